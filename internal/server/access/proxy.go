@@ -1,0 +1,89 @@
+package access
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ipv6Client is how many bits of an IPv6 address identify a client: it can choose the
+// others.
+const ipv6Client = 64
+
+// proxyList has the reverse proxies that are trusted to name the address of a client.
+type proxyList []netip.Prefix
+
+func newProxyList(entries []string) (proxyList, error) {
+	var list proxyList
+	for _, entry := range entries {
+		prefix, err := netip.ParsePrefix(entry)
+		if err != nil {
+			ip, err := netip.ParseAddr(entry)
+			if err != nil {
+				return nil, fmt.Errorf("the trusted proxy %q is not an address or prefix such as 10.0.0.0/8", entry)
+			}
+			prefix = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		list = append(list, prefix)
+	}
+	return list, nil
+}
+
+func (l proxyList) contains(ip netip.Addr) bool {
+	for _, prefix := range l {
+		if prefix.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// client returns the address of the client of a request, for limits and logs: that of
+// the connection, or behind trusted proxies the last address in X-Forwarded-For that is
+// not one of them. Clients can write earlier entries of this header. IPv6 addresses are
+// shortened to their network.
+func (l proxyList) client(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "unknown"
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return "unknown"
+	}
+	ip = ip.Unmap().WithZone("")
+	if !l.contains(ip) {
+		return clientNetwork(ip)
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && l.contains(ip); i-- {
+		next, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		ip = next.Unmap().WithZone("")
+	}
+	return clientNetwork(ip)
+}
+
+// secure reports whether the client sent a request over TLS, to this server or to a
+// trusted proxy.
+func (l proxyList) secure(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && l.contains(from.Addr().Unmap().WithZone("")) && r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// clientNetwork returns what an address counts as: itself, or its network with IPv6.
+func clientNetwork(ip netip.Addr) string {
+	if ip.Is6() && !ip.IsLoopback() {
+		if network, err := ip.Prefix(ipv6Client); err == nil {
+			return network.String()
+		}
+	}
+	return ip.String()
+}

@@ -1,0 +1,124 @@
+package access
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"time"
+)
+
+const eventStream = "text/event-stream"
+
+// response is the writer of a response. Each write gets a time limit in which the client
+// must accept it, so that streams of any length need no limit of their duration. It sets
+// headers that depend on the type of the content.
+type response struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	request *http.Request
+	body    *body         // nil for a request without one
+	timeout time.Duration // of a write; negative for none
+	until   time.Time     // the current deadline
+	begun   bool          // the header was written
+	slot    *slot         // nil before the request is accepted
+}
+
+func newResponse(w http.ResponseWriter, r *http.Request, limits Limits) *response {
+	return &response{ResponseWriter: w, control: http.NewResponseController(w), request: r,
+		body: newBody(w, r, limits), timeout: limits.WriteTime}
+}
+
+// Unwrap returns the wrapped writer, for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader writes the header, after the rest of the request was read.
+func (w *response) WriteHeader(status int) {
+	informational := status >= 100 && status < 200 && status != http.StatusSwitchingProtocols
+	if !w.begun && !informational {
+		w.begun = true
+		h := w.Header()
+		setContentPolicy(h)
+		if mediaTypeOf(h) == eventStream {
+			w.slot.beginLate()
+		}
+		if w.request.ProtoMajor == 1 && !w.body.drain(w.request) {
+			h.Set("Connection", "close")
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the response.
+func (w *response) Write(p []byte) (int, error) {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.extend()
+	n, err := w.ResponseWriter.Write(p)
+	w.relax()
+	return n, err
+}
+
+// WriteString writes a part of the response.
+func (w *response) WriteString(s string) (int, error) {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.extend()
+	n, err := io.WriteString(w.ResponseWriter, s)
+	w.relax()
+	return n, err
+}
+
+// Flush sends what was written.
+func (w *response) Flush() { _ = w.FlushError() }
+
+// FlushError sends what was written.
+func (w *response) FlushError() error {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.extend()
+	err := w.control.Flush()
+	w.relax()
+	return err
+}
+
+// extend renews the deadline of writing. Over HTTP/1 a deadline has an effect only
+// during a write, so it is renewed only after a quarter of it.
+func (w *response) extend() {
+	if w.timeout < 0 {
+		return
+	}
+	now := time.Now()
+	if w.until.Sub(now) < w.timeout-w.timeout/4 {
+		w.until = now.Add(w.timeout)
+		_ = w.control.SetWriteDeadline(w.until) // not supported by recorders of tests
+	}
+}
+
+// relax ends the deadline over HTTP/2, where it would end the stream between writes.
+func (w *response) relax() {
+	if w.timeout >= 0 && w.request.ProtoMajor >= 2 {
+		w.until = time.Time{}
+		_ = w.control.SetWriteDeadline(w.until)
+	}
+}
+
+// finish prepares what net/http writes after the handler returned.
+func (w *response) finish() {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.until = time.Time{}
+	w.extend()
+}
+
+// mediaTypeOf returns the declared type of the content, empty for none.
+func mediaTypeOf(h http.Header) string {
+	mediaType, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return mediaType
+}

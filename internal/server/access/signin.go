@@ -1,0 +1,181 @@
+package access
+
+import (
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/server/problem"
+)
+
+// A browser cannot add a header to the requests of its address bar. It gets a page that
+// sends the key or token once, and stores it in a cookie that scripts cannot read and
+// that the browser sends only with requests of the pages of this server and with links to
+// them. The server
+// stores nothing: each request with the cookie is authenticated as one with a header.
+const (
+	signInPath  = "/sign-in"
+	signOutPath = "/sign-out"
+	cookieName  = "qtype-credential"
+	maxCookie   = 3800    // bytes; browsers store 4096 with the name and attributes
+	maxSignIn   = 8 << 10 // bytes of the form
+)
+
+// cookieOf returns the name of the cookie. Over TLS its prefix makes browsers refuse
+// cookies of other hosts of the domain.
+func cookieOf(secure bool) string {
+	if secure {
+		return "__Host-" + cookieName
+	}
+	return cookieName
+}
+
+// signInCookie returns the credential of the cookie, empty for none.
+func signInCookie(r *http.Request, secure bool) string {
+	cookie, err := r.Cookie(cookieOf(secure))
+	if err != nil {
+		return ""
+	}
+	secret, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil {
+		return ""
+	}
+	return string(secret)
+}
+
+// mountPoint returns the path under which another handler serves this one, by
+// http.StripPrefix; empty for none.
+func mountPoint(r *http.Request) string {
+	u, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return ""
+	}
+	prefix, stripped := strings.CutSuffix(u.Path, r.URL.Path)
+	if !stripped || !strings.HasPrefix(prefix, "/") || strings.HasPrefix(prefix, "//") {
+		return ""
+	}
+	return prefix
+}
+
+// isNavigation reports whether a browser requests a page, and not a script data.
+func isNavigation(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode == "navigate"
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// signIn handles the requests of the sign-in page, and reports whether r is one.
+func (c *Control) signIn(w *response, r *http.Request, address string) bool {
+	if !c.Authenticated() || r.Method != http.MethodPost || r.URL.Path != signInPath && r.URL.Path != signOutPath {
+		return false
+	}
+	if err := c.origins.checkBrowser(r); err != nil {
+		c.refuse(w, r, address, "", "", err)
+		return true
+	}
+	value := ""
+	if r.URL.Path == signInPath {
+		var ok bool
+		if value, ok = c.readSignIn(w, r, address); !ok {
+			return true
+		}
+	}
+	secure := c.proxies.secure(r)
+	cookie := &http.Cookie{Name: cookieOf(secure), Value: value, Path: "/", HttpOnly: true, //nolint:gosec // without TLS, on loopback, browsers would not store a secure cookie
+		SameSite: http.SameSiteLaxMode, Secure: secure}
+	if value == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(w, cookie)
+	w.Header().Set("Location", mountPoint(r)+"/")
+	w.WriteHeader(http.StatusSeeOther)
+	return true
+}
+
+// readSignIn returns the value of the cookie for the credential of a form. It answers
+// the request if the credential is not valid.
+func (c *Control) readSignIn(w *response, r *http.Request, address string) (value string, ok bool) {
+	form := r.Clone(r.Context())
+	if w.body != nil {
+		form.Body = http.MaxBytesReader(w, w.body, maxSignIn)
+	}
+	if err := form.ParseForm(); err != nil {
+		c.refuse(w, r, address, "", "malformed form", problem.New(http.StatusBadRequest, "malformed_form", "the form of the sign-in page is malformed"))
+		return "", false
+	}
+	secret := strings.TrimSpace(form.PostForm.Get("credential"))
+	cred, err := validCredential(credential{secret: secret, cookie: true})
+	if err == nil {
+		_, err = c.identify(r.Context(), cred)
+	}
+	value = base64.RawURLEncoding.EncodeToString([]byte(secret))
+	if err == nil && len(value) <= maxCookie {
+		return value, true
+	}
+	p := problem.New(http.StatusUnauthorized, "invalid_credential", "the API key or token is not valid")
+	if err == nil {
+		p.Detail = "the token is too long for a browser"
+	}
+	if wait, ok := c.failures.take(address); !ok {
+		p = problem.New(http.StatusTooManyRequests, "too_many_failures", "too many requests with invalid credentials")
+		p.RetryAfter = wait
+	}
+	c.audit.refused(r, address, "", "sign-in", p)
+	if p.Status == http.StatusUnauthorized {
+		writeSignInPage(w, r, p)
+	} else {
+		problem.Write(w, p)
+	}
+	return "", false
+}
+
+// signInPage has no script and only an inline style, which the policy of pages accepts.
+var signInPage = template.Must(template.New("sign-in").Parse(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sign in</title>
+<style>
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { min-height: 90vh; margin: 0; display: grid; place-items: center }
+form { display: grid; gap: .75rem; width: min(22rem, 90vw) }
+h1 { font-size: 1.25rem; margin: 0 }
+input, button { font: inherit; padding: .5rem .75rem; border: 1px solid GrayText; border-radius: .5rem }
+p { margin: 0 }
+</style>
+</head>
+<body>
+<main>
+<form method="post" action="{{.Mount}}/sign-in">
+<h1>Sign in</h1>
+{{if .Message}}<p role="alert">{{.Message}}</p>{{end}}
+<label for="credential">API key or token</label>
+<input id="credential" name="credential" type="password" autocomplete="current-password" required autofocus>
+<button>Sign in</button>
+</form>
+</main>
+</body>
+</html>
+`))
+
+// writeSignInPage answers the navigation of a browser without a valid credential.
+func writeSignInPage(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
+	page := struct{ Mount, Message string }{Mount: mountPoint(r)}
+	if p.Code != "unauthorized" {
+		page.Message = p.Detail
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	// With no-referrer, browsers send the form with the origin "null", which is refused.
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("WWW-Authenticate", challenge(p))
+	w.WriteHeader(p.Status)
+	_ = signInPage.Execute(w, page) // fails only if the client is gone
+}

@@ -1,0 +1,123 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// inputsMemory is the part of the store with the session inputs: a session has its
+// values as named values, and no messages.
+const inputsMemory = "qtype:session-inputs"
+
+// InputsKey returns where the inputs of a stored session of a flow are stored.
+func InputsKey(flow, session string) memory.Key {
+	return memory.Key{Memory: inputsMemory, Session: flow + "/" + session}
+}
+
+// Inputs keeps the first values of session inputs. It reads the store once for each
+// request of a flow that has such inputs. It is safe for concurrent use.
+type Inputs struct{ store memory.Store }
+
+// NewInputs returns the session inputs that a store has.
+func NewInputs(store memory.Store) *Inputs { return &Inputs{store: store} }
+
+// SessionInputs are the stored inputs of a session.
+type SessionInputs struct {
+	flow    *schema.Flow
+	session string
+	key     memory.Key
+	version int64
+	values  map[string]any
+}
+
+// Has reports whether an input has a value. s may be nil.
+func (s *SessionInputs) Has(v *spec.Variable) bool {
+	if s == nil {
+		return false
+	}
+	_, ok := s.values[v.ID]
+	return ok
+}
+
+// Known returns the stored inputs of a stored session of a flow; nil if the flow has none.
+func (i *Inputs) Known(ctx context.Context, flow *schema.Flow, session string) (*SessionInputs, error) {
+	if len(flow.Session) == 0 {
+		return nil, nil
+	}
+	s := &SessionInputs{flow: flow, session: session, key: InputsKey(flow.ID(), session), values: map[string]any{}}
+	head, err := i.store.Head(ctx, s.key)
+	if err != nil {
+		return nil, err
+	}
+	s.version = head.Version
+	for _, v := range flow.Session {
+		raw, ok := head.Values[v.ID]
+		if !ok {
+			continue
+		}
+		parsed, err := value.Parse(string(raw))
+		if err == nil && parsed != nil {
+			parsed, err = value.Coerce(v.Type, parsed)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the stored input %s of the session is damaged: %w", v.ID, err)
+		}
+		s.values[v.ID] = parsed
+	}
+	return s, nil
+}
+
+// Apply replaces the session inputs of the rows by their first values, and stores those
+// that are new. s is the result of Known.
+func (i *Inputs) Apply(ctx context.Context, s *SessionInputs, rows ...map[string]any) error {
+	if s == nil {
+		return nil
+	}
+	added := map[string][]byte{}
+	for _, row := range rows {
+		for _, v := range s.flow.Session {
+			if x, ok := s.values[v.ID]; ok {
+				row[v.ID] = x
+			} else if x, ok := row[v.ID]; ok {
+				s.values[v.ID] = x
+				added[v.ID] = value.JSON(x)
+			}
+		}
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	err := i.store.Apply(ctx, s.key, memory.Change{Version: s.version, Next: memory.NextVersion(s.version), Values: added})
+	if !errors.Is(err, memory.ErrConflict) {
+		return err
+	}
+	first, err := i.Known(ctx, s.flow, s.session) // another request was first
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		maps.Copy(row, first.values)
+	}
+	return nil
+}
+
+// RecordOf decodes the inputs that a chat client sends in addition to its messages.
+func RecordOf(raw map[string]json.RawMessage) (*value.Record, error) {
+	fields := make([]value.Field, 0, len(raw))
+	for name, text := range raw {
+		v, err := value.Parse(string(text))
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, value.Field{Name: name, Value: v})
+	}
+	return value.NewRecord("", fields...), nil
+}

@@ -1,0 +1,215 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// ErrDigest reports that a run with the id was started by a different request.
+var ErrDigest = errors.New("a run with this id was started by a different request")
+
+// create stores a new run. If a run with the id exists, it returns that run.
+func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
+	rec, err := openRecord(ctx, m.opts.Store, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	if rec.head.Version != 0 {
+		return m.existing(ctx, rec, s)
+	}
+	request, err := json.Marshal(storedRequest{ID: r.ID, Flow: r.Flow.ID, Owner: r.Owner, Session: r.Session, Created: r.Created, Rows: encodeRows(s.Rows),
+		Events: s.Events, History: s.History, Stateless: s.Stateless, Tools: s.Tools, Instructions: s.Instructions, Detached: s.Detached, Digest: s.Digest, Fingerprint: fingerprint(r.Flow)})
+	if err != nil {
+		return nil, fmt.Errorf("the run cannot be stored: %w", err)
+	}
+	rec.head.State.LastSaid = r.Created // so that Clean need not read recent runs
+	// First the list of unfinished runs: a run that is in it and nowhere else is ignored.
+	if err := m.list(ctx, r.ID); err != nil {
+		return nil, err
+	}
+	taken := errors.New("taken")
+	err = rec.set(ctx, map[string][]byte{requestValue: request, leaseValue: m.newLease()}, func(now map[string][]byte) error {
+		if now[requestValue] != nil {
+			return taken
+		}
+		return nil
+	})
+	if errors.Is(err, taken) {
+		return m.existing(ctx, rec, s)
+	}
+	r.record = rec
+	return nil, err
+}
+
+// existing returns the run of a record if it was started by the same request.
+func (m *Manager) existing(ctx context.Context, rec *record, s *Start) (*Run, error) {
+	var req storedRequest
+	if !rec.get(requestValue, &req) || req.Owner != s.Owner || req.Digest != s.Digest {
+		return nil, ErrDigest
+	}
+	m.mu.Lock()
+	local := m.runs[req.ID]
+	m.mu.Unlock()
+	if local != nil && local.record != nil {
+		return local, nil
+	}
+	return m.load(ctx, s.App, req.ID)
+}
+
+func encodeRows(rows []map[string]any) json.RawMessage {
+	list := make([]any, len(rows))
+	for i, row := range rows {
+		fields := make([]value.Field, 0, len(row))
+		for _, name := range slices.Sorted(maps.Keys(row)) {
+			fields = append(fields, value.Field{Name: name, Value: value.FromGo(row[name])})
+		}
+		list[i] = value.NewRecord("", fields...)
+	}
+	return value.JSON(list)
+}
+
+func decodeRows(raw json.RawMessage) ([]map[string]any, error) {
+	v, err := value.Parse(string(raw))
+	list, ok := v.([]any)
+	if err != nil || !ok {
+		return nil, errors.New("the stored rows of the run are damaged")
+	}
+	rows := make([]map[string]any, len(list))
+	for i, item := range list {
+		r, ok := item.(*value.Record)
+		if !ok {
+			return nil, errors.New("the stored rows of the run are damaged")
+		}
+		rows[i] = maps.Collect(r.All())
+	}
+	return rows, nil
+}
+
+// list adds a run to the unfinished ones.
+func (m *Manager) list(ctx context.Context, id string) error {
+	key := memory.Key{Memory: unfinishedMemory, Session: id}
+	err := m.opts.Store.Apply(ctx, key, memory.Change{Next: memory.NextVersion(0), State: memory.State{LastSaid: time.Now().UTC()}})
+	if errors.Is(err, memory.ErrConflict) {
+		return nil // it is there
+	}
+	return err
+}
+
+func (m *Manager) newLease() []byte {
+	raw, _ := json.Marshal(lease{Owner: m.owner, Until: time.Now().Add(leaseTime)}) // cannot fail
+	return raw
+}
+
+// settleTime is how long storing the end of a run may take.
+const settleTime = 10 * time.Second
+
+// settle stores the end of a run.
+func (m *Manager) settle(r *Run, cause error) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	s := r.State()
+	s.Updated = time.Now().UTC()
+	s.end(cause)
+	err := r.record.saveState(ctx, r.Flow, s)
+	if err == nil {
+		err = m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: r.ID})
+	}
+	if err != nil {
+		m.opts.Log.Error("the end of a run could not be stored", "run", r.ID, "error", err)
+	}
+}
+
+// release gives a suspended run to another process.
+func (m *Manager) release(r *Run) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, nil); err != nil {
+		m.opts.Log.Error("the lease of a run could not be released", "run", r.ID, "error", err)
+	}
+}
+
+// load returns a snapshot of a stored run, nil if there is none.
+func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, error) {
+	rec, err := openRecord(ctx, m.opts.Store, id)
+	if err != nil || rec.head.Version == 0 {
+		return nil, err
+	}
+	var req storedRequest
+	if !rec.get(requestValue, &req) || time.Since(req.Created) > m.opts.Expire && !m.isUnfinished(rec) {
+		return nil, nil
+	}
+	flow, err := app.Flow(req.Flow)
+	if err != nil {
+		return nil, nil //nolint:nilerr // the document no longer has the flow
+	}
+	var s storedState
+	rec.get(stateValue, &s)
+	r := &Run{ID: id, Flow: flow, Session: req.Session, Owner: req.Owner, Created: req.Created, detached: true, remote: true, app: app,
+		requests: newRequests(), finished: make(chan struct{}), record: rec}
+	answered := map[string]bool{}
+	for _, a := range rec.answers() {
+		answered[a.ID] = true
+	}
+	for _, p := range s.Pending {
+		if answered[p.ID] {
+			continue
+		}
+		r.requests.open[p.ID] = &openRequest{Request: p}
+		r.requests.order = append(r.requests.order, p.ID)
+	}
+	r.state = State{Status: cmp.Or(s.Status, Running), Updated: s.Updated, Rows: s.Rows, Error: s.Error}
+	r.replayEvents(&s)
+	return r, nil
+}
+
+func (m *Manager) isUnfinished(rec *record) bool {
+	var s storedState
+	rec.get(stateValue, &s)
+	return !s.Status.Ended()
+}
+
+// replayEvents makes the events of a stored run: those of its rows.
+func (r *Run) replayEvents(s *storedState) {
+	r.events.add(Event{Type: RunStarted, Time: r.Created})
+	for _, stored := range s.Results {
+		res := stored.restore(r.Flow)
+		r.state.Results = append(r.state.Results, res)
+		r.events.add(Event{Type: RowFinished, Time: s.Updated, Row: res.Row, Step: res.Step, Error: res.Error, Result: res})
+	}
+	if s.Status.Ended() {
+		r.events.add(Event{Type: RunFinished, Time: s.Updated, Text: string(s.Status), Error: s.Error})
+		close(r.finished)
+	}
+}
+
+// answerRemote stores an answer for the process that has the run.
+func (m *Manager) answerRemote(ctx context.Context, r *Run, a *Answer) error {
+	o := r.requests.open[a.ID]
+	if o == nil {
+		for _, given := range r.record.answers() {
+			if given.ID == a.ID {
+				return ErrAnswered
+			}
+		}
+		return ErrNoRequest
+	}
+	if err := a.Fits(o.Kind); err != nil {
+		return err
+	}
+	return r.record.saveAnswer(ctx, a)
+}
+
+// cancelRemote requests that the process that has the run cancels it.
+func (m *Manager) cancelRemote(ctx context.Context, r *Run) error {
+	return r.record.set(ctx, map[string][]byte{cancelValue: []byte("true")}, nil)
+}

@@ -1,0 +1,92 @@
+// Package runs starts runs of flows for clients and keeps what they report: one stream
+// of events for each run, from which every protocol of the server makes its own. A run
+// that waits for its client, or that a client wants to find again, survives a restart.
+package runs
+
+import (
+	"time"
+
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// Type is what an Event reports.
+type Type string
+
+// The types of events.
+const (
+	RunStarted      Type = "run.started"
+	StepStarted     Type = "step.started"
+	StepFinished    Type = "step.finished"
+	TextDelta       Type = "text.delta"
+	ReasoningDelta  Type = "reasoning.delta"
+	ToolCalled      Type = "tool.called"
+	ToolReturned    Type = "tool.returned"
+	RequestOpened   Type = "request.opened"
+	RequestAnswered Type = "request.answered"
+	UsageReported   Type = "usage"
+	RowFinished     Type = "row.finished"
+	RunFinished     Type = "run.finished"
+)
+
+// types maps the events of the engine.
+var types = map[steps.EventKind]Type{
+	steps.EventStepStart:  StepStarted,
+	steps.EventStepEnd:    StepFinished,
+	steps.EventText:       TextDelta,
+	steps.EventReasoning:  ReasoningDelta,
+	steps.EventToolCall:   ToolCalled,
+	steps.EventToolResult: ToolReturned,
+	steps.EventUsage:      UsageReported,
+}
+
+// kinds are the events of the engine that a stream has.
+var kinds = []steps.EventKind{steps.EventStepStart, steps.EventStepEnd, steps.EventText, steps.EventReasoning,
+	steps.EventToolCall, steps.EventToolResult, steps.EventUsage}
+
+// Event is one event of a run. Its number is its place in the stream, from 1.
+type Event struct {
+	Type    Type
+	Time    time.Time
+	Step    string   // the step's id; empty for events of the run
+	Row     int64    // the row's number, 0 for none
+	Text    string   // deltas: the text; tool.called: the arguments; tool.returned: the result; run.finished: the status
+	Tool    string   // the tool's name
+	Call    string   // the tool call's id, unique within the run
+	Error   string   // why the tool, the step, the row or the run failed; empty if it did not
+	Request *Request // request.opened, request.answered
+	Result  *Result  // row.finished
+	Usage   *Usage   // usage
+}
+
+// opens returns by how much the event changes the number of open requests.
+func (e *Event) opens() int {
+	switch e.Type {
+	case RequestOpened:
+		return 1
+	case RequestAnswered:
+		return -1
+	}
+	return 0
+}
+
+// Usage are the tokens of one call of a model.
+type Usage struct {
+	Model  string `json:"model,omitempty"` // id of the model if it is not the step's own
+	Input  int    `json:"input"`
+	Output int    `json:"output"`
+}
+
+// Result is one row that came out of the flow.
+type Result struct {
+	Row       int64  `json:"row"`
+	Outputs   []any  `json:"-"`                  // in the order of the flow's outputs; nil if the row failed
+	Step      string `json:"step,omitempty"`     // the step that failed
+	Error     string `json:"error,omitempty"`    // why the row failed
+	Code      string `json:"code,omitempty"`     // the kind of failure; see runtime.ErrorCode
+	SpanID    string `json:"span_id,omitempty"`  // of the row, for feedback
+	TraceID   string `json:"trace_id,omitempty"` // of the run
+	exception error
+}
+
+// Err returns the error of a failed row, nil for a run of an earlier process.
+func (r *Result) Err() error { return r.exception }

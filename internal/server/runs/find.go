@@ -1,0 +1,75 @@
+package runs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// Find returns the run with an id that belongs to an owner, nil if there is none. A
+// run of another process is a snapshot of what is stored.
+func (m *Manager) Find(ctx context.Context, app *runtime.App, owner, id string) (*Run, error) {
+	m.mu.Lock()
+	r := m.runs[id]
+	m.mu.Unlock()
+	if r == nil && m.opts.Store != nil {
+		var err error
+		if r, err = m.load(ctx, app, id); err != nil {
+			return nil, err
+		}
+	}
+	if r == nil || r.Owner != owner {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// List returns the runs of an owner in this process that keep selects, the newest first.
+func (m *Manager) List(owner string, keep func(*Run) bool) []*Run {
+	m.mu.Lock()
+	var list []*Run
+	for _, r := range m.runs {
+		if r.Owner == owner {
+			list = append(list, r)
+		}
+	}
+	m.mu.Unlock()
+	return newestFirst(list, keep)
+}
+
+// Active returns the number of runs that have not ended.
+func (m *Manager) Active() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.active
+}
+
+// Running returns the newest active run of a session of a flow, nil if there is none.
+func (m *Manager) Running(flow, session string) *Run {
+	return m.newest(flow, session, func(r *Run) bool { return !r.State().Status.Ended() })
+}
+
+// WaitingIn returns the newest run of a session of a flow that waits for its client, nil
+// if there is none.
+func (m *Manager) WaitingIn(flow, session string) *Run {
+	return m.newest(flow, session, func(r *Run) bool { return r.State().Status == Waiting })
+}
+
+func (m *Manager) newest(flow, session string, keep func(*Run) bool) *Run {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range slices.Backward(m.turns[conversation{flow, session}]) {
+		if keep(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// newestFirst sorts runs and returns those that keep selects.
+func newestFirst(list []*Run, keep func(*Run) bool) []*Run {
+	list = slices.DeleteFunc(list, func(r *Run) bool { return keep != nil && !keep(r) })
+	slices.SortFunc(list, func(a, b *Run) int { return b.Created.Compare(a.Created) })
+	return list
+}

@@ -1,0 +1,221 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// Periods of the maintenance of stored runs.
+const (
+	pollPeriod  = time.Second     // reading answers that other processes have received
+	renewPeriod = 4 * time.Second // renewing leases
+)
+
+// errUnanswered is the cause with which a run ends whose client does not answer.
+var errUnanswered = errors.New("the run has waited too long for an answer")
+
+// maintain renews the leases of the runs of this process and reads what other
+// processes have stored for them.
+func (m *Manager) maintain(ctx context.Context) {
+	poll := time.NewTicker(pollPeriod)
+	defer poll.Stop()
+	renewed := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-poll.C:
+			renew := now.Sub(renewed) >= renewPeriod
+			if renew {
+				renewed = now
+			}
+			m.poll(ctx, renew)
+			m.mu.Lock()
+			m.prune(now)
+			m.mu.Unlock()
+		}
+	}
+}
+
+// durable returns the runs of this process that are stored and have not ended.
+func (m *Manager) durable() []*Run {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []*Run
+	for _, r := range m.runs {
+		select {
+		case <-r.finished:
+		default:
+			if r.survives() {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+// poll reads answers and cancellations of other processes.
+func (m *Manager) poll(ctx context.Context, renew bool) {
+	for _, r := range m.durable() {
+		var err error
+		if renew {
+			err = m.renew(ctx, r)
+		} else if r.State().Status == Waiting {
+			err = r.record.refresh(ctx)
+		}
+		if err != nil {
+			m.opts.Log.Warn("a stored run could not be read", "run", r.ID, "error", err)
+			continue
+		}
+		if r.record.value(cancelValue) != nil {
+			r.Cancel()
+		}
+		if s := r.State(); s.Status == Waiting && time.Since(s.Updated) > m.opts.AnswerWait {
+			r.end(errUnanswered)
+		}
+		for _, a := range r.record.answers() {
+			_ = r.answered(a) // most of them were passed before
+		}
+	}
+}
+
+// renew renews the lease of a run, unless the run has ended: a suspended one has none.
+func (m *Manager) renew(ctx context.Context, r *Run) error {
+	ended := errors.New("ended")
+	err := r.record.set(ctx, map[string][]byte{leaseValue: m.newLease()}, func(map[string][]byte) error {
+		select {
+		case <-r.finished:
+			return ended
+		default:
+			return nil
+		}
+	})
+	if errors.Is(err, ended) {
+		return nil
+	}
+	return err
+}
+
+// refresh reads the values again.
+func (r *record) refresh(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reload(ctx)
+}
+
+func (r *record) value(name string) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.values[name]
+}
+
+// Resume continues the stored runs that no process runs: those of a process that has
+// ended. It returns their number. Servers call it at the start, and from time to time.
+func (m *Manager) Resume(ctx context.Context, app *runtime.App) (int, error) {
+	if m.opts.Store == nil {
+		return 0, nil
+	}
+	n := 0
+	for s, err := range m.opts.Store.Sessions(ctx, unfinishedMemory) {
+		if err != nil {
+			return n, err
+		}
+		resumed, err := m.resume(ctx, app, s.Session, s.Head.State.LastSaid)
+		if err != nil {
+			m.opts.Log.Error("a run could not be resumed", "run", s.Session, "error", err)
+			continue
+		}
+		if resumed {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// resume continues one run, unless a process runs it.
+func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, listed time.Time) (bool, error) {
+	m.mu.Lock()
+	_, local := m.runs[id]
+	m.mu.Unlock()
+	if local {
+		return false, nil
+	}
+	rec, err := openRecord(ctx, m.opts.Store, id)
+	if err != nil {
+		return false, err
+	}
+	var req storedRequest
+	if !rec.get(requestValue, &req) {
+		if time.Since(listed) < leaseTime {
+			return false, nil // it is being created
+		}
+		return false, m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: id})
+	}
+	if taken, err := m.take(ctx, rec); err != nil || !taken {
+		return false, err
+	}
+	return m.restart(ctx, app, rec, &req)
+}
+
+// take acquires the lease of a run; it reports false if another process has it, or if
+// the run has ended.
+func (m *Manager) take(ctx context.Context, rec *record) (bool, error) {
+	no := errors.New("not free")
+	err := rec.set(ctx, map[string][]byte{leaseValue: m.newLease()}, func(map[string][]byte) error {
+		var l lease
+		if raw := rec.values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner && time.Now().Before(l.Until) {
+			return no
+		}
+		return nil
+	})
+	if errors.Is(err, no) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// restart runs a stored run again, with its recorded calls and answers. It reports false
+// if the run cannot continue.
+func (m *Manager) restart(ctx context.Context, app *runtime.App, rec *record, req *storedRequest) (bool, error) {
+	flow, err := app.Flow(req.Flow)
+	if err == nil && !sameFingerprint(fingerprint(flow), req.Fingerprint) {
+		err = errors.New("the declarations of the flow have changed since the run began")
+	}
+	if err != nil {
+		return false, m.abandon(ctx, rec, req, err)
+	}
+	rows, err := decodeRows(req.Rows)
+	if err != nil {
+		return false, m.abandon(ctx, rec, req, err)
+	}
+	s := Start{App: app, Flow: flow, Owner: req.Owner, Session: req.Session, Rows: rows, Events: req.Events, History: req.History,
+		Stateless: req.Stateless, Tools: req.Tools, Instructions: req.Instructions, Durable: true, Detached: req.Detached, Digest: req.Digest, ID: req.ID}
+	r := m.newRun(&s)
+	r.Created, r.record = req.Created, rec
+	for _, a := range rec.answers() {
+		r.requests.answers[a.ID] = a
+	}
+	if existing, err := m.register(r); err != nil || existing != nil {
+		return false, err
+	}
+	m.launch(ctx, r, &s)
+	return true, nil
+}
+
+// abandon ends a stored run that cannot continue.
+func (m *Manager) abandon(ctx context.Context, rec *record, req *storedRequest, reason error) error {
+	m.opts.Log.Warn("a stored run cannot continue", "run", req.ID, "flow", req.Flow, "error", reason)
+	raw, err := json.Marshal(storedState{Status: Failed, Updated: time.Now().UTC(), Error: reason.Error()})
+	if err != nil {
+		return err
+	}
+	if err := rec.set(ctx, map[string][]byte{stateValue: raw}, nil); err != nil {
+		return err
+	}
+	return m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: req.ID})
+}

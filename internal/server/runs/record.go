@@ -1,0 +1,249 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// The parts of a store that runs use. A run is a session without messages: its values
+// are the request, the state, the results of its calls and the answers of the client.
+const (
+	runsMemory       = "qtype:runs"
+	unfinishedMemory = "qtype:unfinished-runs" // has an empty session for each run that has not ended
+)
+
+// Names of values, and prefixes of names.
+const (
+	requestValue = "request"
+	stateValue   = "state"
+	leaseValue   = "lease"
+	cancelValue  = "cancel"
+	callPrefix   = "call:"
+	answerPrefix = "answer:"
+)
+
+// leaseTime is how long a process owns a run without renewing its lease.
+const leaseTime = 15 * time.Second
+
+// storedRequest is what a run was started with.
+type storedRequest struct {
+	ID        string          `json:"id"`
+	Flow      string          `json:"flow"`
+	Owner     string          `json:"owner,omitempty"`
+	Session   string          `json:"session"`
+	Created   time.Time       `json:"created"`
+	Rows      json.RawMessage `json:"rows"` // a list of records
+	Events    bool            `json:"events,omitempty"`
+	History   []chat.Message  `json:"history,omitempty"`
+	Stateless bool            `json:"stateless,omitempty"`
+	Tools     []CallerTool    `json:"tools,omitempty"`
+
+	Instructions *steps.Instructions `json:"instructions,omitempty"`
+
+	Detached    bool              `json:"detached,omitempty"`
+	Digest      string            `json:"digest,omitempty"` // of the request, chosen by the client of the Manager
+	Fingerprint map[string]string `json:"fingerprint"`      // of the declarations of the flow
+}
+
+// storedState is the state of a run.
+type storedState struct {
+	Status  Status          `json:"status"`
+	Updated time.Time       `json:"updated"`
+	Rows    Rows            `json:"rows"`
+	Error   string          `json:"error,omitempty"`
+	Results []*storedResult `json:"results,omitempty"`
+	Pending []*Request      `json:"pending,omitempty"`
+}
+
+// storedResult is a row with its outputs.
+type storedResult struct {
+	*Result
+	Values []json.RawMessage `json:"values,omitempty"`
+}
+
+// lease is the process that runs a run.
+type lease struct {
+	Owner string    `json:"owner"`
+	Until time.Time `json:"until"`
+}
+
+// record is the stored form of a run. It is a steps.CallLog.
+type record struct {
+	store memory.Store
+	key   memory.Key
+
+	mu     sync.Mutex
+	head   memory.Head
+	values map[string][]byte
+}
+
+func runKey(id string) memory.Key { return memory.Key{Memory: runsMemory, Session: id} }
+
+// openRecord reads the record of a run; its version is 0 if there is none.
+func openRecord(ctx context.Context, store memory.Store, id string) (*record, error) {
+	r := &record{store: store, key: runKey(id)}
+	return r, r.reload(ctx)
+}
+
+// reload reads the values that the store has.
+func (r *record) reload(ctx context.Context) error {
+	head, err := r.store.Head(ctx, r.key)
+	if err != nil {
+		return err
+	}
+	r.head, r.values = head, maps.Clone(head.Values)
+	if r.values == nil {
+		r.values = map[string][]byte{}
+	}
+	return nil
+}
+
+// set stores values, also if other processes have stored others meanwhile. keep, which may
+// be nil, is called with the current values and returns an error to give up.
+func (r *record) set(ctx context.Context, values map[string][]byte, keep func(map[string][]byte) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		if keep != nil {
+			if err := keep(r.values); err != nil {
+				return err
+			}
+		}
+		next := memory.NextVersion(r.head.Version)
+		err := r.store.Apply(ctx, r.key, memory.Change{Version: r.head.Version, Next: next, State: r.head.State, Values: values})
+		switch {
+		case err == nil:
+			r.head.Version = next
+			for name, v := range values {
+				if v == nil {
+					delete(r.values, name)
+				} else {
+					r.values[name] = v
+				}
+			}
+			return nil
+		case !errors.Is(err, memory.ErrConflict):
+			return err
+		}
+		if err := r.reload(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// get parses a value; it reports whether there is one.
+func (r *record) get(name string, to any) bool {
+	r.mu.Lock()
+	raw := r.values[name]
+	r.mu.Unlock()
+	return raw != nil && json.Unmarshal(raw, to) == nil
+}
+
+// Recorded returns the result of a call.
+func (r *record) Recorded(key string) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.values[callPrefix+key]
+}
+
+// Record stores the result of a call.
+func (r *record) Record(ctx context.Context, key string, result []byte) error {
+	return r.set(ctx, map[string][]byte{callPrefix + key: result}, nil)
+}
+
+func (r *record) saveAnswer(ctx context.Context, a *Answer) error {
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	name := answerPrefix + a.ID
+	return r.set(ctx, map[string][]byte{name: raw}, func(now map[string][]byte) error {
+		if now[name] != nil && string(now[name]) != string(raw) {
+			return ErrAnswered
+		}
+		return nil
+	})
+}
+
+// answers returns the stored answers.
+func (r *record) answers() []*Answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*Answer
+	for name, raw := range r.values {
+		if !strings.HasPrefix(name, answerPrefix) {
+			continue
+		}
+		a := &Answer{}
+		if json.Unmarshal(raw, a) == nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// saveState stores the state of a run.
+func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State) error {
+	stored := storedState{Status: s.Status, Updated: s.Updated, Rows: s.Rows, Error: s.Error, Pending: s.Pending}
+	for _, res := range s.Results {
+		stored.Results = append(stored.Results, storeResult(res))
+	}
+	raw, err := json.Marshal(stored)
+	if err != nil {
+		return fmt.Errorf("flow %s: the state of the run cannot be stored: %w", flow.ID, err)
+	}
+	return r.set(ctx, map[string][]byte{stateValue: raw}, nil)
+}
+
+func storeResult(r *Result) *storedResult {
+	s := &storedResult{Result: r}
+	for _, v := range r.Outputs {
+		s.Values = append(s.Values, value.JSON(v))
+	}
+	return s
+}
+
+// restore returns the result with its outputs in the declared types.
+func (s *storedResult) restore(flow *spec.Flow) *Result {
+	r := s.Result
+	if s.Values == nil || len(s.Values) != len(flow.Outputs) {
+		return r
+	}
+	for i, ref := range flow.Outputs {
+		r.Outputs = append(r.Outputs, restoreValue(ref.To, s.Values[i]))
+	}
+	return r
+}
+
+func restoreValue(v *spec.Variable, raw []byte) any {
+	x, err := value.Parse(string(raw))
+	if err != nil || x == nil {
+		return nil
+	}
+	if coerced, err := value.Coerce(v.Type, x); err == nil {
+		return coerced
+	}
+	return x
+}
+
+// fingerprint identifies the declarations that a run depends on.
+func fingerprint(flow *spec.Flow) map[string]string {
+	return checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"description", "ui", "fallbacks"}})
+}
+
+func sameFingerprint(a, b map[string]string) bool { return maps.Equal(a, b) }
+
+func parse(raw []byte, to any) bool { return json.Unmarshal(raw, to) == nil }

@@ -1,0 +1,226 @@
+package runs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// RequestKind is what a run requests from its client.
+type RequestKind string
+
+// The kinds of requests.
+const (
+	Approval   RequestKind = "approval"    // whether a tool may be called
+	ClientTool RequestKind = "client_tool" // the result of a tool that the client runs
+)
+
+// Request is what a run waits for: the client must answer it.
+type Request struct {
+	ID          string          `json:"id"`   // unique within the run, and the same when the run is repeated
+	Kind        RequestKind     `json:"kind"` // what is asked for
+	Tool        string          `json:"tool"` // the tool's name
+	ToolID      string          `json:"tool_id,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Arguments   json.RawMessage `json:"arguments"`        // the arguments of the call, an object
+	Schema      json.RawMessage `json:"schema,omitempty"` // client_tool: JSON schema of the result
+	Step        string          `json:"step,omitempty"`
+	Row         int64           `json:"row,omitempty"`
+	Call        string          `json:"call,omitempty"` // the id of the tool call; empty where a step calls the tool
+}
+
+// Answer is a client's answer to a Request.
+type Answer struct {
+	ID       string          `json:"id"`
+	Approved *bool           `json:"approved,omitempty"` // approval
+	Reason   string          `json:"reason,omitempty"`   // approval: why it was rejected, for the model
+	Result   json.RawMessage `json:"result,omitempty"`   // client_tool
+	Error    string          `json:"error,omitempty"`    // client_tool: why the tool failed
+}
+
+// Errors of answers.
+var (
+	ErrNoRequest = errors.New("the run has no open request with this id")
+	ErrAnswered  = errors.New("the request was answered before")
+)
+
+// Fits returns an error if the answer does not fit the kind of the request.
+func (a *Answer) Fits(kind RequestKind) error {
+	switch {
+	case kind == Approval && a.Approved == nil:
+		return errors.New(`an approval needs "approved": true or false`)
+	case kind == ClientTool && a.Result == nil && a.Error == "":
+		return errors.New(`the result of a tool needs "result" or "error"`)
+	}
+	return nil
+}
+
+// requests are the requests of a run and the answers to them.
+type requests struct {
+	mu      sync.Mutex
+	open    map[string]*openRequest
+	order   []string           // ids of the open requests
+	answers map[string]*Answer // given, by the id of the request
+	counts  map[string]int     // how often equal requests were made
+}
+
+type openRequest struct {
+	*Request
+	answered chan struct{} // closed with the answer
+	dropped  bool          // no caller waits for the answer any more
+}
+
+func newRequests() *requests {
+	return &requests{open: map[string]*openRequest{}, answers: map[string]*Answer{}, counts: map[string]int{}}
+}
+
+// id returns the id of a request: that of the same request in a repeated run.
+func (q *requests) id(kind RequestKind, r *tool.Request) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %q %q %d %q %q", kind, r.Tool.ID, r.Caller.Step, r.Caller.Row, r.Caller.CallID, r.Args)
+	digest := hex.EncodeToString(h.Sum(nil)[:8])
+	n := q.counts[digest]
+	q.counts[digest] = n + 1
+	return fmt.Sprintf("%s-%d", digest, n)
+}
+
+// ask waits for the answer to a request.
+func (r *Run) ask(ctx context.Context, kind RequestKind, call tool.Request) (*Answer, error) {
+	q := r.requests
+	q.mu.Lock()
+	id := q.id(kind, &call)
+	if given := q.answers[id]; given != nil {
+		q.mu.Unlock()
+		r.add(requestEvent(RequestAnswered, newRequest(id, kind, call)), nil)
+		return given, nil
+	}
+	o := &openRequest{Request: newRequest(id, kind, call), answered: make(chan struct{})}
+	q.mu.Unlock()
+	tool.Announce(ctx, o, func(all []any) { r.wait(ctx, q.add(all)) })
+	select {
+	case <-o.answered:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.answers[id], nil
+	case <-ctx.Done():
+		q.drop(o)
+		return nil, context.Cause(ctx)
+	}
+}
+
+func newRequest(id string, kind RequestKind, call tool.Request) *Request {
+	req := &Request{ID: id, Kind: kind, Tool: call.Tool.Name, ToolID: call.Tool.ID, Description: call.Tool.Description,
+		Arguments: call.Args, Step: call.Caller.Step, Row: call.Caller.Row, Call: call.Caller.CallID}
+	if kind == ClientTool && call.Outputs != nil {
+		req.Schema = tool.Schema(call.Outputs)
+	}
+	return req
+}
+
+// add opens the requests of a round together, and returns them.
+func (q *requests) add(round []any) []*Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var added []*Request
+	for _, x := range round {
+		if o := x.(*openRequest); !o.dropped {
+			q.open[o.ID] = o
+			q.order = append(q.order, o.ID)
+			added = append(added, o.Request)
+		}
+	}
+	return added
+}
+
+// drop removes a request.
+func (q *requests) drop(o *openRequest) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o.dropped = true
+	delete(q.open, o.ID)
+	q.order = without(q.order, o.ID)
+}
+
+func without(ids []string, id string) []string {
+	var rest []string
+	for _, other := range ids {
+		if other != id {
+			rest = append(rest, other)
+		}
+	}
+	return rest
+}
+
+// pending returns the open requests, the oldest first.
+func (q *requests) pending() []*Request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := make([]*Request, 0, len(q.order))
+	for _, id := range q.order {
+		list = append(list, q.open[id].Request)
+	}
+	return list
+}
+
+// accepts returns an error if an answer fits no open request.
+func (q *requests) accepts(a *Answer) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, err := q.find(a)
+	return err
+}
+
+// find returns the open request that an answer fits; the caller holds the lock.
+func (q *requests) find(a *Answer) (*openRequest, error) {
+	o := q.open[a.ID]
+	switch {
+	case q.answers[a.ID] != nil:
+		return nil, ErrAnswered
+	case o == nil:
+		return nil, ErrNoRequest
+	}
+	return o, a.Fits(o.Kind)
+}
+
+// answer gives the answer to an open request.
+func (q *requests) answer(a *Answer) (*Request, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o, err := q.find(a)
+	if err != nil {
+		return nil, err
+	}
+	q.answers[a.ID] = a
+	delete(q.open, a.ID)
+	q.order = without(q.order, a.ID)
+	close(o.answered)
+	return o.Request, nil
+}
+
+// approve is the tool.Approver of a run.
+func (r *Run) approve(ctx context.Context, call tool.Request) (yes bool, reason string, err error) {
+	a, err := r.ask(ctx, Approval, call)
+	if err != nil {
+		return false, "", err
+	}
+	return a.Approved != nil && *a.Approved, a.Reason, nil
+}
+
+// runClientTool is the tool.ClientHandler of a run.
+func (r *Run) runClientTool(ctx context.Context, call tool.Request) (any, error) {
+	a, err := r.ask(ctx, ClientTool, call)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Error != "":
+		return nil, errors.New(a.Error)
+	}
+	return value.Parse(string(a.Result))
+}

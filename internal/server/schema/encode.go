@@ -1,0 +1,104 @@
+package schema
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// AppendOutputs appends the values of the flow's outputs as members of a JSON object,
+// without its braces.
+func (f *Flow) AppendOutputs(b []byte, values []any) []byte {
+	for i, v := range f.Outputs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, v.ID)
+		b = append(b, ':')
+		if i < len(values) {
+			b = value.AppendJSON(b, values[i])
+		} else {
+			b = append(b, "null"...)
+		}
+	}
+	return b
+}
+
+// Record returns the values of the flow's outputs as a record.
+func (f *Flow) Record(values []any) *value.Record {
+	fields := make([]value.Field, 0, len(f.Outputs))
+	for i, v := range f.Outputs {
+		if i < len(values) {
+			fields = append(fields, value.Field{Name: v.ID, Value: values[i]})
+		}
+	}
+	return value.NewRecord("", fields...)
+}
+
+// AnswerOf returns the answer of a conversational flow among its outputs, nil if it has none.
+func (f *Flow) AnswerOf(values []any) *chat.Message {
+	for i, v := range f.Outputs {
+		if f.Answer == nil || v.ID != f.Answer.ID || i >= len(values) {
+			continue
+		}
+		if m, ok := values[i].(chat.Message); ok {
+			return &m
+		}
+	}
+	return nil
+}
+
+// DataURL returns the content of a block as a URL, empty for text.
+func DataURL(b *chat.Block) string {
+	switch {
+	case b.Type == "text" || !b.Media() && b.Text == "":
+		return ""
+	case !b.Media():
+		return b.Text
+	}
+	var u strings.Builder
+	u.WriteString("data:" + MediaType(b) + ";base64,")
+	u.WriteString(base64.StdEncoding.EncodeToString(b.Data))
+	return u.String()
+}
+
+// MediaType returns the media type of a block.
+func MediaType(b *chat.Block) string {
+	if b.MimeType != "" {
+		return b.MimeType
+	}
+	switch b.Type {
+	case "image":
+		return "image/png"
+	case "audio":
+		return "audio/wav"
+	case "video":
+		return "video/mp4"
+	}
+	return "application/octet-stream"
+}
+
+func appendString(b []byte, s string) []byte {
+	raw, _ := json.Marshal(s) // a string always encodes
+	return append(b, raw...)
+}
+
+// FileBlock returns the block of a file. An empty media type is detected.
+func FileBlock(data []byte, mediaType string) *chat.Block {
+	mediaType, _, _ = strings.Cut(mediaType, ";")
+	if mediaType == "" {
+		mediaType, _, _ = strings.Cut(http.DetectContentType(data), ";")
+	}
+	kind, _, _ := strings.Cut(mediaType, "/")
+	switch kind {
+	case "image", "audio", "video":
+		return &chat.Block{Type: kind, Data: data, MimeType: mediaType}
+	case "text":
+		return &chat.Block{Type: "text", Text: strings.ToValidUTF8(string(data), "\uFFFD"), MimeType: mediaType}
+	}
+	return &chat.Block{Type: "file", Data: data, MimeType: mediaType}
+}

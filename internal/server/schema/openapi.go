@@ -1,0 +1,224 @@
+package schema
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/qtype-dev/qtype/internal/typeschema"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// member abbreviates schemas.
+func member(name string, v any) typeschema.Member { return typeschema.Member{Name: name, Value: v} }
+
+// OpenAPI returns the OpenAPI 3.1 description of a server for the flows of an application.
+func OpenAPI(app *spec.Application, flows []*Flow) []byte {
+	s := typeschema.New(typeschema.Style{Refs: "#/components/schemas/", Clients: true})
+	paths := object{}
+	var schemas object
+	for _, f := range flows {
+		request, result := f.ID()+"Request", f.ID()+"Result"
+		schemas = append(schemas, member(request, f.request(s)), member(result, f.result(s)), member(f.ID()+"Response", responseSchema(result)))
+		paths = append(paths, member("/flows/"+f.ID(), object{member("post", f.operation())}))
+		if f.Interface() != "" {
+			paths = append(paths, member("/flows/"+f.ID()+"/stream", object{member("post", f.streamOperation())}))
+		}
+	}
+	paths = append(paths, commonPaths()...)
+	schemas = append(append(schemas, s.Defs()...), commonSchemas()...)
+	doc := object{
+		member("openapi", "3.1.0"),
+		member("info", object{member("title", app.ID), member("description", app.Description), member("version", "1.0.0")}),
+		member("servers", []object{{member("url", "./"), member("description", "This server")}}),
+		member("tags", []object{{member("name", "flows")}, {member("name", "runs")}, {member("name", "server")}}),
+		member("paths", paths),
+		member("components", object{member("schemas", schemas), member("securitySchemes", object{
+			member("bearer", object{member("type", "http"), member("scheme", "bearer")}),
+			member("key", object{member("type", "apiKey"), member("in", "header"), member("name", "X-API-Key")}),
+		})}),
+		member("security", []object{{}, {member("bearer", []string{})}, {member("key", []string{})}}),
+	}
+	raw, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil { // objects, lists and texts always encode
+		return []byte("{}")
+	}
+	return append(raw, '\n')
+}
+
+// ref returns a reference to a schema of the document.
+func ref(name string) object { return object{member("$ref", "#/components/schemas/"+name)} }
+
+func jsonContent(schema any) object {
+	return object{member("application/json", object{member("schema", schema)})}
+}
+
+// operation describes POST /flows/{id}.
+func (f *Flow) operation() object {
+	request := ref(f.ID() + "Request")
+	body := object{member("anyOf", []any{request, object{member("type", "array"), member("items", request)}})}
+	return object{
+		member("operationId", "run_"+f.ID()), member("tags", []string{"flows"}), member("summary", "Run "+f.ID()), member("description", f.Spec.Description),
+		member("parameters", []object{
+			header("X-Session-Id", "The conversation; a new one without it.", "", 256),
+			header("Idempotency-Key", "A request with the same key is run once.", "^[!-~]*$", 255),
+			{member("name", "Prefer"), member("in", "header"), member("required", false), member("description", "respond-async returns the run instead of its result."),
+				member("schema", object{member("type", "string")})},
+		}),
+		member("requestBody", object{member("required", true), member("content", jsonContent(body))}),
+		member("responses", responses(object{
+			member("200", response("The results of the rows", jsonContent(ref(f.ID()+"Response")))),
+			member("202", response("The run, which has not ended", jsonContent(ref("Run")))),
+		}, 400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)),
+	}
+}
+
+// streamOperation describes POST /flows/{id}/stream.
+func (f *Flow) streamOperation() object {
+	body := ref(f.ID() + "Request")
+	if f.Conversational() {
+		body = f.chatSchema()
+	}
+	return object{
+		member("operationId", "stream_"+f.ID()), member("tags", []string{"flows"}), member("summary", "Stream "+f.ID()),
+		member("description", "The UI message stream of the AI SDK, version 1. The body is that of its chat transport, or {\"prompt\": text}."),
+		member("requestBody", object{member("required", true), member("content", jsonContent(body))}),
+		member("responses", responses(object{
+			member("200", response("Server-sent events", object{member("text/event-stream", object{})})),
+		}, 400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)),
+	}
+}
+
+// chatSchema describes the body of a chat client: its messages, and the flow's other inputs.
+func (f *Flow) chatSchema() object {
+	text := object{member("type", "string")}
+	part := object{member("anyOf", []object{
+		{member("type", "object"), member("properties", object{member("type", object{member("const", "text")}), member("text", text)}), member("required", []string{"type", "text"})},
+		{member("type", "object"), member("properties", object{member("type", object{member("const", "file")}), member("mediaType", text), member("filename", text),
+			member("url", object{member("type", "string"), member("pattern", "^data:[a-z]+/[a-z]+;base64,([A-Za-z0-9+/]{4})*$")})}), member("required", []string{"type", "url"})},
+	})}
+	message := object{member("type", "object"), member("properties", object{
+		member("id", text), member("role", object{member("type", "string"), member("enum", []string{"user", "assistant"})}),
+		member("parts", object{member("type", "array"), member("minItems", 1), member("items", part)}),
+	}), member("required", []string{"role", "parts"})}
+	s := typeschema.New(typeschema.Style{Refs: "#/components/schemas/", Clients: true})
+	properties := object{
+		member("id", object{member("type", "string"), member("maxLength", 256), member("pattern", "^[!-~]*$"), member("description", "the chat, which is the session")}),
+		member("messages", object{member("type", "array"), member("minItems", 1), member("items", message)}),
+		member("trigger", object{member("enum", []any{"submit-message", "regenerate-message", "", nil})}),
+		member("messageId", object{member("type", []string{"string", "null"})}),
+	}
+	required := []string{"messages"}
+	for _, v := range f.Inputs {
+		if v == f.Message {
+			continue
+		}
+		properties = append(properties, member(v.ID, annotated(v, f.input(s, v))))
+		if !v.IsOptional() {
+			required = append(required, v.ID)
+		}
+	}
+	return described(f.ID()+"Chat", properties, required)
+}
+
+func header(name, description, pattern string, most int) object {
+	schema := object{member("type", "string"), member("maxLength", most)}
+	if pattern != "" {
+		schema = append(schema, member("pattern", pattern))
+	}
+	return object{member("name", name), member("in", "header"), member("required", false), member("description", description), member("schema", schema)}
+}
+
+func response(description string, content object) object {
+	return object{member("description", description), member("content", content)}
+}
+
+// responses adds the problems that an operation may answer.
+func responses(good object, problems ...int) object {
+	for _, status := range problems {
+		good = append(good, member(strconv.Itoa(status), response("A problem", object{member("application/problem+json", object{member("schema", ref("Problem"))})})))
+	}
+	return good
+}
+
+func responseSchema(result string) object {
+	return described(result+"s", object{
+		member("run", object{member("type", "string")}),
+		member("errors", object{member("type", "array"), member("items", ref("RowError"))}),
+		member("outputs", object{member("type", "array"), member("items", ref(result))}),
+	}, []string{"run", "errors", "outputs"})
+}
+
+// path describes a resource that is the same for all applications.
+func path(id, tag, summary string, parameters []object, body any, good object, problems ...int) object {
+	o := object{member("operationId", id), member("tags", []string{tag}), member("summary", summary)}
+	if len(parameters) > 0 {
+		o = append(o, member("parameters", parameters))
+	}
+	if body != nil {
+		o = append(o, member("requestBody", object{member("required", true), member("content", jsonContent(body))}))
+	}
+	return append(o, member("responses", responses(good, problems...)))
+}
+
+func pathParameter(name string) object {
+	return object{member("name", name), member("in", "path"), member("required", true), member("schema", object{member("type", "string"), member("minLength", 1)})}
+}
+
+func queryParameter(name string, schema object) object {
+	return object{member("name", name), member("in", "query"), member("required", false), member("schema", schema)}
+}
+
+// commonPaths describes the resources that are the same for all applications.
+func commonPaths() object {
+	text := object{member("type", "string")}
+	anything := object{member("type", "object")}
+	run := response("The run", jsonContent(ref("Run")))
+	limit := object{member("type", "integer"), member("minimum", 1), member("maximum", 500)}
+	return object{
+		member("/flows", object{member("get", path("list_flows", "flows", "List the flows", nil, nil,
+			object{member("200", response("The flows", jsonContent(object{member("type", "array"), member("items", anything)})))}, 401, 429))}),
+		member("/flows/{flow}/graph", object{member("get", path("get_graph", "flows", "The steps of a flow", []object{pathParameter("flow")}, nil,
+			object{member("200", response("The graph", jsonContent(anything)))}, 401, 403, 404, 429))}),
+		member("/runs", object{member("get", path("list_runs", "runs", "List the runs of the caller",
+			[]object{queryParameter("flow", text), queryParameter("session", text), queryParameter("status", text), queryParameter("limit", limit), queryParameter("cursor", text)}, nil,
+			object{member("200", response("The runs", jsonContent(anything)))}, 400, 401, 429))}),
+		member("/runs/{run}", object{member("get", path("get_run", "runs", "The state of a run", []object{pathParameter("run")}, nil,
+			object{member("200", run)}, 401, 404, 429, 503))}),
+		member("/runs/{run}/answer", object{member("post", path("answer_run", "runs", "Answer a request of a run", []object{pathParameter("run")}, ref("Answer"),
+			object{member("200", run)}, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
+		member("/runs/{run}/cancel", object{member("post", path("cancel_run", "runs", "Cancel a run", []object{pathParameter("run")}, nil,
+			object{member("202", run)}, 401, 404, 429, 503))}),
+		member("/app", object{member("get", path("get_app", "server", "The application", nil, nil,
+			object{member("200", response("The application", jsonContent(anything)))}, 401, 429))}),
+		member("/healthz", object{member("get", path("get_health", "server", "Whether the process can answer", nil, nil,
+			object{member("200", response("It can", jsonContent(anything)))}))}),
+		member("/readyz", object{member("get", path("get_readiness", "server", "Whether the server accepts runs", nil, nil,
+			object{member("200", response("It does", jsonContent(anything)))}, 503))}),
+	}
+}
+
+// commonSchemas are the schemas that are the same for all applications.
+func commonSchemas() object {
+	text, number := object{member("type", "string")}, object{member("type", "integer")}
+	list := func(items object) object { return object{member("type", "array"), member("items", items)} }
+	record := object{member("type", "object")}
+	return object{
+		member("RowError", described("RowError", object{
+			member("row", number), member("step_id", text), member("error_message", text), member("exception_type", text),
+		}, []string{"row", "step_id", "error_message", "exception_type"})),
+		member("Run", described("Run", object{
+			member("id", text), member("flow", text), member("session", text),
+			member("status", object{member("type", "string"), member("enum", []string{"running", "waiting", "succeeded", "failed", "cancelled"})}),
+			member("created", text), member("updated", text), member("rows", record), member("pending", list(record)),
+			member("error", text), member("errors", list(ref("RowError"))), member("outputs", list(record)),
+		}, []string{"id", "flow", "session", "status", "created", "updated", "rows", "pending", "errors", "outputs"})),
+		member("Answer", append(described("Answer", object{
+			member("id", object{member("type", "string"), member("minLength", 1)}), member("approved", object{member("type", "boolean")}),
+			member("reason", text), member("result", object{}), member("error", text),
+		}, []string{"id"}), member("additionalProperties", false))),
+		member("Problem", described("Problem", object{
+			member("status", number), member("code", text), member("title", text), member("detail", text),
+			member("errors", list(object{member("type", "object"), member("properties", object{member("pointer", text), member("detail", text)})})),
+		}, []string{"status", "code", "title"})),
+	}
+}

@@ -1,0 +1,216 @@
+package sessions
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// branchRequest is the body of fork and rewind.
+type branchRequest struct {
+	Turn *int64  `json:"turn"`         // of the session's first memory
+	ID   *string `json:"id,omitempty"` // fork: the id of the new session; nil for a random one
+}
+
+// newID returns an id for a session whose client names none.
+func newID() string { return "s_" + rand.Text() }
+
+// fork answers POST /sessions/{id}/fork: a new session with all turns up to one, 0
+// for all.
+func (s *Service) fork(w http.ResponseWriter, r *http.Request) error {
+	one, body, err := s.branch(w, r)
+	if err != nil {
+		return err
+	}
+	to := newID()
+	if body.ID != nil {
+		to = *body.ID
+	}
+	if err := checkID("/id", to); err != nil {
+		return err
+	}
+	next := one.heads[0].info.Turns + 1
+	if *body.Turn != 0 {
+		next = *body.Turn + 1
+	}
+	cuts, err := one.cuts(r.Context(), next)
+	if err != nil {
+		return err
+	}
+	stored := access.PrincipalOf(r.Context()).StoredSession(to)
+	if err := s.checkNew(r.Context(), stored); err != nil {
+		return err
+	}
+	rec := one.record
+	rec.version, rec.Created, rec.Listed = 0, time.Time{}, time.Time{}
+	err = s.begin(r.Context(), stored, &rec, func(ctx context.Context, made func(*memory.Memory)) error {
+		for i, h := range one.heads {
+			if cuts[i] == 1 { // it began later
+				continue
+			}
+			if err := h.memory.Fork(ctx, one.stored, stored, cuts[i]-1); err != nil {
+				return err
+			}
+			made(h.memory.Memory)
+		}
+		if s.opts.OnFork == nil {
+			return nil
+		}
+		return s.opts.OnFork(ctx, one.stored, stored)
+	})
+	if err != nil {
+		return err
+	}
+	return s.writeNew(w, r, to, stored)
+}
+
+// branch reads a request for fork or rewind.
+func (s *Service) branch(w http.ResponseWriter, r *http.Request) (*session, *branchRequest, error) {
+	one, err := s.find(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	body := &branchRequest{}
+	if err := readJSON(w, r, body); err != nil {
+		return nil, nil, err
+	}
+	if body.Turn == nil {
+		return nil, nil, invalid("/turn", "it is required: the number of a turn")
+	}
+	if len(one.heads) == 0 {
+		return nil, nil, &memory.TurnError{Turn: *body.Turn}
+	}
+	if last := one.heads[0].info.Turns; *body.Turn < 0 || *body.Turn > last {
+		return nil, nil, &memory.TurnError{Turn: *body.Turn, Last: last}
+	}
+	return one, body, nil
+}
+
+// cuts returns, for each memory of the session, the first turn that is not before a
+// turn of the first memory. Memories count their turns separately; the steps of a
+// run end their turns in the order of the flow.
+func (o *session) cuts(ctx context.Context, turn int64) ([]int64, error) {
+	all := make([]int64, len(o.heads))
+	if len(all) == 0 {
+		return nil, nil
+	}
+	all[0] = turn
+	if len(all) == 1 {
+		return all, nil
+	}
+	_, limit, err := firstTurn(ctx, o.heads[0].memory.Memory, o.stored, func(n int64, _ time.Time) bool { return n >= turn })
+	if err != nil {
+		return nil, err
+	}
+	for i, h := range o.heads[1:] {
+		all[i+1], _, err = firstTurn(ctx, h.memory.Memory, o.stored, func(_ int64, ended time.Time) bool { return !limit.IsZero() && !ended.Before(limit) })
+		if err != nil {
+			return nil, err
+		}
+		if all[i+1] == 0 {
+			all[i+1] = h.info.Turns + 1
+		}
+	}
+	return all, nil
+}
+
+// firstTurn returns the first turn of a history for which is returns true, with the
+// time of its end; 0 for none.
+func firstTurn(ctx context.Context, m *memory.Memory, stored string, is func(turn int64, ended time.Time) bool) (int64, time.Time, error) {
+	for e, err := range m.History(ctx, stored) {
+		if err != nil {
+			return 0, time.Time{}, err
+		}
+		if is(e.Turn, e.Time) {
+			return e.Turn, e.Time, nil
+		}
+	}
+	return 0, time.Time{}, nil
+}
+
+// checkNew returns an error if there is a session with a stored id.
+func (s *Service) checkNew(ctx context.Context, stored string) error {
+	rec, err := s.readRecord(ctx, stored)
+	if err == nil && rec.version != 0 {
+		err = &memory.SessionExistsError{Session: stored}
+	}
+	for _, m := range s.memories("") {
+		if err != nil {
+			return err
+		}
+		var info memory.SessionInfo
+		if info, err = m.Info(ctx, stored); err == nil && !info.LastSaid.IsZero() {
+			err = &memory.SessionExistsError{Session: stored}
+		}
+	}
+	return err
+}
+
+// begin makes a session by fill, which reports the memories that have it, and writes
+// its record. If that fails, nothing of it remains.
+func (s *Service) begin(ctx context.Context, stored string, rec *record, fill func(ctx context.Context, made func(*memory.Memory)) error) error {
+	var filled []*memory.Memory
+	err := fill(ctx, func(m *memory.Memory) { filled = append(filled, m) })
+	if err == nil {
+		err = s.create(ctx, stored, *rec)
+	}
+	if err == nil {
+		return nil
+	}
+	for _, m := range filled {
+		_ = m.Clear(context.WithoutCancel(ctx), stored) // the first error is the one to report
+	}
+	return err
+}
+
+// writeNew writes a session that was created.
+func (s *Service) writeNew(w http.ResponseWriter, r *http.Request, id, stored string) error {
+	made, err := s.load(r.Context(), id, stored)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", host.Location(r, "/sessions/"+pathEscape(id)))
+	return s.write(w, r, http.StatusCreated, made)
+}
+
+// rewind answers POST /sessions/{id}/rewind: a turn and those after it leave the
+// window.
+func (s *Service) rewind(w http.ResponseWriter, r *http.Request) error {
+	one, body, err := s.branch(w, r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case body.ID != nil:
+		return invalid("/id", "the request has no such field")
+	case *body.Turn == 0:
+		return &memory.TurnError{Turn: 0, Last: one.heads[0].info.Turns}
+	}
+	cuts, err := one.cuts(r.Context(), *body.Turn)
+	if err != nil {
+		return err
+	}
+	err = s.changing(r.Context(), one.stored, func(ctx context.Context) error {
+		for i, h := range one.heads {
+			if cuts[i] > h.info.Turns {
+				continue
+			}
+			if err := h.memory.Rewind(ctx, one.stored, cuts[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if one, err = s.find(r); err != nil {
+		return err
+	}
+	return s.write(w, r, http.StatusOK, one)
+}

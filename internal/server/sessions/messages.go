@@ -1,0 +1,195 @@
+package sessions
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/memoryview"
+	"github.com/qtype-dev/qtype/internal/memoryview/explain"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// messageJSON is a message of the history in the form of the AI SDK. Tool results are
+// part of the message with their calls.
+type messageJSON struct {
+	ID     string    `json:"id"`
+	Seq    int64     `json:"seq"`
+	Turn   int64     `json:"turn"`
+	Role   string    `json:"role"` // system, user or assistant
+	Name   string    `json:"name,omitempty"`
+	Parts  []part    `json:"parts"`
+	Tokens int       `json:"tokens"` // with those of the results
+	Time   time.Time `json:"time"`
+	Status string    `json:"status"`
+	Reason string    `json:"reason,omitempty"` // why it is not in the window
+}
+
+// The statuses of messages.
+const (
+	inWindow   = "in_window"
+	evicted    = "evicted"
+	summarized = "summarized"
+	failed     = "failed"
+	replaced   = "replaced"
+)
+
+// maxResults is how far a page is extended so that it begins with a tool call and not
+// with its results.
+const maxResults = 64
+
+// messages answers GET /sessions/{id}/messages: a page of the history, the newest
+// one first, in its order.
+func (s *Service) messages(w http.ResponseWriter, r *http.Request) error {
+	one, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	m, err := one.memory(r)
+	if err != nil {
+		return err
+	}
+	limit, err := intParameter(r, "limit", defaultPage, 1, maxPage)
+	if err != nil {
+		return err
+	}
+	before, err := intParameter(r, "before", 0, 1, 1<<53)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		Messages []messageJSON `json:"messages"`
+		Previous *int64        `json:"previous"`
+	}{Messages: []messageJSON{}}
+	if m.Memory == nil {
+		return writeJSON(w, http.StatusOK, out)
+	}
+	info, err := m.Info(r.Context(), one.stored)
+	if err != nil {
+		return err
+	}
+	last := info.Messages
+	if before > 0 {
+		last = min(before-1, last)
+	}
+	if last < 1 {
+		return writeJSON(w, http.StatusOK, out)
+	}
+	entries, err := page(r.Context(), m.Memory, one.stored, max(last-limit+1, 1), last)
+	if err != nil {
+		return err
+	}
+	if out.Messages, err = convert(r.Context(), m, one.stored, entries); err != nil {
+		return err
+	}
+	if len(entries) > 0 && entries[0].Seq > 1 {
+		out.Previous = &entries[0].Seq
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
+
+// page reads a range of the history, and what precedes it back to the call of the
+// first tool result.
+func page(ctx context.Context, m *memory.Memory, stored string, from, to int64) ([]memory.Entry, error) {
+	entries, err := collect(m.HistoryRange(ctx, stored, from, to))
+	if err != nil || len(entries) == 0 || !isResult(&entries[0]) || from == 1 {
+		return entries, err
+	}
+	earlier, err := collect(m.HistoryRange(ctx, stored, max(from-maxResults, 1), from-1))
+	if err != nil {
+		return nil, err
+	}
+	call := len(earlier) - 1
+	for call > 0 && isResult(&earlier[call]) {
+		call--
+	}
+	return append(earlier[max(call, 0):], entries...), nil
+}
+
+func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
+	for v, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func isResult(e *memory.Entry) bool {
+	return e.Message.Role == chat.Tool || e.Message.Role == chat.Function
+}
+
+// convert returns the messages of entries with their statuses.
+func convert(ctx context.Context, m memoryview.Memory, stored string, entries []memory.Entry) ([]messageJSON, error) {
+	out := []messageJSON{}
+	reasons := &reasons{memory: m, session: stored}
+	for i := range entries {
+		e := &entries[i]
+		if n := len(out); n > 0 && isResult(e) && out[n-1].Turn == e.Turn && out[n-1].Role == "assistant" {
+			out[n-1].Parts = addResult(out[n-1].Parts, &e.Message)
+			out[n-1].Tokens += e.Tokens
+			continue
+		}
+		one := messageJSON{ID: e.Message.ID, Seq: e.Seq, Turn: e.Turn, Role: roleOf(e.Message.Role), Name: e.Message.Name, Parts: partsOf(&e.Message), Tokens: e.Tokens, Time: e.Time}
+		if isResult(e) {
+			one.Parts = addResult(nil, &e.Message)
+		}
+		var err error
+		if one.Status, one.Reason, err = reasons.of(ctx, *e); err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// roleOf returns the role that the AI SDK has for one of ours.
+func roleOf(r chat.Role) string {
+	switch r {
+	case chat.User:
+		return "user"
+	case chat.System, chat.Developer:
+		return "system"
+	}
+	return "assistant"
+}
+
+// reasons finds why messages are not in the window. It reads the events of the session
+// only if one is not.
+type reasons struct {
+	memory  memoryview.Memory
+	session string
+	read    bool
+	events  []memory.Event
+	context *memoryview.Context
+}
+
+func (r *reasons) of(ctx context.Context, e memory.Entry) (status, reason string, err error) {
+	if e.Status == memory.InWindow {
+		return inWindow, "", nil
+	}
+	if e.Status == memory.Replaced {
+		return replaced, "a newer system message replaced it", nil
+	}
+	if !r.read {
+		r.read = true
+		if r.events, err = collect(r.memory.Events(ctx, r.session)); err != nil {
+			return "", "", err
+		}
+		if r.context, err = memoryview.ContextOf(ctx, r.memory, r.session); err != nil {
+			return "", "", err
+		}
+	}
+	removal, _ := explain.Removal(e, r.events, 1<<62)
+	switch {
+	case e.Status == memory.Failed:
+		return failed, removal.Reason, nil
+	case e.Status == memory.Rewound || removal.Kind == memory.EventSet:
+		return replaced, removal.Reason, nil
+	case e.Seq <= r.context.Through:
+		return summarized, removal.Reason, nil
+	}
+	return evicted, removal.Reason, nil
+}

@@ -1,0 +1,95 @@
+package sessions
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// part is a part of a message of the AI SDK: a text, a file or a tool call.
+type part struct {
+	Type       string          `json:"type"` // text, file, or tool- and the tool's name
+	Text       *string         `json:"text,omitempty"`
+	MediaType  string          `json:"mediaType,omitempty"`
+	URL        string          `json:"url,omitempty"` // file: a data URL, or the URL that the message names
+	ToolCallID string          `json:"toolCallId,omitempty"`
+	State      string          `json:"state,omitempty"` // text: done; tool: input-available, output-available or output-error
+	Input      json.RawMessage `json:"input,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"`
+	ErrorText  string          `json:"errorText,omitempty"`
+}
+
+// errorPrefix begins the result of a tool call that failed.
+const errorPrefix = "error: "
+
+// partsOf returns the parts of a message, without results of its tool calls.
+func partsOf(m *chat.Message) []part {
+	parts := make([]part, 0, len(m.Blocks)+len(m.ToolCalls))
+	for _, b := range m.Blocks {
+		if p, ok := partOf(b); ok {
+			parts = append(parts, p)
+		}
+	}
+	for _, c := range m.ToolCalls {
+		parts = append(parts, part{Type: "tool-" + c.Name, ToolCallID: c.ID, State: "input-available", Input: jsonOf(c.Arguments)})
+	}
+	return parts
+}
+
+// partOf returns the part of a block; ok is false for an empty text.
+func partOf(b chat.Block) (p part, ok bool) {
+	switch {
+	case b.Media():
+		media := b.MimeType
+		if media == "" {
+			media = mediaTypes()[b.Type]
+		}
+		if media == "" {
+			media = http.DetectContentType(b.Data)
+		}
+		media, _, _ = strings.Cut(media, ";")
+		return part{Type: "file", MediaType: media, URL: "data:" + media + ";base64," + base64.StdEncoding.EncodeToString(b.Data)}, true
+	case b.Type != "text" && mediaTypes()[b.Type] != "":
+		return part{Type: "file", MediaType: mediaTypes()[b.Type], URL: b.Text}, true
+	}
+	return part{Type: "text", Text: &b.Text, State: "done"}, b.Text != ""
+}
+
+// mediaTypes returns the media types of blocks that have none.
+func mediaTypes() map[string]string {
+	return map[string]string{"image": "image/*", "audio": "audio/*", "video": "video/*", "file": "application/octet-stream", "bytes": "application/octet-stream"}
+}
+
+// jsonOf returns a text that is JSON as it is, and any other text as a string.
+func jsonOf(text string) json.RawMessage {
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	raw, _ := json.Marshal(text) // a string always has a JSON form
+	return raw
+}
+
+// addResult adds a tool result to the part of its call, or as another part if the call
+// is not there.
+func addResult(parts []part, m *chat.Message) []part {
+	for i := range parts {
+		if parts[i].ToolCallID == m.ToolCallID && parts[i].State == "input-available" {
+			parts[i].setResult(m.Text())
+			return parts
+		}
+	}
+	alone := part{Type: "tool-" + m.Name, ToolCallID: m.ToolCallID, Input: json.RawMessage("{}")}
+	alone.setResult(m.Text())
+	return append(parts, alone)
+}
+
+func (p *part) setResult(text string) {
+	if reason, failed := strings.CutPrefix(text, errorPrefix); failed {
+		p.State, p.ErrorText = "output-error", reason
+		return
+	}
+	p.State, p.Output = "output-available", jsonOf(text)
+}
