@@ -1,0 +1,173 @@
+package a2a
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strconv"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/qtype-dev/qtype/internal/server/runs"
+)
+
+// taskID is the form of the ids of tasks: runs of other protocols are not tasks.
+var taskID = regexp.MustCompile(`^task_[0-9A-F]{32}$`)
+
+// find returns the run of a task of the caller.
+func (q *requests) find(ctx context.Context, id sdk.TaskID) (*runs.Run, error) {
+	if id == "" {
+		return nil, invalid("the id of the task is missing")
+	}
+	if !taskID.MatchString(string(id)) {
+		return nil, sdk.ErrTaskNotFound
+	}
+	run, err := q.Runs.Find(ctx, q.app.App, q.principal.Name, string(id))
+	if err != nil {
+		return nil, err
+	}
+	if run == nil || q.flow != nil && run.Flow.ID != q.flow.ID() {
+		return nil, sdk.ErrTaskNotFound
+	}
+	return run, nil
+}
+
+// GetTask returns a task.
+func (q *requests) GetTask(ctx context.Context, req *sdk.GetTaskRequest) (*sdk.Task, error) {
+	run, err := q.find(ctx, req.ID)
+	if err != nil {
+		return nil, q.rpcError(err)
+	}
+	return q.task(run, true), nil
+}
+
+// ListTasks returns the tasks of the caller that this server has, the newest first.
+func (q *requests) ListTasks(_ context.Context, req *sdk.ListTasksRequest) (*sdk.ListTasksResponse, error) {
+	size, offset := 50, 0
+	if req.PageSize != 0 {
+		size = req.PageSize
+	}
+	if size < 1 || size > 100 {
+		return nil, invalid("pageSize must be a number from 1 to 100")
+	}
+	if req.PageToken != "" {
+		var err error
+		if offset, err = strconv.Atoi(req.PageToken); err != nil || offset < 0 {
+			return nil, invalid("pageToken is not of this server")
+		}
+	}
+	list := q.Runs.List(q.principal.Name, func(run *runs.Run) bool { return q.selects(run, req) })
+	slices.SortStableFunc(list, func(a, b *runs.Run) int { return b.State().Updated.Compare(a.State().Updated) })
+	out := &sdk.ListTasksResponse{Tasks: []*sdk.Task{}, TotalSize: len(list), PageSize: size}
+	for i := min(offset, len(list)); i < len(list); i++ {
+		if len(out.Tasks) == size {
+			out.NextPageToken = strconv.Itoa(i)
+			break
+		}
+		out.Tasks = append(out.Tasks, q.task(list[i], req.IncludeArtifacts))
+	}
+	return out, nil
+}
+
+// selects reports whether a run is a task that a client wants to list.
+func (q *requests) selects(run *runs.Run, req *sdk.ListTasksRequest) bool {
+	state := run.State()
+	return taskID.MatchString(run.ID) && (q.flow == nil || run.Flow.ID == q.flow.ID()) &&
+		(req.ContextID == "" || q.info(run).ContextID == req.ContextID) &&
+		(req.Status == "" || states[state.Status] == req.Status) &&
+		(req.StatusTimestampAfter == nil || state.Updated.After(*req.StatusTimestampAfter))
+}
+
+// CancelTask ends a task.
+func (q *requests) CancelTask(ctx context.Context, req *sdk.CancelTaskRequest) (*sdk.Task, error) {
+	run, err := q.find(ctx, req.ID)
+	if err != nil {
+		return nil, q.rpcError(err)
+	}
+	if s := run.State().Status; s.Ended() {
+		return nil, fmt.Errorf("%w: it is %s", sdk.ErrTaskNotCancelable, s)
+	}
+	if err := q.Runs.Cancel(ctx, run); err != nil {
+		return nil, q.rpcError(err)
+	}
+	if run, err = q.end(ctx, run); err != nil {
+		return nil, q.rpcError(err)
+	}
+	if s := run.State().Status; s != runs.Cancelled {
+		return nil, fmt.Errorf("%w: it is %s", sdk.ErrTaskNotCancelable, s)
+	}
+	return q.task(run, true), nil
+}
+
+// SendMessage starts a task, or continues one that waits, and returns it when it has ended
+// or waits.
+func (q *requests) SendMessage(ctx context.Context, req *sdk.SendMessageRequest) (sdk.SendMessageResult, error) {
+	s, err := q.send(ctx, req)
+	if err != nil {
+		return nil, q.rpcError(err)
+	}
+	if req.Config == nil || !req.Config.ReturnImmediately {
+		if s.run, err = q.settle(ctx, s.run, s.answered); err != nil {
+			return nil, q.rpcError(err)
+		}
+	}
+	return q.task(s.run, true), nil
+}
+
+// SendStreamingMessage is SendMessage with the events of the task: first the task, then its
+// changes until it has ended or waits.
+func (q *requests) SendStreamingMessage(ctx context.Context, req *sdk.SendMessageRequest) iter.Seq2[sdk.Event, error] {
+	return func(yield func(sdk.Event, error) bool) {
+		s, err := q.send(ctx, req)
+		if err != nil {
+			yield(nil, q.rpcError(err))
+			return
+		}
+		q.follow(ctx, s, yield)
+	}
+}
+
+// SubscribeToTask returns the task and its changes until it has ended or waits.
+func (q *requests) SubscribeToTask(ctx context.Context, req *sdk.SubscribeToTaskRequest) iter.Seq2[sdk.Event, error] {
+	return func(yield func(sdk.Event, error) bool) {
+		run, err := q.find(ctx, req.ID)
+		if err == nil && run.State().Status.Ended() {
+			err = fmt.Errorf("%w: the task has ended", sdk.ErrUnsupportedOperation)
+		}
+		if err != nil {
+			yield(nil, q.rpcError(err))
+			return
+		}
+		q.follow(ctx, &sent{run: run, seen: run.Count()}, yield)
+	}
+}
+
+// GetTaskPushConfig is not supported.
+func (q *requests) GetTaskPushConfig(context.Context, *sdk.GetTaskPushConfigRequest) (*sdk.PushConfig, error) {
+	return nil, sdk.ErrPushNotificationNotSupported
+}
+
+// ListTaskPushConfigs is not supported.
+func (q *requests) ListTaskPushConfigs(context.Context, *sdk.ListTaskPushConfigRequest) (*sdk.ListTaskPushConfigResponse, error) {
+	return nil, sdk.ErrPushNotificationNotSupported
+}
+
+// CreateTaskPushConfig is not supported.
+func (q *requests) CreateTaskPushConfig(context.Context, *sdk.PushConfig) (*sdk.PushConfig, error) {
+	return nil, sdk.ErrPushNotificationNotSupported
+}
+
+// DeleteTaskPushConfig is not supported.
+func (q *requests) DeleteTaskPushConfig(context.Context, *sdk.DeleteTaskPushConfigRequest) error {
+	return sdk.ErrPushNotificationNotSupported
+}
+
+// GetExtendedAgentCard returns the card with the flows that the caller may call.
+func (q *requests) GetExtendedAgentCard(context.Context, *sdk.GetExtendedAgentCardRequest) (*sdk.AgentCard, error) {
+	if q.Authentication == "none" {
+		return nil, sdk.ErrExtendedCardNotConfigured
+	}
+	return q.card(), nil
+}

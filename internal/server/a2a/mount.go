@@ -1,0 +1,161 @@
+// Package a2a is the adapter for the Agent2Agent Protocol (A2A), versions 1.0 and 0.3, over
+// JSON-RPC. A task is a run, a context is a session, and a skill is a flow.
+package a2a
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/schema"
+)
+
+// CardPath is where clients find the card of an agent, below its address.
+const CardPath = "/.well-known/agent-card.json"
+
+// Mount adds the agent of the application, whose skills are its flows, and an agent for
+// each flow: the cards, and JSON-RPC at /a2a and /flows/{flow}/a2a.
+func Mount(mux *http.ServeMux, h *host.Host) {
+	s := &service{h}
+	for pattern, handle := range map[string]func(*requests, http.ResponseWriter, *http.Request) error{
+		"GET " + CardPath:              serveCard,
+		"GET /flows/{flow}" + CardPath: serveCard,
+		"POST /a2a":                    serveRPC,
+		"POST /flows/{flow}/a2a":       serveRPC,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			q, err := s.requests(r)
+			if err == nil {
+				err = handle(q, w, r)
+			}
+			if err != nil {
+				h.Fail(w, r, err)
+			}
+		})
+	}
+}
+
+// service has what all requests share.
+type service struct{ *host.Host }
+
+// requests handles the calls of one HTTP request. It is an a2asrv.RequestHandler.
+type requests struct {
+	*service
+	app       *host.Application
+	principal access.Principal
+	flow      *schema.Flow // of the agent of a flow; nil for that of the application
+	address   string       // of the server
+}
+
+func (s *service) requests(r *http.Request) (*requests, error) {
+	q := &requests{service: s, app: s.Current(), principal: access.PrincipalOf(r.Context()), address: address(r)}
+	if id := r.PathValue("flow"); id != "" {
+		var err error
+		q.flow, err = q.app.Flow(q.principal, id)
+		return q, err
+	}
+	return q, nil
+}
+
+// serveRPC answers a call.
+func serveRPC(q *requests, w http.ResponseWriter, r *http.Request) error {
+	if err := host.RequireJSON(r); err != nil {
+		return err
+	}
+	body, err := host.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	var call envelope
+	_ = json.Unmarshal(body, &call) // the handler of the protocol reports what is wrong
+	if call.streams() {
+		if err := access.BeginStream(r.Context()); err != nil {
+			return err
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	options := []a2asrv.TransportOption{a2asrv.WithTransportKeepAlive(q.Heartbeat), a2asrv.WithTransportPanicHandler(func(p any) error {
+		q.Log.Error("a call of A2A failed", "error", fmt.Sprint(p))
+		return errInternal
+	})}
+	w.Header().Set("Cache-Control", "no-store")
+	switch version := call.version(r); {
+	case version == "0.3":
+		w.Header().Set("Content-Type", "application/json") // the handler does not set it for errors
+		a2av0.NewJSONRPCHandler(q, options...).ServeHTTP(newWriter(w), r)
+	case version == "1" || strings.HasPrefix(version, "1."):
+		a2asrv.NewJSONRPCHandler(q, options...).ServeHTTP(newWriter(w), r)
+	default:
+		return writeVersionError(w, &call, version)
+	}
+	return nil
+}
+
+// envelope is what is common to all calls.
+type envelope struct {
+	ID     any    `json:"id"`
+	Method string `json:"method"`
+}
+
+// streams reports whether the call is answered with a stream.
+func (e *envelope) streams() bool {
+	switch e.Method {
+	case "SendStreamingMessage", "SubscribeToTask", "message/stream", "tasks/resubscribe":
+		return true
+	}
+	return false
+}
+
+// version returns the version of the protocol that a client uses: that of the header or
+// the parameter A2A-Version. Without it the form of the method's name decides.
+func (e *envelope) version(r *http.Request) string {
+	if v := r.Header.Get("A2A-Version"); v != "" {
+		return v
+	}
+	if v := r.URL.Query().Get("A2A-Version"); v != "" {
+		return v
+	}
+	if strings.Contains(e.Method, "/") {
+		return "0.3"
+	}
+	return "1.0"
+}
+
+// writeVersionError answers a call of an unknown version of the protocol.
+func writeVersionError(w http.ResponseWriter, call *envelope, version string) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": call.ID, "error": map[string]any{
+		"code": -32009, "message": fmt.Sprintf("version %q of the protocol is not supported: use 1.0 or 0.3", version)}})
+}
+
+// serveCard answers with the card of an agent.
+func serveCard(q *requests, w http.ResponseWriter, r *http.Request) error {
+	card, err := cardJSON(r.Context(), q.card())
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "private, max-age=60")
+	_, _ = w.Write(card) //nolint:gosec // it is JSON; an error means that the client has gone
+	return nil
+}
+
+// address returns the address of the server as the client of a request knows it.
+func address(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
+
+var _ a2asrv.RequestHandler = (*requests)(nil)

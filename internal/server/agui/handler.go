@@ -1,0 +1,194 @@
+package agui
+
+import (
+	"net/http"
+
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/internal/server/sse"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// Mount adds POST /flows/{flow}/agui.
+func Mount(mux *http.ServeMux, h *host.Host) {
+	mux.HandleFunc("POST /flows/{flow}/agui", func(w http.ResponseWriter, r *http.Request) {
+		if err := serve(h, w, r); err != nil {
+			h.Fail(w, r, err)
+		}
+	})
+}
+
+// call is a request to run a flow.
+type call struct {
+	*host.Host
+	app       *host.Application
+	flow      *schema.Flow
+	principal access.Principal
+	in        *Input
+}
+
+// stored returns the id under which the session of the call is stored.
+func (c *call) stored() string { return c.principal.StoredSession(c.in.ThreadID) }
+
+// serve answers a request. After an error nothing was written.
+func serve(h *host.Host, w http.ResponseWriter, r *http.Request) error {
+	c, err := read(h, w, r)
+	if err != nil {
+		return err
+	}
+	if err := access.BeginStream(r.Context()); err != nil {
+		return err
+	}
+	if given := c.in.answers(); given != nil {
+		return c.resume(w, r, given)
+	}
+	return c.begin(w, r)
+}
+
+// read reads and checks a request.
+func read(h *host.Host, w http.ResponseWriter, r *http.Request) (*call, error) {
+	c := &call{Host: h, app: h.Current(), principal: access.PrincipalOf(r.Context())}
+	var err error
+	if c.flow, err = c.app.Flow(c.principal, r.PathValue("flow")); err != nil {
+		return nil, err
+	}
+	if !c.flow.Conversational() || c.flow.Message == nil {
+		return nil, problem.New(http.StatusNotFound, "not_conversational", "flow %s is not conversational", c.flow.ID())
+	}
+	if err := host.RequireJSON(r); err != nil {
+		return nil, err
+	}
+	body, err := host.ReadBody(w, r)
+	if err == nil {
+		c.in, err = Parse(body)
+	}
+	return c, err
+}
+
+// begin starts a run with the newest message of the user.
+func (c *call) begin(w http.ResponseWriter, r *http.Request) error {
+	start, err := c.start(r)
+	if err != nil {
+		return err
+	}
+	if err := c.abandon(r); err != nil {
+		return err
+	}
+	run, err := c.Runs.Begin(r.Context(), start)
+	if err != nil {
+		return err
+	}
+	return c.send(w, r, run, 0, NewEncoder(c.flow, run.ID, c.in))
+}
+
+// start returns the run that the request describes.
+func (c *call) start(r *http.Request) (runs.Start, error) {
+	s := runs.Start{App: c.app.App, Flow: c.flow.Spec, Owner: c.principal.Name, Session: c.stored(), Events: true, Detached: c.flow.Finishes()}
+	newest, earlier, err := c.in.Conversation()
+	if err != nil {
+		return s, err
+	}
+	record, err := host.RecordOf(c.in.given(c.flow))
+	if err != nil {
+		return s, problem.New(http.StatusUnprocessableEntity, "invalid_input", "%s", err)
+	}
+	known, err := c.Inputs.Known(r.Context(), c.flow, c.stored())
+	if err != nil {
+		return s, err
+	}
+	row, wrong := c.flow.Decode(record.With(c.flow.Message.ID, newest), "/forwardedProps", known.Has)
+	if len(wrong) > 0 {
+		return s, schema.Invalid(wrong)
+	}
+	s.Rows, s.Tools = []map[string]any{row}, c.in.callerTools(c.flow)
+	s.Durable = c.flow.MayWait() || len(s.Tools) > 0
+	if len(runtime.MemoryIDs(c.flow.Spec)) == 0 {
+		s.History = earlier
+	}
+	return s, c.Inputs.Apply(r.Context(), known, row)
+}
+
+// abandon cancels the run of the thread that waits for an answer: the user has sent another
+// message instead.
+func (c *call) abandon(r *http.Request) error {
+	run := c.Runs.Running(c.flow.ID(), c.stored())
+	if run == nil || run.State().Status != runs.Waiting {
+		return nil
+	}
+	run.Cancel()
+	return run.Wait(r.Context())
+}
+
+// resume passes answers to the run of the thread that waits for them.
+func (c *call) resume(w http.ResponseWriter, r *http.Request, given *answers) error {
+	run := c.Runs.Running(c.flow.ID(), c.stored())
+	if run == nil || run.State().Status != runs.Waiting {
+		return problem.New(http.StatusConflict, "no_waiting_run", "no run of thread %q waits for an answer", c.in.ThreadID)
+	}
+	n := run.Paused()
+	enc := NewEncoder(c.flow, run.ID, c.in)
+	enc.Opened = func(req *runs.Request, id string) bool {
+		a, err := given.take(req, id)
+		return a != nil && err == nil && c.Runs.Answer(r.Context(), run, a) == nil
+	}
+	enc.Replay(run.Events(n))
+	if err := c.answerAll(r, run, enc, given); err != nil {
+		return err
+	}
+	return c.send(w, r, run, n, enc)
+}
+
+// answerAll answers the requests of the run: after an error it has answered none.
+func (c *call) answerAll(r *http.Request, run *runs.Run, enc *Encoder, given *answers) error {
+	var accepted []*runs.Answer
+	for _, req := range run.State().Pending {
+		a, err := given.take(req, enc.CallOf(req))
+		if err != nil {
+			return err
+		}
+		if a != nil {
+			accepted = append(accepted, a)
+		}
+	}
+	if err := given.left(); err != nil {
+		return err
+	}
+	if len(accepted) == 0 {
+		return problem.New(http.StatusUnprocessableEntity, "no_answer", "the messages answer none of the requests that run %s waits for", run.ID)
+	}
+	for _, a := range accepted {
+		if err := c.Runs.Answer(r.Context(), run, a); err != nil {
+			return host.AnswerProblem(err)
+		}
+	}
+	return nil
+}
+
+// send writes the events of a run after the first n.
+func (c *call) send(w http.ResponseWriter, r *http.Request, run *runs.Run, n int, enc *Encoder) error {
+	stream, err := sse.Open(w, r, c.Heartbeat)
+	if err != nil {
+		c.disconnected(run)
+		return err
+	}
+	defer stream.Close()
+	w.Header().Set("X-Run-Id", run.ID)
+	if n > 0 {
+		stream.Append(enc.Continue(nil))
+	}
+	if stream.Follow(r.Context(), run, n, enc) != nil {
+		c.disconnected(run)
+	}
+	return nil
+}
+
+// disconnected ends the run of a client that has gone, as the flow declares; one that waits
+// for an answer goes on.
+func (c *call) disconnected(run *runs.Run) {
+	if !c.flow.Finishes() && run.State().Status != runs.Waiting {
+		run.Cancel()
+	}
+}

@@ -1,0 +1,271 @@
+package openai
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// chatParams are the parameters of chat completions that are read.
+var chatParams = []string{"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "metadata", "inputs"}
+
+// chatCompletions answers POST /v1/chat/completions.
+func (a *api) chatCompletions(w http.ResponseWriter, r *request) error {
+	t, usage, err := a.readChat(r)
+	if err != nil {
+		return err
+	}
+	b, err := a.begin(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	head := chatHead{ID: "chatcmpl-" + rand.Text(), Created: time.Now().Unix(), Model: t.flow.ID()}
+	if t.stream {
+		return a.respondStream(w, t, b, newChatStream(head, b.run.ID, usage))
+	}
+	return a.respond(w, t, b, &chatAnswer{head: head, run: b.run.ID})
+}
+
+// readChat reads a request. usage reports that the stream ends with the usage.
+func (a *api) readChat(r *request) (t *turn, usage bool, err error) {
+	t = &turn{request: r}
+	if t.flow, err = a.flow(r); err != nil {
+		return nil, false, err
+	}
+	p := r.params
+	if t.ignored, err = p.check(chatRules, chatParams...); err != nil {
+		return nil, false, err
+	}
+	if err = t.readCommon(true); err != nil {
+		return nil, false, err
+	}
+	var options struct {
+		Usage       bool  `json:"include_usage"`
+		Obfuscation *bool `json:"include_obfuscation"`
+	}
+	if err = p.decode("stream_options", &options); err != nil {
+		return nil, false, err
+	}
+	if p.has("stream_options") && !t.stream {
+		return nil, false, bad("/stream_options", "invalid_value", "it is only allowed with stream")
+	}
+	messages, err := p.messages(a.fetcher(r.Context()))
+	if err != nil {
+		return nil, false, err
+	}
+	t.conversation, err = newConversation("/messages", messages, t.session != "")
+	return t, options.Usage, err
+}
+
+// readCommon reads the parameters that chat completions and responses share. nested
+// reports that tools have the form of chat completions.
+func (t *turn) readCommon(nested bool) (err error) {
+	p := t.params
+	if err = p.decode("stream", &t.stream); err != nil {
+		return err
+	}
+	if t.metadata, err = parseMetadata(p); err != nil {
+		return err
+	}
+	if t.session, err = t.sessionID(t.metadata); err != nil {
+		return err
+	}
+	if t.inputs, err = chatInputs(t.flow, p, t.metadata); err != nil {
+		return err
+	}
+	t.tools, t.single, err = p.clientTools(t.flow, nested)
+	return err
+}
+
+// messages returns the messages of chat completions.
+func (p params) messages(fetch fetchFunc) ([]*message, error) {
+	if !p.has("messages") {
+		return nil, bad("/messages", "missing_required_parameter", "the parameter is missing: expected an array of messages")
+	}
+	var list []json.RawMessage
+	if err := p.decode("messages", &list); err != nil {
+		return nil, err
+	}
+	messages := make([]*message, len(list))
+	for i, raw := range list {
+		var err error
+		if messages[i], err = parseMessage(pointerTo("/messages", i), raw, fetch); err != nil {
+			return nil, err
+		}
+	}
+	return messages, nil
+}
+
+// chatHead is what all chunks of an answer have.
+type chatHead struct {
+	ID      string
+	Created int64
+	Model   string
+}
+
+// chatUsage are the tokens of an answer.
+type chatUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+func usageOf(u runs.Usage) chatUsage { return chatUsage{u.Input, u.Output, u.Input + u.Output} }
+
+// chatCall is a call of a tool of the client.
+type chatCall struct {
+	Index    *int         `json:"index,omitempty"` // chunks only
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// chatCallOf returns the call that a request needs.
+func chatCallOf(run string, r *runs.Request) chatCall {
+	return chatCall{ID: callID(run, r.ID), Type: "function", Function: chatFunction{r.Tool, string(r.Arguments)}}
+}
+
+// approvalNeeded returns the problem of a run that waits for an approval, nil if it does not.
+func approvalNeeded(run string, pending []*runs.Request) *problem.Problem {
+	for _, r := range pending {
+		if r.Kind == runs.Approval {
+			return problem.New(http.StatusUnprocessableEntity, "approval_required",
+				"the call of tool %s needs an approval, for which chat completions have no form: run %s waits for POST /runs/%s/answer; /v1/responses can ask for it", r.Tool, run, run)
+		}
+	}
+	return nil
+}
+
+// annotation is a source of an answer.
+type annotation struct {
+	Type string      `json:"type"`
+	URL  urlCitation `json:"url_citation"`
+}
+
+type urlCitation struct {
+	Start int    `json:"start_index"`
+	End   int    `json:"end_index"`
+	Title string `json:"title"`
+	URL   string `json:"url"`
+}
+
+// citationOf returns the source that a block is about; ok is false for other blocks.
+func citationOf(b *chat.Block) (c urlCitation, ok bool) {
+	if b.Type != "citation_url" {
+		return c, false
+	}
+	if json.Unmarshal([]byte(b.Text), &c) != nil {
+		c.URL = b.Text
+	}
+	if c.Title == "" {
+		c.Title = c.URL
+	}
+	return c, true
+}
+
+// chatImage is an image of an answer, for which OpenAI's API has no form: this one is
+// common.
+type chatImage struct {
+	Type string `json:"type"`
+	URL  struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+}
+
+// extras returns the parts of an answer in addition to its text.
+func extras(m *chat.Message) (sources []annotation, images []chatImage) {
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		if c, ok := citationOf(b); ok {
+			sources = append(sources, annotation{"url_citation", c})
+		} else if b.Type == "image" {
+			image := chatImage{Type: "image_url"}
+			image.URL.URL = schema.DataURL(b)
+			images = append(images, image)
+		}
+	}
+	return sources, images
+}
+
+// chatMessage is the message of an answer.
+type chatMessage struct {
+	Role        string       `json:"role"`
+	Content     *string      `json:"content"`
+	Refusal     *string      `json:"refusal"`
+	Reasoning   string       `json:"reasoning_content,omitempty"`
+	Annotations []annotation `json:"annotations,omitempty"`
+	Images      []chatImage  `json:"images,omitempty"`
+	ToolCalls   []chatCall   `json:"tool_calls,omitempty"`
+}
+
+// chatAnswer is the whole answer. It is a sink.
+type chatAnswer struct {
+	head    chatHead
+	run     string
+	written strings.Builder
+	thought strings.Builder
+	message chatMessage
+	reason  string
+	tokens  runs.Usage
+	problem *problem.Problem
+}
+
+func (c *chatAnswer) text(delta string)        { c.written.WriteString(delta) }
+func (c *chatAnswer) separate()                { c.text("\n\n") }
+func (c *chatAnswer) reasoning(delta string)   { c.thought.WriteString(delta) }
+func (c *chatAnswer) used(tokens runs.Usage)   { c.tokens = tokens }
+func (c *chatAnswer) fail(p *problem.Problem)  { c.problem = p }
+func (c *chatAnswer) failed() *problem.Problem { return c.problem }
+
+func (c *chatAnswer) answer(m *chat.Message) {
+	c.written.Reset() // texts before calls of the server's tools are not part of the answer
+	c.written.WriteString(answerText(m))
+	c.message.Annotations, c.message.Images = extras(m)
+}
+
+func (c *chatAnswer) finish() { c.reason = "stop" }
+
+func (c *chatAnswer) calls(pending []*runs.Request) {
+	if c.problem = approvalNeeded(c.run, pending); c.problem != nil {
+		return
+	}
+	c.reason = "tool_calls"
+	for _, r := range pending {
+		c.message.ToolCalls = append(c.message.ToolCalls, chatCallOf(c.run, r))
+	}
+}
+
+// body returns the response.
+func (c *chatAnswer) body() any {
+	type choice struct {
+		Index    int         `json:"index"`
+		Message  chatMessage `json:"message"`
+		Logprobs *struct{}   `json:"logprobs"`
+		Reason   string      `json:"finish_reason"`
+	}
+	text := c.written.String()
+	c.message.Role, c.message.Reasoning = "assistant", c.thought.String()
+	if text != "" || len(c.message.ToolCalls) == 0 {
+		c.message.Content = &text
+	}
+	return struct {
+		ID      string    `json:"id"`
+		Object  string    `json:"object"`
+		Created int64     `json:"created"`
+		Model   string    `json:"model"`
+		Choices []choice  `json:"choices"`
+		Usage   chatUsage `json:"usage"`
+	}{c.head.ID, "chat.completion", c.head.Created, c.head.Model, []choice{{Message: c.message, Reason: c.reason}}, usageOf(c.tokens)}
+}

@@ -1,0 +1,204 @@
+package openai
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// sink receives the parts of an answer. It is one response.
+type sink interface {
+	text(delta string)
+	separate() // the next text is of another call of a model
+	reasoning(delta string)
+	answer(m *chat.Message)        // the whole answer, after its text
+	used(tokens runs.Usage)        // before one of the following
+	calls(pending []*runs.Request) // the run waits for its client: the end of the response
+	finish()                       // the end of an answer
+	fail(p *problem.Problem)       // the end of an answer that failed
+}
+
+// reader makes the parts of an answer of the events of a run. It is not safe for
+// concurrent use.
+type reader struct {
+	to       sink
+	flow     *schema.Flow
+	run      *runs.Run
+	failure  func(*runs.Run) *problem.Problem
+	single   bool            // at most one call
+	muted    map[string]bool // ids of requests whose answers come before the response
+	open     map[string]bool // ids of the requests that wait
+	writers  map[string]bool // steps whose text is the answer; nil: all
+	usage    runs.Usage
+	streamed bool // text of the answer was written
+	pause    bool // the next text is of another call of the model
+	problem  *problem.Problem
+	ended    bool // the run has ended
+	stopped  bool // the response has ended before the run
+}
+
+func newReader(to sink, t *turn, b *began, failure func(*runs.Run) *problem.Problem) *reader {
+	r := &reader{to: to, flow: t.flow, run: b.run, failure: failure, single: t.single, muted: map[string]bool{}, open: map[string]bool{}}
+	for _, id := range b.answered {
+		r.muted[id] = true
+	}
+	if t.flow.Answer != nil {
+		r.writers = t.flow.Spec.Writers(t.flow.Answer.ID)
+	}
+	return r
+}
+
+// read reads an event.
+func (r *reader) read(ev *runs.Event) {
+	switch ev.Type {
+	case runs.RequestOpened:
+		r.open[ev.Request.ID] = true
+		return
+	case runs.RequestAnswered:
+		delete(r.open, ev.Request.ID)
+		delete(r.muted, ev.Request.ID)
+		return
+	case runs.RowFinished, runs.RunFinished:
+		clear(r.muted)
+	}
+	if len(r.muted) > 0 {
+		return
+	}
+	switch ev.Type {
+	case runs.TextDelta:
+		r.text(ev)
+	case runs.ReasoningDelta:
+		r.to.reasoning(ev.Text)
+	case runs.ToolReturned, runs.StepFinished:
+		r.pause = r.streamed
+	case runs.UsageReported:
+		r.usage.Input += ev.Usage.Input
+		r.usage.Output += ev.Usage.Output
+	case runs.RowFinished:
+		r.row(ev)
+	case runs.RunFinished:
+		r.end()
+	}
+}
+
+// text passes text of the answer; that of other steps is reasoning.
+func (r *reader) text(ev *runs.Event) {
+	if r.writers != nil && !r.writers[ev.Step] {
+		r.to.reasoning(ev.Text)
+		return
+	}
+	if r.pause && ev.Text != "" {
+		r.to.separate()
+		r.pause = false
+	}
+	r.streamed = true
+	r.to.text(ev.Text)
+}
+
+// row passes what the flow has returned.
+func (r *reader) row(ev *runs.Event) {
+	if ev.Result == nil || ev.Error != "" {
+		r.problem = rowProblem(ev)
+		return
+	}
+	m := r.flow.AnswerOf(ev.Result.Outputs)
+	if m == nil {
+		text := chat.Text(chat.Assistant, textOf(ev.Result.Outputs))
+		m = &text
+	}
+	if text := answerText(m); !r.streamed && text != "" {
+		r.streamed = true
+		r.to.text(text)
+	}
+	r.to.answer(m)
+}
+
+// answerText returns the text of an answer without its sources.
+func answerText(m *chat.Message) string {
+	plain := chat.Message{}
+	for _, b := range m.Blocks {
+		if b.Type != "citation_url" && b.Type != "citation_document" {
+			plain.Blocks = append(plain.Blocks, b)
+		}
+	}
+	return plain.Text()
+}
+
+// end passes the end of the run.
+func (r *reader) end() {
+	r.ended = true
+	if p := r.failure(r.run); p != nil {
+		r.problem = p
+	}
+	if r.problem != nil {
+		r.to.fail(r.problem)
+		return
+	}
+	r.to.used(r.usage)
+	r.to.finish()
+}
+
+// waiting reports whether the run waits for its client.
+func (r *reader) waiting() bool { return len(r.muted) == 0 && len(r.open) > 0 }
+
+// stop ends the response of a run that waits.
+func (r *reader) stop() {
+	r.stopped = true
+	pending := r.run.State().Pending
+	r.to.used(r.usage)
+	if r.single && len(pending) > 0 {
+		pending = pending[:1]
+	}
+	r.to.calls(pending)
+}
+
+// rowProblem returns the problem of a failed row.
+func rowProblem(ev *runs.Event) *problem.Problem {
+	p := problem.New(http.StatusInternalServerError, "run_failed", "%s", ev.Error)
+	if ev.Result == nil {
+		return p
+	}
+	err := ev.Result.Err()
+	var busy *memory.BusyError
+	var interrupted *memory.InterruptedError
+	switch {
+	case errors.As(err, &busy):
+		return problem.New(http.StatusConflict, "session_busy", "another turn of the session is active")
+	case errors.As(err, &interrupted):
+		return problem.New(http.StatusConflict, "interrupted", "a newer turn of the session replaced this one")
+	}
+	return modelProblem(p, ev.Result.Code, err)
+}
+
+// modelProblem sets the status of a failed call of a model: 429 where its provider limits
+// the rate, 502 or 503 otherwise.
+func modelProblem(p *problem.Problem, code string, err error) *problem.Problem {
+	failed, ok := errors.AsType[*model.Error](err)
+	status, _ := strconv.Atoi(strings.TrimPrefix(code, "http_"))
+	if ok {
+		status, p.RetryAfter = failed.Status, failed.RetryAfter
+	}
+	switch {
+	case status == http.StatusTooManyRequests:
+		p.Status, p.Code, p.Title = status, "rate_limit_exceeded", http.StatusText(status)
+		p.RetryAfter = max(p.RetryAfter, minRetryAfter)
+	case ok && failed.Temporary:
+		p.Status, p.Code, p.Title = http.StatusServiceUnavailable, "model_unavailable", http.StatusText(http.StatusServiceUnavailable)
+	case ok || code == "model" || strings.HasPrefix(code, "http_"):
+		p.Status, p.Code, p.Title = http.StatusBadGateway, "model_failed", http.StatusText(http.StatusBadGateway)
+	}
+	return p
+}
+
+// minRetryAfter is the shortest time after which a client repeats a request that the rate
+// limit of a provider has refused.
+const minRetryAfter = time.Second

@@ -1,0 +1,225 @@
+package openai
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// openItem is an item whose text is not complete.
+type openItem struct {
+	kind  textKind
+	item  textItem
+	index int
+	text  strings.Builder
+	notes []sourceReference
+}
+
+// textKind is what the events of a kind of text are called.
+type textKind struct {
+	item, prefix, part, event string
+}
+
+var (
+	messageText   = textKind{"message", "msg_", "output_text", "response.output_text"}
+	reasoningText = textKind{"reasoning", "rs_", "reasoning_text", "response.reasoning_text"}
+)
+
+// part returns the text part of the item.
+func (o *openItem) part(text string) textPart {
+	p := textPart{Type: o.kind.part, Text: text}
+	if o.kind == messageText {
+		notes := o.notes
+		if notes == nil {
+			notes = []sourceReference{}
+		}
+		p.Annotations, p.Logprobs = &notes, &[]struct{}{}
+	}
+	return p
+}
+
+func (r *response) take() []byte {
+	b := r.buf
+	r.buf = r.buf[:0]
+	return b
+}
+
+func (r *response) failed() *problem.Problem { return r.problem }
+func (r *response) empty() bool              { return !r.begun }
+func (r *response) body() any                { return r }
+
+// begin appends the events that precede the answer.
+func (r *response) begin() {
+	if r.begun {
+		return
+	}
+	r.begun = true
+	r.emit("response.created", member{"response", r})
+	r.emit("response.in_progress", member{"response", r})
+}
+
+func (r *response) text(delta string)      { r.delta(messageText, delta) }
+func (r *response) reasoning(delta string) { r.delta(reasoningText, delta) }
+func (r *response) separate()              { r.closeItem() }
+
+// delta appends text to the item of its kind.
+func (r *response) delta(kind textKind, text string) {
+	if text == "" {
+		return
+	}
+	r.begin()
+	if r.current == nil || r.current.kind != kind {
+		r.closeItem()
+		r.openItem(kind)
+	}
+	r.current.text.WriteString(text)
+	r.emitPart(kind.event+".delta", member{"delta", text})
+}
+
+func (r *response) openItem(kind textKind) {
+	o := &openItem{kind: kind, index: len(r.Output), item: textItem{ID: kind.prefix + rand.Text(), Type: kind.item, Status: "in_progress", Content: []textPart{}}}
+	if kind == messageText {
+		o.item.Role = "assistant"
+	} else {
+		o.item.Summary = &[]textPart{}
+	}
+	r.current = o
+	r.emit("response.output_item.added", member{"output_index", o.index}, member{"item", o.item})
+	r.emit("response.content_part.added", member{"item_id", o.item.ID}, member{"output_index", o.index}, member{"content_index", 0}, member{"part", o.part("")})
+}
+
+// emitPart appends an event of the text of the current item.
+func (r *response) emitPart(event string, more ...member) {
+	o := r.current
+	members := append([]member{{"item_id", o.item.ID}, {"output_index", o.index}, {"content_index", 0}}, more...)
+	if o.kind == messageText {
+		members = append(members, member{"logprobs", []struct{}{}})
+	}
+	r.emit(event, members...)
+}
+
+// closeItem completes the current item.
+func (r *response) closeItem() {
+	o := r.current
+	if o == nil {
+		return
+	}
+	text := o.text.String()
+	r.emitPart(o.kind.event+".done", member{"text", text})
+	part := o.part(text)
+	r.emit("response.content_part.done", member{"item_id", o.item.ID}, member{"output_index", o.index}, member{"content_index", 0}, member{"part", part})
+	o.item.Status, o.item.Content = "completed", []textPart{part}
+	r.current = nil
+	r.doneItem(o.item)
+}
+
+// doneItem appends the end of an item, which is complete.
+func (r *response) doneItem(item any) {
+	r.emit("response.output_item.done", member{"output_index", len(r.Output)}, member{"item", item})
+	r.Output = append(r.Output, item)
+}
+
+func (r *response) answer(m *chat.Message) {
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		if c, ok := citationOf(b); ok && r.current != nil && r.current.kind == messageText {
+			r.current.notes = append(r.current.notes, sourceReference{"url_citation", c})
+			r.emitPart("response.output_text.annotation.added", member{"annotation_index", len(r.current.notes) - 1}, member{"annotation", sourceReference{"url_citation", c}})
+		}
+	}
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Type == "image" && b.Media() {
+			r.begin()
+			r.closeItem()
+			image := imageItem{ID: "ig_" + rand.Text(), Type: "image_generation_call", Status: "completed", Result: base64.StdEncoding.EncodeToString(b.Data)}
+			r.emit("response.output_item.added", member{"output_index", len(r.Output)}, member{"item", image})
+			r.doneItem(image)
+		}
+	}
+}
+
+func (r *response) used(u runs.Usage) {
+	r.Usage = &responseUsage{Input: u.Input, Output: u.Output, Total: u.Input + u.Output}
+}
+
+// calls appends the calls of the client's tools and the requests for approvals.
+func (r *response) calls(pending []*runs.Request) {
+	r.begin()
+	r.closeItem()
+	for _, req := range pending {
+		id := callID(r.run, req.ID)
+		if req.Kind == runs.Approval {
+			c := callItem{ID: approvalPrefix + strings.TrimPrefix(id, callPrefix), Type: "mcp_approval_request", Server: "qtype", Name: req.Tool, Arguments: string(req.Arguments)}
+			r.emit("response.output_item.added", member{"output_index", len(r.Output)}, member{"item", c})
+			r.doneItem(c)
+			continue
+		}
+		c := callItem{ID: "fc_" + strings.TrimPrefix(id, callPrefix), Type: "function_call", Status: "in_progress", CallID: id, Name: req.Tool}
+		r.emit("response.output_item.added", member{"output_index", len(r.Output)}, member{"item", c})
+		c.Status, c.Arguments = "completed", string(req.Arguments)
+		at := []member{{"item_id", c.ID}, {"output_index", len(r.Output)}}
+		r.emit("response.function_call_arguments.delta", append(at[:2:2], member{"delta", c.Arguments})...)
+		r.emit("response.function_call_arguments.done", append(at[:2:2], member{"name", c.Name}, member{"arguments", c.Arguments})...)
+		r.doneItem(c)
+	}
+	r.complete()
+}
+
+func (r *response) finish() {
+	r.begin()
+	r.closeItem()
+	r.complete()
+}
+
+// complete appends the end of the response.
+func (r *response) complete() {
+	if r.save != nil {
+		if err := r.save(); err != nil {
+			r.fail(problem.New(http.StatusServiceUnavailable, "store_unavailable", "the response could not be stored"))
+			return
+		}
+	}
+	r.Status = "completed"
+	r.emit("response.completed", member{"response", r})
+}
+
+// fail appends the error. Before the first event it is an error with a status instead.
+func (r *response) fail(p *problem.Problem) {
+	r.problem = p
+	if !r.begun {
+		return
+	}
+	r.closeItem()
+	e := p.OpenAI()
+	r.Status, r.Error = "failed", &responseError{Code: "server_error", Message: e.Message}
+	if p.Status == http.StatusTooManyRequests {
+		r.Error.Code = "rate_limit_exceeded"
+	}
+	r.emit("response.failed", member{"response", r})
+}
+
+// member is a member of an event.
+type member struct {
+	name  string
+	value any
+}
+
+// emit appends an event with its number.
+func (r *response) emit(event string, members ...member) {
+	r.buf = append(r.buf, "event: "...)
+	r.buf = append(append(r.buf, event...), "\ndata: {\"type\":\""...)
+	r.buf = append(append(r.buf, event...), `","sequence_number":`...)
+	r.buf = strconv.AppendInt(r.buf, int64(r.seq), 10)
+	r.seq++
+	for _, m := range members {
+		r.buf = append(append(append(r.buf, ',', '"'), m.name...), `":`...)
+		r.buf = append(r.buf, marshal(m.value)...)
+	}
+	r.buf = append(r.buf, "}\n\n"...)
+}

@@ -1,0 +1,106 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/qtype-dev/qtype/internal/server/problem"
+)
+
+// response is a response, which it writes as a stream of events or as a whole.
+type response struct {
+	ID           string            `json:"id"`
+	Object       string            `json:"object"`
+	Created      int64             `json:"created_at"`
+	Status       string            `json:"status"`
+	Background   bool              `json:"background"`
+	Error        *responseError    `json:"error"`
+	Incomplete   *struct{}         `json:"incomplete_details"`
+	Instructions json.RawMessage   `json:"instructions"`
+	Model        string            `json:"model"`
+	Output       []any             `json:"output"`
+	Parallel     bool              `json:"parallel_tool_calls"`
+	Previous     *string           `json:"previous_response_id"`
+	Conversation *conversationBody `json:"conversation,omitempty"`
+	Store        bool              `json:"store"`
+	Temperature  *float64          `json:"temperature"`
+	TopP         *float64          `json:"top_p"`
+	Text         struct {
+		Format struct {
+			Type string `json:"type"`
+		} `json:"format"`
+	} `json:"text"`
+	Choice     json.RawMessage   `json:"tool_choice"`
+	Tools      json.RawMessage   `json:"tools"`
+	Truncation string            `json:"truncation"`
+	Usage      *responseUsage    `json:"usage"`
+	Metadata   map[string]string `json:"metadata"`
+
+	run     string
+	save    func() error // makes the response the newest of its session; nil if it is not stored
+	seq     int
+	buf     []byte
+	begun   bool
+	current *openItem
+	problem *problem.Problem
+}
+
+type responseError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type responseUsage struct {
+	Input        int `json:"input_tokens"`
+	InputDetails struct {
+		Cached  int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"`
+	Output        int `json:"output_tokens"`
+	OutputDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+	Total int `json:"total_tokens"`
+}
+
+// textPart is a part of a message or of reasoning.
+type textPart struct {
+	Type        string             `json:"type"` // output_text or reasoning_text
+	Text        string             `json:"text"`
+	Annotations *[]sourceReference `json:"annotations,omitempty"` // output_text
+	Logprobs    *[]struct{}        `json:"logprobs,omitempty"`    // output_text
+}
+
+// sourceReference is a source of an answer.
+type sourceReference struct {
+	Type string `json:"type"`
+	urlCitation
+}
+
+// textItem is an item with text: a message, or reasoning.
+type textItem struct {
+	ID      string      `json:"id"`
+	Type    string      `json:"type"`
+	Role    string      `json:"role,omitempty"`
+	Status  string      `json:"status"`
+	Content []textPart  `json:"content"`
+	Summary *[]textPart `json:"summary,omitempty"` // reasoning
+}
+
+// callItem is a call of a tool of the client, or a request for an approval.
+type callItem struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	Status    string `json:"status,omitempty"`
+	CallID    string `json:"call_id,omitempty"`
+	Server    string `json:"server_label,omitempty"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// imageItem is an image of an answer.
+type imageItem struct {
+	ID     string `json:"id"`
+	Type   string `json:"type"`
+	Status string `json:"status"`
+	Result string `json:"result"` // base64
+}

@@ -1,0 +1,280 @@
+package openai
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// responseParams are the parameters of responses that are read.
+var responseParams = []string{"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "metadata", "inputs",
+	"store", "previous_response_id", "conversation"}
+
+// responses answers POST /v1/responses.
+func (a *api) responses(w http.ResponseWriter, r *request) error {
+	t, out, err := a.readResponse(r)
+	if err != nil {
+		return err
+	}
+	b, err := a.begin(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	if err := a.follow(r.Context(), t, b, out); err != nil {
+		b.run.Disconnected()
+		return err
+	}
+	if t.stream {
+		return a.respondStream(w, t, b, out)
+	}
+	return a.respond(w, t, b, out)
+}
+
+// readResponse reads a request.
+func (a *api) readResponse(r *request) (*turn, *response, error) {
+	var err error
+	t := &turn{request: r}
+	if t.flow, err = a.flow(r); err != nil {
+		return nil, nil, err
+	}
+	if t.ignored, err = r.params.check(responseRules, responseParams...); err != nil {
+		return nil, nil, err
+	}
+	if err = t.readCommon(false); err != nil {
+		return nil, nil, err
+	}
+	out := newResponse(t)
+	if err = a.readSession(t, out); err != nil {
+		return nil, nil, err
+	}
+	if err = t.readInput(a.fetcher(r.Context()), out.Previous != nil || t.session != ""); err != nil {
+		return nil, nil, err
+	}
+	return t, out, nil
+}
+
+// readSession finds the session of a response: that of the response before, or the one
+// that the client names; otherwise a response that is stored begins one.
+func (a *api) readSession(t *turn, out *response) error {
+	store := true
+	if err := t.params.decode("store", &store); err != nil {
+		return err
+	}
+	if err := t.params.decode("previous_response_id", &out.Previous); err != nil {
+		return err
+	}
+	conversation, err := t.params.conversation()
+	switch {
+	case err != nil:
+		return err
+	case conversation != "" && out.Previous != nil:
+		return bad("/conversation", "invalid_value", "it is not allowed with previous_response_id")
+	case conversation != "":
+		t.session = conversation
+		out.Conversation = &conversationBody{conversation}
+	case out.Previous != nil:
+		if !t.hasMemory() {
+			return bad("/previous_response_id", "unsupported_value", "flow %s has no memory: send the whole conversation as input", t.flow.ID())
+		}
+		return a.readPrevious(t, out, store)
+	case t.session == "" && store && t.hasMemory():
+		t.session, t.imports = "resp-"+rand.Text(), true
+	}
+	out.Store = t.session != "" && store && t.hasMemory()
+	return nil
+}
+
+// readPrevious sets the session to that of the response before.
+func (a *api) readPrevious(t *turn, out *response, store bool) error {
+	session, ok := sessionOf(*out.Previous)
+	if ok {
+		newest, err := a.newestResponse(t.Context(), t, session)
+		if err != nil {
+			return err
+		}
+		switch newest {
+		case *out.Previous:
+			t.session, t.imports, out.Store = session, true, true
+			if !store {
+				return bad("/store", "unsupported_value", "a response after previous_response_id is stored in its session")
+			}
+			return nil
+		case "":
+		default:
+			return bad("/previous_response_id", "previous_response_not_newest",
+				"the newest response of the conversation is %s; to continue from another one, fork its session and name the fork as conversation", newest)
+		}
+	}
+	return bad("/previous_response_id", "previous_response_not_found", "there is no stored response with the id %q", *out.Previous)
+}
+
+// conversation returns the parameter conversation, empty for none.
+func (p params) conversation() (string, error) {
+	var id string
+	if !p.has("conversation") {
+		return "", nil
+	}
+	if json.Unmarshal(p["conversation"], &id) != nil {
+		var in conversationBody
+		if err := p.decode("conversation", &in); err != nil {
+			return "", err
+		}
+		id = in.ID
+	}
+	return id, checkSession("/conversation", id)
+}
+
+// conversationBody names a session.
+type conversationBody struct {
+	ID string `json:"id"`
+}
+
+// follow sets what the response refers to: its id has the session, so that the next
+// request finds it.
+func (a *api) follow(ctx context.Context, t *turn, b *began, out *response) error {
+	if out.run = b.run.ID; len(t.conversation.results) > 0 && out.Previous == nil {
+		// The run began in the session of an earlier response, or without one.
+		session, _ := t.principal.ClientSession(b.run.Session)
+		newest, err := a.newestResponse(ctx, t, session)
+		if err != nil {
+			return err
+		}
+		if t.session = ""; newest != "" {
+			t.session = session
+		}
+		out.Store = newest != ""
+	}
+	out.ID = responseID(t.session, out.Store)
+	if out.Store {
+		out.save = func() error { return a.saveResponse(context.WithoutCancel(ctx), t, out.ID) }
+	}
+	return nil
+}
+
+// readInput reads the parameters input and instructions.
+func (t *turn) readInput(fetch fetchFunc, open bool) error {
+	messages, err := t.params.input(fetch)
+	if err != nil {
+		return err
+	}
+	if t.conversation, err = newConversation("/input", messages, open); err != nil {
+		return err
+	}
+	var instructions string
+	if err := t.params.decode("instructions", &instructions); err != nil {
+		return err
+	}
+	if instructions != "" {
+		t.conversation.instructions = append([]string{instructions}, t.conversation.instructions...)
+	}
+	if t.imports && t.conversation.newest != nil {
+		for _, m := range t.conversation.earlier {
+			if m.Role == chat.Tool && len(t.conversation.calls) == 0 {
+				return bad("/input", "invalid_value", "results of tools continue the run that waits for them: send other messages in the next request")
+			}
+		}
+	}
+	return nil
+}
+
+// newResponse returns a response to a request.
+func newResponse(t *turn) *response {
+	r := &response{Object: "response", Created: time.Now().Unix(), Status: "in_progress", Model: t.flow.ID(), Output: []any{}, Parallel: !t.single,
+		Tools: json.RawMessage("[]"), Choice: json.RawMessage(`"auto"`), Truncation: "disabled", Metadata: map[string]string{}, Instructions: json.RawMessage("null")}
+	r.Text.Format.Type = "text"
+	for name, to := range map[string]*json.RawMessage{"tools": &r.Tools, "tool_choice": &r.Choice, "instructions": &r.Instructions} {
+		if t.params.has(name) {
+			*to = t.params[name]
+		}
+	}
+	if t.metadata != nil {
+		r.Metadata = t.metadata
+	}
+	return r
+}
+
+// input returns the messages of the parameter input.
+func (p params) input(fetch fetchFunc) ([]*message, error) {
+	if !p.has("input") {
+		return nil, bad("/input", "missing_required_parameter", "the parameter is missing: expected a string or an array of items")
+	}
+	var text string
+	if json.Unmarshal(p["input"], &text) == nil {
+		return []*message{{Message: chat.Text(chat.User, text), pointer: "/input"}}, nil
+	}
+	var list []json.RawMessage
+	if err := p.decode("input", &list); err != nil {
+		return nil, err
+	}
+	var messages []*message
+	for i, raw := range list {
+		m, err := parseItem(pointerTo("/input", i), raw, fetch)
+		if err != nil {
+			return nil, err
+		}
+		last := len(messages) - 1
+		switch {
+		case m == nil:
+		case len(m.ToolCalls) > 0 && !m.approval && last >= 0 && messages[last].Role == chat.Assistant: // calls are of the message before
+			messages[last].ToolCalls = append(messages[last].ToolCalls, m.ToolCalls...)
+		default:
+			messages = append(messages, m)
+		}
+	}
+	return messages, nil
+}
+
+// item is an item of the input of responses.
+type item struct {
+	ID        string          `json:"id"`
+	Type      string          `json:"type"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+	Approval  string          `json:"approval_request_id"`
+	Approve   *bool           `json:"approve"`
+	Reason    string          `json:"reason"`
+}
+
+// approvalPrefix begins the ids of requests for approvals.
+const approvalPrefix = "mcpr_"
+
+// parseItem returns the message of an item; nil for items that models do not receive
+// again.
+func parseItem(pointer string, raw json.RawMessage, fetch fetchFunc) (*message, error) {
+	var in item
+	if err := decodeAt(pointer, raw, &in); err != nil {
+		return nil, err
+	}
+	m := &message{Message: chat.Message{ID: chat.NewID(), Role: chat.Tool}, pointer: pointer}
+	var err error
+	switch in.Type {
+	case "", "message":
+		return parseMessage(pointer, raw, fetch)
+	case "function_call":
+		m.Role, m.ToolCalls = chat.Assistant, []chat.ToolCall{{ID: in.CallID, Name: in.Name, Arguments: in.Arguments}}
+	case "function_call_output":
+		m.ToolCallID = in.CallID
+		m.Blocks, err = parseContent(pointer+"/output", in.Output, fetch)
+	case "mcp_approval_request":
+		id := callPrefix + strings.TrimPrefix(in.ID, approvalPrefix)
+		m.Role, m.ToolCalls, m.approval = chat.Assistant, []chat.ToolCall{{ID: id, Name: in.Name, Arguments: in.Arguments}}, true
+	case "mcp_approval_response":
+		if in.Approve == nil {
+			return nil, bad(pointer+"/approve", "missing_required_parameter", "the parameter is missing: expected true or false")
+		}
+		m.ToolCallID = callPrefix + strings.TrimPrefix(in.Approval, approvalPrefix)
+		m.approved, m.Blocks = in.Approve, []chat.Block{{Type: "text", Text: in.Reason}}
+	case "reasoning", "image_generation_call":
+		return nil, nil
+	default:
+		return nil, bad(pointer+"/type", "unsupported_value", "items of type %q are not supported", in.Type)
+	}
+	return m, err
+}
