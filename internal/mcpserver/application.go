@@ -1,0 +1,113 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// ApplicationOptions configure the server of an application.
+type ApplicationOptions struct {
+	Version string // of the program
+
+	// Allowed reports whether the caller of a request, access.PrincipalOf(ctx), may call
+	// a flow. Flows that it may not call are not listed either. nil: access.Allowed.
+	Allowed func(ctx context.Context, flow *spec.Flow) bool
+
+	// AppHandlers leaves approvals and client tools to the functions of the App, which may
+	// call Approve and HandleClientTool. Otherwise the user of the client answers.
+	AppHandlers bool
+
+	// Run replaces App.Run, for a server that manages runs; nil: App.Run.
+	Run func(ctx context.Context, flowID string, rows iter.Seq[runtime.Input], opts ...runtime.RunOption) iter.Seq2[*runtime.Result, error]
+
+	// AnswerTimeout is how long a run of a client of protocol 2026-07-28 waits for the
+	// answer to a question; 0: 10 minutes. Clients of earlier versions have no limit.
+	AnswerTimeout time.Duration
+}
+
+// application serves an App.
+type application struct {
+	app     *runtime.App
+	opts    ApplicationOptions
+	flows   map[string]*flowTool // by the names of tools
+	prompts map[string]*flowPrompt
+	parked  parked
+}
+
+// Application returns the server of an application. Every flow is a tool, and a prompt
+// if it begins with a PromptTemplate; memories are resources. The caller closes the
+// server before the App.
+func Application(app *runtime.App, opts ApplicationOptions) (*Server, error) {
+	if opts.Run == nil {
+		opts.Run = app.Run
+	}
+	if opts.Allowed == nil {
+		opts.Allowed = func(ctx context.Context, f *spec.Flow) bool { return access.Allowed(f, access.PrincipalOf(ctx)) }
+	}
+	a := &application{app: app, opts: opts, flows: map[string]*flowTool{}, prompts: map[string]*flowPrompt{}}
+	a.parked.limit = opts.AnswerTimeout
+	s := newServer(opts.Version, &sdk.ServerOptions{
+		Instructions:      strings.TrimSpace(app.Spec().Description),
+		CompletionHandler: a.complete,
+		Capabilities:      &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+	}, a.visible)
+	s.onClose = a.parked.close
+	for _, f := range app.Spec().Flows {
+		t := newFlowTool(app.Spec(), f, a.unusedName(f.ID))
+		a.flows[t.declared.Name] = t
+		s.mcp.AddTool(t.declared, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return a.call(ctx, req, t)
+		})
+	}
+	if err := a.addPrompts(s.mcp); err != nil {
+		return nil, err
+	}
+	a.addResources(s.mcp)
+	return s, nil
+}
+
+// otherCharacters are those that names of tools cannot have.
+var otherCharacters = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
+
+// unusedName returns the name of a flow's tool: its id without characters that are not
+// allowed, and with a number if another flow has that name.
+func (a *application) unusedName(id string) string {
+	name := otherCharacters.ReplaceAllString(id, "_")
+	name = name[:min(len(name), 120)]
+	unique := name
+	for n := 2; a.flows[unique] != nil; n++ {
+		unique = fmt.Sprintf("%s_%d", name, n)
+	}
+	return unique
+}
+
+// visible is middleware that removes from lists what the caller may not use, and adds the
+// caller's sessions to the list of resources.
+func (a *application) visible(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, req)
+		if err != nil {
+			return result, err
+		}
+		switch r := result.(type) {
+		case *sdk.ListToolsResult:
+			r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t *sdk.Tool) bool { return !a.opts.Allowed(ctx, a.flows[t.Name].flow) })
+		case *sdk.ListPromptsResult:
+			r.Prompts = slices.DeleteFunc(slices.Clone(r.Prompts), func(p *sdk.Prompt) bool { return !a.opts.Allowed(ctx, a.prompts[p.Name].flow) })
+		case *sdk.ListResourcesResult:
+			r.Resources, err = a.sessions(ctx)
+		}
+		return result, err
+	}
+}
