@@ -1,0 +1,117 @@
+import { authHeaders, markRejected, setAPIKey } from './auth'
+import { apiURL } from './base'
+import { Problem, asProblem, problemOf } from './problem'
+import type * as T from './types'
+
+/** Fetches from the API with the caller's key; a network failure is a Problem of status 0. */
+export async function apiFetch(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers)
+  for (const [name, value] of Object.entries(authHeaders())) headers.set(name, value)
+  let response: Response
+  try {
+    response = await fetch(path.includes('://') ? path : apiURL(path), { ...init, headers })
+  } catch (error) {
+    if ((error as Error)?.name === 'AbortError') throw error
+    throw asProblem(error)
+  }
+  if (response.status === 401) markRejected(true)
+  else if (response.ok) markRejected(false)
+  return response
+}
+
+async function call<R>(path: string, init?: RequestInit): Promise<R> {
+  const response = await apiFetch(path, init)
+  if (!response.ok) throw await problemOf(response)
+  if (response.status === 204) return undefined as R
+  const type = response.headers.get('content-type') ?? ''
+  if (!type.includes('json')) throw new Problem(response.status, '', 'Unexpected answer', `The server sent ${type || 'no content type'} for ${path}.`)
+  return (await response.json()) as R
+}
+
+const post = <R>(path: string, body: unknown, headers: Record<string, string> = {}) =>
+  call<R>(path, { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) })
+
+const query = (values: Record<string, string | number | undefined | null>) => {
+  const q = new URLSearchParams()
+  for (const [k, v] of Object.entries(values)) if (v !== undefined && v !== null && v !== '') q.set(k, String(v))
+  const text = q.toString()
+  return text ? `?${text}` : ''
+}
+const enc = encodeURIComponent
+
+export const getApp = () => call<T.AppInfo>('app')
+export const getFlows = () => call<T.Flow[]>('flows')
+export const getGraph = (flow: string) => call<T.Graph>(`flows/${enc(flow)}/graph`)
+
+/** Starts a run of the rows and returns its id at once. */
+export async function startRun(flow: string, rows: unknown, session?: string): Promise<string> {
+  const headers: Record<string, string> = { 'Content-Type': 'application/json', Prefer: 'respond-async' }
+  if (session) headers['X-Session-Id'] = session
+  const response = await apiFetch(`flows/${enc(flow)}`, { method: 'POST', headers, body: JSON.stringify(rows) })
+  if (!response.ok) throw await problemOf(response)
+  const location = response.headers.get('Location') ?? ''
+  const body = await response.json().catch(() => ({}))
+  const id = body.run ?? body.id ?? location.split('/').pop()
+  if (!id) throw new Problem(response.status, '', 'Unexpected answer', 'The server did not name the run.')
+  return typeof id === 'string' ? id : id.id
+}
+
+export const getRuns = (flow?: string, cursor?: string) => call<{ runs: T.Run[] | null; next?: string | null }>(`runs${query({ flow, cursor, limit: 30 })}`)
+export const getRun = (id: string) => call<T.Run>(`runs/${enc(id)}`)
+export const getTrace = (id: string) => call<{ spans: T.Span[] | null }>(`runs/${enc(id)}/trace`)
+export const cancelRun = (id: string) => call<unknown>(`runs/${enc(id)}/cancel`, { method: 'POST' }).catch(() => undefined)
+export const answerRun = (id: string, answer: { id: string; approved?: boolean; reason?: string; result?: unknown; error?: string }) =>
+  post<unknown>(`runs/${enc(id)}/answer`, answer)
+
+export const getSessions = (q: string, cursor?: string) =>
+  call<{ sessions: T.SessionInfo[] | null; next?: string | null }>(`sessions${query({ q, cursor, limit: 40 })}`)
+export const getSession = (id: string) => call<T.SessionDetail>(`sessions/${enc(id)}`)
+export const getMessages = (id: string, memory?: string, before?: string | number) =>
+  call<{ messages: T.StoredMessage[] | null; previous?: string | number | null }>(
+    `sessions/${enc(id)}/messages${query({ memory, before, limit: 200 })}`,
+  )
+// The newest messages of a session; older ones are in its export.
+const mostPages = 5
+
+/** The messages of a session, oldest first, at most the newest 1,000. */
+export async function getAllMessages(id: string, memory?: string): Promise<T.StoredMessage[]> {
+  let all: T.StoredMessage[] = []
+  let before: string | number | undefined
+  for (let page = 0; page < mostPages; page++) {
+    const { messages, previous } = await getMessages(id, memory, before)
+    all = [...(messages ?? []), ...all]
+    if (previous === null || previous === undefined) break
+    before = previous
+  }
+  return all
+}
+
+export const getContext = (id: string, memory?: string) => call<T.ContextState>(`sessions/${enc(id)}/context${query({ memory })}`)
+export const renameSession = (id: string, title: string) =>
+  call<unknown>(`sessions/${enc(id)}`, { method: 'PATCH', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ title }) })
+export const forkSession = (id: string, turn: number) => post<T.SessionDetail>(`sessions/${enc(id)}/fork`, { turn })
+export const rewindSession = (id: string, turn: number) => post<unknown>(`sessions/${enc(id)}/rewind`, { turn })
+export const deleteSession = (id: string) => call<unknown>(`sessions/${enc(id)}`, { method: 'DELETE' })
+
+/** The export of a session: one JSON object a line. */
+export async function exportSession(id: string): Promise<string> {
+  const response = await apiFetch(`sessions/${enc(id)}/export`)
+  if (!response.ok) throw await problemOf(response)
+  return response.text()
+}
+
+/** Forgets the key of this tab and the cookie of the sign-in page. */
+export async function signOut(): Promise<void> {
+  await apiFetch('sign-out', { method: 'POST' }).catch(() => undefined)
+  setAPIKey('')
+  window.location.reload()
+}
+
+export interface Feedback {
+  span_id: string
+  trace_id: string
+  run?: string
+  feedback: { type: 'thumbs'; value: boolean } | { type: 'rating'; score: number } | { type: 'category'; categories: string[] }
+  explanation?: string
+}
+export const sendFeedback = (f: Feedback) => post<{ status: string; message: string }>('feedback', f)
