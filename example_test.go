@@ -3,6 +3,9 @@ package qtype_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 
@@ -54,23 +57,57 @@ func talk(ctx context.Context) error {
 }
 
 func Example() {
-	folder, err := os.MkdirTemp("", "qtype")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(folder)
-	if err := os.Chdir(folder); err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := os.WriteFile("hello.qtype.yaml", []byte(hello), 0o600); err != nil {
-		fmt.Println(err)
-	}
-	if err := talk(context.Background()); err != nil {
+	if err := inFolder(func() error { return talk(context.Background()) }); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
 	// Hello, Ada!
 	// 2 messages in the window
+}
+
+// serveHello serves hello.qtype.yaml below /assistant/ of a Go program.
+func serveHello(ctx context.Context) error {
+	app, err := qtype.Open(ctx, "hello.qtype.yaml", qtype.WithEphemeral())
+	if err != nil {
+		return err
+	}
+	defer app.Close(ctx)
+	handler := qtype.Handler(app, qtype.HandlerOptions{})
+	defer handler.Shutdown(ctx)
+
+	mux := http.NewServeMux()
+	mux.Handle("/assistant/", http.StripPrefix("/assistant", handler))
+	server := httptest.NewServer(mux) // or http.ListenAndServe
+	defer server.Close()
+
+	resp, err := http.Get(server.URL + "/assistant/healthz")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(os.Stdout, resp.Body)
+	return err
+}
+
+func ExampleHandler() {
+	if err := inFolder(func() error { return serveHello(context.Background()) }); err != nil {
+		fmt.Println(err)
+	}
+	// Output: {"status":"ok"}
+}
+
+// inFolder calls f in a new folder with hello.qtype.yaml.
+func inFolder(f func() error) error {
+	folder, err := os.MkdirTemp("", "qtype")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chdir(folder); err != nil {
+		return err
+	}
+	if err := os.WriteFile("hello.qtype.yaml", []byte(hello), 0o600); err != nil {
+		return err
+	}
+	return f()
 }

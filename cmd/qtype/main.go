@@ -50,7 +50,7 @@ func (s *streams) tuneGC(c *cobra.Command, _ []string) {
 		c = c.Parent()
 	}
 	switch c.Name() {
-	case "run", "chat", "memory", "test":
+	case "run", "chat", "serve", "memory", "test":
 		s.ballast = make([]byte, gcBallast)
 	case "validate", "diff", "convert", "lsp":
 		setGCPercent()

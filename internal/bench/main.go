@@ -10,6 +10,12 @@
 //	bench bpe-count FILE        tokens of each message of FILE (JSON lines), by o200k_base
 //	bench w3 FILE OUT WORKERS   rows of FILE (JSON lines) through five steps, a line of OUT each
 //	bench w4 FILE N             check FILE, a document, N times
+//	bench w6 ADDR               serve GET /stream on ADDR: a stream of 50 chunks from a flow
+//	bench w6memory ADDR FILE    the same with a memory in FILE, a SQLite database
+//	bench w6slow ADDR           the same with a model that does not answer
+//	bench w6bare ADDR           serve the same paths from a handler of net/http alone
+//	bench w6load URL CONNS TOTAL PID   TOTAL requests on CONNS connections; PID is the server
+//	bench w6hold URL STREAMS PID       STREAMS streams that stay open: the server's memory for each
 package main
 
 import (
@@ -20,9 +26,6 @@ import (
 	"strings"
 )
 
-// errNotYet is returned for a workload that is not implemented yet.
-var errNotYet = errors.New("not yet")
-
 // A workload runs with the arguments after its name, and prints its measurements.
 type workload struct {
 	arguments string // required arguments
@@ -32,7 +35,6 @@ type workload struct {
 
 // workloads returns all workloads by name.
 func workloads() map[string]workload {
-	notYet := func([]string) error { return errNotYet }
 	return map[string]workload{
 		"w1":        {"FILE", false, windowByCharacters},
 		"w1bpe":     {"FILE", false, windowByTokens},
@@ -41,7 +43,12 @@ func workloads() map[string]workload {
 		"w2store":   {"FILE ADDRESS SESSIONS", false, storedSessions},
 		"w3":        {"FILE OUT WORKERS", true, runRows},
 		"w4":        {"FILE N", true, checkFile},
-		"w6":        {"ADDR", true, notYet},
+		"w6":        {"ADDR", true, serveStreams},
+		"w6memory":  {"ADDR FILE", true, serveStoredStreams},
+		"w6slow":    {"ADDR", true, serveSlowStreams},
+		"w6bare":    {"ADDR", false, serveBareStreams},
+		"w6load":    {"URL CONNS TOTAL PID", false, loadStreams},
+		"w6hold":    {"URL STREAMS PID", false, holdStreams},
 	}
 }
 
@@ -52,9 +59,6 @@ const heapReserve = 16 << 20
 func main() {
 	if err := start(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		if errors.Is(err, errNotYet) {
-			os.Exit(2)
-		}
 		os.Exit(1)
 	}
 }

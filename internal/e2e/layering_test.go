@@ -34,9 +34,9 @@ type layer struct {
 // same table.
 var layers = []layer{
 	{"language", []string{
-		"spec", "internal/expression", "internal/httpx", "internal/jsonpath", "internal/prompttemplate",
+		"docs", "examples", "spec", "internal/expression", "internal/httpx", "internal/jsonpath", "internal/prompttemplate",
 		"internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
-		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/tokenizer",
+		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/tokenizer", "internal/typeschema",
 	}, ""},
 	{"checking", []string{
 		"loader", "validate", "internal/convert", "internal/diagram", "internal/docgen", "internal/lsp",
@@ -46,8 +46,8 @@ var layers = []layer{
 		"memory", "model", "tool", "internal/memoryview", "internal/records",
 		"internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
-	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache"}, "checking"},
-	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool"}, ""},
+	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
+	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool", "internal/mcpserver", "internal/server"}, ""},
 	{"front", []string{facade, "cmd/qtype", "internal/bench", "internal/e2e"}, ""},
 }
 

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// resumePeriod is the time between two looks for runs that another server has left.
+const resumePeriod = 5 * time.Second
+
+// serveCommand is one call of qtype serve.
+type serveCommand struct {
+	*streams
+	access    access.Config
+	port      int
+	insecure  bool
+	reload    bool
+	noUI      bool
+	ephemeral bool
+	store     memory.Store // of all versions of the document with --ephemeral; otherwise nil
+	hashKey   string
+	drain     time.Duration
+	logFormat *enumFlag
+	logLevel  *enumFlag
+}
+
+func newServe(s *streams) *cobra.Command {
+	c := &serveCommand{streams: s, logFormat: newEnumFlag("text", "json"), logLevel: newEnumFlag("info", "debug", "warn", "error")}
+	cmd := &cobra.Command{
+		Use:   "serve APP",
+		Short: "Serve an application over HTTP",
+		Long: `Serves the flows of an application over HTTP: REST with an OpenAPI description at
+/openapi.json and a page at /docs, streams for chat clients, and runs that can be
+followed, answered and cancelled. The server listens on this computer only, unless
+callers authenticate: with the keys of --api-keys or QTYPE_API_KEYS
+("name:key,name:key"), or with the tokens of --oidc-issuer.
+
+A first SIGINT or SIGTERM stops accepting requests and waits until active runs have
+ended, for --drain-timeout at most; a second one ends the process.`,
+		Example: `  qtype serve app.qtype.yaml
+  qtype serve app.qtype.yaml --port 9000 --reload
+  qtype serve --hash-key ci >> keys.txt
+  qtype serve app.qtype.yaml --host 0.0.0.0 --api-keys keys.txt`,
+		Args: c.arguments, ValidArgsFunction: yamlFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.hashKey != "" {
+				return access.PrintHashKey(c.Out, c.Err, c.hashKey)
+			}
+			return c.run(cmd.Context(), args[0])
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&c.access.Host, "host", "127.0.0.1", "`ADDRESS` to listen on")
+	f.IntVarP(&c.port, "port", "p", 8000, "`PORT` to listen on; 0 for any free one")
+	f.BoolVar(&c.reload, "reload", false, "serve the document again when its files change")
+	f.BoolVar(&c.noUI, "no-ui", false, "no web interface")
+	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
+	f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
+	c.accessFlags(f)
+	c.logFormat.addTo(cmd, "log-format", "", "format of the log on standard error")
+	c.logLevel.addTo(cmd, "log-level", "", "least level of the log")
+	return cmd
+}
+
+// accessFlags adds the flags of access control.
+func (c *serveCommand) accessFlags(f *pflag.FlagSet) {
+	a := &c.access
+	f.StringVar(&a.KeyFile, "api-keys", "", "`FILE` with the hash of an API key in each line")
+	f.StringVar(&c.hashKey, "hash-key", "", "create an API key for `NAME`, print its line for --api-keys, and exit")
+	f.BoolVar(&c.insecure, "insecure-no-auth", false, "listen on other addresses than loopback without authentication")
+	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of the OpenID provider whose tokens are accepted")
+	f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`NAME` that tokens must be issued for")
+	f.StringVar(&a.OIDC.NameClaim, "oidc-name-claim", "", "`CLAIM` with the name of the caller (default sub)")
+	f.StringVar(&a.OIDC.RolesClaim, "oidc-roles-claim", "", "`CLAIM` with the roles of the caller (default roles)")
+	f.StringSliceVar(&a.OIDC.Algorithms, "oidc-algorithm", nil, "accepted signature `ALGORITHM` (repeatable)")
+	f.DurationVar(&a.OIDC.Skew, "oidc-clock-skew", 0, "difference of the clocks of provider and server, as a `DURATION` (default 1m)")
+	f.StringSliceVar(&a.Hosts, "allowed-host", nil, "`NAME` under which clients reach the server (repeatable)")
+	f.StringSliceVar(&a.Origins, "cors-origin", nil, "`ORIGIN` of web pages that may call the server (repeatable)")
+	f.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "`ADDRESS` of a reverse proxy (repeatable)")
+	f.StringSliceVar(&a.AttachmentHosts, "attachment-host", nil, "`HOST` from which attachments may be fetched (repeatable)")
+	f.BoolVar(&a.PublicAgentCard, "public-agent-card", false, "serve the A2A agent card without authentication")
+	f.StringVar(&a.TLS.CertFile, "tls-cert", "", "`FILE` with the certificate")
+	f.StringVar(&a.TLS.KeyFile, "tls-key", "", "`FILE` with the key of the certificate")
+	f.StringSliceVar(&a.TLS.Domains, "acme-domain", nil, "`NAME` for which a certificate is requested by ACME (repeatable)")
+	f.StringVar(&a.TLS.Cache, "acme-cache", "", "`FOLDER` for certificates of ACME")
+	f.StringVar(&a.TLS.Email, "acme-email", "", "`ADDRESS` of the contact for ACME")
+	f.StringVar(&a.TLS.Directory, "acme-directory", "", "`URL` of the ACME server (default Let's Encrypt)")
+	f.Int64Var(&a.Limits.BodyBytes, "max-body", 0, "largest body of a request in `BYTES` (default 32 MiB)")
+	f.IntVar(&a.Limits.Rows, "max-rows", 0, "most `ROWS` of a request (default 10,000)")
+	f.IntVar(&a.Limits.Requests, "max-requests", 0, "most concurrent `REQUESTS` of a caller (default 256)")
+	f.IntVar(&a.Limits.Streams, "max-streams", 0, "most concurrent `STREAMS` of a caller (default 1,000)")
+	f.IntVar(&a.Limits.Connections, "max-connections", 0, "most open `CONNECTIONS` (default 20,000)")
+	f.Float64Var(&a.Limits.Rate, "rate", 0, "most `REQUESTS` of a caller in a second (default 50)")
+	f.IntVar(&a.Limits.Burst, "burst", 0, "most `REQUESTS` of a caller at once above the rate (default 200)")
+	f.DurationVar(&a.Limits.RequestTime, "request-timeout", 0, "longest `DURATION` of a request that is not a stream (default 15m)")
+}
+
+func (c *serveCommand) arguments(cmd *cobra.Command, args []string) error {
+	if c.hashKey != "" && len(args) == 0 {
+		return nil
+	}
+	return arguments("a document: qtype serve APP")(cmd, args)
+}
+
+// run serves a document until a signal.
+func (c *serveCommand) run(ctx context.Context, path string) (err error) {
+	if c.port < 0 || c.port > 65535 {
+		return usagef("--port cannot be %d: expected a number from 0 to 65535", c.port)
+	}
+	c.access.Keys = os.Getenv("QTYPE_API_KEYS")
+	log := c.logger()
+	c.access.Logger = log
+	control, err := access.New(c.access)
+	if err != nil {
+		return usagef("%s", err)
+	}
+	if err := access.CheckListen(c.access.Host, control.Authenticated(), c.insecure); err != nil {
+		return usagef("%s", err)
+	}
+	p, list := qtype.Check(ctx, path, qtype.WithStrict())
+	if err := list.Err(); err != nil {
+		return err
+	}
+	app, err := c.open(p)
+	if err != nil {
+		return err
+	}
+	s := server.New(app, server.Options{Access: control, Log: log, Version: version(), NoUI: c.noUI})
+	defer func() {
+		closing := s.App().Close(context.WithoutCancel(ctx))
+		err = cmpError(err, closing)
+	}()
+	return c.listen(ctx, s, control, p, path, log)
+}
+
+// cmpError returns the first error that is not nil.
+func cmpError(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+func (c *serveCommand) open(p *qtype.Program) (*runtime.App, error) {
+	opts := []qtype.Option{qtype.WithLog(c.Logger("")), qtype.WithWarnings(c.Logger("warning: "))}
+	if c.ephemeral {
+		if c.store == nil {
+			c.store = server.KeepOpen(memory.NewInProcess())
+		}
+		opts = append(opts, qtype.WithStore(c.store))
+	}
+	return qtype.New(p, opts...)
+}
+
+// logger returns the log of the server.
+func (c *serveCommand) logger() *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.logLevel.String())) // the flag has known values only
+	o := &slog.HandlerOptions{Level: level}
+	if c.logFormat.String() == "json" {
+		return slog.New(slog.NewJSONHandler(c.Err, o))
+	}
+	return slog.New(slog.NewTextHandler(c.Err, o))
+}
+
+// listen accepts connections until ctx ends, then drains the server.
+func (c *serveCommand) listen(ctx context.Context, s *server.Server, control *access.Control, p *qtype.Program, path string, log *slog.Logger) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(c.access.Host, strconv.Itoa(c.port)))
+	if err != nil {
+		return fmt.Errorf("cannot listen on port %d of %s: %w", c.port, c.access.Host, err)
+	}
+	if n, err := s.Resume(ctx); err != nil {
+		log.Error("stored runs could not be resumed", "error", err)
+	} else if n > 0 {
+		log.Info("runs resumed", "runs", n)
+	}
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	go c.resumeRuns(background, s, log)
+	if c.reload {
+		go s.Watch(background, filesOf(p, path), c.loader(path), c.reportReload(path))
+	}
+	srv := control.Server(s.Routes())
+	ended := make(chan error, 1)
+	go func() { ended <- control.Serve(srv, l) }()
+	fmt.Fprintf(c.Err, "serving %s on %s (Ctrl-C ends it)\n", terminal.Clean(p.Document.Application.ID), c.address(l))
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	return c.shutdown(s, srv, log)
+}
+
+// address returns the address of the server for users.
+func (c *serveCommand) address(l net.Listener) string {
+	scheme := "http"
+	if c.access.TLS.CertFile != "" || len(c.access.TLS.Domains) > 0 {
+		scheme = "https"
+	}
+	return scheme + "://" + l.Addr().String() + "/"
+}
+
+// shutdown waits for active runs and requests.
+func (c *serveCommand) shutdown(s *server.Server, srv *http.Server, log *slog.Logger) error {
+	log.Info("shutting down")
+	ctx, cancel := context.WithTimeout(context.Background(), c.drain)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		log.Warn("active runs were ended", "after", c.drain)
+	}
+	closing, done := context.WithTimeout(context.Background(), time.Second)
+	defer done()
+	if err := srv.Shutdown(closing); err != nil {
+		_ = srv.Close()
+	}
+	return nil
+}
+
+// resumeRuns continues runs that another server has left.
+func (c *serveCommand) resumeRuns(ctx context.Context, s *server.Server, log *slog.Logger) {
+	tick := time.NewTicker(resumePeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := s.Resume(ctx); err != nil && ctx.Err() == nil {
+				log.Warn("stored runs could not be resumed", "error", err)
+			}
+		}
+	}
+}
+
+// filesOf returns the files whose changes are a new version of a document: those that it
+// consists of, and the environment files, which need not exist.
+func filesOf(p *qtype.Program, path string) []string {
+	files := []string{".env"}
+	if dir := filepath.Dir(path); dir != "." {
+		files = append(files, filepath.Join(dir, ".env"))
+	}
+	for _, f := range p.Files {
+		files = append(files, f.Path)
+	}
+	return files
+}
+
+// loader reads the document again.
+func (c *serveCommand) loader(path string) server.Loader {
+	return func(ctx context.Context) (*runtime.App, []string, *server.ReloadError) {
+		p, list := qtype.Check(ctx, path, qtype.WithStrict())
+		if list.Err() != nil {
+			return nil, filesOf(p, path), &server.ReloadError{Message: fmt.Sprintf("%s has errors", path), Diagnostics: list}
+		}
+		app, err := c.open(p)
+		if err != nil {
+			return nil, filesOf(p, path), &server.ReloadError{Message: err.Error(), Diagnostics: diag.FromError(err)}
+		}
+		return app, filesOf(p, path), nil
+	}
+}
+
+// reportReload prints the result of a reload.
+func (c *serveCommand) reportReload(path string) func(*server.ReloadError) {
+	return func(rejected *server.ReloadError) {
+		switch {
+		case rejected == nil:
+			fmt.Fprintf(c.Err, "%s: reloaded\n", terminal.Clean(path))
+		case len(rejected.Diagnostics) > 0:
+			c.report(rejected.Diagnostics)
+			fmt.Fprintf(c.Err, "%s: not reloaded; the former document is served\n", terminal.Clean(path))
+		default:
+			c.report(errors.New(rejected.Message))
+		}
+	}
+}

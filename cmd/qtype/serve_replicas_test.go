@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+const replicaDocument = `id: replicas
+models: [{type: Model, id: echo, provider: mock, rules: [{echo: true}]}]
+stores: [{id: db, type: postgres, url: "${STORE}"}]
+memories: [{id: talks, policy: unbounded, store: db}]
+flows:
+  - id: talk
+    interface: {type: Conversational}
+    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [message]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: reply, model: echo, memory: talks, inputs: [message], outputs: [answer]}]
+`
+
+// replica is a process of qtype serve.
+type replica struct {
+	cmd *exec.Cmd
+	url string
+}
+
+// servingAt finds the address in what the command prints.
+var servingAt = regexp.MustCompile(`on (https?://[^ ]+)/ \(`)
+
+// startServe starts qtype serve and waits until it listens.
+func startServe(t *testing.T, folder string, args ...string) *replica {
+	t.Helper()
+	cmd := exec.CommandContext(context.Background(), "qtype", append([]string{"serve", "app.qtype.yaml", "--port", "0"}, args...)...)
+	cmd.Dir = folder
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines := bufio.NewScanner(stderr)
+	var seen strings.Builder
+	for lines.Scan() {
+		seen.WriteString(lines.Text() + "\n")
+		if found := servingAt.FindStringSubmatch(lines.Text()); found != nil {
+			go func() { _, _ = io.Copy(io.Discard, stderr) }()
+			return &replica{cmd, found[1]}
+		}
+	}
+	t.Fatalf("qtype serve ended:\n%s", seen.String())
+	return nil
+}
+
+// TestServe_Replicas drives conversations through two servers that share a database, and
+// kills one of them: no message is lost, doubled or in another conversation.
+// QTYPE_REPLICA_SESSIONS sets the number of conversations of ten turns.
+func TestServe_Replicas(t *testing.T) {
+	sessions, turns := 60, 10
+	if n, err := strconv.Atoi(os.Getenv("QTYPE_REPLICA_SESSIONS")); err == nil {
+		sessions = n
+	} else if os.Getenv("QTYPE_CI") == "" {
+		t.Skip("SKIPPED: it takes 20 s; set QTYPE_CI, or QTYPE_REPLICA_SESSIONS to a number of conversations")
+	}
+	db, err := servertest.Postgres()
+	servertest.Need(t, err)
+	t.Cleanup(func() { db.Close() })
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(replicaDocument), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("STORE", db.URL())
+	limits := []string{"--rate", "1000000", "--burst", "1000000", "--log-level", "error"}
+	replicas := []*replica{startServe(t, folder, limits...), startServe(t, folder, limits...)}
+	var dead atomic.Bool
+	var done atomic.Int64
+	kill := sync.OnceFunc(func() { dead.Store(true); _ = replicas[0].cmd.Process.Kill() })
+	client := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	defer client.CloseIdleConnections()
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range 48 {
+		workers.Go(func() {
+			for s := range next {
+				for turn := range turns {
+					if err := sendTurn(client, replicas, &dead, s, turn); err != nil {
+						t.Errorf("session %d, turn %d: %v", s, turn, err)
+						return
+					}
+					if done.Add(1) == int64(sessions*turns/2) {
+						kill()
+					}
+				}
+			}
+		})
+	}
+	for s := range sessions {
+		next <- s
+	}
+	close(next)
+	workers.Wait()
+	checkSessions(t, folder, sessions, turns)
+}
+
+// sendTurn sends one turn to a replica, and again to the other one if that fails.
+func sendTurn(client *http.Client, replicas []*replica, dead *atomic.Bool, session, turn int) error {
+	body := fmt.Sprintf(`{"message":"s%d t%d."}`, session, turn)
+	var failed error
+	for attempt := range 60 {
+		target := replicas[(session+turn+attempt)%2]
+		if dead.Load() {
+			target = replicas[1]
+		}
+		req, err := http.NewRequest(http.MethodPost, target.url+"/flows/talk", bytes.NewBufferString(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("X-Session-Id", fmt.Sprintf("s%d", session))
+		req.Header.Set("Idempotency-Key", fmt.Sprintf("s%d-t%d", session, turn))
+		resp, err := client.Do(req)
+		if err != nil {
+			failed = err
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		raw, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode >= http.StatusInternalServerError {
+			failed = fmt.Errorf("status %d: %s %w", resp.StatusCode, raw, err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		var r struct{ Outputs []json.RawMessage }
+		if err := json.Unmarshal(raw, &r); err != nil || resp.StatusCode != http.StatusOK || len(r.Outputs) != 1 ||
+			!strings.Contains(string(r.Outputs[0]), fmt.Sprintf(`s%d t%d.`, session, turn)) {
+			return fmt.Errorf("status %d: %s", resp.StatusCode, raw)
+		}
+		return nil
+	}
+	return failed
+}
+
+// checkSessions reads all conversations from the store.
+func checkSessions(t *testing.T, folder string, sessions, turns int) {
+	t.Helper()
+	app, err := qtype.Open(t.Context(), filepath.Join(folder, "app.qtype.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = app.Close(context.Background()) }()
+	for s := range sessions {
+		var got []string
+		for e, err := range app.Memory("talks").History(t.Context(), fmt.Sprintf("s%d", s)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(e.Message.Role)+" "+e.Message.Text())
+		}
+		if len(got) != 2*turns {
+			t.Errorf("session %d has %d messages: %q", s, len(got), got)
+			continue
+		}
+		for turn := range turns {
+			say := fmt.Sprintf("s%d t%d.", s, turn)
+			if got[2*turn] != string(chat.User)+" "+say || !strings.HasPrefix(got[2*turn+1], string(chat.Assistant)) || !strings.Contains(got[2*turn+1], say) {
+				t.Errorf("session %d, turn %d: %q %q", s, turn, got[2*turn], got[2*turn+1])
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/qtype-dev/qtype/internal/mcpserver"
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// generation is one version of the application, with what is made of it for clients.
+type generation struct {
+	*host.Application
+	mcp      *mcpserver.Server   // nil if it could not be made
+	exporter *telemetry.Exporter // nil if traces are not sent
+	feedback *telemetry.Feedback // nil if the telemetry accepts none
+}
+
+// newGeneration prepares an application. What cannot be prepared is logged and missing.
+func (s *Server) newGeneration(app *runtime.App) *generation {
+	g := &generation{Application: host.NewApplication(app)}
+	warn := func(line string) { s.log.Warn(line) }
+	var err error
+	if g.exporter, err = telemetry.Open(context.Background(), app, telemetry.Options{Version: s.opts.Version, Warn: warn}); err != nil {
+		s.log.Error("traces are not sent", "error", err)
+	}
+	if g.feedback, err = telemetry.NewFeedback(app, ""); err != nil {
+		s.log.Error("feedback is not accepted", "error", err)
+	}
+	allowed := func(ctx context.Context, flow *spec.Flow) bool { return access.Allowed(flow, access.PrincipalOf(ctx)) }
+	if g.mcp, err = mcpserver.Application(app, mcpserver.ApplicationOptions{Version: s.opts.Version, Allowed: allowed, Run: s.runForMCP(app)}); err != nil {
+		s.log.Error("flows are not offered to MCP clients", "error", err)
+	}
+	return g
+}
+
+// runForMCP runs flows for MCP clients, which answer approvals and client tools
+// themselves.
+func (s *Server) runForMCP(app *runtime.App) func(context.Context, string, iter.Seq[runtime.Input], ...runtime.RunOption) iter.Seq2[*runtime.Result, error] {
+	handlers := tool.Handlers{Approve: mcpserver.Approve, Client: func(string) tool.ClientHandler { return mcpserver.HandleClientTool }}
+	return func(ctx context.Context, flow string, rows iter.Seq[runtime.Input], opts ...runtime.RunOption) iter.Seq2[*runtime.Result, error] {
+		return app.Run(s.observe(tool.WithHandlers(ctx, handlers), ""), flow, rows, opts...)
+	}
+}
+
+// close releases what the generation has besides the application.
+func (g *generation) close() {
+	if g.mcp != nil {
+		g.mcp.Close()
+	}
+	g.exporter.Close(context.Background())
+}
+
+// serveMCP answers requests for /mcp.
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
+	g := s.current.Load()
+	if g.mcp == nil {
+		s.fail(w, r, errNoMCP)
+		return
+	}
+	g.mcp.ServeHTTP(w, r)
+}

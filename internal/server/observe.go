@@ -1,0 +1,201 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// Limits of the recorded traces.
+const (
+	tracedRuns  = 500
+	tracedBytes = 64 << 20
+)
+
+var errNoMCP = problem.New(http.StatusServiceUnavailable, "mcp_unavailable", "the flows of the application cannot be offered to MCP clients")
+
+// observe returns a context whose runs are traced and measured. run is the id under which
+// the spans can be read; empty for none.
+func (s *Server) observe(ctx context.Context, run string) context.Context {
+	ctx = s.current.Load().exporter.Context(ctx)
+	if s.recorder != nil && run != "" {
+		ctx = s.recorder.Context(ctx, run)
+	}
+	return steps.WithObserver(ctx, s.metrics)
+}
+
+// statusWriter notes the status of a response.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader notes the status.
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the body.
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap returns the writer for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// measured counts and logs requests.
+func (s *Server) measured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		defer s.use()()
+		sw := &statusWriter{ResponseWriter: w}
+		if ctx := telemetry.RemoteContext(r.Context(), r.Header); ctx != r.Context() {
+			r = r.WithContext(ctx)
+		}
+		next.ServeHTTP(sw, r)
+		s.note(sw, r, time.Since(began))
+	})
+}
+
+// note counts and logs a request that was answered. It is not part of measured, whose stack
+// each open stream keeps.
+func (s *Server) note(sw *statusWriter, r *http.Request, took time.Duration) {
+	route := routeOf(r.Pattern)
+	if route == "" || route == "/" {
+		route = "other"
+	}
+	s.metrics.Request(route, r.Method, sw.status, took)
+	level := slog.LevelDebug
+	if sw.status >= http.StatusInternalServerError && sw.status != http.StatusServiceUnavailable {
+		level = slog.LevelWarn // the reasons of 503 are logged once a second
+	}
+	if s.log.Enabled(r.Context(), level) {
+		h := sw.Header()
+		s.log.Log(r.Context(), level, "request", "method", r.Method, "path", r.URL.Path, "status", sw.status, "duration", took,
+			"principal", access.PrincipalOf(r.Context()).Name, "session", h.Get("X-Session-Id"), "run", h.Get("X-Run-Id"))
+	}
+}
+
+// routeOf returns the pattern of a route without its method.
+func routeOf(pattern string) string {
+	if _, route, ok := strings.Cut(pattern, " "); ok {
+		return route
+	}
+	return pattern
+}
+
+// getTrace answers GET /runs/{run}/trace.
+func (s *Server) getTrace(w http.ResponseWriter, r *http.Request) {
+	run, err := s.findRun(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	out := struct {
+		Spans    []telemetry.Span `json:"spans"`
+		Complete bool             `json:"complete"`
+	}{Spans: []telemetry.Span{}}
+	if s.recorder != nil {
+		if spans, complete, ok := s.recorder.Spans(run.ID); ok {
+			out.Spans, out.Complete = spans, complete
+		}
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+// feedbackBody is the body of POST /feedback.
+type feedbackBody struct {
+	SpanID      string           `json:"span_id"`
+	TraceID     string           `json:"trace_id"`
+	Run         string           `json:"run"`
+	Explanation string           `json:"explanation"`
+	Feedback    telemetry.Answer `json:"feedback"`
+}
+
+// postFeedback answers POST /feedback.
+func (s *Server) postFeedback(w http.ResponseWriter, r *http.Request) {
+	if err := s.acceptFeedback(w, r); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"status": "success", "message": "Feedback submitted successfully"})
+}
+
+func (s *Server) acceptFeedback(w http.ResponseWriter, r *http.Request) error {
+	g := s.current.Load()
+	if g.feedback == nil {
+		return problem.New(http.StatusNotFound, "no_feedback", "the telemetry of the application accepts no feedback")
+	}
+	if err := host.RequireJSON(r); err != nil {
+		return err
+	}
+	body, err := host.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	var b feedbackBody
+	if err := schema.DecodeBody(body, &b, false); err != nil {
+		return err
+	}
+	if b.Feedback.Explanation == "" {
+		b.Feedback.Explanation = b.Explanation
+	}
+	flow, err := s.ratedFlow(r.Context(), g, &b)
+	if err != nil {
+		return err
+	}
+	return feedbackProblem(g.feedback.Send(r.Context(), flow.Spec.Feedback, b.TraceID, b.SpanID, b.Feedback))
+}
+
+// ratedFlow returns the flow that feedback is about: that of its run, or of the run of
+// its trace.
+func (s *Server) ratedFlow(ctx context.Context, g *generation, b *feedbackBody) (*schema.Flow, error) {
+	p := access.PrincipalOf(ctx)
+	run, err := s.runs.Find(ctx, g.App, p.Name, b.Run)
+	if err != nil {
+		return nil, err
+	}
+	if run != nil {
+		return g.Flow(p, run.Flow.ID)
+	}
+	// A client of QType (Python) sends no run: the answer must fit one of the flows.
+	var problemOf error = problem.New(http.StatusUnprocessableEntity, "invalid_feedback", "no flow of the application collects feedback")
+	for _, f := range g.Flows {
+		if f.Spec.Feedback == nil || !access.Allowed(f.Spec, p) {
+			continue
+		}
+		if problemOf = telemetry.CheckFeedback(f.Spec.Feedback, b.Feedback); problemOf == nil {
+			return f, nil
+		}
+	}
+	return nil, feedbackProblem(problemOf)
+}
+
+// feedbackProblem returns the problem of feedback that was not accepted.
+func feedbackProblem(err error) error {
+	var invalid *telemetry.FeedbackError
+	var sink *telemetry.SinkError
+	switch {
+	case errors.As(err, &invalid):
+		return schema.Invalid([]problem.Field{{Pointer: "/feedback/" + invalid.Field, Detail: invalid.Problem}})
+	case errors.As(err, &sink):
+		return problem.New(http.StatusBadGateway, "feedback_not_stored", "the telemetry did not accept the feedback")
+	}
+	return err
+}

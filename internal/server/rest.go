@@ -1,0 +1,177 @@
+package server
+
+import (
+	"context"
+	"mime"
+	"net/http"
+
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
+)
+
+// maxRows is the largest number of rows in one request without access control.
+const maxRows = 10_000
+
+// maxStepRows is the largest number of rows for which the events of steps are kept.
+const maxStepRows = 1000
+
+// call is a request to run a flow.
+type call struct {
+	app       *host.Application
+	flow      *schema.Flow
+	principal access.Principal
+	session   string // that the client names, or a new one
+	named     bool   // the client has named it
+	rows      []map[string]any
+	digest    string // of the request
+}
+
+// stored returns the id under which the session of a call is stored.
+func (c *call) stored() string { return c.principal.StoredSession(c.session) }
+
+// runFlow answers POST /flows/{flow}.
+func (s *Server) runFlow(w http.ResponseWriter, r *http.Request) {
+	c, err := s.readCall(w, r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	start := s.start(c)
+	async := prefersAsync(r)
+	key := r.Header.Get("Idempotency-Key")
+	if err := checkKey(key); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	start.Detached, start.Events = async || key != "", async && len(c.rows) <= maxStepRows
+	start.Durable = async || key != "" || c.flow.MayWait()
+	if key != "" {
+		start.ID = runIDOf(c.principal, c.flow.ID(), key)
+	}
+	run, err := s.begin(r.Context(), c, start)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if c.named || c.flow.Conversational() {
+		session, _ := c.principal.ClientSession(run.Session) // that of an earlier request with the key
+		w.Header().Set("X-Session-Id", session)
+	}
+	if async {
+		w.Header().Set("Preference-Applied", "respond-async")
+		s.accepted(w, r, run, c.principal)
+		return
+	}
+	s.answerWithResult(w, r, run, c)
+}
+
+// answerWithResult waits for the end of a run. A run that waits for its client is
+// returned as a resource.
+func (s *Server) answerWithResult(w http.ResponseWriter, r *http.Request, run *runs.Run, c *call) {
+	run, waiting, err := s.runs.Await(r.Context(), c.app.App, run)
+	switch {
+	case err != nil:
+		run.Disconnected()
+		s.fail(w, r, err)
+	case waiting:
+		s.accepted(w, r, run, c.principal)
+	default:
+		s.result(w, run, c.flow)
+	}
+}
+
+// accepted answers with a run that has not ended.
+func (s *Server) accepted(w http.ResponseWriter, r *http.Request, run *runs.Run, p access.Principal) {
+	w.Header().Set("Location", host.Location(r, "/runs/"+run.ID))
+	writeJSON(w, http.StatusAccepted, s.describe(run, p))
+}
+
+// readCall reads and checks a request.
+func (s *Server) readCall(w http.ResponseWriter, r *http.Request) (*call, error) {
+	app := s.current.Load()
+	flow, err := app.Flow(access.PrincipalOf(r.Context()), r.PathValue("flow"))
+	if err != nil {
+		return nil, err
+	}
+	c := &call{app: app.Application, flow: flow, principal: access.PrincipalOf(r.Context())}
+	if c.session, err = sessionID(r); err != nil {
+		return nil, err
+	}
+	if c.named = c.session != ""; !c.named {
+		c.session = host.NewSession()
+	}
+	kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch kind {
+	case "multipart/form-data":
+		return c, s.readForm(c, w, r, params["boundary"])
+	case "application/x-www-form-urlencoded":
+		return nil, unsupportedMedia("application/json or multipart/form-data")
+	}
+	if err := host.RequireJSON(r); err != nil {
+		return nil, unsupportedMedia("application/json or multipart/form-data")
+	}
+	body, err := host.ReadBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	c.digest = digest(body, "")
+	if c.named {
+		c.digest = digest(body, c.session)
+	}
+	return c, s.readRows(c, r, body)
+}
+
+// readRows decodes the rows of a JSON body.
+func (s *Server) readRows(c *call, r *http.Request, body []byte) error {
+	parsed, err := schema.ParseBody(body)
+	if err != nil {
+		return err
+	}
+	rows, err := c.flow.Rows(parsed)
+	if err != nil {
+		return err
+	}
+	if err := s.checkRows(len(rows)); err != nil {
+		return err
+	}
+	have, err := s.inputs.Known(r.Context(), c.flow, c.stored())
+	if err != nil {
+		return err
+	}
+	var wrong []problem.Field
+	for _, row := range rows {
+		values, fields := c.flow.Decode(row.Record, row.Pointer, have.Has)
+		wrong = append(wrong, fields...)
+		c.rows = append(c.rows, values)
+	}
+	if len(wrong) > 0 {
+		return schema.Invalid(wrong)
+	}
+	return s.inputs.Apply(r.Context(), have, c.rows...)
+}
+
+func (s *Server) checkRows(n int) error {
+	switch {
+	case s.opts.Access != nil:
+		return s.opts.Access.CheckRows(n)
+	case n > maxRows:
+		return problem.New(http.StatusRequestEntityTooLarge, "too_many_rows", "the request has %d rows; at most %d are allowed", n, maxRows)
+	}
+	return nil
+}
+
+// begin starts the run of a call, and records its conversation.
+func (s *Server) begin(ctx context.Context, c *call, start runs.Start) (*runs.Run, error) {
+	if err := s.recordSession(ctx, c); err != nil {
+		return nil, err
+	}
+	return s.runs.Begin(ctx, start)
+}
+
+// start returns the run that a call describes.
+func (s *Server) start(c *call) runs.Start {
+	return runs.Start{App: c.app.App, Flow: c.flow.Spec, Owner: c.principal.Name, Session: c.principal.StoredSession(c.session), Rows: c.rows, Digest: c.digest}
+}

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// result answers with the rows of a run that has ended.
+func (s *Server) result(w http.ResponseWriter, run *runs.Run, flow *schema.Flow) {
+	state := run.State()
+	if p := s.failure(run, &state); p != nil {
+		problem.Write(w, p)
+		return
+	}
+	b := append([]byte(nil), `{"run":`...)
+	b = appendJSON(b, run.ID)
+	b = appendResults(b, flow, state.Results)
+	b = append(b, "}\n"...)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	_, _ = w.Write(b) //nolint:gosec // JSON; it fails only if the client is gone
+}
+
+// failure returns the problem of a run that could not process its rows, nil for none.
+func (s *Server) failure(run *runs.Run, state *runs.State) *problem.Problem {
+	err := run.Err()
+	if len(state.Results) == 1 && err == nil {
+		if p := host.TurnProblem(state.Results[0].Err()); p != nil {
+			return p
+		}
+	}
+	var budget *runtime.BudgetError
+	switch {
+	case state.Status == runs.Cancelled:
+		return problem.New(http.StatusConflict, "cancelled", "the run was cancelled")
+	case errors.As(err, &budget):
+		return problem.New(http.StatusUnprocessableEntity, "budget_exceeded", "%s", budget)
+	case problem.Of(err) != nil:
+		return problem.Of(err)
+	case errors.Is(err, runs.ErrClosed), errors.Is(err, memory.ErrSuspended):
+		return shuttingDown()
+	case err != nil:
+		s.log.Error("a run failed", "run", run.ID, "flow", run.Flow.ID, "error", err)
+		return problem.New(http.StatusInternalServerError, "run_failed", "the flow could not be run")
+	case state.Status == runs.Failed && state.Error != "":
+		return problem.New(http.StatusInternalServerError, "run_failed", "the flow could not be run")
+	}
+	return nil
+}
+
+// appendResults appends the members errors and outputs.
+func appendResults(b []byte, flow *schema.Flow, results []*runs.Result) []byte {
+	b = append(b, `,"errors":[`...)
+	first := true
+	for _, res := range results {
+		if res.Error == "" {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = appendJSON(b, rowError{res.Row, res.Step, res.Error, exceptionType(res.Code)})
+	}
+	b = append(b, `],"outputs":[`...)
+	first = true
+	for _, res := range results {
+		if res.Error != "" {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = appendRow(b, flow, res)
+	}
+	return append(b, ']')
+}
+
+// rowError is a failed row, in the form of QType (Python), with the number of the row.
+type rowError struct {
+	Row       int64  `json:"row"`
+	Step      string `json:"step_id"`
+	Message   string `json:"error_message"`
+	Exception string `json:"exception_type"`
+}
+
+// metadata describes a result row.
+type metadata struct {
+	Row     int64  `json:"row"`
+	SpanID  string `json:"span_id,omitempty"`
+	TraceID string `json:"trace_id,omitempty"`
+}
+
+func appendRow(b []byte, flow *schema.Flow, res *runs.Result) []byte {
+	b = append(b, '{')
+	if len(flow.Outputs) > 0 {
+		b = append(flow.AppendOutputs(b, res.Outputs), ',')
+	}
+	b = append(b, `"metadata":`...)
+	b = appendJSON(b, metadata{res.Row, res.SpanID, res.TraceID})
+	return append(b, '}')
+}
+
+// exceptionType returns the name of a kind of error: ModelError for model.
+func exceptionType(code string) string {
+	if code == "" {
+		code = runtime.CodeFailed
+	}
+	if status, ok := strings.CutPrefix(code, "http_"); ok {
+		return "HTTP" + status + "Error"
+	}
+	return strings.ToUpper(code[:1]) + code[1:] + "Error"
+}
+
+// describe returns a run as clients see it.
+func (s *Server) describe(run *runs.Run, p access.Principal) any {
+	state := run.State()
+	session, _ := p.ClientSession(run.Session)
+	out := runBody{ID: run.ID, Flow: run.Flow.ID, Session: session, Status: state.Status, Created: run.Created, Updated: state.Updated,
+		Rows: state.Rows, Pending: state.Pending, Error: state.Error}
+	if out.Pending == nil {
+		out.Pending = []*runs.Request{}
+	}
+	results := appendResults(nil, schema.NewFlow(run.Flow), state.Results)
+	out.results = append(append([]byte{'{'}, results[1:]...), '}')
+	return out.merged()
+}
+
+func appendJSON(b []byte, v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		raw = []byte("null")
+	}
+	return append(b, raw...)
+}
+
+// writeJSON writes a response.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // fails only if the client is gone
+}

@@ -1,0 +1,187 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// runBody is a run as clients see it.
+type runBody struct {
+	ID      string          `json:"id"`
+	Flow    string          `json:"flow"`
+	Session string          `json:"session"`
+	Status  runs.Status     `json:"status"`
+	Created time.Time       `json:"created"`
+	Updated time.Time       `json:"updated"`
+	Rows    runs.Rows       `json:"rows"`
+	Pending []*runs.Request `json:"pending"`
+	Error   string          `json:"error,omitempty"`
+	Errors  json.RawMessage `json:"errors"`
+	Outputs json.RawMessage `json:"outputs"`
+
+	results []byte // an object with errors and outputs
+}
+
+// merged returns the body with the results.
+func (b runBody) merged() runBody {
+	var r struct{ Errors, Outputs json.RawMessage }
+	_ = json.Unmarshal(b.results, &r) // it was encoded here
+	b.Errors, b.Outputs = r.Errors, r.Outputs
+	return b
+}
+
+// findRun returns the run that a request names. The error is a *problem.Problem.
+func (s *Server) findRun(r *http.Request) (*runs.Run, error) {
+	id := r.PathValue("run")
+	run, err := s.runs.Find(r.Context(), s.current.Load().App, access.PrincipalOf(r.Context()).Name, id)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		return nil, problem.New(http.StatusNotFound, "unknown_run", "there is no run %q", id)
+	}
+	return run, nil
+}
+
+// getRun answers GET /runs/{run}.
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
+	run, err := s.findRun(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, s.describe(run, access.PrincipalOf(r.Context())))
+}
+
+// listRuns answers GET /runs: the runs of this server that it still has, the newest first.
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
+	p, q := access.PrincipalOf(r.Context()), r.URL.Query()
+	limit, err := limitOf(q.Get("limit"), 50, 500)
+	if err == nil {
+		err = checkParameters(q, "flow", "session", "status", "limit", "cursor")
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	offset, err := cursorOf(q.Get("cursor"))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	list := s.runs.List(p.Name, func(run *runs.Run) bool {
+		session, _ := p.ClientSession(run.Session)
+		return (q.Get("flow") == "" || q.Get("flow") == run.Flow.ID) && (q.Get("session") == "" || q.Get("session") == session) &&
+			(q.Get("status") == "" || q.Get("status") == string(run.State().Status))
+	})
+	out := struct {
+		Runs []any  `json:"runs"`
+		Next string `json:"next,omitempty"`
+	}{Runs: []any{}}
+	for i := max(offset, 0); i < len(list); i++ {
+		if len(out.Runs) == limit {
+			out.Next = strconv.Itoa(i)
+			break
+		}
+		out.Runs = append(out.Runs, s.describe(list[i], p))
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+// checkParameters returns a problem if a query has other parameters than those known.
+func checkParameters(q url.Values, known ...string) error {
+	for name := range q {
+		if !slices.Contains(known, name) {
+			p := problem.New(http.StatusBadRequest, "invalid_parameter", "there is no parameter %q%s", name, diag.DidYouMean(name, known))
+			p.Errors = []problem.Field{{Pointer: name, Detail: p.Detail}}
+			return p
+		}
+	}
+	return nil
+}
+
+// cursorOf parses the query parameter cursor: the number of the first entry.
+func cursorOf(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		p := problem.New(http.StatusBadRequest, "invalid_parameter", "the cursor is not of this list")
+		p.Errors = []problem.Field{{Pointer: "cursor", Detail: p.Detail}}
+		return 0, p
+	}
+	return n, nil
+}
+
+// limitOf parses the query parameter limit.
+func limitOf(text string, standard, most int) (int, error) {
+	if text == "" {
+		return standard, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		p := problem.New(http.StatusBadRequest, "invalid_parameter", "limit must be a number from 1 to %d", most)
+		p.Errors = []problem.Field{{Pointer: "limit", Detail: p.Detail}}
+		return 0, p
+	}
+	return n, nil
+}
+
+// answerRun answers POST /runs/{run}/answer.
+func (s *Server) answerRun(w http.ResponseWriter, r *http.Request) {
+	run, err := s.findRun(r)
+	if err == nil {
+		err = host.RequireJSON(r)
+	}
+	var body []byte
+	if err == nil {
+		body, err = host.ReadBody(w, r)
+	}
+	a := &runs.Answer{}
+	if err == nil {
+		err = parseAnswer(body, a)
+	}
+	if err == nil {
+		err = host.AnswerProblem(s.runs.Answer(r.Context(), run, a))
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, s.describe(run, access.PrincipalOf(r.Context())))
+}
+
+func parseAnswer(body []byte, a *runs.Answer) error {
+	if err := schema.DecodeBody(body, a, true); err != nil {
+		return err
+	}
+	if a.ID == "" {
+		return schema.Invalid([]problem.Field{{Pointer: "/id", Detail: "the id of the request is missing"}})
+	}
+	return nil
+}
+
+// cancelRun answers POST /runs/{run}/cancel.
+func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request) {
+	run, err := s.findRun(r)
+	if err == nil {
+		err = s.runs.Cancel(r.Context(), run)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusAccepted, s.describe(run, access.PrincipalOf(r.Context())))
+}

@@ -1,0 +1,108 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// shutdownNow ends a server without time for its runs.
+func (s *testServer) shutdownNow() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.own.Shutdown(ctx)
+}
+
+// TestShutdown_Answers checks what clients of active runs get when the server ends.
+func TestShutdown_Answers(t *testing.T) {
+	s := serveWith(t, "delay: 50ms", "delay: 1s")
+	type answer struct {
+		name string
+		reply
+	}
+	answers := make(chan answer, 3)
+	send := func(name, path, body string, headers ...string) {
+		go func() { answers <- answer{name, s.post(path, body, headers...)} }()
+		for !strings.Contains(s.do("GET", "/runs?status=running", "").body, `"session":"`+name+`"`) {
+			time.Sleep(time.Millisecond) // until the run is listed
+		}
+	}
+	send("rest", "/flows/talk", `{"message": "slow"}`, "X-Session-Id", "rest")
+	send("key", "/flows/talk", `{"message": "slow"}`, "X-Session-Id", "key", "Idempotency-Key", "k")
+	send("stream", "/flows/talk/stream", chatOf("stream", "slow"))
+	s.shutdownNow()
+	for range 3 {
+		a := <-answers
+		if a.name == "stream" {
+			if !strings.Contains(a.body, "shutting down") || !strings.HasSuffix(strings.TrimSpace(a.body), "data: [DONE]") {
+				t.Errorf("%s: %s", a.name, a.body)
+			}
+		} else if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "shutting_down") || a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", a.name, a.status, a.body)
+		}
+	}
+}
+
+// TestShutdown_Suspended checks that a client which follows a run that waits learns that
+// the run has not failed.
+func TestShutdown_Suspended(t *testing.T) {
+	s := serve(t)
+	var run waitingRun
+	s.post("/flows/talk", `{"message": "refund order 7"}`).into(t, &run)
+	rest := s.open("/runs/" + run.ID + "/events")
+	testkit.Must(t, s.own.Shutdown(t.Context()))
+	if text := rest(); !strings.Contains(text, `"status":"suspended"`) || strings.Contains(text, "failed") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestEvents_AfterRestart checks that a client which follows a run of a server that has
+// ended gets its events when another server continues it.
+func TestEvents_AfterRestart(t *testing.T) {
+	store := memory.NewInProcess()
+	app := openApp(t, "testdata/app.qtype.yaml", qtype.WithStore(server.KeepOpen(store)))
+	first := serveApp(t, app, server.Options{})
+	var run waitingRun
+	first.post("/flows/talk", `{"message": "refund order 7"}`).into(t, &run)
+	second := serveApp(t, app, server.Options{Heartbeat: 10 * time.Millisecond})
+	rest := make(chan string)
+	open := second.open("/runs/" + run.ID + "/events")
+	go func() { rest <- open() }()
+	testkit.Must(t, first.own.Shutdown(t.Context()))
+	if n, err := second.own.Resume(t.Context()); n != 1 || err != nil {
+		t.Fatalf("%d runs were resumed: %v", n, err)
+	}
+	second.post("/runs/"+run.ID+"/answer", `{"id": "`+run.Pending[0].ID+`", "approved": true}`)
+	if text := <-rest; !strings.Contains(text, "event: request.opened") || !strings.Contains(text, `"status":"succeeded"`) {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestStream_AnswerElsewhere checks that a chat client may send its answers to another
+// server than the one with the run.
+func TestStream_AnswerElsewhere(t *testing.T) {
+	app := openApp(t, "testdata/app.qtype.yaml")
+	first, second := serveApp(t, app, server.Options{}), serveApp(t, app, server.Options{})
+	id := first.post("/flows/talk/stream", chatOf("c", "refund order 7")).header.Get("X-Run-Id")
+	var run waitingRun
+	second.do("GET", "/runs/"+id, "").into(t, &run)
+	answer := `{"id": "c", "messages": [{"id": "msg_` + id + `", "role": "assistant", "parts": [{"type": "tool-refund",
+		"state": "approval-responded", "toolCallId": "x", "approval": {"id": "` + run.Pending[0].ID + `", "approved": true}}]}]}`
+	got := second.post("/flows/talk/stream", answer)
+	if !strings.Contains(got.body, "The desk has  answered.") || !strings.Contains(got.body, `"finishReason":"stop"`) {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+	if again := second.post("/flows/talk/stream", answer); again.status != http.StatusConflict {
+		t.Errorf("the second answer got %d %s", again.status, again.body)
+	}
+	if other := second.post("/flows/talk/stream", strings.Replace(answer, `"c"`, `"d"`, 1)); other.status != http.StatusConflict {
+		t.Errorf("another chat got %d %s", other.status, other.body)
+	}
+}

@@ -1,0 +1,28 @@
+package server_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/server"
+)
+
+// TestUI_Browser uses the web interface in a browser: conversations with tools and
+// approvals, flushed messages, forms, a batch, the graph and the trace of a run.
+func TestUI_Browser(t *testing.T) {
+	modules := os.Getenv("QTYPE_UI_MODULES")
+	if _, err := os.Stat(filepath.Join(modules, "playwright-core")); modules == "" || err != nil {
+		if os.Getenv("QTYPE_CI") != "" {
+			t.Fatal("QTYPE_UI_MODULES has no packages of the web interface")
+		}
+		t.Skip("SKIPPED: set QTYPE_UI_MODULES to a node_modules folder made by npm ci with internal/server/ui/package-lock.json, as .ci/run does")
+	}
+	s := serveApp(t, openApp(t, "ui/test/app/app.qtype.yaml"), server.Options{})
+	browser := exec.CommandContext(t.Context(), "sh", "ui/test/stage.sh", "playwright", "test")
+	browser.Env = append(os.Environ(), "QTYPE_UI_URL="+s.URL)
+	if out, err := browser.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
