@@ -34,8 +34,8 @@ type layer struct {
 // same table.
 var layers = []layer{
 	{"language", []string{
-		"docs", "examples", "spec", "internal/expression", "internal/httpx", "internal/jsonpath", "internal/prompttemplate",
-		"internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
+		"docs", "examples", "spec", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath",
+		"internal/prompttemplate", "internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
 		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/tokenizer", "internal/typeschema",
 	}, ""},
 	{"checking", []string{
@@ -43,8 +43,8 @@ var layers = []layer{
 		"internal/scaffold", "internal/schemagen", "internal/semdiff",
 	}, ""},
 	{"parts", []string{
-		"memory", "model", "tool", "internal/memoryview", "internal/records",
-		"internal/sqldb", "internal/storage", "internal/vectors",
+		"index", "memory", "model", "tool", "internal/documents", "internal/memoryview", "internal/records",
+		"internal/rerank", "internal/splitter", "internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
 	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool", "internal/mcpserver", "internal/server"}, ""},

@@ -1,0 +1,184 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// ArgumentError is a key of a free mapping, such as the args of a reader, that its
+// declaration does not accept.
+type ArgumentError struct {
+	Key     string // the key, empty for a missing one
+	Message string // what is wrong
+	Hint    string // how to fix it; may be empty
+}
+
+// Error returns the message with the key.
+func (e *ArgumentError) Error() string {
+	if e.Key == "" {
+		return e.Message
+	}
+	return e.Key + ": " + e.Message
+}
+
+// DecodeArguments sets the fields of a struct from a mapping of a document. A field has
+// the key of its tag `yaml`; `jsonschema:"required"` makes it mandatory, and the field
+// keeps its value where the key is missing, so that the caller sets defaults before.
+// Fields are strings, integers, floats, booleans, lists of them, maps with text keys, or
+// any. All wrong keys are reported, in alphabetical order.
+func DecodeArguments(args map[string]any, into any) []*ArgumentError {
+	target := reflect.ValueOf(into).Elem()
+	fields, names := map[string]reflect.Value{}, []string(nil)
+	var problems []*ArgumentError
+	for i := range target.NumField() {
+		f := target.Type().Field(i)
+		key := strings.Split(f.Tag.Get("yaml"), ",")[0]
+		if key == "" {
+			continue
+		}
+		fields[key], names = target.Field(i), append(names, key)
+		if _, given := args[key]; !given && slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") {
+			problems = append(problems, &ArgumentError{Message: fmt.Sprintf("missing key %q", key)})
+		}
+	}
+	keys := make([]string, 0, len(args))
+	for key := range args {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		field, ok := fields[key]
+		if !ok {
+			problems = append(problems, unknownArgument(key, names))
+			continue
+		}
+		if args[key] == nil {
+			continue // as if the key were missing, as in Python
+		}
+		if err := setArgument(field, args[key]); err != nil {
+			problems = append(problems, &ArgumentError{Key: key, Message: err.Error()})
+		}
+	}
+	return problems
+}
+
+func unknownArgument(key string, names []string) *ArgumentError {
+	e := &ArgumentError{Key: key, Message: "unknown key"}
+	if near := diag.Nearest(key, names); near != "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	} else if len(names) > 0 {
+		e.Hint = "the keys are " + strings.Join(names, ", ")
+	}
+	return e
+}
+
+var errNotWhole = errors.New("expected a whole number")
+
+// setArgument converts a value of a document to the type of a field.
+func setArgument(field reflect.Value, v any) error {
+	switch field.Kind() {
+	case reflect.Pointer:
+		field.Set(reflect.New(field.Type().Elem()))
+		return setArgument(field.Elem(), v)
+	case reflect.Interface:
+		field.Set(reflect.ValueOf(v))
+		return nil
+	case reflect.String:
+		if s, ok := v.(string); ok {
+			field.SetString(s)
+			return nil
+		}
+		return fmt.Errorf("expected text, got %s", describeArgument(v))
+	case reflect.Bool:
+		if b, ok := v.(bool); ok {
+			field.SetBool(b)
+			return nil
+		}
+		return fmt.Errorf("expected true or false, got %s", describeArgument(v))
+	case reflect.Int, reflect.Int64:
+		return setInteger(field, v)
+	case reflect.Float64:
+		switch x := v.(type) {
+		case float64:
+			field.SetFloat(x)
+			return nil
+		case int, int64:
+			field.SetFloat(reflect.ValueOf(x).Convert(reflect.TypeFor[float64]()).Float())
+			return nil
+		}
+		return fmt.Errorf("expected a number, got %s", describeArgument(v))
+	case reflect.Slice:
+		items, ok := v.([]any)
+		if !ok {
+			return fmt.Errorf("expected a list, got %s", describeArgument(v))
+		}
+		list := reflect.MakeSlice(field.Type(), len(items), len(items))
+		for i, item := range items {
+			if err := setArgument(list.Index(i), item); err != nil {
+				return fmt.Errorf("item %d: %w", i+1, err)
+			}
+		}
+		field.Set(list)
+		return nil
+	case reflect.Map:
+		entries, ok := v.(map[string]any)
+		if !ok {
+			return fmt.Errorf("expected a mapping, got %s", describeArgument(v))
+		}
+		made := reflect.MakeMapWithSize(field.Type(), len(entries))
+		for key, entry := range entries {
+			value := reflect.New(field.Type().Elem()).Elem()
+			if entry != nil {
+				if err := setArgument(value, entry); err != nil {
+					return fmt.Errorf("%s: %w", key, err)
+				}
+			}
+			made.SetMapIndex(reflect.ValueOf(key), value)
+		}
+		field.Set(made)
+		return nil
+	default:
+		return fmt.Errorf("a field of kind %s cannot be set", field.Kind())
+	}
+}
+
+func setInteger(field reflect.Value, v any) error {
+	switch n := v.(type) {
+	case int:
+		field.SetInt(int64(n))
+	case int64:
+		field.SetInt(n)
+	case float64:
+		if n != math.Trunc(n) || math.Abs(n) > 1<<53 {
+			return errNotWhole
+		}
+		field.SetInt(int64(n))
+	default:
+		return fmt.Errorf("expected a whole number, got %s", describeArgument(v))
+	}
+	return nil
+}
+
+// describeArgument names the type of a value, without the value, which may be secret.
+func describeArgument(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "text"
+	case bool:
+		return "a boolean"
+	case int, int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	default:
+		return "a mapping"
+	}
+}
