@@ -1,0 +1,60 @@
+package remote
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/filter"
+)
+
+// maxCandidates bounds how many entries are read for one search whose filter the store
+// cannot express.
+const maxCandidates = 10_000
+
+// Search returns the best matches that satisfy a filter. fetch returns the best n
+// candidates. If the store could not express the filter, more candidates are read until
+// enough of them satisfy it, at most 10,000.
+func Search(limit int, f filter.Filter, exact bool, fetch func(n int) ([]index.Match, error)) ([]index.Match, error) {
+	n := limit
+	if !exact {
+		n = 4 * limit
+	}
+	for {
+		n = min(n, max(limit, maxCandidates))
+		found, err := fetch(n)
+		if err != nil {
+			return nil, err
+		}
+		complete := len(found) < n || n >= maxCandidates
+		if f != nil {
+			found = slices.DeleteFunc(found, func(m index.Match) bool { return !f.Match(m.Metadata) })
+		}
+		if exact || complete || len(found) >= limit {
+			Sort(found)
+			return found[:min(limit, len(found))], nil
+		}
+		n *= 4
+	}
+}
+
+// Sort orders matches by their scores, and those with equal scores by their ids.
+func Sort(matches []index.Match) {
+	slices.SortStableFunc(matches, func(a, b index.Match) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Last returns the entries without those that a later one with the same id replaces.
+func Last(entries []index.Entry) []index.Entry {
+	seen := make(map[string]bool, len(entries))
+	kept := make([]index.Entry, 0, len(entries))
+	for _, e := range slices.Backward(entries) {
+		if !seen[e.ID] {
+			seen[e.ID] = true
+			kept = append(kept, e)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
