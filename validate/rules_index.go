@@ -3,51 +3,42 @@ package validate
 import (
 	"errors"
 
-	"github.com/qtype-dev/qtype/internal/filter"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// indexRules returns the rules of searches in indexes.
-func indexRules() []rule { return []rule{invalidFilter()} }
+// indexRules returns the rules of the stores of indexes.
+func indexRules() []rule { return []rule{unknownStore(), unknownEndpoint()} }
 
-func invalidFilter() rule {
-	return rule{code: "QT520", title: "invalid filter",
-		doc: "`filters` maps fields of the metadata to a value, to a list of values, or to operators: eq, ne, gt, gte, lt, lte, in, not_in and exists. The keys `and` and `or` have lists of such mappings, `not` has one mapping. A key of a nested mapping is written with a dot: author.name.",
-		sample: sample{
-			head: "models: [{type: EmbeddingModel, id: embedder, provider: mock, dimensions: 8}]\nindexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: embedder}]",
-			in:   "question: text", out: "found: list[RAGSearchResult]",
-			steps: "- {type: VectorSearch, id: find, index: notes, filters: {year: {⟦gted│gte⟧: 2020}}, inputs: [question], outputs: [found]}"},
-		check: on(func(p *ruleContext, s spec.FilteringStep) {
-			_, err := filter.Parse(s.MetadataFilters())
-			var mistake *filter.Error
-			if !errors.As(err, &mistake) {
-				return
-			}
-			d := p.reportAt(filterPlace(s, mistake), "the filters of step %q are invalid: %s", s.EntityID(), mistake.Message)
-			if mistake.Hint != "" {
-				d = d.WithHint("%s", mistake.Hint)
-			}
-			p.list.Add(d)
-		})}
+func unknownStore() rule {
+	return rule{code: "QT521", title: "unknown module of an index",
+		doc: "module is the store of a vector index: one of the names in [the list of stores](indexes.md#servers), or the class of LlamaIndex for it.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: 1536}
+indexes:
+  - {type: VectorIndex, id: shop, name: shop, module: ⟦qdrnt│qdrant⟧, embedding_model: vectors}
+`},
+		check: on(func(p *ruleContext, x *spec.VectorIndex) { p.checkStore(x, "module", x.Module) })}
 }
 
-// filterPlace returns the position of a mistake in the filters of a step.
-func filterPlace(s spec.Step, mistake *filter.Error) source.Span {
-	at, ok := s.Position().Lookup("filters")
-	if !ok {
-		return s.Position().Span()
+func unknownEndpoint() rule {
+	return rule{code: "QT522", title: "unknown endpoint of an index",
+		doc: "endpoint is the URL of the server of a document index, or embedded for an index in a file, which needs no server.",
+		sample: sample{text: `
+id: example
+indexes:
+  - {type: DocumentIndex, id: books, name: books, endpoint: "⟦localhost:9200│http://localhost:9200⟧"}
+`},
+		check: on(func(p *ruleContext, x *spec.DocumentIndex) { p.checkStore(x, "endpoint", x.Endpoint) })}
+}
+
+// checkStore reports an index whose store is not known.
+func (p *ruleContext) checkStore(x spec.Index, key, value string) {
+	_, err := spec.StoreOf(x)
+	unknown, ok := errors.AsType[*spec.StoreError](err)
+	if !ok || value == "" || !isDecided(value) { // a missing key is reported by the loader
+		return
 	}
-	for _, part := range mistake.Path {
-		switch part := part.(type) {
-		case string:
-			at = at.Field(part)
-		case int:
-			at = at.Index(part)
-		}
-	}
-	if mistake.OfKey {
-		return at.Key
-	}
-	return at.Span()
+	p.list.Add(p.reportAt(placeOf(x, key), "unknown %s %q", key, unknown.Value).WithHint("%s", unknown.Hint()))
 }
