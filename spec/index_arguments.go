@@ -32,8 +32,14 @@ type QdrantArguments struct {
 	TextKey string `yaml:"text_key"`
 	// DenseVectorName is the name of the vector in a collection with named vectors.
 	DenseVectorName string `yaml:"dense_vector_name"`
-	// ClientKwargs are the arguments of Qdrant's client, instead of those above.
-	ClientKwargs map[string]any `yaml:"client_kwargs"`
+}
+
+// CheckArguments reports contradictory addresses.
+func (a *QdrantArguments) CheckArguments() []*ArgumentError {
+	if a.URL != "" && a.Host != "" {
+		return []*ArgumentError{{Key: "host", Message: "has no effect with url", Hint: "keep one of them"}}
+	}
+	return nil
 }
 
 // PGVectorArguments are the `args` of an index in PostgreSQL.

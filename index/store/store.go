@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,3 +85,6 @@ func decodeArguments(row spec.IndexStore, args map[string]any) (any, error) {
 	}
 	return into, errors.Join(errs...)
 }
+
+// nameOr returns the name that the arguments set, or else that of the index.
+func (r request) nameOr(set string) string { return cmp.Or(set, r.entity.Common().Name) }

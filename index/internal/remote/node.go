@@ -19,7 +19,7 @@ const (
 	keySource   = "ref_doc_id"
 	KeyHash     = "_qtype_hash" // index.Entry.Hash
 	KeyID       = "_qtype_id"   // index.Entry.ID, where the id of the store differs
-	noDocument  = "None"        // LlamaIndex's id of a missing document
+	NoDocument  = "None"        // LlamaIndex's id of a missing document
 )
 
 // sourceRelation is the key of a chunk's document among the relationships of a node.
@@ -63,7 +63,7 @@ func Metadata(e index.Entry, withText bool) (map[string]any, error) {
 	if withText {
 		n.Text = e.Text
 	}
-	document := noDocument
+	document := NoDocument
 	if e.Document != "" {
 		document = e.Document
 		n.Relationships[sourceRelation] = relation{NodeID: document, Metadata: map[string]any{}, ClassName: "RelatedNodeInfo"}
@@ -107,7 +107,7 @@ func Entry(id, text string, stored map[string]any) index.Entry {
 	}
 	if e.Document == "" {
 		for _, key := range []string{keySource, KeyDocument, keyDocument} {
-			if text, _ := stored[key].(string); text != "" && text != noDocument {
+			if text, _ := stored[key].(string); text != "" && text != NoDocument {
 				e.Document = text
 				break
 			}
