@@ -1,5 +1,7 @@
 package spec
 
+import "math"
+
 // EmbeddedIndexArguments are the `args` of an index of the store embedded.
 type EmbeddedIndexArguments struct {
 	// Path is the file of the index; by default one below .qtype/indexes.
@@ -74,6 +76,38 @@ type PGVectorArguments struct {
 	UseHalfvec bool `yaml:"use_halfvec"`
 	// HNSWKwargs creates an approximate index: hnsw_m, hnsw_ef_construction, hnsw_ef_search and hnsw_dist_method.
 	HNSWKwargs map[string]any `yaml:"hnsw_kwargs"`
+}
+
+// CheckArguments reports contradictory addresses and wrong settings of hnsw_kwargs.
+func (a *PGVectorArguments) CheckArguments() []*ArgumentError {
+	var problems []*ArgumentError
+	if a.ConnectionString != "" && (a.Host != "" || a.Port != 0 || a.Database != "" || a.User != "" || a.Password != "") {
+		problems = append(problems, &ArgumentError{Key: "connection_string", Message: "excludes host, port, database, user and password", Hint: "keep one form of the address"})
+	}
+	if a.Port < 0 || a.Port > math.MaxUint16 {
+		problems = append(problems, &ArgumentError{Key: "port", Message: "expected a number up to 65535"})
+	}
+	for _, p := range DecodeArguments(a.HNSWKwargs, DefaultHNSW()) {
+		problems = append(problems, &ArgumentError{Key: "hnsw_kwargs", Message: p.Error(), Hint: p.Hint})
+	}
+	return problems
+}
+
+// HNSWArguments are the settings of an approximate index in PostgreSQL.
+type HNSWArguments struct {
+	// M is the number of connections of each entry.
+	M int `yaml:"hnsw_m"`
+	// EFConstruction is the number of candidates while the index is built.
+	EFConstruction int `yaml:"hnsw_ef_construction"`
+	// EFSearch is the number of candidates of a search.
+	EFSearch int `yaml:"hnsw_ef_search"`
+	// DistMethod is vector_cosine_ops: searches compare vectors by their cosine.
+	DistMethod string `yaml:"hnsw_dist_method"`
+}
+
+// DefaultHNSW returns pgvector's defaults.
+func DefaultHNSW() *HNSWArguments {
+	return &HNSWArguments{M: 16, EFConstruction: 64, EFSearch: 40, DistMethod: "vector_cosine_ops"}
 }
 
 // OpenSearchArguments are the `args` of an index in OpenSearch.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/internal/remote"
+	"github.com/qtype-dev/qtype/index/pgvector"
 	"github.com/qtype-dev/qtype/index/qdrant"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -15,7 +16,8 @@ import (
 // builders is the one table of stores, by their names in spec.IndexStores.
 var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
-		"qdrant": typed(newQdrant),
+		"pgvector": typed(newPGVector),
+		"qdrant":   typed(newQdrant),
 	}
 })
 
@@ -53,4 +55,8 @@ func newQdrant(_ context.Context, r request, a *spec.QdrantArguments) (index.Ind
 	}
 	return qdrant.New(qdrant.Config{Client: client, Collection: r.nameOr(a.CollectionName), Dimensions: r.dimensions,
 		BatchSize: a.BatchSize, TextKey: a.TextKey, VectorName: a.DenseVectorName}), nil
+}
+
+func newPGVector(_ context.Context, r request, a *spec.PGVectorArguments) (index.Index, error) {
+	return pgvector.New(pgvector.Config{Arguments: a, Name: r.entity.Common().Name, Dimensions: r.dimensions, User: r.credential.user, Password: r.credential.key})
 }

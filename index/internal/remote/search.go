@@ -2,6 +2,7 @@ package remote
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/qtype-dev/qtype/index"
@@ -57,4 +58,32 @@ func Last(entries []index.Entry) []index.Entry {
 	}
 	slices.Reverse(kept)
 	return kept
+}
+
+// rankOffset weakens the influence of the first ranks in reciprocal rank fusion.
+const rankOffset = 60
+
+// Hybrid combines the matches of two searches by reciprocal rank fusion.
+func Hybrid(q index.Query, searches ...func(index.Query) ([]index.Match, error)) ([]index.Match, error) {
+	const minCandidates = 50
+	part := q
+	part.Limit = max(q.Limit, minCandidates)
+	fused := map[string]index.Match{}
+	for _, search := range searches {
+		found, err := search(part)
+		if err != nil {
+			return nil, err
+		}
+		for rank, m := range found {
+			known, ok := fused[m.ID]
+			if ok {
+				m.Highlights = append(known.Highlights, m.Highlights...)
+			}
+			m.Score = known.Score + 1/float64(rankOffset+rank+1)
+			fused[m.ID] = m
+		}
+	}
+	all := slices.Collect(maps.Values(fused))
+	Sort(all)
+	return all[:min(q.Limit, len(all))], nil
 }
