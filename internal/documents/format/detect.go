@@ -10,11 +10,15 @@ const sniffSize = 4096
 
 // detect returns the format of a file.
 func detect(file File) (*Format, error) {
+	head := file.Data[:min(len(file.Data), sniffSize)]
 	if f := byExtension(extension(file.Name)); f != nil {
 		return f, nil
 	}
 	if f := byMediaType(file.MediaType); f != nil {
 		return f, nil
+	}
+	if IsHTML(head) {
+		return named("html"), nil
 	}
 	return named("text"), nil
 }

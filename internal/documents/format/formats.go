@@ -22,6 +22,8 @@ type Format struct {
 // formats is the one list of formats. Formats that are only named in errors come last.
 var formats = sync.OnceValue(func() []*Format {
 	return []*Format{
+		{Name: "html", Label: "HTML", Extensions: []string{".html", ".htm", ".xhtml", ".xht"}, MediaTypes: []string{"text/html", "application/xhtml+xml"},
+			Doc: "the main content, without navigation, headers and footers of the site; headings, lists, tables, links and code", convert: convertHTML},
 		{Name: "markdown", Label: "Markdown", Extensions: []string{".md", ".markdown", ".mdx", ".mkd"}, MediaTypes: []string{"text/markdown", "text/x-markdown"},
 			Doc: "the text, unchanged", convert: convertText},
 		{Name: "text", Label: "text", Extensions: []string{".txt", ".text", ".log"}, MediaTypes: []string{"text/plain"},
