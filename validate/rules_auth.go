@@ -33,6 +33,10 @@ models:
 				row, ok = spec.LookupProvider(m.Base().Provider)
 				user, types = "provider "+row.Name, row.Auths
 			}
+			if x, isIndex := e.(spec.Index); isIndex {
+				row, err := spec.StoreOf(x)
+				user, types, ok = "store "+row.Name, row.Auths, err == nil
+			}
 			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
 				if ok {
 					p.checkAuthType(auth, user, types)
