@@ -60,7 +60,7 @@ func table() []rule {
 	all := slices.Concat(linkRules(), typeRules(), applicationRules(), flowRules(), interfaceRules(),
 		signatureRules(), dataRules(), invocationRules(), memoryRules(), policyRules(), contextRules(),
 		encryptionRules(), modelRules(), toolRules(), authRules(),
-		expressionRules(), controlRules(), referenceRules(), externalRules(), secretRules(), queryRules(), allowRules(), unusedSettingRules(),
+		expressionRules(), controlRules(), referenceRules(), externalRules(), secretRules(), queryRules(), argumentRules(), allowRules(), unusedSettingRules(),
 		flowLint(), stepLint(), documentLint())
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })
 	return all
