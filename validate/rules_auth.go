@@ -38,6 +38,10 @@ models:
 					user, types = "the "+chosen.Noun+" "+chosen.Name, chosen.Auths
 				}
 			}
+			if x, isIndex := e.(spec.Index); isIndex {
+				row, err := spec.StoreOf(x)
+				user, types, ok = "store "+row.Name, row.Auths, err == nil
+			}
 			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
 				if ok {
 					p.checkAuthType(auth, user, types)

@@ -179,7 +179,7 @@ func sampleKeys(s spec.Step, index string) (keys, head string) {
 // sampleTarget returns the id and the declaration of an entity for a reference.
 func sampleTarget(target reflect.Type, index string) (id, head string) {
 	const (
-		vectorIndex   = sampleVectors + "\nindexes:\n  - {type: VectorIndex, id: shop, name: shop, module: llama_index.core.VectorStoreIndex, embedding_model: vectors}"
+		vectorIndex   = sampleVectors + "\nindexes:\n  - {type: VectorIndex, id: shop, name: shop, module: embedded, embedding_model: vectors}"
 		documentIndex = "indexes:\n  - {type: DocumentIndex, id: shop, name: shop, endpoint: \"http://localhost:9200\"}"
 	)
 	fits := func(n spec.Node) bool { return reflect.TypeOf(n).AssignableTo(target) }
