@@ -61,6 +61,19 @@ type VectorSearch struct {
 	DefaultTopK *int `yaml:"default_top_k" default:"10"`
 }
 
+// FilteringStep is a step with the key `filters`.
+type FilteringStep interface {
+	Step
+	// MetadataFilters are the value of the key.
+	MetadataFilters() map[string]any
+}
+
+// MetadataFilters are the conditions on the metadata of chunks.
+func (s *VectorSearch) MetadataFilters() map[string]any { return s.Filters }
+
+// MetadataFilters are the conditions on the fields of documents.
+func (s *DocumentSearch) MetadataFilters() map[string]any { return s.Filters }
+
 // DocumentSearch finds documents by full-text search.
 type DocumentSearch struct {
 	StepBase `span:"RETRIEVER" in:"query: text; QT374 exactly 1; QT375 text" out:"found: list[SearchResult]; QT376 exactly 1; QT377 list[SearchResult]"`
