@@ -245,7 +245,7 @@ func newHNSW(kwargs map[string]any) *spec.HNSWArguments {
 	if len(kwargs) == 0 {
 		return nil
 	}
-	h := spec.DefaultHNSW()
+	h := &spec.HNSWArguments{}
 	spec.DecodeArguments(kwargs, h) // CheckArguments has reported the errors
 	return h
 }

@@ -34,6 +34,9 @@ func (s *statement) where(f filter.Filter) string {
 func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if err := remote.CheckQuery(q, x.Dimensions); err != nil {
+		return nil, err
+	}
 	t, err := x.find(ctx)
 	if t == nil || err != nil {
 		return nil, err
@@ -53,7 +56,7 @@ func (x *Index) byVector(ctx context.Context, t *table, q index.Query) ([]index.
 	var s statement
 	vector := s.arg(vectorText(q.Vector)) + "::" + x.vector
 	text := fmt.Sprintf(`SELECT node_id, text, metadata_::text, 1 - (embedding <=> %s) AS score, '' FROM %s
-		WHERE node_id IS NOT NULL AND %s ORDER BY embedding <=> %s LIMIT %d`, vector, x.table, s.where(q.Filter), vector, q.Limit)
+		WHERE node_id IS NOT NULL AND %s ORDER BY embedding <=> %s, node_id COLLATE "C" LIMIT %d`, vector, x.table, s.where(q.Filter), vector, q.Limit)
 	h := newHNSW(x.Arguments.HNSWKwargs)
 	if h == nil {
 		return x.collect(ctx, x.pool, text, s.args)
@@ -83,7 +86,7 @@ func (x *Index) byText(ctx context.Context, t *table, q index.Query) ([]index.Ma
 	if t.textColumn {
 		words = "text_search_tsv"
 	}
-	query := s.arg(strings.ReplaceAll(q.Text, "\x00", " "))
+	query := s.arg(queryText(q.Text))
 	highlight := "''"
 	if q.Highlight {
 		highlight = "ts_headline(" + config + ", text, query, 'StartSel=**, StopSel=**, MaxFragments=3, ShortWord=0, FragmentDelimiter=\x01')"
@@ -93,6 +96,19 @@ func (x *Index) byText(ctx context.Context, t *table, q index.Query) ([]index.Ma
 		WHERE %[1]s @@ query AND node_id IS NOT NULL AND %[6]s ORDER BY score DESC, node_id COLLATE "C" LIMIT %[7]d`,
 		words, highlight, x.table, config, query, s.where(q.Filter), q.Limit)
 	return x.collect(ctx, x.pool, text, s.args)
+}
+
+// maxQuery is the number of bytes of a text that are searched: PostgreSQL has limits for
+// the words of a query.
+const maxQuery = 32 << 10
+
+// queryText returns the part of a text that PostgreSQL accepts.
+func queryText(text string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", " "), " ")
+	if len(text) > maxQuery {
+		text = strings.ToValidUTF8(text[:maxQuery], "")
+	}
+	return text
 }
 
 // querier is a pool or a transaction.

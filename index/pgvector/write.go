@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/index/internal/remote"
 )
 
-var errNull = errors.New("its text or metadata contains a null character, which PostgreSQL cannot store")
+var errNull = errors.New("its id or metadata contains a null character, which PostgreSQL cannot store")
 
 // columns are the values of rows, by column.
 type columns struct{ ids, texts, metadata, vectors []string }
@@ -57,10 +58,10 @@ func (c *columns) add(e index.Entry) error {
 	if err != nil {
 		return err
 	}
-	if bytes.Contains(data, []byte(`\u0000`)) || bytes.ContainsRune([]byte(e.Text+e.ID), 0) {
+	if bytes.Contains(data, []byte(`\u0000`)) || strings.ContainsRune(e.ID, 0) {
 		return errNull
 	}
-	c.ids, c.texts = append(c.ids, e.ID), append(c.texts, e.Text)
+	c.ids, c.texts = append(c.ids, e.ID), append(c.texts, strings.ReplaceAll(e.Text, "\x00", ""))
 	c.metadata, c.vectors = append(c.metadata, string(data)), append(c.vectors, vectorText(e.Vector))
 	return nil
 }
@@ -116,7 +117,7 @@ func (x *Index) Delete(ctx context.Context, ids []string) error {
 
 // storable returns the ids without those that no row can have.
 func storable(ids []string) []string {
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return bytes.ContainsRune([]byte(id), 0) })
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.ContainsRune(id, 0) })
 }
 
 // Hashes returns the hashes of entries.

@@ -17,6 +17,9 @@ func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error
 	if q.Mode != index.ByVector {
 		return nil, errors.New("the store qdrant searches by vector only; use the store embedded, pgvector or opensearch for text")
 	}
+	if err := remote.CheckQuery(q, x.Dimensions); err != nil {
+		return nil, err
+	}
 	c, err := x.find(ctx)
 	if c == nil || err != nil {
 		return nil, err

@@ -36,3 +36,11 @@ func CheckVectors(entries []index.Entry, dimensions int) ([]index.Entry, Rejecte
 	}
 	return kept, rejected
 }
+
+// CheckQuery reports a vector of another length.
+func CheckQuery(q index.Query, dimensions int) error {
+	if q.Mode != index.ByText && len(q.Vector) != dimensions {
+		return fmt.Errorf("the vector of the query has %d numbers instead of %d", len(q.Vector), dimensions)
+	}
+	return nil
+}

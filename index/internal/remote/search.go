@@ -14,10 +14,11 @@ import (
 const maxCandidates = 10_000
 
 // Search returns the best matches that satisfy a filter. fetch returns the best n
-// candidates. If the store could not express the filter, more candidates are read until
-// enough of them satisfy it, at most 10,000.
+// candidates, in any order among equal scores. More candidates are read, at most 10,000,
+// until enough of them satisfy the filter, if the store cannot express it, and until no
+// entry can be missing that has the score of the last match and a smaller id.
 func Search(limit int, f filter.Filter, exact bool, fetch func(n int) ([]index.Match, error)) ([]index.Match, error) {
-	n := limit
+	n := limit + 1
 	if !exact {
 		n = 4 * limit
 	}
@@ -28,11 +29,17 @@ func Search(limit int, f filter.Filter, exact bool, fetch func(n int) ([]index.M
 			return nil, err
 		}
 		complete := len(found) < n || n >= maxCandidates
+		var lowest float64
+		for i, m := range found {
+			if i == 0 || m.Score < lowest {
+				lowest = m.Score
+			}
+		}
 		if f != nil {
 			found = slices.DeleteFunc(found, func(m index.Match) bool { return !f.Match(m.Metadata) })
 		}
-		if exact || complete || len(found) >= limit {
-			Sort(found)
+		Sort(found)
+		if complete || len(found) >= limit && found[limit-1].Score > lowest {
 			return found[:min(limit, len(found))], nil
 		}
 		n *= 4
