@@ -3,14 +3,14 @@ package spec
 // DocumentSource reads documents through a reader class.
 type DocumentSource struct {
 	StepBase `rows:"many" out:"doc: RAGDocument; QT351 exactly 1; QT352 RAGDocument"`
-	// ReaderModule is the reader's dotted class path.
+	// ReaderModule is the name of the reader, or the Python class that it replaces.
 	ReaderModule string `yaml:"reader_module" jsonschema:"required" example:"llama_index.core.SimpleDirectoryReader"`
-	// Args are the arguments of the reader's constructor.
-	Args map[string]any `yaml:"args"`
-	// LoaderArgs are the arguments of the reader's load method.
+	// Args are the arguments of the reader. An input of the step with the name of an argument replaces it.
+	Args map[string]any `yaml:"args" example:"{input_dir: docs}"`
+	// LoaderArgs are the arguments of the reader's load method, for readers that have any.
 	LoaderArgs map[string]any `yaml:"loader_args"`
 	// Auth is the id of the credentials for the source.
-	Auth Ref[Auth] `yaml:"auth" accepts:""`
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic aws"`
 }
 
 // DocToTextConverter turns a document into text.
@@ -60,6 +60,19 @@ type VectorSearch struct {
 	// DefaultTopK is the maximum number of results.
 	DefaultTopK *int `yaml:"default_top_k" default:"10"`
 }
+
+// FilteringStep is a step with the key `filters`.
+type FilteringStep interface {
+	Step
+	// MetadataFilters are the value of the key.
+	MetadataFilters() map[string]any
+}
+
+// MetadataFilters are the conditions on the metadata of chunks.
+func (s *VectorSearch) MetadataFilters() map[string]any { return s.Filters }
+
+// MetadataFilters are the conditions on the fields of documents.
+func (s *DocumentSearch) MetadataFilters() map[string]any { return s.Filters }
 
 // DocumentSearch finds documents by full-text search.
 type DocumentSearch struct {
