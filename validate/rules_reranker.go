@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -98,9 +97,6 @@ func rerankerModel() rule {
 					p.list.Add(p.reportAt(placeOf(s, "method", "id"), "the method %s of step %q needs %s", row.Name, s.ID, key).
 						WithHint("add %s: with the id of a model", key))
 				}
-			}
-			if e, ok := s.Model.To.(*spec.EmbeddingModel); ok && slices.Contains([]string{row.Model}, "model") {
-				p.report(s.Model.Span, "the step %q needs a chat model; %q is an embedding model", s.ID, e.ID)
 			}
 		})}
 }

@@ -139,7 +139,7 @@ func newService(s *spec.Reranker, row spec.RankMethod, opts Options, made servic
 		if _, given := s.Args["base_url"]; !given {
 			base = host
 		} else if strings.TrimRight(host, "/") != strings.TrimRight(base, "/") {
-			return nil, fmt.Errorf("auth %s belongs to %s, but base_url is %s", s.Auth.ID, host, base)
+			return nil, fmt.Errorf("auth %s belongs to %s, but base_url is %s", s.Auth.To.EntityID(), host, base)
 		}
 	}
 	if key == "" && base == row.BaseURL {

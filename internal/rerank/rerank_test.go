@@ -81,7 +81,7 @@ func (e embedder) Embed(_ context.Context, texts []string) ([][]float32, model.U
 }
 
 func TestDiversity(t *testing.T) {
-	m := embedder{"q": {1, 0}, "a": {1, 0.1}, "copy of a": {1, 0.1}, "b": {0.6, 0.8}, "far": {0, 1}}
+	m := embedder{"q": {1, 0, 0}, "a": {0.9, 0.4, 0}, "copy of a": {0.9, 0.4, 0}, "b": {0.7, 0, 0.7}, "far": {0, 0, 1}}
 	for name, c := range map[string]struct {
 		lambda float64
 		want   string // the order
