@@ -159,7 +159,7 @@ func FromResult(r *value.Record) Source {
 	metadata, _ := inner.Get("metadata")
 	fields, ok := metadata.(*value.Record)
 	if !ok {
-		fields = inner // a document of a full-text index has its metadata beside its texts
+		fields = inner // a document of a full-text index has its metadata among its fields
 	}
 	passage, found := inner.Get("content")
 	if !found {

@@ -29,7 +29,7 @@ const repairs = 1
 // errNoScores is the error of an answer without any score that can be read.
 var errNoScores = errors.New("no scores")
 
-// Rank asks the model for the scores of the texts, BatchSize at a time. A text without a
+// Rank requests the scores of BatchSize texts at a time. A text without a
 // score that can be read follows those with one; an answer without any is repeated, and
 // then an error.
 func (j Judge) Rank(ctx context.Context, req Request) ([]Choice, Usage, error) {
