@@ -16,9 +16,9 @@ var server = servertest.Shared{Start: servertest.PGVector}
 func TestMain(m *testing.M) { goleak.VerifyTestMain(server.Around(m)) }
 
 // address returns the URL of the database. The connections of the server share their
-// prepared statements, so that none may be named.
+// prepared statements, so that there must be none.
 func address(t *testing.T) string {
-	return "postgresql+psycopg2://postgres:secret@" + server.Get(t).Address() + "/postgres?sslmode=disable&default_query_exec_mode=exec"
+	return "postgresql+psycopg2://postgres:secret@" + server.Get(t).Address() + "/postgres?sslmode=disable&default_query_exec_mode=simple_protocol"
 }
 
 func TestIndex(t *testing.T) {
