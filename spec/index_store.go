@@ -13,6 +13,7 @@ type IndexStore struct {
 	Implementation
 	Endpoints      []string   // what selects it as the `endpoint` of a DocumentIndex: its name, or schemes of URLs; empty if it has no full-text indexes
 	Auths          []string   // types of auth that it accepts; empty for none
+	DocumentArgs   func() any // returns a new struct for the keys of `args` of a DocumentIndex; nil if Args is for both
 	QueryArguments func() any // returns a new struct for the keys of `query_args`; nil for none
 }
 
@@ -48,7 +49,7 @@ const storeNoun = "index store"
 
 func (x *VectorIndex) store() (Selection, IndexStore) {
 	s, row := selection("module", storeNoun, x.Module, IndexStores(), func(r IndexStore) Implementation { return r.Implementation })
-	return row.complete(s, x.Args), row
+	return complete(s, row, row.Args, x.Args), row
 }
 
 func (x *DocumentIndex) store() (Selection, IndexStore) {
@@ -66,7 +67,7 @@ func (x *DocumentIndex) store() (Selection, IndexStore) {
 			}
 		}
 	}
-	return found.complete(s, x.Args), found
+	return complete(s, found, found.documentArgs(), x.Args), found
 }
 
 // isAt reports whether the endpoint of an index is what Endpoints says.
@@ -78,10 +79,18 @@ func (r IndexStore) isAt(written, endpoint string) bool {
 	return ok && host != "" && strings.EqualFold(scheme, endpoint)
 }
 
+// documentArgs returns the function that makes the arguments of a DocumentIndex.
+func (r IndexStore) documentArgs() func() any {
+	if r.DocumentArgs != nil {
+		return r.DocumentArgs
+	}
+	return r.Args
+}
+
 // complete adds the arguments and the accepted credentials to a selection.
-func (r IndexStore) complete(s Selection, args map[string]any) Selection {
+func complete(s Selection, r IndexStore, into func() any, args map[string]any) Selection {
 	s.Auths = append([]string{}, r.Auths...)
-	s.Mappings = []Argument{{Key: "args", Given: args, Into: newArguments(r.Args)}}
+	s.Mappings = []Argument{{Key: "args", Given: args, Into: newArguments(into)}}
 	return s
 }
 
@@ -125,7 +134,7 @@ func indexStoreRows() []IndexStore {
 			Implementation: Implementation{Name: "opensearch", Doc: "OpenSearch; for full-text search also Elasticsearch",
 				Aliases: llamaIndex("opensearch.OpensearchVectorStore", "opensearch.OpensearchVectorClient"), Args: newOf[OpenSearchArguments]},
 			Endpoints: []string{"https", "http"}, Auths: []string{"api_key", "basic", "bearer_token", "aws"},
-			QueryArguments: newOf[MultiMatchArguments],
+			DocumentArgs: newOf[DocumentServerArguments], QueryArguments: newOf[MultiMatchArguments],
 		},
 		{
 			Implementation: Implementation{Name: "elasticsearch", Doc: "Elasticsearch", Aliases: llamaIndex("elasticsearch.ElasticsearchStore"), Args: newOf[ElasticsearchArguments]},

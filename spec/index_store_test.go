@@ -48,7 +48,7 @@ func TestIndexStores(t *testing.T) {
 		if s.Doc == "" || strings.HasSuffix(s.Doc, ".") {
 			t.Errorf("%s: incomplete: %+v", s.Name, s)
 		}
-		for _, create := range []func() any{s.Args, s.QueryArguments} {
+		for _, create := range []func() any{s.Args, s.DocumentArgs, s.QueryArguments} {
 			if create == nil {
 				continue
 			}
@@ -64,7 +64,10 @@ func TestIndexStores(t *testing.T) {
 // sampleArguments has a value for each field.
 func sampleArguments(t reflect.Type) map[string]any {
 	args := map[string]any{}
-	for f := range t.Fields() {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous {
+			continue
+		}
 		typ := f.Type
 		if typ.Kind() == reflect.Pointer {
 			typ = typ.Elem()

@@ -16,8 +16,10 @@ import (
 // builders is the one table of stores, by their names in spec.IndexStores.
 var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
-		"pgvector": typed(newPGVector),
-		"qdrant":   typed(newQdrant),
+		"elasticsearch": typed(newElasticsearch),
+		"opensearch":    newOpenSearch,
+		"pgvector":      typed(newPGVector),
+		"qdrant":        typed(newQdrant),
 	}
 })
 

@@ -52,3 +52,6 @@ func encodeBasic(user, password string) string {
 
 // Basic returns the value of Authorization for a user and a password.
 func Basic(user, password string) string { return "Basic " + encodeBasic(user, password) }
+
+// OneLine returns the text of a server for an error.
+func OneLine(text string) string { return httpx.SingleLine(text, maxMessage) }
