@@ -215,10 +215,10 @@ type RedisIndexArguments struct {
 type ChromaArguments struct {
 	// CollectionName is the collection; by default the name of the index.
 	CollectionName string `yaml:"collection_name"`
-	// Host is the host of the server; localhost by default.
-	Host string `yaml:"host"`
-	// Port is the port of the server; 8000 by default.
-	Port int `yaml:"port"`
+	// Host is the host of the server.
+	Host string `yaml:"host" default:"localhost"`
+	// Port is the port of the server.
+	Port int `yaml:"port" default:"8000"`
 	// SSL selects https.
 	SSL bool `yaml:"ssl"`
 	// Headers are sent with each request.
@@ -227,8 +227,13 @@ type ChromaArguments struct {
 	Tenant string `yaml:"tenant" default:"default_tenant"`
 	// Database is the database of the collection.
 	Database string `yaml:"database" default:"default_database"`
-	// CollectionKwargs are the settings of a new collection: metadata, and in it hnsw:space.
-	CollectionKwargs map[string]any `yaml:"collection_kwargs"`
+	// Space is the distance of a new collection: cosine, l2 or ip.
+	Space string `yaml:"space" default:"cosine"`
+}
+
+// CheckArguments reports an unknown distance.
+func (a *ChromaArguments) CheckArguments() []*ArgumentError {
+	return checkValue(nil, "space", a.Space, "cosine", "l2", "ip")
 }
 
 // WeaviateArguments are the `args` of an index in Weaviate.

@@ -145,3 +145,6 @@ const maxWindow = 10_000
 
 // size returns the number of results to request.
 func size(n int) int { return min(n, maxWindow) }
+
+// Exact reports whether the types of the fields are known.
+func (d dialect) Exact() bool { return true }
