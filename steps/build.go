@@ -56,6 +56,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
+	add(builderFor(buildDocToTextConverter))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))
 	add(builderFor(buildFieldExtractor))
