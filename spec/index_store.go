@@ -127,7 +127,8 @@ func indexStoreRows() []IndexStore {
 	return []IndexStore{
 		{
 			Name: "embedded", Doc: "an index in a file, which needs no server", Vectors: true, Endpoints: []string{"embedded"},
-			Arguments: func() any { return &EmbeddedIndexArguments{} },
+			Arguments:      func() any { return &EmbeddedIndexArguments{} },
+			QueryArguments: func() any { return &EmbeddedQueryArguments{} },
 		},
 		{
 			Name: "qdrant", Doc: "Qdrant", Vectors: true, Auths: []string{"api_key", "bearer_token"},
