@@ -11,15 +11,15 @@ type EmbeddedIndexArguments struct {
 	// Path is the file of the index; by default one below .qtype/indexes.
 	Path string `yaml:"path"`
 	// Quantization is int8, which compares numbers of 8 bits and ranks the best by the exact vectors, or none.
-	Quantization string `yaml:"quantization"`
+	Quantization string `yaml:"quantization" default:"int8"`
 	// Approximate is auto, which compares only the nearest clusters from 200,000 vectors on, never or always.
-	Approximate string `yaml:"approximate"`
+	Approximate string `yaml:"approximate" default:"auto"`
 	// Probes is the number of clusters that a search compares; more are slower and find more.
 	Probes int `yaml:"probes"`
 	// MemoryLimit is the size of the vectors in memory in MB; a search reads the others from the file.
-	MemoryLimit int `yaml:"memory_limit"`
+	MemoryLimit int `yaml:"memory_limit" default:"1024"`
 	// Stemming is english, which ignores the endings of English words in full-text search, or none.
-	Stemming string `yaml:"stemming"`
+	Stemming string `yaml:"stemming" default:"none"`
 }
 
 // CheckArguments reports values that are not allowed.
@@ -29,10 +29,10 @@ func (a *EmbeddedIndexArguments) CheckArguments() []*ArgumentError {
 		checkChoice("approximate", a.Approximate, "auto", "never", "always"),
 		checkChoice("stemming", a.Stemming, "none", "english"))
 	if a.Probes < 0 {
-		problems = append(problems, &ArgumentError{Key: "probes", Message: "expected a number of at least 1"})
+		problems = append(problems, &ArgumentError{Key: "probes", Message: "expected 0, for a share of the clusters, or more"})
 	}
 	if a.MemoryLimit < 0 {
-		problems = append(problems, &ArgumentError{Key: "memory_limit", Message: "expected a number of at least 1"})
+		problems = append(problems, &ArgumentError{Key: "memory_limit", Message: "expected 0, for no limit, or more"})
 	}
 	return problems
 }
@@ -40,11 +40,11 @@ func (a *EmbeddedIndexArguments) CheckArguments() []*ArgumentError {
 // EmbeddedQueryArguments are the `query_args` of a search in an embedded index.
 type EmbeddedQueryArguments struct {
 	// Type is best_fields, where the best field counts, most_fields, where all count, phrase, phrase_prefix or bool_prefix.
-	Type string `yaml:"type"`
+	Type string `yaml:"type" default:"best_fields"`
 	// Fields are the fields to search, with * and boosts such as title^3; by default all.
 	Fields []string `yaml:"fields"`
 	// Operator is or, or and if all words are required in a field.
-	Operator string `yaml:"operator"`
+	Operator string `yaml:"operator" default:"or"`
 	// Fuzziness is AUTO, or 0, 1 or 2: the typing errors in words that no document has.
 	Fuzziness any `yaml:"fuzziness"`
 	// TieBreaker is the weight of the fields other than the best one.

@@ -31,9 +31,6 @@ func (s *searcher) byText(limit int) ([]hit, error) {
 	for _, problem := range spec.DecodeArguments(s.q.Args, args) {
 		return nil, userErrorf("query_args: %v", problem)
 	}
-	for _, problem := range args.CheckArguments() {
-		return nil, userErrorf("query_args: %v", problem)
-	}
 	fields, err := s.fields(args.Fields)
 	if err != nil {
 		return nil, err

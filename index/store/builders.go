@@ -4,5 +4,7 @@ import "sync"
 
 // builders is the one table of stores, by their names in spec.IndexStores.
 var builders = sync.OnceValue(func() map[string]builder {
-	return map[string]builder{}
+	return map[string]builder{
+		"embedded": openEmbedded,
+	}
 })
