@@ -16,8 +16,7 @@ const embeddedFolder = ".qtype/indexes"
 
 // openEmbedded opens the index in a file. The name of the index is part of the path, so
 // its signs are escaped.
-func openEmbedded(_ context.Context, r request) (index.Index, error) {
-	args := r.args.(*spec.EmbeddedIndexArguments)
+func openEmbedded(_ context.Context, r request, args *spec.EmbeddedIndexArguments) (index.Index, error) {
 	path := args.Path
 	if path == "" {
 		path = filepath.Join(embeddedFolder, url.PathEscape(r.entity.Common().Name)+".db")
