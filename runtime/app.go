@@ -59,7 +59,8 @@ type App struct {
 	toolFactory *factory.Factory
 	databases   databases // of SQLSource steps
 	indexes     indexes
-	caches      caches // of steps with a cache_config
+	rankers     rankers // of Reranker and BedrockReranker steps
+	caches      caches  // of steps with a cache_config
 }
 
 // stepPlans yields the plans of all steps of an application and of what it

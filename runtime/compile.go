@@ -143,6 +143,7 @@ func (a *App) env(l *layout) *steps.Env {
 		Approve:  a.opts.Approve,
 		Database: a.database,
 		Index:    a.index,
+		Ranker:   a.ranker,
 		Flow:     a.nested(),
 	}
 }

@@ -23,12 +23,6 @@ type IndexStore struct {
 	QueryArguments func() any // the same for the `query_args` of a DocumentSearch; nil if there are none
 }
 
-// ArgumentChecker is a struct of arguments with requirements on several of them.
-type ArgumentChecker interface {
-	// CheckArguments reports what is wrong with arguments that were decoded without errors.
-	CheckArguments() []*ArgumentError
-}
-
 // IndexStores lists the stores in the order in which messages and editors propose them.
 // The caller must not change the list.
 func IndexStores() []IndexStore { return indexStores() }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
@@ -26,6 +27,8 @@ type Env struct {
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
 	Index    func(spec.Index) (index.Index, error)              // returns the shared index
 	Failures func() int64                                       // returns how many rows have failed in the run, dropped ones included
+	// Ranker returns the shared ranker of a Reranker or BedrockReranker, which build makes.
+	Ranker func(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error)
 }
 
 // FlowCall is one run of another flow on one row.
@@ -56,6 +59,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add := func(t reflect.Type, b builder) { table[t] = b }
 	add(builderFor(buildAgent))
 	add(builderFor(buildAggregate))
+	add(builderFor(buildBedrockReranker))
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
@@ -75,6 +79,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildMemoryVariables))
 	add(builderFor(buildParallel))
 	add(builderFor(buildPromptTemplate))
+	add(builderFor(buildReranker))
 	add(builderFor(buildSQLSource))
 	add(builderFor(buildSwitch))
 	add(builderFor(buildTransform))

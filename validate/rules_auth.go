@@ -33,6 +33,11 @@ models:
 				row, ok = spec.LookupProvider(m.Base().Provider)
 				user, types = "provider "+row.Name, row.Auths
 			}
+			if chooser, isSelector := e.(spec.Selector); isSelector {
+				if chosen, known := selectionOf(chooser); known && chosen.Auths != nil {
+					user, types = "the "+chosen.Noun+" "+chosen.Name, chosen.Auths
+				}
+			}
 			if x, isIndex := e.(spec.Index); isIndex {
 				row, err := spec.StoreOf(x)
 				user, types, ok = "store "+row.Name, row.Auths, err == nil

@@ -158,16 +158,16 @@ func markNames(list string) string {
 	return markOpen + namesOf(choose(list, false)) + markMiddle + namesOf(choose(list, true)) + markClose
 }
 
-// sampleKeys returns the required keys of a step and the declarations that they refer
-// to. The values of other keys are in the tag `example`.
+// sampleKeys returns the required keys of a step, the other keys that have an example, and
+// the declarations that they refer to. The values are in the tag `example`.
 func sampleKeys(s spec.Step, index string) (keys, head string) {
 	t := reflect.TypeOf(s).Elem()
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if !strings.HasPrefix(f.Tag.Get("jsonschema"), "required") {
+		value := f.Tag.Get("example")
+		if value == "" && !strings.HasPrefix(f.Tag.Get("jsonschema"), "required") {
 			continue
 		}
-		value := f.Tag.Get("example")
 		if ref, ok := reflect.New(f.Type).Interface().(spec.Reference); ok {
 			value, head = sampleTarget(ref.TargetType(), index)
 		}

@@ -74,12 +74,8 @@ func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) 
 // of a document; those of a Go program are joined.
 func decodeArguments(row spec.IndexStore, args map[string]any) (any, error) {
 	into := row.Arguments()
-	problems := spec.DecodeArguments(args, into)
-	if checker, ok := into.(spec.ArgumentChecker); ok && len(problems) == 0 {
-		problems = checker.CheckArguments()
-	}
 	var errs []error
-	for _, p := range problems {
+	for _, p := range spec.DecodeArguments(args, into) {
 		errs = append(errs, fmt.Errorf("args: %w", p))
 	}
 	return into, errors.Join(errs...)
