@@ -99,7 +99,7 @@ func (e *cachedEmbedder) key(text string) Key {
 	return Key(h.Sum(nil))
 }
 
-// vector decodes an entry; nil if it is no vector of the right length.
+// vector decodes an entry; nil if it does not have the length of a vector.
 func (e *cachedEmbedder) vector(entry []byte) []float32 {
 	if want := e.Info().Dimensions; len(entry) == 0 || len(entry)%4 != 0 || want > 0 && len(entry) != 4*want {
 		return nil
