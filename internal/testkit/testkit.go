@@ -3,9 +3,12 @@
 package testkit
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Must ends the test if err is not nil. t is a *testing.T, *testing.B or *rapid.T.
@@ -33,4 +36,19 @@ func ReadFile(t testing.TB, path string) string {
 	text, err := os.ReadFile(path)
 	Must(t, err)
 	return string(text)
+}
+
+// commandLimit ends a command of a test that hangs, long before the limit of go test,
+// so that the failure names the test and shows the output.
+const commandLimit = 8 * time.Minute
+
+// Command returns a command that ends with the test, or after a few minutes. Processes
+// that it leaves behind with its output open do not delay the test.
+func Command(t testing.TB, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +53,7 @@ func TestClient(t *testing.T) {
 	}
 	_, address := serve(t, memory.NewInProcess(), nil)
 	_, secured := serve(t, memory.NewInProcess(), keys(t))
-	cmd := exec.CommandContext(t.Context(), "node", "testdata/client.cjs", address, secured, strings.Repeat("a", 32))
+	cmd := testkit.Command(t, "node", "testdata/client.cjs", address, secured, strings.Repeat("a", 32))
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
