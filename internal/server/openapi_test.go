@@ -44,7 +44,7 @@ func TestOpenAPI_Schemathesis(t *testing.T) {
 	run := testkit.Command(t, program, "run", s.URL+"/openapi.json", "--max-examples", "8", "--request-timeout", "30", "--seed", "1",
 		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance")
 	run.Dir = t.TempDir()
-	out, err := run.CombinedOutput()
+	out, err := testkit.Output(t, run)
 	if err != nil || !strings.Contains(string(out), " passed") {
 		t.Errorf("%v\n%s", err, out)
 	}

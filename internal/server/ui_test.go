@@ -22,7 +22,7 @@ func TestUI_Browser(t *testing.T) {
 	s := serveApp(t, openApp(t, "ui/test/app/app.qtype.yaml"), server.Options{})
 	browser := testkit.Command(t, "sh", "ui/test/stage.sh", "playwright", "test")
 	browser.Env = append(os.Environ(), "QTYPE_UI_URL="+s.URL)
-	if out, err := browser.CombinedOutput(); err != nil {
+	if out, err := testkit.Output(t, browser); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

@@ -4,6 +4,7 @@ package testkit
 
 import (
 	"context"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,4 +52,37 @@ func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
+}
+
+// Output runs a command and returns what it wrote to standard output and standard error.
+// Unlike CombinedOutput it does not wait for processes that the command leaves behind,
+// as browsers do.
+func Output(t testing.TB, cmd *exec.Cmd) ([]byte, error) {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "output")
+	Must(t, err)
+	defer func() { _ = file.Close() }()
+	cmd.Stdout, cmd.Stderr = file, file
+	failed := cmd.Run()
+	out, err := os.ReadFile(file.Name())
+	Must(t, err)
+	return out, failed
+}
+
+// CloseServer closes a server, also if requests are open or clients connect again.
+// Server.Close alone waits for open requests without a limit.
+func CloseServer(s *httptest.Server) {
+	closed := make(chan struct{})
+	go func() {
+		s.Close()
+		close(closed)
+	}()
+	for {
+		s.CloseClientConnections()
+		select {
+		case <-closed:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

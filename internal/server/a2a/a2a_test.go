@@ -32,7 +32,7 @@ func serve(t *testing.T, store memory.Store, control *access.Control) (*server.S
 	s := server.New(app, server.Options{Heartbeat: 50 * time.Millisecond, Access: control})
 	ts := httptest.NewServer(s)
 	t.Cleanup(func() {
-		ts.Close()
+		testkit.CloseServer(ts)
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		_ = s.Shutdown(ctx)

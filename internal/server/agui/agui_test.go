@@ -44,7 +44,7 @@ func serveStore(t *testing.T, store memory.Store, control *access.Control) (*ser
 	s := server.New(app, server.Options{Heartbeat: 50 * time.Millisecond, Access: control})
 	ts := httptest.NewServer(s)
 	t.Cleanup(func() {
-		ts.Close()
+		testkit.CloseServer(ts)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = s.Shutdown(ctx)

@@ -18,7 +18,7 @@ func stage(t *testing.T, args ...string) {
 		}
 		t.Skip("SKIPPED: set QTYPE_UI_MODULES to a node_modules folder made by npm ci with package-lock.json, as .ci/run does")
 	}
-	out, err := testkit.Command(t, "sh", args...).CombinedOutput()
+	out, err := testkit.Output(t, testkit.Command(t, "sh", args...))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
