@@ -41,7 +41,7 @@ func TestOpenAPI_IsValid(t *testing.T) {
 func TestOpenAPI_Schemathesis(t *testing.T) {
 	program := pythonTool(t, "schemathesis")
 	s := serve(t)
-	run := testkit.Command(t, program, "run", s.URL+"/openapi.json", "--max-examples", "8", "--request-timeout", "30", "--seed", "1",
+	run := testkit.Command(t, program, "run", s.URL+"/openapi.json", "--max-examples", "5", "--request-timeout", "30", "--seed", "1",
 		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance")
 	run.Dir = t.TempDir()
 	out, err := testkit.Output(t, run)

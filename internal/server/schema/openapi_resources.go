@@ -26,13 +26,12 @@ func sessionPaths() object {
 	ofMemory := append(id[:1:1], queryParameter("memory", typed("string")))
 	one := object{member("200", response("The session", jsonContent(ref("Session"))))}
 	made := object{member("201", response("The new session", jsonContent(ref("Session"))))}
-	lines := object{member("application/jsonl", object{})}
 	limit := queryParameter("limit", object{member("type", "integer"), member("minimum", 1), member("maximum", 200)})
 	imported := path("import_session", "sessions", "Store a conversation that was exported",
 		[]object{queryParameter("flow", typed("string")), queryParameter("memory", typed("string")), queryParameter("id", sessionID())}, nil, made,
 		400, 401, 404, 409, 413, 415, 422, 429, 503)
-	imported = append(imported, member("requestBody", object{member("required", true), member("content", lines)}))
-	exported := object{member("200", response("The messages as JSON lines", lines))}
+	imported = append(imported, member("requestBody", object{member("required", true), member("content", object{member("application/octet-stream", object{})})}))
+	exported := object{member("200", response("The messages as JSON lines", object{member("application/jsonl", object{})}))}
 	return object{
 		member("/sessions", object{member("get", path("list_sessions", "sessions", "List the sessions of the caller, those used last first",
 			[]object{queryParameter("flow", typed("string")), queryParameter("q", typed("string")), limit, queryParameter("cursor", typed("string"))}, nil,
