@@ -3,9 +3,11 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -14,9 +16,11 @@ import (
 // ArgumentError is a key of a free mapping, such as the args of a reader, that its
 // declaration does not accept.
 type ArgumentError struct {
-	Key     string // the key, empty for a missing one
-	Message string // what is wrong
-	Hint    string // how to fix it; may be empty
+	Key     string   // the key, empty for a missing one
+	Unknown bool     // no argument has the key
+	Missing []string // the keys of which one is needed, empty for a wrong key
+	Message string   // what is wrong
+	Hint    string   // how to fix it; may be empty
 }
 
 // Error returns the message with the key.
@@ -27,31 +31,40 @@ func (e *ArgumentError) Error() string {
 	return e.Key + ": " + e.Message
 }
 
+// ArgumentChecker is implemented by the structs of arguments with rules that their types
+// do not express, such as ranges.
+type ArgumentChecker interface {
+	// CheckArguments returns what is wrong with the decoded arguments, in the order of
+	// the fields.
+	CheckArguments() []*ArgumentError
+}
+
 // DecodeArguments sets the fields of a struct from a mapping of a document. A field has
-// the key of its tag `yaml`; `jsonschema:"required"` makes it mandatory, and the field
-// keeps its value where the key is missing, so that the caller sets defaults before.
+// the key of its tag `yaml`; `jsonschema:"required"` makes it mandatory, and a field
+// whose key is missing gets the value of its tag `default`, if it has one.
 // Fields are strings, integers, floats, booleans, lists of them, maps with text keys, or
-// any. All wrong keys are reported, in alphabetical order.
+// any; a text may contain a number or a boolean, as everywhere in a document. All wrong
+// keys are reported, in alphabetical order; an ArgumentChecker is asked if there is none.
 func DecodeArguments(args map[string]any, into any) []*ArgumentError {
 	target := reflect.ValueOf(into).Elem()
 	fields, names := map[string]reflect.Value{}, []string(nil)
 	var problems []*ArgumentError
-	for i := range target.NumField() {
-		f := target.Type().Field(i)
-		key := strings.Split(f.Tag.Get("yaml"), ",")[0]
-		if key == "" {
+	for f := range argumentFields(target.Type()) {
+		key := argumentKey(f)
+		fields[key], names = target.FieldByIndex(f.Index), append(names, key)
+		if args[key] != nil {
 			continue
 		}
-		fields[key], names = target.Field(i), append(names, key)
-		if _, given := args[key]; !given && slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") {
-			problems = append(problems, &ArgumentError{Message: fmt.Sprintf("missing key %q", key)})
+		if text, ok := f.Tag.Lookup("default"); ok {
+			if err := setArgument(fields[key], text); err != nil {
+				problems = append(problems, &ArgumentError{Message: fmt.Sprintf("the default of %q is invalid: %s", key, err)})
+			}
+		}
+		if slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") {
+			problems = append(problems, &ArgumentError{Missing: []string{key}, Message: fmt.Sprintf("missing key %q", key)})
 		}
 	}
-	keys := make([]string, 0, len(args))
-	for key := range args {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(args))
 	for _, key := range keys {
 		field, ok := fields[key]
 		if !ok {
@@ -65,11 +78,14 @@ func DecodeArguments(args map[string]any, into any) []*ArgumentError {
 			problems = append(problems, &ArgumentError{Key: key, Message: err.Error()})
 		}
 	}
+	if checker, ok := into.(ArgumentChecker); ok && len(problems) == 0 {
+		return checker.CheckArguments()
+	}
 	return problems
 }
 
 func unknownArgument(key string, names []string) *ArgumentError {
-	e := &ArgumentError{Key: key, Message: "unknown key"}
+	e := &ArgumentError{Key: key, Unknown: true, Message: "unknown key"}
 	if near := diag.Nearest(key, names); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	} else if len(names) > 0 {
@@ -87,7 +103,9 @@ func setArgument(field reflect.Value, v any) error {
 		field.Set(reflect.New(field.Type().Elem()))
 		return setArgument(field.Elem(), v)
 	case reflect.Interface:
-		field.Set(reflect.ValueOf(v))
+		if v != nil {
+			field.Set(reflect.ValueOf(v))
+		}
 		return nil
 	case reflect.String:
 		if s, ok := v.(string); ok {
@@ -97,6 +115,10 @@ func setArgument(field reflect.Value, v any) error {
 		return fmt.Errorf("expected text, got %s", describeArgument(v))
 	case reflect.Bool:
 		if b, ok := v.(bool); ok {
+			field.SetBool(b)
+			return nil
+		}
+		if b, err := strconv.ParseBool(textOf(v)); err == nil {
 			field.SetBool(b)
 			return nil
 		}
@@ -112,40 +134,54 @@ func setArgument(field reflect.Value, v any) error {
 			field.SetFloat(reflect.ValueOf(x).Convert(reflect.TypeFor[float64]()).Float())
 			return nil
 		}
+		if f, err := strconv.ParseFloat(textOf(v), 64); err == nil {
+			field.SetFloat(f)
+			return nil
+		}
 		return fmt.Errorf("expected a number, got %s", describeArgument(v))
 	case reflect.Slice:
-		items, ok := v.([]any)
-		if !ok {
-			return fmt.Errorf("expected a list, got %s", describeArgument(v))
-		}
-		list := reflect.MakeSlice(field.Type(), len(items), len(items))
-		for i, item := range items {
-			if err := setArgument(list.Index(i), item); err != nil {
-				return fmt.Errorf("item %d: %w", i+1, err)
-			}
-		}
-		field.Set(list)
-		return nil
+		return setList(field, v)
 	case reflect.Map:
-		entries, ok := v.(map[string]any)
-		if !ok {
-			return fmt.Errorf("expected a mapping, got %s", describeArgument(v))
-		}
-		made := reflect.MakeMapWithSize(field.Type(), len(entries))
-		for key, entry := range entries {
-			value := reflect.New(field.Type().Elem()).Elem()
-			if entry != nil {
-				if err := setArgument(value, entry); err != nil {
-					return fmt.Errorf("%s: %w", key, err)
-				}
-			}
-			made.SetMapIndex(reflect.ValueOf(key), value)
-		}
-		field.Set(made)
-		return nil
+		return setMapping(field, v)
 	default:
 		return fmt.Errorf("a field of kind %s cannot be set", field.Kind())
 	}
+}
+
+func setList(field reflect.Value, v any) error {
+	items, ok := v.([]any)
+	if !ok {
+		return fmt.Errorf("expected a list, got %s", describeArgument(v))
+	}
+	list := reflect.MakeSlice(field.Type(), len(items), len(items))
+	for i, item := range items {
+		if err := setArgument(list.Index(i), item); err != nil {
+			return fmt.Errorf("item %d: %w", i+1, err)
+		}
+	}
+	field.Set(list)
+	return nil
+}
+
+// setMapping sets a map. Its keys are set in alphabetical order, so that the error is
+// the same each time.
+func setMapping(field reflect.Value, v any) error {
+	entries, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Errorf("expected a mapping, got %s", describeArgument(v))
+	}
+	made := reflect.MakeMapWithSize(field.Type(), len(entries))
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		value := reflect.New(field.Type().Elem()).Elem()
+		if entries[key] != nil {
+			if err := setArgument(value, entries[key]); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+		made.SetMapIndex(reflect.ValueOf(key), value)
+	}
+	field.Set(made)
+	return nil
 }
 
 func setInteger(field reflect.Value, v any) error {
@@ -160,9 +196,19 @@ func setInteger(field reflect.Value, v any) error {
 		}
 		field.SetInt(int64(n))
 	default:
-		return fmt.Errorf("expected a whole number, got %s", describeArgument(v))
+		i, err := strconv.ParseInt(textOf(v), 10, 64)
+		if err != nil {
+			return fmt.Errorf("expected a whole number, got %s", describeArgument(v))
+		}
+		field.SetInt(i)
 	}
 	return nil
+}
+
+// textOf returns a text without the surrounding space, "" for another value.
+func textOf(v any) string {
+	s, _ := v.(string)
+	return strings.TrimSpace(s)
 }
 
 // describeArgument names the type of a value, without the value, which may be secret.

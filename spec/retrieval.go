@@ -3,14 +3,14 @@ package spec
 // DocumentSource reads documents through a reader class.
 type DocumentSource struct {
 	StepBase `rows:"many" out:"doc: RAGDocument; QT351 exactly 1; QT352 RAGDocument"`
-	// ReaderModule is the reader's dotted class path.
+	// ReaderModule is the name of the reader, or the Python class that it replaces.
 	ReaderModule string `yaml:"reader_module" jsonschema:"required" example:"llama_index.core.SimpleDirectoryReader"`
-	// Args are the arguments of the reader's constructor.
-	Args map[string]any `yaml:"args"`
-	// LoaderArgs are the arguments of the reader's load method.
+	// Args are the arguments of the reader. An input of the step with the name of an argument replaces it.
+	Args map[string]any `yaml:"args" example:"{input_dir: docs}"`
+	// LoaderArgs are the arguments of the reader's load method, for readers that have any.
 	LoaderArgs map[string]any `yaml:"loader_args"`
 	// Auth is the id of the credentials for the source.
-	Auth Ref[Auth] `yaml:"auth" accepts:""`
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic aws"`
 }
 
 // DocToTextConverter turns a document into text.
@@ -61,6 +61,19 @@ type VectorSearch struct {
 	DefaultTopK *int `yaml:"default_top_k" default:"10"`
 }
 
+// FilteringStep is a step with the key `filters`.
+type FilteringStep interface {
+	Step
+	// MetadataFilters are the value of the key.
+	MetadataFilters() map[string]any
+}
+
+// MetadataFilters are the conditions on the metadata of chunks.
+func (s *VectorSearch) MetadataFilters() map[string]any { return s.Filters }
+
+// MetadataFilters are the conditions on the fields of documents.
+func (s *DocumentSearch) MetadataFilters() map[string]any { return s.Filters }
+
 // DocumentSearch finds documents by full-text search.
 type DocumentSearch struct {
 	StepBase `span:"RETRIEVER" in:"query: text; QT374 exactly 1; QT375 text" out:"found: list[SearchResult]; QT376 exactly 1; QT377 list[SearchResult]"`
@@ -75,7 +88,7 @@ type DocumentSearch struct {
 	QueryArgs map[string]any `yaml:"query_args"`
 }
 
-// BedrockReranker sorts search results by their relevance.
+// BedrockReranker sorts search results by their relevance, with a model of Amazon Bedrock. Reranker has the same as its method bedrock.
 type BedrockReranker struct {
 	StepBase `span:"RERANKER" in:"query: text, found: list[SearchResult]; QT382 exactly 2; QT383 one text; QT384 one list[SearchResult]" out:"best: list[SearchResult]; QT380 exactly 1; QT381 list[SearchResult]"`
 	Concurrent
@@ -84,5 +97,23 @@ type BedrockReranker struct {
 	// ModelID is the reranking model.
 	ModelID string `yaml:"model_id" jsonschema:"required" example:"cohere.rerank-v3-5"`
 	// NumResults is the maximum number of results; without it all are kept.
-	NumResults *int `yaml:"num_results"`
+	NumResults *int `yaml:"num_results" validate:"omitempty,gt=0"`
+}
+
+// Reranker sorts search results by their relevance to a question, or combines the results of several searches. A result that is in several of the lists is in the output once.
+type Reranker struct {
+	StepBase `span:"RERANKER" in:"question: text, found: list[RAGSearchResult]; QT540 at least 1; QT541 text|list[RAGSearchResult]|list[SearchResult]" out:"best: list[RAGSearchResult]; QT542 exactly 1; QT543 list[RAGSearchResult]|list[SearchResult]"`
+	Concurrent
+	// Method is how the results are sorted.
+	Method string `yaml:"method" jsonschema:"required" example:"cohere"`
+	// Model is the id of the chat model that scores the results, for the method model.
+	Model Ref[ModelEntity] `yaml:"model"`
+	// EmbeddingModel is the id of the embedding model that compares the results, for the method mmr.
+	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model"`
+	// NumResults is the maximum number of results; without it all are kept.
+	NumResults *int `yaml:"num_results" validate:"omitempty,gt=0"`
+	// Args are the arguments of the method.
+	Args map[string]any `yaml:"args"`
+	// Auth is the id of the credentials for the service of the method.
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token aws"`
 }

@@ -120,9 +120,10 @@ type ClientTool struct {
 
 // Index is a vector or document store.
 type Index interface {
-	Entity
+	Selector
 	// Common is what both kinds of indexes share.
 	Common() *IndexBase
+	store() (Selection, IndexStore)
 }
 
 // IndexBase holds what all indexes share.
@@ -149,8 +150,8 @@ func (x *IndexBase) Common() *IndexBase { return x }
 
 // VectorIndex finds texts by the similarity of their embeddings.
 type VectorIndex struct {
-	IndexBase `accepts:""`
-	// Module is the class of the store, as a dotted path; embedded for an index inside the process, which needs no server.
+	IndexBase
+	// Module is the store: embedded for an index inside the process, which needs no server; qdrant, pgvector, opensearch, elasticsearch, redis, chroma or weaviate; or the class of LlamaIndex for one of these, as a dotted path.
 	Module string `yaml:"module" jsonschema:"required,example=embedded"`
 	// EmbeddingModel is the id of the model that computes the vectors.
 	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model" jsonschema:"required"`
@@ -158,8 +159,8 @@ type VectorIndex struct {
 
 // DocumentIndex finds documents by full-text search.
 type DocumentIndex struct {
-	IndexBase `accepts:"api_key aws"`
-	// Endpoint is the store's URL; embedded for an index inside the process, which needs no server.
+	IndexBase
+	// Endpoint is the store: the URL of OpenSearch or Elasticsearch, or embedded for an index inside the process, which needs no server.
 	Endpoint string `yaml:"endpoint" jsonschema:"required,example=embedded"`
 	// IDField is the field that holds a document's id.
 	IDField string `yaml:"id_field"`

@@ -33,6 +33,11 @@ models:
 				row, ok = spec.LookupProvider(m.Base().Provider)
 				user, types = "provider "+row.Name, row.Auths
 			}
+			if chooser, isSelector := e.(spec.Selector); isSelector {
+				if chosen, known := selectionOf(chooser); known && chosen.Auths != nil {
+					user, types, ok = "the "+chosen.Noun+" "+chosen.Name, chosen.Auths, chosen.Known
+				}
+			}
 			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
 				if ok {
 					p.checkAuthType(auth, user, types)

@@ -158,16 +158,16 @@ func markNames(list string) string {
 	return markOpen + namesOf(choose(list, false)) + markMiddle + namesOf(choose(list, true)) + markClose
 }
 
-// sampleKeys returns the required keys of a step and the declarations that they refer
-// to. The values of other keys are in the tag `example`.
+// sampleKeys returns the required keys of a step, the other keys that have an example, and
+// the declarations that they refer to. The values are in the tag `example`.
 func sampleKeys(s spec.Step, index string) (keys, head string) {
 	t := reflect.TypeOf(s).Elem()
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if !strings.HasPrefix(f.Tag.Get("jsonschema"), "required") {
+		value := f.Tag.Get("example")
+		if value == "" && !strings.HasPrefix(f.Tag.Get("jsonschema"), "required") {
 			continue
 		}
-		value := f.Tag.Get("example")
 		if ref, ok := reflect.New(f.Type).Interface().(spec.Reference); ok {
 			value, head = sampleTarget(ref.TargetType(), index)
 		}
@@ -179,7 +179,7 @@ func sampleKeys(s spec.Step, index string) (keys, head string) {
 // sampleTarget returns the id and the declaration of an entity for a reference.
 func sampleTarget(target reflect.Type, index string) (id, head string) {
 	const (
-		vectorIndex   = sampleVectors + "\nindexes:\n  - {type: VectorIndex, id: shop, name: shop, module: llama_index.core.VectorStoreIndex, embedding_model: vectors}"
+		vectorIndex   = sampleVectors + "\nindexes:\n  - {type: VectorIndex, id: shop, name: shop, module: embedded, embedding_model: vectors}"
 		documentIndex = "indexes:\n  - {type: DocumentIndex, id: shop, name: shop, endpoint: \"http://localhost:9200\"}"
 	)
 	fits := func(n spec.Node) bool { return reflect.TypeOf(n).AssignableTo(target) }

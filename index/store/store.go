@@ -1,0 +1,90 @@
+// Package store opens the indexes that a document declares: it selects the client of the
+// store, decodes its arguments and finds the credentials.
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Options are the environment, the transport and the secrets of indexes.
+type Options struct {
+	Getenv func(name string) string          // the environment; nil means os.Getenv
+	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
+	Secret func(spec.Secret) (string, error) // resolves secrets; nil accepts only those that are texts
+	Folder string                            // base of relative paths of embedded indexes; empty for the working directory
+}
+
+// request is what a builder gets.
+type request struct {
+	Options
+	entity     spec.Index
+	args       any // a pointer to the struct of the store's arguments
+	dimensions int // length of the vectors; 0 for a full-text index
+	credential credential
+}
+
+// builder opens an index. It may call the server.
+type builder func(context.Context, request) (index.Index, error)
+
+// Open opens an index, whose references are linked. The index need not exist yet.
+func Open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) {
+	opened, err := open(ctx, x, opts)
+	if err != nil {
+		return nil, fmt.Errorf("index %s: %w", x.EntityID(), err)
+	}
+	return opened, nil
+}
+
+func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) {
+	row, err := spec.StoreOf(x)
+	if err != nil {
+		return nil, err
+	}
+	build, ok := builders()[row.Name]
+	if !ok {
+		return nil, fmt.Errorf("the store %s is not available", row.Name)
+	}
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	r := request{Options: opts, entity: x}
+	if r.args, err = decodeArguments(row, x.Common().Args); err != nil {
+		return nil, err
+	}
+	if v, isVector := x.(*spec.VectorIndex); isVector {
+		if v.EmbeddingModel.To == nil {
+			return nil, fmt.Errorf("embedding_model names %q, which is not an embedding model", v.EmbeddingModel.ID)
+		}
+		r.dimensions = v.EmbeddingModel.To.Dimensions
+	}
+	if r.credential, err = findCredential(row, x, opts); err != nil {
+		return nil, err
+	}
+	return build(ctx, r)
+}
+
+// decodeArguments returns the arguments of a store. The checker has reported all errors
+// of a document; those of a Go program are in one line.
+func decodeArguments(row spec.IndexStore, args map[string]any) (any, error) {
+	into := row.Args()
+	problems := spec.DecodeArguments(args, into)
+	if len(problems) == 0 {
+		return into, nil
+	}
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return nil, fmt.Errorf("args: %s", strings.Join(texts, "; "))
+}
+
+// nameOr returns the name that the arguments set, or else that of the index.
+func (r request) nameOr(set string) string { return cmp.Or(set, r.entity.Common().Name) }

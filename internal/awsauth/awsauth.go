@@ -1,0 +1,179 @@
+// Package awsauth signs HTTP requests with the AWS identity of a document, by Signature
+// Version 4.
+package awsauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Options are the environment and the secrets of an identity.
+type Options struct {
+	Getenv func(name string) string          // the environment; nil means os.Getenv
+	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
+}
+
+// Signer signs requests. It is safe for concurrent use, and fetches credentials when it
+// needs them, also again before they expire.
+type Signer struct {
+	identity    string // for messages
+	region      string
+	credentials aws.CredentialsProvider
+	signer      *v4.Signer
+}
+
+// New makes the Signer of an identity. Without one, or for what it does not set, the
+// credentials and the region are those of the environment: variables, profiles, roles of
+// containers and machines. It calls no server.
+func New(auth *spec.AWSAuth, opts Options) (*Signer, error) {
+	if opts.Getenv == nil {
+		opts.Getenv = os.Getenv
+	}
+	s := &Signer{identity: "the AWS credentials of the environment", signer: v4.NewSigner()}
+	if auth != nil {
+		s.identity = "auth " + auth.ID
+	} else {
+		auth = &spec.AWSAuth{}
+	}
+	keys, err := keyPair(auth, opts)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.LoadDefaultConfig(context.Background(), loadOptions(auth, keys, opts)...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", s.identity, httpx.SingleLine(err.Error(), 300))
+	}
+	s.region, s.credentials = cfg.Region, cfg.Credentials
+	if auth.RoleARN != "" {
+		s.credentials = aws.NewCredentialsCache(assumedRole(cfg, auth))
+	}
+	return s, nil
+}
+
+// loadOptions returns what is known about an identity, for the SDK to complete.
+func loadOptions(auth *spec.AWSAuth, keys *aws.Credentials, opts Options) []func(*config.LoadOptions) error {
+	all := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
+	for _, region := range []string{auth.Region, opts.Getenv("AWS_REGION"), opts.Getenv("AWS_DEFAULT_REGION")} {
+		if region != "" {
+			all = append(all, config.WithRegion(region))
+			break
+		}
+	}
+	switch {
+	case keys != nil:
+		fixed := *keys
+		all = append(all, config.WithCredentialsProvider(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return fixed, nil })))
+	case auth.ProfileName != "":
+		all = append(all, config.WithSharedConfigProfile(auth.ProfileName))
+	case opts.Getenv("AWS_PROFILE") != "":
+		all = append(all, config.WithSharedConfigProfile(opts.Getenv("AWS_PROFILE")))
+	}
+	return all
+}
+
+// keyPair returns the keys that the document or the environment contains, nil for none. A
+// profile of the document precedes the keys of the environment.
+func keyPair(auth *spec.AWSAuth, opts Options) (*aws.Credentials, error) {
+	var texts [3]string
+	for i, secret := range []spec.Secret{auth.AccessKeyID, auth.SecretAccessKey, auth.SessionToken} {
+		text, err := reveal(secret, opts)
+		if err != nil {
+			return nil, fmt.Errorf("auth %s: %w", auth.ID, err)
+		}
+		texts[i] = text
+	}
+	source := "document"
+	if texts[0] == "" && texts[1] == "" && auth.ProfileName == "" {
+		source = "environment"
+		texts = [3]string{opts.Getenv("AWS_ACCESS_KEY_ID"), opts.Getenv("AWS_SECRET_ACCESS_KEY"), opts.Getenv("AWS_SESSION_TOKEN")}
+	}
+	switch {
+	case texts[0] == "" && texts[1] == "":
+		return nil, nil
+	case texts[0] == "" || texts[1] == "":
+		return nil, fmt.Errorf("the %s has only one of access_key_id and secret_access_key", source)
+	}
+	return &aws.Credentials{AccessKeyID: texts[0], SecretAccessKey: texts[1], SessionToken: texts[2], Source: source}, nil
+}
+
+// reveal returns the text of a secret.
+func reveal(s spec.Secret, opts Options) (string, error) {
+	switch {
+	case s.Ref == nil:
+		return s.Reveal(), nil
+	case opts.Secret == nil:
+		return "", fmt.Errorf("secret %s needs a secret manager", s.Ref.SecretName)
+	}
+	return opts.Secret(s)
+}
+
+// assumedRole returns the credentials of the role of an identity.
+func assumedRole(cfg aws.Config, auth *spec.AWSAuth) aws.CredentialsProvider {
+	return stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), auth.RoleARN, func(o *stscreds.AssumeRoleOptions) {
+		o.RoleSessionName = auth.RoleSessionName
+		if auth.ExternalID != "" {
+			o.ExternalID = aws.String(auth.ExternalID)
+		}
+	})
+}
+
+// Region returns the region of the identity.
+func (s *Signer) Region() (string, error) {
+	if s.region == "" {
+		return "", errors.New("no AWS region: set region in the auth, or AWS_REGION")
+	}
+	return s.region, nil
+}
+
+// Sign adds the signature for a service to a request with this body. All headers that the
+// service must be able to trust have to be set before.
+func (s *Signer) Sign(req *http.Request, body []byte, service string) error {
+	region, err := s.Region()
+	if err != nil {
+		return err
+	}
+	keys, err := s.credentials.Retrieve(req.Context())
+	switch {
+	case req.Context().Err() != nil:
+		return req.Context().Err()
+	case err != nil:
+		return fmt.Errorf("%s: no credentials: %s", s.identity, httpx.SingleLine(err.Error(), 300))
+	}
+	sum := sha256.Sum256(body)
+	if err := s.signer.SignHTTP(req.Context(), keys, req, hex.EncodeToString(sum[:]), service, region, time.Now()); err != nil {
+		return fmt.Errorf("%s: %s", s.identity, httpx.SingleLine(err.Error(), 300))
+	}
+	return nil
+}
+
+// Endpoint returns the address of a service that the environment sets, as for all AWS
+// programs: AWS_ENDPOINT_URL_ with the service's name in upper case, else
+// AWS_ENDPOINT_URL; empty for none.
+func Endpoint(service string, getenv func(string) string) string {
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	if getenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") == "true" {
+		return ""
+	}
+	if own := getenv("AWS_ENDPOINT_URL_" + service); own != "" {
+		return own
+	}
+	return getenv("AWS_ENDPOINT_URL")
+}

@@ -1,0 +1,134 @@
+package awsauth_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/internal/awsauth"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// environment returns a Getenv without the variables of this process, which must not
+// change the result.
+func environment(t *testing.T, vars map[string]string) func(string) string {
+	t.Helper()
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+	return func(name string) string { return vars[name] }
+}
+
+// sign returns the header of a signed request.
+func sign(t *testing.T, s *awsauth.Signer) (http.Header, error) {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://search.example/rerank", http.NoBody)
+	err := s.Sign(req, []byte("{}"), "bedrock")
+	return req.Header, err
+}
+
+func TestSign(t *testing.T) {
+	keys := &spec.AWSAuth{AccessKeyID: spec.NewSecret("document"), SecretAccessKey: spec.NewSecret("s"), SessionToken: spec.NewSecret("token"), Region: "eu-west-1"}
+	keys.ID = "account"
+	for name, c := range map[string]struct {
+		auth *spec.AWSAuth
+		env  map[string]string
+		want string // part of the header, or the error
+	}{
+		"keys of the document":    {keys, map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_REGION": "us-east-1"}, "Credential=document/DATE/eu-west-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date;x-amz-security-token"},
+		"keys of the environment": {nil, map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "s", "AWS_DEFAULT_REGION": "us-west-2"}, "Credential=other/DATE/us-west-2/bedrock/aws4_request, SignedHeaders=host;x-amz-date,"},
+		"region of the document":  {&spec.AWSAuth{Region: "ap-south-1"}, map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "s"}, "Credential=other/DATE/ap-south-1/"},
+		"no region":               {nil, map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}, "no AWS region"},
+		"no credentials":          {nil, map[string]string{"AWS_REGION": "us-east-1"}, "no credentials"},
+		"half a pair":             {nil, map[string]string{"AWS_ACCESS_KEY_ID": "a"}, "the environment has only one of access_key_id and secret_access_key"},
+		"unknown profile":         {&spec.AWSAuth{ProfileName: "missing"}, nil, "missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := awsauth.New(c.auth, awsauth.Options{Getenv: environment(t, c.env)})
+			var header http.Header
+			if err == nil {
+				header, err = sign(t, s)
+			}
+			got := header.Get("Authorization")
+			if err != nil {
+				got = err.Error()
+			} else {
+				got = strings.Replace(got, header.Get("X-Amz-Date")[:8], "DATE", 1)
+			}
+			if !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
+				t.Errorf("got %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestProfile(t *testing.T) {
+	env := environment(t, map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "s"})
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("[profile shop]\nregion = eu-north-1\naws_access_key_id = of-profile\naws_secret_access_key = s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CONFIG_FILE", file)
+	s, err := awsauth.New(&spec.AWSAuth{ProfileName: "shop"}, awsauth.Options{Getenv: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := sign(t, s)
+	if err != nil || !strings.Contains(header.Get("Authorization"), "Credential=of-profile/") || !strings.Contains(header.Get("Authorization"), "/eu-north-1/") {
+		t.Errorf("%v, %v", header, err)
+	}
+}
+
+func TestRole(t *testing.T) {
+	env := environment(t, nil)
+	var form string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		form = string(body)
+		_, _ = io.WriteString(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
+			<AccessKeyId>of-role</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>
+			</Credentials></AssumeRoleResult></AssumeRoleResponse>`)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("AWS_ENDPOINT_URL_STS", server.URL)
+	auth := &spec.AWSAuth{AccessKeyID: spec.NewSecret("a"), SecretAccessKey: spec.NewSecret("s"), Region: "us-east-1", RoleARN: "arn:aws:iam::1:role/reader", RoleSessionName: "qtype", ExternalID: "x-1"}
+	s, err := awsauth.New(auth, awsauth.Options{Getenv: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := sign(t, s)
+	if err != nil || !strings.Contains(header.Get("Authorization"), "Credential=of-role/") || header.Get("X-Amz-Security-Token") != "t" {
+		t.Errorf("%v, %v", header, err)
+	}
+	for _, want := range []string{"ExternalId=x-1", "RoleSessionName=qtype", "reader"} {
+		if !strings.Contains(form, want) {
+			t.Errorf("the request %s has no %s", form, want)
+		}
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	vars := map[string]string{"AWS_ENDPOINT_URL_SHOP": "http://own", "AWS_ENDPOINT_URL": "http://all"}
+	env := func(name string) string { return vars[name] }
+	if got := awsauth.Endpoint("SHOP", env); got != "http://own" {
+		t.Error(got)
+	}
+	if got := awsauth.Endpoint("OTHER", env); got != "http://all" {
+		t.Error(got)
+	}
+	vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] = "true"
+	if got := awsauth.Endpoint("SHOP", env); got != "" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,164 @@
+package format
+
+import (
+	"bytes"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gogs/chardet"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// declaredCharset returns the charset that the caller or the media type names.
+func declaredCharset(file File) string {
+	if file.Charset != "" {
+		return file.Charset
+	}
+	_, params, err := mime.ParseMediaType(file.MediaType)
+	if err != nil {
+		return ""
+	}
+	return params["charset"]
+}
+
+// toUTF8 converts text to UTF-8. A byte order mark decides, then the declared charset,
+// then whether the text is UTF-8, then its statistics. Bytes that the charset does not
+// have become U+FFFD.
+func toUTF8(data []byte, declared string) (string, error) {
+	enc, bom := byMark(data)
+	data = data[bom:]
+	if enc == nil && bom == 0 && declared != "" {
+		var err error
+		if enc, err = charsetNamed(declared); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case enc != nil:
+	case utf8.Valid(data) && bytes.IndexByte(data, 0) < 0:
+		return string(data), nil
+	case bom > 0:
+		return strings.ToValidUTF8(string(data), "\uFFFD"), nil
+	default:
+		if enc = guessCharset(data); enc == nil {
+			return "", errorf(Unsupported, "contains binary data of an unknown format")
+		}
+	}
+	text, err := enc.NewDecoder().Bytes(data)
+	if err != nil {
+		return "", errorf(Damaged, "is not text of its charset: %v", err)
+	}
+	return string(text), nil
+}
+
+// byMark returns the charset of a byte order mark and its length. The charset of the
+// mark of UTF-8 is nil.
+func byMark(data []byte) (encoding.Encoding, int) {
+	for _, mark := range []struct {
+		bytes string
+		enc   encoding.Encoding
+	}{
+		{"\xff\xfe\x00\x00", utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)},
+		{"\x00\x00\xfe\xff", utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)},
+		{"\xef\xbb\xbf", nil},
+		{"\xff\xfe", utf16LE()},
+		{"\xfe\xff", utf16BE()},
+	} {
+		if bytes.HasPrefix(data, []byte(mark.bytes)) {
+			return mark.enc, len(mark.bytes)
+		}
+	}
+	return nil, 0
+}
+
+func utf16LE() encoding.Encoding { enc, _ := charset.Lookup("utf-16le"); return enc }
+func utf16BE() encoding.Encoding { enc, _ := charset.Lookup("utf-16be"); return enc }
+
+// charsetNamed returns the charset of a name of the WHATWG, of IANA, or of Python
+// ("latin_1", "utf_8_sig").
+func charsetNamed(name string) (encoding.Encoding, error) {
+	plain := strings.ToLower(strings.TrimSpace(name))
+	for _, try := range []string{plain, strings.ReplaceAll(plain, "_", "-"), strings.TrimSuffix(strings.ReplaceAll(plain, "_", "-"), "-sig")} {
+		if alias, ok := map[string]string{"latin-1": "latin1", "utf-32le": "", "cp936": "gbk", "cp932": "shift_jis", "cp949": "euc-kr", "cp950": "big5", "sjis": "shift_jis"}[try]; ok {
+			try = alias
+		}
+		if digits, ok := strings.CutPrefix(try, "cp125"); ok {
+			try = "windows-125" + digits
+		}
+		if enc, err := htmlindex.Get(try); err == nil && enc != encoding.Replacement {
+			return enc, nil
+		}
+	}
+	return nil, errorf(Unsupported, "has the unknown charset %q", name)
+}
+
+// guessCharset returns the charset of text that has no byte order mark and is not
+// UTF-8, nil if the data is not text.
+func guessCharset(data []byte) encoding.Encoding {
+	const sample = 64 << 10
+	data = data[:min(len(data), sample)]
+	if bytes.IndexByte(data, 0) >= 0 {
+		return guessUTF16(data)
+	}
+	if controls(data)*20 > len(data) {
+		return nil
+	}
+	guesses, err := chardet.NewTextDetector().DetectAll(data)
+	if err != nil {
+		return charmap.Windows1252
+	}
+	for _, guess := range guesses {
+		enc, err := charsetNamed(guess.Charset)
+		if err == nil && decodes(enc, data) {
+			return enc
+		}
+	}
+	return charmap.Windows1252
+}
+
+// decodes reports whether all bytes have a meaning in a charset, but for a character
+// that the end of the sample divides.
+func decodes(enc encoding.Encoding, data []byte) bool {
+	text, err := enc.NewDecoder().Bytes(data)
+	if err != nil {
+		return false
+	}
+	at := bytes.Index(text, []byte("\uFFFD"))
+	return at < 0 || at >= len(text)-2*utf8.UTFMax
+}
+
+// guessUTF16 returns the charset of text with null bytes: UTF-16 if nearly all of them
+// are in even or in odd places, as in text of mostly Latin letters; else nil.
+func guessUTF16(data []byte) encoding.Encoding {
+	var zeros [2]int
+	for i, b := range data {
+		if b == 0 {
+			zeros[i%2]++
+		}
+	}
+	enc, high, low := utf16LE(), zeros[1], zeros[0]
+	if zeros[0] > zeros[1] {
+		enc, high, low = utf16BE(), zeros[0], zeros[1]
+	}
+	text, err := enc.NewDecoder().Bytes(data[:len(data)&^1])
+	if high*5 < len(data)/2 || low*20 > high || err != nil || controls(text)*20 > len(text) {
+		return nil
+	}
+	return enc
+}
+
+// controls counts the control characters that text does not have.
+func controls(data []byte) int {
+	n := 0
+	for _, b := range data {
+		if b < ' ' && !bytes.ContainsRune([]byte("\t\n\r\f\v\x1b"), rune(b)) || b == 0x7f {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,161 @@
+package format
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+	"golang.org/x/net/html/charset"
+)
+
+// convertHTML returns the main content of a page as Markdown.
+func convertHTML(ctx context.Context, j *job) (*Result, error) {
+	declared := declaredCharset(j.file)
+	if declared == "" {
+		declared = metaCharset(j.file.Data)
+	}
+	text, err := toUTF8(j.file.Data, declared)
+	if err != nil {
+		return nil, err
+	}
+	return j.htmlText(ctx, text, pageOptions{base: webAddress(j.file.Name), main: true})
+}
+
+// metaCharset returns the charset that a page declares in its first kilobyte.
+func metaCharset(data []byte) string {
+	_, name, certain := charset.DetermineEncoding(data[:min(len(data), 1024)], "")
+	if !certain && name == "windows-1252" { // the default of browsers
+		return ""
+	}
+	return name
+}
+
+// webAddress returns a name that is an address of the web, to which the links of a page
+// are relative; else nothing.
+func webAddress(name string) string {
+	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+		return name
+	}
+	return ""
+}
+
+// pageOptions say how a page is converted.
+type pageOptions struct {
+	base string // the address to which links are relative; empty to leave them unchanged
+	main bool   // keep only the main content; false for mail and books
+}
+
+// htmlText converts a page in UTF-8.
+func (j *job) htmlText(ctx context.Context, text string, opts pageOptions) (*Result, error) {
+	if err := checkTags(ctx, text); err != nil {
+		return nil, err
+	}
+	root, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		return nil, errorf(Damaged, "cannot be read as HTML: its elements are nested too deeply")
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	title := collapseSpace(textOf(find(root, atom.Title)))
+	content := cleanPage(root, opts.main)
+	if element := find(root, atom.Base); element != nil && opts.base != "" {
+		opts.base = resolve(opts.base, attribute(element, "href"))
+	}
+	p := &pageWriter{writer: j.writer(ctx), base: opts.base}
+	p.children(content, mood{})
+	p.flush()
+	result, err := p.result()
+	if err != nil {
+		return nil, err
+	}
+	if title == "" {
+		title = collapseSpace(textOf(find(content, atom.H1)))
+	}
+	result.Title = title
+	return result, nil
+}
+
+// find returns the first element of a type below n, nil if there is none.
+func find(n *html.Node, element atom.Atom) *html.Node {
+	if n == nil {
+		return nil
+	}
+	for d := range n.Descendants() {
+		if d.Type == html.ElementNode && d.DataAtom == element {
+			return d
+		}
+	}
+	return nil
+}
+
+// attribute returns the value of an attribute, empty if there is none.
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// textOf returns the text below n.
+func textOf(n *html.Node) string {
+	if n == nil {
+		return ""
+	}
+	var b bytes.Buffer
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}
+
+// collapseSpace replaces each sequence of white space by one space and trims the ends.
+func collapseSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// maxNodes is the maximum number of nodes of a page.
+const maxNodes = 3_000_000
+
+// checkTags returns an error if the tree of a page could become too large. The parser
+// repeats formatting elements that are not closed in each block that follows, so that a
+// small text can make a large tree.
+func checkTags(ctx context.Context, text string) error {
+	nodes, open := 0, 0
+	for z := html.NewTokenizer(strings.NewReader(text)); ; {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			return nil
+		}
+		if nodes++; kind == html.StartTagToken || kind == html.EndTagToken {
+			name, _ := z.TagName()
+			switch formatting := isFormatting(atom.Lookup(name)); {
+			case formatting && kind == html.StartTagToken:
+				open = min(open+1, 512) // the depth that the parser allows
+			case formatting:
+				open = max(open-1, 0)
+			case kind == html.StartTagToken:
+				nodes += open
+			}
+		}
+		if nodes > maxNodes {
+			return errorf(TooLarge, "has more than %d elements and texts", maxNodes)
+		}
+		if nodes%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// isFormatting reports whether the parser repeats an element that is not closed.
+func isFormatting(element atom.Atom) bool {
+	switch element {
+	case atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small, atom.Strike, atom.Strong, atom.Tt, atom.U:
+		return true
+	}
+	return false
+}

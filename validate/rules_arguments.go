@@ -1,0 +1,134 @@
+package validate
+
+import (
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
+)
+
+// argumentRules returns the rules of entities that select an implementation by name.
+func argumentRules() []rule { return []rule{unknownImplementation(), wrongArgument()} }
+
+// selectionOf returns what an entity selects. It returns false if the name is missing,
+// could not be read, or is known only at run time.
+func selectionOf(e spec.Selector) (spec.Selection, bool) {
+	s := e.Selection()
+	return s, s.Name != "" && isDecided(s.Name) && e.Position().Complete(s.Key)
+}
+
+func unknownImplementation() rule {
+	return rule{code: "QT500", title: "unknown reader, splitter or index store",
+		doc: "reader_module and similar keys name an implementation of this program, by its short name or by the name of the Python class that it replaces. Python classes without a replacement cannot be used.",
+		sample: sample{out: "doc: RAGDocument",
+			steps: "- {type: DocumentSource, id: read, reader_module: ⟦llama_index.core.SimpleDirectryReader│llama_index.core.SimpleDirectoryReader⟧, args: {input_dir: docs}, outputs: [doc]}"},
+		checksSides: true,
+		check: on(func(p *ruleContext, e spec.Selector) {
+			s, ok := selectionOf(e)
+			if !ok || s.Known {
+				return
+			}
+			d := p.selectionProblem(e, placeOf(e, s.Key, "id"), "unknown %s %q", s.Noun, s.Name).
+				WithNearest(s.Name, append(s.Names, s.Aliases...))
+			if d.Hint == "" {
+				d = d.WithHint("known are %s", strings.Join(s.Names, ", "))
+			}
+			p.list.Add(d)
+		})}
+}
+
+func wrongArgument() rule {
+	return rule{code: "QT501", title: "wrong argument of a reader, splitter or index store",
+		doc: "args has the arguments of the selected implementation, and loader_args those of its load method. Unknown keys, values of a wrong type and missing keys are errors, because they would have no effect or fail at run time. A key that is also an input of the step may be missing: it has the value of the variable.",
+		sample: sample{out: "doc: RAGDocument",
+			steps: "- {type: DocumentSource, id: read, reader_module: directory, args: {input_dir: docs, ⟦recursiv│recursive⟧: true}, outputs: [doc]}"},
+		checksSides: true,
+		check: on(func(p *ruleContext, e spec.Selector) {
+			s, ok := selectionOf(e)
+			if !ok || !s.Known {
+				return
+			}
+			for _, problem := range s.Decode() {
+				p.reportArgument(e, s, problem)
+			}
+		})}
+}
+
+// selectionProblem returns a diagnostic, a warning for an index that nothing uses: it is
+// never opened, and QType (Python) accepts it.
+func (p *ruleContext) selectionProblem(e spec.Selector, span source.Span, format string, args ...any) diag.Diagnostic {
+	d := p.reportAt(span, format, args...)
+	if _, isIndex := e.(spec.Index); isIndex && !p.used[e] {
+		return d.WithSeverity(diag.Warning)
+	}
+	return d
+}
+
+// reportArgument reports a wrong argument at its key or value, and a missing one at the
+// mapping that lacks it.
+func (p *ruleContext) reportArgument(e spec.Selector, s spec.Selection, problem spec.SelectionError) {
+	if !e.Position().Complete(problem.Mapping) {
+		return
+	}
+	owner := s.Noun + " " + quoted(s.Name)
+	if problem.Key == "" {
+		p.list.Add(p.selectionProblem(e, missingArgumentPlace(e, s, problem.Mapping), "%s of the %s: %s", problem.Mapping, owner, problem.Message).WithHint("%s", problem.Hint))
+		return
+	}
+	key, value := p.argumentPlace(e, problem)
+	if problem.Unknown {
+		d := p.selectionProblem(e, key, "the %s has no argument %q in %s", owner, problem.Key, problem.Mapping)
+		keys := s.ArgumentKeys(problem.Mapping)
+		if d = d.WithNearest(problem.Key, keys); d.Hint == "" && len(keys) > 0 {
+			d = d.WithHint("its arguments are %s", strings.Join(keys, ", "))
+		}
+		p.list.Add(d)
+		return
+	}
+	if isUndecided(s.Value(problem.Mapping, problem.Key)) {
+		return
+	}
+	p.list.Add(p.selectionProblem(e, value, "the argument %q of the %s: %s", problem.Key, owner, problem.Message).WithHint("%s", problem.Hint))
+}
+
+// argumentPlace returns the positions of a key of a free mapping and of its value.
+func (p *ruleContext) argumentPlace(e spec.Selector, problem spec.SelectionError) (key, value source.Span) {
+	field, ok := e.Position().Field(problem.Mapping).Lookup(problem.Key)
+	if !ok {
+		at := placeOf(e, problem.Mapping, "id")
+		return at, at
+	}
+	return field.Key, field.Span()
+}
+
+// missingArgumentPlace returns the position of a mapping, or that of the name of the
+// implementation if the entity has no such mapping.
+func missingArgumentPlace(e spec.Selector, s spec.Selection, mapping string) source.Span {
+	if field, ok := e.Position().Lookup(mapping); ok {
+		return field.Key
+	}
+	return placeOf(e, s.Key, "id")
+}
+
+// isUndecided reports whether a value contains an environment variable that is not set,
+// so that its type is not known.
+func isUndecided(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return !isDecided(v)
+	case []any:
+		for _, item := range v {
+			if isUndecided(item) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, item := range v {
+			if isUndecided(item) {
+				return true
+			}
+		}
+	}
+	return false
+}

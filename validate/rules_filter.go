@@ -1,0 +1,53 @@
+package validate
+
+import (
+	"errors"
+
+	"github.com/qtype-dev/qtype/internal/filter"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
+)
+
+// filterRules returns the rules of filters.
+func filterRules() []rule { return []rule{invalidFilter()} }
+
+func invalidFilter() rule {
+	return rule{code: "QT520", title: "invalid filter",
+		doc: "`filters` maps fields of the metadata to a value, to a list of values, or to operators: eq, ne, gt, gte, lt, lte, in, not_in and exists. The keys `and` and `or` have lists of such mappings, `not` has one mapping. A key of a nested mapping is written with a dot: author.name.",
+		sample: sample{
+			head: "models: [{type: EmbeddingModel, id: embedder, provider: mock, dimensions: 8}]\nindexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: embedder}]",
+			in:   "question: text", out: "found: list[RAGSearchResult]",
+			steps: "- {type: VectorSearch, id: find, index: notes, filters: {year: {⟦gted│gte⟧: 2020}}, inputs: [question], outputs: [found]}"},
+		check: on(func(p *ruleContext, s spec.FilteringStep) {
+			_, err := filter.Parse(s.MetadataFilters())
+			var mistake *filter.Error
+			if !errors.As(err, &mistake) {
+				return
+			}
+			d := p.reportAt(filterPlace(s, mistake), "the filters of step %q are invalid: %s", s.EntityID(), mistake.Message)
+			if mistake.Hint != "" {
+				d = d.WithHint("%s", mistake.Hint)
+			}
+			p.list.Add(d)
+		})}
+}
+
+// filterPlace returns the position of a mistake in the filters of a step.
+func filterPlace(s spec.Step, mistake *filter.Error) source.Span {
+	at, ok := s.Position().Lookup("filters")
+	if !ok {
+		return s.Position().Span()
+	}
+	for _, part := range mistake.Path {
+		switch part := part.(type) {
+		case string:
+			at = at.Field(part)
+		case int:
+			at = at.Index(part)
+		}
+	}
+	if mistake.OfKey {
+		return at.Key
+	}
+	return at.Span()
+}
