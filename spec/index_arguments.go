@@ -7,12 +7,6 @@ import (
 	"strings"
 )
 
-// EmbeddedIndexArguments are the `args` of an index of the store embedded.
-type EmbeddedIndexArguments struct {
-	// Path is the file of the index; by default one below .qtype/indexes.
-	Path string `yaml:"path"`
-}
-
 // QdrantArguments are the `args` of an index in Qdrant.
 type QdrantArguments struct {
 	// CollectionName is the collection; by default the name of the index.
@@ -197,20 +191,6 @@ func (a *ElasticsearchArguments) CheckArguments() []*ArgumentError {
 	return checkValue(nil, "distance_strategy", a.DistanceStrategy, "COSINE", "DOT_PRODUCT", "EUCLIDEAN_DISTANCE")
 }
 
-// RedisIndexArguments are the `args` of an index in Redis.
-type RedisIndexArguments struct {
-	// RedisURL is the address of the server: redis://HOST:PORT or rediss://HOST:PORT.
-	RedisURL string `yaml:"redis_url" default:"redis://127.0.0.1:6379"`
-	// IndexName is the name of the index in the server; by default the name of the index.
-	IndexName string `yaml:"index_name"`
-	// Prefix begins the keys of the entries; by default the name of the index and _vector.
-	Prefix string `yaml:"prefix"`
-	// Fields are the keys of the metadata that filters can use, with their types: tag, numeric or text.
-	Fields map[string]string `yaml:"fields"`
-	// Algorithm is flat, which compares all vectors, or hnsw.
-	Algorithm string `yaml:"algorithm" default:"flat"`
-}
-
 // ChromaArguments are the `args` of an index in Chroma.
 type ChromaArguments struct {
 	// CollectionName is the collection; by default the name of the index.
@@ -234,16 +214,6 @@ type ChromaArguments struct {
 // CheckArguments reports an unknown distance.
 func (a *ChromaArguments) CheckArguments() []*ArgumentError {
 	return checkValue(nil, "space", a.Space, "cosine", "l2", "ip")
-}
-
-// WeaviateArguments are the `args` of an index in Weaviate.
-type WeaviateArguments struct {
-	// URL is the address of the server, such as http://localhost:8080.
-	URL string `yaml:"url"`
-	// IndexName is the class, which begins with a capital letter; by default made of the name of the index.
-	IndexName string `yaml:"index_name"`
-	// TextKey is the property of the text.
-	TextKey string `yaml:"text_key" default:"text"`
 }
 
 // MultiMatchArguments are the `query_args` of a search in OpenSearch and Elasticsearch:

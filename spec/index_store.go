@@ -11,6 +11,7 @@ import (
 // name in index/store.
 type IndexStore struct {
 	Implementation
+	Text           bool       // its vector indexes also have full-text search
 	Endpoints      []string   // what selects it as the `endpoint` of a DocumentIndex: its name, or schemes of URLs; empty if it has no full-text indexes
 	Auths          []string   // types of auth that it accepts; empty for none
 	DocumentArgs   func() any // returns a new struct for the keys of `args` of a DocumentIndex; nil if Args is for both
@@ -119,38 +120,35 @@ func llamaIndex(classes ...string) []string {
 func indexStoreRows() []IndexStore {
 	return []IndexStore{
 		{
+			Text:           true,
 			Implementation: Implementation{Name: "embedded", Doc: "an index in a file, which needs no server", Args: newOf[EmbeddedIndexArguments]},
 			Endpoints:      []string{"embedded"},
+			QueryArguments: newOf[EmbeddedQueryArguments],
 		},
 		{
 			Implementation: Implementation{Name: "qdrant", Doc: "Qdrant", Aliases: llamaIndex("qdrant.QdrantVectorStore"), Args: newOf[QdrantArguments]},
 			Auths:          []string{"api_key", "bearer_token"},
 		},
 		{
+			Text:           true,
 			Implementation: Implementation{Name: "pgvector", Doc: "PostgreSQL with the extension vector", Aliases: llamaIndex("postgres.PGVectorStore"), Args: newOf[PGVectorArguments]},
 			Auths:          []string{"basic"},
 		},
 		{
+			Text: true,
 			Implementation: Implementation{Name: "opensearch", Doc: "OpenSearch; for full-text search also Elasticsearch",
 				Aliases: llamaIndex("opensearch.OpensearchVectorStore", "opensearch.OpensearchVectorClient"), Args: newOf[OpenSearchArguments]},
 			Endpoints: []string{"https", "http"}, Auths: []string{"api_key", "basic", "bearer_token", "aws"},
 			DocumentArgs: newOf[DocumentServerArguments], QueryArguments: newOf[MultiMatchArguments],
 		},
 		{
+			Text:           true,
 			Implementation: Implementation{Name: "elasticsearch", Doc: "Elasticsearch", Aliases: llamaIndex("elasticsearch.ElasticsearchStore"), Args: newOf[ElasticsearchArguments]},
 			Auths:          []string{"api_key", "basic", "bearer_token"},
 		},
 		{
-			Implementation: Implementation{Name: "redis", Doc: "Redis with its search module", Aliases: llamaIndex("redis.RedisVectorStore"), Args: newOf[RedisIndexArguments]},
-			Auths:          []string{"basic"},
-		},
-		{
 			Implementation: Implementation{Name: "chroma", Doc: "a Chroma server", Aliases: llamaIndex("chroma.ChromaVectorStore"), Args: newOf[ChromaArguments]},
 			Auths:          []string{"api_key", "bearer_token", "basic"},
-		},
-		{
-			Implementation: Implementation{Name: "weaviate", Doc: "Weaviate", Aliases: llamaIndex("weaviate.WeaviateVectorStore"), Args: newOf[WeaviateArguments]},
-			Auths:          []string{"api_key", "bearer_token"},
 		},
 	}
 }

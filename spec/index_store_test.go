@@ -31,9 +31,9 @@ func TestStoreOf(t *testing.T) {
 		}
 	}
 	for want, x := range map[string]spec.Index{
-		`unknown module "qdrnt": use one of embedded, qdrant, pgvector, opensearch, elasticsearch, redis, chroma, weaviate`: &spec.VectorIndex{Module: "qdrnt"},
-		`unknown endpoint "localhost:9200": use one of embedded, https://HOST, http://HOST`:                                 &spec.DocumentIndex{Endpoint: "localhost:9200"},
-		`unknown endpoint "ftp://search": use one of embedded, https://HOST, http://HOST`:                                   &spec.DocumentIndex{Endpoint: "ftp://me:secret@search"},
+		`unknown module "qdrnt": use one of embedded, qdrant, pgvector, opensearch, elasticsearch, chroma`: &spec.VectorIndex{Module: "qdrnt"},
+		`unknown endpoint "localhost:9200": use one of embedded, https://HOST, http://HOST`:                &spec.DocumentIndex{Endpoint: "localhost:9200"},
+		`unknown endpoint "ftp://search": use one of embedded, https://HOST, http://HOST`:                  &spec.DocumentIndex{Endpoint: "ftp://me:secret@search"},
 	} {
 		if _, err := spec.StoreOf(x); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -78,7 +78,7 @@ func sampleArguments(t reflect.Type) map[string]any {
 		case reflect.Map:
 			args[f.Tag.Get("yaml")] = map[string]any{"a": "b"}
 		case reflect.Interface:
-			args[f.Tag.Get("yaml")] = "a"
+			args[f.Tag.Get("yaml")] = "AUTO"
 		default:
 			args[f.Tag.Get("yaml")] = reflect.Zero(typ).Interface()
 		}

@@ -21,6 +21,7 @@ var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
 		"chroma":        typed(newChroma),
 		"elasticsearch": typed(newElasticsearch),
+		"embedded":      typed(openEmbedded),
 		"opensearch":    newOpenSearch,
 		"pgvector":      typed(newPGVector),
 		"qdrant":        typed(newQdrant),
