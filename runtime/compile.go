@@ -139,6 +139,7 @@ func (a *App) env(l *layout) *steps.Env {
 		},
 		Approve:  a.opts.Approve,
 		Database: a.database,
+		Ranker:   a.ranker,
 		Flow:     a.nested(),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
@@ -23,6 +24,8 @@ type Env struct {
 	Approve  tool.Approver                                      // confirms tool calls of an Agent; nil where no one can
 	Flow     func(context.Context, FlowCall, FlowEmit) error    // runs another flow
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
+	// Ranker returns the shared ranker of a Reranker or BedrockReranker, which build makes.
+	Ranker func(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error)
 }
 
 // FlowCall is one run of another flow on one row.
@@ -53,6 +56,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add := func(t reflect.Type, b builder) { table[t] = b }
 	add(builderFor(buildAgent))
 	add(builderFor(buildAggregate))
+	add(builderFor(buildBedrockReranker))
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
@@ -69,6 +73,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildMemoryVariables))
 	add(builderFor(buildParallel))
 	add(builderFor(buildPromptTemplate))
+	add(builderFor(buildReranker))
 	add(builderFor(buildSQLSource))
 	add(builderFor(buildSwitch))
 	add(builderFor(buildTransform))
