@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ type Splitter struct {
 	Implementation
 	Sized    bool // chunk_size and chunk_overlap have an effect
 	Semantic bool // it needs an embedding model
+	Markdown bool // it reads a text as Markdown, whatever the name of its file
 }
 
 // Splitters lists the splitters in the order in which messages and editors propose them.
@@ -71,6 +73,19 @@ type ChunkLimits struct {
 	ChunkSize int `yaml:"chunk_size"`
 	// ChunkOverlap is how many tokens two consecutive chunks share at most.
 	ChunkOverlap int `yaml:"chunk_overlap"`
+}
+
+// Check returns what is wrong with the sizes and its key, "" for nothing.
+func (c *ChunkLimits) Check() (key, message string) {
+	switch {
+	case c.ChunkSize < 1:
+		return "chunk_size", fmt.Sprintf("chunk_size is %d; a chunk has at least 1 token", c.ChunkSize)
+	case c.ChunkOverlap < 0:
+		return "chunk_overlap", fmt.Sprintf("chunk_overlap is %d; it is 0 or more", c.ChunkOverlap)
+	case c.ChunkOverlap >= c.ChunkSize:
+		return "chunk_overlap", fmt.Sprintf("chunk_overlap is %d, but must be less than chunk_size, which is %d", c.ChunkOverlap, c.ChunkSize)
+	}
+	return "", ""
 }
 
 // Size implements Sized.
@@ -158,7 +173,7 @@ func (a *CodeArgs) CheckArguments() []*ArgumentError {
 	if a.CountMode != "char" && a.CountMode != "token" {
 		problems = append(problems, &ArgumentError{Key: "count_mode", Message: "expected char or token"})
 	}
-	return slices.Concat(problems, atLeast(1, "max_chars", a.MaxChars), atLeast(1, "max_tokens", a.MaxTokens))
+	return slices.Concat(problems, atLeast("max_chars", a.MaxChars, 1), atLeast("max_tokens", a.MaxTokens, 1))
 }
 
 // SentenceWindowArgs are the arguments of SentenceWindowNodeParser.
@@ -179,7 +194,7 @@ func (a *SentenceWindowArgs) CheckArguments() []*ArgumentError {
 	if a.WindowSize > maxWindow {
 		return []*ArgumentError{{Key: "window_size", Message: "expected at most 50"}}
 	}
-	return atLeast(1, "window_size", a.WindowSize)
+	return atLeast("window_size", a.WindowSize, 1)
 }
 
 // SemanticArgs are the arguments of SemanticSplitterNodeParser.
@@ -199,21 +214,13 @@ func (a *SemanticArgs) CheckArguments() []*ArgumentError {
 	if a.BreakpointPercentileThreshold > 100 {
 		problems = append(problems, &ArgumentError{Key: "breakpoint_percentile_threshold", Message: "expected at most 100"})
 	}
-	return slices.Concat(atLeast(1, "buffer_size", a.BufferSize), atLeast(0, "breakpoint_percentile_threshold", a.BreakpointPercentileThreshold), problems)
+	return slices.Concat(atLeast("buffer_size", a.BufferSize, 1), atLeast("breakpoint_percentile_threshold", a.BreakpointPercentileThreshold, 0), problems)
 }
 
 // notEmpty reports an empty text.
 func notEmpty(key string, texts ...string) []*ArgumentError {
 	if slices.Contains(texts, "") {
 		return []*ArgumentError{{Key: key, Message: "the separator is empty"}}
-	}
-	return nil
-}
-
-// atLeast reports a number below a minimum.
-func atLeast(minimum int, key string, n int) []*ArgumentError {
-	if n < minimum {
-		return []*ArgumentError{{Key: key, Message: "expected at least " + string(rune('0'+minimum))}}
 	}
 	return nil
 }
@@ -250,12 +257,13 @@ func splitterRows() []Splitter {
 		"llama_index.core.node_parser.text", "llama_index.core.node_parser.text.semantic_splitter")
 	semantic.Semantic = true
 	semantic.Aliases = append(semantic.Aliases, "SemanticSplitter")
+	sections := row("MarkdownNodeParser", "the sections of a Markdown text", func() any { return new(MarkdownArgs) },
+		"llama_index.core.node_parser.file", "llama_index.core.node_parser.file.markdown")
+	elements := row("MarkdownElementNodeParser", "the sections and tables of a Markdown text", nil,
+		"llama_index.core.node_parser.relational", "llama_index.core.node_parser.relational.markdown_element")
+	sections.Markdown, elements.Markdown = true, true
 	return []Splitter{
-		sentence, token, recursive,
-		row("MarkdownNodeParser", "the sections of a Markdown text", func() any { return new(MarkdownArgs) },
-			"llama_index.core.node_parser.file", "llama_index.core.node_parser.file.markdown"),
-		row("MarkdownElementNodeParser", "the sections and tables of a Markdown text", nil,
-			"llama_index.core.node_parser.relational", "llama_index.core.node_parser.relational.markdown_element"),
+		sentence, token, recursive, sections, elements,
 		row("HTMLNodeParser", "the text of HTML elements, one chunk for neighbours with the same tag",
 			func() any {
 				return &HTMLArgs{Tags: []string{"p", "h1", "h2", "h3", "h4", "h5", "h6", "li", "b", "i", "u", "section"}}

@@ -60,6 +60,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
+	add(builderFor(buildDocumentSplitter))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))
 	add(builderFor(buildFieldExtractor))

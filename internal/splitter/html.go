@@ -85,7 +85,7 @@ func joinElements(elements []*htmlElement) (Chunk, bool) {
 		end = max(end, e.end)
 	}
 	text := strings.TrimFunc(strings.Join(lines, "\n"), isTrimmed)
-	return Chunk{Text: text, Start: elements[0].start, End: end, Metadata: map[string]any{"tag": elements[0].name}}, text != ""
+	return Chunk{Text: text, Start: elements[0].start, End: end, Metadata: []Entry{{"tag", elements[0].name}}}, text != ""
 }
 
 // elements returns the elements with the listed tags in the order of their beginnings.

@@ -8,16 +8,12 @@ import (
 	"io"
 	"iter"
 	"strings"
-
-	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // jsonText is JSONNodeParser: a chunk is an element of a list, or the whole object. Its
 // text has a line for each value: the keys that lead to it and the value. The range of a
 // chunk is that of the element.
 type jsonText struct{}
-
-func newJSON(*struct{}) (Splitter, error) { return jsonText{}, nil }
 
 // Limits of a JSON text.
 const (
@@ -151,22 +147,13 @@ func (r *jsonReader) object(path []string) error {
 
 // scalar formats a value as Python does.
 func scalar(token json.Token) string {
-	switch v := token.(type) {
-	case nil:
-		return "None"
-	case bool:
-		if v {
-			return "True"
+	if n, ok := token.(json.Number); ok {
+		if f, err := n.Float64(); err == nil && strings.ContainsAny(n.String(), ".eE") {
+			return PythonText(f)
 		}
-		return "False"
-	case json.Number:
-		if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
-			return value.Text(f)
-		}
-		return v.String()
-	default:
-		return fmt.Sprint(v)
+		return n.String()
 	}
+	return PythonText(token)
 }
 
 // syntaxError returns an error of the decoder for users.

@@ -14,7 +14,7 @@ import (
 type heading struct {
 	start, end int // of the line, without its line end
 	level      int
-	title      string
+	title      string // as it is in the text
 }
 
 // headings yields the headings with number signs of a Markdown text. Lines in fenced code
@@ -42,11 +42,11 @@ func headings(text string) iter.Seq[heading] {
 func parseHeading(line string) (heading, bool) {
 	rest := strings.TrimLeft(line, "#")
 	level := len(line) - len(rest)
-	r, _ := utf8.DecodeRuneInString(rest)
+	r, size := utf8.DecodeRuneInString(rest)
 	if level == 0 || !unicode.IsSpace(r) {
 		return heading{}, false
 	}
-	return heading{end: len(line), level: level, title: strings.TrimFunc(rest, isTrimmed)}, true
+	return heading{end: len(line), level: level, title: rest[size:]}, true
 }
 
 // outline is the headings that a place of a text is below of, the highest first.
@@ -116,7 +116,7 @@ func (m markdown) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error]
 			if len(s.parents) > 0 {
 				path += strings.Join(s.parents, m.separator) + m.separator
 			}
-			chunk.Metadata = map[string]any{"header_path": path}
+			chunk.Metadata = []Entry{{"header_path", path}}
 			if !yield(chunk, nil) {
 				return
 			}
@@ -127,8 +127,6 @@ func (m markdown) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error]
 // markdownElement is MarkdownElementNodeParser: a chunk is a table, or the text of a
 // section before, between or after tables.
 type markdownElement struct{}
-
-func newMarkdownElement(*struct{}) (Splitter, error) { return markdownElement{}, nil }
 
 // Split implements Splitter.
 func (markdownElement) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
@@ -143,7 +141,7 @@ func (markdownElement) Split(ctx context.Context, d Document) iter.Seq2[Chunk, e
 				if !ok {
 					continue
 				}
-				chunk.Metadata = map[string]any{"element_type": e.kind}
+				chunk.Metadata = []Entry{{"element_type", e.kind}}
 				if !yield(chunk, nil) {
 					return
 				}

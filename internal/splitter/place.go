@@ -95,7 +95,7 @@ func (p *Places) above(offset int) []string {
 	level := 1 << 30
 	for i := n - 1; i >= max(0, n-maxHeadings) && level > 1; i-- {
 		if h := p.headings[i]; h.level < level {
-			titles, level = append(titles, h.title), h.level
+			titles, level = append(titles, strings.TrimFunc(h.title, isTrimmed)), h.level
 		}
 	}
 	slices.Reverse(titles)

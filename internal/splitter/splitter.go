@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -27,8 +29,14 @@ type Chunk struct {
 	// The text of most chunks is that range; the splitters that rewrite text say so.
 	Start, End int
 	// Metadata is what the splitter knows about the chunk; nil for nothing.
-	Metadata map[string]any
+	Metadata []Entry
 }
+
+// Entry is a key of the metadata of a chunk with its text.
+type Entry struct{ Key, Value string }
+
+// IsBlank reports whether the chunk has nothing but white space.
+func (c Chunk) IsBlank() bool { return strings.TrimFunc(c.Text, isTrimmed) == "" }
 
 // A Splitter divides documents. It is safe for concurrent use.
 type Splitter interface {
@@ -50,22 +58,24 @@ func New(s Settings) (Splitter, error) {
 	if !ok {
 		return nil, fmt.Errorf("the splitter %q is not known", s.Name)
 	}
-	return builders[row.Name](s)
+	return builders()[row.Name](s)
 }
 
 // builders is the one table of implementations.
-var builders = map[string]func(Settings) (Splitter, error){
-	"SentenceSplitter":           build(newSentence),
-	"TokenTextSplitter":          build(newToken),
-	"recursive":                  build(newRecursive),
-	"MarkdownNodeParser":         build(newMarkdown),
-	"MarkdownElementNodeParser":  build(newMarkdownElement),
-	"HTMLNodeParser":             build(newHTML),
-	"JSONNodeParser":             build(newJSON),
-	"CodeSplitter":               build(newCode),
-	"SentenceWindowNodeParser":   build(newWindow),
-	"SemanticSplitterNodeParser": buildSemantic,
-}
+var builders = sync.OnceValue(func() map[string]func(Settings) (Splitter, error) {
+	return map[string]func(Settings) (Splitter, error){
+		"SentenceSplitter":           build(newSentence),
+		"TokenTextSplitter":          build(newToken),
+		"recursive":                  build(newRecursive),
+		"MarkdownNodeParser":         build(newMarkdown),
+		"MarkdownElementNodeParser":  always(markdownElement{}),
+		"HTMLNodeParser":             build(newHTML),
+		"JSONNodeParser":             always(jsonText{}),
+		"CodeSplitter":               build(newCode),
+		"SentenceWindowNodeParser":   build(newWindow),
+		"SemanticSplitterNodeParser": buildSemantic,
+	}
+})
 
 // build adapts a function that makes a splitter of its arguments.
 func build[A any](make func(A) (Splitter, error)) func(Settings) (Splitter, error) {
@@ -76,6 +86,11 @@ func build[A any](make func(A) (Splitter, error)) func(Settings) (Splitter, erro
 		}
 		return make(args)
 	}
+}
+
+// always adapts a splitter without arguments.
+func always(made Splitter) func(Settings) (Splitter, error) {
+	return func(Settings) (Splitter, error) { return made, nil }
 }
 
 // passage returns the chunk of a range of a text without surrounding space. It returns

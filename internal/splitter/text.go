@@ -4,7 +4,23 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec/value"
 )
+
+// PythonText returns the text of a scalar as Python writes it, and of another value as
+// JSON.
+func PythonText(v any) string {
+	switch v {
+	case nil:
+		return "None"
+	case true:
+		return "True"
+	case false:
+		return "False"
+	}
+	return value.Text(v)
+}
 
 // isTrimmed reports whether Python removes a character from the ends of a text: white
 // space, and four control characters that are not white space for Unicode.

@@ -26,9 +26,9 @@ func (w window) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
 				return
 			}
 			around := sentences[max(0, i-w.args.WindowSize):min(len(sentences), i+w.args.WindowSize+1)]
-			chunk := Chunk{Text: sentence, Start: start, End: start + len(sentence), Metadata: map[string]any{
-				w.args.WindowMetadataKey:       strings.Join(around, " "),
-				w.args.OriginalTextMetadataKey: sentence,
+			chunk := Chunk{Text: sentence, Start: start, End: start + len(sentence), Metadata: []Entry{
+				{w.args.WindowMetadataKey, strings.Join(around, " ")},
+				{w.args.OriginalTextMetadataKey, sentence},
 			}}
 			start = chunk.End
 			if !yield(chunk, nil) {
