@@ -66,6 +66,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildDocToTextConverter))
 	add(builderFor(buildDocumentEmbedder))
 	add(builderFor(buildDocumentSearch))
+	add(builderFor(buildDocumentSplitter))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))
 	add(builderFor(buildFieldExtractor))
