@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -139,7 +140,10 @@ func (a *App) env(l *layout) *steps.Env {
 		},
 		Approve:  a.opts.Approve,
 		Database: a.database,
-		Flow:     a.nested(),
+		HTTP: func(s tool.Service) (*http.Client, error) {
+			return tool.Client(s, tool.Options{HTTP: a.opts.HTTP, Secret: a.secret})
+		},
+		Flow: a.nested(),
 	}
 }
 

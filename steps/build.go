@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"net/http"
 	"reflect"
 	"sync"
 
@@ -23,6 +24,7 @@ type Env struct {
 	Approve  tool.Approver                                      // confirms tool calls of an Agent; nil where no one can
 	Flow     func(context.Context, FlowCall, FlowEmit) error    // runs another flow
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
+	HTTP     func(tool.Service) (*http.Client, error)           // returns a client for a server, with its credentials
 }
 
 // FlowCall is one run of another flow on one row.
@@ -56,6 +58,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
+	add(builderFor(buildDocumentSource))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))
 	add(builderFor(buildFieldExtractor))
