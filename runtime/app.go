@@ -55,6 +55,7 @@ type App struct {
 	tools       map[string]func() (tool.Tool, error)
 	toolFactory *factory.Factory
 	databases   databases // of SQLSource steps
+	rankers     rankers   // of Reranker and BedrockReranker steps
 	caches      caches    // of steps with a cache_config
 }
 

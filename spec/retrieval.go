@@ -88,7 +88,7 @@ type DocumentSearch struct {
 	QueryArgs map[string]any `yaml:"query_args"`
 }
 
-// BedrockReranker sorts search results by their relevance.
+// BedrockReranker sorts search results by their relevance, with a model of Amazon Bedrock. Reranker has the same as its method bedrock.
 type BedrockReranker struct {
 	StepBase `span:"RERANKER" in:"query: text, found: list[SearchResult]; QT382 exactly 2; QT383 one text; QT384 one list[SearchResult]" out:"best: list[SearchResult]; QT380 exactly 1; QT381 list[SearchResult]"`
 	Concurrent
@@ -97,5 +97,23 @@ type BedrockReranker struct {
 	// ModelID is the reranking model.
 	ModelID string `yaml:"model_id" jsonschema:"required" example:"cohere.rerank-v3-5"`
 	// NumResults is the maximum number of results; without it all are kept.
-	NumResults *int `yaml:"num_results"`
+	NumResults *int `yaml:"num_results" validate:"omitempty,gt=0"`
+}
+
+// Reranker sorts search results by their relevance to a question, or combines the results of several searches. A result that is in several of the lists is in the output once.
+type Reranker struct {
+	StepBase `span:"RERANKER" in:"question: text, found: list[RAGSearchResult]; QT540 at least 1; QT541 text|list[RAGSearchResult]|list[SearchResult]" out:"best: list[RAGSearchResult]; QT542 exactly 1; QT543 list[RAGSearchResult]|list[SearchResult]"`
+	Concurrent
+	// Method is how the results are sorted.
+	Method string `yaml:"method" jsonschema:"required" example:"cohere"`
+	// Model is the id of the chat model that scores the results, for the method model.
+	Model Ref[ModelEntity] `yaml:"model"`
+	// EmbeddingModel is the id of the embedding model that compares the results, for the method mmr.
+	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model"`
+	// NumResults is the maximum number of results; without it all are kept.
+	NumResults *int `yaml:"num_results" validate:"omitempty,gt=0"`
+	// Args are the arguments of the method.
+	Args map[string]any `yaml:"args"`
+	// Auth is the id of the credentials for the service of the method.
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token aws"`
 }

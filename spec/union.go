@@ -60,7 +60,7 @@ func stepCases() []Case {
 		of[IndexUpsert]("IndexUpsert"), of[InvokeEmbedding]("InvokeEmbedding"), of[InvokeFlow]("InvokeFlow"),
 		of[InvokeTool]("InvokeTool"), of[LLMInference]("LLMInference"), of[Loop]("Loop"),
 		of[MemoryVariables]("MemoryVariables"), of[Parallel]("Parallel"),
-		of[PromptTemplate]("PromptTemplate"), of[SQLSource]("SQLSource"), of[Switch]("Switch"),
+		of[PromptTemplate]("PromptTemplate"), of[Reranker]("Reranker"), of[SQLSource]("SQLSource"), of[Switch]("Switch"),
 		of[Transform]("Transform"), of[VectorSearch]("VectorSearch"),
 	}
 }

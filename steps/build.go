@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
@@ -25,6 +26,8 @@ type Env struct {
 	Flow     func(context.Context, FlowCall, FlowEmit) error    // runs another flow
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
 	HTTP     func(tool.Service) (*http.Client, error)           // returns a client for a server, with its credentials
+	// Ranker returns the shared ranker of a Reranker or BedrockReranker, which build makes.
+	Ranker func(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error)
 }
 
 // FlowCall is one run of another flow on one row.
@@ -55,6 +58,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add := func(t reflect.Type, b builder) { table[t] = b }
 	add(builderFor(buildAgent))
 	add(builderFor(buildAggregate))
+	add(builderFor(buildBedrockReranker))
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
@@ -72,6 +76,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildMemoryVariables))
 	add(builderFor(buildParallel))
 	add(builderFor(buildPromptTemplate))
+	add(builderFor(buildReranker))
 	add(builderFor(buildSQLSource))
 	add(builderFor(buildSwitch))
 	add(builderFor(buildTransform))

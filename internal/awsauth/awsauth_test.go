@@ -52,7 +52,7 @@ func TestSign(t *testing.T) {
 		"no region":               {nil, map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}, "no AWS region"},
 		"no credentials":          {nil, map[string]string{"AWS_REGION": "us-east-1"}, "no credentials"},
 		"half a pair":             {nil, map[string]string{"AWS_ACCESS_KEY_ID": "a"}, "the environment has only one of access_key_id and secret_access_key"},
-		"unknown profile":         {&spec.AWSAuth{ProfileName: "nobody"}, nil, "nobody"},
+		"unknown profile":         {&spec.AWSAuth{ProfileName: "missing"}, nil, "missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := awsauth.New(c.auth, awsauth.Options{Getenv: environment(t, c.env)})

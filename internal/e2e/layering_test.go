@@ -34,7 +34,7 @@ type layer struct {
 // same table.
 var layers = []layer{
 	{"language", []string{
-		"docs", "examples", "spec", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath",
+		"docs", "examples", "spec", "internal/citation", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath",
 		"internal/prompttemplate", "internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
 		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/tokenizer", "internal/typeschema",
 	}, ""},
