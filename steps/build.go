@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/memory"
@@ -26,6 +27,8 @@ type Env struct {
 	Flow     func(context.Context, FlowCall, FlowEmit) error    // runs another flow
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
 	HTTP     func(tool.Service) (*http.Client, error)           // returns a client for a server, with its credentials
+	Index    func(spec.Index) (index.Index, error)              // returns the shared index
+	Failures func() int64                                       // returns how many rows have failed in the run, dropped ones included
 	// Ranker returns the shared ranker of a Reranker or BedrockReranker, which build makes.
 	Ranker func(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error)
 }
@@ -63,11 +66,15 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
 	add(builderFor(buildDocumentSource))
+	add(builderFor(buildDocToTextConverter))
+	add(builderFor(buildDocumentEmbedder))
+	add(builderFor(buildDocumentSearch))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))
 	add(builderFor(buildFieldExtractor))
 	add(builderFor(buildFileSource))
 	add(builderFor(buildFileWriter))
+	add(builderFor(buildIndexUpsert))
 	add(builderFor(buildInvokeEmbedding))
 	add(builderFor(buildInvokeFlow))
 	add(builderFor(buildInvokeTool))
@@ -80,6 +87,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildSQLSource))
 	add(builderFor(buildSwitch))
 	add(builderFor(buildTransform))
+	add(builderFor(buildVectorSearch))
 	return table
 })
 
