@@ -71,7 +71,7 @@ func (x *DocumentIndex) store() (Selection, IndexStore) {
 	return complete(s, found, found.documentArgs(), x.Args), found
 }
 
-// isAt reports whether the endpoint of an index is what Endpoints says.
+// isAt reports whether the endpoint of an index is one of Endpoints.
 func (r IndexStore) isAt(written, endpoint string) bool {
 	if endpoint == r.Name {
 		return written == endpoint

@@ -40,7 +40,7 @@ func (x *Index) dialect(ctx context.Context, f filter.Filter) (dialect, error) {
 	if remote.IsStatus(err, http.StatusNotFound) || remote.IsStatus(err, http.StatusForbidden) {
 		return d, nil
 	}
-	for _, one := range answer { // an alias may stand for several indexes of one form
+	for _, one := range answer { // an alias may name several indexes of one form
 		d.root, d.known = one.Mappings, true
 	}
 	return d, err

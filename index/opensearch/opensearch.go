@@ -78,7 +78,7 @@ func (x *Index) create(ctx context.Context) error {
 func (x *Index) settings() map[string]any {
 	if x.isText() {
 		return object{"mappings": object{"properties": object{ownField: object{"type": "object", "enabled": false}},
-			"date_detection": false, "dynamic_templates": numbersAsDoubles("*")}}
+			"date_detection": false, "dynamic_templates": numbersAsFloat64("*")}}
 	}
 	settings, vector := x.Vectors.Mapping(x.Dimensions)
 	properties := map[string]any{
@@ -91,15 +91,15 @@ func (x *Index) settings() map[string]any {
 		}
 		properties[name] = field
 	}
-	body := object{"mappings": object{"properties": properties, "date_detection": false, "dynamic_templates": numbersAsDoubles("metadata.*")}}
+	body := object{"mappings": object{"properties": properties, "date_detection": false, "dynamic_templates": numbersAsFloat64("metadata.*")}}
 	if settings != nil {
 		body["settings"] = settings
 	}
 	return body
 }
 
-// numbersAsDoubles makes fields of whole numbers accept fractions too.
-func numbersAsDoubles(path string) []any {
+// numbersAsFloat64 makes fields of whole numbers accept fractions too.
+func numbersAsFloat64(path string) []any {
 	return []any{object{"whole": object{"match_mapping_type": "long", "path_match": path, "mapping": object{"type": "double"}}},
 		object{"fractions": object{"match_mapping_type": "double", "path_match": path, "mapping": object{"type": "double"}}}}
 }

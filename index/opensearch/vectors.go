@@ -59,7 +59,7 @@ const dotProduct = `
 	if (doc['_qtype_vector'].size() == 0) { return 0; }
 	def v = doc['_qtype_vector'].value;
 	byte[] b = v.bytes;
-	double sum = 1;
+	def sum = 1.0;
 	for (int i = 0; i < params.q.length; i++) {
 		int p = v.offset + 4 * i;
 		int bits = ((b[p] & 255) << 24) | ((b[p + 1] & 255) << 16) | ((b[p + 2] & 255) << 8) | (b[p + 3] & 255);
@@ -101,7 +101,7 @@ func (v Dense) Query(field string, vector []float32, k int, condition any) map[s
 	if v.Exact {
 		script := map[string]string{
 			"cosine":      "cosineSimilarity(params.q, '" + field + "') + 1.0",
-			"dot_product": "double d = dotProduct(params.q, '" + field + "'); return Math.max(0, d + 1.0)",
+			"dot_product": "def d = dotProduct(params.q, '" + field + "'); return Math.max(0, d + 1.0)",
 			"l2_norm":     "1 / (1 + l2norm(params.q, '" + field + "'))",
 		}[v.Similarity]
 		return scripted(script, vector, condition)

@@ -97,7 +97,7 @@ func (c *Client) Close() error {
 // StatusError is an answer of the server that is not a success.
 type StatusError struct {
 	Status  int    // the HTTP status
-	Message string // what the server says, on one line
+	Message string // the message of the server, on one line
 	server  string
 }
 

@@ -10,7 +10,7 @@ import (
 // maxMessage is the number of characters of a server's message that an error repeats.
 const maxMessage = 300
 
-// message returns what an answer says about an error: the text of one of the usual keys,
+// message returns the description of an error in an answer: the text of one of the usual keys,
 // else the whole answer.
 func message(answer []byte) string {
 	var v any
