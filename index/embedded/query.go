@@ -61,6 +61,7 @@ func parseQuery(text string) []queryTerm {
 			break
 		}
 		if t := phraseOf(phrase); len(t.words) > 0 {
+			t.prefix = t.prefix || strings.HasPrefix(after, "*")
 			terms = append(terms, t)
 		}
 		text = after

@@ -84,7 +84,8 @@ func newFile(path string) *sqlitefile.File[*statements] {
 	return sqlitefile.New(path, sqlitefile.Config[*statements]{
 		ApplicationID: applicationID,
 		Migrations:    []string{schema},
-		Pragmas:       []string{"page_size(8192)", "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16000)"},
+		PageSize:      8192,
+		Pragmas:       []string{"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16000)"},
 		Prepare:       prepare,
 	})
 }
