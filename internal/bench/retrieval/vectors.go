@@ -60,11 +60,23 @@ func (s *source) query(i int) []float32 { return s.vector(1<<40 + i) }
 func compareVectors(ctx context.Context, folder string, n, queries int) {
 	src := newSource()
 	fmt.Printf("\n%d vectors of %d dimensions, %d queries\n\n", n, dimensions, queries)
-	run([]*system{
-		embeddedSystem(ctx, "qtype, float32, exact", src, n, embedded.Options{Approximate: embedded.Never, Path: filepath.Join(folder, "float32.db")}),
-		embeddedSystem(ctx, "qtype, int8, exact", src, n, embedded.Options{Approximate: embedded.Never, Encoding: vectors.Int8, Path: filepath.Join(folder, "int8.db")}),
-		embeddedSystem(ctx, "qtype, int8, approximate", src, n, embedded.Options{Approximate: embedded.Always, Encoding: vectors.Int8, Path: filepath.Join(folder, "approximate.db")}),
+	int8 := embedded.Options{Encoding: vectors.Int8, Path: filepath.Join(folder, "int8.db")}
+	exactInt8, float32s := int8, embedded.Options{Approximate: embedded.Never, Path: filepath.Join(folder, "float32.db")}
+	exactInt8.Approximate = embedded.Never
+	if n < 500_000 {
+		int8.Approximate, int8.Path = embedded.Always, filepath.Join(folder, "approximate.db")
+		run([]*system{
+			embeddedSystem(ctx, "qtype, float32, exact", src, n, float32s),
+			embeddedSystem(ctx, "qtype, int8, exact", src, n, exactInt8),
+			embeddedSystem(ctx, "qtype, int8, approximate", src, n, int8),
+			chromemSystem(ctx, src, n),
+		}, queries)
+		return
+	}
+	run([]*system{ // one file for both searches, as the defaults make it
 		chromemSystem(ctx, src, n),
+		embeddedSystem(ctx, "qtype, int8, approximate", src, n, int8),
+		embeddedSystem(ctx, "qtype, int8, exact, the same file", src, 0, exactInt8),
 	}, queries)
 }
 
