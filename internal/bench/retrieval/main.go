@@ -28,6 +28,7 @@ func main() {
 	queries := flag.Int("queries", 200, "number of queries")
 	cores := flag.Int("cores", 1, "number of cores to use")
 	folder := flag.String("folder", "", "folder of the indexes; by default a temporary one")
+	built := flag.Bool("built", false, "the folder has the index of a million vectors that another run built")
 	flag.Parse()
 	runtime.GOMAXPROCS(*cores)
 	if *folder == "" {
@@ -40,7 +41,7 @@ func main() {
 	}
 	ctx := context.Background()
 	if *vectorCount > 0 {
-		compareVectors(ctx, *folder, *vectorCount, *queries)
+		compareVectors(ctx, *folder, *vectorCount, *queries, *built)
 	}
 	if *documents > 0 {
 		compareTexts(ctx, *folder, *documents, *queries)

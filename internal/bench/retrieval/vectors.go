@@ -57,7 +57,7 @@ func (s *source) vector(i int) []float32 {
 // query returns the i-th query, which no vector equals.
 func (s *source) query(i int) []float32 { return s.vector(1<<40 + i) }
 
-func compareVectors(ctx context.Context, folder string, n, queries int) {
+func compareVectors(ctx context.Context, folder string, n, queries int, built bool) {
 	src := newSource()
 	fmt.Printf("\n%d vectors of %d dimensions, %d queries\n\n", n, dimensions, queries)
 	int8 := embedded.Options{Encoding: vectors.Int8, Path: filepath.Join(folder, "int8.db")}
@@ -73,9 +73,13 @@ func compareVectors(ctx context.Context, folder string, n, queries int) {
 		}, queries)
 		return
 	}
+	toBuild := n
+	if built {
+		toBuild = 0
+	}
 	run([]*system{ // one file for both searches, as the defaults make it
 		chromemSystem(ctx, src, n),
-		embeddedSystem(ctx, "qtype, int8, approximate", src, n, int8),
+		embeddedSystem(ctx, "qtype, int8, approximate", src, toBuild, int8),
 		embeddedSystem(ctx, "qtype, int8, exact, the same file", src, 0, exactInt8),
 	}, queries)
 }
