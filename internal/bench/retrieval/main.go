@@ -1,5 +1,5 @@
-// Command retrieval compares the embedded index with chromem-go and bleve. It is a module
-// of its own, so that the others are not dependencies of qtype:
+// Command retrieval compares the embedded index with chromem-go and bleve. It is a separate module,
+// so that the others are not dependencies of qtype:
 //
 //	go run . -vectors 100000
 //	go run . -vectors 1000000 -queries 100
@@ -75,7 +75,7 @@ type system struct {
 	heap      int64
 }
 
-// run builds the systems and asks them in turn.
+// run builds the systems and queries them in turn.
 func run(systems []*system, queries int) {
 	for _, s := range systems {
 		before, wall, used := heap(), time.Now(), cpu()
