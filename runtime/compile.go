@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -142,9 +143,12 @@ func (a *App) env(l *layout) *steps.Env {
 		},
 		Approve:  a.opts.Approve,
 		Database: a.database,
-		Index:    a.index,
-		Ranker:   a.ranker,
-		Flow:     a.nested(),
+		HTTP: func(s tool.Service) (*http.Client, error) {
+			return tool.Client(s, tool.Options{HTTP: a.opts.HTTP, Secret: a.secret})
+		},
+		Index:  a.index,
+		Ranker: a.ranker,
+		Flow:   a.nested(),
 	}
 }
 

@@ -10,7 +10,7 @@ type DocumentSource struct {
 	// LoaderArgs are the arguments of the reader's load method, for readers that have any.
 	LoaderArgs map[string]any `yaml:"loader_args"`
 	// Auth is the id of the credentials for the source.
-	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic aws"`
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2"`
 }
 
 // DocToTextConverter turns a document into text.
@@ -29,6 +29,8 @@ type DocumentSplitter struct {
 	ChunkSize int `yaml:"chunk_size" default:"1024"`
 	// ChunkOverlap is how many tokens two consecutive chunks share.
 	ChunkOverlap int `yaml:"chunk_overlap" default:"20"`
+	// Model is the id of the embedding model of SemanticSplitterNodeParser.
+	Model Ref[*EmbeddingModel] `yaml:"model"`
 	// Args are further settings of the splitter.
 	Args map[string]any `yaml:"args"`
 }
