@@ -1,5 +1,7 @@
 package spec
 
+import "math"
+
 // EmbeddedIndexArguments are the `args` of an index of the store embedded.
 type EmbeddedIndexArguments struct {
 	// Path is the file of the index; by default one below .qtype/indexes.
@@ -27,13 +29,19 @@ type QdrantArguments struct {
 	// MaxRetries is how often a failed request is repeated; 3 by default.
 	MaxRetries *int `yaml:"max_retries"`
 	// BatchSize is the number of points in one request.
-	BatchSize int `yaml:"batch_size"`
+	BatchSize int `yaml:"batch_size" default:"64"`
 	// TextKey is the key of the payload with the text of points that LlamaIndex did not write.
-	TextKey string `yaml:"text_key"`
+	TextKey string `yaml:"text_key" default:"text"`
 	// DenseVectorName is the name of the vector in a collection with named vectors.
 	DenseVectorName string `yaml:"dense_vector_name"`
-	// ClientKwargs are the arguments of Qdrant's client, instead of those above.
-	ClientKwargs map[string]any `yaml:"client_kwargs"`
+}
+
+// CheckArguments reports contradictory addresses.
+func (a *QdrantArguments) CheckArguments() []*ArgumentError {
+	if a.URL != "" && a.Host != "" {
+		return []*ArgumentError{{Key: "host", Message: "has no effect with url", Hint: "keep one of them"}}
+	}
+	return nil
 }
 
 // PGVectorArguments are the `args` of an index in PostgreSQL.
@@ -51,23 +59,50 @@ type PGVectorArguments struct {
 	// Password is the user's password, mostly ${VAR}; an auth of type basic is better, because it may name a secret.
 	Password string `yaml:"password"`
 	// SchemaName is the schema of the table.
-	SchemaName string `yaml:"schema_name"`
+	SchemaName string `yaml:"schema_name" default:"public"`
 	// TableName is the table without its prefix data_; by default the name of the index.
 	TableName string `yaml:"table_name"`
 	// HybridSearch creates the column and the index of full-text search.
 	HybridSearch bool `yaml:"hybrid_search"`
 	// TextSearchConfig is the text search configuration of PostgreSQL, which determines the language.
-	TextSearchConfig string `yaml:"text_search_config"`
+	TextSearchConfig string `yaml:"text_search_config" default:"english"`
 	// EmbedDim is the length of the vectors; it must be that of the embedding model.
 	EmbedDim int `yaml:"embed_dim"`
 	// PerformSetup creates the extension, the schema, the table and its indexes if they are missing.
-	PerformSetup bool `yaml:"perform_setup"`
+	PerformSetup bool `yaml:"perform_setup" default:"true"`
 	// UseJSONB selects the type jsonb for the metadata of a new table; otherwise json.
 	UseJSONB bool `yaml:"use_jsonb"`
 	// UseHalfvec stores vectors as 16-bit floats.
 	UseHalfvec bool `yaml:"use_halfvec"`
 	// HNSWKwargs creates an approximate index: hnsw_m, hnsw_ef_construction, hnsw_ef_search and hnsw_dist_method.
 	HNSWKwargs map[string]any `yaml:"hnsw_kwargs"`
+}
+
+// CheckArguments reports contradictory addresses and wrong settings of hnsw_kwargs.
+func (a *PGVectorArguments) CheckArguments() []*ArgumentError {
+	var problems []*ArgumentError
+	if a.ConnectionString != "" && (a.Host != "" || a.Port != 0 || a.Database != "" || a.User != "" || a.Password != "") {
+		problems = append(problems, &ArgumentError{Key: "connection_string", Message: "excludes host, port, database, user and password", Hint: "keep one form of the address"})
+	}
+	if a.Port < 0 || a.Port > math.MaxUint16 {
+		problems = append(problems, &ArgumentError{Key: "port", Message: "expected a number up to 65535"})
+	}
+	for _, p := range DecodeArguments(a.HNSWKwargs, &HNSWArguments{}) {
+		problems = append(problems, &ArgumentError{Key: "hnsw_kwargs", Message: p.Error(), Hint: p.Hint})
+	}
+	return problems
+}
+
+// HNSWArguments are the settings of an approximate index in PostgreSQL.
+type HNSWArguments struct {
+	// M is the number of connections of each entry.
+	M int `yaml:"hnsw_m" default:"16"`
+	// EFConstruction is the number of candidates while the index is built.
+	EFConstruction int `yaml:"hnsw_ef_construction" default:"64"`
+	// EFSearch is the number of candidates of a search.
+	EFSearch int `yaml:"hnsw_ef_search" default:"40"`
+	// DistMethod is vector_cosine_ops: searches compare vectors by their cosine.
+	DistMethod string `yaml:"hnsw_dist_method" default:"vector_cosine_ops"`
 }
 
 // OpenSearchArguments are the `args` of an index in OpenSearch.
@@ -78,18 +113,18 @@ type OpenSearchArguments struct {
 	Index string `yaml:"index"`
 	// Dim is the length of the vectors; it must be that of the embedding model.
 	Dim int `yaml:"dim"`
-	// EmbeddingField is the field of the vector; embedding by default.
-	EmbeddingField string `yaml:"embedding_field"`
-	// TextField is the field of the text; content by default.
-	TextField string `yaml:"text_field"`
+	// EmbeddingField is the field of the vector.
+	EmbeddingField string `yaml:"embedding_field" default:"embedding"`
+	// TextField is the field of the text.
+	TextField string `yaml:"text_field" default:"content"`
 	// Engine is the library of approximate search: lucene or faiss.
 	Engine string `yaml:"engine"`
 	// SpaceType is the distance of vectors: cosinesimil, l2 or innerproduct.
-	SpaceType string `yaml:"space_type"`
+	SpaceType string `yaml:"space_type" default:"cosinesimil"`
 	// Exact compares all vectors, which needs no k-NN plugin.
 	Exact bool `yaml:"exact"`
 	// VerifyCerts checks the certificate of the server.
-	VerifyCerts bool `yaml:"verify_certs"`
+	VerifyCerts bool `yaml:"verify_certs" default:"true"`
 	// CACerts is the file of the certificates that are trusted in addition to those of the system.
 	CACerts string `yaml:"ca_certs"`
 	// Timeout is the maximum number of seconds of one request; 60 by default.
@@ -112,16 +147,16 @@ type ElasticsearchArguments struct {
 	ESPassword string `yaml:"es_password"`
 	// ESAPIKey is the encoded API key, mostly ${VAR}; an auth is better, because it may name a secret.
 	ESAPIKey string `yaml:"es_api_key"`
-	// TextField is the field of the text; content by default.
-	TextField string `yaml:"text_field"`
-	// VectorField is the field of the vector; embedding by default.
-	VectorField string `yaml:"vector_field"`
+	// TextField is the field of the text.
+	TextField string `yaml:"text_field" default:"content"`
+	// VectorField is the field of the vector.
+	VectorField string `yaml:"vector_field" default:"embedding"`
 	// DistanceStrategy is the similarity of vectors: COSINE, DOT_PRODUCT or EUCLIDEAN_DISTANCE.
-	DistanceStrategy string `yaml:"distance_strategy"`
+	DistanceStrategy string `yaml:"distance_strategy" default:"COSINE"`
 	// Exact compares all vectors.
 	Exact bool `yaml:"exact"`
 	// VerifyCerts checks the certificate of the server.
-	VerifyCerts bool `yaml:"verify_certs"`
+	VerifyCerts bool `yaml:"verify_certs" default:"true"`
 	// CACerts is the file of the certificates that are trusted in addition to those of the system.
 	CACerts string `yaml:"ca_certs"`
 	// Timeout is the maximum number of seconds of one request; 60 by default.
@@ -133,15 +168,15 @@ type ElasticsearchArguments struct {
 // RedisIndexArguments are the `args` of an index in Redis.
 type RedisIndexArguments struct {
 	// RedisURL is the address of the server: redis://HOST:PORT or rediss://HOST:PORT.
-	RedisURL string `yaml:"redis_url"`
+	RedisURL string `yaml:"redis_url" default:"redis://127.0.0.1:6379"`
 	// IndexName is the name of the index in the server; by default the name of the index.
 	IndexName string `yaml:"index_name"`
 	// Prefix begins the keys of the entries; by default the name of the index and _vector.
 	Prefix string `yaml:"prefix"`
 	// Fields are the keys of the metadata that filters can use, with their types: tag, numeric or text.
 	Fields map[string]string `yaml:"fields"`
-	// Algorithm is flat, which compares all vectors, or hnsw; flat by default.
-	Algorithm string `yaml:"algorithm"`
+	// Algorithm is flat, which compares all vectors, or hnsw.
+	Algorithm string `yaml:"algorithm" default:"flat"`
 }
 
 // ChromaArguments are the `args` of an index in Chroma.
@@ -157,9 +192,9 @@ type ChromaArguments struct {
 	// Headers are sent with each request.
 	Headers map[string]string `yaml:"headers"`
 	// Tenant is the tenant of the database.
-	Tenant string `yaml:"tenant"`
+	Tenant string `yaml:"tenant" default:"default_tenant"`
 	// Database is the database of the collection.
-	Database string `yaml:"database"`
+	Database string `yaml:"database" default:"default_database"`
 	// CollectionKwargs are the settings of a new collection: metadata, and in it hnsw:space.
 	CollectionKwargs map[string]any `yaml:"collection_kwargs"`
 }
@@ -171,7 +206,7 @@ type WeaviateArguments struct {
 	// IndexName is the class, which begins with a capital letter; by default made of the name of the index.
 	IndexName string `yaml:"index_name"`
 	// TextKey is the property of the text.
-	TextKey string `yaml:"text_key"`
+	TextKey string `yaml:"text_key" default:"text"`
 }
 
 // MultiMatchArguments are the `query_args` of a search in OpenSearch and Elasticsearch:

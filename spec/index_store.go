@@ -2,25 +2,18 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
-
-	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // IndexStore declares one store of indexes: a row of the table that the validator, the
 // editor, the manual and the runtime read. What opens the store is the row of the same
 // name in index/store.
 type IndexStore struct {
-	Name           string     // value of the key `module` of a VectorIndex
-	Doc            string     // what it is, as a phrase for the manual and the editor
-	Classes        []string   // other values of `module`: dotted class paths of LlamaIndex
-	Vectors        bool       // a VectorIndex can use it
-	Endpoints      []string   // what selects it as the `endpoint` of a DocumentIndex: its name, or schemes of URLs; empty if it cannot
+	Implementation
+	Endpoints      []string   // what selects it as the `endpoint` of a DocumentIndex: its name, or schemes of URLs; empty if it has no full-text indexes
 	Auths          []string   // types of auth that it accepts; empty for none
-	Arguments      func() any // returns a pointer to the struct of `args` with its defaults, see DecodeArguments
-	QueryArguments func() any // the same for the `query_args` of a DocumentSearch; nil if there are none
+	QueryArguments func() any // returns a new struct for the keys of `query_args`; nil for none
 }
 
 // IndexStores lists the stores in the order in which messages and editors propose them.
@@ -29,67 +22,67 @@ func IndexStores() []IndexStore { return indexStores() }
 
 var indexStores = sync.OnceValue(indexStoreRows)
 
-// StoreError reports an index whose store is not known.
-type StoreError struct {
-	Key   string   // the key that names the store: module or endpoint
-	Value string   // what it says
-	Valid []string // what it may say
-}
-
-// Error names the nearest store, or lists them.
-func (e *StoreError) Error() string {
-	return fmt.Sprintf("unknown %s %q: %s", e.Key, e.Value, e.Hint())
-}
-
-// Hint says what to write instead.
-func (e *StoreError) Hint() string {
-	if e.Key == "endpoint" {
-		return "use one of " + strings.Join(e.Valid, ", ")
+// StoreOf returns the store of an index.
+func StoreOf(x Index) (IndexStore, error) {
+	s, row := x.store()
+	if !s.Known {
+		return row, fmt.Errorf("unknown %s %q: use one of %s", s.Key, s.Name, strings.Join(s.Names, ", "))
 	}
-	for _, s := range IndexStores() {
-		if near := diag.Nearest(e.Value, append(s.modules(), s.Name)); near != "" {
-			return fmt.Sprintf("did you mean %q? The stores are %s", near, strings.Join(e.Valid, ", "))
-		}
-	}
-	return "the stores are " + strings.Join(e.Valid, ", ")
+	return row, nil
 }
 
-// StoreOf returns the store of an index. The error is a *StoreError.
-func StoreOf(x Index) (IndexStore, error) { return x.store() }
-
-func (x *VectorIndex) store() (IndexStore, error) {
-	err := &StoreError{Key: "module", Value: x.Module}
-	for _, s := range IndexStores() {
-		if !s.Vectors {
-			continue
-		}
-		if s.Name == x.Module || slices.Contains(s.modules(), x.Module) {
-			return s, nil
-		}
-		err.Valid = append(err.Valid, s.Name)
-	}
-	return IndexStore{}, err
+// Selection returns the store with its arguments.
+func (x *VectorIndex) Selection() Selection {
+	s, _ := x.store()
+	return s
 }
 
-func (x *DocumentIndex) store() (IndexStore, error) {
-	err := &StoreError{Key: "endpoint", Value: hideCredentials(x.Endpoint)}
-	scheme, rest, isURL := strings.Cut(x.Endpoint, "://")
-	for _, s := range IndexStores() {
-		for _, endpoint := range s.Endpoints {
-			if endpoint == s.Name {
-				if x.Endpoint == s.Name {
-					return s, nil
-				}
-				err.Valid = append(err.Valid, s.Name)
-				continue
+// Selection returns the store with its arguments.
+func (x *DocumentIndex) Selection() Selection {
+	s, _ := x.store()
+	return s
+}
+
+// storeNoun names what an index selects.
+const storeNoun = "index store"
+
+func (x *VectorIndex) store() (Selection, IndexStore) {
+	s, row := selection("module", storeNoun, x.Module, IndexStores(), func(r IndexStore) Implementation { return r.Implementation })
+	return row.complete(s, x.Args), row
+}
+
+func (x *DocumentIndex) store() (Selection, IndexStore) {
+	s := Selection{Key: "endpoint", Noun: storeNoun, Name: hideCredentials(x.Endpoint)}
+	var found IndexStore
+	for _, row := range IndexStores() {
+		for _, endpoint := range row.Endpoints {
+			if endpoint == row.Name {
+				s.Names = append(s.Names, endpoint)
+			} else {
+				s.Names = append(s.Names, endpoint+"://HOST")
 			}
-			if isURL && rest != "" && strings.EqualFold(scheme, endpoint) {
-				return s, nil
+			if row.isAt(x.Endpoint, endpoint) {
+				s.Known, s.Name, found = true, row.Name, row
 			}
-			err.Valid = append(err.Valid, endpoint+"://HOST")
 		}
 	}
-	return IndexStore{}, err
+	return found.complete(s, x.Args), found
+}
+
+// isAt reports whether the endpoint of an index is what Endpoints says.
+func (r IndexStore) isAt(written, endpoint string) bool {
+	if endpoint == r.Name {
+		return written == endpoint
+	}
+	scheme, host, ok := strings.Cut(written, "://")
+	return ok && host != "" && strings.EqualFold(scheme, endpoint)
+}
+
+// complete adds the arguments and the accepted credentials to a selection.
+func (r IndexStore) complete(s Selection, args map[string]any) Selection {
+	s.Auths = append([]string{}, r.Auths...)
+	s.Mappings = []Argument{{Key: "args", Given: args, Into: newArguments(r.Args)}}
+	return s
 }
 
 // hideCredentials removes the user and the password of a URL.
@@ -101,17 +94,14 @@ func hideCredentials(text string) string {
 	return text
 }
 
-// modules returns the class paths as documents write them: complete, without the package
-// that all stores of LlamaIndex are in, and with the submodule that defines the class.
-func (s IndexStore) modules() []string {
+// llamaIndex lists the names of classes of LlamaIndex as documents write them: complete,
+// without the package that all stores are in, and with the submodule that defines them.
+func llamaIndex(classes ...string) []string {
 	const root = "llama_index.vector_stores."
 	var all []string
-	for _, class := range s.Classes {
-		short := strings.TrimPrefix(class, root)
-		all = append(all, class, short)
-		if i := strings.LastIndexByte(short, '.'); i >= 0 {
-			all = append(all, root+short[:i]+".base"+short[i:])
-		}
+	for _, class := range classes {
+		module, name, _ := strings.Cut(class, ".")
+		all = append(all, root+class, class, root+module+".base."+name)
 	}
 	return all
 }
@@ -120,49 +110,41 @@ func (s IndexStore) modules() []string {
 func indexStoreRows() []IndexStore {
 	return []IndexStore{
 		{
-			Name: "embedded", Doc: "an index in a file, which needs no server", Vectors: true, Endpoints: []string{"embedded"},
-			Arguments: func() any { return &EmbeddedIndexArguments{} },
+			Implementation: Implementation{Name: "embedded", Doc: "an index in a file, which needs no server", Args: newOf[EmbeddedIndexArguments]},
+			Endpoints:      []string{"embedded"},
 		},
 		{
-			Name: "qdrant", Doc: "Qdrant", Vectors: true, Auths: []string{"api_key", "bearer_token"},
-			Classes:   []string{"llama_index.vector_stores.qdrant.QdrantVectorStore"},
-			Arguments: func() any { return &QdrantArguments{BatchSize: 64, TextKey: "text"} },
+			Implementation: Implementation{Name: "qdrant", Doc: "Qdrant", Aliases: llamaIndex("qdrant.QdrantVectorStore"), Args: newOf[QdrantArguments]},
+			Auths:          []string{"api_key", "bearer_token"},
 		},
 		{
-			Name: "pgvector", Doc: "PostgreSQL with the extension vector", Vectors: true, Auths: []string{"basic"},
-			Classes: []string{"llama_index.vector_stores.postgres.PGVectorStore"},
-			Arguments: func() any {
-				return &PGVectorArguments{SchemaName: "public", TextSearchConfig: "english", PerformSetup: true}
-			},
+			Implementation: Implementation{Name: "pgvector", Doc: "PostgreSQL with the extension vector", Aliases: llamaIndex("postgres.PGVectorStore"), Args: newOf[PGVectorArguments]},
+			Auths:          []string{"basic"},
 		},
 		{
-			Name: "opensearch", Doc: "OpenSearch; for full-text search also Elasticsearch", Vectors: true, Endpoints: []string{"https", "http"},
-			Auths:          []string{"api_key", "basic", "bearer_token", "aws"},
-			Classes:        []string{"llama_index.vector_stores.opensearch.OpensearchVectorStore", "llama_index.vector_stores.opensearch.OpensearchVectorClient"},
-			Arguments:      func() any { return &OpenSearchArguments{VerifyCerts: true, SpaceType: "cosinesimil", Exact: false} },
-			QueryArguments: func() any { return &MultiMatchArguments{} },
+			Implementation: Implementation{Name: "opensearch", Doc: "OpenSearch; for full-text search also Elasticsearch",
+				Aliases: llamaIndex("opensearch.OpensearchVectorStore", "opensearch.OpensearchVectorClient"), Args: newOf[OpenSearchArguments]},
+			Endpoints: []string{"https", "http"}, Auths: []string{"api_key", "basic", "bearer_token", "aws"},
+			QueryArguments: newOf[MultiMatchArguments],
 		},
 		{
-			Name: "elasticsearch", Doc: "Elasticsearch", Vectors: true, Auths: []string{"api_key", "basic", "bearer_token"},
-			Classes:   []string{"llama_index.vector_stores.elasticsearch.ElasticsearchStore"},
-			Arguments: func() any { return &ElasticsearchArguments{VerifyCerts: true, DistanceStrategy: "COSINE"} },
+			Implementation: Implementation{Name: "elasticsearch", Doc: "Elasticsearch", Aliases: llamaIndex("elasticsearch.ElasticsearchStore"), Args: newOf[ElasticsearchArguments]},
+			Auths:          []string{"api_key", "basic", "bearer_token"},
 		},
 		{
-			Name: "redis", Doc: "Redis with its search module", Vectors: true, Auths: []string{"basic"},
-			Classes:   []string{"llama_index.vector_stores.redis.RedisVectorStore"},
-			Arguments: func() any { return &RedisIndexArguments{RedisURL: "redis://127.0.0.1:6379"} },
+			Implementation: Implementation{Name: "redis", Doc: "Redis with its search module", Aliases: llamaIndex("redis.RedisVectorStore"), Args: newOf[RedisIndexArguments]},
+			Auths:          []string{"basic"},
 		},
 		{
-			Name: "chroma", Doc: "a Chroma server", Vectors: true, Auths: []string{"api_key", "bearer_token", "basic"},
-			Classes: []string{"llama_index.vector_stores.chroma.ChromaVectorStore"},
-			Arguments: func() any {
-				return &ChromaArguments{Tenant: "default_tenant", Database: "default_database"}
-			},
+			Implementation: Implementation{Name: "chroma", Doc: "a Chroma server", Aliases: llamaIndex("chroma.ChromaVectorStore"), Args: newOf[ChromaArguments]},
+			Auths:          []string{"api_key", "bearer_token", "basic"},
 		},
 		{
-			Name: "weaviate", Doc: "Weaviate", Vectors: true, Auths: []string{"api_key", "bearer_token"},
-			Classes:   []string{"llama_index.vector_stores.weaviate.WeaviateVectorStore"},
-			Arguments: func() any { return &WeaviateArguments{TextKey: "text"} },
+			Implementation: Implementation{Name: "weaviate", Doc: "Weaviate", Aliases: llamaIndex("weaviate.WeaviateVectorStore"), Args: newOf[WeaviateArguments]},
+			Auths:          []string{"api_key", "bearer_token"},
 		},
 	}
 }
+
+// newOf returns a new struct of arguments.
+func newOf[A any]() any { return new(A) }

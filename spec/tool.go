@@ -120,10 +120,10 @@ type ClientTool struct {
 
 // Index is a vector or document store.
 type Index interface {
-	Entity
+	Selector
 	// Common is what both kinds of indexes share.
 	Common() *IndexBase
-	store() (IndexStore, error) // see StoreOf
+	store() (Selection, IndexStore)
 }
 
 // IndexBase holds what all indexes share.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -28,7 +29,7 @@ func unknownImplementation() rule {
 			if !ok || s.Known {
 				return
 			}
-			d := p.reportAt(placeOf(e, s.Key, "id"), "unknown %s %q", s.Noun, s.Name).
+			d := p.selectionProblem(e, placeOf(e, s.Key, "id"), "unknown %s %q", s.Noun, s.Name).
 				WithNearest(s.Name, append(s.Names, s.Aliases...))
 			if d.Hint == "" {
 				d = d.WithHint("known are %s", strings.Join(s.Names, ", "))
@@ -54,6 +55,16 @@ func wrongArgument() rule {
 		})}
 }
 
+// selectionProblem returns a diagnostic, a warning for an index that nothing uses: it is
+// never opened, and QType (Python) accepts it.
+func (p *ruleContext) selectionProblem(e spec.Selector, span source.Span, format string, args ...any) diag.Diagnostic {
+	d := p.reportAt(span, format, args...)
+	if _, isIndex := e.(spec.Index); isIndex && !p.used[e] {
+		return d.WithSeverity(diag.Warning)
+	}
+	return d
+}
+
 // reportArgument reports a wrong argument at its key or value, and a missing one at the
 // mapping that lacks it.
 func (p *ruleContext) reportArgument(e spec.Selector, s spec.Selection, problem spec.SelectionError) {
@@ -62,12 +73,12 @@ func (p *ruleContext) reportArgument(e spec.Selector, s spec.Selection, problem 
 	}
 	owner := s.Noun + " " + quoted(s.Name)
 	if problem.Key == "" {
-		p.list.Add(p.reportAt(missingArgumentPlace(e, s, problem.Mapping), "%s of the %s: %s", problem.Mapping, owner, problem.Message).WithHint("%s", problem.Hint))
+		p.list.Add(p.selectionProblem(e, missingArgumentPlace(e, s, problem.Mapping), "%s of the %s: %s", problem.Mapping, owner, problem.Message).WithHint("%s", problem.Hint))
 		return
 	}
 	key, value := p.argumentPlace(e, problem)
 	if problem.Unknown {
-		d := p.reportAt(key, "the %s has no argument %q in %s", owner, problem.Key, problem.Mapping)
+		d := p.selectionProblem(e, key, "the %s has no argument %q in %s", owner, problem.Key, problem.Mapping)
 		keys := s.ArgumentKeys(problem.Mapping)
 		if d = d.WithNearest(problem.Key, keys); d.Hint == "" && len(keys) > 0 {
 			d = d.WithHint("its arguments are %s", strings.Join(keys, ", "))
@@ -78,7 +89,7 @@ func (p *ruleContext) reportArgument(e spec.Selector, s spec.Selection, problem 
 	if isUndecided(s.Value(problem.Mapping, problem.Key)) {
 		return
 	}
-	p.list.Add(p.reportAt(value, "the argument %q of the %s: %s", problem.Key, owner, problem.Message).WithHint("%s", problem.Hint))
+	p.list.Add(p.selectionProblem(e, value, "the argument %q of the %s: %s", problem.Key, owner, problem.Message).WithHint("%s", problem.Hint))
 }
 
 // argumentPlace returns the positions of a key of a free mapping and of its value.

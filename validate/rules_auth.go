@@ -35,12 +35,8 @@ models:
 			}
 			if chooser, isSelector := e.(spec.Selector); isSelector {
 				if chosen, known := selectionOf(chooser); known && chosen.Auths != nil {
-					user, types = "the "+chosen.Noun+" "+chosen.Name, chosen.Auths
+					user, types, ok = "the "+chosen.Noun+" "+chosen.Name, chosen.Auths, chosen.Known
 				}
-			}
-			if x, isIndex := e.(spec.Index); isIndex {
-				row, err := spec.StoreOf(x)
-				user, types, ok = "store "+row.Name, row.Auths, err == nil
 			}
 			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
 				if ok {

@@ -1,8 +1,62 @@
 package store
 
-import "sync"
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/internal/remote"
+	"github.com/qtype-dev/qtype/index/pgvector"
+	"github.com/qtype-dev/qtype/index/qdrant"
+	"github.com/qtype-dev/qtype/spec"
+)
 
 // builders is the one table of stores, by their names in spec.IndexStores.
 var builders = sync.OnceValue(func() map[string]builder {
-	return map[string]builder{}
+	return map[string]builder{
+		"pgvector": typed(newPGVector),
+		"qdrant":   typed(newQdrant),
+	}
 })
+
+// typed adapts a builder that knows the struct of its arguments.
+func typed[A any](build func(context.Context, request, A) (index.Index, error)) builder {
+	return func(ctx context.Context, r request) (index.Index, error) { return build(ctx, r, r.args.(A)) }
+}
+
+// remoteConfig returns the settings of a client that all stores share.
+func (r request) remoteConfig(url string, timeout float64, retries *int) remote.Config {
+	return remote.Config{URL: url, HTTP: r.HTTP, Header: http.Header{}, Secrets: []string{r.credential.key},
+		Timeout: time.Duration(timeout * float64(time.Second)), MaxRetries: retries}
+}
+
+func newQdrant(_ context.Context, r request, a *spec.QdrantArguments) (index.Index, error) {
+	if r.credential.kind == "" {
+		r.credential = credential{kind: "api_key", key: a.APIKey}
+	}
+	address, err := qdrant.Address(a, r.credential.key != "")
+	if err != nil {
+		return nil, err
+	}
+	c := r.remoteConfig(address, a.Timeout, a.MaxRetries)
+	c.Store = "Qdrant"
+	switch {
+	case r.credential.key == "":
+	case r.credential.kind == "bearer_token":
+		c.Header.Set("Authorization", "Bearer "+r.credential.key)
+	default:
+		c.Header.Set("Api-Key", r.credential.key)
+	}
+	client, err := remote.NewClient(c)
+	if err != nil {
+		return nil, err
+	}
+	return qdrant.New(qdrant.Config{Client: client, Collection: r.nameOr(a.CollectionName), Dimensions: r.dimensions,
+		BatchSize: a.BatchSize, TextKey: a.TextKey, VectorName: a.DenseVectorName}), nil
+}
+
+func newPGVector(_ context.Context, r request, a *spec.PGVectorArguments) (index.Index, error) {
+	return pgvector.New(pgvector.Config{Arguments: a, Name: r.entity.Common().Name, Dimensions: r.dimensions, User: r.credential.user, Password: r.credential.key})
+}

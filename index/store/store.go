@@ -3,11 +3,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/spec"
@@ -71,12 +72,19 @@ func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) 
 }
 
 // decodeArguments returns the arguments of a store. The checker has reported all errors
-// of a document; those of a Go program are joined.
+// of a document; those of a Go program are in one line.
 func decodeArguments(row spec.IndexStore, args map[string]any) (any, error) {
-	into := row.Arguments()
-	var errs []error
-	for _, p := range spec.DecodeArguments(args, into) {
-		errs = append(errs, fmt.Errorf("args: %w", p))
+	into := row.Args()
+	problems := spec.DecodeArguments(args, into)
+	if len(problems) == 0 {
+		return into, nil
 	}
-	return into, errors.Join(errs...)
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Error()
+	}
+	return nil, fmt.Errorf("args: %s", strings.Join(texts, "; "))
 }
+
+// nameOr returns the name that the arguments set, or else that of the index.
+func (r request) nameOr(set string) string { return cmp.Or(set, r.entity.Common().Name) }

@@ -1,5 +1,6 @@
-// Package vectors finds the nearest of a set of vectors by comparing all of them. For
-// the few thousand of a conversation that is faster than an index, and it is exact.
+// Package vectors compares vectors: the dot products, encodings and selections that the
+// retrieval of a memory and the embedded indexes share. Vectors is a small set with ids,
+// Matrix the layout of large ones. On amd64 processors with AVX2, the scans use it.
 package vectors
 
 import (
@@ -31,7 +32,7 @@ func (v *Vectors) Add(id int64, vector []float32) error {
 	}
 	v.id = append(v.id, id)
 	v.coordinates = append(v.coordinates, vector...)
-	normalize(v.coordinates[len(v.coordinates)-len(vector):])
+	Normalize(v.coordinates[len(v.coordinates)-len(vector):])
 	return nil
 }
 
@@ -64,13 +65,13 @@ func (v *Vectors) Nearest(query []float32, k int, match func(id int64) bool) []M
 		return nil
 	}
 	query = slices.Clone(query)
-	normalize(query)
+	Normalize(query)
 	best := map[int64]float32{}
 	for i, id := range v.id {
 		if !match(id) {
 			continue
 		}
-		score := dot(query, v.coordinates[i*v.dimensions:(i+1)*v.dimensions])
+		score := Dot(query, v.coordinates[i*v.dimensions:(i+1)*v.dimensions])
 		if previous, found := best[id]; !found || score > previous {
 			best[id] = score
 		}
@@ -87,38 +88,6 @@ func (v *Vectors) Nearest(query []float32, k int, match func(id int64) bool) []M
 		return 1
 	})
 	return matches[:min(k, len(matches))]
-}
-
-// dot returns the dot product. Four independent sums let a processor add in parallel.
-func dot(a, b []float32) float32 {
-	var s0, s1, s2, s3 float32
-	b = b[:len(a)]
-	i := 0
-	for ; i+4 <= len(a); i += 4 {
-		s0 += a[i] * b[i]
-		s1 += a[i+1] * b[i+1]
-		s2 += a[i+2] * b[i+2]
-		s3 += a[i+3] * b[i+3]
-	}
-	for ; i < len(a); i++ {
-		s0 += a[i] * b[i]
-	}
-	return s0 + s1 + s2 + s3
-}
-
-// normalize scales a vector to length 1. A zero vector is unchanged.
-func normalize(v []float32) {
-	var sum float64
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	if sum == 0 {
-		return
-	}
-	length := math.Sqrt(sum)
-	for i, x := range v {
-		v[i] = float32(float64(x) / length) // 1/length could overflow a float32
-	}
 }
 
 // version is the first byte of the binary form.

@@ -1,0 +1,255 @@
+package vectors
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// Encoding is how a Matrix holds coordinates.
+type Encoding int
+
+// The encodings.
+const (
+	Float32 Encoding = iota // exact
+	Int8                    // a quarter of the size: whole numbers up to 127 and a factor for each vector
+)
+
+// Rows begin at multiples of so many coordinates, which the scans process at a time.
+const (
+	floatStep = 8
+	int8Step  = 32
+)
+
+// MaxDimensions is the greatest length of a vector: sums of products of Int8 fit in 32 bits.
+const MaxDimensions = 1 << 16
+
+// Matrix holds vectors of length 1 in the layout that scans read. It is not safe for
+// concurrent use, except by readers.
+type Matrix struct {
+	encoding   Encoding
+	dimensions int
+	stride     int // coordinates from one row to the next; those after the vector are 0
+	rows       int
+	floats     []float32 // of Float32
+	codes      []int8    // of Int8
+	factors    []float32 // of Int8: what the codes of a row are multiplied by
+}
+
+// NewMatrix returns a matrix without rows.
+func NewMatrix(e Encoding, dimensions int) *Matrix {
+	step := floatStep
+	if e == Int8 {
+		step = int8Step
+	}
+	return &Matrix{encoding: e, dimensions: dimensions, stride: (dimensions + step - 1) / step * step}
+}
+
+// Rows returns the number of vectors.
+func (m *Matrix) Rows() int { return m.rows }
+
+// RowBytes returns the size in memory of a vector.
+func (m *Matrix) RowBytes() int {
+	if m.encoding == Int8 {
+		return m.stride + 4
+	}
+	return 4 * m.stride
+}
+
+// Append adds a vector, which is normalized.
+func (m *Matrix) Append(vector []float32) {
+	unit := make([]float32, m.dimensions)
+	copy(unit, vector)
+	Normalize(unit)
+	m.rows++
+	if m.encoding == Float32 {
+		m.floats = append(m.floats, unit...)
+		m.floats = append(m.floats, make([]float32, m.stride-m.dimensions)...)
+		return
+	}
+	from := len(m.codes)
+	m.codes = append(m.codes, make([]int8, m.stride)...)
+	m.factors = append(m.factors, quantize(m.codes[from:from+m.dimensions], unit))
+}
+
+// quantize sets the codes of a vector and returns the factor that restores it.
+func quantize(codes []int8, vector []float32) float32 {
+	var largest float32
+	for _, x := range vector {
+		largest = max(largest, x, -x)
+	}
+	if largest == 0 {
+		return 0
+	}
+	toCode := 127 / largest
+	for i, x := range vector {
+		codes[i] = int8(math.RoundToEven(float64(x * toCode)))
+	}
+	return largest / 127
+}
+
+// errRow is returned for the bytes of another row.
+var errRow = errors.New("a stored vector has another length or encoding")
+
+// AppendEncoded adds a row that Encode returned for a matrix of the same form.
+func (m *Matrix) AppendEncoded(row []byte) error {
+	if m.encoding == Float32 {
+		if len(row) != 4*m.dimensions {
+			return errRow
+		}
+		for ; len(row) > 0; row = row[4:] {
+			m.floats = append(m.floats, math.Float32frombits(binary.LittleEndian.Uint32(row)))
+		}
+		m.floats = append(m.floats, make([]float32, m.stride-m.dimensions)...)
+		m.rows++
+		return nil
+	}
+	if len(row) != 4+m.dimensions {
+		return errRow
+	}
+	m.factors = append(m.factors, math.Float32frombits(binary.LittleEndian.Uint32(row)))
+	for _, code := range row[4:] {
+		m.codes = append(m.codes, int8(code))
+	}
+	m.codes = append(m.codes, make([]int8, m.stride-m.dimensions)...)
+	m.rows++
+	return nil
+}
+
+// AppendRow adds a row of a matrix of the same form.
+func (m *Matrix) AppendRow(from *Matrix, row int) {
+	at := row * m.stride
+	if m.encoding == Float32 {
+		m.floats = append(m.floats, from.floats[at:at+m.stride]...)
+	} else {
+		m.codes = append(m.codes, from.codes[at:at+m.stride]...)
+		m.factors = append(m.factors, from.factors[row])
+	}
+	m.rows++
+}
+
+// Encode returns a row as bytes: of Float32, the coordinates as IEEE 754; of Int8, the
+// factor and the codes; all little-endian.
+func (m *Matrix) Encode(row int) []byte {
+	at := row * m.stride
+	if m.encoding == Float32 {
+		return EncodeFloats(m.floats[at : at+m.dimensions])
+	}
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+m.dimensions), math.Float32bits(m.factors[row]))
+	for _, code := range m.codes[at : at+m.dimensions] {
+		b = append(b, byte(code))
+	}
+	return b
+}
+
+// EncodeFloats returns coordinates as IEEE 754, little-endian.
+func EncodeFloats(vector []float32) []byte {
+	b := make([]byte, 0, 4*len(vector))
+	for _, x := range vector {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// DecodeFloats is the reverse of EncodeFloats.
+func DecodeFloats(b []byte) []float32 {
+	vector := make([]float32, len(b)/4)
+	for i := range vector {
+		vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return vector
+}
+
+// AddTo adds a row to a sum.
+func (m *Matrix) AddTo(sum []float32, row int) {
+	at := row * m.stride
+	if m.encoding == Float32 {
+		for i, x := range m.floats[at : at+m.dimensions] {
+			sum[i] += x
+		}
+		return
+	}
+	factor := m.factors[row]
+	for i, code := range m.codes[at : at+m.dimensions] {
+		sum[i] += factor * float32(code)
+	}
+}
+
+// Query is a vector to compare with the rows of matrices of one form.
+type Query struct {
+	floats []float32
+	wide   []int16 // codes of Int8
+	factor float32
+}
+
+// NewQuery prepares a vector, which is normalized, for the form of a matrix.
+func (m *Matrix) NewQuery(vector []float32) *Query {
+	one := NewMatrix(m.encoding, m.dimensions)
+	one.Append(vector)
+	q := &Query{floats: one.floats}
+	if m.encoding == Int8 {
+		q.factor = one.factors[0]
+		q.wide = make([]int16, m.stride)
+		for i, code := range one.codes {
+			q.wide[i] = int16(code)
+		}
+	}
+	return q
+}
+
+// RowQuery returns a row of another matrix as a query.
+func (m *Matrix) RowQuery(row int) *Query {
+	unit := make([]float32, m.dimensions)
+	m.AddTo(unit, row)
+	return m.NewQuery(unit)
+}
+
+// scanRows is the number of rows whose dot products are computed at a time.
+const scanRows = 256
+
+// Scan calls visit with the cosines of rows: scores[i] is that of row first+i.
+func (m *Matrix) Scan(q *Query, visit func(first int, scores []float32)) {
+	var sums [scanRows]int32
+	var scores [scanRows]float32
+	for first := 0; first < m.rows; first += scanRows {
+		n := min(scanRows, m.rows-first)
+		at := first * m.stride
+		if m.encoding == Float32 {
+			dotFloats(q.floats, m.floats[at:at+n*m.stride], scores[:n])
+		} else {
+			dotCodes(q.wide, m.codes[at:at+n*m.stride], sums[:n])
+			for i, sum := range sums[:n] {
+				scores[i] = float32(sum) * q.factor * m.factors[first+i]
+			}
+		}
+		visit(first, scores[:n])
+	}
+}
+
+// Dot returns the dot product of two vectors of one length.
+func Dot(a, b []float32) float32 {
+	whole := len(a) &^ (floatStep - 1)
+	var sum [1]float32
+	if whole > 0 {
+		dotFloats(a[:whole], b[:whole], sum[:])
+	}
+	for i := whole; i < len(a); i++ {
+		sum[0] += a[i] * b[i]
+	}
+	return sum[0]
+}
+
+// Normalize makes the length of a vector 1; a vector of zeros remains.
+func Normalize(v []float32) {
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	if sum == 0 {
+		return
+	}
+	length := math.Sqrt(sum)
+	for i, x := range v {
+		v[i] = float32(float64(x) / length) // 1/length could overflow a float32
+	}
+}
