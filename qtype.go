@@ -55,8 +55,9 @@ type Program struct {
 }
 
 type options struct {
-	load loader.Options
-	run  runtime.Options
+	load      loader.Options
+	run       runtime.Options
+	ephemeral bool // nothing is stored
 }
 
 // Option changes how a document is read or run.
@@ -70,7 +71,10 @@ func WithStrict() Option { return func(o *options) { o.load.Strict = true } }
 func WithStore(s memory.Store) Option { return func(o *options) { o.run.Store = s } }
 
 // WithEphemeral keeps memories in RAM: they are lost when the App is closed.
-func WithEphemeral() Option { return WithStore(memory.NewInProcess()) }
+// Vectors of embedding models are not cached on disk.
+func WithEphemeral() Option {
+	return func(o *options) { o.run.Store, o.ephemeral = memory.NewInProcess(), true }
+}
 
 // WithWarnings calls warn with one line for each store whose configuration may lose
 // conversations. warn must be safe for concurrent use.
@@ -161,5 +165,6 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 	if o.run.Getenv == nil && p.lookup != nil {
 		o.run.Getenv = func(name string) string { v, _ := p.lookup(name); return v }
 	}
+	o.run.Cache = !o.ephemeral
 	return runtime.New(p.Document.Application, o.run)
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
@@ -31,7 +32,8 @@ type Options struct {
 	Approve tool.Approver                      // decides whether an Agent may call a tool that needs approval; nil if nothing can
 	Log     func(string)                       // receives the lines that Python functions print; it may be called at any time
 	Warn    func(string)                       // receives warnings, one line each; it may be called at any time
-	Mocks   Mocks                              // replace models and tools, for tests
+	Mocks   Mocks                              // replace models, tools and indexes, for tests
+	Cache   bool                               // cache the vectors of embedding models on disk, unless a model disables it
 
 	Observer steps.Observer // receives the operations of all runs, for traces and metrics; nil for none
 }
@@ -42,6 +44,7 @@ type Mocks struct {
 	Model    func(*spec.Model) (model.Chat, error)              // replaces a chat model
 	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // replaces an embedding model
 	Tool     func(spec.Tool) tool.Tool                          // replaces a tool
+	Index    func(spec.Index) (index.Index, error)              // replaces an index
 }
 
 // App is an application that can run.
@@ -55,8 +58,9 @@ type App struct {
 	tools       map[string]func() (tool.Tool, error)
 	toolFactory *factory.Factory
 	databases   databases // of SQLSource steps
-	rankers     rankers   // of Reranker and BedrockReranker steps
-	caches      caches    // of steps with a cache_config
+	indexes     indexes
+	rankers     rankers // of Reranker and BedrockReranker steps
+	caches      caches  // of steps with a cache_config
 }
 
 // stepPlans yields the plans of all steps of an application and of what it

@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/stepcache"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -73,6 +76,32 @@ func (a *App) addCache(n *node, l *layout) {
 	}
 	n.step = stepcache.NewStep(&observedStep{node: n, step: n.step}, c)
 	n.cached = true
+}
+
+// cacheVectors puts a cache in front of an embedding model, unless it is a mock, which is
+// as fast as the cache.
+func (a *App) cacheVectors(m *spec.EmbeddingModel, made model.Embedder) model.Embedder {
+	cfg := m.VectorCache
+	if cfg == nil {
+		cfg = &spec.VectorCache{Enabled: true, MaxSizeMB: spec.VectorCacheSizeMB}
+	}
+	if !a.opts.Cache || !cfg.Enabled || made.Info().Mock {
+		return made
+	}
+	params, err := json.Marshal(m.InferenceParams) // sorts the keys
+	if err != nil {
+		return made // values that JSON does not have cannot be sent either
+	}
+	return stepcache.NewEmbedder(made, a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory)), params, int64(cfg.MaxSizeMB)<<20)
+}
+
+// uncached is an embedding model without its cache. Memories use it: they store the vectors
+// of conversations themselves, maybe encrypted.
+type uncached struct{ model.Embedder }
+
+// Embed calls the model.
+func (m uncached) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
+	return m.Embedder.Embed(stepcache.WithoutVectors(ctx), texts)
 }
 
 func newPorts(l *layout, refs []*spec.Ref[*spec.Variable]) stepcache.Ports {

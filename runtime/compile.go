@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
@@ -27,7 +28,8 @@ func (a *App) compile(f *spec.Flow) (*flow, error) {
 // its steps run. A called flow without state is compiled once; one with batch
 // steps has state, so it is compiled for each call.
 type flowSet struct {
-	app *App
+	app      *App
+	failures atomic.Int64 // rows that failed in a step, also if the step drops them
 
 	mu     sync.Mutex
 	known  map[*spec.Flow]bool  // the flows that were compiled, or are being compiled
@@ -42,12 +44,13 @@ func newFlowSet(a *App) *flowSet {
 func (s *flowSet) compile(f *spec.Flow) (*flow, error) {
 	c := &flow{spec: f, layout: newLayout(f)}
 	env := s.app.env(c.layout)
-	env.Flow = s.call
+	env.Flow, env.Failures = s.call, s.failures.Load
 	for _, p := range f.Plan().Steps {
 		n, err := s.app.buildNode(p, env, c.layout)
 		if err != nil {
 			return nil, err
 		}
+		n.failures = &s.failures
 		c.nodes = append(c.nodes, n)
 		for _, called := range p.Flows() {
 			if err := s.prepare(called); err != nil {
@@ -139,6 +142,7 @@ func (a *App) env(l *layout) *steps.Env {
 		},
 		Approve:  a.opts.Approve,
 		Database: a.database,
+		Index:    a.index,
 		Ranker:   a.ranker,
 		Flow:     a.nested(),
 	}

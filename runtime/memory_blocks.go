@@ -25,7 +25,10 @@ func (a *App) sharedModels() blockModels {
 			return steps.Summarizer(b.Model.ID, func() (model.Chat, error) { return a.models.chat.get(b.Model.To) })
 		},
 		embedder: func(b *spec.RetrievalBlock) promptcontext.Embedder {
-			return steps.Embedder(b.EmbeddingModel.ID, func() (model.Embedder, error) { return a.embedder(b.EmbeddingModel.To) })
+			return steps.Embedder(b.EmbeddingModel.ID, func() (model.Embedder, error) {
+				m, err := a.embedder(b.EmbeddingModel.To)
+				return uncached{m}, err
+			})
 		},
 	}
 }

@@ -55,7 +55,10 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 		}
 	}
 	made, err := provider.NewEmbedder(m, a.providerOptions(&m.Model))
-	return made, withPosition(m, err)
+	if err != nil {
+		return made, withPosition(m, err)
+	}
+	return a.cacheVectors(m, made), nil
 }
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {

@@ -25,7 +25,17 @@ type node struct {
 	cached   bool                  // a cache is in front of the step
 	maxWait  time.Duration         // how long a batch waits for more rows; 0 for no limit
 	timed    bool                  // the time of the step is measured
+	index    *steps.IndexCounter   // nil if the step writes to no index
 	count    *counter
+	failures *atomic.Int64 // counts the failed rows of the whole run, in addition to count; nil in tests
+}
+
+// countFailure counts a row that failed in the step.
+func (n *node) countFailure() {
+	n.count.failed.Add(1)
+	if n.failures != nil {
+		n.failures.Add(1)
+	}
 }
 
 // counter counts the rows of a step.
@@ -69,6 +79,9 @@ func newNode(p *spec.StepPlan, r steps.Runner, l *layout) (*node, error) {
 	n.closer, _ = r.(steps.Closer)
 	n.observer, _ = r.(steps.FailureObserver)
 	n.grouper, _ = r.(steps.RowGrouper)
+	if w, ok := r.(steps.IndexWriter); ok {
+		n.index = w.Counts()
+	}
 	if c, ok := p.Step.(interface{ Workers() int }); ok {
 		n.limit = c.Workers()
 	}

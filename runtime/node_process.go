@@ -80,7 +80,7 @@ func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
 // countRow counts a row that the step emits. Batch steps may fail single rows.
 func (n *node) countRow(r *steps.Row) {
 	if r.Err != nil && r.Err.Step == n.id {
-		n.count.failed.Add(1)
+		n.countFailure()
 		return
 	}
 	n.count.done.Add(1)
@@ -88,7 +88,7 @@ func (n *node) countRow(r *steps.Row) {
 
 // fail marks a row as failed in this step.
 func (n *node) fail(row *steps.Row, err error) *steps.Row {
-	n.count.failed.Add(1)
+	n.countFailure()
 	row.Err = &steps.Error{Step: n.id, Err: err}
 	return row
 }
@@ -97,10 +97,10 @@ func (n *node) fail(row *steps.Row, err error) *steps.Row {
 func (n *node) failed(row *steps.Row, err error, emit steps.Emit) error {
 	switch n.onError {
 	case onErrorSkip:
-		n.count.failed.Add(1)
+		n.countFailure()
 		return nil
 	case onErrorContinue:
-		n.count.failed.Add(1)
+		n.countFailure()
 		for _, slot := range n.outputs {
 			row.Values[slot] = value.Unset
 		}

@@ -3,6 +3,8 @@ package runtime
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // StepProgress is the progress of a step.
@@ -19,6 +21,9 @@ type StepProgress struct {
 	// Time is how long the step has worked, summed over its workers; 0 without
 	// WithStepTimes.
 	Time time.Duration
+
+	// Index is what the step did to an index; nil if it writes to none.
+	Index *steps.IndexCounts
 }
 
 // Progress is the progress of one run. Its methods are safe for concurrent use.
@@ -46,6 +51,10 @@ func (p *Progress) Steps() []StepProgress {
 	for i, n := range *nodes {
 		all[i] = StepProgress{Step: n.id, In: n.count.in.Load(), Done: n.count.done.Load(), Failed: n.count.failed.Load(),
 			Hits: n.count.hits.Load(), Misses: n.count.misses.Load(), Time: time.Duration(n.count.time.Load())}
+		if n.index != nil {
+			counts := n.index.Counts()
+			all[i].Index = &counts
+		}
 	}
 	return all
 }

@@ -14,6 +14,10 @@ func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p 
 // WithStepTimes measures the time of each step; see StepProgress.
 func WithStepTimes() RunOption { return func(r *run) { r.timed = true } }
 
+// WithPartialInput lets partial report, at the end of the run, whether the run was on only
+// a part of its input, so that an IndexUpsert with sync removes nothing.
+func WithPartialInput(partial func() bool) RunOption { return func(r *run) { r.partial = partial } }
+
 // WithDeferFailed calls f for each failed row whose place in the output is behind a
 // batch that is not complete. If f returns false, the row is yielded at once, so
 // that the caller can end the run. f is called by the goroutine that collects the
@@ -62,6 +66,9 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	r.progress.nodes.Store(&r.flow.nodes)
 	if r.listen != nil {
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
+	}
+	if r.partial != nil {
+		ctx = steps.WithPartialInput(ctx, r.partial)
 	}
 	if r.id != "" {
 		ctx = steps.WithRunID(ctx, r.id)

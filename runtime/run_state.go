@@ -17,6 +17,7 @@ type run struct {
 	outputs  []outputSlot       // the flow's
 	mayDefer func(*Result) bool // see WithDeferFailed; nil if each failed row may wait
 	timed    bool               // the time of each step is measured
+	partial  func() bool        // see WithPartialInput; may be nil
 
 	observers []steps.Observer // see WithObserver
 	trace     *flowTrace       // nil if nothing observes the run

@@ -60,6 +60,13 @@ func errorCases(t *testing.T) map[string]errorCase {
 	text, list := strings.Repeat("x", 50<<20), slices.Repeat([]any{"x"}, 1_000_000)
 	prompt := strings.Repeat("word ", 1<<20) // models count its tokens
 	words := [3]any{"a", "b", "c"}
+	chunk := func(id, text string) any {
+		return map[string]any{"content": text, "chunk_id": id, "document_id": "d"}
+	}
+	chunks := [3]any{chunk("c1", "a"), chunk("c2", "b"), chunk("c3", "c")}
+	vectorHead := "models:\n  - {type: EmbeddingModel, id: vectors, provider: mock, dimensions: 4}\n"
+	notesHead := vectorHead + "indexes:\n  - {type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors, args: {path: \"" + filepath.Join(dir, "notes.db") + "\"}}\n"
+	booksHead := "indexes:\n  - {type: DocumentIndex, id: books, name: books, endpoint: embedded, args: {path: \"" + filepath.Join(dir, "books.db") + "\"}}\n"
 	thing := func(y any) any { return map[string]any{"y": y} }
 	return map[string]errorCase{
 		"PromptTemplate": {step: `template: "<{x}>", inputs: [x], outputs: [y]`, vars: "y: text", rows: words, huge: text, fine: true},
@@ -83,11 +90,15 @@ func errorCases(t *testing.T) map[string]errorCase {
 		"InvokeFlow":   {step: `flow: inner, input_bindings: {x: x}, output_bindings: {y: y}`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
 		"InvokeEmbedding": {step: `model: vectors, inputs: [x], outputs: [y]`, head: "models:\n  - {type: EmbeddingModel, id: vectors, provider: mock, dimensions: 4}\n",
 			vars: "y: Embedding", rows: words, bad: " ", huge: prompt, fine: true},
-		"Switch":          {step: `inputs: [x], outputs: [y], cases: [{when: 'x != ""', flow: inner}]`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
-		"Loop":            {step: `flow: once, inputs: [x], outputs: [x], max_iterations: 1`, flow: strings.NewReplacer("inner", "once", "outputs: [y]", "outputs: [x]", "y: 'x", "x: 'x").Replace(innerFlow), rows: words, huge: text},
-		"Parallel":        {step: `flows: [inner], inputs: [x], outputs: [y]`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
-		"Transform":       {step: `set: {y: 'x + "!"'}`, vars: "y: text", rows: words, huge: text},
-		"MemoryVariables": {step: `memory: memo, inputs: [x], outputs: [x]`, head: memoHead, rows: words, huge: text},
+		"DocumentEmbedder": {step: `model: vectors, batch_config: {batch_size: 1}, inputs: [x], outputs: [x]`, x: "RAGChunk", head: vectorHead, rows: chunks, bad: chunk("c2", " "), huge: chunk("c2", prompt), fine: true},
+		"IndexUpsert":      {step: `index: notes, batch_config: {batch_size: 1}, inputs: [x]`, x: "RAGChunk", head: notesHead, rows: chunks, bad: chunk("c2", ""), huge: chunk("c2", prompt), fine: true},
+		"VectorSearch":     {step: `index: notes, inputs: [x], outputs: [y]`, head: notesHead, vars: `y: "list[RAGSearchResult]"`, rows: words, bad: " ", huge: prompt, fine: true},
+		"DocumentSearch":   {step: `index: books, inputs: [x], outputs: [y]`, head: booksHead, vars: `y: "list[SearchResult]"`, rows: words, huge: prompt, fine: true},
+		"Switch":           {step: `inputs: [x], outputs: [y], cases: [{when: 'x != ""', flow: inner}]`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
+		"Loop":             {step: `flow: once, inputs: [x], outputs: [x], max_iterations: 1`, flow: strings.NewReplacer("inner", "once", "outputs: [y]", "outputs: [x]", "y: 'x", "x: 'x").Replace(innerFlow), rows: words, huge: text},
+		"Parallel":         {step: `flows: [inner], inputs: [x], outputs: [y]`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
+		"Transform":        {step: `set: {y: 'x + "!"'}`, vars: "y: text", rows: words, huge: text},
+		"MemoryVariables":  {step: `memory: memo, inputs: [x], outputs: [x]`, head: memoHead, rows: words, huge: text},
 	}
 }
 

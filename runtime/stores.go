@@ -114,7 +114,7 @@ func (a *App) StoreLocation(id string) string {
 
 // closeStores closes the stores that the App has opened and those of its Options.
 func (a *App) closeStores() error {
-	errs := []error{a.stores.Close(), a.databases.close(), a.closeCaches()}
+	errs := []error{a.stores.Close(), a.databases.close(), a.closeIndexes(), a.closeCaches()}
 	for _, s := range []memory.Store{a.opts.Store, a.opts.Default} {
 		if s != nil {
 			errs = append(errs, s.Close())

@@ -27,7 +27,7 @@ func (t *IndexTool) Arguments() []*Variable {
 	if len(t.Inputs) > 0 {
 		return t.Inputs
 	}
-	return []*Variable{{ID: IndexToolQuery, Type: Type{Name: "text"}, Description: "What to search for."}}
+	return []*Variable{{ID: IndexToolQuery, Type: Type{Name: "text"}}}
 }
 
 // Results returns nothing: the result is a list of passages.

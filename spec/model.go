@@ -64,6 +64,22 @@ type EmbeddingModel struct {
 	Model
 	// Dimensions is the length of the vectors.
 	Dimensions int `yaml:"dimensions" jsonschema:"required" validate:"gt=0"`
+	// VectorCache configures the cache of vectors: a text that the model has embedded is not sent to it again.
+	VectorCache *VectorCache `yaml:"vector_cache"`
+}
+
+// VectorCacheSizeMB is the default limit of the vectors of a model, in MiB.
+const VectorCacheSizeMB = 1024
+
+// VectorCache configures the cache of the vectors of an embedding model, which is on unless it is disabled.
+type VectorCache struct {
+	Positioned
+	// Enabled can be set to false, so that each text is sent to the model.
+	Enabled bool `yaml:"enabled" default:"true"`
+	// Directory is the folder of the cache.
+	Directory string `yaml:"directory" default:"./.qtype-cache"`
+	// MaxSizeMB is how many MiB the vectors of the model may take on disk; the least recently used ones are evicted.
+	MaxSizeMB int `yaml:"max_size_mb" default:"1024" validate:"gt=0"`
 }
 
 // Duration is a length of time in Go's notation: 500ms, 30s, 2m, 720h.

@@ -35,8 +35,9 @@ type DocumentSplitter struct {
 
 // DocumentEmbedder computes the embedding vectors of chunks.
 type DocumentEmbedder struct {
-	StepBase `span:"EMBEDDING" in:"chunk: RAGChunk; QT361 exactly 1; QT362 RAGChunk" out:"embedded: RAGChunk; QT363 exactly 1; QT364 RAGChunk"`
+	StepBase `rows:"batch" span:"EMBEDDING" in:"chunk: RAGChunk; QT361 exactly 1; QT362 RAGChunk" out:"embedded: RAGChunk; QT363 exactly 1; QT364 RAGChunk"`
 	Concurrent
+	Batched
 	// Model is the id of the embedding model to call.
 	Model Ref[*EmbeddingModel] `yaml:"model" jsonschema:"required"`
 }
@@ -47,6 +48,10 @@ type IndexUpsert struct {
 	Batched
 	// Index is the id of the index.
 	Index Ref[Index] `yaml:"index" jsonschema:"required"`
+	// Sync removes from the index, at the end of a run, what the run did not contain. Nothing is removed if a row failed, or if the run did not read its whole input.
+	Sync bool `yaml:"sync" default:"false"`
+	// SyncFilters limit what sync removes to the entries with this metadata, if several flows fill one index.
+	SyncFilters map[string]any `yaml:"sync_filters"`
 }
 
 // VectorSearch finds the chunks most similar to a text.
@@ -55,24 +60,39 @@ type VectorSearch struct {
 	Batched
 	// Index is the id of the vector index.
 	Index Ref[*VectorIndex] `yaml:"index" jsonschema:"required"`
+	// Mode is what is compared: vector (the meaning, by the embedding model of the index), text (the words), or hybrid (both rankings, combined).
+	Mode string `yaml:"mode" default:"vector" validate:"oneof=vector text hybrid"`
+	// MinScore drops results with a lower score; what scores mean depends on the store and the mode.
+	MinScore *float64 `yaml:"min_score"`
+	// Highlights adds passages of each chunk to its metadata, as highlights, with the words of the query in **bold**. They need mode text or hybrid.
+	Highlights bool `yaml:"highlights" default:"false"`
 	// Filters limit the search by metadata.
 	Filters map[string]any `yaml:"filters"`
-	// DefaultTopK is the maximum number of results.
-	DefaultTopK *int `yaml:"default_top_k" default:"10"`
+	// DefaultTopK is the maximum number of results; null means 10.
+	DefaultTopK *int `yaml:"default_top_k" default:"10" validate:"omitempty,min=1,max=10000"`
 }
 
-// FilteringStep is a step with the key `filters`.
+// FilteringStep is a step with conditions on metadata.
 type FilteringStep interface {
 	Step
-	// MetadataFilters are the value of the key.
-	MetadataFilters() map[string]any
+	// MetadataFilters are the key of the conditions on metadata and its value.
+	MetadataFilters() (key string, filters map[string]any)
 }
 
 // MetadataFilters are the conditions on the metadata of chunks.
-func (s *VectorSearch) MetadataFilters() map[string]any { return s.Filters }
+func (s *VectorSearch) MetadataFilters() (key string, filters map[string]any) {
+	return "filters", s.Filters
+}
+
+// MetadataFilters limit what sync removes.
+func (s *IndexUpsert) MetadataFilters() (key string, filters map[string]any) {
+	return "sync_filters", s.SyncFilters
+}
 
 // MetadataFilters are the conditions on the fields of documents.
-func (s *DocumentSearch) MetadataFilters() map[string]any { return s.Filters }
+func (s *DocumentSearch) MetadataFilters() (key string, filters map[string]any) {
+	return "filters", s.Filters
+}
 
 // DocumentSearch finds documents by full-text search.
 type DocumentSearch struct {
@@ -82,10 +102,14 @@ type DocumentSearch struct {
 	Index Ref[*DocumentIndex] `yaml:"index" jsonschema:"required"`
 	// Filters limit the search by field values.
 	Filters map[string]any `yaml:"filters"`
-	// DefaultTopK is the maximum number of results.
-	DefaultTopK *int `yaml:"default_top_k" default:"10"`
+	// DefaultTopK is the maximum number of results; null means 10.
+	DefaultTopK *int `yaml:"default_top_k" default:"10" validate:"omitempty,min=1,max=10000"`
 	// QueryArgs are further settings of the query.
 	QueryArgs map[string]any `yaml:"query_args"`
+	// MinScore drops results with a lower score; what scores mean depends on the store.
+	MinScore *float64 `yaml:"min_score"`
+	// Highlights adds passages of each document to its fields, as highlights, with the words of the query in **bold**.
+	Highlights bool `yaml:"highlights" default:"false"`
 }
 
 // BedrockReranker sorts search results by their relevance, with a model of Amazon Bedrock. Reranker has the same as its method bedrock.

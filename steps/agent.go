@@ -306,7 +306,10 @@ func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (string, error
 		return a.call(ctx, call)
 	}
 	key := log.key(ctx, "tool", call.ID, call.Name, call.Arguments)
-	result, _, err := recorded(ctx, key, func() (string, error) { return a.call(ctx, call) })
+	result, replayed, err := recorded(ctx, key, func() (string, error) { return a.call(ctx, call) })
+	if t, ok := a.tools[call.Name]; ok && replayed && t.Info().Passages {
+		citation.From(ctx).Restore(result)
+	}
 	return result, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/memory"
@@ -24,6 +25,8 @@ type Env struct {
 	Approve  tool.Approver                                      // confirms tool calls of an Agent; nil where no one can
 	Flow     func(context.Context, FlowCall, FlowEmit) error    // runs another flow
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
+	Index    func(spec.Index) (index.Index, error)              // returns the shared index
+	Failures func() int64                                       // returns how many rows have failed in the run, dropped ones included
 	// Ranker returns the shared ranker of a Reranker or BedrockReranker, which build makes.
 	Ranker func(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error)
 }
@@ -60,11 +63,14 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
+	add(builderFor(buildDocumentEmbedder))
+	add(builderFor(buildDocumentSearch))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))
 	add(builderFor(buildFieldExtractor))
 	add(builderFor(buildFileSource))
 	add(builderFor(buildFileWriter))
+	add(builderFor(buildIndexUpsert))
 	add(builderFor(buildInvokeEmbedding))
 	add(builderFor(buildInvokeFlow))
 	add(builderFor(buildInvokeTool))
@@ -77,6 +83,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildSQLSource))
 	add(builderFor(buildSwitch))
 	add(builderFor(buildTransform))
+	add(builderFor(buildVectorSearch))
 	return table
 })
 

@@ -19,12 +19,13 @@ func invalidFilter() rule {
 			in:   "question: text", out: "found: list[RAGSearchResult]",
 			steps: "- {type: VectorSearch, id: find, index: notes, filters: {year: {⟦gted│gte⟧: 2020}}, inputs: [question], outputs: [found]}"},
 		check: on(func(p *ruleContext, s spec.FilteringStep) {
-			_, err := filter.Parse(s.MetadataFilters())
+			key, filters := s.MetadataFilters()
+			_, err := filter.Parse(filters)
 			var mistake *filter.Error
 			if !errors.As(err, &mistake) {
 				return
 			}
-			d := p.reportAt(filterPlace(s, mistake), "the filters of step %q are invalid: %s", s.EntityID(), mistake.Message)
+			d := p.reportAt(filterPlace(s, key, mistake), "the filters of step %q are invalid: %s", s.EntityID(), mistake.Message)
 			if mistake.Hint != "" {
 				d = d.WithHint("%s", mistake.Hint)
 			}
@@ -33,8 +34,8 @@ func invalidFilter() rule {
 }
 
 // filterPlace returns the position of a mistake in the filters of a step.
-func filterPlace(s spec.Step, mistake *filter.Error) source.Span {
-	at, ok := s.Position().Lookup("filters")
+func filterPlace(s spec.Step, key string, mistake *filter.Error) source.Span {
+	at, ok := s.Position().Lookup(key)
 	if !ok {
 		return s.Position().Span()
 	}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -31,8 +32,10 @@ type input struct {
 	columns []string // of the file; nil if rows may have different ones
 	session string   // the column with the sessions; empty if there is none
 	rows    iter.Seq[runtime.Input]
-	err     error                  // what ended the rows early
-	record  func(r records.Record) // called for each row before it runs; may be nil
+	err     error // what ended the rows early
+
+	failedRows atomic.Bool            // the file has the failed rows of another run
+	record     func(r records.Record) // called for each row before it runs; may be nil
 }
 
 func openInput(ctx context.Context, cfg *Config, flow *spec.Flow) (*input, error) {
@@ -143,6 +146,9 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 		}
 		if !in.selects(rec.Number, func() records.Record { return rec }) {
 			continue
+		}
+		if slices.Contains(rec.Columns, "error_step") {
+			in.failedRows.Store(true)
 		}
 		if !yield(in.rowOf(rec, err)) {
 			return

@@ -214,6 +214,7 @@ func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum 
 	if !j.Quiet && j.in.file != nil {
 		opts = append(opts, runtime.WithStepTimes())
 	}
+	opts = append(opts, runtime.WithPartialInput(func() bool { return j.Offset > 0 || j.Limit > 0 || j.in.failedRows.Load() }))
 	if j.journal != nil {
 		opts = append(opts, runtime.WithCheckpoints(j.journal.checkpoints))
 	}

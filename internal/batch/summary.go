@@ -92,7 +92,7 @@ func (s *summary) print(ctx context.Context) {
 	for _, line := range s.reasonLines() {
 		fmt.Fprintln(out, line)
 	}
-	for _, line := range []string{s.usage(ctx), s.caches(), s.times()} {
+	for _, line := range []string{s.usage(ctx), s.caches(), s.indexes(), s.times()} {
 		if line != "" {
 			fmt.Fprintln(out, line)
 		}
@@ -186,6 +186,26 @@ func (s *summary) caches() string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// indexes returns a line with what steps did to indexes; empty if none did anything.
+func (s *summary) indexes() string {
+	var parts []string
+	for _, step := range s.progress.Steps() {
+		n := step.Index
+		if n == nil || *n == (steps.IndexCounts{}) {
+			continue
+		}
+		text := fmt.Sprintf("%s: %s written, %s unchanged", step.Step, textfmt.Thousands(n.Written), textfmt.Thousands(n.Unchanged))
+		if n.Removed > 0 {
+			text += fmt.Sprintf(", %s removed", textfmt.Thousands(n.Removed))
+		}
+		if n.Kept != "" {
+			text += ", nothing removed because " + n.Kept
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " · ")
 }
 
 // times returns a line with the slowest steps; empty for a short run.

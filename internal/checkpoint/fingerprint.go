@@ -49,7 +49,7 @@ func Fingerprint(root spec.Entity, o FingerprintOptions) map[string]string {
 func neverCounts(key string) bool {
 	return slices.Contains([]string{
 		"-", "auth", "budget", "cache_config", "concurrency_config", "feedback", "interface", "offline", "prices",
-		"rate_limit", "retry", "timeout",
+		"rate_limit", "retry", "timeout", "vector_cache",
 	}, key)
 }
 

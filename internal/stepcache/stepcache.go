@@ -137,6 +137,42 @@ func (s *Store) Put(ctx context.Context, scope Scope, key Key, entry []byte, p P
 	return err == nil, s.explain(err)
 }
 
+// GetAll returns the entries of keys; nil for those that do not exist.
+func (s *Store) GetAll(ctx context.Context, scope Scope, keys []Key, p Policy) ([][]byte, error) {
+	entries := make([][]byte, len(keys))
+	for i, key := range keys {
+		entry, found, err := s.Get(ctx, scope, key, p)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			entries[i] = entry
+		}
+	}
+	return entries, nil
+}
+
+// PutAll is Put of several entries, without compression, in one transaction.
+func (s *Store) PutAll(ctx context.Context, scope Scope, keys []Key, entries [][]byte, p Policy) error {
+	c, err := s.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	now := s.now().UnixMilli()
+	return s.explain(c.Change(ctx, func(tx *sql.Tx) error {
+		if err := s.writeUses(ctx, tx); err != nil {
+			return err
+		}
+		put := tx.StmtContext(ctx, c.Statements.put)
+		for i, key := range keys {
+			if _, err := put.ExecContext(ctx, scope.Namespace, scope.Step, scope.Version, key[:], now, now, sql.NullInt64{}, encodingRaw, entries[i]); err != nil {
+				return err
+			}
+		}
+		return evict(ctx, tx, scope, p.MaxBytes)
+	}))
+}
+
 // Drop removes an entry, if it exists.
 func (s *Store) Drop(ctx context.Context, scope Scope, key Key) error {
 	c, err := s.open(ctx, false)

@@ -1,0 +1,89 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/store"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// openIndexTimeout limits how long opening an index may take, which may call a server.
+const openIndexTimeout = 30 * time.Second
+
+// indexes are the indexes of an App by their ids, opened at first use. An index that could
+// not be opened is tried again at the next use.
+type indexes struct {
+	mu   sync.Mutex
+	open map[string]index.Index
+}
+
+// Index returns the shared index with an id.
+func (a *App) Index(id string) (index.Index, error) {
+	for _, x := range a.Indexes() {
+		if x.EntityID() == id {
+			return a.index(x)
+		}
+	}
+	return nil, fmt.Errorf("no index has the id %q", id)
+}
+
+// Indexes returns the indexes that the application and what it references declare.
+func (a *App) Indexes() []spec.Index {
+	var all []spec.Index
+	for _, doc := range a.spec.Documents() {
+		if doc.Application == nil {
+			continue
+		}
+		all = append(all, doc.Application.Indexes...)
+	}
+	return all
+}
+
+// index returns the shared object of an index.
+func (a *App) index(x spec.Index) (index.Index, error) {
+	a.indexes.mu.Lock()
+	defer a.indexes.mu.Unlock()
+	if opened, ok := a.indexes.open[x.EntityID()]; ok {
+		return opened, nil
+	}
+	opened, err := a.openIndex(x)
+	if err != nil {
+		return nil, err
+	}
+	if a.indexes.open == nil {
+		a.indexes.open = map[string]index.Index{}
+	}
+	a.indexes.open[x.EntityID()] = opened
+	return opened, nil
+}
+
+func (a *App) openIndex(x spec.Index) (index.Index, error) {
+	if a.opts.Mocks.Index != nil {
+		if mock, err := a.opts.Mocks.Index(x); mock != nil || err != nil {
+			return mock, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openIndexTimeout)
+	defer cancel()
+	opened, err := store.Open(ctx, x, store.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", positionPrefix(x), err)
+	}
+	return opened, nil
+}
+
+func (a *App) closeIndexes() error {
+	a.indexes.mu.Lock()
+	defer a.indexes.mu.Unlock()
+	var errs []error
+	for _, x := range a.indexes.open {
+		errs = append(errs, x.Close())
+	}
+	clear(a.indexes.open)
+	return errors.Join(errs...)
+}

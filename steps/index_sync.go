@@ -1,0 +1,131 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/filter"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// syncPage is how many entries are listed and removed at once.
+const syncPage = 1000
+
+// IndexCounter counts what a step did to an index. It is safe for concurrent use.
+type IndexCounter struct {
+	written, unchanged, removed atomic.Int64
+	kept                        atomic.Pointer[string]
+}
+
+// IndexCounts is what a step did to an index.
+type IndexCounts struct {
+	Written   int64  // entries that were new or changed
+	Unchanged int64  // entries that the index already had
+	Removed   int64  // entries that the run did not contain
+	Kept      string // why nothing was removed although the step has sync; empty otherwise
+}
+
+// Counts returns the counts so far.
+func (c *IndexCounter) Counts() IndexCounts {
+	counts := IndexCounts{Written: c.written.Load(), Unchanged: c.unchanged.Load(), Removed: c.removed.Load()}
+	if kept := c.kept.Load(); kept != nil {
+		counts.Kept = *kept
+	}
+	return counts
+}
+
+// IndexWriter is implemented by steps that write to an index.
+type IndexWriter interface{ Counts() *IndexCounter }
+
+// indexSync removes from an index what a run did not contain. A nil *indexSync does
+// nothing.
+type indexSync struct {
+	index    index.Index
+	counts   *IndexCounter
+	scope    filter.Filter // what may be removed; nil for all
+	failures func() int64  // rows that failed in the run, also those that a step dropped
+	failed   bool          // a failed row has passed the step
+	seen     map[digest]struct{}
+}
+
+func newIndexSync(u *indexUpsert, s *spec.IndexUpsert, env *Env) (*indexSync, error) {
+	scope, err := filter.Parse(s.SyncFilters)
+	if err != nil {
+		return nil, fmt.Errorf("sync_%w", err)
+	}
+	failures := env.Failures
+	if failures == nil {
+		failures = func() int64 { return 0 }
+	}
+	return &indexSync{index: u.index, counts: &u.counts, scope: scope, failures: failures, seen: map[digest]struct{}{}}, nil
+}
+
+// contains notes that the run contains an entry.
+func (s *indexSync) contains(id string) {
+	if s != nil {
+		s.seen[digestOf(id)] = struct{}{}
+	}
+}
+
+// fail notes that a row has failed.
+func (s *indexSync) fail() {
+	if s != nil {
+		s.failed = true
+	}
+}
+
+// finish removes the other entries at the end of the run, unless it may have missed some.
+func (s *indexSync) finish(ctx context.Context) error {
+	why := ""
+	switch {
+	case s.failed || s.failures() > 0:
+		why = "rows failed"
+	case isPartialInput(ctx):
+		why = "the run read only a part of its input"
+	case len(s.seen) == 0:
+		why = "the run contained no entries"
+	}
+	if why != "" {
+		s.counts.kept.Store(&why)
+		return nil
+	}
+	page := index.Page{Limit: syncPage, Filter: s.scope}
+	for {
+		var listed int
+		var gone []string
+		for e, err := range s.index.Entries(ctx, page) {
+			if err != nil {
+				return fmt.Errorf("listing the index to remove what the run did not contain: %w", err)
+			}
+			listed++
+			page.After = e.ID
+			if _, ok := s.seen[digestOf(e.ID)]; !ok {
+				gone = append(gone, e.ID)
+			}
+		}
+		if len(gone) > 0 {
+			if err := s.index.Delete(ctx, gone); err != nil {
+				return err
+			}
+			s.counts.removed.Add(int64(len(gone)))
+		}
+		if listed < syncPage {
+			return nil
+		}
+	}
+}
+
+type partialInputKey struct{}
+
+// WithPartialInput returns a context for a run. At its end, partial reports whether it was
+// on only a part of its input, so that no step takes what is missing for removed.
+func WithPartialInput(ctx context.Context, partial func() bool) context.Context {
+	return context.WithValue(ctx, partialInputKey{}, partial)
+}
+
+func isPartialInput(ctx context.Context) bool {
+	partial, ok := ctx.Value(partialInputKey{}).(func() bool)
+	return ok && partial()
+}

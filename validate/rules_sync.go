@@ -1,0 +1,101 @@
+package validate
+
+import (
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// syncRules returns the rules of IndexUpsert steps that remove entries.
+func syncRules() []rule {
+	return []rule{sharedSync(), nestedSync(), unusedSyncFilters(), highlightsWithoutWords()}
+}
+
+const syncHead = `
+id: example
+models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 8}]
+indexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors}]
+flows:
+`
+
+// syncFlow is a flow with one IndexUpsert.
+func syncFlow(id, settings string) string {
+	return `  - id: ` + id + `
+    variables: [{id: chunk, type: RAGChunk}]
+    inputs: [chunk]
+    outputs: [chunk]
+    steps: [{type: IndexUpsert, id: write_` + id + `, index: notes, ` + settings + `inputs: [chunk]}]
+`
+}
+
+func sharedSync() rule {
+	return rule{code: "QT530", title: "several steps sync one index",
+		doc:    "An IndexUpsert with sync removes from the index what its run did not contain, also what another step has written. If several flows fill one index, sync_filters limit what each of them removes.",
+		sample: sample{text: syncHead + syncFlow("wiki", "sync: true, sync_filters: {set: wiki}, ") + syncFlow("mail", "⟦sync: true, │sync: true, sync_filters: {set: mail}, ⟧")},
+		check: on(func(p *ruleContext, s *spec.IndexUpsert) {
+			if !s.Sync || len(s.SyncFilters) > 0 || s.Index.To == nil {
+				return
+			}
+			for other := range p.steps {
+				o, ok := other.(*spec.IndexUpsert)
+				if ok && o != s && o.Index.To == s.Index.To {
+					p.list.Add(p.reportAt(fieldKey(s, "sync"), "step %q would remove from the index %q what other steps have written", s.EntityID(), s.Index.ID).
+						WithHint("limit it to its own entries with sync_filters"))
+					return
+				}
+			}
+		})}
+}
+
+func nestedSync() rule {
+	return rule{code: "QT531", title: "sync in a flow that runs for each row",
+		doc: "A flow that a step runs has one run for each row, and each run would remove from the index what the others have written. Call the step directly in the flow that reads the documents.",
+		sample: sample{text: syncHead + syncFlow("write", "⟦sync: true, │⟧") + `  - id: main
+    variables: [{id: chunk, type: RAGChunk}]
+    inputs: [chunk]
+    outputs: [chunk]
+    steps: [{type: InvokeFlow, id: call, flow: write, input_bindings: {chunk: chunk}, output_bindings: {chunk: chunk}}]
+`},
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			var caller spec.Step
+			for s, plan := range p.steps {
+				for _, call := range plan.Calls() {
+					if call.Flow.To == f && (caller == nil || s.EntityID() < caller.EntityID()) {
+						caller = s
+					}
+				}
+			}
+			if caller == nil {
+				return
+			}
+			for _, item := range f.Steps {
+				if s, ok := item.Step.(*spec.IndexUpsert); ok && s.Sync {
+					p.list.Add(p.reportAt(fieldKey(s, "sync"), "step %q syncs the index %q in a flow that step %q runs for each row", s.EntityID(), s.Index.ID, caller.EntityID()).
+						WithRelated(idPlace(caller), "each of its rows is a run of the flow"))
+				}
+			}
+		})}
+}
+
+func unusedSyncFilters() rule {
+	return rule{code: "QT532", title: "sync_filters without sync",
+		doc:    "sync_filters limit what sync removes; without sync: true they have no effect.",
+		sample: sample{text: syncHead + syncFlow("wiki", "⟦sync_filters: {set: wiki}, │sync: true, sync_filters: {set: wiki}, ⟧")},
+		check: on(func(p *ruleContext, s *spec.IndexUpsert) {
+			if len(s.SyncFilters) > 0 && !s.Sync {
+				p.list.Add(p.reportAt(fieldKey(s, "sync_filters"), "sync_filters of step %q have no effect without sync", s.EntityID()).WithHint("add sync: true, or remove sync_filters"))
+			}
+		})}
+}
+
+func highlightsWithoutWords() rule {
+	return rule{code: "QT533", title: "highlights in a search by vectors",
+		doc: "Highlights are the words of the query in a text. A search by vectors does not compare words: use mode: text or mode: hybrid.",
+		sample: sample{
+			head: "models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 8}]\nindexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors}]",
+			in:   "question: text", out: "found: list[RAGSearchResult]",
+			steps: "- {type: VectorSearch, id: find, index: notes, ⟦highlights: true│mode: hybrid, highlights: true⟧, inputs: [question], outputs: [found]}"},
+		check: on(func(p *ruleContext, s *spec.VectorSearch) {
+			if s.Highlights && s.Mode == "vector" {
+				p.list.Add(p.reportAt(fieldKey(s, "highlights"), "step %q searches by vectors, which finds no words to highlight", s.EntityID()).WithHint("add mode: hybrid or mode: text"))
+			}
+		})}
+}
