@@ -2,12 +2,6 @@ package spec
 
 import "math"
 
-// EmbeddedIndexArguments are the `args` of an index of the store embedded.
-type EmbeddedIndexArguments struct {
-	// Path is the file of the index; by default one below .qtype/indexes.
-	Path string `yaml:"path"`
-}
-
 // QdrantArguments are the `args` of an index in Qdrant.
 type QdrantArguments struct {
 	// CollectionName is the collection; by default the name of the index.

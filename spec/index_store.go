@@ -112,6 +112,7 @@ func indexStoreRows() []IndexStore {
 		{
 			Implementation: Implementation{Name: "embedded", Doc: "an index in a file, which needs no server", Args: newOf[EmbeddedIndexArguments]},
 			Endpoints:      []string{"embedded"},
+			QueryArguments: newOf[EmbeddedQueryArguments],
 		},
 		{
 			Implementation: Implementation{Name: "qdrant", Doc: "Qdrant", Aliases: llamaIndex("qdrant.QdrantVectorStore"), Args: newOf[QdrantArguments]},

@@ -75,7 +75,7 @@ func sampleArguments(t reflect.Type) map[string]any {
 		case reflect.Map:
 			args[f.Tag.Get("yaml")] = map[string]any{"a": "b"}
 		case reflect.Interface:
-			args[f.Tag.Get("yaml")] = "a"
+			args[f.Tag.Get("yaml")] = "AUTO"
 		default:
 			args[f.Tag.Get("yaml")] = reflect.Zero(typ).Interface()
 		}

@@ -16,6 +16,7 @@ import (
 // builders is the one table of stores, by their names in spec.IndexStores.
 var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
+		"embedded": typed(openEmbedded),
 		"pgvector": typed(newPGVector),
 		"qdrant":   typed(newQdrant),
 	}

@@ -45,6 +45,9 @@ func NewMatrix(e Encoding, dimensions int) *Matrix {
 	return &Matrix{encoding: e, dimensions: dimensions, stride: (dimensions + step - 1) / step * step}
 }
 
+// Like returns a matrix of the same form without rows.
+func (m *Matrix) Like() *Matrix { return NewMatrix(m.encoding, m.dimensions) }
+
 // Rows returns the number of vectors.
 func (m *Matrix) Rows() int { return m.rows }
 
@@ -197,7 +200,7 @@ func (m *Matrix) NewQuery(vector []float32) *Query {
 	return q
 }
 
-// RowQuery returns a row of another matrix as a query.
+// RowQuery returns a row as a query for matrices of the same form.
 func (m *Matrix) RowQuery(row int) *Query {
 	unit := make([]float32, m.dimensions)
 	m.AddTo(unit, row)

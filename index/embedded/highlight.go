@@ -1,0 +1,146 @@
+package embedded
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/index"
+)
+
+const (
+	maxHighlights  = 3
+	passageBytes   = 160 // about the length of a passage
+	maxMarkedBytes = 1 << 20
+)
+
+// shown returns the texts of an entry that were searched.
+func (x *Index) shown(e index.Entry) []string {
+	var texts []string
+	if e.Text != "" {
+		texts = append(texts, e.Text)
+	}
+	if x.opts.Fields && len(texts) == 0 {
+		fields := fieldTexts(e.Metadata)
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			texts = append(texts, fields[name]...)
+		}
+	}
+	return texts
+}
+
+// passage is a part of a text around words that match.
+type passage struct {
+	text    string
+	words   []token
+	matches int // different terms
+}
+
+// highlights returns the passages with the most terms, with matching words between **.
+func highlights(texts []string, terms []queryTerm) []string {
+	var all []passage
+	for _, text := range texts {
+		all = append(all, passages(text[:min(len(text), maxMarkedBytes)], terms)...)
+	}
+	slices.SortStableFunc(all, func(a, b passage) int { return b.matches - a.matches })
+	var out []string
+	for _, p := range all[:min(len(all), maxHighlights)] {
+		out = append(out, p.marked())
+	}
+	return out
+}
+
+// passages returns the parts of a text that have matching words.
+func passages(text string, terms []queryTerm) []passage {
+	var list []passage
+	var seen map[string]bool
+	for t := range tokens(text) {
+		if !isMatch(t.term, terms) {
+			continue
+		}
+		last := len(list) - 1
+		if last < 0 || t.end-list[last].words[0].start > passageBytes {
+			list, seen = append(list, passage{text: text}), map[string]bool{}
+			last++
+		}
+		list[last].words = append(list[last].words, t)
+		if !seen[t.term] {
+			seen[t.term] = true
+			list[last].matches++
+		}
+	}
+	return list
+}
+
+// isMatch reports whether a word of a text is one of the terms.
+func isMatch(word string, terms []queryTerm) bool {
+	for i := range terms {
+		t := &terms[i]
+		words := t.words
+		if len(t.variants) > 0 {
+			words = t.variants
+		}
+		for j, w := range words {
+			if w == word || t.prefix && j == len(words)-1 && strings.HasPrefix(word, w) || sameStem(w, word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameStem reports whether two words differ only in a common English ending.
+func sameStem(a, b string) bool {
+	return len(a) > 3 && len(b) > 3 && withoutEnding(a) == withoutEnding(b)
+}
+
+func withoutEnding(word string) string {
+	for _, ending := range []string{"ing", "ed", "es", "s"} {
+		if len(word) > len(ending)+2 && strings.HasSuffix(word, ending) {
+			return strings.TrimSuffix(word[:len(word)-len(ending)], "e")
+		}
+	}
+	return strings.TrimSuffix(word, "e")
+}
+
+// marked returns the passage with some text around its words.
+func (p *passage) marked() string {
+	first, last := p.words[0].start, p.words[len(p.words)-1].end
+	room := max(0, passageBytes-(last-first)) / 2
+	from, to := boundary(p.text, first-room, -1), boundary(p.text, last+room, 1)
+	var b strings.Builder
+	if from > 0 {
+		b.WriteString("…")
+	}
+	at := from
+	for _, w := range p.words {
+		b.WriteString(p.text[at:w.start] + "**" + p.text[w.start:w.end] + "**")
+		at = w.end
+	}
+	b.WriteString(p.text[at:to])
+	if to < len(p.text) {
+		b.WriteString("…")
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// boundary returns the end of a word near a place: at most 20 bytes further in a direction.
+func boundary(text string, at, direction int) int {
+	const most = 20
+	if at <= 0 {
+		return 0
+	}
+	if at >= len(text) {
+		return len(text)
+	}
+	for step := range most {
+		if i := at + direction*step; i <= 0 || i >= len(text) || text[i] == ' ' || text[i] == '\n' {
+			return max(0, min(i, len(text)))
+		}
+	}
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	return at
+}

@@ -1,0 +1,117 @@
+package embedded
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds of a query.
+const (
+	maxQueryBytes  = 16 << 10 // of the text that is read
+	maxQueryTerms  = 64       // terms that are searched: the rarest
+	maxPhraseTerms = 32
+)
+
+// queryTerm is a word or phrase to find.
+type queryTerm struct {
+	words    []string // one word, or those of a phrase
+	prefix   bool     // the last word is the beginning of one
+	variants []string // words to find instead of one that no text has
+	rows     int64    // rows of the full-text table that have it
+}
+
+// key returns what distinguishes terms.
+func (t *queryTerm) key() string {
+	key := strings.Join(t.words, " ")
+	if t.prefix {
+		key += "*"
+	}
+	return key
+}
+
+// expression returns the term in the language of FTS5. Words have only letters, digits and
+// symbols outside of ASCII, so that quotes make any of them a string.
+func (t *queryTerm) expression() string {
+	if len(t.variants) > 0 {
+		return `("` + strings.Join(t.variants, `" OR "`) + `")`
+	}
+	e := `"` + strings.Join(t.words, " ") + `"`
+	if t.prefix {
+		e += "*"
+	}
+	return e
+}
+
+// parseQuery returns the terms of a text: words, phrases in quotes, and beginnings of words
+// before *. Other signs separate words.
+func parseQuery(text string) []queryTerm {
+	if len(text) > maxQueryBytes {
+		text = strings.ToValidUTF8(text[:maxQueryBytes], "")
+	}
+	var terms []queryTerm
+	for text != "" {
+		before, rest, quoted := strings.Cut(text, `"`)
+		terms = append(terms, parseWords(before)...)
+		phrase, after, closed := strings.Cut(rest, `"`)
+		if !quoted {
+			break
+		}
+		if !closed {
+			terms = append(terms, parseWords(rest)...)
+			break
+		}
+		if t := phraseOf(phrase); len(t.words) > 0 {
+			terms = append(terms, t)
+		}
+		text = after
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(terms, func(t queryTerm) bool {
+		repeated := seen[t.key()]
+		seen[t.key()] = true
+		return repeated
+	})
+}
+
+// phraseOf returns the words of a text as a phrase.
+func phraseOf(text string) (t queryTerm) {
+	for token := range tokens(text) {
+		if len(t.words) == maxPhraseTerms {
+			break
+		}
+		t.words = append(t.words, token.term)
+	}
+	t.prefix = len(t.words) > 0 && strings.HasSuffix(text, "*")
+	return t
+}
+
+// parseWords returns the words of a text. Characters that are words of their own are a
+// phrase if nothing is between them.
+func parseWords(text string) (terms []queryTerm) {
+	previousEnd, previousAlone := -1, false
+	for token := range tokens(text) {
+		first := []rune(token.term)[0]
+		alone := standsAlone(first)
+		if alone && previousAlone && token.start == previousEnd && len(terms[len(terms)-1].words) < maxPhraseTerms {
+			last := &terms[len(terms)-1]
+			last.words = append(last.words, token.term)
+		} else {
+			terms = append(terms, queryTerm{words: []string{token.term}})
+		}
+		terms[len(terms)-1].prefix = strings.HasPrefix(text[token.end:], "*")
+		previousEnd, previousAlone = token.end, alone
+	}
+	return terms
+}
+
+// combine returns the expression that finds any of the terms, or all of them.
+func combine(terms []queryTerm, all bool) string {
+	parts := make([]string, len(terms))
+	for i := range terms {
+		parts[i] = terms[i].expression()
+	}
+	if all {
+		return strings.Join(parts, " AND ")
+	}
+	return strings.Join(parts, " OR ")
+}

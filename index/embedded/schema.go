@@ -1,0 +1,139 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
+)
+
+// applicationID marks the files of this package.
+const applicationID = 0x71740002
+
+// conn holds the connections of a file.
+type conn = sqlitefile.Conn[*statements]
+
+// The full-text tables: of words as they are, and of their stems.
+const wordTable, stemTable = "words", "stems"
+
+// statements are those that are prepared once.
+type statements struct {
+	find, insert, vector, code, deleted, addTerm *sql.Stmt // of writes
+	removeEntry, removeVector, removeCode        *sql.Stmt
+	addWords, removeWords                        map[string]*sql.Stmt // by the table
+	state, stored, storedVector, storedCode      *sql.Stmt            // of reads
+}
+
+// The table of codes, which clustering writes again.
+const (
+	codesTable = "CREATE TABLE codes (cell INTEGER NOT NULL, entry INTEGER NOT NULL, code BLOB NOT NULL, PRIMARY KEY (cell, entry)) WITHOUT ROWID"
+	codesIndex = "CREATE UNIQUE INDEX codes_entry ON codes (entry)"
+)
+
+// The tables. An entry that is replaced gets a new number, so that numbers above the last
+// known one are what a process has not seen, and deletions what it must forget.
+//
+// codes are the vectors as scans read them. An index without clusters has parts of
+// partSize numbers, which are negative; clusters are positive. vectors are the exact ones
+// of codes that are not.
+//
+// words has one row for each text of an entry: its number is that of the entry, shifted,
+// and that of the field. It keeps no text, only where the words are.
+const schema = `
+CREATE TABLE state (
+	one INTEGER PRIMARY KEY CHECK (one = 1),
+	generation INTEGER NOT NULL, -- changes when all that was read is void
+	writes INTEGER NOT NULL,     -- changes with every write
+	dimensions INTEGER NOT NULL, -- 0 for an index without vectors
+	settings TEXT NOT NULL,      -- what cannot change while there are entries; empty for none
+	clustered INTEGER NOT NULL   -- entries when the clusters were made
+);
+INSERT INTO state VALUES (1, 1, 1, 0, '', 0);
+CREATE TABLE entries (
+	entry INTEGER PRIMARY KEY AUTOINCREMENT,
+	id TEXT NOT NULL UNIQUE,
+	document TEXT NOT NULL,
+	text TEXT NOT NULL,
+	metadata TEXT NOT NULL, -- JSON; empty for none
+	hash TEXT NOT NULL
+);
+CREATE INDEX entries_document ON entries (document);
+CREATE TABLE vectors (entry INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+` + codesTable + ";" + codesIndex + `;
+CREATE TABLE clusters (cell INTEGER PRIMARY KEY, center BLOB NOT NULL);
+CREATE TABLE deletions (number INTEGER PRIMARY KEY AUTOINCREMENT, entry INTEGER NOT NULL, cell INTEGER NOT NULL);
+CREATE TABLE fields (field INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE terms (number INTEGER PRIMARY KEY AUTOINCREMENT, term TEXT NOT NULL UNIQUE);
+CREATE VIRTUAL TABLE words USING fts5(content, content='', contentless_delete=1, tokenize='ascii');
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, 'row');
+CREATE VIRTUAL TABLE stems USING fts5(content, content='', contentless_delete=1, tokenize='porter ascii');
+CREATE VIRTUAL TABLE stem_vocabulary USING fts5vocab(stems, 'row');
+`
+
+// clearStatements empties the tables.
+const clearStatements = `
+DELETE FROM entries; DELETE FROM vectors; DELETE FROM codes; DELETE FROM clusters; DELETE FROM deletions;
+DELETE FROM fields; DELETE FROM terms;
+INSERT INTO words(words) VALUES ('delete-all'); INSERT INTO stems(stems) VALUES ('delete-all');
+UPDATE state SET generation = generation + 1, writes = writes + 1, dimensions = 0, settings = '', clustered = 0;
+`
+
+// newFile returns the file of an index. Rows of codes fit in pages of 8 KiB.
+func newFile(path string) *sqlitefile.File[*statements] {
+	return sqlitefile.New(path, sqlitefile.Config[*statements]{
+		ApplicationID: applicationID,
+		Migrations:    []string{schema},
+		Pragmas:       []string{"page_size(8192)", "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16000)"},
+		Prepare:       prepare,
+	})
+}
+
+func prepare(ctx context.Context, write, read *sql.DB) (*statements, error) {
+	s := &statements{addWords: map[string]*sql.Stmt{}, removeWords: map[string]*sql.Stmt{}}
+	var errs []error
+	for _, table := range []string{wordTable, stemTable} {
+		var addErr, removeErr error
+		s.addWords[table], addErr = write.PrepareContext(ctx, "INSERT INTO "+table+" (rowid, content) VALUES (?, ?)")
+		s.removeWords[table], removeErr = write.PrepareContext(ctx, "DELETE FROM "+table+" WHERE rowid BETWEEN ? AND ?")
+		errs = append(errs, addErr, removeErr)
+	}
+	for _, p := range []struct {
+		to   **sql.Stmt
+		db   *sql.DB
+		text string
+	}{
+		{&s.find, write, "SELECT e.entry, ifnull(c.cell, 0) FROM entries e LEFT JOIN codes c USING (entry) WHERE id = ?"},
+		{&s.insert, write, "INSERT INTO entries (id, document, text, metadata, hash) VALUES (?, ?, ?, ?, ?)"},
+		{&s.vector, write, "INSERT INTO vectors VALUES (?, ?)"},
+		{&s.code, write, "INSERT INTO codes VALUES (?, ?, ?)"},
+		{&s.deleted, write, "INSERT INTO deletions (entry, cell) VALUES (?, ?)"},
+		{&s.removeEntry, write, "DELETE FROM entries WHERE entry = ?"},
+		{&s.removeVector, write, "DELETE FROM vectors WHERE entry = ?"},
+		{&s.removeCode, write, "DELETE FROM codes WHERE cell = ? AND entry = ?"},
+		{&s.addTerm, write, "INSERT OR IGNORE INTO terms (term) VALUES (?)"},
+		{&s.state, read, "SELECT generation, writes, dimensions, settings, clustered FROM state"},
+		{&s.stored, read, "SELECT id, document, text, metadata, hash FROM entries WHERE entry = ?"},
+		{&s.storedVector, read, "SELECT vector FROM vectors WHERE entry = ?"},
+		{&s.storedCode, read, "SELECT code FROM codes WHERE entry = ?"},
+	} {
+		var err error
+		if *p.to, err = p.db.PrepareContext(ctx, p.text); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// state is the row of the table of that name.
+type state struct {
+	generation, writes int64
+	dimensions         int
+	settings           string
+	clustered          int64
+}
+
+func readState(ctx context.Context, s *sql.Stmt) (st state, err error) {
+	err = s.QueryRowContext(ctx).Scan(&st.generation, &st.writes, &st.dimensions, &st.settings, &st.clustered)
+	return st, err
+}

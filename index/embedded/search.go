@@ -1,0 +1,192 @@
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/vectors"
+)
+
+// rankConstant is the constant of reciprocal rank fusion: a rank counts 1/(60+rank).
+const rankConstant = 60
+
+// hit is a found entry.
+type hit struct {
+	entry int64
+	id    string // set by load
+	score float64
+	words []string // terms that its highlights mark
+}
+
+// Search returns the best matches.
+func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error) {
+	if err := x.checkQuery(ctx, &q); err != nil {
+		return nil, err
+	}
+	c, err := x.conn(ctx, false)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	s := &searcher{x: x, ctx: ctx, c: c, q: q}
+	matches, err := s.search()
+	return matches, x.describe(ctx, err)
+}
+
+// checkQuery returns an error for a query that the index cannot answer.
+func (x *Index) checkQuery(ctx context.Context, q *index.Query) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case q.Limit < 1:
+		return errors.New("the limit of a search must be at least 1")
+	case q.Mode == index.ByText:
+		return nil
+	case !x.opts.Vectors:
+		return errors.New("the index has no vectors: use a VectorIndex, or search by text")
+	}
+	return nil
+}
+
+// searcher is one search.
+type searcher struct {
+	x     *Index
+	ctx   context.Context
+	c     *conn
+	q     index.Query
+	allow *bitmap // entries that match the filter; nil for all
+	terms []queryTerm
+}
+
+func (s *searcher) search() ([]index.Match, error) {
+	if s.q.Filter != nil {
+		var err error
+		if s.allow, err = s.x.matching(s.ctx, s.c, s.q.Filter); err != nil {
+			return nil, err
+		}
+	}
+	switch s.q.Mode {
+	case index.ByVector:
+		hits, err := s.nearest(s.q.Limit)
+		return s.load(hits, err)
+	case index.ByText:
+		hits, err := s.byText(s.q.Limit)
+		return s.load(hits, err)
+	}
+	depth := max(50, 4*s.q.Limit)
+	near, err := s.nearest(depth)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.byText(depth)
+	return s.load(fuse(near, found), err)
+}
+
+// fuse combines two rankings by reciprocal rank fusion.
+func fuse(rankings ...[]hit) []hit {
+	byEntry := map[int64]*hit{}
+	var order []int64
+	for _, ranking := range rankings {
+		for rank, h := range ranking {
+			one := byEntry[h.entry]
+			if one == nil {
+				one = &hit{entry: h.entry, id: h.id}
+				byEntry[h.entry], order = one, append(order, h.entry)
+			}
+			one.score += 1 / float64(rankConstant+rank+1)
+		}
+	}
+	fused := make([]hit, len(order))
+	for i, entry := range order {
+		fused[i] = *byEntry[entry]
+	}
+	sortHits(fused)
+	return fused
+}
+
+// sortHits sorts by score and id.
+func sortHits(hits []hit) {
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
+}
+
+// identify sets the ids of hits, drops those that were deleted meanwhile, and sorts.
+func (s *searcher) identify(hits []hit) ([]hit, error) {
+	kept := hits[:0]
+	for _, h := range hits {
+		err := s.c.Read.QueryRowContext(s.ctx, "SELECT id FROM entries WHERE entry = ?", h.entry).Scan(&h.id)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, h)
+	}
+	sortHits(kept)
+	return kept, nil
+}
+
+// load reads the entries of sorted hits.
+func (s *searcher) load(hits []hit, err error) ([]index.Match, error) {
+	if err != nil {
+		return nil, err
+	}
+	matches := make([]index.Match, 0, min(len(hits), s.q.Limit))
+	for _, h := range hits {
+		if len(matches) == s.q.Limit {
+			break
+		}
+		m := index.Match{Score: h.score}
+		found, err := scanEntry(s.c.Statements.stored.QueryRowContext(s.ctx, h.entry), &m.Entry)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue // deleted since it was found
+		}
+		if s.q.Mode != index.ByText {
+			if m.Vector, err = s.vector(h.entry); err != nil {
+				return nil, err
+			}
+		}
+		if s.q.Highlight && len(s.terms) > 0 {
+			m.Highlights = highlights(s.x.shown(m.Entry), s.terms)
+		}
+		matches = append(matches, m)
+	}
+	return matches, nil
+}
+
+// vector reads the exact vector of an entry; nil if it was deleted.
+func (s *searcher) vector(entry int64) ([]float32, error) {
+	stmt := s.c.Statements.storedVector
+	if s.x.opts.Encoding == vectors.Float32 {
+		stmt = s.c.Statements.storedCode
+	}
+	var raw []byte
+	err := stmt.QueryRowContext(s.ctx, entry).Scan(&raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return vectors.DecodeFloats(raw), err
+}
+
+// scanner is a row.
+type scanner interface{ Scan(dest ...any) error }
+
+// scanEntry reads id, document, text, metadata and hash. It returns false without a row.
+func scanEntry(row scanner, e *index.Entry) (bool, error) {
+	var metadata []byte
+	err := row.Scan(&e.ID, &e.Document, &e.Text, &metadata, &e.Hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	e.Metadata, err = decodeMetadata(metadata)
+	return err == nil, err
+}
