@@ -18,14 +18,14 @@ func invalidFilter() rule {
 			head: "models: [{type: EmbeddingModel, id: embedder, provider: mock, dimensions: 8}]\nindexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: embedder}]",
 			in:   "question: text", out: "found: list[RAGSearchResult]",
 			steps: "- {type: VectorSearch, id: find, index: notes, filters: {year: {⟦gted│gte⟧: 2020}}, inputs: [question], outputs: [found]}"},
-		check: on(func(p *ruleContext, s spec.FilteringStep) {
+		check: on(func(p *ruleContext, s spec.Filtering) {
 			key, filters := s.MetadataFilters()
 			_, err := filter.Parse(filters)
 			var mistake *filter.Error
 			if !errors.As(err, &mistake) {
 				return
 			}
-			d := p.reportAt(filterPlace(s, key, mistake), "the filters of step %q are invalid: %s", s.EntityID(), mistake.Message)
+			d := p.reportAt(filterPlace(s, key, mistake), "the filters of %q are invalid: %s", s.EntityID(), mistake.Message)
 			if mistake.Hint != "" {
 				d = d.WithHint("%s", mistake.Hint)
 			}
