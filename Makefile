@@ -25,7 +25,7 @@ install: ## install the command with go install
 	$(GO) install ./cmd/qtype
 
 test: ## run all tests; RACE=-race with the race detector
-	$(GO) test $(RACE) -timeout 30m ./...
+	$(GO) test $(RACE) -timeout 15m ./...
 
 lint: ## run golangci-lint in the version of .ci/tools.env
 	.ci/lint

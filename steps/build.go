@@ -63,6 +63,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
+	add(builderFor(buildDocToTextConverter))
 	add(builderFor(buildDocumentEmbedder))
 	add(builderFor(buildDocumentSearch))
 	add(builderFor(buildEcho))

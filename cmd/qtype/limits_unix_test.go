@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // The limits of the whole process for a hostile document. The time is CPU time, which
@@ -32,7 +34,7 @@ func build(t testing.TB) string {
 		t.Skip("SKIPPED: the command is not built in short tests")
 	}
 	file := filepath.Join(t.TempDir(), "qtype")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file, ".").CombinedOutput(); err != nil {
+	if out, err := testkit.Command(t, "go", "build", "-o", file, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return file

@@ -78,7 +78,7 @@ func startChat(t *testing.T, document, address string) *dialog {
 	t.Helper()
 	dir := t.TempDir()
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(document), 0o600))
-	c := &dialog{Cmd: exec.CommandContext(t.Context(), "qtype", "chat", "app.qtype.yaml", "--session", "ada")}
+	c := &dialog{Cmd: testkit.Command(t, "qtype", "chat", "app.qtype.yaml", "--session", "ada")}
 	c.Dir, c.Env = dir, append(os.Environ(), "CHATS="+address, "NO_PROXY=*")
 	var err error
 	c.in, err = c.StdinPipe()

@@ -3,12 +3,12 @@
 package main
 
 import (
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,7 +30,7 @@ func TestRun_ProgressAndResumeOnTerminal(t *testing.T) {
 			}
 		}
 	})
-	cmd := exec.CommandContext(t.Context(), "qtype", k.args...)
+	cmd := testkit.Command(t, "qtype", k.args...)
 	cmd.Dir = k.dir
 	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*", "TERM=xterm")
 	c := newConsole(t, cmd)

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // TestValidate_Watch changes a document that is watched, then interrupts the command.
@@ -104,7 +105,7 @@ func TestAction(t *testing.T) {
 			if step.Run == "" || failed != nil {
 				continue
 			}
-			c := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
+			c := testkit.Command(t, bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", step.Run)
 			c.Env = append(os.Environ(), "GITHUB_ACTION_PATH="+home, "RUNNER_TEMP="+temp)
 			for name, value := range step.Env {
 				input := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(value, "${{ inputs."), "}}"))

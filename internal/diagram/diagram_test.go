@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/validate"
@@ -158,7 +158,7 @@ func TestMermaid_Parses(t *testing.T) {
 		}
 		args = append(args, file)
 	}
-	out, err := exec.CommandContext(t.Context(), "node", args...).CombinedOutput()
+	out, err := testkit.Command(t, "node", args...).CombinedOutput()
 	if want := strings.Repeat("flowchart-v2\n", len(args)-2); err != nil || string(out) != want {
 		t.Errorf("%v: %s", err, out)
 	}

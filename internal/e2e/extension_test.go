@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // tree is a temporary copy of the module, in which a test extends the language as
@@ -21,7 +23,7 @@ func newTree(t *testing.T) tree {
 	if os.Getenv("QTYPE_CI") == "" {
 		t.Skip("compiles a copy of the module; set QTYPE_CI to run it")
 	}
-	tracked, err := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
+	tracked, err := testkit.Command(t, "git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
 		t.Skipf("git ls-files: %v", err)
 	}

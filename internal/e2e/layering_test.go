@@ -7,12 +7,13 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 const module = "github.com/qtype-dev/qtype"
@@ -47,7 +48,7 @@ var layers = []layer{
 		"internal/rerank", "internal/splitter", "internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
-	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool", "internal/mcpserver", "internal/server"}, ""},
+	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool", "internal/indexview", "internal/mcpserver", "internal/server"}, ""},
 	{"front", []string{facade, "cmd/qtype", "internal/bench", "internal/e2e"}, ""},
 }
 
@@ -120,7 +121,7 @@ func TestLayering_Documentation(t *testing.T) {
 // without test files. Paths are relative to the module.
 func listPackages(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports", "./...").Output()
+	out, err := testkit.Command(t, "go", "list", "-e", "-json=ImportPath,Imports", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

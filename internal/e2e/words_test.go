@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // wordList is the parsed list of retired words.
@@ -49,7 +50,7 @@ const wordsFile = "internal/e2e/testdata/retired_words.txt"
 // TestWords reports retired words in the names and texts of all tracked files.
 func TestWords(t *testing.T) {
 	list := readWords(t)
-	tracked, err := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
+	tracked, err := testkit.Command(t, "git", "ls-files", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
 		t.Skipf("git ls-files: %v", err)
 	}

@@ -107,7 +107,7 @@ func runScript(t *testing.T, program, script string, configs ...map[string]any) 
 	}
 	raw, err := json.Marshal(config)
 	testkit.Must(t, err)
-	out, err := exec.CommandContext(t.Context(), program, script, string(raw)).CombinedOutput()
+	out, err := testkit.Command(t, program, script, string(raw)).CombinedOutput()
 	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "ok") {
 		t.Errorf("%s: %v\n%s", script, err, out)
 	}
@@ -167,7 +167,7 @@ func inspect(t *testing.T, modules string, config map[string]any, args ...string
 	} else {
 		all = append(append(all, config["command"].(string)), config["args"].([]string)...)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", append(all, args...)...)
+	cmd := testkit.Command(t, "node", append(all, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	var errs strings.Builder
 	cmd.Stderr = &errs

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -112,7 +111,7 @@ func TestAssistant_LeaksNothing(t *testing.T) {
 		_, _ = w.Write([]byte(marker))
 	}))
 	defer web.Close()
-	cmd := exec.CommandContext(t.Context(), qtypeCommand(t), "mcp")
+	cmd := testkit.Command(t, qtypeCommand(t), "mcp")
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "LEAK="+marker, "HOME="+outside)
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
 	testkit.Must(t, err)

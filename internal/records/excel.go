@@ -22,6 +22,7 @@ type workbook struct {
 	shared []string
 	styles []dateKind // the meaning of numbers, by cell style
 	apple  bool       // days are counted from 1904
+	limit  *int64     // bytes that may still be unpacked; nil without a limit
 }
 
 // dateKind is the meaning of a number in a cell style.
@@ -97,7 +98,7 @@ func (b *workbook) walk(name string, visit func(*xml.Decoder, xml.StartElement) 
 	if part == nil {
 		return nil
 	}
-	in, err := part.Open()
+	in, err := b.open(part)
 	if err != nil {
 		return err
 	}
@@ -128,17 +129,36 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
+// sheetPart is a sheet of a workbook.
+type sheetPart struct {
+	name   string
+	hidden bool
+	part   *zip.File
+}
+
 // firstSheet returns the part of the workbook's first sheet.
 func (b *workbook) firstSheet() (*zip.File, error) {
-	first, target := "", ""
+	sheets, err := b.sheets()
+	if err != nil {
+		return nil, err
+	}
+	return sheets[0].part, nil
+}
+
+// sheets returns the sheets of the workbook in their order, at least one.
+func (b *workbook) sheets() ([]sheetPart, error) {
+	var found []sheetPart
+	var ids []string
 	err := b.walk("xl/workbook.xml", func(_ *xml.Decoder, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "workbookPr":
 			b.apple = isTrue(attr(e, "date1904"))
 		case "sheet":
 			for _, a := range e.Attr {
-				if first == "" && a.Name.Local == "id" { // r:id; sheetId is another name
-					first = a.Value
+				if a.Name.Local == "id" { // r:id; sheetId is another name
+					ids = append(ids, a.Value)
+					state := attr(e, "state")
+					found = append(found, sheetPart{name: attr(e, "name"), hidden: state == "hidden" || state == "veryHidden"})
 				}
 			}
 		}
@@ -147,20 +167,27 @@ func (b *workbook) firstSheet() (*zip.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	targets := map[string]string{}
 	err = b.walk("xl/_rels/workbook.xml.rels", func(_ *xml.Decoder, e xml.StartElement) error {
-		if e.Name.Local == "Relationship" && attr(e, "Id") == first {
-			target = attr(e, "Target")
+		if e.Name.Local == "Relationship" {
+			targets[attr(e, "Id")] = attr(e, "Target")
 		}
 		return nil
 	})
-	if !strings.HasPrefix(target, "/") {
-		target = path.Join("xl", target)
+	if err != nil {
+		return nil, err
 	}
-	part := b.parts[strings.ToLower(strings.TrimPrefix(target, "/"))]
-	if err == nil && part == nil {
-		err = errors.New("there is no sheet")
+	for i, id := range ids {
+		target := targets[id]
+		if !strings.HasPrefix(target, "/") {
+			target = path.Join("xl", target)
+		}
+		found[i].part = b.parts[strings.ToLower(strings.TrimPrefix(target, "/"))]
 	}
-	return part, err
+	if len(found) == 0 || found[0].part == nil {
+		return nil, errors.New("there is no sheet")
+	}
+	return found, nil
 }
 
 func isTrue(s string) bool { return s == "1" || s == "true" }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -43,7 +44,7 @@ func withAjv(t *testing.T, documents []any) [][]ajvError {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "-e", ajvScript)
+	cmd := testkit.Command(t, "node", "-e", ajvScript)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	cmd.Stdin = strings.NewReader(string(in))
 	out, err := cmd.Output()

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,7 +30,7 @@ func TestOpenAPI_IsValid(t *testing.T) {
 		t.Setenv("PHOENIX", "http://127.0.0.1:1")
 		s := serveApp(t, openApp(t, path), server.Options{})
 		file := testkit.WriteFile(t, "openapi.json", s.do("GET", "/openapi.json", "").body)
-		if out, err := exec.CommandContext(t.Context(), program, file).CombinedOutput(); err != nil {
+		if out, err := testkit.Command(t, program, file).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", path, err, out)
 		}
 	}
@@ -42,10 +41,10 @@ func TestOpenAPI_IsValid(t *testing.T) {
 func TestOpenAPI_Schemathesis(t *testing.T) {
 	program := pythonTool(t, "schemathesis")
 	s := serve(t)
-	run := exec.CommandContext(t.Context(), program, "run", s.URL+"/openapi.json", "--max-examples", "8", "--request-timeout", "30", "--seed", "1",
+	run := testkit.Command(t, program, "run", s.URL+"/openapi.json", "--max-examples", "5", "--request-timeout", "30", "--seed", "1",
 		"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance")
 	run.Dir = t.TempDir()
-	out, err := run.CombinedOutput()
+	out, err := testkit.Output(t, run)
 	if err != nil || !strings.Contains(string(out), " passed") {
 		t.Errorf("%v\n%s", err, out)
 	}

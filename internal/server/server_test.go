@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -46,8 +47,7 @@ func serveApp(t testing.TB, app *runtime.App, o server.Options) *testServer {
 	s := server.New(app, o)
 	h := httptest.NewServer(s)
 	t.Cleanup(func() {
-		h.CloseClientConnections()
-		h.Close()
+		testkit.CloseServer(h)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		_ = s.Shutdown(ctx)
@@ -66,7 +66,9 @@ type reply struct {
 // do sends a request. headers are pairs of name and value.
 func (s *testServer) do(method, path, body string, headers ...string) reply {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), method, s.URL+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}

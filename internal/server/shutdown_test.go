@@ -79,7 +79,9 @@ func TestEvents_AfterRestart(t *testing.T) {
 	if n, err := second.own.Resume(t.Context()); n != 1 || err != nil {
 		t.Fatalf("%d runs were resumed: %v", n, err)
 	}
-	second.post("/runs/"+run.ID+"/answer", `{"id": "`+run.Pending[0].ID+`", "approved": true}`)
+	if r := second.post("/runs/"+run.ID+"/answer", `{"id": "`+run.Pending[0].ID+`", "approved": true}`); r.status != http.StatusOK {
+		t.Fatalf("the answer got %d %s", r.status, r.body)
+	}
 	if text := <-rest; !strings.Contains(text, "event: request.opened") || !strings.Contains(text, `"status":"succeeded"`) {
 		t.Errorf("got %s", text)
 	}

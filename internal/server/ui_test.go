@@ -2,11 +2,11 @@ package server_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // TestUI_Browser uses the web interface in a browser: conversations with tools and
@@ -20,9 +20,9 @@ func TestUI_Browser(t *testing.T) {
 		t.Skip("SKIPPED: set QTYPE_UI_MODULES to a node_modules folder made by npm ci with internal/server/ui/package-lock.json, as .ci/run does")
 	}
 	s := serveApp(t, openApp(t, "ui/test/app/app.qtype.yaml"), server.Options{})
-	browser := exec.CommandContext(t.Context(), "sh", "ui/test/stage.sh", "playwright", "test")
+	browser := testkit.Command(t, "sh", "ui/test/stage.sh", "playwright", "test")
 	browser.Env = append(os.Environ(), "QTYPE_UI_URL="+s.URL)
-	if out, err := browser.CombinedOutput(); err != nil {
+	if out, err := testkit.Output(t, browser); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

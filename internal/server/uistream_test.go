@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // shownChat is what a client of the AI SDK has at the end of a scenario.
@@ -45,7 +46,7 @@ func TestUIStream_Client(t *testing.T) {
 		t.Skip("SKIPPED: set QTYPE_AI_SDK to a node_modules folder with ai, as .ci/run does")
 	}
 	s := serve(t)
-	node := exec.CommandContext(t.Context(), "node", "testdata/ai_client.mjs", s.URL)
+	node := testkit.Command(t, "node", "testdata/ai_client.mjs", s.URL)
 	node.Env = append(os.Environ(), "QTYPE_AI_SDK="+libraries)
 	var stderr bytes.Buffer
 	node.Stderr = &stderr

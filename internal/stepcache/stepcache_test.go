@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -282,7 +281,7 @@ func TestGet_DamagedEntry(t *testing.T) {
 // stored entry is lost.
 func TestStore_KilledProcess(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd := testkit.Command(t, os.Args[0])
 	cmd.Env = append(os.Environ(), "QTYPE_TEST_FILL="+dir)
 	out, err := cmd.StdoutPipe()
 	testkit.Must(t, err)

@@ -3,9 +3,13 @@
 package testkit
 
 import (
+	"context"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Must ends the test if err is not nil. t is a *testing.T, *testing.B or *rapid.T.
@@ -33,4 +37,52 @@ func ReadFile(t testing.TB, path string) string {
 	text, err := os.ReadFile(path)
 	Must(t, err)
 	return string(text)
+}
+
+// commandLimit ends a command of a test that hangs, long before the limit of go test,
+// so that the failure names the test and shows the output.
+const commandLimit = 8 * time.Minute
+
+// Command returns a command that ends with the test, or after a few minutes. Processes
+// that it leaves behind with its output open do not delay the test.
+func Command(t testing.TB, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// Output runs a command and returns what it wrote to standard output and standard error.
+// Unlike CombinedOutput it does not wait for processes that the command leaves behind,
+// as browsers do.
+func Output(t testing.TB, cmd *exec.Cmd) ([]byte, error) {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "output")
+	Must(t, err)
+	defer func() { _ = file.Close() }()
+	cmd.Stdout, cmd.Stderr = file, file
+	failed := cmd.Run()
+	out, err := os.ReadFile(file.Name())
+	Must(t, err)
+	return out, failed
+}
+
+// CloseServer closes a server, also if requests are open or clients connect again.
+// Server.Close alone waits for open requests without a limit.
+func CloseServer(s *httptest.Server) {
+	closed := make(chan struct{})
+	go func() {
+		s.Close()
+		close(closed)
+	}()
+	for {
+		s.CloseClientConnections()
+		select {
+		case <-closed:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

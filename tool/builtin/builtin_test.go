@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool/builtin"
@@ -93,7 +94,7 @@ func TestFormatDatetime_MatchesPython(t *testing.T) {
 	}
 	layouts = append(layouts, "%-d", "%_d", "%0e", "%^a", "%-j", "%f", "Day %d of %B, %Y")
 	in, _ := json.Marshal(map[string]any{"dates": dates, "layouts": layouts})
-	cmd := exec.CommandContext(t.Context(), python, "-c", `
+	cmd := testkit.Command(t, python, "-c", `
 import datetime, json, sys
 x = json.load(sys.stdin)
 json.dump([datetime.datetime.fromisoformat(d).strftime(l) if l != "%s" else str(int(datetime.datetime.fromisoformat(d).timestamp())) for d in x["dates"] for l in x["layouts"]], sys.stdout)`)

@@ -195,7 +195,7 @@ func TestChange_DiffApplies(t *testing.T) {
 			t.Error("a diff without secrets is masked")
 		}
 		write(t, "a.diff", string(shown))
-		if out, err := exec.CommandContext(t.Context(), git, "apply", "a.diff").CombinedOutput(); err != nil {
+		if out, err := testkit.Command(t, git, "apply", "a.diff").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s\n%s", err, out, shown)
 		}
 		applied := testkit.ReadFile(t, "specs/app.yaml")

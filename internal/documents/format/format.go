@@ -25,29 +25,23 @@ type File struct {
 	Name      string // the file's name, path or address; its extension decides where the content does not
 	MediaType string // the type that a server declared, possibly with a charset; empty if unknown
 	Charset   string // the charset of text, if the caller knows it; empty to detect it
+	Base      string // the address to which the links of a page are relative; by default Name, if it is an address of the web
 	Data      []byte // the content; Convert does not change it
 }
 
 // Result is the text of a file.
 type Result struct {
-	Text      string  // Markdown, or the unchanged text of a format that is text already
-	Title     string  // the title that the file states; empty if it has none
-	MediaType string  // the type of the file, as "application/pdf"
-	Format    string  // the name of its format in the table of Formats
-	Pages     []Page  // the pages of a format with pages or slides, in order; otherwise nil
-	Messages  []Range // the messages of a mailbox; otherwise nil
+	Text      string // Markdown, or the unchanged text of a format that is text already
+	Title     string // the title that the file states; empty if it has none
+	MediaType string // the type of the file, as "application/pdf"
+	Format    string // the name of its format in the table of Formats
+	Pages     []Page // the pages, slides, chapters or messages, in order; nil for other formats
 }
 
 // Page is a page of Text. It ends where the next page begins.
 type Page struct {
 	Offset int    // where the page begins in Text, in characters (code points)
 	Label  string // the page's number as the file shows it: "iv", "12"
-}
-
-// Range is a part of Text, in characters.
-type Range struct {
-	Start int // the first character
-	End   int // the character after the last
 }
 
 // PageOffsets returns the offsets of the pages, for the metadata key page_offsets; nil

@@ -14,20 +14,39 @@ type Format struct {
 	Extensions []string // of file names, in lower case, with the dot
 	MediaTypes []string // the first one is that of results
 	Doc        string   // what the conversion keeps, for the documentation
-	Paged      bool     // whether results have pages
+	Paged      bool     // whether results have pages, slides, chapters or messages
 
+	binary  bool // whether the content has a signature, so that other content is not of this format
 	convert func(context.Context, *job) (*Result, error)
 }
 
-// formats is the one list of formats. Formats that are only named in errors come last.
+// formats is the one list of formats.
 var formats = sync.OnceValue(func() []*Format {
 	return []*Format{
+		{Name: "pdf", Label: "PDF", Extensions: []string{".pdf"}, MediaTypes: []string{"application/pdf", "application/x-pdf"}, Paged: true, binary: true,
+			Doc: "the text in reading order: columns one after the other, paragraphs, headings by their size, tables whose cells are aligned", convert: convertPDF},
+		{Name: "docx", Label: "Word", Extensions: []string{".docx", ".docm", ".dotx"}, binary: true, MediaTypes: []string{"application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
+			Doc: "headings, lists, tables, links, code, text boxes, footnotes; without deleted and hidden text", convert: convertDOCX},
+		{Name: "pptx", Label: "PowerPoint", Extensions: []string{".pptx", ".pptm", ".ppsx"}, binary: true, MediaTypes: []string{"application/vnd.openxmlformats-officedocument.presentationml.presentation"}, Paged: true,
+			Doc: "slides: title, text, lists, tables, links and the notes of the speaker", convert: convertPPTX},
+		{Name: "xlsx", Label: "Excel", Extensions: []string{".xlsx", ".xlsm"}, binary: true, MediaTypes: []string{"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+			Doc: "each visible sheet as a heading and a table", convert: convertXLSX},
+		{Name: "epub", Label: "EPUB", Extensions: []string{".epub"}, binary: true, MediaTypes: []string{"application/epub+zip"}, Paged: true,
+			Doc: "chapters in reading order, with headings, lists, tables and links", convert: convertEPUB},
 		{Name: "html", Label: "HTML", Extensions: []string{".html", ".htm", ".xhtml", ".xht"}, MediaTypes: []string{"text/html", "application/xhtml+xml"},
 			Doc: "the main content, without navigation, headers and footers of the site; headings, lists, tables, links and code", convert: convertHTML},
+		{Name: "eml", Label: "mail", Extensions: []string{".eml"}, MediaTypes: []string{"message/rfc822"},
+			Doc: "subject, sender, recipients, date, text and the names of attachments", convert: convertEML},
+		{Name: "mbox", Label: "mailbox", Extensions: []string{".mbox", ".mbx"}, MediaTypes: []string{"application/mbox"}, Paged: true,
+			Doc: "each message as in mail", convert: convertMbox},
+		{Name: "csv", Label: "CSV", Extensions: []string{".csv", ".tsv", ".tab"}, MediaTypes: []string{"text/csv", "text/tab-separated-values", "application/csv"},
+			Doc: "a table; the first row is its header", convert: convertCSV},
+		{Name: "json", Label: "JSON", Extensions: []string{".json", ".jsonl", ".ndjson"}, MediaTypes: []string{"application/json", "application/jsonl", "application/x-ndjson"},
+			Doc: "the text, unchanged", convert: convertText},
 		{Name: "markdown", Label: "Markdown", Extensions: []string{".md", ".markdown", ".mdx", ".mkd"}, MediaTypes: []string{"text/markdown", "text/x-markdown"},
 			Doc: "the text, unchanged", convert: convertText},
 		{Name: "text", Label: "text", Extensions: []string{".txt", ".text", ".log"}, MediaTypes: []string{"text/plain"},
-			Doc: "the text, unchanged, also of source code and configuration", convert: convertText},
+			Doc: "the text, unchanged, also of source code, configuration and unknown extensions", convert: convertText},
 	}
 })
 

@@ -20,7 +20,17 @@ func convertHTML(ctx context.Context, j *job) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.htmlText(ctx, text, pageOptions{base: webAddress(j.file.Name), main: true})
+	w := j.writer(ctx)
+	title, err := writePage(w, text, pageOptions{base: j.file.address(), main: true})
+	if err != nil {
+		return nil, err
+	}
+	result, err := w.result()
+	if err != nil {
+		return nil, err
+	}
+	result.Title = title
+	return result, nil
 }
 
 // metaCharset returns the charset that a page declares in its first kilobyte.
@@ -32,11 +42,14 @@ func metaCharset(data []byte) string {
 	return name
 }
 
-// webAddress returns a name that is an address of the web, to which the links of a page
-// are relative; else nothing.
-func webAddress(name string) string {
-	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
-		return name
+// address returns the address to which the links of a page are relative, empty if it is
+// unknown.
+func (f File) address() string {
+	if f.Base != "" {
+		return f.Base
+	}
+	if strings.HasPrefix(f.Name, "http://") || strings.HasPrefix(f.Name, "https://") {
+		return f.Name
 	}
 	return ""
 }
@@ -47,35 +60,30 @@ type pageOptions struct {
 	main bool   // keep only the main content; false for mail and books
 }
 
-// htmlText converts a page in UTF-8.
-func (j *job) htmlText(ctx context.Context, text string, opts pageOptions) (*Result, error) {
-	if err := checkTags(ctx, text); err != nil {
-		return nil, err
+// writePage writes a page in UTF-8 and returns its title.
+func writePage(w *writer, text string, opts pageOptions) (title string, err error) {
+	if err := checkTags(w.ctx, text); err != nil {
+		return "", err
 	}
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
-		return nil, errorf(Damaged, "cannot be read as HTML: its elements are nested too deeply")
+		return "", errorf(Damaged, "cannot be read as HTML: its elements are nested too deeply")
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if w.stopped() {
+		return "", w.err
 	}
-	title := collapseSpace(textOf(find(root, atom.Title)))
+	title = collapseSpace(textOf(find(root, atom.Title)))
 	content := cleanPage(root, opts.main)
-	if element := find(root, atom.Base); element != nil && opts.base != "" {
-		opts.base = resolve(opts.base, attribute(element, "href"))
-	}
-	p := &pageWriter{writer: j.writer(ctx), base: opts.base}
-	p.children(content, mood{})
-	p.flush()
-	result, err := p.result()
-	if err != nil {
-		return nil, err
-	}
 	if title == "" {
 		title = collapseSpace(textOf(find(content, atom.H1)))
 	}
-	result.Title = title
-	return result, nil
+	if element := find(root, atom.Base); element != nil && opts.base != "" {
+		opts.base = resolve(opts.base, attribute(element, "href"))
+	}
+	p := &pageWriter{writer: w, base: opts.base}
+	p.children(content, mood{})
+	p.flush()
+	return title, w.err
 }
 
 // find returns the first element of a type below n, nil if there is none.

@@ -230,3 +230,11 @@ func withoutEmpty(rows [][]string) [][]string {
 	}
 	return kept
 }
+
+// listItem writes an item of a list at a level from 0 on; gap puts a blank line before it.
+func (w *writer) listItem(level int, in *inline, gap bool) {
+	indent := strings.Repeat("  ", level)
+	w.push(container{first: indent + "- ", rest: indent + "  ", gap: gap})
+	w.paragraph(in)
+	w.pop()
+}

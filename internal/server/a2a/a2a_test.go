@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ func serve(t *testing.T, store memory.Store, control *access.Control) (*server.S
 	s := server.New(app, server.Options{Heartbeat: 50 * time.Millisecond, Access: control})
 	ts := httptest.NewServer(s)
 	t.Cleanup(func() {
-		ts.Close()
+		testkit.CloseServer(ts)
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		_ = s.Shutdown(ctx)
@@ -54,7 +53,7 @@ func TestClient(t *testing.T) {
 	}
 	_, address := serve(t, memory.NewInProcess(), nil)
 	_, secured := serve(t, memory.NewInProcess(), keys(t))
-	cmd := exec.CommandContext(t.Context(), "node", "testdata/client.cjs", address, secured, strings.Repeat("a", 32))
+	cmd := testkit.Command(t, "node", "testdata/client.cjs", address, secured, strings.Repeat("a", 32))
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

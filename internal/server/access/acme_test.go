@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,7 +96,7 @@ func startPebble(t *testing.T, program string, config map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"pebble": config})
 	testkit.Must(t, err)
-	server := exec.CommandContext(t.Context(), program, "-config", testkit.WriteFile(t, "pebble.json", string(text)), "-dnsserver", serveNames(t))
+	server := testkit.Command(t, program, "-config", testkit.WriteFile(t, "pebble.json", string(text)), "-dnsserver", serveNames(t))
 	server.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1")
 	lines := &logBuffer{}
 	server.Stdout, server.Stderr = lines, lines

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -89,7 +88,7 @@ func TestControl_Browser(t *testing.T) {
 // open returns the document of a page after its scripts ran.
 func open(t *testing.T, program, url, resolve string) string {
 	t.Helper()
-	browser := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+	browser := testkit.Command(t, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--user-data-dir="+t.TempDir(), "--host-resolver-rules="+resolve, "--virtual-time-budget=10000", "--dump-dom", url)
 	text, err := browser.Output()
 	testkit.Must(t, err)

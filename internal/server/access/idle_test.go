@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -90,7 +89,7 @@ func (s *server) measure(t *testing.T, request string, f func()) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	client := exec.CommandContext(t.Context(), os.Args[0])
+	client := testkit.Command(t, os.Args[0])
 	client.Env = append(os.Environ(), connectVariable+"="+strings.TrimPrefix(s.url, "http://"), requestVariable+"="+request)
 	input, err := client.StdinPipe()
 	testkit.Must(t, err)

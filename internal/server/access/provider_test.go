@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +54,7 @@ func TestControl_RealProvider(t *testing.T) {
 // startProvider starts the provider and waits until it accepts requests.
 func startProvider(t *testing.T, modules string, port int) {
 	t.Helper()
-	provider := exec.CommandContext(t.Context(), "node", "testdata/provider.mjs", modules, fmt.Sprint(port))
+	provider := testkit.Command(t, "node", "testdata/provider.mjs", modules, fmt.Sprint(port))
 	output, err := provider.StdoutPipe()
 	testkit.Must(t, err)
 	testkit.Must(t, provider.Start())

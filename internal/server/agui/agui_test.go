@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -45,7 +44,7 @@ func serveStore(t *testing.T, store memory.Store, control *access.Control) (*ser
 	s := server.New(app, server.Options{Heartbeat: 50 * time.Millisecond, Access: control})
 	ts := httptest.NewServer(s)
 	t.Cleanup(func() {
-		ts.Close()
+		testkit.CloseServer(ts)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = s.Shutdown(ctx)
@@ -64,7 +63,7 @@ func TestClient(t *testing.T) {
 	case modules == "":
 		t.Skip("SKIPPED, NOT TESTED: QTYPE_AGUI names no node_modules folder with @ag-ui/client and @ag-ui/core; .ci/run does")
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "testdata/client.cjs", serve(t))
+	cmd := testkit.Command(t, "node", "testdata/client.cjs", serve(t))
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // heartbeat is short enough for a stream to begin before the mock answers slowly.
@@ -36,7 +36,7 @@ func runClient(t *testing.T, location, file string, command ...string) map[strin
 		t.Fatal(err)
 	}
 	s := serve(t, nil, server.Options{Access: control, Heartbeat: heartbeat})
-	cmd := exec.CommandContext(t.Context(), command[0], append(command[1:], file, s.URL)...)
+	cmd := testkit.Command(t, command[0], append(command[1:], file, s.URL)...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder, "QTYPE_OPENAI_NODE="+folder)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -62,7 +62,7 @@ func (r *request) embedder() (model.Embedder, error) {
 	if err := r.params.decode("model", &id); err != nil {
 		return nil, err
 	}
-	ids := embeddingModels(r.app)
+	ids := embeddingModels(r.app, r.principal)
 	switch {
 	case id == "":
 		return nil, bad("/model", "missing_required_parameter", "the parameter is missing: expected the id of an embedding model")

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
@@ -27,18 +28,36 @@ func modelIDs(app *host.Application, p access.Principal) []string {
 			ids = append(ids, f.ID())
 		}
 	}
-	return append(ids, embeddingModels(app)...)
+	return append(ids, embeddingModels(app, p)...)
 }
 
-// embeddingModels returns the ids of the embedding models.
-func embeddingModels(app *host.Application) []string {
+// embeddingModels returns the ids of the embedding models that the caller may use.
+func embeddingModels(app *host.Application, p access.Principal) []string {
 	var ids []string
 	for _, m := range app.App.Spec().Models {
-		if e, ok := m.(*spec.EmbeddingModel); ok {
+		if e, ok := m.(*spec.EmbeddingModel); ok && mayEmbed(app, p, e) {
 			ids = append(ids, e.ID)
 		}
 	}
 	return ids
+}
+
+// mayEmbed reports whether a caller may call one of the flows that use an embedding model,
+// or no flow uses it.
+func mayEmbed(app *host.Application, p access.Principal, e *spec.EmbeddingModel) bool {
+	free := true
+	for _, f := range app.App.Spec().Flows {
+		for _, step := range f.Plan().Steps {
+			if !slices.Contains(step.Models(), spec.ModelEntity(e)) {
+				continue
+			}
+			if access.Allowed(f, p) {
+				return true
+			}
+			free = false
+		}
+	}
+	return free
 }
 
 func (a *api) describe(id string) modelBody { return modelBody{id, "model", a.created, "qtype"} }

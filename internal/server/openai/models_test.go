@@ -16,7 +16,7 @@ func TestModels(t *testing.T) {
 	s := keyed(t, access.Limits{})
 	for key, want := range map[string][]string{
 		"ada":  {"talk", "brief", "once", "plain", "work", "approve", "greet", "late", "vectors"},
-		"boss": {"talk", "brief", "once", "plain", "work", "approve", "greet", "late", "guarded", "vectors"},
+		"boss": {"talk", "brief", "once", "plain", "work", "approve", "greet", "late", "guarded", "vectors", "private"},
 	} {
 		var list struct {
 			Object string
@@ -41,6 +41,10 @@ func TestModels(t *testing.T) {
 		status := s.do(http.MethodGet, "/v1/models/guarded", "", "Authorization", auth).status
 		if status != map[string]int{"ada": 404, "boss": 200}[key] {
 			t.Errorf("%s: status %d", key, status)
+		}
+		status = s.do(http.MethodPost, "/v1/embeddings", `{"model":"private","input":"x"}`, "Authorization", auth).status
+		if status != map[string]int{"ada": 404, "boss": 200}[key] {
+			t.Errorf("%s: embedding status %d", key, status)
 		}
 	}
 }

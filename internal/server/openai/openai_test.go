@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -48,8 +49,7 @@ func serve(t testing.TB, store memory.Store, o server.Options) *testServer {
 	s := server.New(app, o)
 	h := httptest.NewServer(s)
 	stop := func() {
-		h.CloseClientConnections()
-		h.Close()
+		testkit.CloseServer(h)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		_ = s.Shutdown(ctx)

@@ -156,14 +156,7 @@ func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, 
 	rec.get(stateValue, &s)
 	r := &Run{ID: id, Flow: flow, Session: req.Session, Owner: req.Owner, Created: req.Created, detached: true, remote: true, app: app,
 		requests: newRequests(), finished: make(chan struct{}), record: rec}
-	answered := map[string]bool{}
-	for _, a := range rec.answers() {
-		answered[a.ID] = true
-	}
-	for _, p := range s.Pending {
-		if answered[p.ID] {
-			continue
-		}
+	for _, p := range rec.unanswered() {
 		r.requests.open[p.ID] = &openRequest{Request: p}
 		r.requests.order = append(r.requests.order, p.ID)
 	}

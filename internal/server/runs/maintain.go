@@ -200,6 +200,9 @@ func (m *Manager) restart(ctx context.Context, app *runtime.App, rec *record, re
 	for _, a := range rec.answers() {
 		r.requests.answers[a.ID] = a
 	}
+	for _, known := range rec.unanswered() {
+		r.requests.known[known.ID] = known
+	}
 	if existing, err := m.register(r); err != nil || existing != nil {
 		return false, err
 	}

@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -250,5 +251,30 @@ func TestManager_Retain(t *testing.T) {
 	testkit.Must(t, m.Shutdown(t.Context()))
 	if got := stored(t, m, app); got != nil {
 		t.Errorf("the run was kept: %+v", got.State())
+	}
+}
+
+// TestAnswer_WhileRunIsRepeated checks that a request can be answered at once after
+// another process took the run, before the run has come to the request again.
+func TestAnswer_WhileRunIsRepeated(t *testing.T) {
+	for range 30 {
+		store, state := memory.NewInProcess(), memory.NewInProcess()
+		first := runs.NewManager(runs.Options{Store: state})
+		id := begin(t, first, open(t, store)).State().Pending[0].ID
+		testkit.Must(t, first.Shutdown(t.Context()))
+		app, second := open(t, store), runs.NewManager(runs.Options{Store: state})
+		if n, err := second.Resume(t.Context(), app); n != 1 || err != nil {
+			t.Fatalf("resumed %d, %v", n, err)
+		}
+		r := stored(t, second, app)
+		testkit.Must(t, second.Answer(t.Context(), r, &runs.Answer{ID: id, Approved: yes()}))
+		events := await(t, r, runs.RunFinished)
+		if got := events[len(events)-1]; got.Text != string(runs.Succeeded) || strings.Count(typesOf(events), string(runs.RequestAnswered)) != 1 {
+			t.Errorf("ended with %+v: %s", got, typesOf(events))
+		}
+		if err := second.Answer(t.Context(), r, &runs.Answer{ID: id, Approved: yes()}); !errors.Is(err, runs.ErrAnswered) {
+			t.Errorf("second answer: %v", err)
+		}
+		testkit.Must(t, second.Shutdown(t.Context()))
 	}
 }

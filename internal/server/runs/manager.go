@@ -373,7 +373,7 @@ func (m *Manager) Answer(ctx context.Context, r *Run, a *Answer) error {
 // answered passes an answer to the flow.
 func (r *Run) answered(a *Answer) error {
 	req, err := r.requests.answer(a)
-	if err == nil {
+	if req != nil {
 		r.add(requestEvent(RequestAnswered, req), nil)
 	}
 	return err
@@ -400,7 +400,7 @@ func (m *Manager) IsLocal(r *Run) bool {
 
 // wait reports that a run waits for the answers to requests.
 func (r *Run) wait(ctx context.Context, opened []*Request) {
-	if r.record != nil {
+	if r.record != nil && len(opened) > 0 {
 		// An error is not fatal: the run can still be answered through this process.
 		_ = r.record.saveState(context.WithoutCancel(ctx), r.Flow, r.State())
 	}

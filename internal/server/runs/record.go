@@ -195,6 +195,23 @@ func (r *record) answers() []*Answer {
 	return list
 }
 
+// unanswered returns the stored requests without an answer, the oldest first.
+func (r *record) unanswered() []*Request {
+	answered := map[string]bool{}
+	for _, a := range r.answers() {
+		answered[a.ID] = true
+	}
+	var s storedState
+	r.get(stateValue, &s)
+	var list []*Request
+	for _, p := range s.Pending {
+		if !answered[p.ID] {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // saveState stores the state of a run.
 func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State) error {
 	stored := storedState{Status: s.Status, Updated: s.Updated, Rows: s.Rows, Error: s.Error, Pending: s.Pending}

@@ -66,19 +66,21 @@ func (a *Answer) Fits(kind RequestKind) error {
 type requests struct {
 	mu      sync.Mutex
 	open    map[string]*openRequest
-	order   []string           // ids of the open requests
-	answers map[string]*Answer // given, by the id of the request
-	counts  map[string]int     // how often equal requests were made
+	order   []string            // ids of the open requests
+	known   map[string]*Request // those of a continued run that it has not repeated yet
+	answers map[string]*Answer  // given, by the id of the request
+	counts  map[string]int      // how often equal requests were made
 }
 
 type openRequest struct {
 	*Request
 	answered chan struct{} // closed with the answer
 	dropped  bool          // no caller waits for the answer any more
+	early    bool          // the answer was given before it opened
 }
 
 func newRequests() *requests {
-	return &requests{open: map[string]*openRequest{}, answers: map[string]*Answer{}, counts: map[string]int{}}
+	return &requests{open: map[string]*openRequest{}, known: map[string]*Request{}, answers: map[string]*Answer{}, counts: map[string]int{}}
 }
 
 // id returns the id of a request: that of the same request in a repeated run.
@@ -106,6 +108,9 @@ func (r *Run) ask(ctx context.Context, kind RequestKind, call tool.Request) (*An
 	tool.Announce(ctx, o, func(all []any) { r.wait(ctx, q.add(all)) })
 	select {
 	case <-o.answered:
+		if o.early {
+			r.add(requestEvent(RequestAnswered, o.Request), nil)
+		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return q.answers[id], nil
@@ -130,7 +135,14 @@ func (q *requests) add(round []any) []*Request {
 	defer q.mu.Unlock()
 	var added []*Request
 	for _, x := range round {
-		if o := x.(*openRequest); !o.dropped {
+		o := x.(*openRequest)
+		delete(q.known, o.ID)
+		switch {
+		case o.dropped:
+		case q.answers[o.ID] != nil:
+			o.early = true
+			close(o.answered)
+		default:
 			q.open[o.ID] = o
 			q.order = append(q.order, o.ID)
 			added = append(added, o.Request)
@@ -177,9 +189,12 @@ func (q *requests) accepts(a *Answer) error {
 	return err
 }
 
-// find returns the open request that an answer fits; the caller holds the lock.
+// find returns the open or known request that an answer fits; the caller holds the lock.
 func (q *requests) find(a *Answer) (*openRequest, error) {
 	o := q.open[a.ID]
+	if known := q.known[a.ID]; o == nil && known != nil {
+		o = &openRequest{Request: known}
+	}
 	switch {
 	case q.answers[a.ID] != nil:
 		return nil, ErrAnswered
@@ -189,7 +204,8 @@ func (q *requests) find(a *Answer) (*openRequest, error) {
 	return o, a.Fits(o.Kind)
 }
 
-// answer gives the answer to an open request.
+// answer gives the answer to an open request. It returns no request for one that the run
+// has not repeated yet.
 func (q *requests) answer(a *Answer) (*Request, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,6 +214,10 @@ func (q *requests) answer(a *Answer) (*Request, error) {
 		return nil, err
 	}
 	q.answers[a.ID] = a
+	if q.open[a.ID] == nil {
+		delete(q.known, a.ID)
+		return nil, nil
+	}
 	delete(q.open, a.ID)
 	q.order = without(q.order, a.ID)
 	close(o.answered)

@@ -24,13 +24,15 @@ func OpenAPI(app *spec.Application, flows []*Flow) []byte {
 			paths = append(paths, member("/flows/"+f.ID()+"/stream", object{member("post", f.streamOperation())}))
 		}
 	}
-	paths = append(paths, commonPaths()...)
-	schemas = append(append(schemas, s.Defs()...), commonSchemas()...)
+	schemas = append(schemas, s.Defs()...)
+	for _, shared := range []struct{ paths, schemas object }{{commonPaths(), commonSchemas()}, {sessionPaths(), sessionSchemas()}, {feedbackPaths(), nil}, {openAIPaths(), openAISchemas()}} {
+		paths, schemas = append(paths, shared.paths...), append(schemas, shared.schemas...)
+	}
 	doc := object{
 		member("openapi", "3.1.0"),
 		member("info", object{member("title", app.ID), member("description", app.Description), member("version", "1.0.0")}),
 		member("servers", []object{{member("url", "./"), member("description", "This server")}}),
-		member("tags", []object{{member("name", "flows")}, {member("name", "runs")}, {member("name", "server")}}),
+		member("tags", []object{{member("name", "flows")}, {member("name", "runs")}, {member("name", "sessions")}, {member("name", "openai")}, {member("name", "server")}}),
 		member("paths", paths),
 		member("components", object{member("schemas", schemas), member("securitySchemes", object{
 			member("bearer", object{member("type", "http"), member("scheme", "bearer")}),

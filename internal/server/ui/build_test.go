@@ -2,9 +2,10 @@ package ui_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // stage runs a command in a copy of the sources, with the packages of QTYPE_UI_MODULES.
@@ -17,7 +18,7 @@ func stage(t *testing.T, args ...string) {
 		}
 		t.Skip("SKIPPED: set QTYPE_UI_MODULES to a node_modules folder made by npm ci with package-lock.json, as .ci/run does")
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", args...).CombinedOutput()
+	out, err := testkit.Output(t, testkit.Command(t, "sh", args...))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

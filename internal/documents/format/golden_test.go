@@ -1,0 +1,78 @@
+package format
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens")
+
+// TestConvert_RealFiles converts files that LaTeX, Chromium, LibreOffice, WeasyPrint,
+// ReportLab, fpdf2, qpdf, python-docx, python-pptx, openpyxl and ebooklib wrote
+// (testdata/generate.py) and compares the texts with goldens.
+func TestConvert_RealFiles(t *testing.T) {
+	for _, name := range []string{
+		"bitmap.pdf", "chromium.pdf", "cmap.pdf", "columns.pdf", "letters.pdf", "libreoffice.pdf", "rotated.pdf", "subset.pdf",
+		"table.pdf", "tex.pdf", "weasyprint.pdf", "book.epub", "libreoffice.docx", "python.docx", "sheets.xlsx", "slides.pptx",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Convert(t.Context(), File{Name: name, Data: testFile(t, name)}, Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			fmt.Fprintf(&got, "title: %s\nformat: %s\n", r.Title, r.Format)
+			for i, text := range r.PageTexts() {
+				fmt.Fprintf(&got, "---- part %d\n%s\n", i+1, text)
+			}
+			golden := filepath.Join("testdata", "golden", name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got.String()), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != string(want) {
+				t.Errorf("the text differs from %s:\n%s", golden, got.String())
+			}
+		})
+	}
+}
+
+// TestConvert_SameColumns: an encrypted, compressed or damaged copy of a file has its text.
+func TestConvert_SameColumns(t *testing.T) {
+	columns := testFile(t, "columns.pdf")
+	end := strings.LastIndex(string(columns), "startxref")
+	table := strings.LastIndex(string(columns[:end]), "xref\n")
+	files := map[string][]byte{
+		"owner40.pdf": nil, "owner128.pdf": nil, "owner256.pdf": nil, "streams.pdf": nil,
+		"wrong place of the table": append(columns[:end:end], "startxref\n99\n%%EOF"...),
+		"no table":                 columns[:table],
+		"text before the header":   append([]byte("text\n"), columns...),
+	}
+	want := convert(t, "columns.pdf", string(columns)).Text
+	for name, data := range files {
+		if data == nil {
+			data = testFile(t, name)
+		}
+		if got := convert(t, "copy.pdf", string(data)).Text; got != want {
+			t.Errorf("%s: got:\n%s", name, got)
+		}
+	}
+}
+
+func testFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
