@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -145,6 +146,11 @@ func (a *App) env(l *layout) *steps.Env {
 		Index:    a.index,
 		Ranker:   a.ranker,
 		Flow:     a.nested(),
+		HTTP: func(s tool.Service) (*http.Client, error) {
+			return tool.Client(s, tool.Options{HTTP: a.opts.HTTP, Secret: a.secret})
+		},
+		Ranker: a.ranker,
+		Flow:   a.nested(),
 	}
 }
 

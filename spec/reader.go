@@ -33,48 +33,63 @@ func (s *DocumentSource) Selection() Selection {
 	return made
 }
 
-// DirectoryArgs are the arguments of the reader directory.
-type DirectoryArgs struct {
-	// InputDir is the folder whose files are read.
-	InputDir string `yaml:"input_dir"`
-	// InputFiles are the files that are read, instead of a folder.
-	InputFiles []string `yaml:"input_files"`
-	// Exclude are patterns of files and folders that are not read, relative to the folder, such as drafts or **/*.tmp.
-	Exclude []string `yaml:"exclude"`
-	// ExcludeHidden skips files and folders whose names begin with a dot.
-	ExcludeHidden bool `yaml:"exclude_hidden" default:"true"`
-	// ExcludeEmpty skips empty files.
-	ExcludeEmpty bool `yaml:"exclude_empty" default:"false"`
-	// Recursive also reads the files of the folders below.
-	Recursive bool `yaml:"recursive" default:"false"`
-	// RequiredExts are the extensions of the files that are read, such as .md; without it all files are read.
-	RequiredExts []string `yaml:"required_exts"`
-	// NumFilesLimit is the maximum number of files.
-	NumFilesLimit int `yaml:"num_files_limit" default:"0"`
-	// Encoding is the encoding of text files.
-	Encoding string `yaml:"encoding" default:"utf-8"`
-	// Errors sets what happens to bytes that are not valid in the encoding: ignore, replace or strict.
-	Errors string `yaml:"errors" default:"ignore"`
-	// FilenameAsID uses the path of a file as the id of its document.
-	FilenameAsID bool `yaml:"filename_as_id" default:"false"`
-}
-
-// CheckArguments reports a folder and files that are both missing.
-func (a *DirectoryArgs) CheckArguments() []*ArgumentError {
-	if a.InputDir == "" && len(a.InputFiles) == 0 {
-		return []*ArgumentError{{Missing: []string{"input_dir", "input_files"}, Message: "neither input_dir nor input_files is set",
-			Hint: "add input_dir: with the folder to read, or an input of the step with this name"}}
-	}
-	return nil
-}
-
 // readerRows is the table.
 func readerRows() []Reader {
+	web := []string{"api_key", "bearer_token", "basic", "oauth2"}
 	return []Reader{
 		{
-			Implementation: Implementation{Name: "directory", Doc: "the files of a folder",
-				Aliases: []string{"llama_index.core.SimpleDirectoryReader", "llama_index.core.readers.SimpleDirectoryReader", "llama_index.core.readers.file.base.SimpleDirectoryReader", "SimpleDirectoryReader"},
-				Args:    func() any { return new(DirectoryArgs) }},
+			Implementation: Implementation{Name: "directory", Doc: "the files of a local folder",
+				Aliases: []string{"llama_index.core.SimpleDirectoryReader", "llama_index.core.readers.SimpleDirectoryReader",
+					"llama_index.core.readers.file.base.SimpleDirectoryReader", "SimpleDirectoryReader"},
+				Args: func() any { return new(DirectoryArgs) }},
+		},
+		{
+			Implementation: Implementation{Name: "json", Doc: "a file in JSON or JSON Lines",
+				Aliases: []string{"llama_index.readers.json.JSONReader", "llama_index.readers.json.base.JSONReader", "JSONReader"},
+				Args:    func() any { return new(JSONArgs) }},
+			LoaderArgs: func() any { return new(JSONLoaderArgs) },
+		},
+		{
+			Implementation: Implementation{Name: "remote", Doc: "files at addresses of web servers and of the stores of clouds (s3, gs, az)",
+				Aliases: []string{"llama_index.readers.remote.RemoteReader", "llama_index.readers.remote.base.RemoteReader", "RemoteReader"},
+				Args:    func() any { return new(RemoteArgs) }},
+			Auths: web,
+		},
+		{
+			Implementation: Implementation{Name: "s3", Doc: "the objects of a bucket of Amazon S3",
+				Aliases: []string{"llama_index.readers.s3.S3Reader", "llama_index.readers.s3.base.S3Reader", "S3Reader"},
+				Args:    func() any { return new(BucketArgs) }},
+		},
+		{
+			Implementation: Implementation{Name: "gcs", Doc: "the objects of a bucket of Google Cloud Storage",
+				Aliases: []string{"llama_index.readers.gcs.GCSReader", "llama_index.readers.gcs.base.GCSReader", "GCSReader"},
+				Args:    func() any { return new(BucketArgs) }},
+		},
+		{
+			Implementation: Implementation{Name: "azure_blob", Doc: "the blobs of a container of Azure Storage",
+				Aliases: []string{"llama_index.readers.azstorage_blob.AzStorageBlobReader", "llama_index.readers.azstorage_blob.base.AzStorageBlobReader", "AzStorageBlobReader"},
+				Args:    func() any { return new(AzureBlobArgs) }},
+		},
+		{
+			Implementation: Implementation{Name: "huggingface", Doc: "a file in JSON Lines of a dataset on Hugging Face",
+				Aliases: []string{"llama_index.readers.huggingface_fs.HuggingFaceFSReader", "llama_index.readers.huggingface_fs.base.HuggingFaceFSReader", "HuggingFaceFSReader"},
+				Args:    func() any { return new(HuggingFaceArgs) }},
+			LoaderArgs: func() any { return new(HuggingFaceLoaderArgs) },
+			Auths:      []string{"bearer_token"},
+		},
+		{
+			Implementation: Implementation{Name: "web", Doc: "pages of web sites, with the pages that they link to",
+				Args: func() any { return new(WebArgs) }},
+			Auths: web,
+		},
+		{
+			Implementation: Implementation{Name: "sitemap", Doc: "the pages that the sitemap of a web site lists",
+				Args: func() any { return new(SitemapArgs) }},
+			Auths: web,
+		},
+		{
+			Implementation: Implementation{Name: "sql", Doc: "the rows of a database query",
+				Args: func() any { return new(SQLArgs) }},
 		},
 	}
 }

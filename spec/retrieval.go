@@ -10,7 +10,7 @@ type DocumentSource struct {
 	// LoaderArgs are the arguments of the reader's load method, for readers that have any.
 	LoaderArgs map[string]any `yaml:"loader_args"`
 	// Auth is the id of the credentials for the source.
-	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic aws"`
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2"`
 }
 
 // DocToTextConverter turns a document into text.

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"net/http"
 	"reflect"
 	"sync"
 
@@ -27,6 +28,7 @@ type Env struct {
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
 	Index    func(spec.Index) (index.Index, error)              // returns the shared index
 	Failures func() int64                                       // returns how many rows have failed in the run, dropped ones included
+	HTTP     func(tool.Service) (*http.Client, error)           // returns a client for a server, with its credentials
 	// Ranker returns the shared ranker of a Reranker or BedrockReranker, which build makes.
 	Ranker func(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error)
 }
@@ -66,6 +68,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildDocToTextConverter))
 	add(builderFor(buildDocumentEmbedder))
 	add(builderFor(buildDocumentSearch))
+	add(builderFor(buildDocumentSource))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))
 	add(builderFor(buildFieldExtractor))

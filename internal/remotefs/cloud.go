@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"mime"
 	"net/http"
 	"path"
@@ -57,6 +58,24 @@ func (b *bucket) open(ctx context.Context, key string) (io.ReadCloser, error) {
 		return nil, b.explain(key, err)
 	}
 	return in, nil
+}
+
+func (b *bucket) list(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		all := b.List(&blob.ListOptions{Prefix: prefix})
+		for {
+			object, err := all.Next(ctx)
+			switch {
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				yield(Object{}, b.explain(prefix, err))
+				return
+			case !yield(Object{Address: object.Key, Size: object.Size, Modified: object.ModTime}, nil):
+				return
+			}
+		}
+	}
 }
 
 func (b *bucket) create(ctx context.Context, key string) (Upload, error) {

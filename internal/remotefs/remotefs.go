@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ type Upload interface {
 type bucketStore interface {
 	open(ctx context.Context, key string) (io.ReadCloser, error)
 	create(ctx context.Context, key string) (Upload, error)
+	list(ctx context.Context, prefix string) iter.Seq2[Object, error] // objects with their key instead of the address
 	close() error
 }
 

@@ -15,6 +15,7 @@ var families = []struct{ prefix, title, text string }{
 	{"QT2", "Ids and references", "Ids are unique, and references lead to an existing entity."},
 	{"QT3", "Meaning", "Consistency of the parts of a document, as in QType (Python)."},
 	{"QT4", "Meaning, beyond QType", "The same for this project's additions to the language."},
+	{"QT5", "Retrieval", "Readers, splitters, indexes and rerankers."},
 	{"QT9", "Warnings", "The document works but is probably not what was intended."},
 }
 
