@@ -149,8 +149,6 @@ func (a *App) env(l *layout) *steps.Env {
 		HTTP: func(s tool.Service) (*http.Client, error) {
 			return tool.Client(s, tool.Options{HTTP: a.opts.HTTP, Secret: a.secret})
 		},
-		Ranker: a.ranker,
-		Flow:   a.nested(),
 	}
 }
 

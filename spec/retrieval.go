@@ -29,6 +29,8 @@ type DocumentSplitter struct {
 	ChunkSize int `yaml:"chunk_size" default:"1024"`
 	// ChunkOverlap is how many tokens two consecutive chunks share.
 	ChunkOverlap int `yaml:"chunk_overlap" default:"20"`
+	// Model is the id of the embedding model of SemanticSplitterNodeParser.
+	Model Ref[*EmbeddingModel] `yaml:"model"`
 	// Args are further settings of the splitter.
 	Args map[string]any `yaml:"args"`
 }

@@ -69,6 +69,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildDocumentEmbedder))
 	add(builderFor(buildDocumentSearch))
 	add(builderFor(buildDocumentSource))
+	add(builderFor(buildDocumentSplitter))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))
 	add(builderFor(buildFieldExtractor))

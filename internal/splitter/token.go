@@ -1,0 +1,44 @@
+package splitter
+
+import (
+	"context"
+	"iter"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// token is TokenTextSplitter: it fills chunks with whole words.
+type token struct {
+	counter
+	args spec.TokenTextSplitterArgs
+	cuts []cutter
+}
+
+// metadataFormat is the number of tokens that separate metadata and text.
+const metadataFormat = 2
+
+func newToken(args *spec.TokenTextSplitterArgs) (Splitter, error) {
+	c, err := newCounter()
+	if err != nil {
+		return nil, err
+	}
+	t := &token{counter: c, args: *args, cuts: []cutter{cutBefore(args.Separator)}}
+	for _, separator := range args.BackupSeparators {
+		t.cuts = append(t.cuts, cutBefore(separator))
+	}
+	return t, nil
+}
+
+// Split implements Splitter.
+func (t *token) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
+	limit := t.args.ChunkSize
+	if t.args.IncludeMetadata {
+		var err error
+		if limit, err = t.room(limit, d.Metadata, metadataFormat); err != nil {
+			return failure(err)
+		}
+	}
+	div := divider{measure: t.counter, limit: limit, fine: t.cuts}
+	pack := packer{limit: limit, overlap: t.args.ChunkOverlap, keepSpace: t.args.KeepWhitespaces}
+	return pack.chunks(ctx, d.Text, div.pieces(d.Text))
+}
