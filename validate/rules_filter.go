@@ -34,7 +34,7 @@ func invalidFilter() rule {
 }
 
 // filterPlace returns the position of a mistake in the filters of a step.
-func filterPlace(s spec.Step, key string, mistake *filter.Error) source.Span {
+func filterPlace(s spec.Filtering, key string, mistake *filter.Error) source.Span {
 	at, ok := s.Position().Lookup(key)
 	if !ok {
 		return s.Position().Span()
