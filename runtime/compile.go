@@ -143,12 +143,12 @@ func (a *App) env(l *layout) *steps.Env {
 		},
 		Approve:  a.opts.Approve,
 		Database: a.database,
-		Index:    a.index,
-		Ranker:   a.ranker,
-		Flow:     a.nested(),
 		HTTP: func(s tool.Service) (*http.Client, error) {
 			return tool.Client(s, tool.Options{HTTP: a.opts.HTTP, Secret: a.secret})
 		},
+		Index:  a.index,
+		Ranker: a.ranker,
+		Flow:   a.nested(),
 	}
 }
 

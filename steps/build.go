@@ -26,9 +26,9 @@ type Env struct {
 	Approve  tool.Approver                                      // confirms tool calls of an Agent; nil where no one can
 	Flow     func(context.Context, FlowCall, FlowEmit) error    // runs another flow
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
+	HTTP     func(tool.Service) (*http.Client, error)           // returns a client for a server, with its credentials
 	Index    func(spec.Index) (index.Index, error)              // returns the shared index
 	Failures func() int64                                       // returns how many rows have failed in the run, dropped ones included
-	HTTP     func(tool.Service) (*http.Client, error)           // returns a client for a server, with its credentials
 	// Ranker returns the shared ranker of a Reranker or BedrockReranker, which build makes.
 	Ranker func(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error)
 }
@@ -65,10 +65,10 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(builderFor(buildCollect))
 	add(builderFor(buildConstruct))
 	add(builderFor(buildDecoder))
+	add(builderFor(buildDocumentSource))
 	add(builderFor(buildDocToTextConverter))
 	add(builderFor(buildDocumentEmbedder))
 	add(builderFor(buildDocumentSearch))
-	add(builderFor(buildDocumentSource))
 	add(builderFor(buildDocumentSplitter))
 	add(builderFor(buildEcho))
 	add(builderFor(buildExplode))

@@ -64,14 +64,13 @@ func hasMark(data []byte) bool {
 func (f *file) parts(result *format.Result, args *spec.FileArgs) []*Document {
 	var all []*Document
 	switch {
-	case result.Format == "pdf" && len(result.Pages) > 0:
+	case (result.Format == "pdf" || result.Format == "mbox") && len(result.Pages) > 0:
 		for i, text := range result.PageTexts() {
-			all = append(all, f.document(text, f.partID(args, i), map[string]any{"page_label": result.Pages[i].Label}))
-		}
-	case len(result.Messages) > 0:
-		characters := []rune(result.Text)
-		for i, m := range result.Messages {
-			all = append(all, f.document(strings.TrimSpace(string(characters[m.Start:m.End])), f.partID(args, i), nil))
+			more := map[string]any{}
+			if result.Format == "pdf" {
+				more["page_label"] = result.Pages[i].Label
+			}
+			all = append(all, f.document(text, f.partID(args, i), more))
 		}
 	default:
 		more := map[string]any{}
