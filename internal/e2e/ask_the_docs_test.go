@@ -134,10 +134,10 @@ func retrievers(x index.Index, m model.Embedder) []retriever {
 	}
 	const depth = 20
 	return []retriever{
-		{"words (BM25)", 0.60, 0.45, search(index.ByText, depth)},
-		{"vectors", 0.20, 0.10, search(index.ByVector, depth)},
-		{"hybrid", 0.45, 0.30, search(index.Hybrid, depth)},
-		{"words and vectors, combined by Reranker (rrf, k 10, weights 2 and 1)", 0.60, 0.45, func(ctx context.Context, question string) ([]index.Match, error) {
+		{"words (BM25)", 0.80, 0.64, search(index.ByText, depth)},
+		{"vectors", 0.50, 0.36, search(index.ByVector, depth)},
+		{"hybrid", 0.75, 0.58, search(index.Hybrid, depth)},
+		{"words and vectors, combined by Reranker (rrf, k 10, weights 2 and 1)", 0.83, 0.66, func(ctx context.Context, question string) ([]index.Match, error) {
 			words, err := search(index.ByText, depth)(ctx, question)
 			if err != nil {
 				return nil, err
