@@ -15,7 +15,7 @@ type IndexTool struct {
 	TopK int `yaml:"top_k" default:"5" validate:"min=1,max=50"`
 }
 
-// The arguments of an IndexTool with a meaning of their own. Others are conditions on the
+// The arguments of an IndexTool with a fixed meaning. Others are conditions on the
 // metadata field of the same name.
 const (
 	IndexToolQuery = "query" // the text to search for, required
