@@ -1,6 +1,11 @@
 package spec
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
 
 // QdrantArguments are the `args` of an index in Qdrant.
 type QdrantArguments struct {
@@ -99,24 +104,8 @@ type HNSWArguments struct {
 	DistMethod string `yaml:"hnsw_dist_method" default:"vector_cosine_ops"`
 }
 
-// OpenSearchArguments are the `args` of an index in OpenSearch.
-type OpenSearchArguments struct {
-	// Endpoint is the address of the server of a VectorIndex.
-	Endpoint string `yaml:"endpoint"`
-	// Index is the name of the index in the server; by default the name of the index.
-	Index string `yaml:"index"`
-	// Dim is the length of the vectors; it must be that of the embedding model.
-	Dim int `yaml:"dim"`
-	// EmbeddingField is the field of the vector.
-	EmbeddingField string `yaml:"embedding_field" default:"embedding"`
-	// TextField is the field of the text.
-	TextField string `yaml:"text_field" default:"content"`
-	// Engine is the library of approximate search: lucene or faiss.
-	Engine string `yaml:"engine"`
-	// SpaceType is the distance of vectors: cosinesimil, l2 or innerproduct.
-	SpaceType string `yaml:"space_type" default:"cosinesimil"`
-	// Exact compares all vectors, which needs no k-NN plugin.
-	Exact bool `yaml:"exact"`
+// ConnectionArguments are the `args` of an index that concern the requests to its server.
+type ConnectionArguments struct {
 	// VerifyCerts checks the certificate of the server.
 	VerifyCerts bool `yaml:"verify_certs" default:"true"`
 	// CACerts is the file of the certificates that are trusted in addition to those of the system.
@@ -125,8 +114,53 @@ type OpenSearchArguments struct {
 	Timeout float64 `yaml:"timeout"`
 	// MaxRetries is how often a failed request is repeated; 3 by default.
 	MaxRetries *int `yaml:"max_retries"`
-	// Service is the AWS service that requests are signed for: aoss or es; by default by the host.
+}
+
+// DocumentServerArguments are the `args` of a DocumentIndex in OpenSearch or Elasticsearch.
+type DocumentServerArguments struct {
+	// Index is the name of the index in the server; by default the name of the index.
+	Index string `yaml:"index"`
+	// Service is the AWS service that requests are signed for with an auth of type aws: aoss or es; by default by the host, and aoss for others.
 	Service string `yaml:"service"`
+	ConnectionArguments
+}
+
+// CheckArguments reports an unknown service.
+func (a *DocumentServerArguments) CheckArguments() []*ArgumentError {
+	return checkValue(nil, "service", a.Service, "", "aoss", "es")
+}
+
+// checkValue adds the error of a value that is not one of those that are allowed.
+func checkValue(problems []*ArgumentError, key, value string, allowed ...string) []*ArgumentError {
+	if slices.Contains(allowed, value) {
+		return problems
+	}
+	return append(problems, &ArgumentError{Key: key, Message: fmt.Sprintf("unknown value %q", value), Hint: "use " + strings.Trim(strings.Join(allowed, ", "), ", ")})
+}
+
+// OpenSearchArguments are the `args` of a VectorIndex in OpenSearch.
+type OpenSearchArguments struct {
+	// Endpoint is the address of the server.
+	Endpoint string `yaml:"endpoint" jsonschema:"required"`
+	// Dim is the length of the vectors; it must be that of the embedding model.
+	Dim int `yaml:"dim"`
+	// EmbeddingField is the field of the vector.
+	EmbeddingField string `yaml:"embedding_field" default:"embedding"`
+	// TextField is the field of the text.
+	TextField string `yaml:"text_field" default:"content"`
+	// Engine is the library of approximate search: lucene or faiss; by default that of the server.
+	Engine string `yaml:"engine"`
+	// SpaceType is the distance of vectors of approximate search: cosinesimil, l2 or innerproduct.
+	SpaceType string `yaml:"space_type" default:"cosinesimil"`
+	// Exact compares all vectors by their cosine, which needs no k-NN plugin.
+	Exact bool `yaml:"exact"`
+	DocumentServerArguments
+}
+
+// CheckArguments reports unknown values.
+func (a *OpenSearchArguments) CheckArguments() []*ArgumentError {
+	problems := checkValue(a.DocumentServerArguments.CheckArguments(), "space_type", a.SpaceType, "cosinesimil", "l2", "innerproduct")
+	return checkValue(problems, "engine", a.Engine, "", "lucene", "faiss", "nmslib")
 }
 
 // ElasticsearchArguments are the `args` of an index in Elasticsearch.
@@ -134,7 +168,7 @@ type ElasticsearchArguments struct {
 	// IndexName is the name of the index in the server; by default the name of the index.
 	IndexName string `yaml:"index_name"`
 	// ESURL is the address of the server.
-	ESURL string `yaml:"es_url"`
+	ESURL string `yaml:"es_url" jsonschema:"required"`
 	// ESUser is the user, instead of an auth.
 	ESUser string `yaml:"es_user"`
 	// ESPassword is the user's password, mostly ${VAR}; an auth is better, because it may name a secret.
@@ -149,38 +183,22 @@ type ElasticsearchArguments struct {
 	DistanceStrategy string `yaml:"distance_strategy" default:"COSINE"`
 	// Exact compares all vectors.
 	Exact bool `yaml:"exact"`
-	// VerifyCerts checks the certificate of the server.
-	VerifyCerts bool `yaml:"verify_certs" default:"true"`
-	// CACerts is the file of the certificates that are trusted in addition to those of the system.
-	CACerts string `yaml:"ca_certs"`
-	// Timeout is the maximum number of seconds of one request; 60 by default.
-	Timeout float64 `yaml:"timeout"`
-	// MaxRetries is how often a failed request is repeated; 3 by default.
-	MaxRetries *int `yaml:"max_retries"`
+	ConnectionArguments
 }
 
-// RedisIndexArguments are the `args` of an index in Redis.
-type RedisIndexArguments struct {
-	// RedisURL is the address of the server: redis://HOST:PORT or rediss://HOST:PORT.
-	RedisURL string `yaml:"redis_url" default:"redis://127.0.0.1:6379"`
-	// IndexName is the name of the index in the server; by default the name of the index.
-	IndexName string `yaml:"index_name"`
-	// Prefix begins the keys of the entries; by default the name of the index and _vector.
-	Prefix string `yaml:"prefix"`
-	// Fields are the keys of the metadata that filters can use, with their types: tag, numeric or text.
-	Fields map[string]string `yaml:"fields"`
-	// Algorithm is flat, which compares all vectors, or hnsw.
-	Algorithm string `yaml:"algorithm" default:"flat"`
+// CheckArguments reports an unknown distance_strategy.
+func (a *ElasticsearchArguments) CheckArguments() []*ArgumentError {
+	return checkValue(nil, "distance_strategy", a.DistanceStrategy, "COSINE", "DOT_PRODUCT", "EUCLIDEAN_DISTANCE")
 }
 
 // ChromaArguments are the `args` of an index in Chroma.
 type ChromaArguments struct {
 	// CollectionName is the collection; by default the name of the index.
 	CollectionName string `yaml:"collection_name"`
-	// Host is the host of the server; localhost by default.
-	Host string `yaml:"host"`
-	// Port is the port of the server; 8000 by default.
-	Port int `yaml:"port"`
+	// Host is the host of the server.
+	Host string `yaml:"host" default:"localhost"`
+	// Port is the port of the server.
+	Port int `yaml:"port" default:"8000"`
 	// SSL selects https.
 	SSL bool `yaml:"ssl"`
 	// Headers are sent with each request.
@@ -189,18 +207,13 @@ type ChromaArguments struct {
 	Tenant string `yaml:"tenant" default:"default_tenant"`
 	// Database is the database of the collection.
 	Database string `yaml:"database" default:"default_database"`
-	// CollectionKwargs are the settings of a new collection: metadata, and in it hnsw:space.
-	CollectionKwargs map[string]any `yaml:"collection_kwargs"`
+	// Space is the distance of a new collection: cosine, l2 or ip.
+	Space string `yaml:"space" default:"cosine"`
 }
 
-// WeaviateArguments are the `args` of an index in Weaviate.
-type WeaviateArguments struct {
-	// URL is the address of the server, such as http://localhost:8080.
-	URL string `yaml:"url"`
-	// IndexName is the class, which begins with a capital letter; by default made of the name of the index.
-	IndexName string `yaml:"index_name"`
-	// TextKey is the property of the text.
-	TextKey string `yaml:"text_key" default:"text"`
+// CheckArguments reports an unknown distance.
+func (a *ChromaArguments) CheckArguments() []*ArgumentError {
+	return checkValue(nil, "space", a.Space, "cosine", "l2", "ip")
 }
 
 // MultiMatchArguments are the `query_args` of a search in OpenSearch and Elasticsearch:

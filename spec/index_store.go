@@ -11,8 +11,10 @@ import (
 // name in index/store.
 type IndexStore struct {
 	Implementation
+	Text           bool       // its vector indexes also have full-text search
 	Endpoints      []string   // what selects it as the `endpoint` of a DocumentIndex: its name, or schemes of URLs; empty if it has no full-text indexes
 	Auths          []string   // types of auth that it accepts; empty for none
+	DocumentArgs   func() any // returns a new struct for the keys of `args` of a DocumentIndex; nil if Args is for both
 	QueryArguments func() any // returns a new struct for the keys of `query_args`; nil for none
 }
 
@@ -48,7 +50,7 @@ const storeNoun = "index store"
 
 func (x *VectorIndex) store() (Selection, IndexStore) {
 	s, row := selection("module", storeNoun, x.Module, IndexStores(), func(r IndexStore) Implementation { return r.Implementation })
-	return row.complete(s, x.Args), row
+	return complete(s, row, row.Args, x.Args), row
 }
 
 func (x *DocumentIndex) store() (Selection, IndexStore) {
@@ -66,10 +68,10 @@ func (x *DocumentIndex) store() (Selection, IndexStore) {
 			}
 		}
 	}
-	return found.complete(s, x.Args), found
+	return complete(s, found, found.documentArgs(), x.Args), found
 }
 
-// isAt reports whether the endpoint of an index is what Endpoints says.
+// isAt reports whether the endpoint of an index is one of Endpoints.
 func (r IndexStore) isAt(written, endpoint string) bool {
 	if endpoint == r.Name {
 		return written == endpoint
@@ -78,10 +80,18 @@ func (r IndexStore) isAt(written, endpoint string) bool {
 	return ok && host != "" && strings.EqualFold(scheme, endpoint)
 }
 
+// documentArgs returns the function that makes the arguments of a DocumentIndex.
+func (r IndexStore) documentArgs() func() any {
+	if r.DocumentArgs != nil {
+		return r.DocumentArgs
+	}
+	return r.Args
+}
+
 // complete adds the arguments and the accepted credentials to a selection.
-func (r IndexStore) complete(s Selection, args map[string]any) Selection {
+func complete(s Selection, r IndexStore, into func() any, args map[string]any) Selection {
 	s.Auths = append([]string{}, r.Auths...)
-	s.Mappings = []Argument{{Key: "args", Given: args, Into: newArguments(r.Args)}}
+	s.Mappings = []Argument{{Key: "args", Given: args, Into: newArguments(into)}}
 	return s
 }
 
@@ -110,6 +120,7 @@ func llamaIndex(classes ...string) []string {
 func indexStoreRows() []IndexStore {
 	return []IndexStore{
 		{
+			Text:           true,
 			Implementation: Implementation{Name: "embedded", Doc: "an index in a file, which needs no server", Args: newOf[EmbeddedIndexArguments]},
 			Endpoints:      []string{"embedded"},
 			QueryArguments: newOf[EmbeddedQueryArguments],
@@ -119,30 +130,25 @@ func indexStoreRows() []IndexStore {
 			Auths:          []string{"api_key", "bearer_token"},
 		},
 		{
+			Text:           true,
 			Implementation: Implementation{Name: "pgvector", Doc: "PostgreSQL with the extension vector", Aliases: llamaIndex("postgres.PGVectorStore"), Args: newOf[PGVectorArguments]},
 			Auths:          []string{"basic"},
 		},
 		{
+			Text: true,
 			Implementation: Implementation{Name: "opensearch", Doc: "OpenSearch; for full-text search also Elasticsearch",
 				Aliases: llamaIndex("opensearch.OpensearchVectorStore", "opensearch.OpensearchVectorClient"), Args: newOf[OpenSearchArguments]},
 			Endpoints: []string{"https", "http"}, Auths: []string{"api_key", "basic", "bearer_token", "aws"},
-			QueryArguments: newOf[MultiMatchArguments],
+			DocumentArgs: newOf[DocumentServerArguments], QueryArguments: newOf[MultiMatchArguments],
 		},
 		{
+			Text:           true,
 			Implementation: Implementation{Name: "elasticsearch", Doc: "Elasticsearch", Aliases: llamaIndex("elasticsearch.ElasticsearchStore"), Args: newOf[ElasticsearchArguments]},
 			Auths:          []string{"api_key", "basic", "bearer_token"},
 		},
 		{
-			Implementation: Implementation{Name: "redis", Doc: "Redis with its search module", Aliases: llamaIndex("redis.RedisVectorStore"), Args: newOf[RedisIndexArguments]},
-			Auths:          []string{"basic"},
-		},
-		{
 			Implementation: Implementation{Name: "chroma", Doc: "a Chroma server", Aliases: llamaIndex("chroma.ChromaVectorStore"), Args: newOf[ChromaArguments]},
 			Auths:          []string{"api_key", "bearer_token", "basic"},
-		},
-		{
-			Implementation: Implementation{Name: "weaviate", Doc: "Weaviate", Aliases: llamaIndex("weaviate.WeaviateVectorStore"), Args: newOf[WeaviateArguments]},
-			Auths:          []string{"api_key", "bearer_token"},
 		},
 	}
 }

@@ -31,9 +31,9 @@ func TestStoreOf(t *testing.T) {
 		}
 	}
 	for want, x := range map[string]spec.Index{
-		`unknown module "qdrnt": use one of embedded, qdrant, pgvector, opensearch, elasticsearch, redis, chroma, weaviate`: &spec.VectorIndex{Module: "qdrnt"},
-		`unknown endpoint "localhost:9200": use one of embedded, https://HOST, http://HOST`:                                 &spec.DocumentIndex{Endpoint: "localhost:9200"},
-		`unknown endpoint "ftp://search": use one of embedded, https://HOST, http://HOST`:                                   &spec.DocumentIndex{Endpoint: "ftp://me:secret@search"},
+		`unknown module "qdrnt": use one of embedded, qdrant, pgvector, opensearch, elasticsearch, chroma`: &spec.VectorIndex{Module: "qdrnt"},
+		`unknown endpoint "localhost:9200": use one of embedded, https://HOST, http://HOST`:                &spec.DocumentIndex{Endpoint: "localhost:9200"},
+		`unknown endpoint "ftp://search": use one of embedded, https://HOST, http://HOST`:                  &spec.DocumentIndex{Endpoint: "ftp://me:secret@search"},
 	} {
 		if _, err := spec.StoreOf(x); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -48,7 +48,7 @@ func TestIndexStores(t *testing.T) {
 		if s.Doc == "" || strings.HasSuffix(s.Doc, ".") {
 			t.Errorf("%s: incomplete: %+v", s.Name, s)
 		}
-		for _, create := range []func() any{s.Args, s.QueryArguments} {
+		for _, create := range []func() any{s.Args, s.DocumentArgs, s.QueryArguments} {
 			if create == nil {
 				continue
 			}
@@ -64,7 +64,10 @@ func TestIndexStores(t *testing.T) {
 // sampleArguments has a value for each field.
 func sampleArguments(t reflect.Type) map[string]any {
 	args := map[string]any{}
-	for f := range t.Fields() {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous {
+			continue
+		}
 		typ := f.Type
 		if typ.Kind() == reflect.Pointer {
 			typ = typ.Elem()

@@ -121,6 +121,16 @@ type DocumentSearch struct {
 	Highlights bool `yaml:"highlights" default:"false"`
 }
 
+// Selection returns the store of the index with the settings of a query.
+func (s *DocumentSearch) Selection() Selection {
+	if s.Index.To == nil || !s.Index.To.Selection().Known { // both are reported elsewhere
+		return Selection{Key: "index", Noun: storeNoun}
+	}
+	made, row := s.Index.To.store()
+	return Selection{Key: "index", Noun: storeNoun, Name: made.Name, Known: made.Known,
+		Mappings: []Argument{{Key: "query_args", Given: s.QueryArgs, Into: newArguments(row.QueryArguments)}}}
+}
+
 // BedrockReranker sorts search results by their relevance, with a model of Amazon Bedrock. Reranker has the same as its method bedrock.
 type BedrockReranker struct {
 	StepBase `span:"RERANKER" in:"query: text, found: list[SearchResult]; QT382 exactly 2; QT383 one text; QT384 one list[SearchResult]" out:"best: list[SearchResult]; QT380 exactly 1; QT381 list[SearchResult]"`

@@ -138,7 +138,7 @@ func (x *Index) failure(err error) error {
 	return fmt.Errorf("PostgreSQL: %s", httpx.Scrub(httpx.Reason(err), x.password))
 }
 
-// isMissing reports whether an error says that the table does not exist.
+// isMissing reports whether an error means that the table does not exist.
 func isMissing(err error) bool {
 	server, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (server.Code == "42P01" || server.Code == "3F000") // undefined_table, invalid_schema_name

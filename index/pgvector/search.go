@@ -184,3 +184,6 @@ func (d dialect) exists(field, path string, value any) (string, bool) {
 func (d dialect) Exists(c filter.Exists) (string, bool) {
 	return "coalesce(" + d.field(c.Field) + " NOT IN ('null', '[]'), false)", true
 }
+
+// Exact is true.
+func (dialect) Exact() bool { return true }

@@ -140,3 +140,6 @@ func (d dialect) In(c filter.In) (clause, bool) {
 func (d dialect) Exists(c filter.Exists) (clause, bool) {
 	return d.Not(clause{"is_empty": clause{"key": key(c.Field)}}), true
 }
+
+// Exact is true.
+func (dialect) Exact() bool { return true }

@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/chroma"
 	"github.com/qtype-dev/qtype/index/internal/remote"
 	"github.com/qtype-dev/qtype/index/pgvector"
 	"github.com/qtype-dev/qtype/index/qdrant"
@@ -16,9 +19,12 @@ import (
 // builders is the one table of stores, by their names in spec.IndexStores.
 var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
-		"embedded": typed(openEmbedded),
-		"pgvector": typed(newPGVector),
-		"qdrant":   typed(newQdrant),
+		"chroma":        typed(newChroma),
+		"elasticsearch": typed(newElasticsearch),
+		"embedded":      typed(openEmbedded),
+		"opensearch":    newOpenSearch,
+		"pgvector":      typed(newPGVector),
+		"qdrant":        typed(newQdrant),
 	}
 })
 
@@ -60,4 +66,30 @@ func newQdrant(_ context.Context, r request, a *spec.QdrantArguments) (index.Ind
 
 func newPGVector(_ context.Context, r request, a *spec.PGVectorArguments) (index.Index, error) {
 	return pgvector.New(pgvector.Config{Arguments: a, Name: r.entity.Common().Name, Dimensions: r.dimensions, User: r.credential.user, Password: r.credential.key})
+}
+
+func newChroma(_ context.Context, r request, a *spec.ChromaArguments) (index.Index, error) {
+	address := "http://"
+	if a.SSL {
+		address = "https://"
+	}
+	c := r.remoteConfig(address+net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), 0, nil)
+	c.Store = "Chroma"
+	for name, value := range a.Headers {
+		c.Header.Set(name, value)
+		c.Secrets = append(c.Secrets, value)
+	}
+	switch r.credential.kind {
+	case "api_key":
+		c.Header.Set("X-Chroma-Token", r.credential.key)
+	case "bearer_token":
+		c.Header.Set("Authorization", "Bearer "+r.credential.key)
+	case "basic":
+		c.Header.Set("Authorization", remote.Basic(r.credential.user, r.credential.key))
+	}
+	client, err := remote.NewClient(c)
+	if err != nil {
+		return nil, err
+	}
+	return chroma.New(chroma.Config{Client: client, Tenant: a.Tenant, Database: a.Database, Collection: r.nameOr(a.CollectionName), Space: a.Space, Dimensions: r.dimensions}), nil
 }

@@ -15,7 +15,7 @@ type credential struct {
 	kind     string        // the type of the auth
 	key      string        // the API key, the token or the password
 	user     string        // of the type basic
-	identity *spec.AWSAuth // of the type aws, with resolved secrets
+	identity *spec.AWSAuth // of the type aws
 }
 
 // findCredential reads the auth of an index.
@@ -52,15 +52,7 @@ func revealAuth(auth spec.Auth, opts Options) (c credential, err error) {
 		c.user = a.Username
 		c.key, err = reveal(a.Password, opts)
 	case *spec.AWSAuth:
-		identity := *a
-		for _, s := range []*spec.Secret{&identity.AccessKeyID, &identity.SecretAccessKey, &identity.SessionToken} {
-			text, err := reveal(*s, opts)
-			if err != nil {
-				return c, err
-			}
-			*s = spec.NewSecret(text)
-		}
-		c.identity = &identity
+		c.identity = a // its secrets are resolved with each request
 	}
 	return c, err
 }

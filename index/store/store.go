@@ -56,7 +56,7 @@ func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) 
 		opts.Getenv = os.Getenv
 	}
 	r := request{Options: opts, entity: x}
-	if r.args, err = decodeArguments(row, x.Common().Args); err != nil {
+	if r.args, err = decodeArguments(x); err != nil {
 		return nil, err
 	}
 	if v, isVector := x.(*spec.VectorIndex); isVector {
@@ -73,9 +73,9 @@ func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) 
 
 // decodeArguments returns the arguments of a store. The checker has reported all errors
 // of a document; those of a Go program are in one line.
-func decodeArguments(row spec.IndexStore, args map[string]any) (any, error) {
-	into := row.Args()
-	problems := spec.DecodeArguments(args, into)
+func decodeArguments(x spec.Index) (any, error) {
+	into := x.Selection().Mappings[0].Into
+	problems := spec.DecodeArguments(x.Common().Args, into)
 	if len(problems) == 0 {
 		return into, nil
 	}

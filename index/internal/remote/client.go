@@ -33,6 +33,7 @@ type Config struct {
 	Store      string                            // for messages, such as Qdrant
 	URL        string                            // the address before the paths of requests
 	HTTP       *http.Client                      // carries the calls; nil means a client with default timeouts
+	Transport  *http.Transport                   // instead of HTTP, closed with the Client; nil for none
 	Header     http.Header                       // sent with each request
 	Secrets    []string                          // never part of an error
 	Timeout    time.Duration                     // of one request; 0 for the default
@@ -71,8 +72,11 @@ func NewClient(c Config) (*Client, error) {
 		made.policy.MaxAttempts = 1 + max(0, *c.MaxRetries)
 	}
 	made.config.Timeout = cmp.Or(c.Timeout, defaultTimeout)
-	if c.HTTP == nil {
+	made.owned = c.Transport
+	if c.HTTP == nil && made.owned == nil {
 		made.owned = httpx.Transport(maxConnections)
+	}
+	if made.owned != nil {
 		c.HTTP = &http.Client{Transport: made.owned}
 	}
 	client := *c.HTTP
@@ -93,7 +97,7 @@ func (c *Client) Close() error {
 // StatusError is an answer of the server that is not a success.
 type StatusError struct {
 	Status  int    // the HTTP status
-	Message string // what the server says, on one line
+	Message string // the message of the server, on one line
 	server  string
 }
 

@@ -10,7 +10,7 @@ import (
 // maxMessage is the number of characters of a server's message that an error repeats.
 const maxMessage = 300
 
-// message returns what an answer says about an error: the text of one of the usual keys,
+// message returns the description of an error in an answer: the text of one of the usual keys,
 // else the whole answer.
 func message(answer []byte) string {
 	var v any
@@ -52,3 +52,6 @@ func encodeBasic(user, password string) string {
 
 // Basic returns the value of Authorization for a user and a password.
 func Basic(user, password string) string { return "Basic " + encodeBasic(user, password) }
+
+// OneLine returns the text of a server for an error.
+func OneLine(text string) string { return httpx.SingleLine(text, maxMessage) }

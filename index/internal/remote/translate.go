@@ -11,6 +11,9 @@ type Dialect[Q any] interface {
 	Compare(c filter.Compare) (q Q, ok bool)
 	In(c filter.In) (q Q, ok bool)
 	Exists(c filter.Exists) (q Q, ok bool)
+	// Exact reports whether the conditions are satisfied only by entries that satisfy the
+	// filter.
+	Exact() bool
 }
 
 // Translated is the condition of a store for a filter.
@@ -37,16 +40,17 @@ func Translate[Q any](f filter.Filter, d Dialect[Q]) Translated[Q] {
 		}
 		return Translated[Q]{Query: d.Not(inner.Query), Found: true, Exact: true}
 	case filter.Compare:
-		return single(d.Compare(f))
+		q, ok := d.Compare(f)
+		return Translated[Q]{Query: q, Found: ok, Exact: ok && d.Exact()}
 	case filter.In:
-		return single(d.In(f))
+		q, ok := d.In(f)
+		return Translated[Q]{Query: q, Found: ok, Exact: ok && d.Exact()}
 	case filter.Exists:
-		return single(d.Exists(f))
+		q, ok := d.Exists(f)
+		return Translated[Q]{Query: q, Found: ok, Exact: ok && d.Exact()}
 	}
 	return Translated[Q]{}
 }
-
-func single[Q any](q Q, ok bool) Translated[Q] { return Translated[Q]{Query: q, Found: ok, Exact: ok} }
 
 // combine translates the parts of a combination. Parts that cannot be expressed are left
 // out, or, if all are needed, the whole combination.

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/internal/remote"
+	"github.com/qtype-dev/qtype/index/opensearch"
+	"github.com/qtype-dev/qtype/internal/awsauth"
+	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// newOpenSearch opens a full-text index by its endpoint, a vector index by its arguments.
+func newOpenSearch(_ context.Context, r request) (index.Index, error) {
+	c := opensearch.Config{Dimensions: r.dimensions}
+	address := ""
+	var common *spec.DocumentServerArguments
+	switch a := r.args.(type) {
+	case *spec.DocumentServerArguments:
+		common, address = a, r.entity.(*spec.DocumentIndex).Endpoint
+	case *spec.OpenSearchArguments:
+		common, address = &a.DocumentServerArguments, a.Endpoint
+		c.TextField, c.VectorField = a.TextField, a.EmbeddingField
+		c.Vectors = opensearch.KNN{Space: a.SpaceType, Engine: a.Engine}
+		if a.Exact {
+			c.Vectors = opensearch.Exact{}
+		}
+		if a.Dim != 0 && a.Dim != r.dimensions {
+			return nil, fmt.Errorf("args: dim is %d, but the embedding model has %d dimensions", a.Dim, r.dimensions)
+		}
+	}
+	c.Name = r.nameOr(common.Index)
+	config, err := r.serverConfig("OpenSearch", address, common.ConnectionArguments)
+	if err != nil {
+		return nil, err
+	}
+	if r.credential.kind == "aws" {
+		service := awsService(common.Service, address)
+		c.Serverless = service == "aoss"
+		signer, err := awsauth.New(r.credential.identity, awsauth.Options{Getenv: r.Getenv, Secret: r.Secret})
+		if err != nil {
+			return nil, err
+		}
+		config.Sign = func(req *http.Request, body []byte) error { return signer.Sign(req, body, service) }
+	}
+	if c.Client, err = remote.NewClient(config); err != nil {
+		return nil, err
+	}
+	return opensearch.New(c), nil
+}
+
+// awsService returns the service that requests are signed for.
+func awsService(set, address string) string {
+	if u, err := url.Parse(address); set == "" && err == nil && strings.HasSuffix(u.Hostname(), ".es.amazonaws.com") {
+		return "es"
+	}
+	return cmp.Or(set, "aoss")
+}
+
+func newElasticsearch(_ context.Context, r request, a *spec.ElasticsearchArguments) (index.Index, error) {
+	if r.credential.kind == "" {
+		switch {
+		case a.ESAPIKey != "":
+			r.credential = credential{kind: "api_key", key: a.ESAPIKey}
+		case a.ESUser != "":
+			r.credential = credential{kind: "basic", user: a.ESUser, key: a.ESPassword}
+		}
+	}
+	config, err := r.serverConfig("Elasticsearch", a.ESURL, a.ConnectionArguments)
+	if err != nil {
+		return nil, err
+	}
+	client, err := remote.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	similarity := map[string]string{"COSINE": "cosine", "DOT_PRODUCT": "dot_product", "EUCLIDEAN_DISTANCE": "l2_norm"}[a.DistanceStrategy]
+	return opensearch.New(opensearch.Config{Client: client, Name: r.nameOr(a.IndexName), Dimensions: r.dimensions, TextField: a.TextField, VectorField: a.VectorField,
+		Vectors: opensearch.Dense{Similarity: similarity, Exact: a.Exact}}), nil
+}
+
+// serverConfig returns the settings of a client with the credentials of the index.
+func (r request) serverConfig(name, address string, a spec.ConnectionArguments) (remote.Config, error) {
+	c := r.remoteConfig(address, a.Timeout, a.MaxRetries)
+	c.Store = name
+	switch r.credential.kind {
+	case "api_key":
+		c.Header.Set("Authorization", "ApiKey "+r.credential.key)
+	case "bearer_token":
+		c.Header.Set("Authorization", "Bearer "+r.credential.key)
+	case "basic":
+		c.Header.Set("Authorization", remote.Basic(r.credential.user, r.credential.key))
+	}
+	if a.VerifyCerts && a.CACerts == "" {
+		return c, nil
+	}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: !a.VerifyCerts} //nolint:gosec // verify_certs of the document
+	if a.CACerts != "" {
+		roots, err := certificates(a.CACerts)
+		if err != nil {
+			return c, err
+		}
+		settings.RootCAs = roots
+	}
+	transport := httpx.Transport(maxConnections)
+	transport.TLSClientConfig = settings
+	c.Transport = transport
+	return c, nil
+}
+
+// maxConnections is how many connections to a server are kept open.
+const maxConnections = 16
+
+// certificates returns the certificates of the system and those of a file.
+func certificates(path string) (*x509.CertPool, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("args: ca_certs: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("args: ca_certs: %s has no certificates in PEM form", path)
+	}
+	return roots, nil
+}
