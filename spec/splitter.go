@@ -15,7 +15,7 @@ type Splitter struct {
 	Implementation
 	Sized    bool // chunk_size and chunk_overlap have an effect
 	Semantic bool // it needs an embedding model
-	Markdown bool // it reads a text as Markdown, whatever the name of its file
+	Markdown bool // it reads a text as Markdown, regardless of the name of its file
 }
 
 // Splitters lists the splitters in the order in which messages and editors propose them.

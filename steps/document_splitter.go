@@ -19,7 +19,7 @@ import (
 type documentSplitter struct {
 	in, out  slot
 	splitter splitter.Splitter
-	markdown bool // the text is Markdown, whatever the name of its file
+	markdown bool // the text is Markdown, regardless of the name of its file
 }
 
 func buildDocumentSplitter(s *spec.DocumentSplitter, env *Env) (Runner, error) {

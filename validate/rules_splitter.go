@@ -14,7 +14,7 @@ func splitterSample(keys string) sample {
 
 func chunkSize() rule {
 	return rule{code: "QT510", title: "impossible size of chunks",
-		doc:    "chunk_size is at least 1, chunk_overlap at least 0 and less than chunk_size: two consecutive chunks share at most that many tokens, and each has some of its own. Keys of args replace those of the step.",
+		doc:    "chunk_size is at least 1, chunk_overlap at least 0 and less than chunk_size: two consecutive chunks share at most that many tokens, and each has tokens that the previous one does not have. Keys of args replace those of the step.",
 		sample: splitterSample("chunk_size: 200, chunk_overlap: ⟦200│20⟧"),
 		check: on(func(p *ruleContext, s *spec.DocumentSplitter) {
 			selected, ok := selectionOf(s)
@@ -53,7 +53,7 @@ func splitterModel() rule {
 
 func unusedChunkSize() rule {
 	return rule{code: "QT512", warning: true, title: "size of chunks without effect",
-		doc:    "Only SentenceSplitter, TokenTextSplitter and recursive fill chunks up to a size. The chunks of the other splitters are parts of the document, such as sections, of any size. CodeSplitter has arguments of its own for the size.",
+		doc:    "Only SentenceSplitter, TokenTextSplitter and recursive fill chunks up to a size. The chunks of the other splitters are parts of the document, such as sections, of any size. CodeSplitter has other arguments for the size.",
 		sample: splitterSample("splitter_name: ⟦MarkdownNodeParser│recursive⟧, chunk_size: 500"),
 		check: on(func(p *ruleContext, s *spec.DocumentSplitter) {
 			row, known := spec.LookupSplitter(s.SplitterName)

@@ -176,7 +176,7 @@ func entries(n int64) string {
 	return textfmt.Thousands(n) + " entries"
 }
 
-// confirm asks whether an index is to be removed.
+// confirm prompts whether an index is to be removed.
 func (x *indexCommand) confirm(id string, n int64) error {
 	if x.yes {
 		return nil

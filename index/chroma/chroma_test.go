@@ -21,3 +21,8 @@ func TestIndex(t *testing.T) {
 		return opentest.Open(t, opentest.Vectors("chroma", name, map[string]any{"host": "127.0.0.1", "port": s.Port}, nil))
 	}})
 }
+
+func TestLlamaIndex(t *testing.T) {
+	s := server.Get(t)
+	opentest.SharedWithLlamaIndex(t, opentest.Vectors("chroma", "shared", map[string]any{"host": "127.0.0.1", "port": s.Port}, nil), "http://"+s.Address(), "")
+}

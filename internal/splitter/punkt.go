@@ -171,12 +171,17 @@ func separator(text string, i int) int {
 // words yields the words and signs of a text.
 func words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for i := skipSpace(text, 0); i < len(text); i = skipSpace(text, i) {
-			end := wordEnd(text, i)
-			if !yield(text[i:end]) {
-				return
+		for line := range strings.Lines(text) {
+			if strings.TrimFunc(line, isTrimmed) == "" {
+				continue // a line of control characters has no words
 			}
-			i = end
+			for i := skipSpace(line, 0); i < len(line); i = skipSpace(line, i) {
+				end := wordEnd(line, i)
+				if !yield(line[i:end]) {
+					return
+				}
+				i = end
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package splitter_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -28,8 +29,8 @@ func with(name string, size, overlap int, args map[string]any) *spec.DocumentSpl
 	return &spec.DocumentSplitter{SplitterName: name, ChunkSize: size, ChunkOverlap: overlap, Args: args}
 }
 
-// make returns the splitter of a step.
-func make(t tb, step *spec.DocumentSplitter, embedder model.Embedder) splitter.Splitter {
+// makeSplitter returns the splitter of a step.
+func makeSplitter(t tb, step *spec.DocumentSplitter, embedder model.Embedder) splitter.Splitter {
 	t.Helper()
 	args, problems := step.Arguments()
 	if len(problems) > 0 {
@@ -46,7 +47,7 @@ func make(t tb, step *spec.DocumentSplitter, embedder model.Embedder) splitter.S
 func chunks(t tb, s splitter.Splitter, text string) []splitter.Chunk {
 	t.Helper()
 	var all []splitter.Chunk
-	for chunk, err := range s.Split(background, splitter.Document{Text: text}) {
+	for chunk, err := range s.Split(context.Background(), splitter.Document{Text: text}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func TestSplitters(t *testing.T) {
 			if test.step.Args["include_metadata"] == false {
 				test.step.ChunkSize -= 2
 			}
-			if diff := cmp.Diff(test.want, texts(t, make(t, test.step, nil), test.text)); diff != "" {
+			if diff := cmp.Diff(test.want, texts(t, makeSplitter(t, test.step, nil), test.text)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -124,7 +125,7 @@ func TestSplitters_MetadataOfChunks(t *testing.T) {
 			{{Key: "window", Value: "One.  Two."}, {Key: "original_text", Value: "Two."}}}},
 	} {
 		var got [][]splitter.Entry
-		for _, chunk := range chunks(t, make(t, with(test.name, 0, 0, nil), nil), test.text) {
+		for _, chunk := range chunks(t, makeSplitter(t, with(test.name, 0, 0, nil), nil), test.text) {
 			got = append(got, chunk.Metadata)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
@@ -139,7 +140,7 @@ func TestSentenceSplitter_RoomForMetadata(t *testing.T) {
 	d := splitter.Document{Text: strings.Repeat("one two three four five. ", 20), Metadata: metadata}
 	longest := func(args map[string]any) int {
 		most := 0
-		for chunk, err := range make(t, with("SentenceSplitter", 30, 0, args), nil).Split(t.Context(), d) {
+		for chunk, err := range makeSplitter(t, with("SentenceSplitter", 30, 0, args), nil).Split(t.Context(), d) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,9 +155,9 @@ func TestSentenceSplitter_RoomForMetadata(t *testing.T) {
 		t.Errorf("without metadata the longest chunk has only %d tokens", n)
 	}
 	d.Metadata = strings.Repeat("word ", 30)
-	for _, err := range make(t, with("SentenceSplitter", 30, 0, nil), nil).Split(t.Context(), d) {
+	for _, err := range makeSplitter(t, with("SentenceSplitter", 30, 0, nil), nil).Split(t.Context(), d) {
 		if err == nil || !strings.Contains(err.Error(), "raise chunk_size") {
-			t.Errorf("error %v; want one that says to raise chunk_size", err)
+			t.Errorf("error %v; want one with the advice to raise chunk_size", err)
 		}
 	}
 }
@@ -164,7 +165,7 @@ func TestSentenceSplitter_RoomForMetadata(t *testing.T) {
 func TestJSONNodeParser_Errors(t *testing.T) {
 	for _, text := range []string{"", "3", "{", `{"a" 1}`, "[1] 2", `["a"`, strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000)} {
 		var failed error
-		for _, err := range make(t, with("JSONNodeParser", 0, 0, nil), nil).Split(t.Context(), splitter.Document{Text: text}) {
+		for _, err := range makeSplitter(t, with("JSONNodeParser", 0, 0, nil), nil).Split(t.Context(), splitter.Document{Text: text}) {
 			failed = err
 		}
 		if failed == nil || !strings.HasPrefix(failed.Error(), "the content is not a JSON object or list: ") {
@@ -225,7 +226,7 @@ func TestSplitters_OddTexts(t *testing.T) {
 			for _, step := range allSplitters() {
 				places := splitter.NewPlaces(text, nil, true)
 				end, n := 0, 0
-				for chunk, err := range make(t, step, nil).Split(t.Context(), splitter.Document{Text: text}) {
+				for chunk, err := range makeSplitter(t, step, nil).Split(t.Context(), splitter.Document{Text: text}) {
 					if err != nil {
 						t.Fatal(step.SplitterName, err)
 					}
@@ -266,7 +267,7 @@ func TestSizedSplitters_Properties(t *testing.T) {
 		overlap := rapid.IntRange(0, size-1).Draw(t, "overlap")
 		name := rapid.SampledFrom([]string{"SentenceSplitter", "TokenTextSplitter", "recursive"}).Draw(t, "splitter")
 		previous := splitter.Chunk{}
-		for _, chunk := range chunks(t, make(t, with(name, size, overlap, nil), nil), text) {
+		for _, chunk := range chunks(t, makeSplitter(t, with(name, size, overlap, nil), nil), text) {
 			if text[chunk.Start:chunk.End] != chunk.Text || chunk.IsBlank() {
 				t.Fatalf("chunk %q is not the range %q", chunk.Text, text[chunk.Start:chunk.End])
 			}
@@ -300,7 +301,7 @@ func TestStructureSplitters_Properties(t *testing.T) {
 		step := rapid.SampledFrom([]*spec.DocumentSplitter{with("MarkdownNodeParser", 0, 0, nil), with("MarkdownElementNodeParser", 0, 0, nil),
 			with("SentenceWindowNodeParser", 0, 0, nil), with("CodeSplitter", 0, 0, map[string]any{"language": "c", "max_chars": 20})}).Draw(t, "splitter")
 		end := 0
-		for _, chunk := range chunks(t, make(t, step, nil), text) {
+		for _, chunk := range chunks(t, makeSplitter(t, step, nil), text) {
 			if text[chunk.Start:chunk.End] != chunk.Text || chunk.Start < end || strings.TrimFunc(text[end:chunk.Start], blank) != "" {
 				t.Fatalf("%s: chunk %q at %d after %d", step.SplitterName, chunk.Text, chunk.Start, end)
 			}
@@ -353,13 +354,22 @@ func TestPlaces_Properties(t *testing.T) {
 // letterModel embeds a text as the counts of two letters.
 type letterModel struct{ model.Embedder }
 
+// Embed implements model.Embedder.
+func (letterModel) Embed(_ context.Context, texts []string) ([][]float32, model.Usage, error) {
+	var vectors [][]float32
+	for _, text := range texts {
+		vectors = append(vectors, []float32{float32(strings.Count(text, "a")), float32(strings.Count(text, "b"))})
+	}
+	return vectors, model.Usage{}, nil
+}
+
 func TestSemanticSplitter(t *testing.T) {
 	text := "Aaa aaa. Aa aaa. Aaa aaa. Bbb bbb. Bb bbb. Bbb bbb."
-	got := texts(t, make(t, with("SemanticSplitter", 0, 0, map[string]any{"breakpoint_percentile_threshold": 80}), letterModel{}), text)
+	got := texts(t, makeSplitter(t, with("SemanticSplitter", 0, 0, map[string]any{"breakpoint_percentile_threshold": 80}), letterModel{}), text)
 	if want := []string{"Aaa aaa. Aa aaa. Aaa aaa. ", "Bbb bbb. Bb bbb. Bbb bbb."}; !slices.Equal(got, want) {
 		t.Errorf("chunks %q, want %q", got, want)
 	}
-	if got := texts(t, make(t, with("SemanticSplitter", 0, 0, nil), letterModel{}), " \n"); got != nil {
+	if got := texts(t, makeSplitter(t, with("SemanticSplitter", 0, 0, nil), letterModel{}), " \n"); got != nil {
 		t.Errorf("a blank text has the chunks %q", got)
 	}
 	if _, err := splitter.New(splitter.Settings{Name: "SemanticSplitter", Args: new(spec.SemanticArgs)}); err == nil {
