@@ -21,25 +21,25 @@ func invalidFilter() rule {
 		check: on(func(p *ruleContext, s spec.Filtering) {
 			key, filters := s.MetadataFilters()
 			_, err := filter.Parse(filters)
-			var mistake *filter.Error
-			if !errors.As(err, &mistake) {
+			var invalid *filter.Error
+			if !errors.As(err, &invalid) {
 				return
 			}
-			d := p.reportAt(filterPlace(s, key, mistake), "the filters of %q are invalid: %s", s.EntityID(), mistake.Message)
-			if mistake.Hint != "" {
-				d = d.WithHint("%s", mistake.Hint)
+			d := p.reportAt(filterPlace(s, key, invalid), "the filters of %q are invalid: %s", s.EntityID(), invalid.Message)
+			if invalid.Hint != "" {
+				d = d.WithHint("%s", invalid.Hint)
 			}
 			p.list.Add(d)
 		})}
 }
 
-// filterPlace returns the position of a mistake in the filters of a step.
-func filterPlace(s spec.Filtering, key string, mistake *filter.Error) source.Span {
+// filterPlace returns the position of an error in the filters of a step.
+func filterPlace(s spec.Filtering, key string, invalid *filter.Error) source.Span {
 	at, ok := s.Position().Lookup(key)
 	if !ok {
 		return s.Position().Span()
 	}
-	for _, part := range mistake.Path {
+	for _, part := range invalid.Path {
 		switch part := part.(type) {
 		case string:
 			at = at.Field(part)
@@ -47,7 +47,7 @@ func filterPlace(s spec.Filtering, key string, mistake *filter.Error) source.Spa
 			at = at.Index(part)
 		}
 	}
-	if mistake.OfKey {
+	if invalid.OfKey {
 		return at.Key
 	}
 	return at.Span()
