@@ -18,14 +18,14 @@ func invalidFilter() rule {
 			head: "models: [{type: EmbeddingModel, id: embedder, provider: mock, dimensions: 8}]\nindexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: embedder}]",
 			in:   "question: text", out: "found: list[RAGSearchResult]",
 			steps: "- {type: VectorSearch, id: find, index: notes, filters: {year: {⟦gted│gte⟧: 2020}}, inputs: [question], outputs: [found]}"},
-		check: on(func(p *ruleContext, s spec.FilteringStep) {
+		check: on(func(p *ruleContext, s spec.Filtering) {
 			key, filters := s.MetadataFilters()
 			_, err := filter.Parse(filters)
 			var invalid *filter.Error
 			if !errors.As(err, &invalid) {
 				return
 			}
-			d := p.reportAt(filterPlace(s, key, invalid), "the filters of step %q are invalid: %s", s.EntityID(), invalid.Message)
+			d := p.reportAt(filterPlace(s, key, invalid), "the filters of %q are invalid: %s", s.EntityID(), invalid.Message)
 			if invalid.Hint != "" {
 				d = d.WithHint("%s", invalid.Hint)
 			}
@@ -34,7 +34,7 @@ func invalidFilter() rule {
 }
 
 // filterPlace returns the position of an error in the filters of a step.
-func filterPlace(s spec.Step, key string, invalid *filter.Error) source.Span {
+func filterPlace(s spec.Filtering, key string, invalid *filter.Error) source.Span {
 	at, ok := s.Position().Lookup(key)
 	if !ok {
 		return s.Position().Span()
