@@ -20,6 +20,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Folder:  a.folder(),
 		Answer:  a.opts.Clients,
 		Memory:  a.memoryTool,
+		Index:   a.indexTool,
 		Log:     a.opts.Log,
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 			inner := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Caller.Session, Number: call.Caller.Row}
@@ -31,6 +32,11 @@ func (a *App) newToolFactory() *factory.Factory {
 			})
 		},
 	})
+}
+
+// indexTool makes a tool that searches an index.
+func (a *App) indexTool(t *spec.IndexTool) (tool.Tool, error) {
+	return steps.OpenIndexTool(t, &steps.Env{Index: a.index, Embedder: a.embedder})
 }
 
 // folder returns the folder of the application's document, "" if it is not a local

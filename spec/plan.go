@@ -77,7 +77,7 @@ func PlanStep(s Step) *StepPlan {
 	}
 	for _, tool := range p.Tools() {
 		for _, u := range UsesOf(tool) {
-			if u.Role == RoleFlow || u.Role == RoleValues {
+			if u.Role == RoleFlow || u.Role == RoleValues || u.Role == RoleIndex {
 				p.Uses = append(p.Uses, Use{Key: "", Role: u.Role, Ref: u.Ref})
 			}
 		}

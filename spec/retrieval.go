@@ -74,6 +74,13 @@ type VectorSearch struct {
 	DefaultTopK *int `yaml:"default_top_k" default:"10" validate:"omitempty,min=1,max=10000"`
 }
 
+// Filtering is an entity with conditions on metadata.
+type Filtering interface {
+	Entity
+	// MetadataFilters are the key of the conditions on metadata and its value.
+	MetadataFilters() (key string, filters map[string]any)
+}
+
 // FilteringStep is a step with conditions on metadata.
 type FilteringStep interface {
 	Step

@@ -134,6 +134,8 @@ type LLMInference struct {
 	Memory Ref[*Memory] `yaml:"memory"`
 	// SystemMessage is the system prompt.
 	SystemMessage string `yaml:"system_message"`
+	// Sources is a variable with search results. The model reads them with numbers, and those that its answer cites, as in [1], are the sources of the answer.
+	Sources Ref[*Variable] `yaml:"sources"`
 }
 
 // Agent calls a chat model that may call tools until it has the answer.
@@ -154,6 +156,8 @@ type Agent struct {
 	ParallelTools bool `yaml:"parallel_tools" default:"false"`
 	// Approve are the ids of those tools that are called only after a person approved the call.
 	Approve []Ref[Tool] `yaml:"approve" role:"-"`
+	// Sources is a variable with search results. The model reads them with numbers, and those that its answer cites, as in [1], are the sources of the answer.
+	Sources Ref[*Variable] `yaml:"sources"`
 }
 
 // PromptTemplate fills a template with the row's values.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -55,6 +56,9 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 	}
 	if a.memory != nil {
 		a.cost = sync.OnceValue(func() int { return toolTokens(a.memory, a.offers) })
+	}
+	if a.sources, err = env.sourcesSlot(&s.Sources); err != nil {
+		return nil, err
 	}
 	if a.out.of.Type.Custom != nil {
 		a.schema = newOutputSchema(a.out.of)
@@ -121,12 +125,17 @@ func wireName(name string) string {
 
 // Process runs the loop. If anything fails, the window does not change.
 func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
+	ctx, _, err := a.citing(ctx, row)
+	if err != nil {
+		return err
+	}
 	answer, err := a.runTurn(ctx, row, []slot{a.in}, func(ctx context.Context, d *conversation) (chat.Message, error) {
 		return a.loop(ctx, row, d)
 	})
 	if err != nil {
 		return err
 	}
+	a.reportSources(ctx, row, answer)
 	return a.writeOutput(row, answer, emit)
 }
 
@@ -151,7 +160,7 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 				}
 				continue
 			}
-			return a.finish(answer, called, d)
+			return a.finish(a.cite(citation.From(ctx), answer), called, d)
 		}
 		answer.ToolCalls = named(answer.ToolCalls)
 		if err := d.add(answer); err != nil {
@@ -297,7 +306,10 @@ func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (string, error
 		return a.call(ctx, call)
 	}
 	key := log.key(ctx, "tool", call.ID, call.Name, call.Arguments)
-	result, _, err := recorded(ctx, key, func() (string, error) { return a.call(ctx, call) })
+	result, replayed, err := recorded(ctx, key, func() (string, error) { return a.call(ctx, call) })
+	if t, ok := a.tools[call.Name]; ok && replayed && t.Info().Passages {
+		citation.From(ctx).Restore(result)
+	}
 	return result, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -154,6 +155,10 @@ func download(ctx context.Context, client *http.Client, address string) (io.Read
 	}
 	req.Header.Set("User-Agent", "qtype")
 	resp, err := client.Do(req)
+	var failed *url.Error
+	if errors.As(err, &failed) { // its text has the address with its query, which may be a signature
+		err = failed.Err
+	}
 	if err != nil {
 		return nil, "", err
 	}

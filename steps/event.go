@@ -3,6 +3,8 @@ package steps
 import (
 	"context"
 	"slices"
+
+	"github.com/qtype-dev/qtype/internal/citation"
 )
 
 // EventKind is what an Event reports.
@@ -16,6 +18,7 @@ const (
 	EventText       EventKind = "text"        // a delta of an answer's text
 	EventToolCall   EventKind = "tool-call"   // a tool is about to be called
 	EventToolResult EventKind = "tool-result" // a tool returned or failed
+	EventSource     EventKind = "source"      // an answer cites a passage
 	EventUsage      EventKind = "usage"       // tokens that a model call read and wrote
 	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
 	EventCacheMiss  EventKind = "cache-miss"  // the row's results were not in the step's cache
@@ -23,17 +26,18 @@ const (
 
 // Event reports something that happened inside a step while it processed a row.
 type Event struct {
-	Kind    EventKind // what happened
-	Step    string    // the step's id
-	Session string    // the row's session
-	Row     int64     // the row's number
-	Text    string    // text, reasoning: the delta; tool-call: the arguments; tool-result: the result
-	Tool    string    // the tool's name
-	CallID  string    // the tool call's id
-	Err     error     // tool-result, step-end: why the tool or the step failed
-	Input   int       // usage: tokens read
-	Output  int       // usage: tokens written
-	Model   string    // usage: id of the model called, a fallback or one of a memory's; empty for the step's own
+	Kind    EventKind        // what happened
+	Step    string           // the step's id
+	Session string           // the row's session
+	Row     int64            // the row's number
+	Text    string           // text, reasoning: the delta; tool-call: the arguments; tool-result: the result
+	Tool    string           // the tool's name
+	CallID  string           // the tool call's id
+	Err     error            // tool-result, step-end: why the tool or the step failed
+	Source  *citation.Source // source: the passage
+	Input   int              // usage: tokens read
+	Output  int              // usage: tokens written
+	Model   string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own
 }
 
 type eventsKey struct{}

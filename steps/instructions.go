@@ -32,7 +32,12 @@ func instructionsFor(ctx context.Context, step string) string {
 
 // withInstructions returns the window with the instructions for a step.
 func withInstructions(ctx context.Context, step string, window []chat.Message) []chat.Message {
-	text := instructionsFor(ctx, step)
+	return withSystem(window, instructionsFor(ctx, step))
+}
+
+// withSystem returns the window with a text as a further system message; an empty text
+// adds nothing.
+func withSystem(window []chat.Message, text string) []chat.Message {
 	if text == "" {
 		return window
 	}

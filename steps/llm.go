@@ -19,6 +19,7 @@ type llmStep struct {
 	system   string
 	cost     func() int    // tokens of the descriptions of the step's tools; nil without tools
 	schema   *outputSchema // the required form of the answer; nil for free text
+	sources  *slot         // passages that the answer may cite; nil for none
 }
 
 // newLLMStep finds the shared model and memory of a step.
@@ -92,7 +93,7 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	if err != nil {
 		return chat.Message{}, err
 	}
-	window = withInstructions(ctx, s.id, append(window[:len(window):len(window)], d.extra...))
+	window = s.forModel(ctx, append(window[:len(window):len(window)], d.extra...))
 	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)
 	resp, err := s.call(ctx, row, req)
@@ -151,8 +152,10 @@ func (s *llmStep) budget(ctx context.Context, tools []model.Tool) memory.Budget 
 	if len(tools) > 0 && s.cost != nil {
 		b.Tools = s.cost()
 	}
-	if text := instructionsFor(ctx, s.id); text != "" && s.memory != nil {
-		b.Tools += s.memory.Count(text)
+	for _, text := range []string{instructionsFor(ctx, s.id), passagesIn(ctx)} {
+		if text != "" && s.memory != nil {
+			b.Tools += s.memory.Count(text)
+		}
 	}
 	return b
 }

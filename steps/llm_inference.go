@@ -32,11 +32,16 @@ func buildLLMInference(s *spec.LLMInference, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &llmInference{llmStep: sp, inputs: inputs, out: out}, nil
+	sp.sources, err = env.sourcesSlot(&s.Sources)
+	return &llmInference{llmStep: sp, inputs: inputs, out: out}, err
 }
 
 // Process calls the model once. The memory stores nothing unless there is an answer.
 func (s *llmInference) Process(ctx context.Context, row *Row, emit Emit) error {
+	ctx, passages, err := s.citing(ctx, row)
+	if err != nil {
+		return err
+	}
 	answer, err := s.runTurn(ctx, row, s.inputs, func(ctx context.Context, d *conversation) (chat.Message, error) {
 		answer, err := s.generate(ctx, row, d, nil)
 		if err != nil {
@@ -48,11 +53,13 @@ func (s *llmInference) Process(ctx context.Context, row *Row, emit Emit) error {
 			}
 			answer.ToolCalls = nil // nothing runs them, and a memory must not hold calls without results
 		}
+		answer = s.cite(passages, answer)
 		return answer, d.add(answer)
 	})
 	if err != nil {
 		return err
 	}
+	s.reportSources(ctx, row, answer)
 	s.answer(row, s.out, answer)
 	return emit(row)
 }

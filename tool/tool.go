@@ -49,6 +49,7 @@ type Info struct {
 	Description string           // what it does and when to use it
 	Parameters  json.RawMessage  // JSON schema of the arguments, an object
 	Inputs      []*spec.Variable // the arguments that a caller may pass, in document order
+	Passages    bool             // the results are passages that an answer may cite, see package citation
 }
 
 // Options are the HTTP client and the secrets of tools. The zero value is ready to use.

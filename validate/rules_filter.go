@@ -18,28 +18,28 @@ func invalidFilter() rule {
 			head: "models: [{type: EmbeddingModel, id: embedder, provider: mock, dimensions: 8}]\nindexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: embedder}]",
 			in:   "question: text", out: "found: list[RAGSearchResult]",
 			steps: "- {type: VectorSearch, id: find, index: notes, filters: {year: {⟦gted│gte⟧: 2020}}, inputs: [question], outputs: [found]}"},
-		check: on(func(p *ruleContext, s spec.FilteringStep) {
+		check: on(func(p *ruleContext, s spec.Filtering) {
 			key, filters := s.MetadataFilters()
 			_, err := filter.Parse(filters)
-			var mistake *filter.Error
-			if !errors.As(err, &mistake) {
+			var invalid *filter.Error
+			if !errors.As(err, &invalid) {
 				return
 			}
-			d := p.reportAt(filterPlace(s, key, mistake), "the filters of step %q are invalid: %s", s.EntityID(), mistake.Message)
-			if mistake.Hint != "" {
-				d = d.WithHint("%s", mistake.Hint)
+			d := p.reportAt(filterPlace(s, key, invalid), "the filters of %q are invalid: %s", s.EntityID(), invalid.Message)
+			if invalid.Hint != "" {
+				d = d.WithHint("%s", invalid.Hint)
 			}
 			p.list.Add(d)
 		})}
 }
 
-// filterPlace returns the position of a mistake in the filters of a step.
-func filterPlace(s spec.Step, key string, mistake *filter.Error) source.Span {
+// filterPlace returns the position of an error in the filters of a step.
+func filterPlace(s spec.Filtering, key string, invalid *filter.Error) source.Span {
 	at, ok := s.Position().Lookup(key)
 	if !ok {
 		return s.Position().Span()
 	}
-	for _, part := range mistake.Path {
+	for _, part := range invalid.Path {
 		switch part := part.(type) {
 		case string:
 			at = at.Field(part)
@@ -47,7 +47,7 @@ func filterPlace(s spec.Step, key string, mistake *filter.Error) source.Span {
 			at = at.Index(part)
 		}
 	}
-	if mistake.OfKey {
+	if invalid.OfKey {
 		return at.Key
 	}
 	return at.Span()

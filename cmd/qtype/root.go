@@ -35,7 +35,7 @@ func newRoot(s *streams) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	addGroup(root, "Run:", newRun(s), newChat(s), newServe(s), newTest(s))
 	addGroup(root, "Author:", newInit(s), newValidate(s), newDiff(s), newExplain(s), newSchema(s), newLSP(s), newMCP(s), newVisualize(s), newConvert(s))
-	addGroup(root, "State:", newMemory(s), newCache(s))
+	addGroup(root, "State:", newMemory(s), newIndex(s), newCache(s))
 	root.AddCommand(newVersion(s))
 	root.InitDefaultCompletionCmd()
 	return root

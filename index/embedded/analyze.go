@@ -41,14 +41,14 @@ func nextToken(text string, i int) (end int, word bool) {
 	switch {
 	case r == utf8.RuneError:
 		return end, false
-	case standsAlone(r):
+	case isOneWord(r):
 		return end, true
 	case !inWord(r):
 		return end, false
 	}
 	for end < len(text) {
 		r, size := utf8.DecodeRuneInString(text[end:])
-		if !inWord(r) || standsAlone(r) {
+		if !inWord(r) || isOneWord(r) {
 			break
 		}
 		end += size
@@ -63,9 +63,9 @@ func inWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || unicode.IsNumber(r))
 }
 
-// standsAlone reports whether a character is a word: of scripts that do not separate
+// isOneWord reports whether a character is a word: of scripts that do not separate
 // words by spaces, and symbols.
-func standsAlone(r rune) bool {
+func isOneWord(r rune) bool {
 	if r < 0xa0 {
 		return false
 	}
@@ -101,7 +101,7 @@ func fold(word string) string {
 func foldUnicode(word string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(word) {
-		if inWord(r) && !unicode.Is(unicode.Mn, r) || standsAlone(r) {
+		if inWord(r) && !unicode.Is(unicode.Mn, r) || isOneWord(r) {
 			b.WriteRune(unicode.ToLower(r))
 		}
 	}

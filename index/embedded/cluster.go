@@ -16,7 +16,7 @@ const (
 	growth = 4
 )
 
-// wantsClusters reports whether an index of so many entries gets new clusters.
+// wantsClusters reports whether an index of this number of entries gets new clusters.
 func (x *Index) wantsClusters(st state, entries int64) bool {
 	least := int64(autoClusters)
 	switch {

@@ -177,7 +177,7 @@ func (b *bitmap) add(entry int64) {
 }
 
 // matching returns the entries whose metadata match a filter. The result is kept, because
-// a step always asks with the same filter, and extended by the entries that were added.
+// a step always has the same filter, and extended by the entries that were added.
 func (x *Index) matching(ctx context.Context, c *conn, f filter.Filter) (*bitmap, error) {
 	key := filterKey(f)
 	x.allow.mu.Lock()

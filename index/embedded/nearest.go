@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"math"
+	"slices"
 
 	"github.com/qtype-dev/qtype/internal/vectors"
 )
@@ -11,9 +12,9 @@ const (
 	// by id.
 	maxTies = 10_000
 	// Of an index with codes, more candidates than matches are ranked by their vectors.
-	candidateFactor, moreCandidates = 4, 64
+	candidateFactor, moreCandidates = 3, 20
 	// probedShare is the share of the clusters that a search compares by default.
-	probedShare, minProbes = 24, 8
+	probedShare, minProbes = 10, 16
 )
 
 // nearest finds the entries with the nearest vectors.
@@ -111,26 +112,43 @@ func (s *searcher) probed(query *vectors.Query) []int64 {
 
 // rank returns the best of the matches, by their exact vectors.
 func (s *searcher) rank(matches []vectors.Match, limit int) ([]hit, error) {
-	unit := append([]float32(nil), s.q.Vector...)
-	vectors.Normalize(unit)
-	hits := make([]hit, 0, len(matches))
-	for _, m := range matches {
-		h := hit{entry: m.ID, score: float64(m.Score)}
-		if s.x.opts.Encoding == vectors.Int8 {
-			vector, err := s.vector(m.ID)
-			if err != nil {
-				return nil, err
-			}
-			if len(vector) != len(unit) {
-				continue // deleted since it was found
-			}
-			vectors.Normalize(vector)
-			h.score = float64(vectors.Dot(unit, vector))
+	hits := make([]hit, len(matches))
+	for i, m := range matches {
+		hits[i] = hit{entry: m.ID, score: float64(m.Score)}
+	}
+	if s.x.opts.Encoding == vectors.Int8 {
+		var err error
+		if hits, err = s.scoreExactly(hits); err != nil {
+			return nil, err
 		}
-		hits = append(hits, h)
 	}
 	hits, err := s.identify(keepBest(hits, limit))
-	return hits[:min(limit, len(hits))], err
+	hits = hits[:min(limit, len(hits))]
+	if err != nil || s.x.opts.Encoding == vectors.Int8 {
+		return hits, err
+	}
+	return hits, s.readVectors(hits)
+}
+
+// scoreExactly sets the cosines with the exact vectors, and drops hits that were deleted
+// since they were found.
+func (s *searcher) scoreExactly(hits []hit) ([]hit, error) {
+	if err := s.readVectors(hits); err != nil {
+		return nil, err
+	}
+	query := slices.Clone(s.q.Vector)
+	vectors.Normalize(query)
+	kept := hits[:0]
+	for _, h := range hits {
+		if len(h.vector) != len(query) {
+			continue
+		}
+		unit := slices.Clone(h.vector)
+		vectors.Normalize(unit)
+		h.score = float64(vectors.Dot(query, unit))
+		kept = append(kept, h)
+	}
+	return kept, nil
 }
 
 // keepBest returns the hits with the best scores: limit, and those with the score of the

@@ -61,6 +61,7 @@ func parseQuery(text string) []queryTerm {
 			break
 		}
 		if t := phraseOf(phrase); len(t.words) > 0 {
+			t.prefix = t.prefix || strings.HasPrefix(after, "*")
 			terms = append(terms, t)
 		}
 		text = after
@@ -85,13 +86,13 @@ func phraseOf(text string) (t queryTerm) {
 	return t
 }
 
-// parseWords returns the words of a text. Characters that are words of their own are a
-// phrase if nothing is between them.
+// parseWords returns the words of a text. Neighbors that are words of one character each,
+// see isOneWord, are a phrase.
 func parseWords(text string) (terms []queryTerm) {
 	previousEnd, previousAlone := -1, false
 	for token := range tokens(text) {
 		first := []rune(token.term)[0]
-		alone := standsAlone(first)
+		alone := isOneWord(first)
 		if alone && previousAlone && token.start == previousEnd && len(terms[len(terms)-1].words) < maxPhraseTerms {
 			last := &terms[len(terms)-1]
 			last.words = append(last.words, token.term)

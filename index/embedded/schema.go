@@ -22,7 +22,7 @@ type statements struct {
 	find, insert, vector, code, deleted, addTerm *sql.Stmt // of writes
 	removeEntry, removeVector, removeCode        *sql.Stmt
 	addWords, removeWords                        map[string]*sql.Stmt // by the table
-	state, stored, storedVector, storedCode      *sql.Stmt            // of reads
+	state, stored                                *sql.Stmt            // of reads
 }
 
 // The table of codes, which clustering writes again.
@@ -84,7 +84,8 @@ func newFile(path string) *sqlitefile.File[*statements] {
 	return sqlitefile.New(path, sqlitefile.Config[*statements]{
 		ApplicationID: applicationID,
 		Migrations:    []string{schema},
-		Pragmas:       []string{"page_size(8192)", "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16000)"},
+		PageSize:      8192,
+		Pragmas:       []string{"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16000)"},
 		Prepare:       prepare,
 	})
 }
@@ -114,8 +115,6 @@ func prepare(ctx context.Context, write, read *sql.DB) (*statements, error) {
 		{&s.addTerm, write, "INSERT OR IGNORE INTO terms (term) VALUES (?)"},
 		{&s.state, read, "SELECT generation, writes, dimensions, settings, clustered FROM state"},
 		{&s.stored, read, "SELECT id, document, text, metadata, hash FROM entries WHERE entry = ?"},
-		{&s.storedVector, read, "SELECT vector FROM vectors WHERE entry = ?"},
-		{&s.storedCode, read, "SELECT code FROM codes WHERE entry = ?"},
 	} {
 		var err error
 		if *p.to, err = p.db.PrepareContext(ctx, p.text); err != nil {

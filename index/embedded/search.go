@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/vectors"
@@ -16,10 +17,10 @@ const rankConstant = 60
 
 // hit is a found entry.
 type hit struct {
-	entry int64
-	id    string // set by load
-	score float64
-	words []string // terms that its highlights mark
+	entry  int64
+	id     string // set by identify
+	score  float64
+	vector []float32 // the exact one; nil if it was not read
 }
 
 // Search returns the best matches.
@@ -93,7 +94,7 @@ func fuse(rankings ...[]hit) []hit {
 		for rank, h := range ranking {
 			one := byEntry[h.entry]
 			if one == nil {
-				one = &hit{entry: h.entry, id: h.id}
+				one = &hit{entry: h.entry, id: h.id, vector: h.vector}
 				byEntry[h.entry], order = one, append(order, h.entry)
 			}
 			one.score += 1 / float64(rankConstant+rank+1)
@@ -114,19 +115,53 @@ func sortHits(hits []hit) {
 
 // identify sets the ids of hits, drops those that were deleted meanwhile, and sorts.
 func (s *searcher) identify(hits []hit) ([]hit, error) {
+	ids := make(map[int64]string, len(hits))
+	err := s.readColumn("SELECT entry, id FROM entries WHERE entry IN ", hits, func(entry int64, id []byte) { ids[entry] = string(id) })
+	if err != nil {
+		return nil, err
+	}
 	kept := hits[:0]
 	for _, h := range hits {
-		err := s.c.Read.QueryRowContext(s.ctx, "SELECT id FROM entries WHERE entry = ?", h.entry).Scan(&h.id)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
+		if id, found := ids[h.entry]; found {
+			h.id = id
+			kept = append(kept, h)
 		}
-		if err != nil {
-			return nil, err
-		}
-		kept = append(kept, h)
 	}
 	sortHits(kept)
 	return kept, nil
+}
+
+// readColumn reads a column of the entries of hits, which exist.
+func (s *searcher) readColumn(query string, hits []hit, read func(entry int64, value []byte)) error {
+	for len(hits) > 0 {
+		part := hits[:min(len(hits), pageSize)]
+		hits = hits[len(part):]
+		if err := s.readPart(query, part, read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *searcher) readPart(query string, hits []hit, read func(entry int64, value []byte)) error {
+	list := []byte(query)
+	for i, h := range hits {
+		list = strconv.AppendInt(append(list, "(,"[min(i, 1)]), h.entry, 10)
+	}
+	rows, err := s.c.Read.QueryContext(s.ctx, string(list)+")")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var entry int64
+		var value sql.RawBytes
+		if err := rows.Scan(&entry, &value); err != nil {
+			return err
+		}
+		read(entry, value)
+	}
+	return rows.Err()
 }
 
 // load reads the entries of sorted hits.
@@ -147,11 +182,7 @@ func (s *searcher) load(hits []hit, err error) ([]index.Match, error) {
 		if !found {
 			continue // deleted since it was found
 		}
-		if s.q.Mode != index.ByText {
-			if m.Vector, err = s.vector(h.entry); err != nil {
-				return nil, err
-			}
-		}
+		m.Vector = h.vector
 		if s.q.Highlight && len(s.terms) > 0 {
 			m.Highlights = highlights(s.x.shown(m.Entry), s.terms)
 		}
@@ -160,18 +191,18 @@ func (s *searcher) load(hits []hit, err error) ([]index.Match, error) {
 	return matches, nil
 }
 
-// vector reads the exact vector of an entry; nil if it was deleted.
-func (s *searcher) vector(entry int64) ([]float32, error) {
-	stmt := s.c.Statements.storedVector
+// readVectors sets the exact vectors of hits; those of deleted entries stay nil.
+func (s *searcher) readVectors(hits []hit) error {
+	query := "SELECT entry, vector FROM vectors WHERE entry IN "
 	if s.x.opts.Encoding == vectors.Float32 {
-		stmt = s.c.Statements.storedCode
+		query = "SELECT entry, code FROM codes WHERE entry IN "
 	}
-	var raw []byte
-	err := stmt.QueryRowContext(s.ctx, entry).Scan(&raw)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	exact := make(map[int64][]float32, len(hits))
+	err := s.readColumn(query, hits, func(entry int64, value []byte) { exact[entry] = vectors.DecodeFloats(value) })
+	for i := range hits {
+		hits[i].vector = exact[hits[i].entry]
 	}
-	return vectors.DecodeFloats(raw), err
+	return err
 }
 
 // scanner is a row.

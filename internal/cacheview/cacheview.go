@@ -51,21 +51,30 @@ func (e *UnknownStepError) Error() string {
 	return fmt.Sprintf("no step with a cache_config has the id %q; there are: %s%s", e.ID, textfmt.List(e.Steps), diag.DidYouMean(e.ID, e.Steps))
 }
 
-// OpenDeclared opens the caches of an application's steps; of the step of an id
-// unless it is empty.
+// OpenDeclared opens the caches of an application's steps and embedding models; of the
+// step or model of an id unless it is empty.
 func OpenDeclared(app *spec.Application, step string, warn func(string)) (Caches, error) {
 	var folders, ids []string
 	scopes := map[string][]stepcache.Scope{} // by folder; for any version of the step
-	for _, s := range cachedSteps(app) {
-		ids = append(ids, s.ID)
-		if step != "" && s.ID != step {
-			continue
+	add := func(folder, namespace, id string) {
+		ids = append(ids, id)
+		if step != "" && id != step {
+			return
 		}
-		folder := cmp.Or(s.CacheConfig.Directory, spec.CacheDirectory)
-		if scopes[folder] == nil {
+		if folder = cmp.Or(folder, spec.CacheDirectory); scopes[folder] == nil {
 			folders = append(folders, folder)
 		}
-		scopes[folder] = append(scopes[folder], stepcache.Scope{Namespace: s.CacheConfig.Namespace, Step: s.ID})
+		scopes[folder] = append(scopes[folder], stepcache.Scope{Namespace: namespace, Step: id})
+	}
+	for _, s := range cachedSteps(app) {
+		add(s.CacheConfig.Directory, s.CacheConfig.Namespace, s.ID)
+	}
+	for _, m := range cachedModels(app) {
+		folder := ""
+		if m.VectorCache != nil {
+			folder = m.VectorCache.Directory
+		}
+		add(folder, stepcache.VectorNamespace, m.ID)
 	}
 	switch {
 	case len(ids) == 0:
@@ -81,6 +90,20 @@ func OpenDeclared(app *spec.Application, step string, warn func(string)) (Caches
 		}})
 	}
 	return all, nil
+}
+
+// cachedModels returns the embedding models whose vectors are cached.
+func cachedModels(app *spec.Application) []*spec.EmbeddingModel {
+	var all []*spec.EmbeddingModel
+	for _, doc := range app.Documents() {
+		for _, m := range doc.Models {
+			e, ok := m.(*spec.EmbeddingModel)
+			if ok && !e.IsMock() && (e.VectorCache == nil || e.VectorCache.Enabled) {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
 }
 
 // cachedSteps returns the steps with a cache of an application and of those that it

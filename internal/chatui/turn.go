@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -30,7 +31,7 @@ func (c *Chat) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 	values := maps.Clone(t.fixed)
 	values[t.input.ID] = text
 	a := &answer{chat: c, steps: t.flow.Writers(t.output.ID)}
-	kinds := []steps.EventKind{steps.EventToolCall, steps.EventToolResult}
+	kinds := []steps.EventKind{steps.EventToolCall, steps.EventToolResult, steps.EventSource}
 	if c.Streams.OutTerminal {
 		kinds = append(kinds, steps.EventText)
 	}
@@ -50,6 +51,7 @@ func (c *Chat) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 		default:
 			v, _ := res.Get(t.output.ID)
 			a.end(terminal.Printable(value.Text(v)))
+			a.listSources()
 		}
 	}
 	return nil
@@ -69,6 +71,7 @@ type answer struct {
 	shown   strings.Builder // the answer's text since the last tool call
 	partial string          // the first bytes of a character
 	open    bool            // the line has no line end yet
+	sources []citation.Source
 }
 
 // event shows an event of the turn. It is called by several goroutines.
@@ -79,6 +82,10 @@ func (a *answer) event(ev steps.Event) {
 	case steps.EventText:
 		if a.steps[ev.Step] {
 			a.write(ev.Text)
+		}
+	case steps.EventSource:
+		if a.steps[ev.Step] {
+			a.sources = append(a.sources, *ev.Source)
 		}
 	case steps.EventToolCall:
 		a.abort()
@@ -96,6 +103,26 @@ func (a *answer) event(ev steps.Event) {
 func (a *answer) note(text string) {
 	if !a.chat.Quiet {
 		fmt.Fprintln(a.chat.Streams.Err, "  "+textfmt.Ellipsis(terminal.Clean(text), maxToolText))
+	}
+}
+
+// listSources writes the passages that the answer cites.
+func (a *answer) listSources() {
+	a.chat.mu.Lock()
+	defer a.chat.mu.Unlock()
+	if len(a.sources) == 0 {
+		return
+	}
+	fmt.Fprintln(a.chat.Streams.Out, "Sources:")
+	for _, s := range a.sources {
+		line := fmt.Sprintf("[%d] %s", s.Number, s.Title)
+		if s.Heading != "" {
+			line += " (" + s.Heading + ")"
+		}
+		if s.URL != "" && s.URL != s.Title {
+			line += " " + s.URL
+		}
+		fmt.Fprintln(a.chat.Streams.Out, "  "+terminal.Clean(line))
 	}
 }
 

@@ -33,9 +33,9 @@ func operators() []string {
 	return []string{string(Equal), opNotEqual, string(Greater), string(GreaterOrEqual), string(Less), string(LessOrEqual), opIn, opNotIn, opExists}
 }
 
-// Error is a mistake in `filters`.
+// Error is an invalid part of `filters`.
 type Error struct {
-	Path    []any  // the keys (string) and the positions in lists (int, from 0) that lead to the mistake
+	Path    []any  // the keys (string) and the positions in lists (int, from 0) that lead to the invalid part
 	OfKey   bool   // the last key is wrong, not its value
 	Message string // what is wrong, without the path
 	Hint    string // how to fix it; may be empty

@@ -2,6 +2,7 @@ package records
 
 import (
 	"archive/zip"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ type workbook struct {
 	styles []dateKind // the meaning of numbers, by cell style
 	apple  bool       // days are counted from 1904
 	limit  *int64     // bytes that may still be unpacked; nil without a limit
+
+	ctx context.Context // ends the reading; nil without a limit
 }
 
 // dateKind is the meaning of a number in a cell style.

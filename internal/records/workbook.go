@@ -2,6 +2,8 @@ package records
 
 import (
 	"archive/zip"
+	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -13,13 +15,13 @@ var ErrWorkbookSize = errors.New("the workbook is too large after decompression"
 
 // ReadWorkbook calls visit for each row of each visible sheet of an Excel workbook that is
 // not empty, in order, until visit returns an error. The cells are text as in records; they
-// are valid until visit returns. It unpacks at most limit bytes.
-func ReadWorkbook(in io.ReaderAt, size, limit int64, visit func(sheet string, cells []string) error) error {
-	archive, err := zip.NewReader(in, size)
+// are valid until visit returns. It unpacks at most limit bytes, and ctx ends it.
+func ReadWorkbook(ctx context.Context, in *bytes.Reader, limit int64, visit func(sheet string, cells []string) error) error {
+	archive, err := zip.NewReader(in, in.Size())
 	if err != nil {
 		return err
 	}
-	b := &workbook{parts: map[string]*zip.File{}, limit: &limit}
+	b := &workbook{parts: map[string]*zip.File{}, limit: &limit, ctx: ctx}
 	for _, f := range archive.File {
 		b.parts[strings.ToLower(strings.TrimPrefix(f.Name, "/"))] = f
 	}
@@ -69,16 +71,20 @@ func (b *workbook) open(part *zip.File) (io.ReadCloser, error) {
 	if err != nil || b.limit == nil {
 		return in, err
 	}
-	return &limitedPart{in, b.limit}, nil
+	return &limitedPart{in, b.limit, b.ctx}, nil
 }
 
 // limitedPart counts the bytes that are unpacked.
 type limitedPart struct {
 	io.ReadCloser
 	left *int64
+	ctx  context.Context
 }
 
 func (p *limitedPart) Read(data []byte) (int, error) {
+	if p.ctx.Err() != nil {
+		return 0, context.Cause(p.ctx)
+	}
 	n, err := p.ReadCloser.Read(data)
 	if *p.left -= int64(n); *p.left < 0 {
 		return n, ErrWorkbookSize

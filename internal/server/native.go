@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
@@ -38,32 +39,33 @@ func newNativeEncoder(run *runs.Run, p access.Principal, from int) *nativeEncode
 
 // nativeEvent is the data of an event.
 type nativeEvent struct {
-	Type      runs.Type       `json:"type"`
-	Seq       int             `json:"seq"`
-	Time      time.Time       `json:"time"`
-	Run       string          `json:"run,omitempty"`
-	Flow      string          `json:"flow,omitempty"`
-	Session   string          `json:"session,omitempty"`
-	Step      string          `json:"step,omitempty"`
-	Row       int64           `json:"row,omitempty"`
-	Text      *string         `json:"text,omitempty"`
-	Call      string          `json:"call,omitempty"`
-	Tool      string          `json:"tool,omitempty"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Result    json.RawMessage `json:"result,omitempty"`
-	Error     string          `json:"error,omitempty"`
-	Millis    *float64        `json:"ms,omitempty"`
-	Request   *runs.Request   `json:"request,omitempty"`
-	ID        string          `json:"id,omitempty"`
-	Status    string          `json:"status,omitempty"`
-	Outputs   json.RawMessage `json:"outputs,omitempty"`
+	Type      runs.Type        `json:"type"`
+	Seq       int              `json:"seq"`
+	Time      time.Time        `json:"time"`
+	Run       string           `json:"run,omitempty"`
+	Flow      string           `json:"flow,omitempty"`
+	Session   string           `json:"session,omitempty"`
+	Step      string           `json:"step,omitempty"`
+	Row       int64            `json:"row,omitempty"`
+	Text      *string          `json:"text,omitempty"`
+	Call      string           `json:"call,omitempty"`
+	Tool      string           `json:"tool,omitempty"`
+	Arguments json.RawMessage  `json:"arguments,omitempty"`
+	Result    json.RawMessage  `json:"result,omitempty"`
+	Error     string           `json:"error,omitempty"`
+	Millis    *float64         `json:"ms,omitempty"`
+	Request   *runs.Request    `json:"request,omitempty"`
+	Source    *citation.Source `json:"source,omitempty"`
+	ID        string           `json:"id,omitempty"`
+	Status    string           `json:"status,omitempty"`
+	Outputs   json.RawMessage  `json:"outputs,omitempty"`
 	*runs.Usage
 }
 
 // Append appends an event.
 func (e *nativeEncoder) Append(b []byte, ev *runs.Event) []byte {
 	e.n++
-	out := nativeEvent{Type: ev.Type, Seq: e.n, Time: ev.Time, Step: ev.Step, Row: ev.Row, Call: ev.Call, Tool: ev.Tool, Error: ev.Error, Usage: ev.Usage}
+	out := nativeEvent{Type: ev.Type, Seq: e.n, Time: ev.Time, Step: ev.Step, Row: ev.Row, Call: ev.Call, Tool: ev.Tool, Error: ev.Error, Usage: ev.Usage, Source: ev.Source}
 	switch ev.Type {
 	case runs.RunStarted:
 		out.Run, out.Flow, out.Session = e.run.ID, e.run.Flow.ID, e.session

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -237,34 +236,6 @@ func TestLlamaIndex_RandomTexts(t *testing.T) {
 		}
 	}
 	compare(t, jobs)
-}
-
-// BenchmarkLlamaIndex compares the processor time of both programs on the same texts.
-func BenchmarkLlamaIndex(b *testing.B) {
-	for _, j := range settings()[:5] {
-		b.Run(j.Class, func(b *testing.B) {
-			var jobs []job
-			size := 0
-			for name, text := range corpus(b) {
-				j.name, j.Text = name, text
-				size += len(text)
-				jobs = append(jobs, withMetadata(j))
-			}
-			their := 0.0
-			llamaIndex(b, jobs, func(_ job, a answer) { their += a.Seconds })
-			b.ResetTimer()
-			start := time.Now()
-			for range b.N {
-				for _, j := range jobs {
-					ours(b, j)
-				}
-			}
-			seconds := time.Since(start).Seconds() / float64(b.N)
-			b.ReportMetric(float64(size)/1e6/seconds, "MB/s")
-			b.ReportMetric(float64(size)/1e6/their, "LlamaIndex-MB/s")
-			b.ReportMetric(their/seconds, "times-faster")
-		})
-	}
 }
 
 // FuzzSplitters checks that no text makes a splitter fail, panic or lose its place.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -25,6 +26,7 @@ type Config[T any] struct {
 	ApplicationID int32    // in SQLite's header; marks the file as ours
 	Migrations    []string // see migrate
 	Pragmas       []string // of the connection that writes, such as synchronous(FULL)
+	PageSize      int      // bytes of a page of a new file; 0 for SQLite's default
 	Prepare       func(ctx context.Context, write, read *sql.DB) (T, error)
 }
 
@@ -141,7 +143,10 @@ func (f *File[T]) connect(ctx context.Context) (*Conn[T], error) {
 
 func (f *File[T]) connectOnce(ctx context.Context) (*Conn[T], error) {
 	c := &Conn[T]{}
-	var err error
+	err := f.setPageSize(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if c.Write, err = sql.Open("sqlite", uri(f.path, f.config.Pragmas...)); err != nil {
 		return nil, err
 	}
@@ -159,6 +164,21 @@ func (f *File[T]) connectOnce(ctx context.Context) (*Conn[T], error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// setPageSize writes the header of an empty file. In WAL mode, which the other
+// connections set first, the size of pages cannot change.
+func (f *File[T]) setPageSize(ctx context.Context) error {
+	info, err := os.Stat(f.path)
+	if err != nil || info.Size() > 0 || f.config.PageSize == 0 {
+		return err
+	}
+	db, err := sql.Open("sqlite", uri(f.path, fmt.Sprintf("page_size(%d)", f.config.PageSize)))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "VACUUM")
+	return errors.Join(err, db.Close())
 }
 
 func (c *Conn[T]) close() error { return errors.Join(c.Read.Close(), c.Write.Close()) }

@@ -121,3 +121,21 @@ func TestDiagnose(t *testing.T) {
 	}
 	testkit.Must(t, f.Close(nil))
 }
+
+func TestFile_PageSize(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.db")
+	for _, size := range []int{8192, 16384} { // the file keeps its first one
+		f := sqlitefile.New(path, sqlitefile.Config[string]{
+			ApplicationID: 0x71740001, Migrations: []string{first}, PageSize: size, Pragmas: []string{"journal_mode(WAL)"},
+			Prepare: func(context.Context, *sql.DB, *sql.DB) (string, error) { return "prepared", nil },
+		})
+		c, err := f.Open(t.Context(), true)
+		testkit.Must(t, err)
+		var got int
+		testkit.Must(t, c.Read.QueryRowContext(t.Context(), "PRAGMA page_size").Scan(&got))
+		if got != 8192 {
+			t.Errorf("page size %d", got)
+		}
+		testkit.Must(t, f.Close(nil))
+	}
+}

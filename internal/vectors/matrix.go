@@ -15,7 +15,7 @@ const (
 	Int8                    // a quarter of the size: whole numbers up to 127 and a factor for each vector
 )
 
-// Rows begin at multiples of so many coordinates, which the scans process at a time.
+// Rows begin at multiples of these numbers of coordinates, which scans process at a time.
 const (
 	floatStep = 8
 	int8Step  = 32

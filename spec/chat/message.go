@@ -63,14 +63,15 @@ func Text(role Role, text string) Message {
 	return Message{ID: NewID(), Role: role, Blocks: []Block{{Type: "text", Text: text}}}
 }
 
-// Text returns the text blocks of the message joined by newlines.
+// Text returns the text blocks of the message joined by newlines. Citations are left out,
+// unless the message has nothing else.
 func (m Message) Text() string {
 	if len(m.Blocks) == 1 && !m.Blocks[0].Media() && !mediaType(m.Blocks[0].Type) {
 		return m.Blocks[0].Text
 	}
 	var parts []string
 	for _, b := range m.Blocks {
-		if !b.Media() && !mediaType(b.Type) && b.Text != "" {
+		if !b.Media() && !mediaType(b.Type) && !b.IsCitation() && b.Text != "" {
 			parts = append(parts, b.Text)
 		}
 	}
@@ -79,6 +80,9 @@ func (m Message) Text() string {
 
 // Media reports whether the block has bytes rather than text.
 func (b Block) Media() bool { return b.Data != nil }
+
+// IsCitation reports whether the block is a source that the message cites.
+func (b Block) IsCitation() bool { return b.Type == "citation_url" || b.Type == "citation_document" }
 
 // NewID returns a new message id: 128 random bits in hexadecimal. They come from
 // the ChaCha8 generator of the Go runtime, which is fast and seeded by the system.

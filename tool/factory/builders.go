@@ -27,6 +27,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(table, (*Factory).client, never, noSource)
 	add(table, (*Factory).command, always, noSource)
 	add(table, (*Factory).flow, never, noSource)
+	add(table, (*Factory).index, never, noSource)
 	add(table, (*Factory).mcp, func(t *spec.MCPTool) bool { return t.Command != "" }, noSource)
 	add(table, (*Factory).memory, never, noSource)
 	add(table, (*Factory).python, func(t *spec.PythonFunctionTool) bool { return !builtin.Has(t) }, (*Factory).pythonSource)
@@ -53,6 +54,13 @@ func (f *Factory) memory(t *spec.MemoryTool) (tool.Tool, error) {
 		return nil, fmt.Errorf("tool %s: the memory is not part of the application", t.ID)
 	}
 	return f.opts.Memory(t)
+}
+
+func (f *Factory) index(t *spec.IndexTool) (tool.Tool, error) {
+	if f.opts.Index == nil {
+		return nil, fmt.Errorf("tool %s: the index is not part of the application", t.ID)
+	}
+	return f.opts.Index(t)
 }
 
 func (f *Factory) python(t *spec.PythonFunctionTool) (tool.Tool, error) {

@@ -26,6 +26,7 @@ type Options struct {
 	Answer func(id string) tool.ClientHandler        // handlers of ClientTools; nil, or a nil handler, where there is none
 	Flow   Flow                                      // runs a flow for a FlowTool; nil where there is none
 	Memory func(*spec.MemoryTool) (tool.Tool, error) // makes a MemoryTool; nil where there are no memories
+	Index  func(*spec.IndexTool) (tool.Tool, error)  // makes an IndexTool; nil where there are no indexes
 	Log    func(line string)                         // receives what Python functions print; may be nil
 }
 

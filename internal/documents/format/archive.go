@@ -69,7 +69,7 @@ func (a *archive) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, a.job.unpacked+1))
+	data, err := io.ReadAll(io.LimitReader(in, a.job.unpacked+1)) // the limit bounds the time, too
 	if a.job.unpacked -= int64(len(data)); a.job.unpacked < 0 {
 		return nil, unpackedTooLarge(a.job.limits)
 	}

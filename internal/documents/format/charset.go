@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
@@ -40,6 +41,8 @@ func toUTF8(data []byte, declared string) (string, error) {
 	}
 	switch {
 	case enc != nil:
+	case bytes.Contains(data, []byte("\x1b$")) && decodes(japanese.ISO2022JP, data): // all its bytes are ASCII
+		enc = japanese.ISO2022JP
 	case utf8.Valid(data) && bytes.IndexByte(data, 0) < 0:
 		return string(data), nil
 	case bom > 0:

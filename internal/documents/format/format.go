@@ -90,7 +90,7 @@ func byteOffset(s string, n int) int {
 // Limits bound a conversion. 0 means the default.
 type Limits struct {
 	Input    int64 // bytes of the file; 256 MB by default
-	Unpacked int64 // bytes after decompression, of all parts together; 512 MB by default
+	Unpacked int64 // bytes after decompression, of all parts together; 256 MB by default
 	Output   int   // bytes of the result's text; 64 MB by default
 	Pages    int   // pages; 20,000 by default
 }
@@ -98,7 +98,7 @@ type Limits struct {
 // The default limits.
 const (
 	defaultInput    = 256 << 20
-	defaultUnpacked = 512 << 20
+	defaultUnpacked = 256 << 20
 	defaultOutput   = 64 << 20
 	defaultPages    = 20_000
 )

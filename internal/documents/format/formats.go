@@ -28,7 +28,7 @@ var formats = sync.OnceValue(func() []*Format {
 		{Name: "docx", Label: "Word", Extensions: []string{".docx", ".docm", ".dotx"}, binary: true, MediaTypes: []string{"application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
 			Doc: "headings, lists, tables, links, code, text boxes, footnotes; without deleted and hidden text", convert: convertDOCX},
 		{Name: "pptx", Label: "PowerPoint", Extensions: []string{".pptx", ".pptm", ".ppsx"}, binary: true, MediaTypes: []string{"application/vnd.openxmlformats-officedocument.presentationml.presentation"}, Paged: true,
-			Doc: "slides: title, text, lists, tables, links and the notes of the speaker", convert: convertPPTX},
+			Doc: "slides: title, text, lists, tables, links and the notes of the presenter", convert: convertPPTX},
 		{Name: "xlsx", Label: "Excel", Extensions: []string{".xlsx", ".xlsm"}, binary: true, MediaTypes: []string{"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
 			Doc: "each visible sheet as a heading and a table", convert: convertXLSX},
 		{Name: "epub", Label: "EPUB", Extensions: []string{".epub"}, binary: true, MediaTypes: []string{"application/epub+zip"}, Paged: true,

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"math"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -28,9 +29,10 @@ func cleanPage(root *html.Node, mainOnly bool) *html.Node {
 	if !mainOnly {
 		return body
 	}
-	content := mainElement(body)
-	whole := content == body
-	remove(content, func(n *html.Node) bool { return isBoilerplate(n, whole) })
+	j := &judge{visits: maxVisits}
+	content := j.mainElement(body)
+	j.whole = content == body
+	remove(content, j.isBoilerplate)
 	return content
 }
 
@@ -69,8 +71,8 @@ func isNeverContent(n *html.Node) bool {
 
 // mainElement returns the element with the main content: <main> or role=main, else the
 // only or largest article; body if none has enough text.
-func mainElement(body *html.Node) *html.Node {
-	total := textLength(body)
+func (j *judge) mainElement(body *html.Node) *html.Node {
+	total := j.textLength(body)
 	var best *html.Node
 	bestLength := 0
 	articles := 0
@@ -82,7 +84,7 @@ func mainElement(body *html.Node) *html.Node {
 		if !isMain && d.DataAtom != atom.Article {
 			continue
 		}
-		length := textLength(d)
+		length := j.textLength(d)
 		if isMain && float64(length) >= minMainShare*float64(total) {
 			return d
 		}
@@ -97,39 +99,45 @@ func mainElement(body *html.Node) *html.Node {
 	return body
 }
 
-// textLength returns the number of characters of the text below n, white space excluded.
-func textLength(n *html.Node) int {
-	length := 0
-	for d := range n.Descendants() {
-		if d.Type == html.TextNode {
-			for _, word := range strings.Fields(d.Data) {
-				length += utf8.RuneCountInString(word)
-			}
-		}
+// wordLength returns the number of characters of a text, white space excluded.
+func wordLength(s string) int {
+	n := 0
+	for word := range strings.FieldsSeq(s) {
+		n += utf8.RuneCountInString(word)
 	}
-	return length
+	return n
+}
+
+// maxVisits is how many nodes are visited to measure the text of elements. Elements that
+// contain each other are measured again and again.
+const maxVisits = 10_000_000
+
+// judge decides which elements are not content.
+type judge struct {
+	whole  bool // the page has no marked main content
+	visits int  // nodes that may still be visited
 }
 
 // isBoilerplate reports whether an element of a page is navigation, or a header or
 // footer of the site. Headers and footers within an article or main element belong to
-// the content; whole reports that there is none, so that the page is judged as a whole.
-func isBoilerplate(n *html.Node, whole bool) bool {
+// the content, if there is one.
+func (j *judge) isBoilerplate(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Nav, atom.Menu:
 		return true
 	case atom.Aside, atom.Footer:
-		return whole || n.DataAtom == atom.Aside && mostlyLinks(n)
+		return j.whole || n.DataAtom == atom.Aside && j.mostlyLinks(n)
 	case atom.Header:
-		return whole && find(n, atom.H1) == nil
+		return j.whole && !j.hasTitle(n)
 	}
 	switch strings.ToLower(attribute(n, "role")) {
 	case "navigation", "banner", "contentinfo", "search", "complementary", "menu", "menubar", "toolbar", "dialog", "alertdialog":
-		return find(n, atom.H1) == nil
+		return !j.hasTitle(n)
 	}
-	if strings.EqualFold(attribute(n, "aria-hidden"), "true") && textLength(n) < 100 {
+	if strings.EqualFold(attribute(n, "aria-hidden"), "true") && j.textLength(n) < 100 {
 		return true
 	}
-	return hasBoilerplateName(n) && (mostlyLinks(n) || textLength(n) < 300) && find(n, atom.H1) == nil
+	return hasBoilerplateName(n) && (j.textLength(n) < 300 || j.mostlyLinks(n)) && !j.hasTitle(n)
 }
 
 // boilerplateNames are words of classes and ids of elements that are not content.
@@ -156,15 +164,52 @@ func hasBoilerplateName(n *html.Node) bool {
 	return false
 }
 
-// mostlyLinks reports whether more than half of the text of an element is links.
-func mostlyLinks(n *html.Node) bool {
-	linked := 0
+// visit counts a node and reports whether more may be visited.
+func (j *judge) visit(n *html.Node) bool {
+	j.visits -= 1 + len(n.Data)/8
+	return j.visits >= 0
+}
+
+// hasTitle reports whether an element contains a heading of the first level.
+func (j *judge) hasTitle(n *html.Node) bool {
 	for d := range n.Descendants() {
-		if d.Type == html.ElementNode && d.DataAtom == atom.A {
-			linked += textLength(d)
+		if d.DataAtom == atom.H1 || !j.visit(d) {
+			return true
 		}
 	}
-	return linked*2 > textLength(n)
+	return false
+}
+
+// textLength returns the number of characters of the text below n, white space excluded;
+// a large number if the limit of visits is exceeded.
+func (j *judge) textLength(n *html.Node) int {
+	length := 0
+	for d := range n.Descendants() {
+		if !j.visit(d) {
+			return math.MaxInt
+		}
+		if d.Type == html.TextNode {
+			length += wordLength(d.Data)
+		}
+	}
+	return length
+}
+
+// mostlyLinks reports whether more than half of the text of an element is links.
+func (j *judge) mostlyLinks(n *html.Node) bool {
+	linked, total := 0, 0
+	for d := range n.Descendants() {
+		if !j.visit(d) {
+			return false
+		}
+		switch {
+		case d.Type == html.TextNode:
+			total += wordLength(d.Data)
+		case d.DataAtom == atom.A:
+			linked += j.textLength(d)
+		}
+	}
+	return linked*2 > total && j.visits >= 0
 }
 
 // resolve returns a reference relative to an address.

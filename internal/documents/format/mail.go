@@ -87,6 +87,7 @@ func splitMbox(data []byte) [][]byte {
 type mailWriter struct {
 	*writer
 	parts       int
+	level       int // of messages in messages
 	attachments []string
 }
 
@@ -107,7 +108,9 @@ func (m *mailWriter) message(data []byte, depth int) (string, error) {
 	subject := header("Subject")
 	in := new(inline)
 	in.add(subject, 0, "")
-	m.heading(min(depth, 6), in)
+	m.level++
+	defer func() { m.level-- }()
+	m.heading(min(m.level, 6), in)
 	head := new(inline)
 	for _, key := range []string{"From", "To", "Cc", "Date"} {
 		if value := header(key); value != "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // convertPPTX returns the slides of a presentation (ECMA-376, PresentationML), each as a
-// page: title, text, lists, tables and the notes of the speaker.
+// page: title, text, lists, tables and the notes of the presenter.
 func convertPPTX(ctx context.Context, j *job) (*Result, error) {
 	a, err := openArchive(j)
 	if err != nil {

@@ -28,7 +28,7 @@ func convertXLSX(ctx context.Context, j *job) (*Result, error) {
 		rows = nil
 	}
 	size := 0
-	err = records.ReadWorkbook(bytes.NewReader(j.file.Data), int64(len(j.file.Data)), j.unpacked, func(name string, cells []string) error {
+	err = records.ReadWorkbook(ctx, bytes.NewReader(j.file.Data), j.unpacked, func(name string, cells []string) error {
 		if name != sheet {
 			flush()
 			sheet = name

@@ -48,13 +48,15 @@ type interpreter struct {
 	unknown    int
 	images     bool
 	operations int
+	forms      int
 	actual     []*string // the replacement texts of marked content, nil entries without one
 }
 
 const (
 	maxGlyphs     = 1_000_000 // on a page
 	maxOperations = 5_000_000 // on a page
-	maxForms      = 16        // of forms in forms
+	maxFormDepth  = 16        // of forms in forms
+	maxForms      = 10_000    // that a page shows
 	maxOperands   = 1024
 )
 
@@ -210,7 +212,7 @@ func (in *interpreter) external(operands []object, resources dict, depth int) er
 		in.images = true
 		return nil
 	}
-	if depth >= maxForms {
+	if in.forms++; depth >= maxFormDepth || in.forms > maxForms {
 		return nil
 	}
 	data, err := in.decode(s)

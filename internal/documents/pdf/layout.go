@@ -22,7 +22,7 @@ type word struct {
 	bold        bool
 }
 
-// row is the words on one baseline, from left to right.
+// row is the words of one baseline, from left to right.
 type row struct {
 	y     float64
 	size  float64

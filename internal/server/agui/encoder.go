@@ -36,6 +36,7 @@ type Encoder struct {
 	failure         *runs.Result // the row that failed
 	outputs         json.RawMessage
 	state           json.RawMessage
+	cited           []chat.Block // sources of the answer of the row
 }
 
 // callKey finds the call of a tool without an id.
@@ -114,6 +115,10 @@ func (e *Encoder) Append(b []byte, ev *runs.Event) []byte {
 		return e.requested(b, ev)
 	case runs.RequestAnswered:
 		e.answered(ev.Request.ID)
+	case runs.SourceCited:
+		if e.answer == nil || e.answer[ev.Step] {
+			e.cited = append(e.cited, ev.Source.Block())
+		}
 	case runs.UsageReported:
 		e.usage.add(ev)
 	case runs.RowFinished:
@@ -274,7 +279,10 @@ func (e *Encoder) row(b []byte, ev *runs.Event) []byte {
 	}
 	if m := e.flow.AnswerOf(ev.Result.Outputs); m != nil {
 		b = e.message(b, ev.Row, m)
+	} else {
+		b = e.message(b, ev.Row, &chat.Message{Blocks: e.cited})
 	}
+	e.cited = nil
 	e.outputs = append(e.flow.AppendOutputs([]byte{'{'}, ev.Result.Outputs), '}')
 	e.state = e.newState(ev.Result.Outputs)
 	return b

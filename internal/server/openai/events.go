@@ -42,8 +42,9 @@ type reader struct {
 	streamed bool // text of the answer was written
 	pause    bool // the next text is of another call of the model
 	problem  *problem.Problem
-	ended    bool // the run has ended
-	stopped  bool // the response has ended before the run
+	ended    bool         // the run has ended
+	stopped  bool         // the response has ended before the run
+	cited    []chat.Block // sources of the answer of the row
 }
 
 func newReader(to sink, t *turn, b *began, failure func(*runs.Run) *problem.Problem) *reader {
@@ -80,6 +81,10 @@ func (r *reader) read(ev *runs.Event) {
 		r.to.reasoning(ev.Text)
 	case runs.ToolReturned, runs.StepFinished:
 		r.pause = r.streamed
+	case runs.SourceCited:
+		if r.writers == nil || r.writers[ev.Step] {
+			r.cited = append(r.cited, ev.Source.Block())
+		}
 	case runs.UsageReported:
 		r.usage.Input += ev.Usage.Input
 		r.usage.Output += ev.Usage.Output
@@ -113,8 +118,10 @@ func (r *reader) row(ev *runs.Event) {
 	m := r.flow.AnswerOf(ev.Result.Outputs)
 	if m == nil {
 		text := chat.Text(chat.Assistant, textOf(ev.Result.Outputs))
+		text.Blocks = append(text.Blocks, r.cited...)
 		m = &text
 	}
+	r.cited = nil
 	if text := answerText(m); !r.streamed && text != "" {
 		r.streamed = true
 		r.to.text(text)
@@ -126,7 +133,7 @@ func (r *reader) row(ev *runs.Event) {
 func answerText(m *chat.Message) string {
 	plain := chat.Message{}
 	for _, b := range m.Blocks {
-		if b.Type != "citation_url" && b.Type != "citation_document" {
+		if !b.IsCitation() {
 			plain.Blocks = append(plain.Blocks, b)
 		}
 	}

@@ -6,6 +6,7 @@ package runs
 import (
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -23,6 +24,7 @@ const (
 	ToolReturned    Type = "tool.returned"
 	RequestOpened   Type = "request.opened"
 	RequestAnswered Type = "request.answered"
+	SourceCited     Type = "source"
 	UsageReported   Type = "usage"
 	RowFinished     Type = "row.finished"
 	RunFinished     Type = "run.finished"
@@ -36,26 +38,28 @@ var types = map[steps.EventKind]Type{
 	steps.EventReasoning:  ReasoningDelta,
 	steps.EventToolCall:   ToolCalled,
 	steps.EventToolResult: ToolReturned,
+	steps.EventSource:     SourceCited,
 	steps.EventUsage:      UsageReported,
 }
 
 // kinds are the events of the engine that a stream has.
 var kinds = []steps.EventKind{steps.EventStepStart, steps.EventStepEnd, steps.EventText, steps.EventReasoning,
-	steps.EventToolCall, steps.EventToolResult, steps.EventUsage}
+	steps.EventToolCall, steps.EventToolResult, steps.EventSource, steps.EventUsage}
 
 // Event is one event of a run. Its number is its place in the stream, from 1.
 type Event struct {
 	Type    Type
 	Time    time.Time
-	Step    string   // the step's id; empty for events of the run
-	Row     int64    // the row's number, 0 for none
-	Text    string   // deltas: the text; tool.called: the arguments; tool.returned: the result; run.finished: the status
-	Tool    string   // the tool's name
-	Call    string   // the tool call's id, unique within the run
-	Error   string   // why the tool, the step, the row or the run failed; empty if it did not
-	Request *Request // request.opened, request.answered
-	Result  *Result  // row.finished
-	Usage   *Usage   // usage
+	Step    string           // the step's id; empty for events of the run
+	Row     int64            // the row's number, 0 for none
+	Text    string           // deltas: the text; tool.called: the arguments; tool.returned: the result; run.finished: the status
+	Tool    string           // the tool's name
+	Call    string           // the tool call's id, unique within the run
+	Error   string           // why the tool, the step, the row or the run failed; empty if it did not
+	Request *Request         // request.opened, request.answered
+	Result  *Result          // row.finished
+	Source  *citation.Source // source
+	Usage   *Usage           // usage
 }
 
 // opens returns by how much the event changes the number of open requests.

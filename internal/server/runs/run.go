@@ -219,7 +219,7 @@ func (r *Run) add(ev Event, change func(*State)) {
 
 // hear receives the events of the engine.
 func (r *Run) hear(ev steps.Event) {
-	e := Event{Type: types[ev.Kind], Step: ev.Step, Row: ev.Row, Text: ev.Text, Tool: ev.Tool, Call: ev.CallID}
+	e := Event{Type: types[ev.Kind], Step: ev.Step, Row: ev.Row, Text: ev.Text, Tool: ev.Tool, Call: ev.CallID, Source: ev.Source}
 	if ev.Err != nil {
 		e.Error = ev.Err.Error()
 	}

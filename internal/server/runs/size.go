@@ -22,6 +22,9 @@ func sizeOf(log *eventLog) int {
 		if ev.Request != nil {
 			n += len(ev.Request.Arguments) + len(ev.Request.Schema)
 		}
+		if ev.Source != nil {
+			n += valueSize + len(ev.Source.Text) + len(ev.Source.Title) + len(ev.Source.Heading)
+		}
 		if ev.Result != nil {
 			n += valueSizes(ev.Result.Outputs)
 		}

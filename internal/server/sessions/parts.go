@@ -9,9 +9,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// part is a part of a message of the AI SDK: a text, a file or a tool call.
+// part is a part of a message of the AI SDK: a text, a file, a source or a tool call.
 type part struct {
-	Type       string          `json:"type"` // text, file, or tool- and the tool's name
+	Type       string          `json:"type"` // text, file, source-url, source-document, or tool- and the tool's name
 	Text       *string         `json:"text,omitempty"`
 	MediaType  string          `json:"mediaType,omitempty"`
 	URL        string          `json:"url,omitempty"` // file: a data URL, or the URL that the message names
@@ -20,6 +20,36 @@ type part struct {
 	Input      json.RawMessage `json:"input,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
 	ErrorText  string          `json:"errorText,omitempty"`
+	SourceID   string          `json:"sourceId,omitempty"`
+	Title      string          `json:"title,omitempty"`
+	Filename   string          `json:"filename,omitempty"`
+	Metadata   json.RawMessage `json:"providerMetadata,omitempty"` // source: the whole citation
+}
+
+// sourcePart returns the part of a citation.
+func sourcePart(b chat.Block) part {
+	var c struct {
+		SourceID  string `json:"source_id"`
+		URL       string `json:"url"`
+		Title     string `json:"title"`
+		MediaType string `json:"media_type"`
+		Filename  string `json:"filename"`
+	}
+	p := part{Type: "source-url", URL: b.Text, Title: b.Text}
+	if json.Unmarshal([]byte(b.Text), &c) == nil {
+		p.URL, p.Title, p.SourceID = c.URL, c.Title, c.SourceID
+		p.Metadata = json.RawMessage(`{"qtype":` + b.Text + `}`)
+	}
+	if p.SourceID == "" {
+		p.SourceID = p.Title
+	}
+	if b.Type == "citation_document" {
+		p.Type, p.URL, p.MediaType, p.Filename = "source-document", "", c.MediaType, c.Filename
+		if p.MediaType == "" {
+			p.MediaType = "text/plain"
+		}
+	}
+	return p
 }
 
 // errorPrefix begins the result of a tool call that failed.
@@ -54,6 +84,9 @@ func partOf(b chat.Block) (p part, ok bool) {
 		return part{Type: "file", MediaType: media, URL: "data:" + media + ";base64," + base64.StdEncoding.EncodeToString(b.Data)}, true
 	case b.Type != "text" && mediaTypes()[b.Type] != "":
 		return part{Type: "file", MediaType: mediaTypes()[b.Type], URL: b.Text}, true
+	}
+	if b.IsCitation() {
+		return sourcePart(b), true
 	}
 	return part{Type: "text", Text: &b.Text, State: "done"}, b.Text != ""
 }

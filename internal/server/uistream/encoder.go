@@ -36,7 +36,8 @@ type Encoder struct {
 	streamed        map[int64]bool // rows whose answer was streamed
 	results         map[int64]int  // of each row so far
 	calls           map[callKey]string
-	toolFailed      map[string]bool // calls whose failure was written
+	toolFailed      map[string]bool        // calls whose failure was written
+	cited           map[int64][]chat.Block // sources of each row's answer
 	usage           runs.Usage
 	spanID, traceID string // of the newest result, for feedback
 	failed          bool   // an error was written
@@ -53,7 +54,7 @@ type callKey struct {
 // NewEncoder returns an Encoder. clientTools are the names of the tools that the client
 // of the run offers itself; those that the flow declares are known.
 func NewEncoder(flow *schema.Flow, run string, clientTools []string) *Encoder {
-	e := &Encoder{flow: flow, run: run, clients: map[string]bool{}, streamed: map[int64]bool{}, results: map[int64]int{}, calls: map[callKey]string{}, toolFailed: map[string]bool{}}
+	e := &Encoder{flow: flow, run: run, clients: map[string]bool{}, streamed: map[int64]bool{}, results: map[int64]int{}, cited: map[int64][]chat.Block{}, calls: map[callKey]string{}, toolFailed: map[string]bool{}}
 	if flow.Answer != nil {
 		e.answer = flow.Spec.Writers(flow.Answer.ID)
 	}
@@ -101,6 +102,10 @@ func (e *Encoder) Append(b []byte, ev *runs.Event) []byte {
 	case runs.RequestOpened:
 		e.waiting = true
 		return e.request(b, ev)
+	case runs.SourceCited:
+		if e.answer == nil || e.answer[ev.Step] {
+			e.cited[ev.Row] = append(e.cited[ev.Row], ev.Source.Block())
+		}
 	case runs.UsageReported:
 		e.usage.Input += ev.Usage.Input
 		e.usage.Output += ev.Usage.Output
@@ -267,8 +272,11 @@ func (e *Encoder) row(b []byte, ev *runs.Event) []byte {
 	}
 	if m := e.flow.AnswerOf(ev.Result.Outputs); m != nil {
 		b = e.message(b, ev.Row, m)
-	} else if !e.streamed[ev.Row] && e.flow.Interface() == "Complete" && len(ev.Result.Outputs) > 0 {
-		b = e.whole(b, value.Text(ev.Result.Outputs[0]))
+	} else {
+		if !e.streamed[ev.Row] && e.flow.Interface() == "Complete" && len(ev.Result.Outputs) > 0 {
+			b = e.whole(b, value.Text(ev.Result.Outputs[0]))
+		}
+		b = e.message(b, ev.Row, &chat.Message{Blocks: e.cited[ev.Row]})
 	}
 	return e.outputs(b, ev)
 }
@@ -316,6 +324,7 @@ func (e *Encoder) source(b []byte, block *chat.Block) []byte {
 		Title     string `json:"title"`
 		MediaType string `json:"media_type"`
 		Filename  string `json:"filename"`
+		passage
 	}
 	if json.Unmarshal([]byte(block.Text), &c) != nil {
 		c.URL, c.Title = block.Text, block.Text
@@ -324,12 +333,30 @@ func (e *Encoder) source(b []byte, block *chat.Block) []byte {
 		c.SourceID = e.newPart("src")
 	}
 	if block.Type == "citation_url" {
-		return e.object(b, "source-url", field{"sourceId", c.SourceID}, field{"url", c.URL}, field{"title", c.Title})
+		return e.object(b, "source-url", field{"sourceId", c.SourceID}, field{"url", c.URL}, field{"title", c.Title}, c.metadata())
 	}
 	if c.MediaType == "" {
 		c.MediaType = "text/plain"
 	}
-	return e.object(b, "source-document", field{"sourceId", c.SourceID}, field{"mediaType", c.MediaType}, field{"title", c.Title}, field{"filename", c.Filename})
+	return e.object(b, "source-document", field{"sourceId", c.SourceID}, field{"mediaType", c.MediaType}, field{"title", c.Title}, field{"filename", c.Filename}, c.metadata())
+}
+
+// passage is what a source has in addition to the fields of the protocol.
+type passage struct {
+	Number    int    `json:"number,omitempty"`
+	Heading   string `json:"heading,omitempty"`
+	Page      int    `json:"page,omitempty"`
+	LineStart int    `json:"line_start,omitempty"`
+	LineEnd   int    `json:"line_end,omitempty"`
+	Text      string `json:"text,omitempty"`
+}
+
+// metadata returns the field for a passage, one that is left out if nothing is known.
+func (p passage) metadata() field {
+	if p == (passage{}) {
+		return field{"providerMetadata", ""}
+	}
+	return field{"providerMetadata", map[string]passage{"qtype": p}}
 }
 
 // whole appends a text part that is complete.

@@ -99,7 +99,18 @@ function Reasoning({ text, active }: { text: string; active: boolean }) {
   )
 }
 
-/** Numbered chips of the sources of an answer. A source that was cited twice has one chip. */
+interface Passage {
+  number?: number
+  heading?: string
+  text?: string
+}
+
+/** The passage that a source cites, as the server describes it. */
+function passageOf(s: Source): Passage {
+  return ((s.providerMetadata as { qtype?: Passage } | undefined)?.qtype ?? {})
+}
+
+/** Numbered chips of the sources of an answer, with the numbers that it cites. A source that was cited twice has one chip. */
 function Sources({ sources }: { sources: Source[] }) {
   const [shown, setShown] = useState<Source>()
   const unique = useMemo(() => [...new Map(sources.map((s) => [s.type === 'source-url' ? s.url : s.sourceId, s])).values()], [sources])
@@ -114,11 +125,11 @@ function Sources({ sources }: { sources: Source[] }) {
             <Tip label={s.type === 'source-url' ? s.url : `${s.mediaType} ${s.filename ?? ''}`}>
               {s.type === 'source-url' ? (
                 <a href={/^https?:/.test(s.url) ? s.url : undefined} target="_blank" rel="noopener noreferrer" className={chip}>
-                  {number(i)} <span className="truncate">{title(s)}</span>
+                  {number((passageOf(s).number ?? i + 1) - 1)} <span className="truncate">{title(s)}</span>
                 </a>
               ) : (
                 <button type="button" className={chip} onClick={() => setShown(s)}>
-                  {number(i)} <span className="truncate">{title(s)}</span>
+                  {number((passageOf(s).number ?? i + 1) - 1)} <span className="truncate">{title(s)}</span>
                 </button>
               )}
             </Tip>
@@ -133,6 +144,8 @@ function Sources({ sources }: { sources: Source[] }) {
             <dt className="text-dim">Type</dt>
             <dd>{shown.mediaType}</dd>
             {shown.filename && (<><dt className="text-dim">File</dt><dd>{shown.filename}</dd></>)}
+            {passageOf(shown).heading && (<><dt className="text-dim">Section</dt><dd>{passageOf(shown).heading}</dd></>)}
+            {passageOf(shown).text && (<><dt className="text-dim">Passage</dt><dd>{passageOf(shown).text}</dd></>)}
           </dl>
         </Dialog>
       )}

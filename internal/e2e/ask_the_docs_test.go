@@ -1,0 +1,267 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/rerank"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+var updateEvaluation = flag.Bool("update-evaluation", false, "rewrite the table of docs/retrieval.md")
+
+// docsQuestion is a question with the section that answers it.
+type docsQuestion struct {
+	Question string `json:"question"`
+	File     string `json:"file"`
+	Heading  string `json:"heading"`
+}
+
+// lines is a range of lines of a file, the last one excluded.
+type lines struct{ start, end int }
+
+// retriever returns the passages for a question, the best first.
+type retriever struct {
+	name   string
+	recall float64 // the least value of recall@5 and of MRR that the test accepts
+	mrr    float64
+	find   func(ctx context.Context, question string) ([]index.Match, error)
+}
+
+// TestAskTheDocs_Evaluation fills the index of examples/ask_the_docs and measures how well
+// each kind of search finds the labelled sections. The numbers are those of the table in
+// docs/retrieval.md.
+func TestAskTheDocs_Evaluation(t *testing.T) {
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := ingestDocs(t, root)
+	docs, err := app.Index("docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, err := app.Embedder("vectors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	questions, sections := readQuestions(t, root)
+	if len(questions) < 100 {
+		t.Fatalf("%d questions", len(questions))
+	}
+	var table bytes.Buffer
+	fmt.Fprintf(&table, "| Search | recall@5 | MRR |\n| --- | --- | --- |\n")
+	for _, r := range retrievers(docs, vectors) {
+		found, reciprocal := 0, 0.0
+		for _, q := range questions {
+			matches, err := r.find(t.Context(), q.Question)
+			if err != nil {
+				t.Fatalf("%s: %q: %v", r.name, q.Question, err)
+			}
+			if rank := rankOf(matches, q, sections); rank > 0 {
+				reciprocal += 1 / float64(rank)
+				if rank <= 5 {
+					found++
+				}
+			}
+		}
+		recall, mrr := float64(found)/float64(len(questions)), reciprocal/float64(len(questions))
+		t.Logf("%s: recall@5 %.3f, MRR %.3f", r.name, recall, mrr)
+		fmt.Fprintf(&table, "| %s | %.2f | %.2f |\n", r.name, recall, mrr)
+		if recall < r.recall || mrr < r.mrr {
+			t.Errorf("%s: recall@5 %.3f and MRR %.3f, want at least %.2f and %.2f", r.name, recall, mrr, r.recall, r.mrr)
+		}
+	}
+	checkEvaluation(t, root, table.String())
+}
+
+// ingestDocs runs the flow ingest of the example, offline, with an index in a new folder.
+func ingestDocs(t *testing.T, root string) *runtime.App {
+	t.Helper()
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Chdir(t.TempDir())
+	document := filepath.Join(root, "examples", "ask_the_docs", "app.qtype.yaml")
+	app, err := qtype.Open(t.Context(), document, qtype.WithEphemeral())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = app.Close(context.WithoutCancel(t.Context())) })
+	rows := slices.Values([]runtime.Input{{Values: map[string]any{"input_dir": filepath.Join(root, "docs")}}})
+	n := 0
+	for res, err := range app.Run(t.Context(), "ingest", rows) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Err != nil {
+			t.Fatal(res.Err)
+		}
+		n++
+	}
+	if n < 100 {
+		t.Fatalf("the documentation has %d sections", n)
+	}
+	return app
+}
+
+// retrievers are the kinds of searches that are compared.
+func retrievers(x index.Index, m model.Embedder) []retriever {
+	search := func(mode index.Mode, limit int) func(context.Context, string) ([]index.Match, error) {
+		return func(ctx context.Context, question string) ([]index.Match, error) {
+			q := index.Query{Mode: mode, Text: question, Limit: limit}
+			if mode != index.ByText {
+				vectors, _, err := m.Embed(ctx, []string{question})
+				if err != nil {
+					return nil, err
+				}
+				q.Vector = vectors[0]
+			}
+			return x.Search(ctx, q)
+		}
+	}
+	const depth = 20
+	return []retriever{
+		{"words (BM25)", 0.80, 0.64, search(index.ByText, depth)},
+		{"vectors", 0.50, 0.36, search(index.ByVector, depth)},
+		{"hybrid", 0.75, 0.58, search(index.Hybrid, depth)},
+		{"words and vectors, combined by Reranker (rrf, k 10, weights 2 and 1)", 0.83, 0.66, func(ctx context.Context, question string) ([]index.Match, error) {
+			words, err := search(index.ByText, depth)(ctx, question)
+			if err != nil {
+				return nil, err
+			}
+			near, err := search(index.ByVector, depth)(ctx, question)
+			if err != nil {
+				return nil, err
+			}
+			return fuse(ctx, words, near)
+		}},
+	}
+}
+
+// fuse combines two lists as the flow look_up does.
+func fuse(ctx context.Context, lists ...[]index.Match) ([]index.Match, error) {
+	var all []index.Match
+	var items []rerank.Item
+	at := map[string]int{}
+	for n, list := range lists {
+		for place, m := range list {
+			i, known := at[m.ID]
+			if !known {
+				i = len(all)
+				at[m.ID] = i
+				all, items = append(all, m), append(items, rerank.Item{Ranks: make([]int, len(lists))})
+			}
+			items[i].Ranks[n] = place + 1
+		}
+	}
+	choices, _, err := rerank.Rank(ctx, rerank.Fusion{K: 10, Weights: []float64{2, 1}}, rerank.Request{Items: items})
+	sorted := make([]index.Match, len(choices))
+	for i, c := range choices {
+		sorted[i] = all[c.Index]
+	}
+	return sorted, err
+}
+
+// rankOf returns the place of the first passage of the section of a question; 0 for none.
+func rankOf(matches []index.Match, q docsQuestion, sections map[docsQuestion]lines) int {
+	want := sections[docsQuestion{File: q.File, Heading: q.Heading}]
+	for i, m := range matches {
+		start, end := number(m.Metadata["line_start"]), number(m.Metadata["line_end"])
+		if fmt.Sprint(m.Metadata["file_name"]) == q.File && start < want.end && end >= want.start {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func number(v any) int {
+	var n int
+	_, _ = fmt.Sscan(value.Text(value.FromGo(v)), &n)
+	return n
+}
+
+// readQuestions reads the labelled questions and finds the lines of their sections.
+func readQuestions(t *testing.T, root string) ([]docsQuestion, map[docsQuestion]lines) {
+	t.Helper()
+	file, err := os.Open(filepath.Join(root, "examples", "ask_the_docs", "questions.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var questions []docsQuestion
+	sections := map[docsQuestion]lines{}
+	for scan := bufio.NewScanner(file); scan.Scan(); {
+		var q docsQuestion
+		if err := json.Unmarshal(scan.Bytes(), &q); err != nil {
+			t.Fatal(err)
+		}
+		questions = append(questions, q)
+		sections[docsQuestion{File: q.File, Heading: q.Heading}] = sectionLines(t, root, q)
+	}
+	return questions, sections
+}
+
+var heading = regexp.MustCompile(`^#{1,6} (.*)$`)
+
+// sectionLines returns the lines of a section: from its heading to the next one.
+func sectionLines(t *testing.T, root string, q docsQuestion) lines {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", q.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found lines
+	code := false
+	all := strings.Split(string(text), "\n")
+	for i, line := range all {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		m := heading.FindStringSubmatch(line)
+		switch {
+		case code || m == nil:
+		case found.start > 0:
+			return lines{found.start, i + 1}
+		case m[1] == q.Heading:
+			found.start = i + 1
+		}
+	}
+	if found.start == 0 {
+		t.Fatalf("%s has no heading %q: correct examples/ask_the_docs/questions.jsonl", q.File, q.Heading)
+	}
+	return lines{found.start, len(all) + 1}
+}
+
+// checkEvaluation compares the table of docs/retrieval.md with the numbers.
+func checkEvaluation(t *testing.T, root, table string) {
+	t.Helper()
+	const begin, end = "<!-- evaluation -->\n", "<!-- /evaluation -->"
+	path := filepath.Join(root, "docs", "retrieval.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("docs/retrieval.md has no %s", strings.TrimSpace(begin))
+	}
+	if *updateEvaluation {
+		if err := os.WriteFile(path, []byte(before+begin+"\n"+table+"\n"+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/citation"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// passagesKey is the key of the text with the passages of a step's answer.
+type passagesKey struct{}
+
+// noPassages is sent in place of passages if a search found none.
+const noPassages = "No passages were found for this question. Answer that the documents do not contain the answer."
+
+// sourcesSlot finds the variable that the key sources names; nil for none.
+func (e *Env) sourcesSlot(ref *spec.Ref[*spec.Variable]) (*slot, error) {
+	if ref.To == nil {
+		return nil, nil
+	}
+	s, err := e.slot(ref.To)
+	return &s, err
+}
+
+// citing returns a context for the calls of a step on a row, with the Set of the passages
+// that its answer may cite.
+func (s *llmStep) citing(ctx context.Context, row *Row) (context.Context, *citation.Set, error) {
+	set := &citation.Set{}
+	ctx = context.WithValue(citation.With(ctx, set), passagesKey{}, "")
+	if s.sources == nil {
+		return ctx, set, nil
+	}
+	v, err := s.sources.read(row)
+	if err != nil {
+		return ctx, nil, err
+	}
+	results, ok := v.([]any)
+	if !ok && v != nil {
+		return ctx, nil, fmt.Errorf("sources: %s is not a list of search results", s.sources.of.ID)
+	}
+	for i, item := range results {
+		r, ok := item.(*value.Record)
+		if !ok {
+			return ctx, nil, fmt.Errorf("sources: item %d of %s is not a search result", i+1, s.sources.of.ID)
+		}
+		set.Add(citation.FromResult(r))
+	}
+	text := set.Prompt()
+	if text == "" {
+		text = noPassages
+	}
+	return context.WithValue(ctx, passagesKey{}, text), set, nil
+}
+
+// passagesIn returns the text with the passages for the step of a context, empty for none.
+func passagesIn(ctx context.Context) string {
+	text, _ := ctx.Value(passagesKey{}).(string)
+	return text
+}
+
+// cite adds to an answer the passages that its text cites.
+func (s *llmStep) cite(set *citation.Set, answer chat.Message) chat.Message {
+	if s.schema != nil { // the brackets of JSON are not citations
+		return answer
+	}
+	blocks := answer.Blocks[:len(answer.Blocks):len(answer.Blocks)]
+	for _, source := range set.Cited(answer.Text()) {
+		blocks = append(blocks, source.Block())
+	}
+	answer.Blocks = blocks
+	return answer
+}
+
+// reportSources reports the passages that an answer cites, as events.
+func (s *llmStep) reportSources(ctx context.Context, row *Row, answer chat.Message) {
+	for _, b := range answer.Blocks {
+		var source citation.Source
+		if b.IsCitation() && json.Unmarshal([]byte(b.Text), &source) == nil {
+			Report(ctx, s.event(row, Event{Kind: EventSource, Source: &source}))
+		}
+	}
+}
+
+// forModel returns a window as it is sent: the caller's instructions and the passages of
+// the answer follow the system message, and earlier answers have no citations, which are
+// for people.
+func (s *llmStep) forModel(ctx context.Context, window []chat.Message) []chat.Message {
+	window = withInstructions(ctx, s.id, withoutCitations(window))
+	return withSystem(window, passagesIn(ctx))
+}
+
+// withoutCitations returns messages without citations, except those that have nothing else.
+func withoutCitations(window []chat.Message) []chat.Message {
+	var changed []chat.Message
+	for i, m := range window {
+		kept := slices.DeleteFunc(slices.Clone(m.Blocks), chat.Block.IsCitation)
+		if len(kept) == 0 || len(kept) == len(m.Blocks) {
+			continue
+		}
+		if changed == nil {
+			changed = slices.Clone(window)
+		}
+		changed[i].Blocks = kept
+	}
+	if changed != nil {
+		return changed
+	}
+	return window
+}

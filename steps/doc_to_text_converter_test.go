@@ -1,0 +1,85 @@
+package steps_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// convertDocument runs DocToTextConverter on one document.
+func convertDocument(t *testing.T, doc any) *steps.Row {
+	t.Helper()
+	l := declare(t, nil, "doc: RAGDocument", "plain: RAGDocument")
+	r := build(t, &spec.DocToTextConverter{StepBase: l.base("convert", []string{"doc"}, []string{"plain"})}, &steps.Env{Slots: l})
+	return driveRows(t, r, l.row(map[string]any{"doc": doc}))[0]
+}
+
+func ragDocument(kind, name string, content any) *value.Record {
+	return value.NewRecord("RAGDocument",
+		value.Field{Name: "content", Value: content}, value.Field{Name: "file_id", Value: "1"}, value.Field{Name: "file_name", Value: name},
+		value.Field{Name: "uri", Value: nil}, value.Field{Name: "metadata", Value: value.NewRecord("", value.Field{Name: "k", Value: "v"})},
+		value.Field{Name: "type", Value: kind})
+}
+
+func TestDocToTextConverter(t *testing.T) {
+	pdf, err := os.ReadFile("../internal/documents/format/testdata/rotated.pdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := testkit.WriteFile(t, "page.html", "<html><nav>x</nav><h1>Title</h1><p>text</p></html>")
+	for _, test := range []struct {
+		name string
+		doc  *value.Record
+		want string
+	}{
+		{"text is unchanged", ragDocument("text", "a.md", "# a\r\n"), `{"content":"# a\r\n","file_id":"1","file_name":"a.md","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"HTML typed as text", ragDocument("text", "a.html", "<html><h1>Title</h1>"), `{"content":"# Title","file_id":"1","file_name":"a.html","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"HTML without a name of it", ragDocument("text", "a", "<!doctype html><b>x</b>"), `{"content":"**x**","file_id":"1","file_name":"a","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"bytes", ragDocument("file", "a.csv", []byte("a,b\n1,2\n")), `{"content":"| a | b |\n| --- | --- |\n| 1 | 2 |","file_id":"1","file_name":"a.csv","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"path", ragDocument("file", "other", page), `{"content":"# Title\n\ntext","file_id":"1","file_name":"other","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"file URI", ragDocument("file", "other", "file://"+filepath.ToSlash(page)), `{"content":"# Title\n\ntext","file_id":"1","file_name":"other","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"pages", ragDocument("file", "a.pdf", pdf), `{"content":"Upright text comes first on this page.\n\nThis sentence is rotated by ninety degrees. It has a second line.\n\nThe second page is a landscape page with rotation. Its second line follows.","file_id":"1","file_name":"a.pdf","uri":null,"metadata":{"k":"v","page_offsets":[0,107]},"type":"text"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			row := convertDocument(t, test.doc)
+			if row.Err != nil {
+				t.Fatal(row.Err)
+			}
+			if got := string(value.JSON(row.Values[1])); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDocToTextConverter_Errors(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	for _, test := range []struct {
+		name string
+		doc  any
+		want string
+	}{
+		{"no document", "text", "expected a RAGDocument, got"},
+		{"wrong content", ragDocument("file", "a.pdf", int64(3)), "the content of the document a.pdf is"},
+		{"missing file", ragDocument("file", "a.pdf", "/does/not/exist.pdf"), "exist.pdf"},
+		{"private address", ragDocument("file", "a.pdf", server.URL+"/a.pdf?sig=secret"), "private address"},
+		{"image", ragDocument("image", "a.png", []byte("\x89PNG\r\n\x1a\n")), "a.png: is an image without text: a model step can read it"},
+		{"broken", ragDocument("file", "a.docx", []byte("PK\x03\x04")), "a.docx: is damaged or not a complete Word file"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			row := convertDocument(t, test.doc)
+			if row.Err == nil || !strings.Contains(row.Err.Error(), test.want) || strings.Contains(row.Err.Error(), "secret") {
+				t.Errorf("error %v", row.Err)
+			}
+		})
+	}
+}
