@@ -60,8 +60,8 @@ func (d dialect) find(path string) (name string, found field, ok bool) {
 	return name, at, true
 }
 
-// numberType is the type of numbers that this module declares: `type: double`.
-const numberType = "double"
+// numbers is the mapping of numbers that this module declares.
+func numbers() field { return field{Type: "double"} }
 
 // nothing is the condition that no document satisfies.
 func nothing() any { return object{"match_none": object{}} }
@@ -100,7 +100,7 @@ func (d dialect) Compare(c filter.Compare) (any, bool) {
 	case bool:
 		return condition(name, c), f.Type == "boolean"
 	}
-	return condition(name, c), f.Type == numberType
+	return condition(name, c), f.Type == numbers().Type
 }
 
 // keywordOf returns the part of a text field that has its exact value.
