@@ -99,10 +99,10 @@ func TestOpen_Errors(t *testing.T) {
 		"a.md is not a remote address":                           {module: "remote", args: map[string]any{"url": "a.md"}},
 		`"a/b" is not the name of a bucket`:                      {module: "s3", args: map[string]any{"bucket": "a/b"}},
 		"ftp://a.example is not an http or https address":        {module: "web", args: map[string]any{"urls": []any{"ftp://a.example"}}},
-		"urls is empty":                                          {module: "web", args: map[string]any{"urls": []any{}}},
-		"connection: ":                                           {module: "sql", args: map[string]any{"connection": "nosql://x", "query": "select 1"}},
-		"query: ":                                                {module: "sql", args: map[string]any{"connection": "sqlite:///x.db", "query": "select 1; select 2"}},
-		`is not datasets/OWNER/NAME/FILE`:                        {module: "huggingface", args: nil},
+		"urls is empty":                   {module: "web", args: map[string]any{"urls": []any{}}},
+		"connection: ":                    {module: "sql", args: map[string]any{"connection": "nosql://x", "query": "select 1"}},
+		"query: ":                         {module: "sql", args: map[string]any{"connection": "sqlite:///x.db", "query": "select 1; select 2"}},
+		`is not datasets/OWNER/NAME/FILE`: {module: "huggingface", args: nil},
 	} {
 		loader := map[string]any(nil)
 		if c.module == "huggingface" {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/documents/format"
@@ -49,11 +50,9 @@ func resolveAddress(endpoint, location string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("endpoint: %w", err)
 	}
-	escaped := append(append(kind, parts[0], name, "resolve", url.PathEscape(revision)), parts[2:]...)
+	escaped := slices.Concat(kind, []string{parts[0], name, "resolve", revision}, parts[2:])
 	for i, part := range escaped {
-		if i != len(kind)+3 {
-			escaped[i] = url.PathEscape(part)
-		}
+		escaped[i] = url.PathEscape(part)
 	}
 	return strings.TrimSuffix(u.String(), "/") + "/" + strings.Join(escaped, "/"), nil
 }

@@ -125,7 +125,7 @@ func cleanJSON(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// leaves appends a line for each value that is no list or object, with the keys above it.
+// leaves appends a line for each value except lists and objects, with the keys above it.
 func (j *jsonFile) leaves(lines []string, v any, keys []string) []string {
 	record, isRecord := v.(*value.Record)
 	list, isList := v.([]any)

@@ -33,15 +33,15 @@ type llamaResult struct {
 //
 // Differences on purpose are not part of it: docs/retrieval.md lists them.
 func TestLlamaIndex(t *testing.T) {
-	python := os.Getenv("QTYPE_LLAMA_INDEX")
-	if python == "" {
+	folder := os.Getenv("QTYPE_LLAMA_INDEX")
+	if folder == "" {
 		if os.Getenv("QTYPE_CI") != "" {
 			t.Fatal("QTYPE_LLAMA_INDEX is not set")
 		}
-		t.Skip("SKIPPED: set QTYPE_LLAMA_INDEX to a Python with llama-index-core and llama-index-readers-json")
+		t.Skip("SKIPPED: set QTYPE_LLAMA_INDEX to a Python environment with llama-index-core and llama-index-readers-json")
 	}
 	cases := llamaCases(t)
-	theirs := runLlamaIndex(t, python, cases)
+	theirs := runLlamaIndex(t, filepath.Join(folder, "bin", "python"), cases)
 	for i, c := range cases {
 		raw, err := json.Marshal(c)
 		if err != nil {

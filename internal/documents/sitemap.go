@@ -38,8 +38,8 @@ func newSitemap(args *spec.SitemapArgs, env Env) (Source, error) {
 	return &sitemap{args: args, env: env, exclude: exclude}, err
 }
 
-// Read reads the pages in the order of the sitemap. A sitemap lists only pages of its own
-// site; others are skipped, as the protocol says.
+// Read reads the pages in the order of the sitemap. Pages of other
+// sites are skipped, as the protocol requires.
 func (s *sitemap) Read(ctx context.Context, emit Emit) error {
 	visits, err := newVisitor(&s.args.VisitArgs, s.args.SitemapURL, s.env)
 	if err != nil {
