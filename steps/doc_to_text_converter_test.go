@@ -22,7 +22,7 @@ func convertDocument(t *testing.T, doc any) *steps.Row {
 	return driveRows(t, r, l.row(map[string]any{"doc": doc}))[0]
 }
 
-func ragDocument(kind, name string, content any) *value.Record {
+func typedDocument(kind, name string, content any) *value.Record {
 	return value.NewRecord("RAGDocument",
 		value.Field{Name: "content", Value: content}, value.Field{Name: "file_id", Value: "1"}, value.Field{Name: "file_name", Value: name},
 		value.Field{Name: "uri", Value: nil}, value.Field{Name: "metadata", Value: value.NewRecord("", value.Field{Name: "k", Value: "v"})},
@@ -40,13 +40,13 @@ func TestDocToTextConverter(t *testing.T) {
 		doc  *value.Record
 		want string
 	}{
-		{"text is unchanged", ragDocument("text", "a.md", "# a\r\n"), `{"content":"# a\r\n","file_id":"1","file_name":"a.md","uri":null,"metadata":{"k":"v"},"type":"text"}`},
-		{"HTML typed as text", ragDocument("text", "a.html", "<html><h1>Title</h1>"), `{"content":"# Title","file_id":"1","file_name":"a.html","uri":null,"metadata":{"k":"v"},"type":"text"}`},
-		{"HTML without a name of it", ragDocument("text", "a", "<!doctype html><b>x</b>"), `{"content":"**x**","file_id":"1","file_name":"a","uri":null,"metadata":{"k":"v"},"type":"text"}`},
-		{"bytes", ragDocument("file", "a.csv", []byte("a,b\n1,2\n")), `{"content":"| a | b |\n| --- | --- |\n| 1 | 2 |","file_id":"1","file_name":"a.csv","uri":null,"metadata":{"k":"v"},"type":"text"}`},
-		{"path", ragDocument("file", "other", page), `{"content":"# Title\n\ntext","file_id":"1","file_name":"other","uri":null,"metadata":{"k":"v"},"type":"text"}`},
-		{"file URI", ragDocument("file", "other", "file://"+filepath.ToSlash(page)), `{"content":"# Title\n\ntext","file_id":"1","file_name":"other","uri":null,"metadata":{"k":"v"},"type":"text"}`},
-		{"pages", ragDocument("file", "a.pdf", pdf), `{"content":"Upright text comes first on this page.\n\nThis sentence is rotated by ninety degrees. It has a second line.\n\nThe second page is a landscape page with rotation. Its second line follows.","file_id":"1","file_name":"a.pdf","uri":null,"metadata":{"k":"v","page_offsets":[0,107]},"type":"text"}`},
+		{"text is unchanged", typedDocument("text", "a.md", "# a\r\n"), `{"content":"# a\r\n","file_id":"1","file_name":"a.md","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"HTML typed as text", typedDocument("text", "a.html", "<html><h1>Title</h1>"), `{"content":"# Title","file_id":"1","file_name":"a.html","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"HTML without a name of it", typedDocument("text", "a", "<!doctype html><b>x</b>"), `{"content":"**x**","file_id":"1","file_name":"a","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"bytes", typedDocument("file", "a.csv", []byte("a,b\n1,2\n")), `{"content":"| a | b |\n| --- | --- |\n| 1 | 2 |","file_id":"1","file_name":"a.csv","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"path", typedDocument("file", "other", page), `{"content":"# Title\n\ntext","file_id":"1","file_name":"other","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"file URI", typedDocument("file", "other", "file://"+filepath.ToSlash(page)), `{"content":"# Title\n\ntext","file_id":"1","file_name":"other","uri":null,"metadata":{"k":"v"},"type":"text"}`},
+		{"pages", typedDocument("file", "a.pdf", pdf), `{"content":"Upright text comes first on this page.\n\nThis sentence is rotated by ninety degrees. It has a second line.\n\nThe second page is a landscape page with rotation. Its second line follows.","file_id":"1","file_name":"a.pdf","uri":null,"metadata":{"k":"v","page_offsets":[0,107]},"type":"text"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			row := convertDocument(t, test.doc)
@@ -69,11 +69,11 @@ func TestDocToTextConverter_Errors(t *testing.T) {
 		want string
 	}{
 		{"no document", "text", "expected a RAGDocument, got"},
-		{"wrong content", ragDocument("file", "a.pdf", int64(3)), "the content of the document a.pdf is"},
-		{"missing file", ragDocument("file", "a.pdf", "/does/not/exist.pdf"), "exist.pdf"},
-		{"private address", ragDocument("file", "a.pdf", server.URL+"/a.pdf?sig=secret"), "private address"},
-		{"image", ragDocument("image", "a.png", []byte("\x89PNG\r\n\x1a\n")), "a.png: is an image without text: a model step can read it"},
-		{"broken", ragDocument("file", "a.docx", []byte("PK\x03\x04")), "a.docx: is damaged or not a complete Word file"},
+		{"wrong content", typedDocument("file", "a.pdf", int64(3)), "the content of the document a.pdf is"},
+		{"missing file", typedDocument("file", "a.pdf", "/does/not/exist.pdf"), "exist.pdf"},
+		{"private address", typedDocument("file", "a.pdf", server.URL+"/a.pdf?sig=secret"), "private address"},
+		{"image", typedDocument("image", "a.png", []byte("\x89PNG\r\n\x1a\n")), "a.png: is an image without text: a model step can read it"},
+		{"broken", typedDocument("file", "a.docx", []byte("PK\x03\x04")), "a.docx: is damaged or not a complete Word file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			row := convertDocument(t, test.doc)
