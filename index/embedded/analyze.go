@@ -25,7 +25,7 @@ func tokens(text string) iter.Seq[token] {
 		for i := 0; i < len(text); {
 			end, word := nextToken(text, i)
 			if word {
-				if term := fold(text[i:end]); term != "" && !yield(token{term, i, end}) {
+				if term := normalize(text[i:end]); term != "" && !yield(token{term, i, end}) {
 					return
 				}
 			}
@@ -73,9 +73,9 @@ func isOneWord(r rune) bool {
 		unicode.Is(unicode.So, r)
 }
 
-// fold returns the form of a word that is indexed. It has no characters that separate
+// normalize returns the form of a word that is indexed. It has no characters that separate
 // words in FTS5's tokenizer ascii: of ASCII, only letters and digits.
-func fold(word string) string {
+func normalize(word string) string {
 	ascii := true
 	for i := range len(word) {
 		if word[i] >= utf8.RuneSelf {
@@ -84,7 +84,7 @@ func fold(word string) string {
 		}
 	}
 	if !ascii {
-		word = foldUnicode(word)
+		word = simplify(word)
 	}
 	word = strings.ToLower(word)
 	if len(word) <= maxTerm {
@@ -97,8 +97,8 @@ func fold(word string) string {
 	return word[:end]
 }
 
-// foldUnicode removes accents and the variants of characters.
-func foldUnicode(word string) string {
+// simplify removes accents and the variants of characters.
+func simplify(word string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(word) {
 		if inWord(r) && !unicode.Is(unicode.Mn, r) || isOneWord(r) {
