@@ -8,9 +8,14 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/embedded"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
 	"github.com/qtype-dev/qtype/runtime"
@@ -26,6 +31,7 @@ type testEnv struct {
 
 	mu       sync.Mutex
 	requests map[string][]model.Request // of the current turn, by model id
+	indexes  string                     // folder of the indexes; empty if there are none
 }
 
 func newTestEnv(s *spec.Suite, t *spec.Test) *testEnv {
@@ -34,7 +40,31 @@ func newTestEnv(s *spec.Suite, t *spec.Test) *testEnv {
 
 // mocks returns the mocks for the runtime.
 func (e *testEnv) mocks() runtime.Mocks {
-	return runtime.Mocks{Model: e.model, Embedder: embedder, Tool: e.tool}
+	return runtime.Mocks{Model: e.model, Embedder: embedder, Tool: e.tool, Index: e.index}
+}
+
+// index returns an empty index for a test, in the place of the one that the document
+// declares, which has the data of the user.
+func (e *testEnv) index(x spec.Index) (index.Index, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.indexes == "" {
+		folder, err := os.MkdirTemp("", "qtype-test-")
+		if err != nil {
+			return nil, err
+		}
+		e.indexes = folder
+	}
+	_, vectors := x.(*spec.VectorIndex)
+	return embedded.Open(embedded.Options{Path: filepath.Join(e.indexes, url.PathEscape(x.EntityID())+".db"), Vectors: vectors, Fields: !vectors}), nil
+}
+
+// close removes what the test left behind.
+func (e *testEnv) close() error {
+	if e.indexes == "" {
+		return nil
+	}
+	return os.RemoveAll(e.indexes)
 }
 
 // model returns the mock of a model: that of the test or file, otherwise that of

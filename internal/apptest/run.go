@@ -3,6 +3,7 @@ package apptest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -58,7 +59,7 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 			break
 		}
 	}
-	if err := app.Close(ctx); err != nil {
+	if err := errors.Join(app.Close(ctx), s.close()); err != nil {
 		r.diagnostics.Add(ruleFailed.At(o.Position, "the application cannot be closed: %s", err))
 	}
 	o.Diagnostics = r.diagnostics

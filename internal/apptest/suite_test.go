@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -67,6 +68,15 @@ flows:
     inputs: [text]
     outputs: [vector]
     steps: [{type: InvokeEmbedding, id: v, model: vectors, inputs: [text], outputs: [vector]}]
+  - id: note
+    variables: [{id: title, type: text}, {id: found, type: 'list[SearchResult]'}, {id: n, type: int}]
+    inputs: [title]
+    outputs: [n]
+    steps:
+      - {type: IndexUpsert, id: keep, index: notes, inputs: [title]}
+      - {type: DocumentSearch, id: search, index: notes, inputs: [title], outputs: [found]}
+      - {type: Transform, id: count, set: {n: len(found)}, inputs: [found], outputs: [n]}
+indexes: [{type: DocumentIndex, id: notes, name: notes, endpoint: embedded, args: {path: notes.db}}]
 `
 
 // writeFiles writes the application and a test file and returns the path of the
@@ -195,6 +205,19 @@ func TestRun_BlocksServers(t *testing.T) {
 	got := messagesOf(file.Run(t.Context(), file.Tests(nil)[0]).Diagnostics)
 	if len(got) != 1 || !strings.Contains(got[0], "a test cannot call servers: add a mock of the tool under tools") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestRun_Indexes checks that each test has its own indexes, which remain between turns,
+// and that those of the document are not used.
+func TestRun_Indexes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	one := "{name: %s, flow: note, turns: [{input: red apple, expect: [n == 1]}, {input: green apple, expect: [n == 2]}]}"
+	if got := runFile(t, "tests: ["+fmt.Sprintf(one, "first")+", "+fmt.Sprintf(one, "second")+"]"); len(got) > 0 {
+		t.Error(got)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
