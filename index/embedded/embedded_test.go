@@ -26,11 +26,9 @@ func opener(t *testing.T, opts embedded.Options) func(*testing.T, string) index.
 
 func TestIndex_Contract(t *testing.T) {
 	for name, opts := range map[string]embedded.Options{
-		"float32":         {Vectors: true, Dimensions: indextest.Dimensions},
+		"float32":         {Vectors: true, Dimensions: indextest.Dimensions, Stemming: true},
 		"int8":            {Vectors: true, Encoding: vectors.Int8},
 		"little memory":   {Vectors: true, Encoding: vectors.Int8, MemoryLimit: 1},
-		"stemming":        {Vectors: true, Stemming: true},
-		"words only":      {},
 		"words in fields": {Fields: true},
 	} {
 		t.Run(name, func(t *testing.T) {

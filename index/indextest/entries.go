@@ -196,7 +196,7 @@ func (s *suite) unusual(t *testing.T) {
 // largeBatch checks a Put that is larger than one request of most protocols.
 func (s *suite) largeBatch(t *testing.T) {
 	x := s.open(t)
-	const n = 3_000
+	const n = 1_200
 	var list []index.Entry
 	var wanted []string
 	for i := range n {
