@@ -18,6 +18,7 @@ func TestStepStyle(t *testing.T) {
 	styles := map[string]stepStyle{
 		"Agent":          {"hex", "🤖", "model-call"},
 		"LLMInference":   {"rounded", "✨", "model-call"},
+		"Reranker":       {"rounded", "✨", "model-call"},
 		"PromptTemplate": {"doc", "📄", "local"},
 		"Decoder":        {"lean-r", "🔍", "local"},
 		"VectorSearch":   {"cyl", "🔎", "external"},
@@ -28,7 +29,7 @@ func TestStepStyle(t *testing.T) {
 		"Loop":           {"subproc", "🔄", "flow-call"},
 		"Parallel":       {"subproc", "🔄", "flow-call"},
 	}
-	for _, name := range []string{"InvokeEmbedding", "DocumentEmbedder", "BedrockReranker"} {
+	for _, name := range []string{"InvokeEmbedding", "DocumentEmbedder", "DocumentSplitter", "BedrockReranker"} {
 		styles[name] = stepStyle{"rect", "⚙️", "model-call"}
 	}
 	for _, name := range []string{"InvokeTool", "FileSource", "FileWriter", "SQLSource", "DocumentSource"} {
