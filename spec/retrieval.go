@@ -56,6 +56,21 @@ type IndexUpsert struct {
 	SyncFilters map[string]any `yaml:"sync_filters"`
 }
 
+// IndexWriter is a step that writes to an index.
+type IndexWriter interface {
+	Step
+	// WrittenIndex is the index; nil if the reference is not linked.
+	WrittenIndex() Index
+	// Syncs reports whether the step removes from the index what its run did not contain.
+	Syncs() bool
+}
+
+// WrittenIndex is the index that the step fills.
+func (s *IndexUpsert) WrittenIndex() Index { return s.Index.To }
+
+// Syncs reports whether the step has sync.
+func (s *IndexUpsert) Syncs() bool { return s.Sync }
+
 // VectorSearch finds the chunks most similar to a text.
 type VectorSearch struct {
 	StepBase `span:"RETRIEVER" in:"query: text; QT370 exactly 1; QT371 text" out:"found: list[RAGSearchResult]; QT372 exactly 1; QT373 list[RAGSearchResult]"`

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/qtype-dev/qtype/index"
@@ -20,8 +21,8 @@ import (
 // embedder is a mock that counts texts and rejects those with "reject".
 type embedder struct {
 	model.Embedder
-	texts int
-	calls int
+	texts atomic.Int64
+	calls atomic.Int64
 	down  error
 }
 
@@ -31,8 +32,8 @@ func newEmbedder() *embedder {
 }
 
 func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
-	e.calls++
-	e.texts += len(texts)
+	e.calls.Add(1)
+	e.texts.Add(int64(len(texts)))
 	if e.down != nil {
 		return nil, model.Usage{}, e.down
 	}
@@ -119,13 +120,14 @@ func TestDocumentEmbedder_Batches(t *testing.T) {
 			t.Errorf("row %d: %v", i, row.Err)
 		}
 	}
-	if m.calls != 2+2*7 {
-		t.Errorf("%d calls", m.calls)
+	if m.calls.Load() != 2+2*7 {
+		t.Errorf("%d calls", m.calls.Load())
 	}
-	m.calls, m.down = 0, &model.Error{Model: "vectors", Message: "server is down", Temporary: true}
+	m.calls.Store(0)
+	m.down = &model.Error{Model: "vectors", Message: "server is down", Temporary: true}
 	rows = driveRows(t, build(t, s, indexEnv(l, nil, m)), chunkRows(l, chunks[:100]...)...)
-	if m.calls != 1 || len(rows) != 100 || rows[50].Err == nil {
-		t.Errorf("%d calls, %d rows, %v", m.calls, len(rows), rows[50].Err)
+	if m.calls.Load() != 1 || len(rows) != 100 || rows[50].Err == nil {
+		t.Errorf("%d calls, %d rows, %v", m.calls.Load(), len(rows), rows[50].Err)
 	}
 }
 
@@ -165,11 +167,12 @@ func TestIndexUpsert_VectorIndex(t *testing.T) {
 	expect(t, "entries", stored, "c1 d one again 16 map[]", "c3 d with vector 16 map[]", "f1 f1 whole 16 map[]")
 
 	// The same rows again: nothing is embedded nor written.
-	m.texts, x.puts = 0, 0
+	m.texts.Store(0)
+	x.puts = 0
 	r = build(t, s, env)
 	driveRows(t, r, chunkRows(l, chunk("c1", "d", "one again"), document, embedded)...)
-	if got := counts(r); got != (steps.IndexCounts{Unchanged: 3}) || m.texts != 0 || x.puts != 0 {
-		t.Errorf("%+v, %d texts embedded, %d entries written", got, m.texts, x.puts)
+	if got := counts(r); got != (steps.IndexCounts{Unchanged: 3}) || m.texts.Load() != 0 || x.puts != 0 {
+		t.Errorf("%+v, %d texts embedded, %d entries written", got, m.texts.Load(), x.puts)
 	}
 	r = build(t, s, env)
 	driveRows(t, r, chunkRows(l, chunk("c1", "d", "one again", value.Field{Name: "page", Value: int64(4)}))...)

@@ -35,8 +35,8 @@ func sharedSync() rule {
 				return
 			}
 			for other := range p.steps {
-				o, ok := other.(*spec.IndexUpsert)
-				if ok && o != s && o.Index.To == s.Index.To {
+				o, ok := other.(spec.IndexWriter)
+				if ok && other != spec.Step(s) && o.WrittenIndex() == s.Index.To {
 					p.list.Add(p.reportAt(fieldKey(s, "sync"), "step %q would remove from the index %q what other steps have written", s.EntityID(), s.Index.ID).
 						WithHint("limit it to its own entries with sync_filters"))
 					return
@@ -67,8 +67,8 @@ func nestedSync() rule {
 				return
 			}
 			for _, item := range f.Steps {
-				if s, ok := item.Step.(*spec.IndexUpsert); ok && s.Sync {
-					p.list.Add(p.reportAt(fieldKey(s, "sync"), "step %q syncs the index %q in a flow that step %q runs for each row", s.EntityID(), s.Index.ID, caller.EntityID()).
+				if s, ok := item.Step.(spec.IndexWriter); ok && s.Syncs() && s.WrittenIndex() != nil {
+					p.list.Add(p.reportAt(fieldKey(s, "sync"), "step %q syncs the index %q in a flow that step %q runs for each row", s.EntityID(), s.WrittenIndex().EntityID(), caller.EntityID()).
 						WithRelated(idPlace(caller), "each of its rows is a run of the flow"))
 				}
 			}

@@ -370,11 +370,14 @@ func (m *Manager) Answer(ctx context.Context, r *Run, a *Answer) error {
 	return nil
 }
 
-// answered passes an answer to the flow.
+// answered passes an answer to the flow. The events of the request are in order: opened,
+// answered, and then those of the flow that continues.
 func (r *Run) answered(a *Answer) error {
-	req, err := r.requests.answer(a)
-	if req != nil {
-		r.add(requestEvent(RequestAnswered, req), nil)
+	o, err := r.requests.answer(a)
+	if o != nil {
+		<-o.opened
+		r.add(requestEvent(RequestAnswered, o.Request), nil)
+		close(o.answered)
 	}
 	return err
 }
@@ -399,13 +402,14 @@ func (m *Manager) IsLocal(r *Run) bool {
 }
 
 // wait reports that a run waits for the answers to requests.
-func (r *Run) wait(ctx context.Context, opened []*Request) {
+func (r *Run) wait(ctx context.Context, opened []*openRequest) {
 	if r.record != nil && len(opened) > 0 {
 		// An error is not fatal: the run can still be answered through this process.
 		_ = r.record.saveState(context.WithoutCancel(ctx), r.Flow, r.State())
 	}
-	for _, req := range opened {
-		r.add(requestEvent(RequestOpened, req), func(*State) {})
+	for _, o := range opened {
+		r.add(requestEvent(RequestOpened, o.Request), func(*State) {})
+		close(o.opened)
 	}
 }
 

@@ -74,6 +74,7 @@ type requests struct {
 
 type openRequest struct {
 	*Request
+	opened   chan struct{} // closed when the event that it opened has been added
 	answered chan struct{} // closed with the answer
 	dropped  bool          // no caller waits for the answer any more
 	early    bool          // the answer was given before it opened
@@ -100,16 +101,16 @@ func (r *Run) ask(ctx context.Context, kind RequestKind, call tool.Request) (*An
 	id := q.id(kind, &call)
 	if given := q.answers[id]; given != nil {
 		q.mu.Unlock()
-		r.add(requestEvent(RequestAnswered, newRequest(id, kind, call)), nil)
+		r.addEarly(newRequest(id, kind, call))
 		return given, nil
 	}
-	o := &openRequest{Request: newRequest(id, kind, call), answered: make(chan struct{})}
+	o := &openRequest{Request: newRequest(id, kind, call), opened: make(chan struct{}), answered: make(chan struct{})}
 	q.mu.Unlock()
 	tool.Announce(ctx, o, func(all []any) { r.wait(ctx, q.add(all)) })
 	select {
 	case <-o.answered:
 		if o.early {
-			r.add(requestEvent(RequestAnswered, o.Request), nil)
+			r.addEarly(o.Request)
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -118,6 +119,12 @@ func (r *Run) ask(ctx context.Context, kind RequestKind, call tool.Request) (*An
 		q.drop(o)
 		return nil, context.Cause(ctx)
 	}
+}
+
+// addEarly adds the events of a request that was answered before it opened.
+func (r *Run) addEarly(req *Request) {
+	r.add(requestEvent(RequestOpened, req), nil)
+	r.add(requestEvent(RequestAnswered, req), nil)
 }
 
 func newRequest(id string, kind RequestKind, call tool.Request) *Request {
@@ -130,10 +137,10 @@ func newRequest(id string, kind RequestKind, call tool.Request) *Request {
 }
 
 // add opens the requests of a round together, and returns them.
-func (q *requests) add(round []any) []*Request {
+func (q *requests) add(round []any) []*openRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var added []*Request
+	var added []*openRequest
 	for _, x := range round {
 		o := x.(*openRequest)
 		delete(q.known, o.ID)
@@ -145,7 +152,7 @@ func (q *requests) add(round []any) []*Request {
 		default:
 			q.open[o.ID] = o
 			q.order = append(q.order, o.ID)
-			added = append(added, o.Request)
+			added = append(added, o)
 		}
 	}
 	return added
@@ -204,9 +211,9 @@ func (q *requests) find(a *Answer) (*openRequest, error) {
 	return o, a.Fits(o.Kind)
 }
 
-// answer gives the answer to an open request. It returns no request for one that the run
-// has not repeated yet.
-func (q *requests) answer(a *Answer) (*Request, error) {
+// answer stores the answer to a request, and returns the open request, whose caller still
+// waits. It returns none for a request that the run has not repeated yet.
+func (q *requests) answer(a *Answer) (*openRequest, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	o, err := q.find(a)
@@ -220,8 +227,7 @@ func (q *requests) answer(a *Answer) (*Request, error) {
 	}
 	delete(q.open, a.ID)
 	q.order = without(q.order, a.ID)
-	close(o.answered)
-	return o.Request, nil
+	return o, nil
 }
 
 // approve is the tool.Approver of a run.
