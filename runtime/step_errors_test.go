@@ -1,9 +1,12 @@
 package runtime_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,7 +26,9 @@ import (
 // errorCase is one type of step in a flow with the input x.
 type errorCase struct {
 	step string // its keys except type, id, timeout and on_error
+	name string // the name of x; x if empty
 	x    string // the type of x; text if empty
+	with string // another input, a text that is the same in all rows: "q: why"
 	vars string // further variables: "y: text, z: int"
 	head string // YAML before the flows
 	flow string // YAML of further flows
@@ -46,15 +51,25 @@ const (
 func errorCases(t *testing.T) map[string]errorCase {
 	t.Helper()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "in.csv")
-	if err := os.WriteFile(file, []byte("y\nread\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	file, texts := filepath.Join(dir, "in.csv"), t.TempDir()
+	testkit.Must(t, os.WriteFile(file, []byte("y\nread\n"), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(texts, "a.txt"), []byte("read"), 0o600))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close") // an idle connection would wait on the real clock
-		_, _ = fmt.Fprint(w, `{"y": "found"}`)
+		if r.URL.Path != "/rerank" {
+			_, _ = fmt.Fprint(w, `{"y": "found"}`)
+			return
+		}
+		if body, _ := io.ReadAll(r.Body); bytes.Contains(body, []byte("reject")) {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_, _ = fmt.Fprint(w, `{"results": [{"index": 0, "relevanceScore": 0.5}]}`)
 	}))
 	t.Cleanup(server.Close)
+	for name, v := range map[string]string{"AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": server.URL, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"} {
+		t.Setenv(name, v)
+	}
 	toolHead := "tools:\n  - {type: APITool, id: look, name: look, description: looks, endpoint: \"" + server.URL +
 		"\", method: POST, allow_private: true, inputs: [{id: x, type: text}], outputs: [{id: y, type: text}]}\n"
 	text, list := strings.Repeat("x", 50<<20), slices.Repeat([]any{"x"}, 1_000_000)
@@ -67,6 +82,16 @@ func errorCases(t *testing.T) map[string]errorCase {
 	vectorHead := "models:\n  - {type: EmbeddingModel, id: vectors, provider: mock, dimensions: 4}\n"
 	notesHead := vectorHead + "indexes:\n  - {type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors, args: {path: \"" + filepath.Join(dir, "notes.db") + "\"}}\n"
 	booksHead := "indexes:\n  - {type: DocumentIndex, id: books, name: books, endpoint: embedded, args: {path: \"" + filepath.Join(dir, "books.db") + "\"}}\n"
+	document := func(text string) any {
+		return map[string]any{"content": text, "file_id": "f", "file_name": "f.md", "type": "text", "metadata": map[string]any{}}
+	}
+	image := document("")
+	image.(map[string]any)["content"] = []byte("\x89PNG\r\n\x1a\n")
+	documents := [3]any{document("a"), document("b"), document("c")}
+	found := func(text string) any {
+		return []any{map[string]any{"content": chunk("c1", text), "doc_id": "d", "score": 1.0}}
+	}
+	results := [3]any{found("a"), found("b"), found("c")}
 	thing := func(y any) any { return map[string]any{"y": y} }
 	return map[string]errorCase{
 		"PromptTemplate": {step: `template: "<{x}>", inputs: [x], outputs: [y]`, vars: "y: text", rows: words, huge: text, fine: true},
@@ -90,6 +115,14 @@ func errorCases(t *testing.T) map[string]errorCase {
 		"InvokeFlow":   {step: `flow: inner, input_bindings: {x: x}, output_bindings: {y: y}`, flow: innerFlow, vars: "y: text", rows: words, huge: text},
 		"InvokeEmbedding": {step: `model: vectors, inputs: [x], outputs: [y]`, head: "models:\n  - {type: EmbeddingModel, id: vectors, provider: mock, dimensions: 4}\n",
 			vars: "y: Embedding", rows: words, bad: " ", huge: prompt, fine: true},
+		"DocumentSource": {step: `reader_module: directory, inputs: [input_dir], outputs: [y]`, name: "input_dir", vars: "y: RAGDocument",
+			rows: [3]any{texts, texts, texts}, bad: texts + "/none", huge: text},
+		"DocToTextConverter": {step: `inputs: [x], outputs: [x]`, x: "RAGDocument", rows: documents, bad: image, huge: document(text), fine: true},
+		"DocumentSplitter":   {step: `chunk_size: 2000000, inputs: [x], outputs: [y]`, x: "RAGDocument", vars: "y: RAGChunk", rows: documents, huge: document(prompt), fine: true},
+		"Reranker": {step: `method: mmr, embedding_model: vectors, inputs: [q, x], outputs: [x]`, with: "q: why", x: "list[RAGSearchResult]", head: vectorHead, rows: results, bad: found(" "),
+			huge: found(prompt), fine: true},
+		"BedrockReranker": {step: `model_id: cohere.rerank-v3-5, inputs: [q, x], outputs: [x]`, x: "list[SearchResult]", with: "q: why", rows: results, bad: found("reject"),
+			huge: found(prompt), fine: true},
 		"DocumentEmbedder": {step: `model: vectors, batch_config: {batch_size: 1}, inputs: [x], outputs: [x]`, x: "RAGChunk", head: vectorHead, rows: chunks, bad: chunk("c2", " "), huge: chunk("c2", prompt), fine: true},
 		"IndexUpsert":      {step: `index: notes, batch_config: {batch_size: 1}, inputs: [x]`, x: "RAGChunk", head: notesHead, rows: chunks, bad: chunk("c2", ""), huge: chunk("c2", prompt), fine: true},
 		"VectorSearch":     {step: `index: notes, inputs: [x], outputs: [y]`, head: notesHead, vars: `y: "list[RAGSearchResult]"`, rows: words, bad: " ", huge: prompt, fine: true},
@@ -104,12 +137,13 @@ func errorCases(t *testing.T) map[string]errorCase {
 
 // document returns a document whose flow is the one step, with further keys.
 func (c errorCase) document(kind, keys string) string {
-	x := c.x
-	if x == "" {
-		x = "text"
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "id: errors\n%sflows:\n%s  - id: main\n    inputs: [x]\n    variables:\n      - {id: x, type: %q}\n", c.head, c.flow, x)
+	fmt.Fprintf(&b, "id: errors\n%sflows:\n%s  - id: main\n    inputs: [%s]\n    variables:\n      - {id: %[3]s, type: %q}\n", c.head, c.flow, c.input(), cmp.Or(c.x, "text"))
+	if name, _, ok := strings.Cut(c.with, ": "); ok {
+		text := strings.Replace(b.String(), "    inputs: ["+c.input(), "    inputs: ["+c.input()+", "+name, 1)
+		b.Reset()
+		fmt.Fprintf(&b, "%s      - {id: %s, type: text}\n", text, name)
+	}
 	for v := range strings.SplitSeq(c.vars, ", ") {
 		if v != "" {
 			fmt.Fprintf(&b, "      - {id: %s}\n", strings.Replace(v, ": ", ", type: ", 1))
@@ -118,6 +152,9 @@ func (c errorCase) document(kind, keys string) string {
 	fmt.Fprintf(&b, "    steps:\n      - {type: %s, id: work, %s%s}\n", kind, keys, c.step)
 	return b.String()
 }
+
+// input is the name of x.
+func (c errorCase) input() string { return cmp.Or(c.name, "x") }
 
 func openCase(t *testing.T, document string) *runtime.App {
 	t.Helper()
@@ -135,10 +172,14 @@ func openCase(t *testing.T, document string) *runtime.App {
 }
 
 // outcomes runs three rows and returns the outcome of each: "ok" or the error.
-func outcomes(ctx context.Context, app *runtime.App, x [3]any, fail runtime.FailFunc) ([]string, error) {
+func (c errorCase) outcomes(ctx context.Context, app *runtime.App, x [3]any, fail runtime.FailFunc) ([]string, error) {
 	var rows []runtime.Input
 	for i, v := range x {
-		rows = append(rows, runtime.Input{Values: map[string]any{"x": v}, Session: fmt.Sprint("s", i)})
+		values := map[string]any{c.input(): v}
+		if name, text, ok := strings.Cut(c.with, ": "); ok {
+			values[name] = text
+		}
+		rows = append(rows, runtime.Input{Values: values, Session: fmt.Sprint("s", i)})
 	}
 	var out []string
 	err := runtime.RunWithFailures(ctx, app, "work", fail, rows, func(r *steps.Row) {
@@ -192,7 +233,7 @@ func (c errorCase) run(t *testing.T, kind string) {
 	plain := openCase(t, c.document(kind, ""))
 	check := func(t *testing.T, what string, app *runtime.App, x [3]any, fail runtime.FailFunc, want string) {
 		t.Helper()
-		got, err := outcomes(t.Context(), app, x, fail)
+		got, err := c.outcomes(t.Context(), app, x, fail)
 		failed := 0
 		for _, s := range got {
 			if s != "ok" {
@@ -238,7 +279,7 @@ func (c errorCase) run(t *testing.T, kind string) {
 func (c errorCase) cancel(t *testing.T, app *runtime.App) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	got, err := outcomes(ctx, app, c.rows, second(func(ctx context.Context, row *steps.Row) error {
+	got, err := c.outcomes(ctx, app, c.rows, second(func(ctx context.Context, row *steps.Row) error {
 		cancel()
 		return hang(ctx, row)
 	}))
