@@ -5,11 +5,15 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testkit.LimitChecks()
+	goleak.VerifyTestMain(m)
+}
 
 func TestInProcess(t *testing.T) {
 	storetest.Run(t, func(*testing.T) memory.Store { return memory.NewInProcess() })

@@ -18,11 +18,11 @@ func TestRetry_AllStepTypes(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			var calls atomic.Int64
 			retried := openCase(t, c.document(kind, "retry: {max_attempts: 3, initial_delay: 1ms, max_delay: 2ms}, "))
-			plain, err := errorCase{}.outcomes(t.Context(), retried, c.rows, nothing)
+			plain, err := c.outcomes(t.Context(), retried, c.rows, nothing)
 			if err != nil || slices.ContainsFunc(plain, func(s string) bool { return s != "ok" }) {
 				t.Fatalf("without an error: %q, %v", plain, err)
 			}
-			got, err := errorCase{}.outcomes(t.Context(), retried, c.rows, second(func(ctx context.Context, row *steps.Row) error {
+			got, err := c.outcomes(t.Context(), retried, c.rows, second(func(ctx context.Context, row *steps.Row) error {
 				if calls.Add(1) < 3 {
 					return broken(ctx, row)
 				}
@@ -32,7 +32,7 @@ func TestRetry_AllStepTypes(t *testing.T) {
 				t.Errorf("two failures, then none: %q after %d attempts, %v", got, calls.Load(), err)
 			}
 			calls.Store(0)
-			got, err = errorCase{}.outcomes(t.Context(), retried, c.rows, second(func(ctx context.Context, row *steps.Row) error {
+			got, err = c.outcomes(t.Context(), retried, c.rows, second(func(ctx context.Context, row *steps.Row) error {
 				calls.Add(1)
 				return broken(ctx, row)
 			}))
@@ -41,12 +41,12 @@ func TestRetry_AllStepTypes(t *testing.T) {
 			}
 
 			skip := openCase(t, c.document(kind, "on_error: skip, "))
-			got, err = errorCase{}.outcomes(t.Context(), skip, c.rows, second(broken))
+			got, err = c.outcomes(t.Context(), skip, c.rows, second(broken))
 			if err != nil || slices.ContainsFunc(got, func(s string) bool { return s != "ok" }) {
 				t.Errorf("on_error: skip: %q, %v", got, err)
 			}
 			pass := openCase(t, c.document(kind, "on_error: continue, "))
-			continued, err := errorCase{}.outcomes(t.Context(), pass, c.rows, second(broken))
+			continued, err := c.outcomes(t.Context(), pass, c.rows, second(broken))
 			if err != nil || len(continued) != len(got)+1 || slices.ContainsFunc(continued, func(s string) bool { return s != "ok" }) {
 				t.Errorf("on_error: continue: %q, %v; skip returned %q", continued, err, got)
 			}
