@@ -51,8 +51,8 @@ func entries() (list []map[string]any) {
 	return list
 }
 
-// TestQueries checks the language of queries with a real server: RediSearch 1.2, the last
-// version in a package registry. It has neither vectors nor indexes of hashes.
+// TestQueries checks the language of queries with a real server: RediSearch 1.2 of
+// Debian. It has neither vectors nor indexes of hashes.
 func TestQueries(t *testing.T) {
 	server, err := servertest.RediSearch()
 	servertest.Need(t, err)

@@ -71,6 +71,12 @@ func TestDocuments_Fields(t *testing.T) {
 	}
 }
 
+// TestLlamaIndex checks that LlamaIndex and this module use an index that LlamaIndex created.
+func TestLlamaIndex(t *testing.T) {
+	url := "redis://" + start(t).Address()
+	opentest.SharedWithLlamaIndex(t, opentest.Vectors("redis", "shared", map[string]any{"redis_url": url}, nil), url, "")
+}
+
 // TestErrors checks messages about servers that cannot be used.
 func TestErrors(t *testing.T) {
 	plain := backend.Get(t).Address()

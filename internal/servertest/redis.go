@@ -50,7 +50,7 @@ func checkPing(s *Server) error {
 const RediSearchVariable = "QTYPE_REDIS_SEARCH"
 
 // RediSearch starts a Redis server with the module of search. The version of Debian, 1.2,
-// is the last one that a package registry has; it has no vectors.
+// has no vectors; no later one was found in a package registry.
 func RediSearch() (*Server, error) {
 	module := os.Getenv(RediSearchVariable)
 	if module == "" {

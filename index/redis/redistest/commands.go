@@ -79,6 +79,15 @@ func (a *arguments) list() []string {
 	return list
 }
 
+// next skips a word if it is next.
+func (a *arguments) next(word string) bool {
+	if len(a.left) == 0 || !strings.EqualFold(a.left[0], word) {
+		return false
+	}
+	a.left = a.left[1:]
+	return true
+}
+
 // word reads one of the words.
 func (a *arguments) word(of ...string) string {
 	word := strings.ToUpper(a.text())
@@ -122,7 +131,7 @@ func (s *Server) execute(name string, args []string) any {
 func (s *Server) create(name string, a *arguments) any {
 	x := &schema{name: name}
 	for a.err == nil {
-		word := a.word("ON", "PREFIX", "STOPWORDS", "SCHEMA")
+		word := a.word("ON", "PREFIX", "SCORE", "STOPWORDS", "SCHEMA")
 		if word == "SCHEMA" {
 			break
 		}
@@ -131,6 +140,10 @@ func (s *Server) create(name string, a *arguments) any {
 			a.word("HASH")
 		case "PREFIX":
 			x.prefixes = a.list()
+		case "SCORE":
+			if a.text() != "1.0" {
+				a.fail("this server for tests gives all documents the score 1.0")
+			}
 		case "STOPWORDS":
 			if len(a.list()) > 0 {
 				a.fail("this server for tests has no stop words")
@@ -142,8 +155,14 @@ func (s *Server) create(name string, a *arguments) any {
 		if x.field(f.name) != nil {
 			a.fail("Duplicate field in schema - %s", f.name)
 		}
-		if f.kind = a.word("TAG", "TEXT", "NUMERIC", "VECTOR"); f.kind == "VECTOR" {
+		f.kind = a.word("TAG", "TEXT", "NUMERIC", "VECTOR")
+		switch {
+		case f.kind == "VECTOR":
 			f.readVector(a)
+		case f.kind == "TAG" && a.next("SEPARATOR") && a.text() != ",":
+			a.fail("this server for tests separates tags by commas")
+		case f.kind == "TEXT" && a.next("WEIGHT") && a.text() != "1" && a.err == nil:
+			a.fail("this server for tests gives all fields the weight 1")
 		}
 		x.fields = append(x.fields, f)
 	}

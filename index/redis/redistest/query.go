@@ -263,7 +263,7 @@ func (p *parser) primary() (node, error) {
 	f := p.x.field(name)
 	switch {
 	case f == nil:
-		return nil, fmt.Errorf("Unknown field at offset %d near %s", p.at, name)
+		return nil, fmt.Errorf("ERR Unknown field at offset %d near %s", p.at, name)
 	case f.kind == "TAG" && p.take("{"):
 		return p.tags(name)
 	case f.kind == "TEXT" && p.take("("):

@@ -98,7 +98,7 @@ func (s *Server) search(x *schema, a *arguments) any {
 		return err
 	}
 	if r.sortBy != "" && (q.knn == nil || r.sortBy != q.knn.alias) {
-		return fmt.Errorf("Property `%s` not loaded nor in schema", r.sortBy)
+		return fmt.Errorf("ERR Property `%s` not loaded nor in schema", r.sortBy)
 	}
 	return r.reply(q, results)
 }
@@ -142,7 +142,7 @@ func (r *request) reply(q *query, results []found) any {
 func (k *knn) nearest(x *schema, r *request, results []found) ([]found, error) {
 	f := x.field(k.field)
 	if f == nil || f.kind != "VECTOR" {
-		return nil, fmt.Errorf("Unknown field at offset 0 near %s", k.field)
+		return nil, fmt.Errorf("ERR Unknown field at offset 0 near %s", k.field)
 	}
 	param, has := r.params[k.param]
 	if !has {

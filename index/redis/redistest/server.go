@@ -1,5 +1,5 @@
-// Package redistest is a server for tests of clients of Redis with its query engine, which
-// no package registry has. It forwards commands to a real Redis server and executes the
+// Package redistest is a server for tests of clients of Redis with its query engine, because
+// no package registry is known that has one with vectors. It forwards commands to a real Redis server and executes the
 // commands that begin with FT. itself, by their documentation: options and queries that the
 // documentation does not have are errors.
 package redistest
@@ -96,6 +96,10 @@ func (s *Server) serve(conn, backend net.Conn) {
 		}
 		name := strings.ToUpper(args[0])
 		switch {
+		case name == "FT._LIST":
+			writeReply(out, s.names())
+		case name == "MODULE" && len(args) == 2 && strings.EqualFold(args[1], "LIST"):
+			writeReply(out, []any{[]any{"name", "search", "ver", version}})
 		case strings.HasPrefix(name, "FT."):
 			writeReply(out, s.execute(name, args[1:]))
 		case name == "HELLO" && len(args) > 1 && args[1] != "2":
@@ -112,6 +116,20 @@ func (s *Server) serve(conn, backend net.Conn) {
 			return
 		}
 	}
+}
+
+// version is the version of the search commands that programs see.
+const version = 20800
+
+// names returns the names of the indexes.
+func (s *Server) names() []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := []any{}
+	for name := range s.indexes {
+		list = append(list, name)
+	}
+	return list
 }
 
 // readCommand reads a list of texts, and returns also its bytes.
