@@ -130,12 +130,25 @@ func (s *Server) execute(name string, args []string) any {
 // create executes FT.CREATE.
 func (s *Server) create(name string, a *arguments) any {
 	x := &schema{name: name}
+	x.readOptions(a)
+	for a.err == nil && (len(a.left) > 0 || len(x.fields) == 0) {
+		x.readField(a)
+	}
+	if a.err != nil {
+		return a.err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.indexes[name] = x
+	return ok{}
+}
+
+// readOptions reads what is before the fields.
+func (x *schema) readOptions(a *arguments) {
 	for a.err == nil {
-		word := a.word("ON", "PREFIX", "SCORE", "STOPWORDS", "SCHEMA")
-		if word == "SCHEMA" {
-			break
-		}
-		switch word {
+		switch a.word("ON", "PREFIX", "SCORE", "STOPWORDS", "SCHEMA") {
+		case "SCHEMA":
+			return
 		case "ON":
 			a.word("HASH")
 		case "PREFIX":
@@ -150,29 +163,24 @@ func (s *Server) create(name string, a *arguments) any {
 			}
 		}
 	}
-	for a.err == nil && (len(a.left) > 0 || len(x.fields) == 0) {
-		f := &field{name: a.text()}
-		if x.field(f.name) != nil {
-			a.fail("Duplicate field in schema - %s", f.name)
-		}
-		f.kind = a.word("TAG", "TEXT", "NUMERIC", "VECTOR")
-		switch {
-		case f.kind == "VECTOR":
-			f.readVector(a)
-		case f.kind == "TAG" && a.next("SEPARATOR") && a.text() != ",":
-			a.fail("this server for tests separates tags by commas")
-		case f.kind == "TEXT" && a.next("WEIGHT") && a.text() != "1" && a.err == nil:
-			a.fail("this server for tests gives all fields the weight 1")
-		}
-		x.fields = append(x.fields, f)
+}
+
+// readField reads a field.
+func (x *schema) readField(a *arguments) {
+	f := &field{name: a.text()}
+	if x.field(f.name) != nil {
+		a.fail("Duplicate field in schema - %s", f.name)
 	}
-	if a.err != nil {
-		return a.err
+	f.kind = a.word("TAG", "TEXT", "NUMERIC", "VECTOR")
+	switch {
+	case f.kind == "VECTOR":
+		f.readVector(a)
+	case f.kind == "TAG" && a.next("SEPARATOR") && a.text() != ",":
+		a.fail("this server for tests separates tags by commas")
+	case f.kind == "TEXT" && a.next("WEIGHT") && a.text() != "1":
+		a.fail("this server for tests gives all fields the weight 1")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.indexes[name] = x
-	return ok{}
+	x.fields = append(x.fields, f)
 }
 
 // readVector reads the settings of a field of vectors.

@@ -146,7 +146,7 @@ func (k *knn) nearest(x *schema, r *request, results []found) ([]found, error) {
 	}
 	param, has := r.params[k.param]
 	if !has {
-		return nil, fmt.Errorf("No such parameter `%s`", k.param)
+		return nil, fmt.Errorf("ERR No such parameter `%s`", k.param)
 	}
 	if len(param) != 4*f.dimensions {
 		return nil, fmt.Errorf("the vector of the query has %d bytes instead of %d", len(param), 4*f.dimensions)
