@@ -134,31 +134,16 @@ func TestSplitters_MetadataOfChunks(t *testing.T) {
 	}
 }
 
-// The metadata takes room from the text of chunks, so that both fit together.
-func TestSentenceSplitter_RoomForMetadata(t *testing.T) {
-	metadata := strings.Repeat("word ", 10)
-	d := splitter.Document{Text: strings.Repeat("one two three four five. ", 20), Metadata: metadata}
-	longest := func(args map[string]any) int {
-		most := 0
-		for chunk, err := range makeSplitter(t, with("SentenceSplitter", 30, 0, args), nil).Split(t.Context(), d) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			most = max(most, tokens(chunk.Text))
+// TokenTextSplitter needs a chunk_size above the tokens that separate metadata and text.
+func TestTokenTextSplitter_SmallChunks(t *testing.T) {
+	for _, err := range makeSplitter(t, with("TokenTextSplitter", 2, 0, nil), nil).Split(t.Context(), splitter.Document{Text: "one two"}) {
+		if err == nil || !strings.Contains(err.Error(), "chunk_size is 2, of which 2 tokens separate metadata and text") {
+			t.Errorf("error %v; want one about chunk_size", err)
 		}
-		return most
 	}
-	if n := longest(nil); n > 30-tokens(metadata) {
-		t.Errorf("a chunk has %d tokens besides %d of the metadata; at most 30 fit", n, tokens(metadata))
-	}
-	if n := longest(map[string]any{"include_metadata": false}); n <= 30-tokens(metadata) {
-		t.Errorf("without metadata the longest chunk has only %d tokens", n)
-	}
-	d.Metadata = strings.Repeat("word ", 30)
-	for _, err := range makeSplitter(t, with("SentenceSplitter", 30, 0, nil), nil).Split(t.Context(), d) {
-		if err == nil || !strings.Contains(err.Error(), "raise chunk_size") {
-			t.Errorf("error %v; want one with the advice to raise chunk_size", err)
-		}
+	got := texts(t, makeSplitter(t, with("TokenTextSplitter", 2, 0, map[string]any{"include_metadata": false}), nil), "one two three")
+	if want := []string{"one two", "three"}; !slices.Equal(got, want) {
+		t.Errorf("chunks %q, want %q", got, want)
 	}
 }
 

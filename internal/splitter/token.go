@@ -2,6 +2,7 @@ package splitter
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -14,7 +15,7 @@ type token struct {
 	cuts []cutter
 }
 
-// metadataFormat is the number of tokens that separate metadata and text.
+// metadataFormat is the number of tokens that separate metadata and text in LlamaIndex.
 const metadataFormat = 2
 
 func newToken(args *spec.TokenTextSplitterArgs) (Splitter, error) {
@@ -33,9 +34,9 @@ func newToken(args *spec.TokenTextSplitterArgs) (Splitter, error) {
 func (t *token) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
 	limit := t.args.ChunkSize
 	if t.args.IncludeMetadata {
-		var err error
-		if limit, err = t.room(limit, d.Metadata, metadataFormat); err != nil {
-			return failure(err)
+		if limit -= metadataFormat; limit < 1 {
+			return failure(fmt.Errorf("chunk_size is %d, of which %d tokens separate metadata and text: raise it, or set args: {include_metadata: false}",
+				t.args.ChunkSize, metadataFormat))
 		}
 	}
 	div := divider{measure: t.counter, limit: limit, fine: t.cuts}
