@@ -33,15 +33,50 @@ type Selector interface {
 
 // Selection is the implementation that an entity selects.
 type Selection struct {
-	Key      string     // the key with the name, such as reader_module
-	Name     string     // the value of that key
-	Noun     string     // what is selected, such as "reader"
-	Known    bool       // an implementation has the name
-	Names    []string   // the short names of all implementations
-	Aliases  []string   // their other names
-	Auths    []string   // the types of auth that the implementation accepts; nil for those of the tag `accepts`
-	Mappings []Argument // the free mappings of the entity
-	Runtime  []string   // keys whose values may come from variables of a row
+	Key      string           // the key with the name, such as reader_module
+	Name     string           // the value of that key
+	Noun     string           // what is selected, such as "reader"
+	Known    bool             // an implementation has the name
+	Options  []Implementation // what the key may name, without Args
+	Auths    []string         // the types of auth that the implementation accepts; nil for those of the tag `accepts`
+	Mappings []Argument       // the free mappings of the entity
+	Runtime  []string         // keys whose values may come from variables of a row
+}
+
+// Names returns the short names of all implementations.
+func (s Selection) Names() []string {
+	var names []string
+	for _, o := range s.Options {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// Aliases returns the other names of all implementations.
+func (s Selection) Aliases() []string {
+	var names []string
+	for _, o := range s.Options {
+		names = append(names, o.Aliases...)
+	}
+	return names
+}
+
+// SelectionOf returns what an entity of a struct type selects if its key has a name. It
+// returns false for a struct that is not a Selector or selects by a reference.
+func SelectionOf(t reflect.Type, name string) (Selection, bool) {
+	made := reflect.New(t)
+	e, ok := made.Interface().(Selector)
+	if !ok {
+		return Selection{}, false
+	}
+	key := e.Selection().Key
+	for _, f := range reflect.VisibleFields(t) {
+		if argumentKey(f) == key && f.Type.Kind() == reflect.String {
+			made.Elem().FieldByIndex(f.Index).SetString(name)
+			return e.Selection(), true
+		}
+	}
+	return Selection{}, false
 }
 
 // Argument is a free mapping of a document with the struct that declares its keys.
@@ -83,7 +118,7 @@ func selection[T any](key, noun, name string, rows []T, row func(T) Implementati
 	s = Selection{Key: key, Noun: noun, Name: name}
 	for _, r := range rows {
 		i := row(r)
-		s.Names, s.Aliases = append(s.Names, i.Name), append(s.Aliases, i.Aliases...)
+		s.Options = append(s.Options, Implementation{Name: i.Name, Aliases: i.Aliases, Doc: i.Doc})
 		if i.IsNamed(name) {
 			s.Known, found = true, r
 		}

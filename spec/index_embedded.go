@@ -10,15 +10,15 @@ import (
 type EmbeddedIndexArguments struct {
 	// Path is the file of the index; by default one below .qtype/indexes.
 	Path string `yaml:"path"`
-	// Quantization is int8, which compares numbers of 8 bits and ranks the best by the exact vectors, or none.
+	// Quantization sets how vectors are compared: int8 (as numbers of 8 bits, the best results by the exact vectors) or none.
 	Quantization string `yaml:"quantization" default:"int8"`
-	// Approximate is auto, which compares only the nearest clusters from 200,000 vectors on, never or always.
+	// Approximate sets when only the nearest clusters are compared: auto (from 200,000 vectors on), never or always.
 	Approximate string `yaml:"approximate" default:"auto"`
 	// Probes is the number of clusters that a search compares; more are slower and find more.
 	Probes int `yaml:"probes"`
 	// MemoryLimit is the size of the vectors in memory in MB; a search reads the others from the file.
 	MemoryLimit int `yaml:"memory_limit" default:"1024"`
-	// Stemming is english, which ignores the endings of English words in full-text search, or none.
+	// Stemming sets whether full-text search ignores the endings of words: english or none.
 	Stemming string `yaml:"stemming" default:"none"`
 }
 

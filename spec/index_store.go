@@ -28,7 +28,7 @@ var indexStores = sync.OnceValue(indexStoreRows)
 func StoreOf(x Index) (IndexStore, error) {
 	s, row := x.store()
 	if !s.Known {
-		return row, fmt.Errorf("unknown %s %q: use one of %s", s.Key, s.Name, strings.Join(s.Names, ", "))
+		return row, fmt.Errorf("unknown %s %q: use one of %s", s.Key, s.Name, strings.Join(s.Names(), ", "))
 	}
 	return row, nil
 }
@@ -58,11 +58,11 @@ func (x *DocumentIndex) store() (Selection, IndexStore) {
 	var found IndexStore
 	for _, row := range IndexStores() {
 		for _, endpoint := range row.Endpoints {
-			if endpoint == row.Name {
-				s.Names = append(s.Names, endpoint)
-			} else {
-				s.Names = append(s.Names, endpoint+"://HOST")
+			o := Implementation{Name: endpoint, Doc: row.Doc}
+			if endpoint != row.Name {
+				o.Name += "://HOST"
 			}
+			s.Options = append(s.Options, o)
 			if row.isAt(x.Endpoint, endpoint) {
 				s.Known, s.Name, found = true, row.Name, row
 			}

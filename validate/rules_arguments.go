@@ -30,9 +30,9 @@ func unknownImplementation() rule {
 				return
 			}
 			d := p.selectionProblem(e, placeOf(e, s.Key, "id"), "unknown %s %q", s.Noun, s.Name).
-				WithNearest(s.Name, append(s.Names, s.Aliases...))
+				WithNearest(s.Name, append(s.Names(), s.Aliases()...))
 			if d.Hint == "" {
-				d = d.WithHint("known are %s", strings.Join(s.Names, ", "))
+				d = d.WithHint("known are %s", strings.Join(s.Names(), ", "))
 			}
 			p.list.Add(d)
 		})}

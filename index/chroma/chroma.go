@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/internal/remote"
@@ -36,6 +37,12 @@ type Index struct{ Config }
 func New(c Config) *Index { return &Index{c} }
 
 type object = map[string]any
+
+// IsTemporary reports the failure of a search while Chroma writes the first segment of a
+// collection.
+func IsTemporary(err *remote.StatusError) bool {
+	return err.Status == http.StatusInternalServerError && strings.Contains(err.Message, "Nothing found on disk")
+}
 
 // collection is Chroma's description of a collection.
 type collection struct {
@@ -141,7 +148,10 @@ func (x *Index) upsert(ctx context.Context, c *collection, entries []index.Entry
 	}
 	for i, id := range old.IDs {
 		at := slices.Index(ids, id)
-		for key := range old.Metadata[i] {
+		for key := range item(old.Metadata, i) {
+			if at < 0 {
+				break // the server returned another record than the requested ones
+			}
 			if _, kept := metadata[at][key]; !kept {
 				metadata[at][key] = nil
 			}
@@ -157,13 +167,21 @@ type records struct {
 	Metadata  []map[string]any `json:"metadatas"`
 }
 
+// item returns an item of a list of an answer, the zero value for none.
+func item[T any](list []T, i int) (v T) {
+	if i < len(list) {
+		v = list[i]
+	}
+	return v
+}
+
 // entry returns the entry of a record.
 func (r records) entry(i int) index.Entry {
 	text := ""
-	if r.Documents[i] != nil {
-		text = *r.Documents[i]
+	if d := item(r.Documents, i); d != nil {
+		text = *d
 	}
-	e := remote.Entry(r.IDs[i], text, r.Metadata[i])
+	e := remote.Entry(r.IDs[i], text, item(r.Metadata, i))
 	e.ID, e.Text = r.IDs[i], text
 	return e
 }
@@ -209,10 +227,13 @@ func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error
 		if err := x.do(ctx, c, "query", body, &answer); err != nil || len(answer.IDs) == 0 {
 			return nil, err
 		}
-		found := records{IDs: answer.IDs[0], Documents: answer.Documents[0], Metadata: answer.Metadata[0]}
+		found, distances := records{answer.IDs[0], item(answer.Documents, 0), item(answer.Metadata, 0)}, item(answer.Distances, 0)
+		if len(distances) != len(found.IDs) {
+			return nil, fmt.Errorf("the answer of Chroma has %d ids and %d distances", len(found.IDs), len(distances))
+		}
 		matches := make([]index.Match, len(found.IDs))
 		for i := range matches {
-			matches[i] = index.Match{Entry: found.entry(i), Score: score(c.space(), answer.Distances[0][i])}
+			matches[i] = index.Match{Entry: found.entry(i), Score: score(c.space(), distances[i])}
 		}
 		return matches, nil
 	})
@@ -273,7 +294,7 @@ func (x *Index) Hashes(ctx context.Context, ids []string) (map[string]string, er
 			return nil, err
 		}
 		for i, id := range r.IDs {
-			hashes[id], _ = r.Metadata[i][remote.KeyHash].(string)
+			hashes[id], _ = item(r.Metadata, i)[remote.KeyHash].(string)
 		}
 	}
 	return hashes, nil

@@ -74,7 +74,7 @@ func newChroma(_ context.Context, r request, a *spec.ChromaArguments) (index.Ind
 		address = "https://"
 	}
 	c := r.remoteConfig(address+net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), 0, nil)
-	c.Store = "Chroma"
+	c.Store, c.Temporary = "Chroma", chroma.IsTemporary
 	for name, value := range a.Headers {
 		c.Header.Set(name, value)
 		c.Secrets = append(c.Secrets, value)

@@ -135,7 +135,7 @@ func (g *generator) writeStruct(b *strings.Builder, t reflect.Type) error {
 		sample = synthesize(t)
 	}
 	b.WriteString("\n```yaml qtype:ignore\n" + sample + "\n```\n")
-	return nil
+	return g.writeOptions(b, t)
 }
 
 // rank orders the keys of a step: those that all steps share come last, except id,

@@ -65,7 +65,11 @@ func TestPages_AllKeys(t *testing.T) {
 	tags := map[string]string{}
 	for _, u := range spec.Unions() {
 		for _, c := range u.Cases {
-			tags[reflect.TypeOf(c.New()).Elem().Name()] = c.Tag
+			entity := reflect.TypeOf(c.New()).Elem()
+			tags[entity.Name()] = c.Tag
+			for _, arguments := range argumentsOf(entity) {
+				tags[arguments.Name()] = c.Tag
+			}
 		}
 	}
 	for _, file := range []string{"schema.json", "internal/apptest/schema.json"} {
@@ -96,6 +100,21 @@ func TestPages_AllKeys(t *testing.T) {
 			}
 		}
 	}
+}
+
+// argumentsOf returns the structs of the arguments that an entity may have.
+func argumentsOf(entity reflect.Type) []reflect.Type {
+	var all []reflect.Type
+	selects, _ := spec.SelectionOf(entity, "")
+	for _, o := range selects.Options {
+		selected, _ := spec.SelectionOf(entity, o.Name)
+		for _, m := range selected.Mappings {
+			if m.Into != nil {
+				all = append(all, reflect.TypeOf(m.Into).Elem())
+			}
+		}
+	}
+	return all
 }
 
 // isUnion reports whether a definition is a union: its only key, type, is in the

@@ -84,7 +84,7 @@ func builders() map[string]builder {
 func Open(s *spec.DocumentSource, env Env) (Source, error) {
 	chosen := s.Selection()
 	if !chosen.Known {
-		return nil, fmt.Errorf("unknown reader %q; known are %s", s.ReaderModule, strings.Join(chosen.Names, ", "))
+		return nil, fmt.Errorf("unknown reader %q; known are %s", s.ReaderModule, strings.Join(chosen.Names(), ", "))
 	}
 	for i, m := range chosen.Mappings {
 		chosen.Mappings[i].Given = withVariables(m, env.Variables)

@@ -132,6 +132,13 @@ func TestCompletion(t *testing.T) {
 		{name: "expressions", text: add("      - type: Switch\n        id: s\n        cases:\n          - {when: wanted == " + cursor), want: []string{"wanted", "filled"}},
 		{name: "kinds of memory policy", text: shopWith(t, "token_limit: 20000", "policy: "+cursor), want: []string{"flush", "round_window"}},
 		{name: "true and false", text: shopWith(t, "rules: [{echo: true}]", "rules: [{echo: "+cursor+"}]"), want: []string{"true", "false"}, exact: true},
+		{name: "readers", text: add("      - {type: DocumentSource, id: e, reader_module: " + cursor + "}\n"), want: []string{"directory", "sitemap"}, not: []string{"embedded"}},
+		{name: "arguments of a reader", text: add("      - type: DocumentSource\n        id: e\n        reader_module: directory\n        args:\n          " + cursor),
+			want: []string{"input_dir", "encoding"}, not: []string{"sitemap_url", "reader_module"}, insert: "input_dir: "},
+		{name: "arguments in braces", text: add("      - {type: DocumentSource, id: e, reader_module: sitemap, args: {sitemap_url: x, " + cursor + "}}\n"), want: []string{"filter"}, not: []string{"sitemap_url", "input_dir"}},
+		{name: "arguments of the default splitter", text: add("      - type: DocumentSplitter\n        id: e\n        args: {" + cursor + "}\n"), want: []string{"paragraph_separator"}, not: []string{"tags"}},
+		{name: "values of an argument", text: add("      - type: DocumentSource\n        id: e\n        reader_module: directory\n        args: {recursive: " + cursor + "}\n"), want: []string{"true", "false"}, exact: true},
+		{name: "arguments of an unknown reader", text: add("      - type: DocumentSource\n        id: e\n        reader_module: other\n        args: {" + cursor + "}\n"), exact: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := start(t, nil)

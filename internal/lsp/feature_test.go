@@ -48,6 +48,18 @@ func TestHover(t *testing.T) {
 	}
 }
 
+func TestHover_Arguments(t *testing.T) {
+	e := start(t, nil)
+	e.open(app, shopDocument+"      - {type: DocumentSource, id: e, reader_module: directory, args: {recursive: true}, outputs: [answer]}\n")
+	for word, want := range map[string]string{"recursive": "Also reads the files of the folders below.", "directory": "the files of a local folder"} {
+		var h struct{ Contents struct{ Value string } }
+		e.call("textDocument/hover", e.positionOf(app, word, 0, 2), &h)
+		if !strings.Contains(h.Contents.Value, want) {
+			t.Errorf("hover of %s: %q", word, h.Contents.Value)
+		}
+	}
+}
+
 func TestHover_Diagnostic(t *testing.T) {
 	e := start(t, nil)
 	e.open(app, shopWith(t, "memory: chat_memory", "memory: chat_memry"))

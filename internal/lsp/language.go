@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -37,6 +38,9 @@ type structType struct {
 	doc    string
 	fields []*field
 	byName map[string]*field
+	// selects is the key that names an implementation, whose arguments another key has;
+	// nil for none.
+	selects *field
 }
 
 // field is a key of a struct.
@@ -87,6 +91,43 @@ func (l *language) addStruct(t reflect.Type, tag string, union *spec.Union) {
 		c.doc = doc.Properties["type"].Description
 	}
 	l.addFields(c, t, doc)
+	l.addOptions(c)
+}
+
+// addOptions adds what a key of a struct may name, and the structs of the arguments of
+// each implementation.
+func (l *language) addOptions(c *structType) {
+	all, ok := spec.SelectionOf(c.goType, "")
+	if !ok {
+		return
+	}
+	c.selects = c.byName[all.Key]
+	c.selects.enumDocs = map[string]string{}
+	for _, o := range all.Options {
+		c.selects.enum = append(c.selects.enum, o.Name)
+		c.selects.enumDocs[o.Name] = o.Doc
+		selected, _ := spec.SelectionOf(c.goType, o.Name)
+		for _, m := range selected.Mappings {
+			if m.Into != nil {
+				l.addStruct(reflect.TypeOf(m.Into).Elem(), "", nil)
+			}
+		}
+	}
+}
+
+// argumentType returns the type of a free mapping with the arguments of the
+// implementation that a mapping node selects; nil for other keys and unknown names.
+func (c *structType) argumentType(n *outline.Node, key string) reflect.Type {
+	if c.selects == nil {
+		return nil
+	}
+	selected, _ := spec.SelectionOf(c.goType, cmp.Or(n.GetText(c.selects.name), c.selects.defaultText))
+	for _, m := range selected.Mappings {
+		if m.Key == key && m.Into != nil && selected.Known {
+			return reflect.TypeOf(m.Into).Elem()
+		}
+	}
+	return nil
 }
 
 // addFields adds the fields of a struct; those of embedded structs at their

@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 
@@ -293,7 +294,7 @@ func (s *syntaxIndex) readStruct(n *outline.Node, c *structType, u *spec.Union, 
 		case p.Key == "id" && p.Value.Kind == outline.Scalar && p.Value.Tag == "" && (c.isEntity() || c == nil && u != nil):
 			s.addValue(roleID, p.Value, nil, f, o)
 		case f != nil:
-			s.readValue(p.Value, f.goType, f, o)
+			s.readValue(p.Value, cmp.Or(c.argumentType(n, p.Key), f.goType), f, o)
 		default:
 			s.readValue(p.Value, nil, nil, o)
 		}

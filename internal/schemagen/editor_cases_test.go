@@ -38,6 +38,9 @@ func TestEditor_Completion(t *testing.T) {
 		{"types of variables", "id: app\nflows:\n  - id: flow\n    variables:\n      - id: v\n        type: █\n",
 			[]string{"text", "int", "ChatMessage", "list[text]"}, nil},
 		{"credentials without a type", "id: app\nauths:\n  - id: key\n    █\n", []string{"type"}, nil},
+		{"readers", documentWithStep("type: DocumentSource\nid: read\nreader_module: █"), []string{"directory", "web"}, []string{"embedded"}},
+		{"the arguments of a reader", documentWithStep("type: DocumentSource\nid: read\nreader_module: directory\nargs:\n  █"),
+			[]string{"input_dir", "recursive"}, []string{"sitemap_url"}},
 		{"a list of models", "- type: Model\n  █\n", []string{"provider", "model_id"}, []string{"flows", "widget"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -106,6 +106,7 @@ func (g *generator) finish(root jsonschema.Schema) ([]byte, error) {
 	if err := g.applyTags(); err != nil {
 		return nil, err
 	}
+	g.addImplementations()
 	g.openToIncludes()
 	root.Version, root.Definitions = draft, g.definitions
 	return encode(&root)

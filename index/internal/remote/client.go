@@ -39,6 +39,7 @@ type Config struct {
 	Timeout    time.Duration                     // of one request; 0 for the default
 	MaxRetries *int                              // repetitions of a failed request; nil for the default
 	Sign       func(*http.Request, []byte) error // signs a request with its body; nil for none
+	Temporary  func(*StatusError) bool           // reports answers that are temporary failures, besides overload; nil for none
 }
 
 // Client calls a server with JSON over HTTP. It is safe for concurrent use.
@@ -190,7 +191,8 @@ func (c *Client) attempt(ctx context.Context, method, path string, body []byte, 
 	case len(answer) > maxResponse:
 		return nil, -1, fmt.Errorf("%s: the answer is larger than %d MB", c.server(), maxResponse>>20)
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return nil, retryWait(resp), &StatusError{Status: resp.StatusCode, Message: c.scrub(message(answer)), server: c.server()}
+		err := &StatusError{Status: resp.StatusCode, Message: c.scrub(message(answer)), server: c.server()}
+		return nil, c.retryWait(resp, err), err
 	}
 	return answer, 0, nil
 }
@@ -204,10 +206,13 @@ func (c *Client) retryable(ctx context.Context) time.Duration {
 }
 
 // retryWait returns the wait before a repetition, below 0 if that is useless.
-func retryWait(resp *http.Response) time.Duration {
+func (c *Client) retryWait(resp *http.Response, err *StatusError) time.Duration {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return httpx.RetryAfter(resp.Header, time.Now())
+	}
+	if c.config.Temporary != nil && c.config.Temporary(err) {
+		return 0
 	}
 	return -1
 }
