@@ -160,7 +160,7 @@ func runOriginal(t *testing.T, python, document, folder string, runs []retrieval
 	for _, r := range runs {
 		testkit.Must(t, json.NewEncoder(&in).Encode(r))
 	}
-	command := exec.CommandContext(t.Context(), python, filepath.Join(retrievalFolder, "original.py"), document) //nolint:gosec // a Python that the developer names
+	command := exec.CommandContext(t.Context(), python, filepath.Join(retrievalFolder, "original.py"), document)
 	command.Env = append(os.Environ(), "HF_HOME="+filepath.Join(folder, "hub"), "HF_HUB_DISABLE_XET=1", "HF_HUB_DISABLE_TELEMETRY=1")
 	command.Stdin, command.Stdout, command.Stderr = &in, &out, &problems
 	if err := command.Run(); err != nil {

@@ -28,7 +28,7 @@ import (
 // subfolders, recipes and, as data set, a file in JSON Lines.
 func retrievalFiles(t *testing.T, folder string) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts in each run
+	r := rand.New(rand.NewPCG(1, 2)) // the same texts in each run
 	write := func(path, text string) {
 		path = filepath.Join(folder, filepath.FromSlash(path))
 		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o750))
