@@ -114,7 +114,7 @@ func nodeContent(t *testing.T, point map[string]any) map[string]any {
 	return node
 }
 
-// forComparison returns requests without what differs on purpose: QType (Python) asks for the
+// forComparison returns requests without what differs on purpose: QType (Python) requests the
 // version of the server and whether the collection exists; here the description of the
 // collection is read. The JSON of a chunk is compared as JSON.
 func forComparison(t *testing.T, requests []request) []request {

@@ -119,7 +119,7 @@ func settings() []job {
 		{Class: "SentenceSplitter", Args: size(200, 40)},
 		{Class: "SentenceSplitter", Args: size(60, 0)},
 		{Class: "TokenTextSplitter", Args: size(512, 20)},
-		{Class: "TokenTextSplitter", Args: size(100, 50)},
+		{Class: "TokenTextSplitter", Args: map[string]any{"chunk_size": 100, "chunk_overlap": 50, "include_metadata": false}},
 		{Class: "MarkdownNodeParser", Args: map[string]any{}},
 		{Class: "SentenceWindowNodeParser", Args: map[string]any{}},
 	}

@@ -80,7 +80,7 @@ func TestSplitters(t *testing.T) {
 		{"long sentences are cut at commas", with("SentenceSplitter", 6, 0, nil), "first this thing, then that thing, at last nothing",
 			[]string{"first this thing,", "then that thing,", "at last nothing"}},
 		{"words", with("TokenTextSplitter", 5, 0, nil), "one two three four five six seven", []string{"one two three four five", "six seven"}},
-		{"words keep white space", with("TokenTextSplitter", 5, 0, map[string]any{"keep_whitespaces": true, "include_metadata": false}),
+		{"words keep white space", with("TokenTextSplitter", 5, 0, map[string]any{"keep_whitespaces": true}),
 			"one two three four five six seven", []string{"one two three four five", " six seven"}},
 		{"paragraphs", with("recursive", 8, 0, nil), "One paragraph is here.\n\nAnother one is there.\n\nEnd.",
 			[]string{"One paragraph is here.", "Another one is there.\n\nEnd."}},
@@ -101,9 +101,6 @@ func TestSplitters(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			if test.step.SplitterName == "TokenTextSplitter" {
 				test.step.ChunkSize += 2 // for the separators of metadata
-			}
-			if test.step.Args["include_metadata"] == false {
-				test.step.ChunkSize -= 2
 			}
 			if diff := cmp.Diff(test.want, texts(t, makeSplitter(t, test.step, nil), test.text)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -140,10 +137,6 @@ func TestTokenTextSplitter_SmallChunks(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "chunk_size is 2, of which 2 tokens separate metadata and text") {
 			t.Errorf("error %v; want one about chunk_size", err)
 		}
-	}
-	got := texts(t, makeSplitter(t, with("TokenTextSplitter", 2, 0, map[string]any{"include_metadata": false}), nil), "one two three")
-	if want := []string{"one two", "three"}; !slices.Equal(got, want) {
-		t.Errorf("chunks %q, want %q", got, want)
 	}
 }
 
