@@ -103,7 +103,7 @@ type SentenceSplitterArgs struct {
 	ParagraphSeparator string `yaml:"paragraph_separator" default:"\n\n\n"`
 	// SecondaryChunkingRegex matches the parts of a sentence that is longer than a chunk.
 	SecondaryChunkingRegex string `yaml:"secondary_chunking_regex" default:"[^,.;。？！]+[,.;。？！]?|[,.;。？！]"`
-	// IncludeMetadata leaves room in each chunk for the metadata of the document.
+	// IncludeMetadata has no effect, as in QType (Python): chunks always have the metadata of the document, which needs no room in them.
 	IncludeMetadata bool `yaml:"include_metadata" default:"true"`
 }
 
@@ -122,7 +122,7 @@ type TokenTextSplitterArgs struct {
 	BackupSeparators []string `yaml:"backup_separators"`
 	// KeepWhitespaces keeps white space at the ends of chunks.
 	KeepWhitespaces bool `yaml:"keep_whitespaces" default:"false"`
-	// IncludeMetadata leaves room in each chunk for the metadata of the document.
+	// IncludeMetadata has no effect, as in QType (Python): chunks always have the metadata of the document, which needs no room in them.
 	IncludeMetadata bool `yaml:"include_metadata" default:"true"`
 }
 

@@ -65,7 +65,7 @@ func (s *documentSplitter) Process(ctx context.Context, row *Row, emit Emit) err
 	}
 	places := splitter.NewPlaces(d.text, d.pages, s.markdown || splitter.IsMarkdown(d.fileName))
 	index := 0
-	for chunk, err := range s.splitter.Split(ctx, splitter.Document{Text: d.text, Metadata: d.metadataText()}) {
+	for chunk, err := range s.splitter.Split(ctx, splitter.Document{Text: d.text}) {
 		if err != nil {
 			return fmt.Errorf("document %s: %w", d.id, err)
 		}
@@ -142,15 +142,6 @@ func integers(v any) []int {
 		}
 	}
 	return numbers
-}
-
-// metadataText returns the metadata as LlamaIndex adds it to a text: a line for each key.
-func (d ragDocument) metadataText() string {
-	lines := make([]string, len(d.metadata))
-	for i, f := range d.metadata {
-		lines[i] = f.Name + ": " + splitter.PythonText(f.Value)
-	}
-	return strings.Join(lines, "\n")
 }
 
 // chunkNamespace is the namespace of the ids of chunks: that of QType (Python), so that an

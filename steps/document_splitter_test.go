@@ -80,13 +80,22 @@ func TestDocumentSplitter_RowErrors(t *testing.T) {
 		{ragDocument("a.pdf", []byte{0xff, 0xfe}), "variable doc: the content of document doc-1 is not UTF-8 text; convert it with a DocToTextConverter step"},
 		{ragDocument("a.pdf", nil), "variable doc: the content of document doc-1 is null, not text; convert it with a DocToTextConverter step"},
 		{"text", "variable doc: expected a RAGDocument, got \"text\""},
-		{ragDocument("a.txt", "text", value.Field{Name: "long", Value: strings.Repeat("word ", 100)}),
-			"document doc-1: the metadata of the document has 103 tokens, which leaves no room for text in a chunk of 50: raise chunk_size, or set args: {include_metadata: false}"},
 	} {
 		got := splitDocument(t, &spec.DocumentSplitter{SplitterName: "SentenceSplitter", ChunkSize: 50}, test.doc)
 		if len(got) != 1 || got[0] != "error: "+test.want {
 			t.Errorf("got %q, want the error %q", got, test.want)
 		}
+	}
+}
+
+// The metadata takes no room from the text of chunks, as in QType (Python).
+func TestDocumentSplitter_Metadata(t *testing.T) {
+	step := &spec.DocumentSplitter{SplitterName: "SentenceSplitter", ChunkSize: 50, ChunkOverlap: 0}
+	text := strings.Repeat("One two three four five. ", 12)
+	bare := splitDocument(t, step, ragDocument("a.txt", text))
+	long := splitDocument(t, step, ragDocument("a.txt", text, value.Field{Name: "long", Value: strings.Repeat("word ", 100)}))
+	if len(bare) < 2 || len(long) != len(bare) {
+		t.Errorf("%d chunks with metadata, %d without; want the same number, at least 2", len(long), len(bare))
 	}
 }
 

@@ -17,7 +17,7 @@ func BenchmarkLlamaIndex(b *testing.B) {
 			for name, text := range corpus(b) {
 				j.name, j.Text = name, text
 				size += len(text)
-				jobs = append(jobs, withMetadata(j))
+				jobs = append(jobs, j)
 			}
 			their := 0.0
 			llamaIndex(b, jobs, func(_ job, a answer) { their += a.Seconds })

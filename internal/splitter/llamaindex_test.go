@@ -24,11 +24,10 @@ const llamaIndexVariable = "QTYPE_LLAMA_INDEX"
 
 // job is a document to be divided with LlamaIndex.
 type job struct {
-	Class    string            `json:"class"`
-	Args     map[string]any    `json:"args"`
-	Text     string            `json:"text"`
-	Metadata map[string]string `json:"metadata"`
-	name     string            // of the document
+	Class string         `json:"class"`
+	Args  map[string]any `json:"args"`
+	Text  string         `json:"text"`
+	name  string         // of the document
 }
 
 // answer is what LlamaIndex makes of a job.
@@ -115,13 +114,12 @@ func settings() []job {
 	size := func(size, overlap int) map[string]any {
 		return map[string]any{"chunk_size": size, "chunk_overlap": overlap}
 	}
-	metadata := map[string]string{"file_path": "/data/some folder/file.md", "file_type": "text/markdown"}
 	return []job{
 		{Class: "SentenceSplitter", Args: size(1024, 20)},
-		{Class: "SentenceSplitter", Args: size(200, 40), Metadata: metadata},
+		{Class: "SentenceSplitter", Args: size(200, 40)},
 		{Class: "SentenceSplitter", Args: size(60, 0)},
 		{Class: "TokenTextSplitter", Args: size(512, 20)},
-		{Class: "TokenTextSplitter", Args: size(100, 50), Metadata: metadata},
+		{Class: "TokenTextSplitter", Args: map[string]any{"chunk_size": 100, "chunk_overlap": 50, "include_metadata": false}},
 		{Class: "MarkdownNodeParser", Args: map[string]any{}},
 		{Class: "SentenceWindowNodeParser", Args: map[string]any{}},
 	}
@@ -136,15 +134,8 @@ type chunk struct {
 // ours returns the chunks of this package for a job, without blank ones.
 func ours(t testing.TB, j job) []chunk {
 	t.Helper()
-	var lines []string
-	for _, key := range []string{"file_path", "file_type"} {
-		if v, ok := j.Metadata[key]; ok {
-			lines = append(lines, key+": "+v)
-		}
-	}
 	var all []chunk
-	d := splitter.Document{Text: j.Text, Metadata: strings.Join(lines, "\n")}
-	for c, err := range makeSplitter(t, with(j.Class, 1024, 20, j.Args), nil).Split(t.Context(), d) {
+	for c, err := range makeSplitter(t, with(j.Class, 1024, 20, j.Args), nil).Split(t.Context(), splitter.Document{Text: j.Text}) {
 		testkit.Must(t, err)
 		if c.IsBlank() {
 			continue
@@ -197,17 +188,10 @@ func TestLlamaIndex_Corpus(t *testing.T) {
 				continue
 			}
 			j.name, j.Text = name, text
-			jobs = append(jobs, withMetadata(j))
+			jobs = append(jobs, j)
 		}
 	}
 	compare(t, jobs)
-}
-
-func withMetadata(j job) job {
-	if j.Metadata == nil {
-		j.Metadata = map[string]string{}
-	}
-	return j
 }
 
 // Texts of signs that have a meaning for the splitters, with chunks of a few tokens.
@@ -232,7 +216,7 @@ func TestLlamaIndex_RandomTexts(t *testing.T) {
 			if class == "MarkdownNodeParser" { // it replaces other white space in headings by spaces
 				text = strings.NewReplacer("\t", " ", "\u00a0", " ", "\x1c", " ").Replace(text)
 			}
-			jobs = append(jobs, withMetadata(job{Class: class, Args: args, Text: text, name: text}))
+			jobs = append(jobs, job{Class: class, Args: args, Text: text, name: text})
 		}
 	}
 	compare(t, jobs)

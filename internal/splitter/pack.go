@@ -2,7 +2,6 @@ package splitter
 
 import (
 	"context"
-	"fmt"
 	"iter"
 )
 
@@ -51,16 +50,6 @@ func (p packer) chunk(text string, start, end int) (Chunk, bool) {
 		return Chunk{Text: text[start:end], Start: start, End: end}, true
 	}
 	return passage(text, start, end)
-}
-
-// room returns how many tokens are left for the text of a chunk.
-func (c counter) room(size int, metadata string, format int) (int, error) {
-	used := c.count(metadata) + format
-	if used >= size {
-		return 0, fmt.Errorf("the metadata of the document has %d tokens, which leaves no room for text in a chunk of %d: "+
-			"raise chunk_size, or set args: {include_metadata: false}", used, size)
-	}
-	return size - used, nil
 }
 
 // failure is a sequence of one error.

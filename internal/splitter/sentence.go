@@ -39,12 +39,6 @@ func newSentence(args *spec.SentenceSplitterArgs) (Splitter, error) {
 // Split implements Splitter.
 func (s *sentence) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
 	limit := s.args.ChunkSize
-	if s.args.IncludeMetadata {
-		var err error
-		if limit, err = s.room(limit, d.Metadata, 0); err != nil {
-			return failure(err)
-		}
-	}
 	div := divider{measure: s.counter, limit: limit, coarse: s.coarse, fine: s.fine}
 	return packer{limit: limit, overlap: s.args.ChunkOverlap}.chunks(ctx, d.Text, div.pieces(d.Text))
 }

@@ -18,8 +18,7 @@ import (
 
 // Document is what a splitter divides.
 type Document struct {
-	Text     string // valid UTF-8
-	Metadata string // the metadata as text, whose tokens some splitters leave room for
+	Text string // valid UTF-8
 }
 
 // Chunk is a part of a document.

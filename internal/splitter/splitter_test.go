@@ -80,7 +80,7 @@ func TestSplitters(t *testing.T) {
 		{"long sentences are cut at commas", with("SentenceSplitter", 6, 0, nil), "first this thing, then that thing, at last nothing",
 			[]string{"first this thing,", "then that thing,", "at last nothing"}},
 		{"words", with("TokenTextSplitter", 5, 0, nil), "one two three four five six seven", []string{"one two three four five", "six seven"}},
-		{"words keep white space", with("TokenTextSplitter", 5, 0, map[string]any{"keep_whitespaces": true, "include_metadata": false}),
+		{"words keep white space", with("TokenTextSplitter", 5, 0, map[string]any{"keep_whitespaces": true}),
 			"one two three four five six seven", []string{"one two three four five", " six seven"}},
 		{"paragraphs", with("recursive", 8, 0, nil), "One paragraph is here.\n\nAnother one is there.\n\nEnd.",
 			[]string{"One paragraph is here.", "Another one is there.\n\nEnd."}},
@@ -101,9 +101,6 @@ func TestSplitters(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			if test.step.SplitterName == "TokenTextSplitter" {
 				test.step.ChunkSize += 2 // for the separators of metadata
-			}
-			if test.step.Args["include_metadata"] == false {
-				test.step.ChunkSize -= 2
 			}
 			if diff := cmp.Diff(test.want, texts(t, makeSplitter(t, test.step, nil), test.text)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -134,30 +131,11 @@ func TestSplitters_MetadataOfChunks(t *testing.T) {
 	}
 }
 
-// The metadata takes room from the text of chunks, so that both fit together.
-func TestSentenceSplitter_RoomForMetadata(t *testing.T) {
-	metadata := strings.Repeat("word ", 10)
-	d := splitter.Document{Text: strings.Repeat("one two three four five. ", 20), Metadata: metadata}
-	longest := func(args map[string]any) int {
-		most := 0
-		for chunk, err := range makeSplitter(t, with("SentenceSplitter", 30, 0, args), nil).Split(t.Context(), d) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			most = max(most, tokens(chunk.Text))
-		}
-		return most
-	}
-	if n := longest(nil); n > 30-tokens(metadata) {
-		t.Errorf("a chunk has %d tokens besides %d of the metadata; at most 30 fit", n, tokens(metadata))
-	}
-	if n := longest(map[string]any{"include_metadata": false}); n <= 30-tokens(metadata) {
-		t.Errorf("without metadata the longest chunk has only %d tokens", n)
-	}
-	d.Metadata = strings.Repeat("word ", 30)
-	for _, err := range makeSplitter(t, with("SentenceSplitter", 30, 0, nil), nil).Split(t.Context(), d) {
-		if err == nil || !strings.Contains(err.Error(), "raise chunk_size") {
-			t.Errorf("error %v; want one with the advice to raise chunk_size", err)
+// TokenTextSplitter needs a chunk_size above the tokens that separate metadata and text.
+func TestTokenTextSplitter_SmallChunks(t *testing.T) {
+	for _, err := range makeSplitter(t, with("TokenTextSplitter", 2, 0, nil), nil).Split(t.Context(), splitter.Document{Text: "one two"}) {
+		if err == nil || !strings.Contains(err.Error(), "chunk_size is 2, of which 2 tokens separate metadata and text") {
+			t.Errorf("error %v; want one about chunk_size", err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package splitter
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -14,7 +15,8 @@ type token struct {
 	cuts []cutter
 }
 
-// metadataFormat is the number of tokens that separate metadata and text.
+// metadataFormat is the number of tokens that LlamaIndex keeps in each chunk to separate
+// metadata and text, also if there is no metadata.
 const metadataFormat = 2
 
 func newToken(args *spec.TokenTextSplitterArgs) (Splitter, error) {
@@ -31,12 +33,9 @@ func newToken(args *spec.TokenTextSplitterArgs) (Splitter, error) {
 
 // Split implements Splitter.
 func (t *token) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
-	limit := t.args.ChunkSize
-	if t.args.IncludeMetadata {
-		var err error
-		if limit, err = t.room(limit, d.Metadata, metadataFormat); err != nil {
-			return failure(err)
-		}
+	limit := t.args.ChunkSize - metadataFormat
+	if limit < 1 {
+		return failure(fmt.Errorf("chunk_size is %d, of which %d tokens separate metadata and text: raise it", t.args.ChunkSize, metadataFormat))
 	}
 	div := divider{measure: t.counter, limit: limit, fine: t.cuts}
 	pack := packer{limit: limit, overlap: t.args.ChunkOverlap, keepSpace: t.args.KeepWhitespaces}

@@ -1,8 +1,9 @@
 """Splits documents with LlamaIndex.
 
-Each line of standard input is a JSON object: the class of a node parser, its arguments,
-the text and the metadata of a document. For each of them, a line of standard output has
-the chunks, with the metadata that the parser added, and the seconds of processor time.
+Each line of standard input is a JSON object: the class of a node parser, its arguments
+and a text. For each of them, a line of standard output has the chunks, with the metadata
+that the parser added, and the seconds of processor time. The document has no metadata:
+QType (Python) adds it to the chunks later.
 """
 
 import json
@@ -23,12 +24,9 @@ for line in sys.stdin:
     key = json.dumps([job["class"], job["args"]], sort_keys=True)
     if key not in parsers:
         parsers[key] = getattr(node_parser, job["class"])(**job["args"])
-    document = Document(text=job["text"], metadata=job["metadata"])
+    document = Document(text=job["text"])
     start = time.process_time()
     nodes = parsers[key].get_nodes_from_documents([document])
     seconds = time.process_time() - start
-    chunks = [
-        {"text": n.text, "metadata": {k: v for k, v in n.metadata.items() if k not in job["metadata"]}}
-        for n in nodes
-    ]
+    chunks = [{"text": n.text, "metadata": n.metadata} for n in nodes]
     print(json.dumps({"chunks": chunks, "seconds": seconds}), file=answers, flush=True)

@@ -9,9 +9,9 @@ from llama_index.core.node_parser import SentenceSplitter
 
 folder, store = sys.argv[1:]
 documents = SimpleDirectoryReader(folder, recursive=True, required_exts=[".txt"]).load_data()
-for document in documents:  # QType (Python) passes all metadata to the splitter
-    document.excluded_embed_metadata_keys = document.excluded_llm_metadata_keys = []
 vectors = MockEmbedding(embed_dim=384, embed_batch_size=128)
+for document in documents:  # QType (Python) splits documents without their metadata
+    document.metadata = {}
 pipeline = IngestionPipeline(transformations=[SentenceSplitter(chunk_size=256, chunk_overlap=20), vectors])
 nodes = pipeline.run(documents=documents)
 storage = StorageContext.from_defaults()
