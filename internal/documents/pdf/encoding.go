@@ -138,7 +138,7 @@ func texText(code int) string {
 	case code >= 27 && code <= 31:
 		return ligatures[code-27] //nolint:gosec // below 5
 	case code >= 11 && code <= 15:
-		return ligatures[code-11]
+		return ligatures[code-11] //nolint:gosec // below 5
 	case code == 21:
 		return "–"
 	case code == 22:

@@ -163,7 +163,7 @@ func standardWidths(t *font, base string) {
 func symbolEncoding() encoding {
 	e := baseEncoding("")
 	for i, r := range []rune("ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ") {
-		e['A'+i] = string(r)
+		e['A'+i] = string(r) //nolint:gosec // the list has 26 letters
 	}
 	for i, r := range []rune("αβχδεφγηιϕκλμνοπθρστυϖωξψζ") {
 		e['a'+i] = string(r) //nolint:gosec // the list has 26 letters
