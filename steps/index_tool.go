@@ -130,14 +130,15 @@ func (t *indexTool) failed(ctx context.Context, err error) error {
 func sourceOf(m index.Match) citation.Source {
 	metadata, _ := value.FromGo(m.Metadata).(*value.Record)
 	text := m.Text
-	if metadata != nil {
-		if inner, ok := metadata.Get("metadata"); ok { // of a chunk that is a document of a full-text index
-			if passage, isChunk := metadata.Get("content"); isChunk {
-				text = value.Text(passage)
-			}
-			if r, isRecord := inner.(*value.Record); isRecord {
-				metadata = r
-			}
+	if metadata == nil {
+		return citation.New(m.ID, m.Document, text, metadata)
+	}
+	if inner, ok := metadata.Get("metadata"); ok { // of a chunk that is a document of a full-text index
+		if passage, isChunk := metadata.Get("content"); isChunk {
+			text = value.Text(passage)
+		}
+		if r, isRecord := inner.(*value.Record); isRecord {
+			metadata = r
 		}
 	}
 	return citation.New(m.ID, m.Document, text, metadata)

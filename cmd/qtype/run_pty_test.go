@@ -8,8 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/testkit"
 	"golang.org/x/sys/unix"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // TestRun_ProgressAndResumeOnTerminal: progress bars are drawn, Ctrl-C prints how to

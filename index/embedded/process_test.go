@@ -23,12 +23,11 @@ const writerFile = "QTYPE_TEST_EMBEDDED_WRITER"
 // TestWriterProcess writes batches of 10 entries, and prints the number of each after Put
 // has returned, until it is killed.
 func TestWriterProcess(t *testing.T) {
-	path, first := os.Getenv(writerFile), 0
+	path, number, _ := strings.Cut(os.Getenv(writerFile), "|")
 	if path == "" {
 		t.Skip("runs only as a process of TestIndex_Killed and TestIndex_Processes")
 	}
-	path, number, _ := strings.Cut(path, "|")
-	first, _ = strconv.Atoi(number)
+	first, _ := strconv.Atoi(number)
 	x := embedded.Open(embedded.Options{Path: path, Vectors: true, Encoding: vectors.Int8})
 	for batch := first; ; batch++ {
 		testkit.Must(t, x.Put(context.Background(), batchOf(batch)))

@@ -95,8 +95,8 @@ func prepare(ctx context.Context, write, read *sql.DB) (*statements, error) {
 	var errs []error
 	for _, table := range []string{wordTable, stemTable} {
 		var addErr, removeErr error
-		s.addWords[table], addErr = write.PrepareContext(ctx, "INSERT INTO "+table+" (rowid, content) VALUES (?, ?)")
-		s.removeWords[table], removeErr = write.PrepareContext(ctx, "DELETE FROM "+table+" WHERE rowid BETWEEN ? AND ?")
+		s.addWords[table], addErr = write.PrepareContext(ctx, "INSERT INTO "+table+" (rowid, content) VALUES (?, ?)")    //nolint:gosec // the tables are constants
+		s.removeWords[table], removeErr = write.PrepareContext(ctx, "DELETE FROM "+table+" WHERE rowid BETWEEN ? AND ?") //nolint:gosec // the tables are constants
 		errs = append(errs, addErr, removeErr)
 	}
 	for _, p := range []struct {

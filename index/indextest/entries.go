@@ -127,7 +127,8 @@ func (s *suite) listing(t *testing.T) {
 	odd := filter.In{Field: "n", Values: []any{int64(3), int64(7), int64(21)}}
 	wantEntries(t, all(t, x, index.Page{Filter: odd, Limit: 2}), []index.Entry{list[3], list[7]})
 	wantEntries(t, all(t, x, index.Page{Filter: odd, After: "id-0007"}), []index.Entry{list[21]})
-	for range x.Entries(t.Context(), index.Page{}) {
+	for _, err := range x.Entries(t.Context(), index.Page{}) {
+		testkit.Must(t, err)
 		break // the caller may stop
 	}
 }

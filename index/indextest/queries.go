@@ -203,7 +203,7 @@ func (s *suite) words(t *testing.T) {
 		"The quick brown fox jumps over the lazy dog",
 		"A slow brown bear sleeps in the forest all winter",
 		"Foxglove is a plant of the garden",
-		"quick quick quick",
+		"quick quick quick", //nolint:dupword // a query
 		"Über Straßen und Plätze von 東京都",
 		"nothing that is searched",
 	}
@@ -238,7 +238,7 @@ func (s *suite) fields(t *testing.T) {
 		e.Metadata = map[string]any{"title": title, "body": body}
 		return e
 	}
-	put(t, x, title(0, "apples and pears", "about fruit of the garden"), title(1, "about something", "apples apples apples"), title(2, "about", "nothing"))
+	put(t, x, title(0, "apples and pears", "about fruit of the garden"), title(1, "about something", "apples apples apples"), title(2, "about", "nothing")) //nolint:dupword // a frequent word
 	byText := func(args map[string]any) []index.Match {
 		return search(t, x, index.Query{Mode: index.ByText, Text: "apples", Limit: 10, Args: args})
 	}

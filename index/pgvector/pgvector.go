@@ -107,7 +107,7 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 		}
 	}
 	if a.Port != 0 {
-		conn.Port = uint16(a.Port) //nolint:gosec // CheckArguments checks the range
+		conn.Port = uint16(a.Port) // CheckArguments checks the range
 	}
 	if a.Host != "" || a.Port != 0 {
 		conn.Fallbacks = nil // they are for the address of the environment

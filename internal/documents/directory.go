@@ -136,7 +136,7 @@ func (d *directory) read(ctx context.Context, path string, absolute bool) ([]*Do
 			f.name = full
 		}
 	}
-	in, err := os.Open(path) //nolint:gosec // the document names the file
+	in, err := os.Open(path)
 	if err != nil {
 		return nil, explainFile(path, err)
 	}

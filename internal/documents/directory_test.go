@@ -1,6 +1,7 @@
 package documents_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -151,7 +152,7 @@ func TestDirectory_OneAtATime(t *testing.T) {
 	source := mustOpen(t, "directory", map[string]any{"input_dir": dir})
 	count := 0
 	err := source.Read(t.Context(), func(*documents.Document, error) error { count++; return os.ErrClosed })
-	if err != os.ErrClosed || count != 1 {
+	if !errors.Is(err, os.ErrClosed) || count != 1 {
 		t.Errorf("%d documents, error %v", count, err)
 	}
 }

@@ -118,7 +118,7 @@ func runLlamaIndex(t *testing.T, python string, cases []llamaCase) []llamaResult
 		t.Fatal(err)
 	}
 	var out, problems bytes.Buffer
-	command := exec.CommandContext(t.Context(), python, "testdata/read_documents.py") //nolint:gosec // a Python that the developer names
+	command := exec.CommandContext(t.Context(), python, "testdata/read_documents.py")
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), &out, &problems
 	if err := command.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, problems.Bytes())

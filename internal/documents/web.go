@@ -65,17 +65,9 @@ func (w *web) Read(ctx context.Context, emit Emit) error {
 		return err
 	}
 	defer visits.close()
-	var queue []link
-	seen, hosts := map[string]bool{}, map[string]bool{}
-	for _, address := range w.args.URLs {
-		u, err := webAddress(address)
-		if err != nil {
-			return err
-		}
-		if hosts[u.Host] = true; !seen[u.String()] {
-			seen[u.String()] = true
-			queue = append(queue, link{url: u})
-		}
+	queue, seen, hosts, err := w.start()
+	if err != nil {
+		return err
 	}
 	accepts := func(u *url.URL) bool { return (!w.args.SameHost || hosts[u.Host]) && !isExcluded(w.exclude, u) }
 	for read, skipped := 0, 0; len(queue) > 0 && read < w.args.MaxPages && skipped < maxSkipped*w.args.MaxPages; {
@@ -85,12 +77,9 @@ func (w *web) Read(ctx context.Context, emit Emit) error {
 			return context.Cause(ctx)
 		}
 		got, err := visits.fetch(ctx, next.url.String(), accepts)
-		if err == nil && got.url.String() != next.url.String() {
-			if seen[got.url.String()] {
-				skipped++
-				continue
-			}
-			seen[got.url.String()] = true
+		if err == nil && got.url.String() != next.url.String() && !addNew(seen, got.url.String()) {
+			skipped++
+			continue
 		}
 		var doc *Document
 		if err == nil {
@@ -112,6 +101,29 @@ func (w *web) Read(ctx context.Context, emit Emit) error {
 		}
 	}
 	return nil
+}
+
+// start returns the pages of the arguments, their addresses and their hosts.
+func (w *web) start() (queue []link, seen, hosts map[string]bool, err error) {
+	seen, hosts = map[string]bool{}, map[string]bool{}
+	for _, address := range w.args.URLs {
+		u, err := webAddress(address)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		hosts[u.Host] = true
+		if addNew(seen, u.String()) {
+			queue = append(queue, link{url: u})
+		}
+	}
+	return queue, seen, hosts, nil
+}
+
+// addNew adds an address to those seen, and reports whether it was not among them.
+func addNew(seen map[string]bool, address string) bool {
+	added := !seen[address]
+	seen[address] = true
+	return added
 }
 
 // isSkipped reports whether the failure of a linked page is no failure of the source.

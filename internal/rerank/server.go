@@ -94,7 +94,8 @@ func (s *server) post(ctx context.Context, request, answer any) error {
 			return err
 		case failure.temporary && tries.Next(ctx, failure.retryAfter):
 			continue
-		case ctx.Err() != nil:
+		}
+		if ctx.Err() != nil { // it ended while Next waited
 			return context.Cause(ctx)
 		}
 		failure.Attempts = tries.Count()

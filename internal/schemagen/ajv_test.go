@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/testkit"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // ajvScript validates documents with Ajv, the validator of most JavaScript tools,

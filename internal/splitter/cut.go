@@ -3,6 +3,7 @@ package splitter
 import (
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -155,7 +156,7 @@ func (d divider) divide(text string, part piece, depth int, yield func(piece) bo
 func (d divider) cut(text string, depth int) iter.Seq[string] {
 	cutters := d.fine
 	if depth <= maxDepth {
-		cutters = append(d.coarse[:len(d.coarse):len(d.coarse)], d.fine...)
+		cutters = slices.Concat(d.coarse, d.fine)
 	}
 	for _, c := range cutters {
 		if canCut(c, text) {

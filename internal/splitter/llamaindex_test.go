@@ -94,7 +94,7 @@ func corpus(t testing.TB) map[string]string {
 	for _, root := range []string{"../../docs", "../../spec", "../../examples", "testdata", "/usr/share/common-licenses"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
-				return nil // the folder does not exist on every system
+				return nil //nolint:nilerr // the folder does not exist on every system
 			}
 			if text := testkit.ReadFile(t, path); utf8.ValidString(text) && len(text) < 300_000 && strings.TrimSpace(text) != "" {
 				texts[path] = text

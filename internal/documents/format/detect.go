@@ -124,7 +124,7 @@ func IsHTML(text []byte) bool {
 	rest := bytes.TrimPrefix(text[:min(len(text), sniffSize)], []byte("\xef\xbb\xbf"))
 	for {
 		rest = bytes.TrimLeft(rest, " \t\r\n\f")
-		closing := ""
+		var closing string
 		switch {
 		case bytes.HasPrefix(rest, []byte("<!--")):
 			closing = "-->"

@@ -47,7 +47,7 @@ func convertDOCX(ctx context.Context, j *job) (*Result, error) {
 	}
 	d.blocks(root.child("body"))
 	d.flushCode()
-	for i := 0; i < len(d.used); i++ { // a note may refer to others
+	for i := 0; i < len(d.used); i++ { //nolint:intrange // a note may refer to others
 		d.note(i)
 	}
 	result, err := d.result()

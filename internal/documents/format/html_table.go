@@ -15,10 +15,10 @@ const maxSpan = 100
 func isDataTable(table *html.Node) bool {
 	wide := false
 	for d := range table.Descendants() {
-		switch {
-		case d.DataAtom == atom.Table, d.DataAtom == atom.Pre, d.DataAtom == atom.H1, d.DataAtom == atom.H2:
+		switch d.DataAtom {
+		case atom.Table, atom.Pre, atom.H1, atom.H2:
 			return false
-		case d.DataAtom == atom.Tr:
+		case atom.Tr:
 			cells := 0
 			for c := d.FirstChild; c != nil; c = c.NextSibling {
 				if c.DataAtom == atom.Td || c.DataAtom == atom.Th {

@@ -175,7 +175,7 @@ func (m *mailWriter) part(p mailPart, depth int) error {
 	if err != nil { // an unknown charset
 		if text, err = toUTF8(data, ""); err != nil {
 			m.attach(name, kind, len(data))
-			return nil
+			return nil //nolint:nilerr // a part that cannot be read is listed as an attachment
 		}
 	}
 	if kind == "text/html" {

@@ -64,7 +64,7 @@ const (
 func (f *file) page(node pageNode, fonts map[ref]*font) (*Page, error) {
 	in := &interpreter{file: f, fonts: fonts, state: graphics{ctm: rotation(node.rotation), horizontal: 1}}
 	var content []byte
-	parts, _ := f.list(node.contents)
+	parts := f.list(node.contents)
 	for _, part := range parts {
 		if s, ok := f.resolve(part).(*stream); ok {
 			data, err := f.decode(s)
@@ -220,7 +220,7 @@ func (in *interpreter) external(operands []object, resources dict, depth int) er
 		if err == errTooLarge { //nolint:errorlint // never wrapped
 			return ErrTooLarge
 		}
-		return nil //nolint:nilerr // a damaged form has no text
+		return nil // a damaged form has no text
 	}
 	state, saved := in.state, in.saved
 	in.saved = nil

@@ -42,7 +42,7 @@ func baseEncoding(n name) encoding {
 		e['\''], e['`'] = "’", "‘"
 		for code, r := range []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\x00–†‡·\x00¶•‚„”»…‰\x00¿\x00`´ˆ˜¯˘˙¨\x00˚¸\x00˝˛ˇ—") {
 			if r != 0 {
-				e[0xa1+code] = string(r)
+				e[0xa1+code] = string(r) //nolint:gosec // the list ends at 0xd0
 			}
 		}
 		for code, r := range map[int]string{0xe1: "Æ", 0xe3: "ª", 0xe8: "Ł", 0xe9: "Ø", 0xea: "Œ", 0xeb: "º", 0xf1: "æ", 0xf5: "ı", 0xf8: "ł", 0xf9: "ø", 0xfa: "œ", 0xfb: "ß"} {
@@ -136,9 +136,9 @@ func texText(code int) string {
 	ligatures := []string{"ff", "fi", "fl", "ffi", "ffl"}
 	switch {
 	case code >= 27 && code <= 31:
-		return ligatures[code-27]
+		return ligatures[code-27] //nolint:gosec // below 5
 	case code >= 11 && code <= 15:
-		return ligatures[code-11]
+		return ligatures[code-11] //nolint:gosec // below 5
 	case code == 21:
 		return "–"
 	case code == 22:

@@ -18,8 +18,8 @@ var errTooLarge = errors.New("too large after decompression")
 // begins: what precedes it is often the text of a page.
 func (f *file) decode(s *stream) ([]byte, error) {
 	data := s.raw
-	filters, _ := f.list(s.dict["Filter"])
-	parameters, _ := f.list(s.dict["DecodeParms"])
+	filters := f.list(s.dict["Filter"])
+	parameters := f.list(s.dict["DecodeParms"])
 	for i, filter := range filters {
 		if i >= 8 {
 			return nil, errors.New("too many filters")
@@ -38,14 +38,14 @@ func (f *file) decode(s *stream) ([]byte, error) {
 }
 
 // list returns an array, or one value as an array.
-func (f *file) list(o object) (array, bool) {
+func (f *file) list(o object) array {
 	switch o := f.resolve(o).(type) {
 	case nil:
-		return nil, false
+		return nil
 	case array:
-		return o, true
+		return o
 	default:
-		return array{o}, true
+		return array{o}
 	}
 }
 

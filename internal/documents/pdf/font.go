@@ -58,8 +58,28 @@ func afterTag(base string) string {
 	return base
 }
 
+// loadSimple reads a font with codes of one byte.
 func (f *file) loadSimple(t *font, d dict, base string) {
-	descriptor := f.dict(d["FontDescriptor"])
+	f.readEncoding(t, d, base)
+	if d["Subtype"] == name("Type3") {
+		f.readScale(t, d)
+	}
+	first := f.integer(d["FirstChar"], 0)
+	widths, _ := f.resolve(d["Widths"]).(array)
+	for i, w := range widths {
+		if n, ok := f.resolve(w).(float64); ok && i < 256 {
+			t.widths[uint32(first+i)] = n
+		}
+	}
+	if len(widths) == 0 {
+		standardWidths(t, base)
+	} else if missing, ok := f.resolve(f.dict(d["FontDescriptor"])["MissingWidth"]).(float64); ok {
+		t.other = missing
+	}
+}
+
+// readEncoding reads what the codes of a font mean.
+func (f *file) readEncoding(t *font, d dict, base string) {
 	encodingObject := f.resolve(d["Encoding"])
 	baseName := nameOf(encodingObject)
 	differences := array(nil)
@@ -74,8 +94,8 @@ func (f *file) loadSimple(t *font, d dict, base string) {
 			t.encoding = baseEncoding("WinAnsiEncoding")
 		case strings.HasPrefix(base, "Symbol"):
 			t.encoding = symbolEncoding()
-		case descriptor["FontFile"] != nil:
-			f.builtinEncoding(t, descriptor["FontFile"])
+		default:
+			f.builtinEncoding(t, f.dict(d["FontDescriptor"])["FontFile"])
 		}
 	}
 	at := 0
@@ -90,30 +110,24 @@ func (f *file) loadSimple(t *font, d dict, base string) {
 			at++
 		}
 	}
-	if d["Subtype"] == name("Type3") {
-		if matrix, ok := f.resolve(d["FontMatrix"]).(array); ok && len(matrix) == 6 {
-			if a, ok := f.resolve(matrix[0]).(float64); ok && a != 0 {
-				t.scale = a
-				if box, ok := f.resolve(d["FontBBox"]).(array); ok && len(box) == 4 {
-					if height := numbers(box, 4)[3] - numbers(box, 4)[1]; height > 0 {
-						t.height = math.Abs(height * a)
-					}
-				}
-			}
-		}
-		t.other = 0
+}
+
+// readScale reads the size of the glyphs of a Type 3 font.
+func (f *file) readScale(t *font, d dict) {
+	t.other = 0
+	matrix, _ := f.resolve(d["FontMatrix"]).(array)
+	if len(matrix) != 6 {
+		return
 	}
-	first := f.integer(d["FirstChar"], 0)
-	widths, _ := f.resolve(d["Widths"]).(array)
-	for i, w := range widths {
-		if n, ok := f.resolve(w).(float64); ok && i < 256 {
-			t.widths[uint32(first+i)] = n
-		}
+	a, _ := f.resolve(matrix[0]).(float64)
+	if a == 0 {
+		return
 	}
-	if len(widths) == 0 {
-		standardWidths(t, base)
-	} else if missing, ok := f.resolve(descriptor["MissingWidth"]).(float64); ok {
-		t.other = missing
+	t.scale = a
+	if box, _ := f.resolve(d["FontBBox"]).(array); len(box) == 4 {
+		if height := numbers(box, 4)[3] - numbers(box, 4)[1]; height > 0 {
+			t.height = math.Abs(height * a)
+		}
 	}
 }
 
@@ -149,10 +163,10 @@ func standardWidths(t *font, base string) {
 func symbolEncoding() encoding {
 	e := baseEncoding("")
 	for i, r := range []rune("ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ") {
-		e['A'+i] = string(r)
+		e['A'+i] = string(r) //nolint:gosec // the list has 26 letters
 	}
 	for i, r := range []rune("αβχδεφγηιϕκλμνοπθρστυϖωξψζ") {
-		e['a'+i] = string(r)
+		e['a'+i] = string(r) //nolint:gosec // the list has 26 letters
 	}
 	e[0xb7] = "•"
 	return e

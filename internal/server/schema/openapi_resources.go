@@ -1,6 +1,9 @@
 package schema
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // typed is a schema with only a type.
 func typed(name string) object { return object{member("type", name)} }
@@ -23,7 +26,7 @@ func closed(name string, properties object, required []string) object {
 // sessionPaths describes the stored conversations.
 func sessionPaths() object {
 	id := []object{pathParameter("session")}
-	ofMemory := append(id[:1:1], queryParameter("memory", typed("string")))
+	ofMemory := slices.Concat(id, []object{queryParameter("memory", typed("string"))})
 	one := object{member("200", response("The session", jsonContent(ref("Session"))))}
 	made := object{member("201", response("The new session", jsonContent(ref("Session"))))}
 	limit := queryParameter("limit", object{member("type", "integer"), member("minimum", 1), member("maximum", 200)})
