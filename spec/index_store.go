@@ -12,7 +12,7 @@ import (
 type IndexStore struct {
 	Implementation
 	Text           bool       // its vector indexes also have full-text search
-	Endpoints      []string   // what selects it as the `endpoint` of a DocumentIndex: its name, or schemes of URLs; empty if it has no full-text indexes
+	Endpoints      []string   // what selects it as the `endpoint` of a DocumentIndex: a name, or beginnings of URLs such as http://; empty if it has no full-text indexes
 	Auths          []string   // types of auth that it accepts; empty for none
 	DocumentArgs   func() any // returns a new struct for the keys of `args` of a DocumentIndex; nil if Args is for both
 	QueryArguments func() any // returns a new struct for the keys of `query_args`; nil for none
@@ -45,6 +45,9 @@ func (x *DocumentIndex) Selection() Selection {
 	return s
 }
 
+// schemeEnd ends the scheme of a URL, and those of Endpoints.
+const schemeEnd = "://"
+
 // storeNoun names what an index selects.
 const storeNoun = "index store"
 
@@ -59,11 +62,11 @@ func (x *DocumentIndex) store() (Selection, IndexStore) {
 	for _, row := range IndexStores() {
 		for _, endpoint := range row.Endpoints {
 			o := Implementation{Name: endpoint, Doc: row.Doc}
-			if endpoint != row.Name {
-				o.Name += "://HOST"
+			if strings.HasSuffix(endpoint, schemeEnd) {
+				o.Name += "HOST"
 			}
 			s.Options = append(s.Options, o)
-			if row.isAt(x.Endpoint, endpoint) {
+			if isAt(x.Endpoint, endpoint) {
 				s.Known, s.Name, found = true, row.Name, row
 			}
 		}
@@ -72,12 +75,13 @@ func (x *DocumentIndex) store() (Selection, IndexStore) {
 }
 
 // isAt reports whether the endpoint of an index is one of Endpoints.
-func (r IndexStore) isAt(written, endpoint string) bool {
-	if endpoint == r.Name {
+func isAt(written, endpoint string) bool {
+	wanted, isScheme := strings.CutSuffix(endpoint, schemeEnd)
+	if !isScheme {
 		return written == endpoint
 	}
-	scheme, host, ok := strings.Cut(written, "://")
-	return ok && host != "" && strings.EqualFold(scheme, endpoint)
+	scheme, host, ok := strings.Cut(written, schemeEnd)
+	return ok && host != "" && strings.EqualFold(scheme, wanted)
 }
 
 // documentArgs returns the function that makes the arguments of a DocumentIndex.
@@ -97,9 +101,9 @@ func complete(s Selection, r IndexStore, into func() any, args map[string]any) S
 
 // hideCredentials removes the user and the password of a URL.
 func hideCredentials(text string) string {
-	scheme, rest, ok := strings.Cut(text, "://")
+	scheme, rest, ok := strings.Cut(text, schemeEnd)
 	if _, host, found := strings.Cut(rest, "@"); ok && found {
-		return scheme + "://" + host
+		return scheme + schemeEnd + host
 	}
 	return text
 }
@@ -138,7 +142,7 @@ func indexStoreRows() []IndexStore {
 			Text: true,
 			Implementation: Implementation{Name: "opensearch", Doc: "OpenSearch; for full-text search also Elasticsearch",
 				Aliases: llamaIndex("opensearch.OpensearchVectorStore", "opensearch.OpensearchVectorClient"), Args: newOf[OpenSearchArguments]},
-			Endpoints: []string{"https", "http"}, Auths: []string{"api_key", "basic", "bearer_token", "aws"},
+			Endpoints: []string{"https://", "http://"}, Auths: []string{"api_key", "basic", "bearer_token", "aws"},
 			DocumentArgs: newOf[DocumentServerArguments], QueryArguments: newOf[MultiMatchArguments],
 		},
 		{
@@ -149,6 +153,12 @@ func indexStoreRows() []IndexStore {
 		{
 			Implementation: Implementation{Name: "chroma", Doc: "a Chroma server", Aliases: llamaIndex("chroma.ChromaVectorStore"), Args: newOf[ChromaArguments]},
 			Auths:          []string{"api_key", "bearer_token", "basic"},
+		},
+		{
+			Text:           true,
+			Implementation: Implementation{Name: "redis", Doc: "Redis with its query engine: Redis 8 or Redis Stack", Aliases: llamaIndex("redis.RedisVectorStore"), Args: newOf[RedisArguments]},
+			Endpoints:      []string{"redis://", "rediss://"}, Auths: []string{"basic"},
+			DocumentArgs: newOf[RedisDocumentArguments],
 		},
 	}
 }

@@ -18,22 +18,23 @@ func TestStoreOf(t *testing.T) {
 		"llama_index.vector_stores.postgres.PGVectorStore":        "pgvector",
 		"opensearch.OpensearchVectorStore":                        "opensearch",
 		"chroma.ChromaVectorStore":                                "chroma",
+		"llama_index.vector_stores.redis.RedisVectorStore":        "redis",
 	} {
 		got, err := spec.StoreOf(&spec.VectorIndex{Module: module})
 		if err != nil || got.Name != want {
 			t.Errorf("%s: got %q, %v", module, got.Name, err)
 		}
 	}
-	for endpoint, want := range map[string]string{"embedded": "embedded", "http://localhost:9200": "opensearch", "HTTPS://x.aoss.amazonaws.com": "opensearch"} {
+	for endpoint, want := range map[string]string{"embedded": "embedded", "http://localhost:9200": "opensearch", "HTTPS://x.aoss.amazonaws.com": "opensearch", "rediss://cache:6380/0": "redis"} {
 		got, err := spec.StoreOf(&spec.DocumentIndex{Endpoint: endpoint})
 		if err != nil || got.Name != want {
 			t.Errorf("%s: got %q, %v", endpoint, got.Name, err)
 		}
 	}
 	for want, x := range map[string]spec.Index{
-		`unknown module "qdrnt": use one of embedded, qdrant, pgvector, opensearch, elasticsearch, chroma`: &spec.VectorIndex{Module: "qdrnt"},
-		`unknown endpoint "localhost:9200": use one of embedded, https://HOST, http://HOST`:                &spec.DocumentIndex{Endpoint: "localhost:9200"},
-		`unknown endpoint "ftp://search": use one of embedded, https://HOST, http://HOST`:                  &spec.DocumentIndex{Endpoint: "ftp://me:secret@search"},
+		`unknown module "qdrnt": use one of embedded, qdrant, pgvector, opensearch, elasticsearch, chroma, redis`:        &spec.VectorIndex{Module: "qdrnt"},
+		`unknown endpoint "localhost:9200": use one of embedded, https://HOST, http://HOST, redis://HOST, rediss://HOST`: &spec.DocumentIndex{Endpoint: "localhost:9200"},
+		`unknown endpoint "ftp://search": use one of embedded, https://HOST, http://HOST, redis://HOST, rediss://HOST`:   &spec.DocumentIndex{Endpoint: "ftp://me:secret@search"},
 	} {
 		if _, err := spec.StoreOf(x); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

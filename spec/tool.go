@@ -151,7 +151,7 @@ func (x *IndexBase) Common() *IndexBase { return x }
 // VectorIndex finds texts by the similarity of their embeddings.
 type VectorIndex struct {
 	IndexBase
-	// Module is the store: embedded for an index inside the process, which needs no server; qdrant, pgvector, opensearch, elasticsearch or chroma; or the class of LlamaIndex for one of these, as a dotted path.
+	// Module is the store: embedded for an index inside the process, which needs no server; qdrant, pgvector, opensearch, elasticsearch, chroma or redis; or the class of LlamaIndex for one of these, as a dotted path.
 	Module string `yaml:"module" jsonschema:"required,example=embedded"`
 	// EmbeddingModel is the id of the model that computes the vectors.
 	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model" jsonschema:"required"`
@@ -160,7 +160,7 @@ type VectorIndex struct {
 // DocumentIndex finds documents by full-text search.
 type DocumentIndex struct {
 	IndexBase
-	// Endpoint is the store: the URL of OpenSearch or Elasticsearch, or embedded for an index inside the process, which needs no server.
+	// Endpoint is the store: the URL of OpenSearch, Elasticsearch or Redis, or embedded for an index inside the process, which needs no server.
 	Endpoint string `yaml:"endpoint" jsonschema:"required,example=embedded"`
 	// IDField is the field that holds a document's id.
 	IDField string `yaml:"id_field"`

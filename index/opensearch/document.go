@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/index"
@@ -41,7 +40,7 @@ func (x *Index) source(e index.Entry) (map[string]any, error) {
 func textSource(e index.Entry) map[string]any {
 	source := make(map[string]any, len(e.Metadata)+2)
 	maps.Copy(source, e.Metadata)
-	if e.Text != "" && e.Text != fieldsText(e.Metadata) && !isMadeOf(e.Text, e.Metadata) {
+	if e.Text != "" && e.Text != remote.FieldsText(e.Metadata) && !isMadeOf(e.Text, e.Metadata) {
 		source[textField] = e.Text
 	}
 	own := map[string]any{}
@@ -60,7 +59,7 @@ func textSource(e index.Entry) map[string]any {
 // isMadeOf reports whether each line of a text is a line of the text of a field.
 func isMadeOf(text string, fields map[string]any) bool {
 	known := map[string]bool{"": true}
-	for line := range strings.SplitSeq(fieldsText(fields), "\n") {
+	for line := range strings.SplitSeq(remote.FieldsText(fields), "\n") {
 		known[line] = true
 	}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -69,31 +68,6 @@ func isMadeOf(text string, fields map[string]any) bool {
 		}
 	}
 	return true
-}
-
-// fieldsText returns the texts of the fields, a line for each, in the order of their names.
-func fieldsText(fields map[string]any) string {
-	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		texts = appendTexts(texts, fields[name])
-	}
-	return strings.Join(texts, "\n")
-}
-
-func appendTexts(texts []string, v any) []string {
-	switch v := v.(type) {
-	case string:
-		return append(texts, v)
-	case []any:
-		for _, item := range v {
-			texts = appendTexts(texts, item)
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			texts = appendTexts(texts, v[name])
-		}
-	}
-	return texts
 }
 
 // hit is a document of an answer.
@@ -123,7 +97,7 @@ func (x *Index) entry(h hit) index.Entry {
 	text, stored := e.Metadata[textField].(string)
 	delete(e.Metadata, textField)
 	if !stored {
-		text = fieldsText(e.Metadata)
+		text = remote.FieldsText(e.Metadata)
 	}
 	e.Text = text
 	if len(e.Metadata) == 0 {

@@ -25,6 +25,7 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"opensearch":    newOpenSearch,
 		"pgvector":      typed(newPGVector),
 		"qdrant":        typed(newQdrant),
+		"redis":         newRedis,
 	}
 })
 

@@ -14,14 +14,22 @@ import (
 //go:embed llamaindex.py
 var llamaIndex []byte
 
-// LlamaIndex runs LlamaIndex's class of a store, qdrant or chroma, in the Python of
-// QdrantVariable. The action write adds a chunk to the collection, read returns what a
+// LlamaRedisVariable is the environment variable with the path of a Python that has
+// LlamaIndex's class of Redis. Its packages need older versions than those of other stores.
+const LlamaRedisVariable = "QTYPE_LLAMA_REDIS"
+
+// LlamaIndex runs LlamaIndex's class of a store, qdrant, chroma or redis, in the Python of
+// QdrantVariable or LlamaRedisVariable. The action write adds a chunk to the collection, read returns what a
 // search finds, as JSON.
 func LlamaIndex(t testing.TB, store, address, key, name, action string) []byte {
 	t.Helper()
-	python := os.Getenv(QdrantVariable)
+	variable := QdrantVariable
+	if store == "redis" {
+		variable = LlamaRedisVariable
+	}
+	python := os.Getenv(variable)
 	if python == "" {
-		Need(t, fmt.Errorf("%w: set %s to a python with LlamaIndex's class of %s", ErrMissing, QdrantVariable, store))
+		Need(t, fmt.Errorf("%w: set %s to a python with LlamaIndex's class of %s", ErrMissing, variable, store))
 	}
 	script := filepath.Join(t.TempDir(), "llamaindex.py")
 	if err := os.WriteFile(script, llamaIndex, 0o600); err != nil {

@@ -15,6 +15,14 @@ def open_store(store, address, key, name):
         from llama_index.vector_stores.qdrant import QdrantVectorStore
 
         return QdrantVectorStore(collection_name=name, url=address, api_key=key)
+    if store == "redis":
+        from llama_index.vector_stores.redis import RedisVectorStore
+        from redisvl.schema import IndexSchema
+
+        vector = {"name": "vector", "type": "vector", "attrs": {"dims": 8, "algorithm": "flat", "distance_metric": "cosine"}}
+        fields = [{"name": "id", "type": "tag"}, {"name": "doc_id", "type": "tag"}, {"name": "text", "type": "text"}, {"name": "lang", "type": "tag"}, vector]
+        index = {"name": name, "prefix": name + "/vector", "key_separator": "_"}
+        return RedisVectorStore(schema=IndexSchema.from_dict({"index": index, "fields": fields}), redis_url=address)
     import chromadb
     from llama_index.vector_stores.chroma import ChromaVectorStore
 

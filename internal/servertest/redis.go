@@ -3,6 +3,7 @@ package servertest
 import (
 	"bufio"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -43,4 +44,17 @@ func checkPing(s *Server) error {
 		err = fmt.Errorf("%s", strings.TrimSpace(line))
 	}
 	return err
+}
+
+// RediSearchVariable is the environment variable with the path of the module redisearch.so.
+const RediSearchVariable = "QTYPE_REDIS_SEARCH"
+
+// RediSearch starts a Redis server with the module of search. The version of Debian, 1.2,
+// has no vectors; no later one was found in a package registry.
+func RediSearch() (*Server, error) {
+	module := os.Getenv(RediSearchVariable)
+	if module == "" {
+		return nil, fmt.Errorf("%w: set %s to the module redisearch.so", ErrMissing, RediSearchVariable)
+	}
+	return Redis("--appendonly", "no", "--loadmodule", module)
 }

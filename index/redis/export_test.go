@@ -1,0 +1,27 @@
+package redis
+
+import "github.com/qtype-dev/qtype/internal/filter"
+
+// The parts of queries, for tests of them with a server that has no vectors.
+var (
+	Tags         = tags
+	QueryWords   = queryWords
+	IndexedWords = indexedWords
+)
+
+// The fields of Tags and IndexedWords.
+const (
+	TagsField  = tagsField
+	WordsField = wordsField
+)
+
+// own is an index that this module created.
+var own = &state{own: true}
+
+// Condition returns the condition of a filter; empty if it cannot be expressed.
+func Condition(f filter.Filter) string { return own.condition(f).Query }
+
+// TextQuery returns the query for the words of a text that satisfy a filter.
+func TextQuery(text string, f filter.Filter) string {
+	return own.textQuery(queryWords(text), own.condition(f))
+}
