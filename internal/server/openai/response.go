@@ -18,7 +18,7 @@ type openItem struct {
 	item  textItem
 	index int
 	text  strings.Builder
-	notes []sourceReference
+	notes []any
 }
 
 // textKind is what the events of a kind of text are called.
@@ -37,7 +37,7 @@ func (o *openItem) part(text string) textPart {
 	if o.kind == messageText {
 		notes := o.notes
 		if notes == nil {
-			notes = []sourceReference{}
+			notes = []any{}
 		}
 		p.Annotations, p.Logprobs = &notes, &[]struct{}{}
 	}
@@ -128,9 +128,9 @@ func (r *response) doneItem(item any) {
 func (r *response) answer(m *chat.Message) {
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
-		if c, ok := citationOf(b); ok && r.current != nil && r.current.kind == messageText {
-			r.current.notes = append(r.current.notes, sourceReference{"url_citation", c})
-			r.emitPart("response.output_text.annotation.added", member{"annotation_index", len(r.current.notes) - 1}, member{"annotation", sourceReference{"url_citation", c}})
+		if a := annotationOf(b); a != nil && r.current != nil && r.current.kind == messageText {
+			r.current.notes = append(r.current.notes, a)
+			r.emitPart("response.output_text.annotation.added", member{"annotation_index", len(r.current.notes) - 1}, member{"annotation", a})
 		}
 	}
 	for i := range m.Blocks {

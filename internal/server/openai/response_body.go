@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // response is a response, which it writes as a stream of events or as a whole.
@@ -64,16 +65,39 @@ type responseUsage struct {
 
 // textPart is a part of a message or of reasoning.
 type textPart struct {
-	Type        string             `json:"type"` // output_text or reasoning_text
-	Text        string             `json:"text"`
-	Annotations *[]sourceReference `json:"annotations,omitempty"` // output_text
-	Logprobs    *[]struct{}        `json:"logprobs,omitempty"`    // output_text
+	Type        string      `json:"type"` // output_text or reasoning_text
+	Text        string      `json:"text"`
+	Annotations *[]any      `json:"annotations,omitempty"` // output_text
+	Logprobs    *[]struct{} `json:"logprobs,omitempty"`    // output_text
 }
 
-// sourceReference is a source of an answer.
+// sourceReference is a web page that an answer cites.
 type sourceReference struct {
-	Type string `json:"type"`
+	Type string `json:"type"` // url_citation
 	urlCitation
+}
+
+// fileReference is a file that an answer cites.
+type fileReference struct {
+	Type     string `json:"type"` // file_citation
+	ID       string `json:"file_id"`
+	Name     string `json:"filename"` // with the page or lines
+	Position int    `json:"index"`    // in the text; 0, as for other sources
+}
+
+// annotationOf returns the source that a block is about; nil for other blocks.
+func annotationOf(b *chat.Block) any {
+	if c, ok := citationOf(b); ok {
+		return sourceReference{"url_citation", c}
+	}
+	var file struct {
+		ID    string `json:"source_id"`
+		Title string `json:"title"`
+	}
+	if b.Type != "citation_document" || json.Unmarshal([]byte(b.Text), &file) != nil {
+		return nil
+	}
+	return fileReference{Type: "file_citation", ID: file.ID, Name: file.Title}
 }
 
 // textItem is an item with text: a message, or reasoning.
