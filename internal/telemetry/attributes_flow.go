@@ -45,8 +45,9 @@ func rowStart(c content, op *steps.Operation) []attribute.KeyValue {
 	return append(set, c.fields("input", op.Input)...)
 }
 
-func rowEnd(c content, _ *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
-	return append(c.fields("output", r.Output), attribute.Int64("message.outputs", r.Done))
+func rowEnd(c content, op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	set := append(c.fields("output", r.Output), attribute.Int64("message.outputs", r.Done))
+	return append(set, foundDocuments(c, op, r.Output)...)
 }
 
 func batchStart(_ content, op *steps.Operation) []attribute.KeyValue {
