@@ -74,7 +74,7 @@ func TestAssistant_Explain(t *testing.T) {
 func TestAssistant_Search(t *testing.T) {
 	s := connect(t, serveHTTP(t, serveAssistant(t, "")), "", "2026-07-28", nil)
 	for query, path := range map[string]string{
-		"approval client tool": "approval/app.qtype.yaml", "resume an interrupted run": "runs.md", "RedisStore": "memory-stores.md",
+		"approval client tool": "approval/app.qtype.yaml", "resume an interrupted run": "runs.md", "MemoryStore Redis": "memory-stores.md",
 		"converting AI Refinery files": "convert.md", "LLMInference system_message": "chat/app.qtype.yaml",
 	} {
 		got := callTool(t, s, "search_library", object{"query": query, "limit": 3})
