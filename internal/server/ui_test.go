@@ -19,6 +19,7 @@ func TestUI_Browser(t *testing.T) {
 		}
 		t.Skip("SKIPPED: set QTYPE_UI_MODULES to a node_modules folder made by npm ci with internal/server/ui/package-lock.json, as .ci/run does")
 	}
+	t.Setenv("RULES_INDEX", filepath.Join(t.TempDir(), "rules.db"))
 	s := serveApp(t, openApp(t, "ui/test/app/app.qtype.yaml"), server.Options{})
 	browser := testkit.Command(t, "sh", "ui/test/stage.sh", "playwright", "test")
 	browser.Env = append(os.Environ(), "QTYPE_UI_URL="+s.URL)

@@ -149,3 +149,16 @@ test('the graph and the trace of a run are shown', async ({ page }) => {
   await expect(page.getByRole('list', { name: 'Spans' }).getByRole('button').first()).toBeVisible()
   await checkAccess(page)
 })
+
+test('an answer shows the passages that it cites', async ({ page }) => {
+  const rule = { chunk_id: 'c1', document_id: 'd1', content: 'Refunds are paid five working days after a return.', metadata: { file_name: 'returns.pdf', page: 3, heading_path: 'Returns > Refunds' } }
+  expect((await page.request.post('flows/learn', { data: { rule } })).ok()).toBe(true)
+  await page.goto('chat/advise')
+  await say(page, 'When are refunds paid?')
+  await expect(page.getByRole('article', { name: 'Assistant' }).locator('strong', { hasText: 'five days' })).toBeVisible()
+  await page.getByRole('list', { name: 'Sources' }).getByRole('button', { name: /1\s*returns\.pdf, page 3/ }).click()
+  const dialog = page.getByRole('dialog')
+  await expect(dialog.getByText('Returns > Refunds')).toBeVisible()
+  await expect(dialog.getByText('five working days after a return')).toBeVisible()
+  await checkAccess(page)
+})
