@@ -18,7 +18,7 @@ type Test struct {
 	Positioned
 	// Name describes what is tested; it is unique in the file.
 	Name string `yaml:"name" jsonschema:"required"`
-	// Flow is the id of the flow to run; optional if the application has one flow.
+	// Flow is the id of the flow to run; optional if the application has one flow, or if each turn has one.
 	Flow string `yaml:"flow"`
 	// Session is the session of the turns.
 	Session string `yaml:"session" default:"test"`
@@ -53,6 +53,8 @@ type ToolMock struct {
 // Turn is one row through the flow.
 type Turn struct {
 	Positioned
+	// Flow is the id of the flow of this turn, if it is not that of the test, such as one that fills an index.
+	Flow string `yaml:"flow"`
 	// Input is the value of the flow's only input, or of its only required one.
 	Input any `yaml:"input"`
 	// Inputs are the values of the flow's inputs by their ids.

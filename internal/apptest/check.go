@@ -1,6 +1,7 @@
 package apptest
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,23 +62,24 @@ func (c *checker) checkID(place source.Span, noun, id string, ids []string) {
 
 func (c *checker) checkTest(t *spec.Test) {
 	c.checkMocks(t.Models, t.Tools)
-	flow := flowOf(c.app, t)
-	if flow == nil {
-		ids := idsOf(c.app.Flows)
-		if t.Flow != "" {
-			c.checkID(spanOf(t, "flow"), "flow", t.Flow, ids)
-		} else {
-			c.list.Add(ruleUnknown.At(spanOf(t, "name"), "the test does not name its flow").WithHint("set flow to one of %s", strings.Join(ids, ", ")))
-		}
-		return
-	}
+	ids, named := idsOf(c.app.Flows), true
+	c.checkID(spanOf(t, "flow"), "flow", t.Flow, ids)
 	if len(t.Turns) == 0 && t.Position().Complete("turns") {
 		c.list.Add(ruleInvalid.At(spanOf(t, "turns"), "the test has no turns").WithHint("add one, such as {input: Hello}"))
 	}
 	for _, turn := range t.Turns {
-		if turn != nil {
-			c.checkTurn(turn, flow)
+		if turn == nil {
+			continue
 		}
+		c.checkID(spanOf(turn, "flow"), "flow", turn.Flow, ids)
+		if flow := flowOf(c.app, t, turn); flow != nil {
+			c.checkTurn(turn, flow)
+		} else if t.Flow == "" && turn.Flow == "" {
+			named = false
+		}
+	}
+	if !named {
+		c.list.Add(ruleUnknown.At(spanOf(t, "name"), "the test does not name its flow").WithHint("set flow to one of %s", strings.Join(ids, ", ")))
 	}
 }
 
@@ -86,12 +88,13 @@ func nonNil[T any](all []*T) []*T {
 	return slices.DeleteFunc(slices.Clone(all), func(one *T) bool { return one == nil })
 }
 
-// flowOf returns the flow that a test runs; nil if it is ambiguous or unknown.
-func flowOf(app *spec.Application, t *spec.Test) *spec.Flow {
-	if t.Flow == "" && len(app.Flows) == 1 {
+// flowOf returns the flow that a turn of a test runs; nil if it is ambiguous or unknown.
+func flowOf(app *spec.Application, t *spec.Test, turn *spec.Turn) *spec.Flow {
+	id := cmp.Or(turn.Flow, t.Flow)
+	if id == "" && len(app.Flows) == 1 {
 		return app.Flows[0]
 	}
-	i := slices.IndexFunc(app.Flows, func(f *spec.Flow) bool { return f.ID == t.Flow })
+	i := slices.IndexFunc(app.Flows, func(f *spec.Flow) bool { return f.ID == id })
 	if i < 0 {
 		return nil
 	}

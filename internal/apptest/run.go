@@ -28,7 +28,7 @@ import (
 // Outcome is the result of a test.
 type Outcome struct {
 	Name        string        // of the test
-	Flow        string        // the id of the flow
+	Flow        string        // the id of the flow of the last turn
 	Position    source.Span   // of the test's name
 	Took        time.Duration // of all turns
 	Diagnostics diag.List     // why the test failed; empty if it passed
@@ -40,8 +40,7 @@ func (o *Outcome) Passed() bool { return len(o.Diagnostics) == 0 }
 // Run runs one test of the file. It stops after the first turn that fails.
 // Canceling ctx fails the current turn.
 func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
-	flow := flowOf(f.program.App, t)
-	o := &Outcome{Name: t.Name, Flow: flow.ID, Position: spanOf(t, "name")}
+	o := &Outcome{Name: t.Name, Flow: flowOf(f.program.App, t, t.Turns[len(t.Turns)-1]).ID, Position: spanOf(t, "name")}
 	begin := time.Now()
 	defer func() { o.Took = time.Since(begin) }()
 	s := newTestEnv(f.Suite, t)
@@ -51,10 +50,10 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 		o.Diagnostics.Add(ruleFailed.At(o.Position, "the application cannot be started: %s", err))
 		return o
 	}
-	r := &testRun{app: app, flow: flow, test: t, env: s}
+	r := &testRun{app: app, test: t, env: s}
 	for _, turn := range t.Turns {
 		s.startTurn()
-		r.runTurn(ctx, turn)
+		r.runTurn(ctx, turn, flowOf(f.program.App, t, turn))
 		if len(r.diagnostics) > 0 {
 			break
 		}
@@ -69,16 +68,15 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 // testRun is a running test.
 type testRun struct {
 	app         *runtime.App
-	flow        *spec.Flow
 	test        *spec.Test
 	env         *testEnv
 	diagnostics diag.List
 }
 
-// runTurn runs a turn and checks its results.
-func (r *testRun) runTurn(ctx context.Context, t *spec.Turn) {
+// runTurn runs a turn through a flow and checks its results.
+func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 	values := t.Inputs
-	if _, only := given(r.flow); t.Input != nil {
+	if _, only := given(flow); t.Input != nil {
 		values = map[string]any{only: t.Input}
 	}
 	conditions, err := compile(t)
@@ -88,7 +86,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn) {
 	}
 	input := runtime.Input{Session: r.test.Session, Values: values}
 	rows, failed := 0, ""
-	for row, err := range r.app.Run(ctx, r.flow.ID, slices.Values([]runtime.Input{input})) {
+	for row, err := range r.app.Run(ctx, flow.ID, slices.Values([]runtime.Input{input})) {
 		switch {
 		case err != nil:
 			failed = err.Error()

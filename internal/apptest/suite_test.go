@@ -221,6 +221,23 @@ func TestRun_Indexes(t *testing.T) {
 	}
 }
 
+// TestRun_FlowOfTurn checks that a turn can run another flow than its test, and that its
+// inputs and conditions are those of that flow.
+func TestRun_FlowOfTurn(t *testing.T) {
+	for suite, want := range map[string]string{
+		`tests: [{name: x, flow: talk, turns: [{flow: note, input: red apple, expect: [n == 1]}, {input: Hello}, {flow: note, input: green apple, expect: [n == 2]}]}]`: "",
+		`tests: [{name: x, turns: [{flow: note, input: red apple, expect: [n == 1]}]}]`:                                                                                 "",
+		`tests: [{name: x, flow: talk, turns: [{flow: nte, input: red apple}]}]`:                                                                                        `QT801 no flow has the id "nte"`,
+		`tests: [{name: x, flow: talk, turns: [{flow: note, input: red apple, expect: ['answer.text == ""']}]}]`:                                                        "QT",
+		`tests: [{name: x, turns: [{flow: note, input: red apple}, {input: Hello}]}]`:                                                                                   "QT801 the test does not name its flow",
+	} {
+		got := strings.Join(runFile(t, suite), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", suite, got, want)
+		}
+	}
+}
+
 // TestLoad_ReportsAllErrors checks the positions and suggestions of all errors in a
 // file.
 func TestLoad_ReportsAllErrors(t *testing.T) {
