@@ -1,10 +1,15 @@
 package runtime
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"sync"
+	"time"
 
+	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/sqldb"
+	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -27,7 +32,11 @@ func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := sqldb.Open(address, s.Query)
+	login, err := a.databaseLogin(s)
+	if err != nil {
+		return nil, err
+	}
+	made, err := sqldb.Open(address, s.Query, login)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +45,28 @@ func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 	}
 	a.databases.open[s] = made
 	return made, nil
+}
+
+// databaseLogin returns how a step's connections log in; nil without an auth.
+func (a *App) databaseLogin(s *spec.SQLSource) (sqldb.Login, error) {
+	switch auth := s.Auth.To.(type) {
+	case spec.LoginAuth:
+		user, secret := auth.Login()
+		return func(context.Context, *sqlquery.URL) (string, string, error) {
+			password, err := a.secret(secret) // again for each connection: it may have been rotated
+			return user, password, err
+		}, nil
+	case *spec.AWSAuth:
+		signer, err := awsauth.New(auth, awsauth.Options{Getenv: a.opts.Getenv, Secret: a.secret})
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, u *sqlquery.URL) (string, string, error) {
+			token, err := signer.DatabaseToken(ctx, u.Host, cmp.Or(u.Port, u.Dialect.Port()), u.User, time.Now())
+			return "", token, err
+		}, nil
+	}
+	return nil, nil
 }
 
 // close closes all connections.

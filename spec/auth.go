@@ -62,6 +62,19 @@ type OAuth2Auth struct {
 	Scopes []string `yaml:"scopes"`
 }
 
+// LoginAuth is an auth with which a user logs in to a database.
+type LoginAuth interface {
+	Auth
+	// Login returns the user, empty for that of the database's URL, and the password.
+	Login() (user string, password Secret)
+}
+
+// Login returns the user and the password.
+func (a *BasicAuth) Login() (user string, password Secret) { return a.Username, a.Password }
+
+// Login returns the token as the password of the URL's user.
+func (a *BearerTokenAuth) Login() (user string, password Secret) { return "", a.Token }
+
 // AWSAuth is an AWS identity.
 type AWSAuth struct {
 	AuthBase

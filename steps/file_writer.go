@@ -204,7 +204,8 @@ func (w *fileWriter) setVariables(rows []*Row) []slot {
 func declared(columns []slot) []records.Column {
 	out := make([]records.Column, len(columns))
 	for i, c := range columns {
-		out[i] = records.Column{Name: c.of.ID, Kind: columnKind(c.of.Type)}
+		out[i] = records.ColumnOf(c.of)
+		out[i].Kind = columnKind(c.of.Type)
 	}
 	return out
 }

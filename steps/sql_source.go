@@ -21,9 +21,6 @@ type sqlSource struct {
 }
 
 func buildSQLSource(s *spec.SQLSource, env *Env) (Runner, error) {
-	if s.Auth.ID != "" {
-		return nil, &spec.NotAvailableError{Owner: "step " + s.ID, Key: "auth", What: "auth (put user and password into the connection's URL)"}
-	}
 	if env.Database == nil {
 		return nil, fmt.Errorf("no databases are configured")
 	}

@@ -43,7 +43,7 @@ func newRun(s *streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&r.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 	f.StringVarP(&r.Input, "input", "i", "", "input: `JSON` object or array, text, @FILE, or - for stdin")
-	f.StringVarP(&r.InputFile, "input-file", "I", "", "run over every row of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
+	f.StringVarP(&r.InputFile, "input-file", "I", "", "run over every row of `FILE` (.csv .tsv .json .jsonl .parquet .xlsx), or - for stdin")
 	f.StringVarP(&r.Output, "output", "o", "", "write the results to `FILE`: .csv .tsv .json .jsonl .parquet")
 	r.format.addTo(c, "format", "", "output format (default: table on a terminal, otherwise jsonl)")
 	f.StringVarP(&r.Session, "session", "s", "", "`ID` of the session of all rows")
@@ -67,6 +67,8 @@ func (r *runCommand) checkFlags() error {
 	switch {
 	case r.Input != "" && r.InputFile != "":
 		return usagef("-i and -I exclude each other")
+	case r.InputFile == "-" && r.InTerminal:
+		return usagef("-I - reads rows from standard input, which is a terminal: pipe a file into it")
 	case r.Session != "" && r.SessionColumn != "":
 		return usagef("--session and --session-column exclude each other")
 	case r.Output != "" && r.format.value != "":

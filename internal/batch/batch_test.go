@@ -71,6 +71,40 @@ func TestRun_File(t *testing.T) {
 	}
 }
 
+// Rows from standard input are run like those of a file.
+func TestRun_StandardInput(t *testing.T) {
+	for stdin, want := range map[string]string{
+		"name,age\nAda,36\nEve,7\n":                                     "Ada 36, Eve 7",
+		"{\"name\":\"Ada\",\"age\":36}\n\n{\"name\":\"Eve\",\"age\":7}": "Ada 36, Eve 7",
+		"[{\"name\":\"Ada\",\"age\":36}]":                               "Ada 36",
+		"name,size\nAda,36\n":                                           `standard input: no column "age", which flow sum needs as its input; the columns are: name, size`,
+		"":                                                              "standard input: the file is empty",
+	} {
+		out, errs, err := run(t, map[string]string{}, stdin, batch.Config{InputFile: "-", Format: "csv"})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			var rows []string
+			for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
+				cells := strings.Split(line, ",")
+				rows = append(rows, cells[1]+" "+cells[2])
+			}
+			got = strings.Join(rows, ", ")
+		}
+		if got != want {
+			t.Errorf("%.30q: got %s, want %s", stdin, got, want)
+		}
+		if err == nil && !strings.Contains(errs, "rows from standard input") && !strings.Contains(errs, "row from standard input") {
+			t.Errorf("%.30q: the header does not name standard input:\n%s", stdin, errs)
+		}
+	}
+	_, _, err := run(t, map[string]string{}, "name,age\nAda,36\n", batch.Config{InputFile: "-", Output: "out.csv", Resume: true})
+	if want := "--resume: standard input cannot be read again, so the run cannot be resumed"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestRun_Limits(t *testing.T) {
 	rows := "name,age\n" + strings.Repeat("x,1\n", 9) + "x,old\nx,old\nx,1\n"
 	out, _, err := run(t, map[string]string{"in.csv": rows}, "", batch.Config{InputFile: "in.csv", Format: "csv", Offset: 2, Limit: 3, Quiet: true})

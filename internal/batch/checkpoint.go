@@ -91,6 +91,9 @@ func (cfg *Config) unresumable(app *runtime.App, flow *spec.Flow) string {
 	if err != nil {
 		return "" // the run reports it
 	}
+	if cfg.InputFile == stdinFile {
+		return "standard input cannot be read again, so the run cannot be resumed"
+	}
 	for _, path := range []string{cfg.InputFile, cfg.Output} {
 		if _, remote := remotefs.Remote(path); remote {
 			return path + " is not a local file, so the run cannot be resumed"

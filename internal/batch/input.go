@@ -76,7 +76,7 @@ func (in *input) close() {
 
 // openFile opens a file of rows and checks its columns if they are known.
 func (in *input) openFile(ctx context.Context, path string) error {
-	file, err := records.Open(ctx, path, records.Options{})
+	file, err := in.openRecords(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,16 @@ func (in *input) openFile(ctx context.Context, path string) error {
 	in.total = in.applyLimits(in.total)
 	in.rows = in.fileRows
 	return nil
+}
+
+// stdinFile is the path of -I that stands for standard input.
+const stdinFile = "-"
+
+func (in *input) openRecords(ctx context.Context, path string) (*records.Reader, error) {
+	if path == stdinFile {
+		return records.OpenStream(in.cfg.Streams.In, "standard input", records.Options{})
+	}
+	return records.Open(ctx, path, records.Options{})
 }
 
 // countable reports whether a file is small and can be read twice.

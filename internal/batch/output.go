@@ -80,7 +80,7 @@ func (s outputColumns) in(f records.Format) []records.Column {
 		all = append(all, records.Column{Name: "session"})
 	}
 	for _, v := range s.outputs {
-		all = append(all, records.Column{Name: v.ID, Kind: kindOf(f, v.Type)})
+		all = append(all, columnOf(f, v))
 	}
 	if s.error {
 		all = append(all, records.Column{Name: "error"})
@@ -88,17 +88,13 @@ func (s outputColumns) in(f records.Format) []records.Column {
 	return all
 }
 
-// kindOf returns the kind of column for a type. In a text format other than CSV and TSV,
-// media are written as JSON; in a flat one, a ChatMessage is its text.
-func kindOf(f records.Format, t spec.Type) records.Kind {
-	flat := f == records.CSV || f == records.TSV
-	switch {
-	case t.Is("ChatMessage") && flat:
-		return records.Text
-	case t.IsMedia() && f != records.Parquet && !flat:
-		return records.JSONText
+// columnOf returns the column of an output. In a flat format, a ChatMessage is its text.
+func columnOf(f records.Format, v *spec.Variable) records.Column {
+	c := records.ColumnOf(v)
+	if flat := f == records.CSV || f == records.TSV; flat && v.Type.Is("ChatMessage") {
+		c.Kind = records.Text
 	}
-	return records.KindOf(t)
+	return c
 }
 
 // appendRow appends a result's values, one for each column.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -64,6 +65,10 @@ func convertInt(v any) (any, error) {
 		if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
 			return n, nil
 		}
+	case value.Decimal:
+		if n, err := value.Coerce(spec.Type{Name: "int"}, v); err == nil {
+			return n, nil
+		}
 	case float64:
 		if v == math.Trunc(v) && math.Abs(v) <= 1<<53 {
 			return int64(v), nil
@@ -84,6 +89,10 @@ func convertFloat(v any) (any, error) {
 		if x, err := v.Float64(); err == nil {
 			return x, nil
 		}
+	case value.Decimal:
+		if x, err := value.Coerce(spec.Type{Name: "float"}, v); err == nil {
+			return x, nil
+		}
 	}
 	return nil, fmt.Errorf("expected a number, got %s", shown(v))
 }
@@ -99,7 +108,7 @@ func appendCell(b []byte, kind Kind, v any) []byte {
 		}
 	case []byte:
 		if kind == Bytes {
-			return base64.StdEncoding.AppendEncode(b, v)
+			return value.AppendCell(b, v)
 		}
 	}
 	if kind == JSONText {

@@ -16,7 +16,8 @@ import (
 
 // encoder writes records in one format.
 type encoder interface {
-	// write adds a record whose values checkValue has returned.
+	// write adds a record whose values checkValue has returned. After a *ValueError
+	// nothing was written, and the next record can be.
 	write(values []any) error
 	// close writes the end of the format; it does not close the underlying writer.
 	close() error
@@ -130,6 +131,9 @@ func (w *Writer) Write(values ...any) error {
 		w.row[i] = v
 	}
 	if err := w.enc.write(w.row); err != nil {
+		if errors.As(err, new(*ValueError)) {
+			return err
+		}
 		return w.fail(err)
 	}
 	w.rows++

@@ -141,7 +141,7 @@ func letters(column int) string {
 
 // cell returns the text of a cell whose start tag was read.
 func (s *sheet) cell(c xml.StartElement) (string, error) {
-	kind, raw := attr(c, "t"), ""
+	kind, raw, formula := attr(c, "t"), "", false
 	for {
 		token, err := s.dec.Token()
 		if err != nil {
@@ -154,13 +154,19 @@ func (s *sheet) cell(c xml.StartElement) (string, error) {
 				raw, err = content(s.dec)
 			case "is":
 				raw, err = textOf(s.dec)
-			default: // the formula; v has its result
+			case "f": // v has the result
+				formula = true
+				err = s.dec.Skip()
+			default:
 				err = s.dec.Skip()
 			}
 			if err != nil {
 				return "", err
 			}
 		case xml.EndElement:
+			if formula && raw == "" && kind != "str" { // the result of a formula may be an empty text
+				s.invalid = fmt.Sprintf("cell %s has a formula without its result: open the workbook in a spreadsheet program and save it", attr(c, "r"))
+			}
 			return s.shown(c, kind, raw), nil
 		}
 	}

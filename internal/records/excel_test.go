@@ -127,10 +127,13 @@ func TestExcel_Parts(t *testing.T) {
 		"xl/styles.xml":        `<styleSheet><numFmts><numFmt numFmtId="164" formatCode="mmm"/></numFmts><cellStyleXfs><xf numFmtId="14"/><xf numFmtId="14"/></cellStyleXfs><cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="46"/></cellXfs></styleSheet>`,
 		"xl/worksheets/mine.xml": `<worksheet><sheetData><row><c t="s"><v>0</v></c><c t="inlineStr"><is><t>when</t></is></c></row>
 			<row r="3"><c t="s"><v>1</v></c><c s="1"><v>1</v></c></row><row><c t="str"><f>A1</f><v>x</v></c><c s="2"><v>1.5</v></c></row>
-			<row><c t="e" r="A5"><v>#N/A</v></c></row><row><c t="s" r="A6"><v>7</v></c></row><row/><row><c t="b"><v>0</v></c><c t="d"><v>2024-02-29</v></c></row></sheetData><more/></worksheet>`,
+			<row><c t="e" r="A5"><v>#N/A</v></c></row><row><c t="s" r="A6"><v>7</v></c></row><row/><row><c t="b"><v>0</v></c><c t="d"><v>2024-02-29</v></c></row>
+			<row><c r="A9"><f>1+1</f></c></row><row><c r="A10"><f>1+1</f><v/></c></row><row><c t="str" r="A11"><f>""</f><v></v></c><c><v>1</v></c></row></sheetData><more/></worksheet>`,
 	}))
 	want := []string{`3: name="Yamada" when="1904-01-02"`, `4: name="x" when="1.5"`, `book.xlsx:5: cell A5 has the error #N/A`,
-		`book.xlsx:6: cell A6 refers to a shared string that does not exist`, `8: name="false" when="2024-02-29"`}
+		`book.xlsx:6: cell A6 refers to a shared string that does not exist`, `8: name="false" when="2024-02-29"`,
+		`book.xlsx:9: cell A9 has a formula without its result: open the workbook in a spreadsheet program and save it`,
+		`book.xlsx:10: cell A10 has a formula without its result: open the workbook in a spreadsheet program and save it`, `11: name="" when="1"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

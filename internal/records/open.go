@@ -2,7 +2,9 @@ package records
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -12,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // maxRecord is the maximum number of bytes of a record's text: an unclosed quote
@@ -35,6 +38,7 @@ type Reader struct {
 	read    atomic.Int64
 	size    int64       // of the file in bytes, 0 if unknown
 	whole   io.ReaderAt // the file, if it can be read at any offset
+	live    bool        // a stream whose end may be far away: rows are read as they arrive
 	total   int64       // rows, -1 if unknown
 	columns []string
 	next    func() (Record, error)
@@ -63,6 +67,18 @@ func Open(ctx context.Context, path string, opts Options) (*Reader, error) {
 	return r, nil
 }
 
+// OpenStream reads records from a stream, such as a pipe, as they arrive. name is its name
+// for messages. Closing the Reader does not close the stream. The format is detected from
+// the first line if opts has none.
+func OpenStream(in io.Reader, name string, opts Options) (*Reader, error) {
+	r := &Reader{path: name, total: -1, live: true}
+	if err := r.start(in, "", opts); err != nil {
+		_ = r.Close() // the first error is returned
+		return nil, err
+	}
+	return r, nil
+}
+
 // open opens the file's bytes.
 func (r *Reader) open(ctx context.Context, path string) (io.Reader, error) {
 	if _, remote := remotefs.Remote(path); !remote {
@@ -75,7 +91,9 @@ func (r *Reader) open(ctx context.Context, path string) (io.Reader, error) {
 		if err != nil {
 			return nil, fileError(r.path, err)
 		}
-		r.size, r.whole = info.Size(), f
+		if r.live = !info.Mode().IsRegular(); !r.live {
+			r.size, r.whole = info.Size(), f
+		}
 		return f, nil
 	}
 	in, err := remotefs.Open(ctx, path)
@@ -126,7 +144,7 @@ func fileError(path string, err error) *FileError {
 // start detects the format and sets up its reader.
 func (r *Reader) start(file io.Reader, path string, opts Options) error {
 	in := bufio.NewReaderSize(&countingReader{file, &r.read}, bufferSize)
-	head, err := in.Peek(peekSize)
+	head, err := r.peek(in)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 		return fileError(r.path, err)
 	}
@@ -138,6 +156,9 @@ func (r *Reader) start(file io.Reader, path string, opts Options) error {
 	}
 	if r.format, err = detect(r.path, name(path), opts.Format, head); err != nil {
 		return err
+	}
+	if _, named := FormatOf(name(path)); r.format == JSON && opts.Format == "" && !named && isLine(head) {
+		r.format = JSONL
 	}
 	src := textSource{r.path, in}
 	switch r.format {
@@ -154,6 +175,38 @@ func (r *Reader) start(file io.Reader, path string, opts Options) error {
 		return r.startExcel(file2, size)
 	}
 	return r.startParquet(file2, size)
+}
+
+// peek returns the first bytes of a file: of a stream, those that arrive first, and at
+// least a line of them.
+func (r *Reader) peek(in *bufio.Reader) ([]byte, error) {
+	if !r.live {
+		return in.Peek(peekSize)
+	}
+	for want := 1; ; {
+		if _, err := in.Peek(want); err != nil {
+			head, _ := in.Peek(in.Buffered()) // cannot fail
+			return head, err
+		}
+		head, _ := in.Peek(in.Buffered()) // cannot fail
+		line := bytes.IndexByte(bytes.TrimLeft(head, " \t\r\n"), '\n')
+		if want = len(head) + 1; want > peekSize || line >= 0 {
+			return head, nil
+		}
+	}
+}
+
+// isLine reports whether a text begins with a line that is a whole object, but not an
+// object of columns.
+func isLine(head []byte) bool {
+	line, _, found := bytes.Cut(bytes.TrimPrefix(head, bomUTF8), []byte{'\n'})
+	line = bytes.TrimSpace(line)
+	if !found || len(line) == 0 || line[0] != '{' || !json.Valid(line) {
+		return false
+	}
+	_, values, err := value.ParseObject(string(line), nil)
+	_, isTable := tableOf(values)
+	return err == nil && !isTable
 }
 
 // countingReader counts the bytes that are read.

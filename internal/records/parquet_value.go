@@ -2,12 +2,17 @@ package records
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"math"
 	"math/big"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // leafValue returns a leaf's value as a Record has it. Byte strings are copied: the
@@ -47,7 +52,7 @@ func leafValue(t parquet.Type, v parquet.Value) any {
 func integer(meaning format.LogicalTypeValue, n int64) any {
 	switch m := meaning.(type) {
 	case *format.DateType:
-		return time.Unix(n*86400, 0).UTC().Format(time.DateOnly)
+		return isoTime(time.Unix(n*86400, 0), time.DateOnly)
 	case *format.TimestampType:
 		return timestamp(n, m.Unit.Value.Duration(), m.IsAdjustedToUTC)
 	case *format.TimeType:
@@ -63,11 +68,21 @@ func integer(meaning format.LogicalTypeValue, n int64) any {
 func timestamp(n int64, unit time.Duration, utc bool) string {
 	perSecond := int64(time.Second / unit)
 	sec, rest := n/perSecond, n%perSecond
-	t := time.Unix(sec, rest*int64(unit)).UTC()
+	t := time.Unix(sec, rest*int64(unit))
 	if utc {
-		return t.Format(time.RFC3339Nano)
+		return isoTime(t, time.RFC3339Nano)
 	}
-	return t.Format("2006-01-02T15:04:05.999999999")
+	return isoTime(t, "2006-01-02T15:04:05.999999999")
+}
+
+// isoTime formats a time. ISO 8601 writes years before 1 and after 9999 with a sign.
+func isoTime(t time.Time, layout string) string {
+	t = t.UTC()
+	year := t.Year()
+	if year >= 0 && year <= 9999 {
+		return t.Format(layout)
+	}
+	return fmt.Sprintf("%+05d", year) + t.Format(layout[len("2006"):])
 }
 
 // parquetInt96 converts the nanoseconds of a day and the Julian number of that day.
@@ -99,12 +114,34 @@ func byteString(meaning format.LogicalTypeValue, b []byte) any {
 		return decimal(n, int(m.Scale))
 	case *format.UUIDType:
 		return uuidText(b)
+	case *format.Float16Type:
+		if len(b) == 2 {
+			return halfFloat(binary.LittleEndian.Uint16(b))
+		}
 	}
 	return b
 }
 
+// halfFloat returns a float of 16 bits (IEEE 754).
+func halfFloat(bits uint16) float64 {
+	sign := 1.0
+	if bits&0x8000 != 0 {
+		sign = -1
+	}
+	exponent, fraction := int(bits>>10&0x1f), float64(bits&0x3ff)
+	switch {
+	case exponent == 0:
+		return sign * math.Ldexp(fraction, -24)
+	case exponent < 0x1f:
+		return sign * math.Ldexp(fraction+1024, exponent-25)
+	case fraction != 0:
+		return math.NaN()
+	}
+	return math.Inf(int(sign))
+}
+
 // decimal returns n with its decimal point moved left by scale digits.
-func decimal(n *big.Int, scale int) json.Number {
+func decimal(n *big.Int, scale int) value.Decimal {
 	digits := new(big.Int).Abs(n).String()
 	if scale > 0 {
 		for len(digits) <= scale {
@@ -115,7 +152,7 @@ func decimal(n *big.Int, scale int) json.Number {
 	if n.Sign() < 0 {
 		digits = "-" + digits
 	}
-	return json.Number(digits)
+	return value.Decimal(digits)
 }
 
 // uuidText formats 16 bytes as 8-4-4-4-12 hexadecimal digits.

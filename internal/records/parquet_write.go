@@ -5,62 +5,131 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-	"strings"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// rowGroupBytes is the approximate size of a row group: the memory that a writer
-// uses, for any number of rows.
-const rowGroupBytes = 32 << 20
+const (
+	rowGroupBytes = 32 << 20 // the approximate size of a row group: the memory of a writer, for any number of rows
+	heldRows      = 1000     // the number of rows whose times decide on the types of columns
+	heldBytes     = 8 << 20  // the approximate size of these rows
+)
 
-// parquetEncoder writes one optional leaf for each column, in snappy-compressed
-// row groups.
+// parquetEncoder writes typed columns in row groups that are compressed with snappy.
 type parquetEncoder struct {
-	out     *parquet.GenericWriter[any]
-	columns []Column
+	to      io.Writer
+	out     *parquet.GenericWriter[any] // nil while rows are held
+	columns []*parquetNode
+	times   []*timeLeaf
+	cells   [][]cell // of the row, by leaf column
+	held    [][]cell // the cells of the first rows
 	row     parquet.Row
 	bytes   int // in the row group so far
 }
 
-func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, err error) {
-	defer recovered(&err)
-	root := &orderedGroup{}
-	for _, c := range columns {
-		if c.Name == "" || strings.ContainsRune(c.Name, ',') {
-			return nil, fmt.Errorf("a Parquet file cannot have a column named %q", c.Name)
-		}
-		root.fields = append(root.fields, field{parquet.Optional(nodeOf(c.Kind)), c.Name})
-	}
-	if len(columns) == 0 {
-		return nil, fmt.Errorf("a Parquet file needs at least one column")
-	}
-	w := parquet.NewGenericWriter[any](out, parquet.NewSchema("row", root), parquet.Compression(&parquet.Snappy),
-		parquet.CreatedBy("qtype", "", ""))
-	return &parquetEncoder{out: w, columns: columns, row: make(parquet.Row, len(columns))}, nil
+// cell is a value of a leaf column with its repetition and definition levels.
+type cell struct {
+	value parquet.Value
+	time  any       // a value of package value that is not converted yet; nil for none
+	leaf  *timeLeaf // of time
+	at    level
+	col   int
 }
 
-func nodeOf(k Kind) parquet.Node {
-	switch k {
-	case Int:
-		return parquet.Int(64)
-	case Float:
-		return parquet.Leaf(parquet.DoubleType)
-	case Bool:
-		return parquet.Leaf(parquet.BooleanType)
-	case Bytes:
-		return parquet.Leaf(parquet.ByteArrayType)
-	case JSONText:
-		return parquet.JSON()
+func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, err error) {
+	defer recovered(&err)
+	e := &parquetEncoder{to: out}
+	var tree treeBuilder
+	for _, c := range columns {
+		if badName(c.Name) {
+			return nil, fmt.Errorf("a Parquet file cannot have a column named %q", c.Name)
+		}
+		e.columns = append(e.columns, tree.node(c.Name, c.Type, c.Kind))
 	}
-	return parquet.String()
+	if len(columns) == 0 {
+		return nil, errors.New("a Parquet file needs at least one column")
+	}
+	e.times = tree.times
+	e.cells = make([][]cell, tree.leaves)
+	if len(e.times) == 0 {
+		e.start()
+	}
+	return e, nil
+}
+
+// start creates the writer of the library, whose types are final.
+func (e *parquetEncoder) start() {
+	for _, t := range e.times {
+		t.settle()
+	}
+	schema := parquet.NewSchema("row", groupOf("row", e.columns))
+	e.out = parquet.NewGenericWriter[any](e.to, schema, parquet.Compression(&parquet.Snappy), parquet.CreatedBy("qtype", "", ""))
 }
 
 func (e *parquetEncoder) write(values []any) (err error) {
 	defer recovered(&err)
-	for i, v := range values {
-		e.row[i] = e.value(e.columns[i].Kind, v).Level(0, definition(v), i)
+	for i := range e.cells {
+		e.cells[i] = e.cells[i][:0]
+	}
+	for i, n := range e.columns {
+		if err := e.shred(n, values[i], level{}, 0); err != nil {
+			return &ValueError{Column: n.name, Reason: err.Error()}
+		}
+	}
+	if e.out == nil {
+		return e.hold()
+	}
+	return e.emit(e.cells...)
+}
+
+// hold keeps the row until enough rows have decided on the types.
+func (e *parquetEncoder) hold() error {
+	var row []cell
+	for _, column := range e.cells {
+		for _, c := range column {
+			if c.leaf != nil {
+				c.leaf.add(c.time)
+			}
+			row = append(row, c)
+		}
+	}
+	e.held = append(e.held, row)
+	if len(e.held) < heldRows && e.bytes < heldBytes {
+		return nil
+	}
+	return e.release()
+}
+
+// release writes the rows that are held.
+func (e *parquetEncoder) release() error {
+	e.start()
+	for _, row := range e.held {
+		if err := e.emit(row); err != nil {
+			return err
+		}
+	}
+	e.held = nil
+	return nil
+}
+
+// emit writes the cells of a row, ordered by their columns.
+func (e *parquetEncoder) emit(cells ...[]cell) error {
+	e.row = e.row[:0]
+	for _, column := range cells {
+		for _, c := range column {
+			v := c.value
+			if c.leaf != nil {
+				var err error
+				if v, err = c.leaf.parquetValue(c.time); err != nil {
+					return &ValueError{Column: c.leaf.name, Reason: err.Error()}
+				}
+			}
+			e.row = append(e.row, v.Level(c.at.rep, c.at.def, c.col))
+		}
 	}
 	if _, err := e.out.WriteRows([]parquet.Row{e.row}); err != nil {
 		return err
@@ -74,35 +143,154 @@ func (e *parquetEncoder) write(values []any) (err error) {
 
 func (e *parquetEncoder) close() (err error) {
 	defer recovered(&err)
+	if e.out == nil {
+		if err := e.release(); err != nil {
+			return err
+		}
+	}
+	if schema := arrowSchema(e.columns); schema != "" {
+		e.out.SetKeyValueMetadata("ARROW:schema", schema)
+	}
 	return e.out.Close()
 }
 
-// definition returns the definition level of a value in an optional column.
-func definition(v any) int {
-	if v == nil {
-		return 0
+// shred appends the leaves of a value to the cells (the Dremel encoding). depth is the
+// number of lists around the node.
+func (e *parquetEncoder) shred(n *parquetNode, v any, at level, depth int) error {
+	if v == nil || v == value.Unset {
+		if n.vector != nil && depth > 0 {
+			n.vector.varied = true
+		}
+		e.null(n, at)
+		return nil
 	}
-	return 1
+	at.def++
+	switch {
+	case n.elem != nil:
+		return e.shredList(n, v, at, depth)
+	case n.fields != nil:
+		return e.shredGroup(n, v, at, depth)
+	}
+	c, err := leafCell(n, v)
+	if err != nil {
+		return err
+	}
+	c.at, c.col = at, n.leaf
+	e.cells[n.leaf] = append(e.cells[n.leaf], c)
+	e.bytes += 8
+	if c.value.Kind() == parquet.ByteArray {
+		e.bytes += len(c.value.ByteArray())
+	}
+	return nil
 }
 
-func (e *parquetEncoder) value(kind Kind, v any) parquet.Value {
-	e.bytes += 8
+// null appends a null to each leaf of a node.
+func (e *parquetEncoder) null(n *parquetNode, at level) {
 	switch {
-	case v == nil:
-		return parquet.NullValue()
-	case kind == Int:
-		return parquet.Int64Value(v.(int64)) // checkValue returns nothing else, as below
-	case kind == Float:
-		return parquet.DoubleValue(v.(float64))
-	case kind == Bool:
-		return parquet.BooleanValue(v.(bool))
+	case n.elem != nil:
+		e.null(n.elem, at)
+	case n.fields != nil:
+		for _, f := range n.fields {
+			e.null(f, at)
+		}
+	default:
+		e.cells[n.leaf] = append(e.cells[n.leaf], cell{value: parquet.NullValue(), at: at, col: n.leaf})
+		e.bytes++
 	}
-	data, isBytes := v.([]byte)
-	if kind != Bytes || !isBytes {
-		data = bytes.ToValidUTF8(appendCell(nil, kind, v), []byte("\uFFFD"))
+}
+
+func (e *parquetEncoder) shredList(n *parquetNode, v any, at level, depth int) error {
+	items, err := value.Coerce(spec.Type{Elem: &spec.Type{Name: spec.Any}}, v)
+	if err != nil {
+		return err
 	}
-	e.bytes += len(data)
-	return parquet.ByteArrayValue(data)
+	list, _ := items.([]any)
+	if n.vector != nil {
+		n.vector.add(list)
+	}
+	if len(list) == 0 {
+		e.null(n.elem, at)
+		return nil
+	}
+	at.def++
+	for i, item := range list {
+		if i > 0 {
+			at.rep = depth + 1
+		}
+		if err := e.shred(n.elem, item, at, depth+1); err != nil {
+			return fmt.Errorf("[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// add notes the size of a list.
+func (s *vectorSize) add(list []any) {
+	if s.size == 0 {
+		s.size = len(list)
+	}
+	s.varied = s.varied || len(list) != s.size
+	for _, x := range list {
+		s.varied = s.varied || x == nil
+	}
+}
+
+func (e *parquetEncoder) shredGroup(n *parquetNode, v any, at level, depth int) error {
+	r, ok := value.FromGo(v).(*value.Record)
+	if !ok {
+		return fmt.Errorf("expected %s, got %s", n.typ, value.Describe(v))
+	}
+	for _, f := range n.fields {
+		x, _ := r.Get(f.name)
+		if err := e.shred(f, x, at, depth); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// leafCell converts the value of a leaf.
+func leafCell(n *parquetNode, v any) (cell, error) {
+	if n.times != nil {
+		x, err := value.Coerce(n.typ, v)
+		return cell{time: x, leaf: n.times}, err
+	}
+	if n.typ.Is("date") {
+		x, err := value.Coerce(n.typ, v)
+		if err != nil {
+			return cell{}, err
+		}
+		return cell{value: dayNumber(x.(value.Date))}, nil
+	}
+	v, err := checkValue(n.kind, v)
+	if err != nil {
+		return cell{}, err
+	}
+	switch x := v.(type) {
+	case int64:
+		if n.kind == Int {
+			return cell{value: parquet.Int64Value(x)}, nil
+		}
+	case float64:
+		if n.kind == Float {
+			return cell{value: parquet.DoubleValue(x)}, nil
+		}
+	case bool:
+		if n.kind == Bool {
+			return cell{value: parquet.BooleanValue(x)}, nil
+		}
+	case []byte:
+		if n.kind == Bytes {
+			return cell{value: parquet.ByteArrayValue(x)}, nil
+		}
+	}
+	return cell{value: parquet.ByteArrayValue(bytes.ToValidUTF8(appendCell(nil, n.kind, v), []byte("\uFFFD")))}, nil
+}
+
+// dayNumber returns the number of days since 1970.
+func dayNumber(d value.Date) parquet.Value {
+	at := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
+	return parquet.Int32Value(int32(at.Unix() / 86400)) // the years 1 to 9999 fit
 }
 
 // recovered turns a panic of the Parquet library into an error: damaged files can
@@ -111,39 +299,4 @@ func recovered(err *error) {
 	if p := recover(); p != nil {
 		*err = errors.New("the Parquet data is damaged or of an unknown type")
 	}
-}
-
-// orderedGroup is a group whose fields keep their order; parquet.Group sorts them by name.
-type orderedGroup struct {
-	parquet.Group
-	fields []field
-}
-
-// Fields lists the fields in their order.
-func (o *orderedGroup) Fields() []parquet.Field {
-	all := make([]parquet.Field, len(o.fields))
-	for i := range o.fields {
-		all[i] = &o.fields[i]
-	}
-	return all
-}
-
-// String names the group in the library's messages.
-func (o *orderedGroup) String() string { return "row" }
-
-// GoType is the type that the library would decode rows to; they are not decoded to structs.
-func (o *orderedGroup) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
-
-// field is a column of an ordered group.
-type field struct {
-	parquet.Node
-	name string
-}
-
-// Name is the column's name.
-func (f *field) Name() string { return f.name }
-
-// Value finds the field in a Go value, for the library's reflection.
-func (f *field) Value(base reflect.Value) reflect.Value {
-	return base.MapIndex(reflect.ValueOf(f.name))
 }

@@ -83,7 +83,7 @@ func Writable(path string) error {
 // Record is one row. Values of CSV, TSV and Excel are strings. Those of JSON are as
 // value.Parse returns them, but numbers that are not nested are json.Number. Those
 // of Parquet are nil, bool, int64, float64, string, []byte, []any and
-// map[string]any, with dates and times as ISO 8601 text and decimals as json.Number.
+// map[string]any, with dates and times as ISO 8601 text and decimals as value.Decimal.
 type Record struct {
 	Number  int64    // counted from 1, invalid records included
 	Line    int      // the line that it begins on, from 1; 0 in a file without lines
@@ -144,7 +144,7 @@ const (
 	Int                  // 64-bit integers
 	Float                // 64-bit floating point numbers
 	Bool                 // true and false
-	Bytes                // byte strings; base64 in text formats
+	Bytes                // byte strings; in text formats text, or {"base64": "…"} if they are not UTF-8
 	JSONText             // any value, as JSON; as a string in flat formats
 )
 
@@ -160,7 +160,7 @@ func KindOf(t spec.Type) Kind {
 		return Bool
 	case t.IsMedia():
 		return Bytes
-	case t.IsList(), t.IsRecord():
+	case t.IsList(), t.IsRecord(), t.Is(spec.Any), t.Is("map"):
 		return JSONText
 	}
 	return Text
@@ -168,6 +168,10 @@ func KindOf(t spec.Type) Kind {
 
 // Column is a column to write. Every column accepts null.
 type Column struct {
-	Name string // its name
-	Kind Kind   // the type of its values
+	Name string    // its name
+	Kind Kind      // how its values are written
+	Type spec.Type // the type of its values, for formats with types of their own; optional
 }
+
+// ColumnOf returns the column of a variable.
+func ColumnOf(v *spec.Variable) Column { return Column{Name: v.ID, Kind: KindOf(v.Type), Type: v.Type} }

@@ -74,22 +74,32 @@ func (e *csvEncoder) field(i int, text []byte) {
 	e.line = append(append(e.line, text...), '"')
 }
 
-// appendFloat appends a float so that it is read back as the same float.
+// appendFloat appends a float so that it is read back as the same float: with a decimal
+// point or an exponent, or as NaN, Infinity or -Infinity.
 func appendFloat(b []byte, x float64) []byte {
+	switch {
+	case math.IsNaN(x):
+		return append(b, "NaN"...)
+	case math.IsInf(x, 1):
+		return append(b, "Infinity"...)
+	case math.IsInf(x, -1):
+		return append(b, "-Infinity"...)
+	}
 	before := len(b)
 	format := byte('f')
 	if abs := math.Abs(x); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		format = 'e'
 	}
 	b = strconv.AppendFloat(b, x, format, -1, 64)
-	if format == 'f' && bytes.IndexByte(b[before:], '.') < 0 && !math.IsInf(x, 0) && !math.IsNaN(x) {
+	if format == 'f' && bytes.IndexByte(b[before:], '.') < 0 {
 		b = append(b, ".0"...)
 	}
 	return b
 }
 
 // jsonEncoder writes an array of objects, or one object a line, with the columns in
-// order. NaN and infinities, which JSON does not have, are written as null.
+// order. NaN and infinities, which are not numbers in JSON, are written as the strings
+// NaN, Infinity and -Infinity.
 type jsonEncoder struct {
 	out     *bufio.Writer
 	columns []Column
@@ -160,10 +170,13 @@ func appendJSON(b []byte, kind Kind, v any) []byte {
 	case kind == Int || kind == Bool:
 		return appendCell(b, kind, v)
 	case kind == Float:
-		if x := v.(float64); !math.IsInf(x, 0) && !math.IsNaN(x) { // checkValue returns nothing else
-			return appendFloat(b, x)
+		x := v.(float64) // checkValue returns nothing else
+		if math.IsInf(x, 0) || math.IsNaN(x) {
+			return append(appendFloat(append(b, '"'), x), '"')
 		}
-		return append(b, "null"...)
+		return appendFloat(b, x)
+	case kind == Bytes:
+		return appendNested(b, v)
 	}
 	if s, ok := v.(string); ok {
 		return appendJSONText(b, s)

@@ -85,7 +85,7 @@ func checkFile(u *sqlquery.URL) error {
 
 // openPostgres opens a PostgreSQL database. Sessions are read-only unless the option
 // `options` sets transaction_read_only.
-func openPostgres(u *sqlquery.URL) (*sql.DB, error) {
+func openPostgres(u *sqlquery.URL, login Login) (*sql.DB, error) {
 	text := url.URL{Scheme: "postgres", Host: hostPort(u.Host, u.Port), Path: "/" + u.Database}
 	if u.User != "" {
 		text.User = url.UserPassword(u.User, u.Password)
@@ -104,13 +104,21 @@ func openPostgres(u *sqlquery.URL) (*sql.DB, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTime
 	}
-	if strings.Contains(u.Options["options"], "transaction_read_only") {
-		return stdlib.OpenDB(*config), nil
+	var hooks []stdlib.OptionOpenDB
+	if !strings.Contains(u.Options["options"], "transaction_read_only") {
+		hooks = append(hooks, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+			return err
+		}))
 	}
-	return stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-		return err
-	})), nil
+	if login != nil {
+		hooks = append(hooks, stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) error {
+			user, password, err := login(ctx, u)
+			c.User, c.Password = cmp.Or(user, c.User), password
+			return err
+		}))
+	}
+	return stdlib.OpenDB(*config, hooks...), nil
 }
 
 func hostPort(host string, port int) string {
@@ -124,7 +132,7 @@ func hostPort(host string, port int) string {
 }
 
 // openMySQL opens a MySQL or MariaDB database.
-func openMySQL(u *sqlquery.URL) (*sql.DB, error) {
+func openMySQL(u *sqlquery.URL, login Login) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.DBName = u.User, u.Password, u.Database
 	config.Net, config.Addr = "tcp", hostPort(cmp.Or(u.Host, "127.0.0.1"), cmp.Or(u.Port, 3306))
@@ -141,6 +149,17 @@ func openMySQL(u *sqlquery.URL) (*sql.DB, error) {
 	var err error
 	if config.TLS, err = mysqlTLS(u); err != nil {
 		return nil, err
+	}
+	if login != nil {
+		err := config.Apply(mysql.BeforeConnect(func(ctx context.Context, c *mysql.Config) error {
+			user, password, err := login(ctx, u)
+			c.User, c.Passwd = cmp.Or(user, c.User), password
+			c.AllowCleartextPasswords = c.TLS != nil // tokens are longer than what a hash is made of
+			return err
+		}))
+		if err != nil {
+			return nil, err
+		}
 	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {

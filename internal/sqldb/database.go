@@ -33,12 +33,19 @@ type Source struct {
 	prepared *sql.Stmt // nil before the first query
 }
 
+// Login returns the user and the password for a new connection to a server. An empty user
+// is that of the URL.
+type Login func(ctx context.Context, u *sqlquery.URL) (user, password string, err error)
+
 // Open returns a Source without connecting. Errors describe an invalid URL or query,
-// without the password.
-func Open(address, text string) (*Source, error) {
+// without the password. login is nil if the URL has the credentials.
+func Open(address, text string, login Login) (*Source, error) {
 	u, err := sqlquery.ParseURL(address)
 	if err != nil {
 		return nil, err
+	}
+	if u.Dialect == sqlquery.SQLite && login != nil {
+		return nil, errors.New("an SQLite file has no users: remove auth")
 	}
 	q, err := sqlquery.Parse(text, u.Dialect)
 	if err != nil {
@@ -48,9 +55,9 @@ func Open(address, text string) (*Source, error) {
 	s.bound, s.order = q.Bound()
 	switch u.Dialect {
 	case sqlquery.PostgreSQL:
-		s.pool, err = openPostgres(u)
+		s.pool, err = openPostgres(u, login)
 	case sqlquery.MySQL:
-		s.pool, err = openMySQL(u)
+		s.pool, err = openMySQL(u, login)
 	default:
 		s.pool, err = openSQLite(u)
 	}

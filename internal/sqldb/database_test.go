@@ -15,6 +15,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sqldb"
+	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -81,7 +82,7 @@ func (h *testDatabase) exec(t *testing.T, statements ...string) {
 
 func open(t *testing.T, address, text string) *sqldb.Source {
 	t.Helper()
-	s, err := sqldb.Open(address, text)
+	s, err := sqldb.Open(address, text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,9 +121,9 @@ func TestQuery_Types(t *testing.T) {
 	want := map[string]string{
 		"sqlite": `int64=7 float64=2.5 float64=12.5 int64=1 string="öl" value.Date="2024-02-29" ` +
 			`value.DateTime="2024-02-29T12:30:00" string="12:30:05" []uint8={"base64":"AP8="} string="{\"a\": [1]}"`,
-		"postgres": `int64=7 float64=2.5 string="12.50" bool=true string="öl" value.Date="2024-02-29" ` +
+		"postgres": `int64=7 float64=2.5 value.Decimal=12.50 bool=true string="öl" value.Date="2024-02-29" ` +
 			`value.DateTime="2024-02-29T12:30:00" string="12:30:05" []uint8={"base64":"AP8="} string="{\"a\": [1]}"`,
-		"mariadb": `int64=7 float64=2.5 string="12.50" int64=1 string="öl" string="2024-02-29" ` +
+		"mariadb": `int64=7 float64=2.5 value.Decimal=12.50 int64=1 string="öl" string="2024-02-29" ` +
 			`string="2024-02-29 12:30:00" string="12:30:05" []uint8={"base64":"AP8="} string="{\"a\": [1]}"`,
 	}
 	for _, h := range testDatabases(t) {
@@ -189,6 +190,67 @@ func TestQuery_PostgresArrays(t *testing.T) {
 	rows, err := queryRows(t, open(t, h.address, "SELECT :n AS x, '2024-02-29 12:30+02'::timestamptz AS at"), int64(5))
 	if want := `string="5" value.DateTime="2024-02-29T10:30:00Z"`; err != nil || rows[0] != want {
 		t.Errorf("a number as a text, and a time with a zone: %v, %v; want %s", rows, err, want)
+	}
+}
+
+// Dates that ISO 8601 writes with a sign, or not at all, are texts: they are not read as
+// other dates.
+func TestQuery_PostgresDates(t *testing.T) {
+	h := testDatabases(t)[1]
+	for text, want := range map[string]string{
+		"SELECT '0044-03-15 BC'::date AS x":               `string="-0043-03-15"`,
+		"SELECT '0044-03-15 12:30 BC'::timestamp AS x":    `string="-0043-03-15T12:30:00"`,
+		"SELECT '12024-02-29'::date AS x":                 `string="+12024-02-29"`,
+		"SELECT 'infinity'::date AS x":                    `string="infinity"`,
+		"SELECT '-infinity'::timestamptz AS x":            `string="-infinity"`,
+		"SELECT 'NaN'::numeric AS x":                      `value.Decimal=NaN`,
+		"SELECT 12345678901234567890.0123456789::numeric": `value.Decimal=12345678901234567890.0123456789`,
+	} {
+		rows, err := queryRows(t, open(t, h.address, text))
+		if err != nil || len(rows) != 1 || rows[0] != want {
+			t.Errorf("%s: %v, %v; want %s", text, rows, err, want)
+		}
+	}
+}
+
+// TestOpen_Login checks that connections use the user and the password of the login.
+func TestOpen_Login(t *testing.T) {
+	for i, h := range testDatabases(t)[1:] {
+		u, err := sqlquery.ParseURL(h.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bare := fmt.Sprintf("%s://nobody:wrong@%s:%d/%s", u.Name, u.Host, u.Port, u.Database)
+		calls := 0
+		s, err := sqldb.Open(bare, "SELECT 1 AS x", func(_ context.Context, got *sqlquery.URL) (string, string, error) {
+			if calls++; got.Host != u.Host {
+				t.Errorf("%s: host %q", h.name, got.Host)
+			}
+			return u.User, u.Password, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := queryRows(t, s)
+		if want := "int64=1"; err != nil || calls != 1 || len(rows) != 1 || rows[0] != want {
+			t.Errorf("%s: %v, %v after %d calls; want %s", h.name, rows, err, calls, want)
+		}
+		failed, err := sqldb.Open(bare, "SELECT 1 AS x", func(context.Context, *sqlquery.URL) (string, string, error) {
+			return "", "", errors.New("no credentials")
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := queryRows(t, failed); err == nil || !strings.Contains(err.Error(), "no credentials") {
+			t.Errorf("%s: got %v", h.name, err)
+		}
+		if err := errors.Join(s.Close(), failed.Close()); err != nil {
+			t.Error(i, err)
+		}
+	}
+	_, err := sqldb.Open("sqlite:///x.db", "SELECT 1", func(context.Context, *sqlquery.URL) (string, string, error) { return "", "", nil })
+	if want := "an SQLite file has no users: remove auth"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

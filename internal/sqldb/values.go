@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -87,8 +88,16 @@ func converter(d sqlquery.Dialect, typ string) func(any) any {
 	}
 }
 
-// timeValue returns a date, or a date and time in UTC or without a zone.
+// timeValue returns a date, or a date and time in UTC or without a zone. A time outside of
+// the years 1 to 9999 is a text in ISO 8601, which no date can be.
 func timeValue(t time.Time, isDate, zoned bool) any {
+	if year := t.UTC().Year(); year < 1 || year > 9999 {
+		layout := "-01-02T15:04:05.999999999"
+		if isDate {
+			layout = "-01-02"
+		}
+		return fmt.Sprintf("%+05d", year) + t.UTC().Format(layout)
+	}
 	at := value.DateTime{Time: t.UTC(), Zoned: zoned}
 	if isDate {
 		return at.Date()
@@ -118,6 +127,10 @@ func postgresValue(typ string) func(any) any {
 		case []byte:
 			if typ != "BYTEA" {
 				return string(v) // JSON
+			}
+		case string:
+			if typ == "NUMERIC" {
+				return value.Decimal(v)
 			}
 		}
 		return v
@@ -154,6 +167,8 @@ func mysqlValue(typ string) func(any) any {
 			return value.FromGo(n)
 		case isBytes || !utf8.Valid(b):
 			return b
+		case typ == "DECIMAL":
+			return value.Decimal(b)
 		}
 		return string(b)
 	}

@@ -22,6 +22,17 @@ const (
 // Dialects returns the dialects in the order of messages.
 func Dialects() []Dialect { return []Dialect{SQLite, PostgreSQL, MySQL} }
 
+// Port returns the port of a server that listens where such servers do; 0 for SQLite.
+func (d Dialect) Port() int {
+	switch d {
+	case PostgreSQL:
+		return 5432
+	case MySQL:
+		return 3306
+	}
+	return 0
+}
+
 // Query is a parsed SQL statement. It is immutable.
 type Query struct {
 	dialect  Dialect

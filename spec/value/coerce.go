@@ -62,6 +62,9 @@ func coerce(t spec.Type, v any) (any, *Error) {
 		return coerceCustom(t.Custom, v)
 	}
 	if convert := scalar(t.Name); convert != nil {
+		if d, ok := v.(Decimal); ok {
+			convert = func(any) (any, bool) { return coerceDecimal(t.Name, d) }
+		}
 		if x, ok := convert(v); ok {
 			return x, nil
 		}
@@ -114,6 +117,11 @@ func (c ParseCell) open(t spec.Type) any {
 	v, err := Parse(text)
 	switch {
 	case err != nil:
+	case t.IsMedia():
+		// Bytes that are not text are written as an object.
+		if r, ok := v.(*Record); ok && r.Len() == 1 && r.has("base64") {
+			return r
+		}
 	case t.Is(chatMessage):
 		// A message is written as an object; other text in braces is the text of a
 		// user message.
@@ -191,6 +199,8 @@ func Describe(v any) string {
 		return "an object"
 	case Date, DateTime, Time:
 		return "the " + kindOf(v) + " " + Text(v)
+	case Decimal:
+		return "the decimal " + string(v)
 	case bool, int64, float64, json.Number:
 		return Text(v)
 	}

@@ -12,6 +12,19 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
+// AppendCell appends bytes as a cell of a flat file: text as it is, other bytes, and text
+// that would not be read as itself, as {"base64": "…"}.
+func AppendCell(b, data []byte) []byte {
+	text := len(b)
+	if b = appendBytes(b, data); b[text] != '"' {
+		return b
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || bytes.IndexByte(data, 0) >= 0 {
+		return appendBase64(b[:text], data) // not to be read as an object, or as a binary file
+	}
+	return append(b[:text], data...)
+}
+
 // JSON returns v as compact JSON, with fields in order. Bytes are text if they are
 // UTF-8, else {"base64": "…"}; a ChatMessage has role and blocks but no id; dates
 // are ISO text; NaN and the infinities are the strings NaN, Infinity and -Infinity.
@@ -34,6 +47,8 @@ func AppendJSON(b []byte, v any) []byte {
 	case float64:
 		return appendFloat(b, v)
 	case json.Number:
+		return append(b, v...)
+	case Decimal:
 		return append(b, v...)
 	case []byte:
 		return appendBytes(b, v)
@@ -78,6 +93,10 @@ func appendBytes(b, data []byte) []byte {
 	if utf8.Valid(data) && !decoded {
 		return appendString(b, string(data))
 	}
+	return appendBase64(b, data)
+}
+
+func appendBase64(b, data []byte) []byte {
 	b = append(b, `{"base64":"`...)
 	b = base64.StdEncoding.AppendEncode(b, data)
 	return append(b, `"}`...)

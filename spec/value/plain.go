@@ -17,7 +17,7 @@ import (
 // lists and records are converted when they are accessed.
 func plainGo(v any) any {
 	switch v := v.(type) {
-	case nil, string, int64, float64, bool, []byte, []any, *Record, ParseCell, UnsetType, chat.Message, chat.Role, Date, DateTime, Time:
+	case nil, string, int64, float64, bool, []byte, []any, *Record, ParseCell, UnsetType, chat.Message, chat.Role, Date, DateTime, Time, Decimal:
 		return v
 	case json.Number:
 		return number(string(v))
@@ -131,6 +131,8 @@ func fromGo(v any) any {
 		return &Record{typ: v.typ, fields: out}
 	case ParseCell:
 		return string(v)
+	case Decimal:
+		return v.number()
 	case chat.Role:
 		return string(v)
 	case UnsetType:

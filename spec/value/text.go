@@ -31,6 +31,8 @@ func Text(v any) string {
 		return floatText(v)
 	case json.Number:
 		return string(v)
+	case Decimal:
+		return string(v)
 	case chat.Message:
 		return v.Text()
 	}

@@ -13,6 +13,7 @@
 //	[]any                a list
 //	*Record              a custom type, a domain type, any other JSON object
 //	json.Number          a number that neither int64 nor float64 can hold, in free-form content only
+//	Decimal              the same for numbers of files and databases that are exact
 //
 // Values are immutable, so rows may share them.
 package value
