@@ -37,15 +37,15 @@ func (s *scripted) Generate(_ context.Context, req model.Request) iter.Seq2[mode
 	}
 }
 
-func says(text, finish, reason string, calls ...chat.ToolCall) model.Response {
+func reply(text, finish, reason string, calls ...chat.ToolCall) model.Response {
 	m := chat.Text(chat.Assistant, text)
 	m.ToolCalls = calls
 	return model.Response{Message: m, Finish: finish, Reason: reason, Usage: model.Usage{Input: 10, Output: 2}}
 }
 
 func TestWithTruncation(t *testing.T) {
-	cut, end := says("one ", "length", "max_tokens"), says("two", "stop", "")
-	withCall := says("", "length", "length", chat.ToolCall{ID: "c", Name: "f", Arguments: `{"a":`})
+	cut, end := reply("one ", "length", "max_tokens"), reply("two", "stop", "")
+	withCall := reply("", "length", "length", chat.ToolCall{ID: "c", Name: "f", Arguments: `{"a":`})
 	tests := []struct {
 		name      string
 		mode      string
@@ -59,12 +59,12 @@ func TestWithTruncation(t *testing.T) {
 		{"warn", "warn", []model.Response{cut}, "one ", true, 1},
 		{"continue", "continue", []model.Response{cut, cut, end}, "one one two", false, 3},
 		{"bounded", "continue", []model.Response{cut}, "error: model m: the answer was cut off at the token limit (finish reason max_tokens) after 9 parts; the model did not come to an end", false, 9},
-		{"nothing more", "continue", []model.Response{cut, says("", "length", "length")}, "error: model m: the answer was cut off at the token limit (finish reason length) after 2 parts; the model did not come to an end", false, 2},
-		{"filter", "error", []model.Response{says("on", "content_filter", "SAFETY")}, "error: model m: the provider's content filter withheld the answer or a part of it (finish reason SAFETY)", false, 1},
-		{"filter with a warning", "warn", []model.Response{says("on", "content_filter", "SAFETY")}, "on", true, 1},
-		{"filter is not continued", "continue", []model.Response{says("on", "content_filter", "SAFETY")}, "error: model m: the provider's content filter withheld the answer or a part of it (finish reason SAFETY)", false, 1},
-		{"filter after a part", "continue", []model.Response{cut, says("", "content_filter", "refusal")}, "error: model m: the provider's content filter withheld the answer or a part of it (finish reason refusal)", false, 2},
-		{"empty", "warn", []model.Response{says("", "length", "length")}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens: the model wrote no text before it", false, 1},
+		{"nothing more", "continue", []model.Response{cut, reply("", "length", "length")}, "error: model m: the answer was cut off at the token limit (finish reason length) after 2 parts; the model did not come to an end", false, 2},
+		{"filter", "error", []model.Response{reply("on", "content_filter", "SAFETY")}, "error: model m: the provider's content filter withheld the answer or a part of it (finish reason SAFETY)", false, 1},
+		{"filter with a warning", "warn", []model.Response{reply("on", "content_filter", "SAFETY")}, "on", true, 1},
+		{"filter is not continued", "continue", []model.Response{reply("on", "content_filter", "SAFETY")}, "error: model m: the provider's content filter withheld the answer or a part of it (finish reason SAFETY)", false, 1},
+		{"filter after a part", "continue", []model.Response{cut, reply("", "content_filter", "refusal")}, "error: model m: the provider's content filter withheld the answer or a part of it (finish reason refusal)", false, 2},
+		{"empty", "warn", []model.Response{reply("", "length", "length")}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens: the model wrote no text before it", false, 1},
 		{"call", "warn", []model.Response{withCall}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens: a tool call is incomplete", false, 1},
 		{"call is not continued", "continue", []model.Response{withCall}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens: a tool call is incomplete", false, 1},
 	}
@@ -96,7 +96,7 @@ func TestWithTruncation(t *testing.T) {
 
 // A continued request has the parts so far, and no schema, which holds for the whole answer.
 func TestWithTruncation_Continued(t *testing.T) {
-	s := &scripted{info: model.Info{ID: "m"}, responses: []model.Response{says("{", "length", "length"), says("}", "stop", "")}}
+	s := &scripted{info: model.Info{ID: "m"}, responses: []model.Response{reply("{", "length", "length"), reply("}", "stop", "")}}
 	req := model.Request{Messages: []chat.Message{chat.Text(chat.User, "go")}, Schema: &model.Schema{Name: "x"}}
 	got, err := model.Call(t.Context(), model.WithTruncation(s, "continue", nil), req, nil)
 	if err != nil || got.Message.Text() != "{}" || got.Parts != 2 || got.Finish != "stop" {
@@ -106,7 +106,7 @@ func TestWithTruncation_Continued(t *testing.T) {
 	if len(next.Messages) != 3 || next.Messages[1].Text() != "{" || next.Messages[2].Role != chat.User || next.Schema != nil || len(req.Messages) != 1 {
 		t.Errorf("sent %+v", next)
 	}
-	failing := &scripted{info: model.Info{ID: "m"}, responses: []model.Response{says("a", "length", "length")}, errs: []error{nil, &model.Error{Message: "down"}}}
+	failing := &scripted{info: model.Info{ID: "m"}, responses: []model.Response{reply("a", "length", "length")}, errs: []error{nil, &model.Error{Message: "down"}}}
 	var e *model.Error
 	if _, err := model.Call(t.Context(), model.WithTruncation(failing, "continue", nil), req, nil); !errors.As(err, &e) || e.Message != "down" {
 		t.Error(err)
@@ -141,7 +141,7 @@ func TestWithSchemaForm(t *testing.T) {
 		{"prompt", "prompt", both, nil, "prompt", "prompt", ""},
 	}
 	for _, tt := range tests {
-		s, known := &scripted{info: info, responses: []model.Response{says("{}", "stop", "")}, errs: tt.errs}, &model.SchemaForms{}
+		s, known := &scripted{info: info, responses: []model.Response{reply("{}", "stop", "")}, errs: tt.errs}, &model.SchemaForms{}
 		req := model.Request{Schema: &model.Schema{Name: "x", JSON: []byte(`{}`)}}
 		_, err := model.Call(t.Context(), model.WithSchemaForm(s, tt.form, tt.available, known), req, nil)
 		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
