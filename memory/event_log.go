@@ -13,7 +13,7 @@ import (
 // encoded, in about 20 bytes. Its arrays are only ever appended to: a copy is the
 // log at that time.
 type eventLog struct {
-	encoded []byte  // evictions; firstOther stands for the next of others
+	encoded []byte  // evictions; firstOther means the next of others
 	others  []Event // the events that are not encoded
 }
 
