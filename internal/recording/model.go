@@ -42,6 +42,8 @@ type chatResponse struct {
 	Deltas  []deltaJSON   `json:"deltas,omitempty"`
 	Message *chat.Message `json:"message,omitempty"`
 	Finish  string        `json:"finish,omitempty"`
+	Reason  string        `json:"reason,omitempty"`
+	Parts   int           `json:"parts,omitempty"`
 	Usage   *usageJSON    `json:"usage,omitempty"`
 	Error   *modelError   `json:"error,omitempty"`
 }
@@ -55,6 +57,7 @@ type usageJSON struct {
 	Input  int `json:"input"`
 	Output int `json:"output"`
 	Cached int `json:"cached,omitempty"`
+	Write  int `json:"cache_write,omitempty"`
 }
 
 // modelError is an *model.Error as it is recorded.
@@ -132,8 +135,8 @@ func (c *chatModel) call(ctx context.Context, req model.Request, emit func(model
 			r := ev.Response
 			message := r.Message
 			message.ID = "" // random
-			answer.Message, answer.Finish = &message, r.Finish
-			answer.Usage = &usageJSON{r.Usage.Input, r.Usage.Output, r.Usage.Cached}
+			answer.Message, answer.Finish, answer.Reason, answer.Parts = &message, r.Finish, r.Reason, r.Parts
+			answer.Usage = &usageJSON{r.Usage.Input, r.Usage.Output, r.Usage.Cached, r.Usage.CacheWrite}
 			return answer, nil
 		}
 		answer.Deltas = append(answer.Deltas, deltaJSON{ev.Text, ev.Reasoning})
@@ -167,9 +170,9 @@ func (c *chatModel) last(r *chatResponse) (model.Event, error) {
 	if r.Message == nil {
 		return model.Event{}, fmt.Errorf("model %s: the recording has no answer", c.declared.ID)
 	}
-	out := &model.Response{Message: *r.Message, Finish: r.Finish}
+	out := &model.Response{Message: *r.Message, Finish: r.Finish, Reason: r.Reason, Parts: r.Parts}
 	if u := r.Usage; u != nil {
-		out.Usage = model.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached}
+		out.Usage = model.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached, CacheWrite: u.Write}
 	}
 	return model.Event{Response: out}, nil
 }
