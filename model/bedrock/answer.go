@@ -236,7 +236,7 @@ func streamError(raw []byte) error {
 		Status  int    `json:"originalStatusCode"`
 	}
 	if json.Unmarshal(raw, &ev) != nil {
-		return nil // an event whose fields have other types is none of the errors
+		return nil //nolint:nilerr // an event whose fields have other types is none of the errors
 	}
 	for kind, e := range ev {
 		status, known := exceptions()[kind]

@@ -23,8 +23,7 @@ type Client struct{ wire.Chat }
 
 // New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Format{Answers: "Gemini response", Example: "https://generativelanguage.googleapis.com",
-		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}})
+	s, err := wire.NewServer(c, format("https://generativelanguage.googleapis.com"))
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +38,17 @@ func New(c Config) (*Client, error) {
 	return &Client{wire.NewChat(s, p)}, nil
 }
 
+// format describes the wire format.
+func format(example string) wire.Format {
+	return wire.Format{Answers: "Gemini response", Example: example,
+		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}}
+}
+
 // protocol is Gemini's generateContent.
 type protocol struct {
 	*wire.Server
-	endpoint   *url.URL          // URL of the model, without the method
-	header     http.Header       // the credential
+	endpoint   *url.URL            // URL of the model, without the method
+	header     http.Header         // the credential
 	signatures wire.Recent[string] // of the calls that the model made, by their ids: Gemini requires them to be sent back
 }
 

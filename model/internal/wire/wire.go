@@ -39,10 +39,17 @@ type Config struct {
 	Credential string         // source of the key for error messages: id of an auth or name of a variable
 	Params     map[string]any // inference parameters, sent unchanged
 	HTTP       *http.Client   // carries the calls; nil means http.DefaultTransport
+	Account    Account        // where the model is in a cloud; zero for others
 
 	// Authorize adds credentials that a request cannot have as a fixed Key: a signature, or a
 	// token that expires. Its errors are one line without secrets. Nil for none.
 	Authorize func(req *http.Request, body []byte) error
+}
+
+// Account is where a model is in a cloud.
+type Account struct {
+	Project string // the project that pays for calls
+	Region  string // where the model runs
 }
 
 // Server is one model of one server. It is immutable and safe for concurrent use.
