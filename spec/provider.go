@@ -24,6 +24,7 @@ type Provider struct {
 	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
 	Tools           bool            // its chat models can call tools
 	Embeddings      bool            // it has embedding models
+	Forms           []string        // forms of structured output that its protocol has besides prompt: schema, json_object
 	ContextWindows  []ContextWindow // context windows of its models
 }
 
@@ -156,10 +157,10 @@ func ValueDocs(f reflect.StructField) map[string]string {
 // pages of 2025; models that people run themselves are missing on purpose, since
 // their window is a setting of the server.
 func providerRows() []Provider {
-	keys := []string{"api_key", "bearer_token"}
+	keys, forms := []string{"api_key", "bearer_token"}, []string{"schema", "json_object"}
 	return []Provider{
 		{
-			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Tools: true, Embeddings: true, ModelKeys: []string{"api"},
+			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api"},
 			Key: ServiceKey, KeyEnv: []string{"OPENAI_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
 			ContextWindows: []ContextWindow{
@@ -171,7 +172,7 @@ func providerRows() []Provider {
 			},
 		},
 		{
-			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Tools: true,
+			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Forms: forms[:1], Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 			ContextWindows: []ContextWindow{
@@ -180,38 +181,38 @@ func providerRows() []Provider {
 			},
 		},
 		{
-			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, Tools: true, Embeddings: true,
+			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, Forms: forms[:1], Tools: true, Embeddings: true,
 			Key: CloudIdentity, KeyEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"}, Auths: append([]string{"aws"}, keys...),
 			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
 			ContextWindows: []ContextWindow{{"nova-lite", 300_000}, {"nova-micro", 128_000}, {"nova-premier", 1_000_000}, {"nova-pro", 300_000}},
 		},
 		{
-			Name: "azure-openai", Doc: "Azure OpenAI", Client: NativeClient, Tools: true, Embeddings: true, ModelKeys: []string{"api", "api_version", "deployment"},
+			Name: "azure-openai", Doc: "Azure OpenAI", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api", "api_version", "deployment"},
 			Key: CloudIdentity, KeyEnv: []string{"AZURE_OPENAI_API_KEY"}, Auths: append([]string{"azure"}, keys...),
 			BaseURL: "https://RESOURCE.openai.azure.com", BaseURLEnv: "AZURE_OPENAI_ENDPOINT", BaseURLDoc: "the endpoint of the resource, before `/openai`; required without the variable",
 		},
 		{
-			Name: "gcp-vertex", Doc: "Google Vertex AI: Gemini, and Anthropic's models", Client: NativeClient, Tools: true, Embeddings: true,
+			Name: "gcp-vertex", Doc: "Google Vertex AI: Gemini, and Anthropic's models", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true,
 			Key: CloudIdentity, Auths: []string{"vertex", "bearer_token"},
 			BaseURL: "https://REGION-aiplatform.googleapis.com", BaseURLEnv: "GOOGLE_VERTEX_BASE_URL", BaseURLDoc: "the address before `/v1/projects`",
 		},
 		{
-			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Auths: keys,
 			BaseURL: "https://generativelanguage.googleapis.com", BaseURLEnv: "GOOGLE_GEMINI_BASE_URL", BaseURLDoc: "the address before `/v1beta/models`",
 			ContextWindows: []ContextWindow{{"gemini-1.5-flash", 1_048_576}, {"gemini-1.5-pro", 2_097_152}, {"gemini-2", 1_048_576}},
 		},
 		{
-			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"MISTRAL_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.mistral.ai/v1", BaseURLDoc: "the address before `/chat/completions`",
 			ContextWindows: []ContextWindow{
 				{"mistral-large", 131_072}, {"mistral-medium", 131_072}, {"mistral-small", 131_072}, {"open-mistral-7b", 32_768},
 			},
 		},
-		{Name: "mock", Doc: "a deterministic offline model that answers by `rules`", Client: MockClient, Tools: true, Embeddings: true},
+		{Name: "mock", Doc: "a deterministic offline model that answers by `rules`", Client: MockClient, Forms: forms, Tools: true, Embeddings: true},
 		{
-			Name: "ollama", Doc: "an Ollama server", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Name: "ollama", Doc: "an Ollama server", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: OptionalKey, KeyEnv: []string{"OLLAMA_API_KEY"}, Auths: keys,
 			BaseURL: "http://127.0.0.1:11434", BaseURLEnv: "OLLAMA_HOST", BaseURLDoc: "the address before `/api/chat`",
 		},

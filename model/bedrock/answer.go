@@ -198,8 +198,10 @@ func (a *assembler) Response() (*model.Response, error) {
 			a.thoughts = append(a.thoughts, c.signedThought())
 		}
 	}
-	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Written, Output: a.usage.Output, Cached: a.usage.Cached}
-	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: u}, nil
+	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Written, Output: a.usage.Output, Cached: a.usage.Cached, CacheWrite: a.usage.Written}
+	resp := &model.Response{Message: a.draft.Message(), Usage: u}
+	resp.Finish, resp.Reason = wire.Finish(a.stop, a.draft.Calls())
+	return resp, nil
 }
 
 // signedThought returns a thought as it must be sent back.
@@ -210,22 +212,6 @@ func (c *call) signedThought() block {
 	}
 	raw, _ := json.Marshal(content) // texts always encode
 	return block{Reasoning: raw}
-}
-
-// reason returns the finish reason in OpenAI's terms.
-func (a *assembler) reason() string {
-	switch a.stop {
-	case "max_tokens", "model_context_window_exceeded":
-		return "length"
-	case "guardrail_intervened", "content_filtered":
-		return "content_filter"
-	case "malformed_model_output", "malformed_tool_use":
-		return a.stop
-	}
-	if a.draft.Calls() > 0 {
-		return "tool_calls"
-	}
-	return "stop"
 }
 
 // streamError returns the error that an event of a stream reports, nil for none.

@@ -223,7 +223,7 @@ func TestAnswer_Thoughts(t *testing.T) {
 	}
 	req := model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.User, "When?")}, Tools: []model.Tool{{Name: "now"}}}
 	got, err := model.Call(t.Context(), m, req, nil)
-	if err != nil || got.Usage != (model.Usage{Input: 11, Output: 2, Cached: 7}) {
+	if err != nil || got.Usage != (model.Usage{Input: 11, Output: 2, Cached: 7, CacheWrite: 1}) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	req.Messages = append(req.Messages, got.Message, chat.Message{Role: chat.Tool, ToolCallID: "c1", Blocks: []chat.Block{{Type: "text", Text: "noon"}}})

@@ -152,6 +152,7 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 		req.Header[name] = values
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", httpx.UserAgent())
 	if s.Authorize != nil {
 		if err := s.Authorize(req, body.Bytes()); err != nil {
 			return nil, s.authorizationError(ctx, err)
