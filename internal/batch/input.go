@@ -97,7 +97,7 @@ func (in *input) openFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// stdinFile is the path of -I that stands for standard input.
+// stdinFile is the path that means standard input in -I.
 const stdinFile = "-"
 
 func (in *input) openRecords(ctx context.Context, path string) (*records.Reader, error) {

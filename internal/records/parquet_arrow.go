@@ -27,7 +27,7 @@ const (
 
 	arrowVersion5     = 4
 	arrowSchemaHeader = 1
-	arrowDouble       = 2
+	arrowFloat64      = 2
 	arrowMicrosecond  = 2
 	arrowNanosecond   = 3
 )
@@ -153,7 +153,7 @@ func (b arrowBuilder) leafType(k Kind) (kind byte, table flatbuffers.UOffsetT) {
 		return arrowInt, b.EndObject()
 	case Float:
 		b.StartObject(1)
-		b.PrependInt16Slot(0, arrowDouble, 0)
+		b.PrependInt16Slot(0, arrowFloat64, 0)
 		return arrowFloat, b.EndObject()
 	case Bool:
 		return arrowBool, b.empty()

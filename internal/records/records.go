@@ -170,7 +170,7 @@ func KindOf(t spec.Type) Kind {
 type Column struct {
 	Name string    // its name
 	Kind Kind      // how its values are written
-	Type spec.Type // the type of its values, for formats with types of their own; optional
+	Type spec.Type // the type of its values, for formats that have types; optional
 }
 
 // ColumnOf returns the column of a variable.

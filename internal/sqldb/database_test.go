@@ -220,7 +220,7 @@ func TestOpen_Login(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bare := fmt.Sprintf("%s://nobody:wrong@%s:%d/%s", u.Name, u.Host, u.Port, u.Database)
+		bare := fmt.Sprintf("%s://guest:wrong@%s:%d/%s", u.Name, u.Host, u.Port, u.Database)
 		calls := 0
 		s, err := sqldb.Open(bare, "SELECT 1 AS x", func(_ context.Context, got *sqlquery.URL) (string, string, error) {
 			if calls++; got.Host != u.Host {
