@@ -10,7 +10,7 @@ import (
 // modelRules returns the rules of mocks, offline models and base URLs.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockResponse(), mockPattern(), offlineNotMock(), unsupportedBaseURL(), statusWithoutError(),
-		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel()}
+		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), kindOfModel()}
 }
 
 func rulesWithoutMock() rule {
@@ -184,6 +184,26 @@ func embeddingAsChatModel() rule {
 				if e, ok := model.To.(*spec.EmbeddingModel); ok && !isIncompleteEntity(e) {
 					p.report(model.Span, "%q is an embedding model; step %q needs a chat model", model.ID, s.EntityID())
 				}
+			}
+		})}
+}
+
+func kindOfModel() rule {
+	return rule{code: "QT416", warning: true, title: "provider without models of this kind",
+		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: ⟦Model│EmbeddingModel⟧, id: vectors, provider: hugot, model_id: models/all-MiniLM-L6-v2⟦│, dimensions: 384⟧}
+`},
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
+			row, known := spec.LookupProvider(m.Base().Provider)
+			switch _, embeds := m.(*spec.EmbeddingModel); {
+			case !known || row.Client == spec.MissingClient:
+			case embeds && !row.Embeddings:
+				p.report(fieldKey(m, "provider"), "the provider %s has no embedding models", row.Name)
+			case !embeds && row.NoChat:
+				p.report(fieldKey(m, "provider"), "the provider %s has no chat models", row.Name)
 			}
 		})}
 }

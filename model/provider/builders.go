@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/anthropic"
 	"github.com/qtype-dev/qtype/model/googleai"
+	"github.com/qtype-dev/qtype/model/hugot"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/langchain"
 	"github.com/qtype-dev/qtype/model/ollama"
@@ -18,9 +19,9 @@ import (
 
 // builder makes the clients of one provider. Mocks need none.
 type builder struct {
-	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error)
-	embedder   func(wire.Config) (model.Embedder, error) // nil where the provider has no embedding models
-	envBaseURL func(text string) string                  // reads the provider's variable of the base URL; nil where that is a URL
+	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
+	embedder   func(wire.Config) (model.Embedder, error)                        // nil where the provider has no embedding models
+	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
 }
 
 // builders is the one table of providers that can be called, by their names in
@@ -31,7 +32,10 @@ var builders = sync.OnceValue(func() map[string]builder {
 			return anthropic.New(anthropic.Config{Config: c, Bearer: spec.TypeName(m.Auth.To) == "bearer_token"})
 		}},
 		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta/openai")},
-		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddingsAt("")},
+		"hugot": {embedder: func(c wire.Config) (model.Embedder, error) {
+			return hugot.New(hugot.Config{Info: c.Info, Params: c.Params})
+		}},
+		"mistral": {chat: plain(openai.NewMistral), embedder: embeddingsAt("")},
 		"ollama": {
 			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})

@@ -15,7 +15,7 @@ n=0
 while IFS= read -r file; do
   n=$((n + 1))
   cp "$file" "$work/texts/$n.txt"
-done < <(find "$(go env GOROOT)/src" -name '*.go' -size -200k -not -path '*/testdata/*' | sort | head -"${FILES:-3500}")
+done < <(find "$(go env GOROOT)/src" -name '*.go' -size -200k -not -path '*/testdata/*' | sort | head -"${FILES:-10000}")
 du -sh "$work/texts"
 
 # measure NAME COMMAND… prints the times and the maximum memory of a command.
