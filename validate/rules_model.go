@@ -11,7 +11,7 @@ import (
 // modelRules returns the rules of mocks, offline models and base URLs.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockResponse(), mockPattern(), offlineNotMock(), unsupportedBaseURL(), statusWithoutError(),
-		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unavailableForm(), kindOfModel()}
+		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unsupportedModelKey(), unavailableForm(), kindOfModel()}
 }
 
 func rulesWithoutMock() rule {
@@ -101,7 +101,7 @@ models:
 
 func unsupportedBaseURL() rule {
 	return rule{code: "QT406", title: "base_url for a provider that does not support it",
-		doc: "base_url is the address of a server that implements the provider's protocol. Mock models call no server, and Bedrock and Vertex are addressed by region.",
+		doc: "base_url is the address of a server that implements the provider's protocol. Mock models call no server.",
 		sample: sample{text: `
 id: example
 models:
@@ -189,22 +189,27 @@ func embeddingAsChatModel() rule {
 		})}
 }
 
-func kindOfModel() rule {
-	return rule{code: "QT416", warning: true, title: "provider without models of this kind",
-		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models.",
+func unsupportedModelKey() rule {
+	return rule{code: "QT465", title: "key of a model that its provider does not have",
+		doc: "Some keys apply to certain providers only: api to openai and azure-openai, deployment and api_version to azure-openai. An embedding model has no api.",
 		sample: sample{text: `
 id: example
 models:
-  - {type: ⟦Model│EmbeddingModel⟧, id: vectors, provider: hugot, model_id: models/all-MiniLM-L6-v2⟦│, dimensions: 384⟧}
+  - {type: Model, id: writer, provider: ⟦anthropic│openai⟧, api: responses}
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			row, known := spec.LookupProvider(m.Base().Provider)
-			switch _, embeds := m.(*spec.EmbeddingModel); {
-			case !known || row.Client == spec.MissingClient:
-			case embeds && !row.Embeddings:
-				p.report(fieldKey(m, "provider"), "the provider %s has no embedding models", row.Name)
-			case !embeds && row.NoChat:
-				p.report(fieldKey(m, "provider"), "the provider %s has no chat models", row.Name)
+			base := m.Base()
+			row, known := spec.LookupProvider(base.Provider)
+			_, embeds := m.(*spec.EmbeddingModel)
+			for _, key := range spec.ProviderModelKeys() {
+				_, written := m.Position().Lookup(key)
+				switch {
+				case !written || !known:
+				case !slices.Contains(row.ModelKeys, key):
+					p.report(fieldKey(m, key), "the provider %s does not support %s", row.Name, key)
+				case embeds && key == "api":
+					p.report(fieldKey(m, key), "the embedding model %q has no %s", base.ID, key)
+				}
 			}
 		})}
 }
@@ -226,5 +231,25 @@ models:
 			}
 			p.list.Add(p.reportAt(fieldKey(m, "structured_output"), "the provider %s does not have the structured output %s", base.Provider, form).
 				WithHint("use %s", joinNames(append(slices.Clone(row.Forms), "prompt", "auto"))))
+		})}
+}
+
+func kindOfModel() rule {
+	return rule{code: "QT416", warning: true, title: "provider without models of this kind",
+		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: ⟦Model│EmbeddingModel⟧, id: vectors, provider: hugot, model_id: models/all-MiniLM-L6-v2⟦│, dimensions: 384⟧}
+`},
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
+			row, known := spec.LookupProvider(m.Base().Provider)
+			switch _, embeds := m.(*spec.EmbeddingModel); {
+			case !known || row.Client == spec.MissingClient:
+			case embeds && !row.Embeddings:
+				p.report(fieldKey(m, "provider"), "the provider %s has no embedding models", row.Name)
+			case !embeds && row.NoChat:
+				p.report(fieldKey(m, "provider"), "the provider %s has no chat models", row.Name)
+			}
 		})}
 }
