@@ -146,9 +146,6 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	if row.Client == spec.LocalClient {
 		return &client{builder: build, config: wire.Config{Info: model.Describe(m), Params: m.InferenceParams}}, nil
 	}
-	if m.API == "responses" {
-		return nil, &spec.NotAvailableError{Owner: "model " + m.ID, What: "api responses", Key: "api"}
-	}
 	cred, err := findCredential(m, row, opts)
 	if err != nil {
 		return nil, err
