@@ -8,7 +8,7 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help build build-cloud install test lint fmt vet bench fuzz generate check-generated examples ci clean
+.PHONY: all help build build-cloud build-hugot install test lint fmt vet bench fuzz generate check-generated examples ci clean
 
 all: fmt vet lint test check-generated
 
@@ -20,6 +20,9 @@ build: ## build the command, static, in bin/
 
 build-cloud: ## build with s3://, gs:// and az:// addresses (about 50 MB larger)
 	CGO_ENABLED=0 $(GO) build -trimpath -tags cloud -ldflags "-s -w" -o $(BIN)/qtype-cloud ./cmd/qtype
+
+build-hugot: ## build with embedding models in local folders, `provider: hugot` (about 15 MB larger)
+	CGO_ENABLED=0 $(GO) build -trimpath -tags hugot -ldflags "-s -w" -o $(BIN)/qtype-hugot ./cmd/qtype
 
 install: ## install the command with go install
 	$(GO) install ./cmd/qtype

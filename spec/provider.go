@@ -24,6 +24,8 @@ type Provider struct {
 	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
 	Tools           bool            // its chat models can call tools
 	Embeddings      bool            // it has embedding models
+	NoChat          bool            // it has no chat models
+	BuildTag        string          // only a build of the program with this tag can call it; empty for every build
 	Forms           []string        // forms of structured output that its protocol has besides prompt: schema, json_object
 	ContextWindows  []ContextWindow // context windows of its models
 }
@@ -35,6 +37,7 @@ type ClientKind int
 const (
 	NativeClient  ClientKind = iota + 1 // a client of this module speaks the provider's protocol
 	BridgeClient                        // langchaingo does
+	LocalClient                         // a library runs the model in this process; `model_id` is its folder
 	MockClient                          // no call leaves the process; such models can be named by `offline`
 	MissingClient                       // part of the language, but not available yet
 )
@@ -209,6 +212,10 @@ func providerRows() []Provider {
 			ContextWindows: []ContextWindow{
 				{"mistral-large", 131_072}, {"mistral-medium", 131_072}, {"mistral-small", 131_072}, {"open-mistral-7b", 32_768},
 			},
+		},
+		{
+			Name: "hugot", Doc: "an ONNX model in the local folder `model_id`, run in this process", Client: LocalClient,
+			ModelIDRequired: true, Embeddings: true, NoChat: true, BuildTag: "hugot",
 		},
 		{Name: "mock", Doc: "a deterministic offline model that answers by `rules`", Client: MockClient, Forms: forms, Tools: true, Embeddings: true},
 		{

@@ -11,7 +11,7 @@ import (
 // modelRules returns the rules of mocks, offline models and base URLs.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockResponse(), mockPattern(), offlineNotMock(), unsupportedBaseURL(), statusWithoutError(),
-		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unsupportedModelKey(), unavailableForm()}
+		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unsupportedModelKey(), unavailableForm(), kindOfModel()}
 }
 
 func rulesWithoutMock() rule {
@@ -231,5 +231,25 @@ models:
 			}
 			p.list.Add(p.reportAt(fieldKey(m, "structured_output"), "the provider %s does not have the structured output %s", base.Provider, form).
 				WithHint("use %s", joinNames(append(slices.Clone(row.Forms), "prompt", "auto"))))
+		})}
+}
+
+func kindOfModel() rule {
+	return rule{code: "QT416", warning: true, title: "provider without models of this kind",
+		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: ⟦Model│EmbeddingModel⟧, id: vectors, provider: hugot, model_id: models/all-MiniLM-L6-v2⟦│, dimensions: 384⟧}
+`},
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
+			row, known := spec.LookupProvider(m.Base().Provider)
+			switch _, embeds := m.(*spec.EmbeddingModel); {
+			case !known || row.Client == spec.MissingClient:
+			case embeds && !row.Embeddings:
+				p.report(fieldKey(m, "provider"), "the provider %s has no embedding models", row.Name)
+			case !embeds && row.NoChat:
+				p.report(fieldKey(m, "provider"), "the provider %s has no chat models", row.Name)
+			}
 		})}
 }

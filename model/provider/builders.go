@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/model/anthropic"
 	"github.com/qtype-dev/qtype/model/bedrock"
 	"github.com/qtype-dev/qtype/model/googleai"
+	"github.com/qtype-dev/qtype/model/hugot"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/langchain"
 	"github.com/qtype-dev/qtype/model/ollama"
@@ -20,10 +21,10 @@ import (
 
 // builder makes the clients of one provider. Mocks need none.
 type builder struct {
-	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error)
-	embedder   func(spec.Model, wire.Config) (model.Embedder, error) // nil where the provider has no embedding models
-	account    accountFinder                                         // finds the identity and the address in a cloud; nil for providers with keys only
-	envBaseURL func(text string) string                              // reads the provider's variable of the base URL; nil where that is a URL
+	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
+	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
+	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
+	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
 }
 
 // builders is the one table of providers that can be called, by their names in
@@ -41,7 +42,10 @@ var builders = sync.OnceValue(func() map[string]builder {
 		}, account: googleAccount},
 		"aws-bedrock": {chat: plain(bedrock.New), embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
 		"google-ai":   {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
-		"mistral":     {chat: plain(openai.NewMistral), embedder: embeddings},
+		"hugot": {embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) {
+			return hugot.New(hugot.Config{Info: c.Info, Params: c.Params})
+		}},
+		"mistral": {chat: plain(openai.NewMistral), embedder: embeddings},
 		"ollama": {
 			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})

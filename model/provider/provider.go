@@ -73,6 +73,9 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 	if err != nil {
 		return nil, err
 	}
+	if client.chat == nil {
+		return nil, fmt.Errorf("model %s: provider %s has no chat models", m.ID, m.Provider)
+	}
 	if client.missing != "" {
 		other, err := offlineMock(m, client.missing)
 		if err != nil {
@@ -139,6 +142,9 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	build, available := builders()[m.Provider]
 	if !known || !available {
 		return nil, &spec.NotAvailableError{Owner: "model " + m.ID, What: "provider " + m.Provider, Key: "provider"}
+	}
+	if row.Client == spec.LocalClient {
+		return &client{builder: build, config: wire.Config{Info: model.Describe(m), Params: m.InferenceParams}}, nil
 	}
 	cred, err := findCredential(m, row, opts)
 	if err != nil {

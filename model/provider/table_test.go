@@ -25,16 +25,19 @@ func TestProviders(t *testing.T) {
 		}
 		seen[row.Name] = true
 		build, found := builders()[row.Name]
-		if called := row.Client == spec.NativeClient || row.Client == spec.BridgeClient; called != found {
+		if called := row.Client != spec.MockClient && row.Client != spec.MissingClient; called != found {
 			t.Errorf("%s: client kind %d, but builder: %v", row.Name, row.Client, found)
 		}
 		if found && row.Embeddings != (build.embedder != nil) {
 			t.Errorf("%s: embeddings %v in the row, %v in the builder", row.Name, row.Embeddings, build.embedder != nil)
 		}
+		if found && row.NoChat != (build.chat == nil) {
+			t.Errorf("%s: no chat models is %v in the row, %v in the builder", row.Name, row.NoChat, build.chat == nil)
+		}
 		if cloud := row.Key == spec.CloudIdentity; found && cloud != (build.account != nil) {
 			t.Errorf("%s: a provider of a cloud has a builder with account", row.Name)
 		}
-		if found && (row.BaseURL == "" || row.BaseURLDoc == "" || len(row.KeyEnv) == 0 && row.Key != spec.CloudIdentity || len(row.Auths) == 0) {
+		if found && row.Client != spec.LocalClient && (row.BaseURL == "" || row.BaseURLDoc == "" || len(row.KeyEnv) == 0 && row.Key != spec.CloudIdentity || len(row.Auths) == 0) {
 			t.Errorf("%s: a provider that is called needs BaseURL, BaseURLDoc, KeyEnv and Auths", row.Name)
 		}
 		for _, tag := range row.Auths {
@@ -106,6 +109,9 @@ func providerTable() string {
 			doc += ", through langchaingo"
 		case spec.MissingClient:
 			doc += " (not available yet)"
+		}
+		if p.BuildTag != "" {
+			doc += fmt.Sprintf(", in a build with `-tags %s`", p.BuildTag)
 		}
 		address := p.BaseURL
 		if p.BaseURLEnv != "" {

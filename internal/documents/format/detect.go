@@ -54,7 +54,7 @@ func bySignature(file File, head []byte) (*Format, error) {
 		}
 		return nil, errorf(Unsupported, "is a file of an old office program (.doc, .xls, .ppt or .msg): save it in the new format, such as .docx")
 	case bytes.HasPrefix(head, []byte(`{\rtf`)):
-		return nil, errorf(Unsupported, "is rich text (RTF): save it as .docx")
+		return named("rtf"), nil
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")), bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")), bytes.HasPrefix(head, []byte("Rar!")), bytes.HasPrefix(head, []byte("7z\xbc\xaf")):
 		return nil, errorf(Unsupported, "is a compressed archive: unpack it first")
 	}
@@ -95,11 +95,14 @@ func inArchive(file File) (*Format, error) {
 			return named(name), nil
 		}
 	}
+	if kind, err := a.read("mimetype"); err == nil && a.has("content.xml") {
+		if f := byMediaType(strings.TrimSuffix(strings.TrimSpace(string(kind)), "-template")); f != nil && f.binary {
+			return f, nil
+		}
+		return nil, errorf(Unsupported, "is an OpenDocument file that is neither a text, a spreadsheet nor a presentation")
+	}
 	if f := byExtension(extension(file.Name)); f != nil && f.binary && f.Name != "pdf" {
 		return nil, errorf(Damaged, "is damaged or not a complete %s file", f.Label)
-	}
-	if a.has("content.xml") && a.has("mimetype") {
-		return nil, errorf(Unsupported, "is an OpenDocument file: save it as .docx, .xlsx or .pptx")
 	}
 	return nil, errorf(Unsupported, "is a compressed archive: unpack it first")
 }

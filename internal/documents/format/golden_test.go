@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite the goldens")
 func TestConvert_RealFiles(t *testing.T) {
 	for _, name := range []string{
 		"bitmap.pdf", "chromium.pdf", "cmap.pdf", "columns.pdf", "letters.pdf", "libreoffice.pdf", "rotated.pdf", "subset.pdf",
-		"table.pdf", "tex.pdf", "weasyprint.pdf", "book.epub", "libreoffice.docx", "python.docx", "sheets.xlsx", "slides.pptx",
+		"table.pdf", "tex.pdf", "weasyprint.pdf", "book.epub", "libreoffice.docx", "python.docx", "sheets.xlsx", "slides.pptx", "python.odt", "python.rtf", "sheets.ods", "slides.odp",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Convert(t.Context(), File{Name: name, Data: testFile(t, name)}, Limits{})

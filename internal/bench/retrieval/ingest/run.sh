@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares an ingest with LlamaIndex: the source of Go's standard library, as texts of
-# about 100,000 chunks, is read, split, embedded by a mock and stored. The second run of
+# 107,729 chunks, is read, split, embedded by a mock and stored. The second run of
 # qtype finds a filled index. FILES sets the number of files.
 #
 #   run.sh QTYPE PYTHON   the command, and a Python with llama-index-core and its file readers
@@ -15,7 +15,7 @@ n=0
 while IFS= read -r file; do
   n=$((n + 1))
   cp "$file" "$work/texts/$n.txt"
-done < <(find "$(go env GOROOT)/src" -name '*.go' -size -200k -not -path '*/testdata/*' | sort | head -"${FILES:-3500}")
+done < <(find "$(go env GOROOT)/src" -name '*.go' -size -200k -not -path '*/testdata/*' | sort | head -"${FILES:-10000}")
 du -sh "$work/texts"
 
 # measure NAME COMMAND… prints the times and the maximum memory of a command.

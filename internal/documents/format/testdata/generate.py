@@ -290,5 +290,11 @@ def encrypted():
     run("qpdf", "--object-streams=generate", "columns.pdf", "streams.pdf")
 
 
-for make in (columns, rotated, predefined_cmaps, scan, letters, table, subset_fonts, tex, browsers, word, slides, sheets, book, encrypted):
+def converted():
+    """Files that LibreOffice writes in other formats."""
+    for name, kind in ("python.docx", "odt"), ("python.docx", "rtf"), ("sheets.xlsx", "ods"), ("slides.pptx", "odp"):
+        run("soffice", "--headless", "--convert-to", kind, name)
+
+
+for make in (columns, rotated, predefined_cmaps, scan, letters, table, subset_fonts, tex, browsers, word, slides, sheets, book, encrypted, converted):
     make()

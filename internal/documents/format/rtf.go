@@ -1,0 +1,289 @@
+package format
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"golang.org/x/text/encoding"
+)
+
+// maxRTFGroups is the maximum depth of groups.
+const maxRTFGroups = 1000
+
+// rtfState is what a group of rich text inherits and restores.
+type rtfState struct {
+	skip   bool // the text of the group is not part of the document
+	style  style
+	link   string
+	hidden bool              // hidden or deleted text
+	after  int               // characters after \u that repeat it for old programs
+	font   encoding.Encoding // the charset of the font; nil for that of the document
+	into   *strings.Builder  // collects the text of a group that is read as data
+}
+
+// rtfReader converts rich text (RTF 1.9.1).
+type rtfReader struct {
+	*writer
+	data  []byte
+	at    int
+	state rtfState
+	stack []rtfState
+
+	charset  encoding.Encoding         // of the document
+	fonts    map[int]encoding.Encoding // charsets of fonts by number
+	font     int                       // the font whose declaration is read
+	headings map[int]int               // levels of headings by the number of the style
+	declared int                       // the style whose declaration is read
+	bytes    []byte                    // characters of the charset that are not decoded yet
+	units    []uint16                  // halves of characters of \u
+	skipping int                       // characters to skip after \u
+
+	text    inline
+	level   int      // the level of the paragraph; 0 for text
+	marker  string   // the marker of the list item; empty for none
+	inTable bool     // the paragraph is part of a cell
+	row     []string // cells of the row
+	rows    [][]string
+	title   strings.Builder
+	inList  bool
+}
+
+// rtfSkipped are the groups whose text is not part of the document.
+var rtfSkipped = map[string]bool{
+	"colortbl": true, "pict": true, "object": true, "header": true, "headerl": true, "headerr": true, "headerf": true,
+	"footer": true, "footerl": true, "footerr": true, "footerf": true, "listtable": true, "listoverridetable": true,
+	"revtbl": true, "rsidtbl": true, "themedata": true, "datastore": true, "xmlnstbl": true, "filetbl": true, "author": true, "operator": true,
+	"keywords": true, "subject": true, "doccomm": true, "company": true, "manager": true, "category": true, "creatim": true, "revtim": true,
+	"printim": true, "annotation": true, "atnid": true, "atnauthor": true, "ftnsep": true, "ftnsepc": true, "aftnsep": true, "tc": true, "xe": true, "generator": true,
+}
+
+// rtfKept are groups that older programs may ignore and that have text of the document.
+var rtfKept = map[string]bool{"fldinst": true, "shptxt": true, "shpinst": true, "ud": true, "listtext": true, "pntext": true}
+
+// rtfCharacters are the control words for characters.
+var rtfCharacters = map[string]string{
+	"tab": " ", "emdash": "\u2014", "endash": "\u2013", "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "\u201c", "rdblquote": "\u201d",
+	"bullet": "\u2022", "emspace": " ", "enspace": " ", "qmspace": " ", "line": lineBreak,
+}
+
+// rtfCharsets are the charsets of fonts (\fcharset) and of documents (\mac, \pc).
+var rtfCharsets = map[int]string{
+	77: "macintosh", 128: "shift_jis", 129: "euc-kr", 134: "gbk", 136: "big5", 161: "windows-1253", 162: "windows-1254", 163: "windows-1258",
+	177: "windows-1255", 178: "windows-1256", 186: "windows-1257", 204: "windows-1251", 222: "windows-874", 238: "windows-1250",
+}
+
+func convertRTF(ctx context.Context, j *job) (*Result, error) {
+	latin, err := charsetNamed("windows-1252")
+	if err != nil {
+		return nil, err
+	}
+	r := &rtfReader{writer: j.writer(ctx), data: j.file.Data, charset: latin, fonts: map[int]encoding.Encoding{}, headings: map[int]int{}, state: rtfState{after: 1}}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	result, err := r.result()
+	if err != nil {
+		return nil, err
+	}
+	result.Title = collapseSpace(r.title.String())
+	return result, nil
+}
+
+// read reads the file to the end of its outermost group.
+func (r *rtfReader) read() error {
+	for r.at < len(r.data) && !r.stopped() {
+		c := r.data[r.at]
+		r.at++
+		switch c {
+		case '{':
+			r.flush()
+			if len(r.stack) >= maxRTFGroups {
+				return errorf(TooLarge, "has too deeply nested groups")
+			}
+			r.stack = append(r.stack, r.state)
+			r.skipping = 0
+		case '}':
+			r.flush()
+			if len(r.stack) == 0 {
+				return errorf(Damaged, "is damaged: a group ends that did not begin")
+			}
+			r.endGroup()
+			if len(r.stack) == 0 {
+				r.endParagraph()
+				r.endTable()
+				return nil
+			}
+		case '\\':
+			r.control()
+		case '\r', '\n':
+		default:
+			r.character(c)
+		}
+	}
+	if r.stopped() {
+		return r.err
+	}
+	return errorf(Damaged, "is not a complete RTF file")
+}
+
+// endGroup restores the state of the group around.
+func (r *rtfReader) endGroup() {
+	ended := r.state
+	r.state = r.stack[len(r.stack)-1]
+	r.stack = r.stack[:len(r.stack)-1]
+	r.skipping = 0
+	if ended.into == nil || ended.into == r.state.into {
+		return
+	}
+	r.metadata(ended.into.String())
+}
+
+// metadata takes the text of a group that is not part of the document: the declaration of
+// a style, the target of a link, the marker of a list item.
+func (r *rtfReader) metadata(text string) {
+	if found := rtfHeading.FindStringSubmatch(text); found != nil {
+		level, err := strconv.Atoi(found[1])
+		if err != nil {
+			level = 1 // the title
+		}
+		r.headings[r.declared] = level
+	}
+	if _, target, found := strings.Cut(text, "HYPERLINK "); found {
+		r.state.link = webLink(strings.Trim(strings.TrimSpace(target), `"`))
+	}
+	if marker, found := strings.CutPrefix(text, rtfMarker); found {
+		r.marker = "- "
+		if marker = strings.TrimSpace(marker); rtfNumber.MatchString(marker) {
+			r.marker = strings.TrimRight(marker, ".)") + ". "
+		}
+	}
+}
+
+var (
+	rtfHeading = regexp.MustCompile(`(?i)^\s*(?:heading ([1-6])|title);`)
+	rtfNumber  = regexp.MustCompile(`^[0-9]{1,9}[.)]$`)
+)
+
+// rtfMarker begins the text of a group with the marker of a list item.
+const rtfMarker = "\x00marker "
+
+// control reads a control word or symbol after its backslash.
+func (r *rtfReader) control() {
+	if r.at >= len(r.data) {
+		return
+	}
+	c := r.data[r.at]
+	if !isLetter(c) {
+		r.at++
+		r.symbol(c)
+		return
+	}
+	start := r.at
+	for r.at < len(r.data) && isLetter(r.data[r.at]) {
+		r.at++
+	}
+	word, digits := string(r.data[start:r.at]), r.at
+	if r.at < len(r.data) && r.data[r.at] == '-' {
+		r.at++
+	}
+	for r.at < len(r.data) && r.data[r.at] >= '0' && r.data[r.at] <= '9' {
+		r.at++
+	}
+	number, err := strconv.Atoi(string(r.data[digits:r.at]))
+	if r.at < len(r.data) && r.data[r.at] == ' ' {
+		r.at++
+	}
+	r.word(word, number, err == nil)
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// symbol reads a control symbol.
+func (r *rtfReader) symbol(c byte) {
+	switch c {
+	case '\'':
+		if r.at+2 <= len(r.data) {
+			if code, err := strconv.ParseUint(string(r.data[r.at:r.at+2]), 16, 8); err == nil {
+				r.at += 2
+				r.character(byte(code))
+			}
+		}
+	case '*': // a group that only newer programs know
+		if word := r.peek(); !rtfKept[word] {
+			r.state.skip = true
+		}
+	case '~':
+		r.add("\u00a0")
+	case '_':
+		r.add("-")
+	case '\\', '{', '}':
+		r.character(c)
+	case '\r', '\n':
+		r.endParagraph()
+	}
+}
+
+// peek returns the control word that follows.
+func (r *rtfReader) peek() string {
+	rest := strings.TrimLeft(string(r.data[r.at:min(len(r.data), r.at+40)]), "\r\n ")
+	word, _ := strings.CutPrefix(rest, `\`)
+	end := strings.IndexFunc(word, func(c rune) bool { return c > 127 || !isLetter(byte(c)) })
+	if end >= 0 {
+		word = word[:end]
+	}
+	return word
+}
+
+// character adds a character of the charset, or one that ASCII has.
+func (r *rtfReader) character(c byte) {
+	if r.skipping > 0 {
+		r.skipping--
+		return
+	}
+	r.flushUnits()
+	r.bytes = append(r.bytes, c)
+}
+
+// flush decodes the characters that were read.
+func (r *rtfReader) flush() {
+	r.flushUnits()
+	if len(r.bytes) == 0 {
+		return
+	}
+	enc := r.charset
+	if r.state.font != nil {
+		enc = r.state.font
+	}
+	text, err := enc.NewDecoder().Bytes(r.bytes)
+	if err != nil {
+		text = r.bytes
+	}
+	r.bytes = r.bytes[:0]
+	r.write(string(text))
+}
+
+func (r *rtfReader) flushUnits() {
+	if len(r.units) > 0 {
+		text := string(utf16.Decode(r.units))
+		r.units = r.units[:0]
+		r.write(text)
+	}
+}
+
+// add adds text.
+func (r *rtfReader) add(text string) {
+	r.flush()
+	r.write(text)
+}
+
+func (r *rtfReader) write(text string) {
+	switch {
+	case r.state.into != nil:
+		r.state.into.WriteString(text)
+	case !r.state.skip && !r.state.hidden:
+		r.text.add(text, r.state.style, r.state.link)
+	}
+}
