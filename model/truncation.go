@@ -32,7 +32,7 @@ type IncompleteError struct {
 	advice string   // what to do
 }
 
-// Error says why the answer is incomplete and what to do.
+// Error states why the answer is incomplete and what to do.
 func (e *IncompleteError) Error() string {
 	if e.Finish == "content_filter" {
 		return fmt.Sprintf("model %s: the provider's content filter withheld the answer or a part of it (finish reason %s)", e.Model, e.Reason)
@@ -160,6 +160,7 @@ func join(all, next *Response) *Response {
 	joined.Usage.Output += all.Usage.Output
 	joined.Usage.Cached += all.Usage.Cached
 	joined.Usage.CacheWrite += all.Usage.CacheWrite
+	joined.Usage.Cost += all.Usage.Cost
 	joined.Message.ID = all.Message.ID
 	joined.Message.Blocks = []chat.Block{{Type: "text", Text: all.Message.Text() + next.Message.Text()}}
 	return &joined

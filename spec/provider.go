@@ -22,6 +22,7 @@ type Provider struct {
 	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
 	Tools           bool            // its chat models can call tools
 	Embeddings      bool            // it has embedding models
+	PromptCache     bool            // prompts are cached by markers in requests, which prompt_cache: off leaves out
 	Forms           []string        // forms of structured output that its protocol has besides prompt: schema, json_object
 	ContextWindows  []ContextWindow // context windows of its models
 }
@@ -159,7 +160,7 @@ func providerRows() []Provider {
 			},
 		},
 		{
-			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Forms: forms[:1], Tools: true,
+			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Forms: forms[:1], PromptCache: true, Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 			ContextWindows: []ContextWindow{

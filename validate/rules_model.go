@@ -11,7 +11,7 @@ import (
 // modelRules returns the rules of mocks, offline models and base URLs.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockResponse(), mockPattern(), offlineNotMock(), unsupportedBaseURL(), statusWithoutError(),
-		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unavailableForm()}
+		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unavailableForm(), promptCacheWithoutMarkers()}
 }
 
 func rulesWithoutMock() rule {
@@ -206,5 +206,21 @@ models:
 			}
 			p.list.Add(p.reportAt(fieldKey(m, "structured_output"), "the provider %s does not have the structured output %s", base.Provider, form).
 				WithHint("use %s", joinNames(append(slices.Clone(row.Forms), "prompt", "auto"))))
+		})}
+}
+
+func promptCacheWithoutMarkers() rule {
+	return rule{code: "QT591", title: "prompt_cache off for a provider without markers",
+		doc: "prompt_cache: off leaves out the markers by which a provider caches prompts. Other providers cache without markers, or not at all, so the key has no effect.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: Model, id: writer, provider: openai, prompt_cache: ⟦off│auto⟧}
+`},
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
+			base := m.Base()
+			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && !row.PromptCache && base.PromptCache == "off" {
+				p.report(fieldKey(m, "prompt_cache"), "the provider %s has no markers of the prompt cache that could be left out", base.Provider)
+			}
 		})}
 }
