@@ -26,7 +26,7 @@ type CallPolicy struct {
 }
 
 // throttleWait is how long a call waits after a rejection by the provider's rate limit
-// that names no time, at first; it doubles up to a minute.
+// that names no time, at first; later ones are twice as long, up to a minute.
 const throttleWait = time.Second
 
 // throttle counts the waits of one call for the rate limit of the provider.

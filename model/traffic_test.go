@@ -53,8 +53,8 @@ func (m *metered) Generate(context.Context, model.Request) iter.Seq2[model.Event
 	}
 }
 
-// 80 rows for a provider that accepts 60 calls a minute: no row fails, whatever wait the
-// provider requests, and few calls are rejected.
+// 80 rows for a provider that accepts 60 calls a minute: no row fails for any wait that
+// the provider requests, and few calls are rejected.
 func TestWithRetry_ProviderLimit(t *testing.T) {
 	for name, wait := range map[string]func(time.Duration) time.Duration{
 		"the rest of the window": func(left time.Duration) time.Duration { return left },

@@ -15,7 +15,7 @@ type ModelPrices struct {
 	Input, CachedInput, CacheWrite, Output float64
 }
 
-// BuiltinPrices are the list prices of a provider's own service; nil if they are unknown.
+// BuiltinPrices are the list prices of the service of a provider; nil if they are unknown.
 // The longest prefix decides; the caller must not change the list.
 func BuiltinPrices(provider, name string) *Prices {
 	var best *ModelPrices

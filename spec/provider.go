@@ -22,7 +22,7 @@ type Provider struct {
 	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
 	Tools           bool            // its chat models can call tools
 	Embeddings      bool            // it has embedding models
-	PromptCache     bool            // prompts are cached by markers in requests, which prompt_cache: off leaves out
+	PromptCache     bool            // prompts are cached by markers in requests, which prompt_cache: none leaves out
 	Forms           []string        // forms of structured output that its protocol has besides prompt: schema, json_object
 	ContextWindows  []ContextWindow // context windows of its models
 }

@@ -210,16 +210,16 @@ models:
 }
 
 func promptCacheWithoutMarkers() rule {
-	return rule{code: "QT591", title: "prompt_cache off for a provider without markers",
-		doc: "prompt_cache: off leaves out the markers by which a provider caches prompts. Other providers cache without markers, or not at all, so the key has no effect.",
+	return rule{code: "QT591", title: "prompt_cache none for a provider without markers",
+		doc: "prompt_cache: none leaves out the markers by which a provider caches prompts. Other providers cache without markers, or not at all, so the key has no effect.",
 		sample: sample{text: `
 id: example
 models:
-  - {type: Model, id: writer, provider: openai, prompt_cache: ⟦off│auto⟧}
+  - {type: Model, id: writer, provider: openai, prompt_cache: ⟦none│auto⟧}
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && !row.PromptCache && base.PromptCache == "off" {
+			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && !row.PromptCache && base.PromptCache == "none" {
 				p.report(fieldKey(m, "prompt_cache"), "the provider %s has no markers of the prompt cache that could be left out", base.Provider)
 			}
 		})}

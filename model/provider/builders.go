@@ -29,7 +29,7 @@ type builder struct {
 var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
 		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
-			return anthropic.New(anthropic.Config{Config: c, NoCache: m.PromptCache == "off", Bearer: spec.TypeName(m.Auth.To) == "bearer_token"})
+			return anthropic.New(anthropic.Config{Config: c, NoCache: m.PromptCache == "none", Bearer: spec.TypeName(m.Auth.To) == "bearer_token"})
 		}},
 		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
 		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings},
