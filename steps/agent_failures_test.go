@@ -22,9 +22,9 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// faulty is the world of one conversation with random failures: a model server, a service
+// failing is the world of one conversation with random failures: a model server, a service
 // that is called as a tool, and what both have received.
-type faulty struct {
+type failing struct {
 	t      *testing.T
 	mu     sync.Mutex
 	random *rand.Rand
@@ -32,22 +32,22 @@ type faulty struct {
 	acked  map[string]bool // tool calls whose result the agent has received
 	last   []string        // the messages of the last request, without the system message
 	cancel context.CancelFunc
-	faults int
+	failures int
 	turns  int // that succeeded
 }
 
 // chance reports true with a probability.
-func (f *faulty) chance(p float64) bool { return f.random.Float64() < p }
+func (f *failing) chance(p float64) bool { return f.random.Float64() < p }
 
 // answer is the model: it fails, calls tools, or answers.
-func (f *faulty) answer(_ int, req request) reply {
+func (f *failing) answer(_ int, req request) reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.check(req.Messages)
 	f.last = lines(req.Messages[1:])
 	switch {
 	case f.chance(0.22):
-		f.faults++
+		f.failures++
 		never := make(chan struct{})
 		switch f.random.IntN(6) {
 		case 0:
@@ -75,7 +75,7 @@ func (f *faulty) answer(_ int, req request) reply {
 }
 
 // check fails the test if a tool message has no call before it, or a call no result.
-func (f *faulty) check(msgs []wireMessage) {
+func (f *failing) check(msgs []wireMessage) {
 	open := map[string]bool{}
 	for _, m := range msgs {
 		if m.Role == "tool" {
@@ -98,7 +98,7 @@ func (f *faulty) check(msgs []wireMessage) {
 }
 
 // serve is the service that the tool calls.
-func (f *faulty) serve(w http.ResponseWriter, r *http.Request) {
+func (f *failing) serve(w http.ResponseWriter, r *http.Request) {
 	raw, _ := io.ReadAll(r.Body)
 	body := string(raw)
 	f.mu.Lock()
@@ -106,15 +106,15 @@ func (f *faulty) serve(w http.ResponseWriter, r *http.Request) {
 	if f.acked["call_"+id] {
 		f.t.Errorf("an acknowledged call was repeated: %s", body)
 	}
-	fault := f.random.IntN(12)
-	if fault < 2 {
-		f.faults++
+	failure := f.random.IntN(12)
+	if failure < 2 {
+		f.failures++
 	}
-	if fault == 0 {
+	if failure == 0 {
 		f.cancel()
 	}
 	f.mu.Unlock()
-	switch fault {
+	switch failure {
 	case 0:
 		<-r.Context().Done()
 	case 1:
@@ -125,7 +125,7 @@ func (f *faulty) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // acknowledge records the calls whose results the agent has received.
-func (f *faulty) acknowledge(ev steps.Event) {
+func (f *failing) acknowledge(ev steps.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.acked[ev.CallID] = true
@@ -144,8 +144,8 @@ func (w *testEnv) windowOf(t testing.TB, session string) []string {
 }
 
 // converse runs one conversation.
-func converse(t *testing.T, seed uint64) *faulty {
-	f := &faulty{t: t, random: rand.New(rand.NewPCG(seed, 7)), acked: map[string]bool{}}
+func converse(t *testing.T, seed uint64) *failing {
+	f := &failing{t: t, random: rand.New(rand.NewPCG(seed, 7)), acked: map[string]bool{}}
 	service := httptest.NewServer(http.HandlerFunc(f.serve))
 	defer service.Close()
 	server := newLLM(t, f.answer)
@@ -165,11 +165,11 @@ func converse(t *testing.T, seed uint64) *faulty {
 	declared := w.agent(l, []spec.Ref[spec.Tool]{{To: refund}}, true)
 	declared.ParallelTools = f.chance(0.5)
 	agent := build(t, declared, w.env)
-	var said []string // what the memory must have
+	var stored []string // what the memory must have
 	for turn := range 2 + f.random.IntN(4) {
-		said = f.turn(w, l, agent, turn, said)
-		if got := w.windowOf(t, "s"); !slices.Equal(got, said) {
-			t.Errorf("turn %d: the memory has\n%s\nsaid was\n%s", turn, strings.Join(got, "\n"), strings.Join(said, "\n"))
+		stored = f.turn(w, l, agent, turn, stored)
+		if got := w.windowOf(t, "s"); !slices.Equal(got, stored) {
+			t.Errorf("turn %d: the memory has\n%s\nexpected\n%s", turn, strings.Join(got, "\n"), strings.Join(stored, "\n"))
 		}
 	}
 	return f
@@ -177,7 +177,7 @@ func converse(t *testing.T, seed uint64) *faulty {
 
 // turn runs one turn, which is resumed with its log after a failure. It returns what the
 // memory must have afterwards.
-func (f *faulty) turn(w *testEnv, l layout, agent steps.Runner, turn int, said []string) []string {
+func (f *failing) turn(w *testEnv, l layout, agent steps.Runner, turn int, stored []string) []string {
 	log := &mapLog{results: map[string][]byte{}}
 	f.mu.Lock()
 	attempts, streams := 1+f.random.IntN(3), f.chance(0.5)
@@ -197,18 +197,18 @@ func (f *faulty) turn(w *testEnv, l layout, agent steps.Runner, turn int, said [
 		if row.Err != nil {
 			continue
 		}
-		// The last request has all that was said before the answer. A row whose last
+		// The last request has all messages before the answer. A row whose last
 		// answer is a recorded one sends no request; it fails before such an answer.
 		f.turns++
 		return append(slices.Clone(f.last), "assistant: "+fmt.Sprint(row.Values[l.Slot(l.ref("answer").To)]))
 	}
-	return said
+	return stored
 }
 
 // If anything fails, or a turn is canceled or resumed, no request has a tool message
 // without its call or a call without its result, no acknowledged call is repeated, and the
-// memory has what was said. QTYPE_CONVERSATIONS is the number of conversations.
-func TestAgent_Faults(t *testing.T) {
+// memory has the same messages. QTYPE_CONVERSATIONS is the number of conversations.
+func TestAgent_Failures(t *testing.T) {
 	n := 24
 	if text := os.Getenv("QTYPE_CONVERSATIONS"); text != "" {
 		var err error
@@ -216,16 +216,16 @@ func TestAgent_Faults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	faults, turns, calls := 0, 0, 0
+	failures, turns, calls := 0, 0, 0
 	for seed := range uint64(n) {
 		f := converse(t, seed)
-		faults, turns, calls = faults+f.faults, turns+f.turns, calls+len(f.acked)
+		failures, turns, calls = failures+f.failures, turns+f.turns, calls+len(f.acked)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	t.Logf("%d conversations: %d failures injected, %d turns succeeded, %d calls acknowledged", n, faults, turns, calls)
-	if faults < n || turns < n || calls < n {
+	t.Logf("%d conversations: %d failures injected, %d turns succeeded, %d calls acknowledged", n, failures, turns, calls)
+	if failures < n || turns < n || calls < n {
 		t.Error("too few for a test")
 	}
 }
