@@ -25,15 +25,15 @@ import (
 // failing is the world of one conversation with random failures: a model server, a service
 // that is called as a tool, and what both have received.
 type failing struct {
-	t      *testing.T
-	mu     sync.Mutex
-	random *rand.Rand
-	count  int             // calls that the model has requested
-	acked  map[string]bool // tool calls whose result the agent has received
-	last   []string        // the messages of the last request, without the system message
-	cancel context.CancelFunc
+	t        *testing.T
+	mu       sync.Mutex
+	random   *rand.Rand
+	count    int             // calls that the model has requested
+	acked    map[string]bool // tool calls whose result the agent has received
+	last     []string        // the messages of the last request, without the system message
+	cancel   context.CancelFunc
 	failures int
-	turns  int // that succeeded
+	turns    int // that succeeded
 }
 
 // chance reports true with a probability.
