@@ -50,7 +50,10 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		if err != nil {
 			return nil, c.server.requestError(err)
 		}
-		answer := c.protocol.Answer()
+		answer := call.Answer
+		if answer == nil {
+			answer = c.protocol.Answer()
+		}
 		var wait time.Duration
 		err = c.server.ask(ctx, call, func(resp *http.Response) error {
 			wait = resetDelay(resp.Header, time.Now())
