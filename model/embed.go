@@ -82,13 +82,14 @@ func (b *batched) next(texts []string) int {
 func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, error) {
 	p := b.policy
 	tries := httpx.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
+	var waits throttle
 	for {
 		vectors, usage, err := b.once(ctx, texts)
 		if err == nil {
 			return vectors, usage, b.check(vectors, len(texts))
 		}
 		var failure *Error
-		if errors.As(err, &failure) && failure.Temporary && tries.Next(ctx, failure.RetryAfter) {
+		if errors.As(err, &failure) && (p.throttled(failure, &waits) || failure.Temporary && tries.Next(ctx, failure.RetryAfter)) {
 			continue
 		}
 		switch {
@@ -109,6 +110,10 @@ func (b *batched) once(ctx context.Context, texts []string) ([][]float32, Usage,
 	if err != nil {
 		return nil, Usage{}, err
 	}
+	if err := b.policy.Breaker.allow(b.Info()); err != nil {
+		call.Failed(err)
+		return nil, Usage{}, err
+	}
 	limit := b.policy.Timeout
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if limit > 0 {
@@ -123,6 +128,7 @@ func (b *batched) once(ctx context.Context, texts []string) ([][]float32, Usage,
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = &Error{Model: b.Info().ID, Message: "no complete answer within " + shortDuration(limit), Temporary: true}
 	}
+	b.policy.Breaker.done(serverFailed(err))
 	return vectors, usage, err
 }
 

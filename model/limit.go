@@ -19,8 +19,8 @@ const defaultAnswerTokens = 256
 // Limiter delays the calls of one model so that the calls, and their tokens, in any 60
 // seconds stay within the limits. Calls wait in the order in which they came. The cost
 // of a call is estimated when it begins, from its messages and the answers so far, and
-// corrected when it ends. It sees the calls of this process only. It is safe for
-// concurrent use.
+// corrected when it ends. It has the calls of this process only. Where the provider
+// requests a pause, all calls wait. It is safe for concurrent use.
 //
 // It is not golang.org/x/time/rate: a token bucket lets up to twice the limit through
 // within 60 seconds (TestLimiter_CallsPerMinute), and does not correct a cost.
@@ -115,7 +115,10 @@ func (l *Limiter) pause(ctx context.Context, wait time.Duration) error {
 // estimate returns how many tokens a call will take. A call above the limit of a minute
 // runs when no other tokens are counted.
 func (l *Limiter) estimate(info Info, texts []string, answered bool) int {
-	if l.tokens == 0 {
+	l.mu.Lock()
+	limited := l.tokens > 0
+	l.mu.Unlock()
+	if !limited {
 		return 0
 	}
 	n := 0
@@ -176,6 +179,15 @@ func (l *Limiter) forget(now time.Time) {
 		l.spent[old].tokens = 0
 	}
 	l.spent = slices.Delete(l.spent, 0, old)
+}
+
+// Pause delays all calls until a time, unless they are delayed longer already.
+func (l *Limiter) Pause(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until.After(l.paused) {
+		l.paused = until
+	}
 }
 
 // Reservation is a call that a Limiter has let through. A nil one does nothing.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"time"
 
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -75,6 +76,8 @@ type Response struct {
 	Usage   Usage        // the tokens used, of all parts
 	Parts   int          // of how many answers it was joined, by WithTruncation; 0 for one
 	Model   string       // the id of the fallback that answered; empty for the model itself
+
+	NextAfter time.Duration `json:"-"` // how long the provider's headers request to wait before the next call
 }
 
 // Usage counts tokens as the provider does.
@@ -84,7 +87,8 @@ type Usage struct {
 	Cached int // tokens read from the provider's prompt cache, included in Input
 	// CacheWrite are the tokens written to the provider's prompt cache, included in Input.
 	CacheWrite int
-	Model      string // the id of the fallback that an Embedder called; empty for the model itself
+	Cost       float64 // by the prices of the model; 0 without prices
+	Model      string  // the id of the fallback that an Embedder called; empty for the model itself
 }
 
 // Call sends req and waits for the whole answer. It passes deltas of text and reasoning

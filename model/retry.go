@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"time"
 
@@ -18,6 +19,51 @@ type CallPolicy struct {
 	InitialDelay time.Duration // delay before the second attempt, with jitter of 50 %
 	MaxDelay     time.Duration // maximum delay between two attempts
 	Limit        *Limiter      // delays each attempt before its time limit starts; nil for none
+	// MaxWait is how long a call waits in total for the rate limit of the provider. These
+	// waits delay all calls of Limit and are no attempts. 0: they are attempts.
+	MaxWait time.Duration
+	Breaker *Breaker // stops the calls of a server that fails; nil for none
+}
+
+// throttleWait is how long a call waits after a rejection by the provider's rate limit
+// that names no time, at first; later ones are twice as long, up to a minute.
+const throttleWait = time.Second
+
+// throttle counts the waits of one call for the rate limit of the provider.
+type throttle struct {
+	waited time.Duration
+	next   time.Duration
+}
+
+// throttled reports whether a rejected call is to be repeated after the pause of the
+// Limiter, which it begins.
+func (p *CallPolicy) throttled(e *Error, t *throttle) bool {
+	if e.Status != http.StatusTooManyRequests || !e.Temporary || p.MaxWait <= 0 || p.MaxAttempts <= 1 || p.Limit == nil {
+		return false
+	}
+	wait := e.RetryAfter
+	if wait <= 0 {
+		t.next = min(max(2*t.next, throttleWait), minute)
+		wait = t.next
+	}
+	if t.waited += wait; t.waited > p.MaxWait {
+		return false
+	}
+	p.Limit.Pause(time.Now().Add(wait))
+	return true
+}
+
+// serverFailed reports whether an attempt shows that the server does not work; known is
+// false if it shows nothing.
+func serverFailed(err error) (failed, known bool) {
+	var failure *Error
+	switch {
+	case err == nil:
+		return false, true
+	case !errors.As(err, &failure):
+		return false, false
+	}
+	return failure.Temporary && (failure.Status == 0 || failure.Status >= http.StatusInternalServerError), true
 }
 
 // WithRetry applies a time limit to m and retries calls that failed temporarily
@@ -36,6 +82,7 @@ type retryModel struct {
 func (p *retryModel) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		tries := httpx.Policy{MaxAttempts: p.MaxAttempts, InitialDelay: p.InitialDelay, MaxDelay: p.MaxDelay}.Start()
+		var waits throttle
 		for {
 			again, err := p.try(ctx, req, yield)
 			if err == nil {
@@ -46,7 +93,7 @@ func (p *retryModel) Generate(ctx context.Context, req Request) iter.Seq2[Event,
 				yield(Event{}, err)
 				return
 			}
-			if again && failure.Temporary && tries.Next(ctx, failure.RetryAfter) {
+			if again && (p.throttled(failure, &waits) || failure.Temporary && tries.Next(ctx, failure.RetryAfter)) {
 				continue
 			}
 			if ctx.Err() != nil {
@@ -70,6 +117,14 @@ func (p *retryModel) try(ctx context.Context, req Request, yield func(Event, err
 		return false, err
 	}
 	defer func() { call.Failed(err) }()
+	if err := p.Breaker.allow(p.Info()); err != nil {
+		return true, err
+	}
+	known := false
+	defer func() {
+		failed, is := serverFailed(err)
+		p.Breaker.done(failed, is && (known || err != nil))
+	}()
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if p.Timeout > 0 {
 		within, cancel = context.WithTimeout(ctx, p.Timeout)
@@ -82,7 +137,11 @@ func (p *retryModel) try(ctx context.Context, req Request, yield func(Event, err
 		}
 		again = false
 		if ev.Response != nil {
+			known = true
 			call.Done(ev.Response.Usage)
+			if wait := ev.Response.NextAfter; wait > 0 && p.Limit != nil {
+				p.Limit.Pause(time.Now().Add(min(wait, minute)))
+			}
 		}
 		if !yield(ev, nil) || ev.Response != nil {
 			return false, nil

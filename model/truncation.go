@@ -160,6 +160,7 @@ func join(all, next *Response) *Response {
 	joined.Usage.Output += all.Usage.Output
 	joined.Usage.Cached += all.Usage.Cached
 	joined.Usage.CacheWrite += all.Usage.CacheWrite
+	joined.Usage.Cost += all.Usage.Cost
 	joined.Message.ID = all.Message.ID
 	joined.Message.Blocks = []chat.Block{{Type: "text", Text: all.Message.Text() + next.Message.Text()}}
 	return &joined

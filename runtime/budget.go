@@ -38,42 +38,15 @@ func (a *App) withBudget(ctx context.Context, f *spec.Flow) (context.Context, co
 		ctx, stopClock = context.WithTimeoutCause(ctx, limit, over)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
-	m := &costMeter{flow: f, stop: stop, prices: a.stepPrices(), models: a.modelPrices()}
+	m := &costMeter{flow: f, stop: stop}
 	ctx = steps.WithEvents(ctx, m.add, steps.EventUsage, steps.EventToolCall)
 	return ctx, func() { stop(nil); stopClock() }
 }
 
-// stepPrices returns the prices of the model of each step of the application.
-func (a *App) stepPrices() map[string]*spec.Prices {
-	prices := map[string]*spec.Prices{}
-	for s := range stepPlans(a.spec) {
-		if m := s.Model(); m != nil {
-			prices[s.Step.EntityID()] = m.Base().Prices
-		} else if m := s.Embedder(); m != nil {
-			prices[s.Step.EntityID()] = m.Prices
-		}
-	}
-	return prices
-}
-
-// modelPrices returns the prices of each model by its id: fallbacks, and models that
-// a memory calls, do not have the prices of the step's model.
-func (a *App) modelPrices() map[string]*spec.Prices {
-	prices := map[string]*spec.Prices{}
-	for _, doc := range a.spec.Documents() {
-		for _, m := range doc.Models {
-			prices[m.EntityID()] = m.Base().Prices
-		}
-	}
-	return prices
-}
-
 // costMeter sums up what a run uses.
 type costMeter struct {
-	flow   *spec.Flow
-	stop   context.CancelCauseFunc
-	prices map[string]*spec.Prices // by step
-	models map[string]*spec.Prices // by the ids of models
+	flow *spec.Flow
+	stop context.CancelCauseFunc
 
 	mu     sync.Mutex
 	tokens int
@@ -87,13 +60,7 @@ func (m *costMeter) add(ev steps.Event) {
 	defer m.mu.Unlock()
 	m.calls++
 	m.tokens += ev.Input + ev.Output
-	p := m.prices[ev.Step]
-	if ev.Model != "" {
-		p = m.models[ev.Model]
-	}
-	if p != nil {
-		m.money += (float64(ev.Input)*p.Input + float64(ev.Output)*p.Output) / 1e6
-	}
+	m.money += ev.Cost
 	b := m.flow.Budget
 	switch {
 	case b.Tokens > 0 && m.tokens > b.Tokens:

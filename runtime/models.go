@@ -21,6 +21,7 @@ type models struct {
 	chat      pool[model.Chat]
 	embedders pool[model.Embedder]
 	forms     model.SchemaForms // what the servers of the App have accepted
+	traffic   model.Traffic     // the limits of the App's calls
 }
 
 func newModels() *models {
@@ -75,7 +76,7 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
 	return provider.Options{
-		Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret, Warn: a.opts.Warn, Forms: &a.models.forms,
+		Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic,
 		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
 		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
 	}

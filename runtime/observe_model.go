@@ -32,7 +32,7 @@ func (m *observedChat) Generate(ctx context.Context, req model.Request) iter.Seq
 	}
 	return func(yield func(model.Event, error) bool) {
 		ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationModel, ID: m.declared.ID,
-			Model: &m.info, Prices: m.declared.Prices, Params: m.declared.InferenceParams, Request: &req})
+			Model: &m.info, Prices: m.declared.CallPrices(), Params: m.declared.InferenceParams, Request: &req})
 		r := &steps.OperationResult{}
 		defer end(r)
 		for ev, err := range m.Chat.Generate(ctx, req) {
@@ -75,7 +75,7 @@ func (m *observedEmbedder) Embed(ctx context.Context, texts []string) ([][]float
 		return m.Embedder.Embed(ctx, texts)
 	}
 	ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationEmbedding, ID: m.declared.ID,
-		Model: &m.info, Prices: m.declared.Prices, Texts: texts})
+		Model: &m.info, Prices: m.declared.CallPrices(), Texts: texts})
 	r := &steps.OperationResult{}
 	defer end(r)
 	vectors, usage, err := m.Embedder.Embed(ctx, texts)

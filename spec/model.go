@@ -36,10 +36,14 @@ type Model struct {
 	Retry *RetryPolicy `yaml:"retry"`
 	// RateLimit delays calls that would exceed the limits of the provider.
 	RateLimit *RateLimit `yaml:"rate_limit"`
+	// CircuitBreaker configures when a server that fails is not called for a time.
+	CircuitBreaker *CircuitBreaker `yaml:"circuit_breaker"`
 	// Fallbacks name the models that are called, in this order, if this one fails.
 	Fallbacks []Ref[ModelEntity] `yaml:"fallbacks"`
 	// StructuredOutput is how a required form of the answer is requested: schema sends the provider a JSON schema, json_object requests any JSON object, prompt relies on the system message. auto uses the first of these that the server accepts, and remembers it while the process runs.
 	StructuredOutput string `yaml:"structured_output" default:"auto" validate:"omitempty,oneof=schema json_object prompt auto"`
+	// PromptCache is whether requests have the markers by which the provider caches the beginning of a prompt: tools, system message, and the conversation where it goes on. Other providers cache without markers.
+	PromptCache string `yaml:"prompt_cache" default:"auto" validate:"omitempty,oneof=auto none"`
 	// OnTruncation is what happens to an answer that the provider ended at the token limit or by its content filter: error fails the call, warn uses the answer and prints a warning, continue requests the rest of the answer at the token limit, at most 8 times, and joins the parts.
 	OnTruncation string `yaml:"on_truncation" default:"error" validate:"omitempty,oneof=error warn continue"`
 	// Prices are the costs of the model's tokens, for budgets in money and the reports of runs.
@@ -113,6 +117,17 @@ type RateLimit struct {
 	RequestsPerMinute int `yaml:"requests_per_minute" validate:"gt=0"`
 	// TokensPerMinute is the maximum number of tokens per minute, read and written.
 	TokensPerMinute int `yaml:"tokens_per_minute" validate:"gt=0"`
+	// MaxWait is how long one call waits in total if the rate limit of the provider rejects it; then it fails. Calls of a model with fallbacks wait no longer than max_delay of retry.
+	MaxWait Duration `yaml:"max_wait" default:"10m" validate:"gt=0"`
+}
+
+// CircuitBreaker configures when a server that fails is not called for a time. Models of one server share it.
+type CircuitBreaker struct {
+	Positioned
+	// Failures is how many attempts must fail in sequence, by an HTTP status of 500 or more, a connection that fails or a time limit, until calls are not sent; 0 means never.
+	Failures int `yaml:"failures" default:"20" validate:"gte=0"`
+	// OpenFor is how long no call is sent. Then one call is, and its result decides.
+	OpenFor Duration `yaml:"open_for" default:"30s" validate:"gt=0"`
 }
 
 // Prices are the costs of a model's tokens, per million tokens, in any one currency.
@@ -122,6 +137,29 @@ type Prices struct {
 	Input float64 `yaml:"input" jsonschema:"required" validate:"gte=0"`
 	// Output is the price of a million tokens that the model writes.
 	Output float64 `yaml:"output" default:"0" validate:"gte=0"`
+	// CachedInput is the price of a million tokens that the model reads from the provider's prompt cache. The default is that of input.
+	CachedInput *float64 `yaml:"cached_input" validate:"omitempty,gte=0"`
+	// CacheWrite is the price of a million tokens that are written to the provider's prompt cache. The default is that of input.
+	CacheWrite *float64 `yaml:"cache_write" validate:"omitempty,gte=0"`
+}
+
+// TokenCounts are the tokens of calls. Cached and CacheWrite are included in Input.
+type TokenCounts struct{ Input, Output, Cached, CacheWrite int }
+
+// Cost returns the price of tokens; 0 without prices.
+func (p *Prices) Cost(n TokenCounts) float64 {
+	if p == nil {
+		return 0
+	}
+	cached, written := p.Input, p.Input
+	if p.CachedInput != nil {
+		cached = *p.CachedInput
+	}
+	if p.CacheWrite != nil {
+		written = *p.CacheWrite
+	}
+	plain := n.Input - n.Cached - n.CacheWrite
+	return (float64(plain)*p.Input + float64(n.Cached)*cached + float64(n.CacheWrite)*written + float64(n.Output)*p.Output) / 1e6
 }
 
 // MockRule is one rule of a mock model. Exactly one of text, tool_calls, error and echo is its answer.

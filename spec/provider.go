@@ -26,6 +26,7 @@ type Provider struct {
 	Embeddings      bool            // it has embedding models
 	NoChat          bool            // it has no chat models
 	BuildTag        string          // only a build of the program with this tag can call it; empty for every build
+	PromptCache     bool            // prompts are cached by markers in requests, which prompt_cache: none leaves out
 	Forms           []string        // forms of structured output that its protocol has besides prompt: schema, json_object
 	ContextWindows  []ContextWindow // context windows of its models
 }
@@ -175,7 +176,7 @@ func providerRows() []Provider {
 			},
 		},
 		{
-			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Forms: forms[:1], Tools: true,
+			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Forms: forms[:1], PromptCache: true, Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 			ContextWindows: []ContextWindow{

@@ -38,7 +38,7 @@ func (s *summarizer) Summarize(ctx context.Context, f promptcontext.SummaryReque
 	if err != nil {
 		return "", err
 	}
-	reportUsage(ctx, Event{Input: resp.Usage.Input, Output: resp.Usage.Output, Model: s.id})
+	reportUsage(ctx, Event{Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Cost: resp.Usage.Cost, Model: s.id})
 	text := resp.Message.Text()
 	if strings.TrimSpace(text) == "" {
 		return "", fmt.Errorf("model %s returned an empty summary", s.id)
@@ -124,7 +124,7 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	}
 	vectors, usage, err := m.Embed(ctx, texts)
 	if usage != (model.Usage{}) {
-		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Model: cmp.Or(usage.Model, e.id)})
+		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: cmp.Or(usage.Model, e.id)})
 	}
 	if err == nil && len(vectors) != len(texts) {
 		err = errors.New("the model returned a different number of vectors than texts")

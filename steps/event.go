@@ -37,6 +37,8 @@ type Event struct {
 	Source  *citation.Source // source: the passage
 	Input   int              // usage: tokens read
 	Output  int              // usage: tokens written
+	Cached  int              // usage: tokens read from the provider's prompt cache, included in Input
+	Cost    float64          // usage: by the prices of the model; 0 without prices
 	Model   string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own
 }
 

@@ -70,7 +70,7 @@ func (t *indexTool) Call(ctx context.Context, args map[string]any) (any, error) 
 			if id == "" {
 				id = t.model.Info().ID
 			}
-			reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Model: id})
+			reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: id})
 		}
 		if err != nil {
 			return nil, t.failed(ctx, err)

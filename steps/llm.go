@@ -100,12 +100,12 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	resp, err := s.call(ctx, row, req)
 	var incomplete *model.IncompleteError
 	if errors.As(err, &incomplete) { // its tokens were used
-		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Model: incomplete.Answer.Model}))
+		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Cached: incomplete.Usage.Cached, Cost: incomplete.Usage.Cost, Model: incomplete.Answer.Model}))
 	}
 	if err != nil {
 		return chat.Message{}, err
 	}
-	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Model: resp.Model}))
+	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Cost: resp.Usage.Cost, Model: resp.Model}))
 	answer := resp.Message
 	if answer.ID == "" {
 		answer.ID = chat.NewID()

@@ -76,7 +76,7 @@ func (s *reranker) Process(ctx context.Context, row *Row, emit Emit) error {
 	}
 	choices, usage, err := rerank.Rank(ctx, s.ranker, req)
 	if usage != (rerank.Usage{}) {
-		Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number, Input: usage.Input, Output: usage.Output, Model: usage.Model})
+		Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number, Input: usage.Input, Output: usage.Output, Cost: usage.Cost, Model: usage.Model})
 	}
 	if err != nil {
 		return err

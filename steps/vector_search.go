@@ -49,7 +49,7 @@ func (s *vectorSearch) Process(ctx context.Context, row *Row, emit Emit) error {
 		vectors, usage, err := s.model.Embed(ctx, []string{q.Text})
 		if usage != (model.Usage{}) {
 			Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number,
-				Input: usage.Input, Output: usage.Output, Model: cmp.Or(usage.Model, s.model.Info().ID)})
+				Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: cmp.Or(usage.Model, s.model.Info().ID)})
 		}
 		if err != nil {
 			return err

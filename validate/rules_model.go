@@ -11,7 +11,7 @@ import (
 // modelRules returns the rules of mocks, offline models and base URLs.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockResponse(), mockPattern(), offlineNotMock(), unsupportedBaseURL(), statusWithoutError(),
-		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unsupportedModelKey(), unavailableForm(), kindOfModel()}
+		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unsupportedModelKey(), unavailableForm(), kindOfModel(), promptCacheWithoutMarkers()}
 }
 
 func rulesWithoutMock() rule {
@@ -250,6 +250,22 @@ models:
 				p.report(fieldKey(m, "provider"), "the provider %s has no embedding models", row.Name)
 			case !embeds && row.NoChat:
 				p.report(fieldKey(m, "provider"), "the provider %s has no chat models", row.Name)
+			}
+		})}
+}
+
+func promptCacheWithoutMarkers() rule {
+	return rule{code: "QT591", title: "prompt_cache none for a provider without markers",
+		doc: "prompt_cache: none leaves out the markers by which a provider caches prompts. Other providers cache without markers, or not at all, so the key has no effect.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: Model, id: writer, provider: openai, prompt_cache: ⟦none│auto⟧}
+`},
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
+			base := m.Base()
+			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && !row.PromptCache && base.PromptCache == "none" {
+				p.report(fieldKey(m, "prompt_cache"), "the provider %s has no markers of the prompt cache that could be left out", base.Provider)
 			}
 		})}
 }

@@ -43,8 +43,8 @@ func (p *ruleContext) reportEmpty(n spec.Node, what, keys string) {
 
 func moneyWithoutPrices() rule {
 	return rule{code: "QT439", warning: true, title: "budget in money for a model without prices",
-		doc: "The cost of a model call is computed from the model's prices. Calls of a model without prices do not count towards the budget.",
-		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai⟦│, prices: {input: 0.15, output: 0.6}⟧}",
+		doc: "The cost of a model call is computed from the model's prices, or from the built-in ones of common models. Calls of a model without prices do not count towards the budget.",
+		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai, model_id: our-model⟦│, prices: {input: 0.15, output: 0.6}⟧}",
 			in: "question: text", out: "answer: text", flow: "budget: {money: 2}",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, f *spec.Flow) {
@@ -52,7 +52,7 @@ func moneyWithoutPrices() rule {
 				return
 			}
 			for _, step := range f.Plan().Steps {
-				if m, _ := p.modelAndMemoryOf(step.Step); m != nil && m.Prices == nil && !m.IsMock() {
+				if m, _ := p.modelAndMemoryOf(step.Step); m != nil && m.CallPrices() == nil && !m.IsMock() {
 					p.list.Add(p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but the model %q has no prices", f.ID, m.ID).
 						WithRelated(idPlace(m), fmt.Sprintf("add prices: to the model %q", m.ID)))
 				}

@@ -7,12 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -38,6 +40,9 @@ type summary struct {
 	usesMemory bool
 	input      atomic.Int64 // tokens
 	output     atomic.Int64 // tokens
+	cached     atomic.Int64 // tokens
+	costMu     sync.Mutex
+	cost       float64
 }
 
 func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
@@ -59,7 +64,32 @@ func (s *summary) event(ev steps.Event) {
 	if ev.Kind == steps.EventUsage {
 		s.input.Add(int64(ev.Input))
 		s.output.Add(int64(ev.Output))
+		s.cached.Add(int64(ev.Cached))
+		s.addCost(ev.Cost)
 	}
+}
+
+// addCost adds the cost of a call.
+func (s *summary) addCost(cost float64) {
+	s.costMu.Lock()
+	defer s.costMu.Unlock()
+	s.cost += cost
+}
+
+// costText returns the cost of the run; empty if no model has prices.
+func (s *summary) costText() string {
+	s.costMu.Lock()
+	defer s.costMu.Unlock()
+	if s.cost == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("cost %.4g", s.cost)
+	for step := range s.job.flow.Plan().All() {
+		if slices.ContainsFunc(step.Models(), func(m spec.ModelEntity) bool { return m.Base().HasBuiltinPrices() }) {
+			return text + " (with built-in prices of " + spec.PricesDate + ", in US dollars)"
+		}
+	}
+	return text
 }
 
 // add counts a result.
@@ -152,6 +182,12 @@ func (s *summary) usage(ctx context.Context) string {
 	var parts []string
 	if in, out := s.input.Load(), s.output.Load(); in+out > 0 {
 		parts = append(parts, fmt.Sprintf("tokens %s in, %s out", textfmt.Thousands(in), textfmt.Thousands(out)))
+		if n := s.cached.Load(); n > 0 {
+			parts[0] = strings.Replace(parts[0], " in,", fmt.Sprintf(" in (%s cached),", textfmt.Thousands(n)), 1)
+		}
+		if cost := s.costText(); cost != "" {
+			parts = append(parts, cost)
+		}
 	}
 	for _, id := range runtime.MemoryIDs(s.job.flow) {
 		infos, err := s.job.app.Memory(id).Sessions(ctx)

@@ -41,9 +41,10 @@ type Choice struct {
 
 // Usage counts what the models of a call have used.
 type Usage struct {
-	Input  int    // tokens read, where the service reports them
-	Output int    // tokens written
-	Model  string // the id of the model that was called, if it is not the step's own
+	Input  int     // tokens read, where the service reports them
+	Output int     // tokens written
+	Cost   float64 // by the prices of the models
+	Model  string  // the id of the model that was called, if it is not the step's own
 }
 
 // Ranker sorts results. Implementations are safe for concurrent use.
@@ -68,6 +69,7 @@ func Rank(ctx context.Context, r Ranker, req Request) ([]Choice, Usage, error) {
 // add adds the tokens of a model's call.
 func (u *Usage) add(used model.Usage, id string) {
 	u.Input, u.Output = u.Input+used.Input, u.Output+used.Output
+	u.Cost += used.Cost
 	u.Model = cmp.Or(id, u.Model)
 }
 

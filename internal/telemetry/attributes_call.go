@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -118,8 +119,8 @@ func usage(op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
 		set = append(set, attribute.Int("llm.token_count.prompt_details.cache_read", used.Cached), attribute.Int("gen_ai.usage.cache_read.input_tokens", used.Cached))
 	}
 	if p := op.Prices; p != nil {
-		in, out := float64(used.Input)*p.Input/1e6, float64(used.Output)*p.Output/1e6
-		set = append(set, attribute.Float64("llm.cost.prompt", in), attribute.Float64("llm.cost.completion", out), attribute.Float64("llm.cost.total", in+out))
+		total, out := *costOf(p, r), p.Cost(spec.TokenCounts{Output: used.Output})
+		set = append(set, attribute.Float64("llm.cost.prompt", total-out), attribute.Float64("llm.cost.completion", out), attribute.Float64("llm.cost.total", total))
 	}
 	return set
 }

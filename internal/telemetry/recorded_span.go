@@ -238,6 +238,10 @@ func costOf(p *spec.Prices, r *steps.OperationResult) *float64 {
 	if p == nil || used == nil {
 		return nil
 	}
-	cost := (float64(used.Input)*p.Input + float64(used.Output)*p.Output) / 1e6
+	u := r.Usage
+	if r.Response != nil {
+		u = r.Response.Usage
+	}
+	cost := p.Cost(spec.TokenCounts{Input: u.Input, Output: u.Output, Cached: u.Cached, CacheWrite: u.CacheWrite})
 	return &cost
 }

@@ -159,7 +159,7 @@ func (a *assembler) Response() (*model.Response, error) {
 	for _, c := range a.calls {
 		a.draft.Call(c.id, c.name, cmp.Or(c.arguments.String(), string(c.whole)))
 	}
-	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Created, Output: a.usage.Output, Cached: a.usage.Cached}
+	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Created, Output: a.usage.Output, Cached: a.usage.Cached, CacheWrite: a.usage.Created}
 	resp := &model.Response{Message: a.draft.Message(), Usage: u}
 	resp.Finish, resp.Reason = wire.Finish(a.stop, len(a.calls))
 	return resp, nil

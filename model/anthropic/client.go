@@ -20,7 +20,8 @@ const apiVersion = "2023-06-01"
 // address without /v1/messages.
 type Config struct {
 	wire.Config
-	Bearer bool // the key is a token for the Authorization header, not an API key
+	NoCache bool // leaves out the markers of the prompt cache
+	Bearer  bool // the key is a token for the Authorization header, not an API key
 }
 
 // Client calls one model of one server. It is safe for concurrent use.
@@ -40,7 +41,7 @@ func New(c Config) (*Client, error) {
 	if path.Base(at.Path) != "v1" {
 		at = at.JoinPath("v1")
 	}
-	p := &protocol{Server: s, endpoint: at.JoinPath("messages").String(), header: http.Header{"Anthropic-Version": {apiVersion}}}
+	p := &protocol{Server: s, endpoint: at.JoinPath("messages").String(), header: http.Header{"Anthropic-Version": {apiVersion}}, cache: !c.NoCache}
 	switch {
 	case c.Key == "":
 	case c.Bearer:
@@ -78,6 +79,7 @@ type protocol struct {
 	vertex   bool        // whether the model is one of Vertex AI
 	endpoint string      // URL of requests
 	header   http.Header // version and credential
+	cache    bool        // whether requests have markers of the prompt cache
 }
 
 // Request encodes a request.

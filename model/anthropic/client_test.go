@@ -77,7 +77,9 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	}
 	h := modeltest.Conversation{Key: r.Header.Get("X-Api-Key"), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
 	h.Model, _ = r.Body["model"].(string)
-	h.System, _ = r.Body["system"].(string)
+	if system, ok := r.Body["system"].([]any); ok {
+		h.System = system[0].(object)["text"].(string)
+	}
 	h.Stream, _ = r.Body["stream"].(bool)
 	names, before := map[any]any{}, ""
 	for _, turn := range r.Body["messages"].([]any) {
@@ -167,7 +169,7 @@ func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) mod
 func TestRequest_MergesTurns(t *testing.T) {
 	picture := chat.Message{Role: chat.User, Blocks: []chat.Block{
 		{Type: "image", Data: []byte("\x89PNG\r\n\x1a\n")}, {Type: "image", Text: "https://a.example/b.png"}, {Type: "file", Data: []byte("%PDF"), MimeType: "application/pdf"}, {Type: "text", Text: " "}}}
-	r := sent(t, nil, chat.Text(chat.System, "One."), chat.Text(chat.Assistant, "I begin."), chat.Text(chat.User, "a"), chat.Text(chat.User, "b"), picture,
+	r := sent(t, func(c *anthropic.Config) { c.NoCache = true }, chat.Text(chat.System, "One."), chat.Text(chat.Assistant, "I begin."), chat.Text(chat.User, "a"), chat.Text(chat.User, "b"), picture,
 		chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "a:b/ü", Name: "f", Arguments: "no JSON"}}},
 		chat.Message{Role: chat.Tool, ToolCallID: "a:b/ü", Blocks: []chat.Block{{Type: "text", Text: "r"}}}, chat.Text(chat.Developer, "Two."))
 	text := func(s string) object { return object{"type": "text", "text": s} }
@@ -204,7 +206,7 @@ func TestUsage_IncludesCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := model.Call(t.Context(), m, model.Request{}, nil)
-	if err != nil || got.Usage != (model.Usage{Input: 125, Output: 3, Cached: 100}) || got.Finish != "content_filter" {
+	if err != nil || got.Usage != (model.Usage{Input: 125, Output: 3, Cached: 100, CacheWrite: 20}) || got.Finish != "content_filter" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if m.Info().MaxTokens != anthropic.DefaultMaxTokens {
@@ -221,5 +223,29 @@ func TestRequest_UnsupportedContent(t *testing.T) {
 	_, err = model.Call(t.Context(), m, model.Request{Messages: []chat.Message{sound}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "model m: invalid request: audio of type audio/wav cannot be sent to anthropic") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What later calls begin with is marked: the tools, the system message, and a conversation
+// that goes on.
+func TestRequest_PromptCache(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", `{"type":"message","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`))
+	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	single := model.Request{Messages: []chat.Message{chat.Text(chat.System, "One."), chat.Text(chat.User, "a")}}
+	tools := model.Request{Messages: []chat.Message{chat.Text(chat.User, "a")}, Tools: []model.Tool{{Name: "f"}, {Name: "g"}}}
+	dialog := model.Request{Messages: []chat.Message{chat.Text(chat.User, "a"), chat.Text(chat.Assistant, "b"), chat.Text(chat.User, "c")}}
+	const mark = `"cache_control":{"type":"ephemeral"}`
+	for i, want := range []string{`"system":[{` + mark, `"name":"g"}`, `"text":"c","type":"text"}],"role":"user"}]`} {
+		req := []model.Request{single, tools, dialog}[i]
+		if _, err := model.Call(t.Context(), m, req, nil); err != nil {
+			t.Fatal(err)
+		}
+		body := modeltest.JSON(s.Requests()[i].Body)
+		if n := strings.Count(body, mark); n != []int{1, 2, 1}[i] {
+			t.Errorf("%d marks in %s, for %s", n, body, want)
+		}
 	}
 }

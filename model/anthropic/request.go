@@ -28,6 +28,7 @@ type part struct {
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
 	Content   string          `json:"content,omitempty"`
+	Cache     *cacheControl   `json:"cache_control,omitempty"`
 }
 
 // source is the data or the address of an image or a document.
@@ -43,6 +44,7 @@ type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"input_schema"`
+	Cache       *cacheControl   `json:"cache_control,omitempty"`
 }
 
 // body encodes a request. Parameters that the document does not set are not sent,
@@ -63,6 +65,9 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	}
 	if len(req.Tools) > 0 {
 		fields["tools"] = functions(req.Tools)
+	}
+	if p.cache {
+		markCache(fields, system, turns)
 	}
 	if req.Schema != nil {
 		if err := requestFormat(fields, req.Schema); err != nil {
@@ -94,6 +99,29 @@ func requestFormat(fields map[string]any, s *model.Schema) error {
 	config["format"] = raw
 	fields["output_config"] = config
 	return nil
+}
+
+// cacheControl marks the end of a part of the prompt that the provider caches.
+type cacheControl struct {
+	Type string `json:"type"`
+}
+
+// markCache marks the parts of a prompt that later calls begin with: the tools and the
+// system message, which are the same in all calls of a step, and a conversation that goes
+// on. The provider ignores markers of short prompts.
+func markCache(fields map[string]any, system string, turns []turn) {
+	mark := &cacheControl{"ephemeral"}
+	if strings.TrimSpace(system) != "" {
+		fields["system"] = []part{{Type: "text", Text: system, Cache: mark}}
+	}
+	tools, _ := fields["tools"].([]function)
+	if len(tools) > 0 {
+		tools[len(tools)-1].Cache = mark
+	}
+	if len(turns) > 1 || len(tools) > 0 && len(turns) > 0 {
+		last := turns[len(turns)-1].Content
+		last[len(last)-1].Cache = mark
+	}
 }
 
 func functions(tools []model.Tool) []function {

@@ -18,7 +18,7 @@ func newMock(m, replaced *spec.Model, opts Options) (model.Chat, error) {
 	if m.Retry == nil && m.RateLimit == nil {
 		return WithAnswers(m, opts.Wrap(made), opts), nil
 	}
-	p := callPolicy(m)
+	p := callPolicy(m, "mock "+m.ID, opts)
 	if m.Retry == nil {
 		p.MaxAttempts = 1
 	}
@@ -28,7 +28,7 @@ func newMock(m, replaced *spec.Model, opts Options) (model.Chat, error) {
 // mockEmbedder makes a mock, for itself or in place of the model replaced.
 func mockEmbedder(m *spec.EmbeddingModel, replaced *spec.Model, opts Options) model.Embedder {
 	made := opts.WrapEmbedder(mock.NewEmbedder(m, mock.Options{Replaces: replaced}))
-	return model.WithBatches(made, model.Batch{}, model.CallPolicy{Limit: callPolicy(&m.Model).Limit})
+	return withEmbeddingCost(&m.Model, model.WithBatches(made, model.Batch{}, model.CallPolicy{Limit: callPolicy(&m.Model, "mock "+m.ID, opts).Limit}))
 }
 
 // offlineMock returns the mock that a model names by `offline`; a

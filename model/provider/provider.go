@@ -5,6 +5,7 @@ package provider
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"os"
@@ -21,8 +22,9 @@ type Options struct {
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
 
-	Warn  func(string)       // receives warnings, one line each; nil for none
-	Forms *model.SchemaForms // the forms of structured output that servers accept; nil to learn them for each model
+	Warn    func(string)       // receives warnings, one line each; nil for none
+	Traffic *model.Traffic     // limits and breakers that models share; nil for those of one model
+	Forms   *model.SchemaForms // the forms of structured output that servers accept; nil to learn them for each model
 
 	Wrap         func(model.Chat) model.Chat         // replaces the client below the retries, so that it sees each attempt; nil for none
 	WrapEmbedder func(model.Embedder) model.Embedder // the same for embedding models
@@ -41,6 +43,9 @@ func (o Options) withDefaults() Options {
 		// No timeout for the answer: a model may think for a minute before its
 		// first byte, and each call carries the limit that the document declares.
 		o.HTTP = &http.Client{Transport: httpx.Transport(maxConcurrentCalls)}
+	}
+	if o.Traffic == nil {
+		o.Traffic = &model.Traffic{}
 	}
 	if o.Wrap == nil {
 		o.Wrap = func(m model.Chat) model.Chat { return m }
@@ -83,11 +88,12 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 		}
 		return newMock(other, m, opts)
 	}
-	policy := callPolicy(m)
+	policy := callPolicy(m, client.limitKey(), opts)
 	made, err := client.chat(*m, client.config, policy.Timeout)
 	if err != nil {
 		return nil, err
 	}
+	policy = withBreaker(policy, m, made.Info().Endpoint, opts)
 	return WithAnswers(m, model.WithRetry(opts.Wrap(made), policy), opts), nil
 }
 
@@ -95,6 +101,7 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 // to incomplete ones.
 func WithAnswers(m *spec.Model, c model.Chat, opts Options) model.Chat {
 	row, _ := spec.LookupProvider(m.Provider)
+	c = withCost(m, c)
 	c = model.WithSchemaForm(c, model.SchemaForm(m.StructuredOutput), row.Forms, opts.Forms)
 	return model.WithTruncation(c, m.OnTruncation, opts.Warn)
 }
@@ -126,7 +133,8 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	if limited, ok := made.(interface{ Batch() model.Batch }); ok {
 		batch = limited.Batch()
 	}
-	return model.WithBatches(opts.WrapEmbedder(made), batch, callPolicy(&m.Model)), nil
+	policy := withBreaker(callPolicy(&m.Model, client.limitKey(), opts), &m.Model, made.Info().Endpoint, opts)
+	return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(made), batch, policy)), nil
 }
 
 // client is the builder of a model's provider and what it makes the model from.
@@ -134,6 +142,13 @@ type client struct {
 	builder
 	config  wire.Config
 	missing string // the credentials that calls would need, as an instruction; empty where they can be made
+}
+
+// limitKey is the key of the rate limit: providers count the calls of a model by a
+// credential.
+func (c *client) limitKey() string {
+	sum := sha256.Sum256([]byte(c.config.Key))
+	return fmt.Sprintf("%s %s %x", c.config.BaseURL, c.config.Info.Name, sum[:8])
 }
 
 // prepare finds the provider, the server and the key of a model.

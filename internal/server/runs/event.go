@@ -78,6 +78,9 @@ type Usage struct {
 	Model  string `json:"model,omitempty"` // id of the model if it is not the step's own
 	Input  int    `json:"input"`
 	Output int    `json:"output"`
+
+	Cached int     `json:"cached,omitempty"` // tokens of the input from the provider's prompt cache
+	Cost   float64 `json:"cost,omitempty"`   // by the prices of the model
 }
 
 // Result is one row that came out of the flow.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"time"
 
 	"github.com/qtype-dev/qtype/model"
 )
@@ -53,7 +54,9 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		if answer == nil {
 			answer = c.protocol.Answer()
 		}
+		var wait time.Duration
 		err = c.server.ask(ctx, call, func(resp *http.Response) error {
+			wait = resetDelay(resp.Header, time.Now())
 			if req.Stream && !c.server.inOnePiece(resp) {
 				return c.server.stream(ctx, resp, answer, emit)
 			}
@@ -66,6 +69,7 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		if err != nil {
 			return nil, c.server.emptyAnswer(err)
 		}
+		response.NextAfter = wait
 		return response, nil
 	})
 }

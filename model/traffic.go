@@ -1,0 +1,133 @@
+package model
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Traffic holds what the models of an application share: one Limiter for each model of a
+// server and credential, and one circuit breaker for each server. The zero value is ready
+// to use, and safe for concurrent use.
+type Traffic struct {
+	mu       sync.Mutex
+	limiters map[string]*Limiter
+	breakers map[string]*Breaker
+}
+
+// Limiter returns the limiter of a key with at least these limits; the stricter ones of
+// all calls apply. 0 means no limit.
+func (t *Traffic) Limiter(key string, requests, tokens int) *Limiter {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.limiters == nil {
+		t.limiters = map[string]*Limiter{}
+	}
+	l := t.limiters[key]
+	if l == nil {
+		l = NewLimiter(0, 0)
+		t.limiters[key] = l
+	}
+	l.restrict(requests, tokens)
+	return l
+}
+
+// restrict lowers the limits.
+func (l *Limiter) restrict(requests, tokens int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if requests > 0 && (l.requests == 0 || requests < l.requests) {
+		l.requests = requests
+	}
+	if tokens > 0 && (l.tokens == 0 || tokens < l.tokens) {
+		l.tokens = tokens
+	}
+}
+
+// Breaker returns the circuit breaker of a server; the settings of the first call apply.
+// warn receives a line when it opens and when it closes; nil for none.
+func (t *Traffic) Breaker(endpoint string, failures int, openFor time.Duration, warn func(string)) *Breaker {
+	if failures <= 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.breakers == nil {
+		t.breakers = map[string]*Breaker{}
+	}
+	key := fmt.Sprint(endpoint, " ", failures, " ", openFor)
+	if t.breakers[key] == nil {
+		if warn == nil {
+			warn = func(string) {}
+		}
+		t.breakers[key] = &Breaker{endpoint: endpoint, failures: failures, openFor: openFor, warn: warn}
+	}
+	return t.breakers[key]
+}
+
+// CircuitOpen is the Code of the Error of a call that was not sent, because too many
+// calls of the server have failed.
+const CircuitOpen = "circuit_open"
+
+// Breaker stops the calls of a server that does not answer. It is closed at first. After
+// a number of failures in sequence it opens, and calls fail without being sent. Then it is
+// half-open: one call is sent, whose result closes or opens it. A nil one lets all calls
+// through.
+type Breaker struct {
+	endpoint string
+	failures int
+	openFor  time.Duration
+	warn     func(string)
+
+	mu      sync.Mutex
+	failed  int       // failures in sequence
+	until   time.Time // calls are sent again; zero while it is closed
+	probing bool      // half-open: a call is under way
+}
+
+// allow returns the error of a call that must not be sent.
+func (b *Breaker) allow(info Info) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.until.IsZero() {
+		return nil
+	}
+	wait := time.Until(b.until)
+	if wait <= 0 && !b.probing {
+		b.probing = true
+		return nil
+	}
+	return &Error{Model: info.ID, Endpoint: info.Endpoint, Code: CircuitOpen, Temporary: true, RetryAfter: max(wait, time.Second),
+		Message: fmt.Sprintf("not called, because %d calls of the server have failed in sequence (%s)", b.failed, CircuitOpen)}
+}
+
+// done counts the result of a call that was sent. known is false if the call ended without
+// a result, such as by a cancellation.
+func (b *Breaker) done(failed, known bool) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	open := !b.until.IsZero()
+	b.probing = false
+	switch {
+	case !known:
+	case !failed:
+		b.failed, b.until = 0, time.Time{}
+		if open {
+			b.warn(fmt.Sprintf("%s: calls succeed again", b.endpoint))
+		}
+	default:
+		if b.failed++; b.failed < b.failures {
+			return
+		}
+		b.until = time.Now().Add(b.openFor)
+		if !open {
+			b.warn(fmt.Sprintf("%s: not called for %s after %d failures in sequence", b.endpoint, shortDuration(b.openFor), b.failed))
+		}
+	}
+}

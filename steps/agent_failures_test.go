@@ -1,0 +1,231 @@
+package steps_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/provider"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// failing is the world of one conversation with random failures: a model server, a service
+// that is called as a tool, and what both have received.
+type failing struct {
+	t        *testing.T
+	mu       sync.Mutex
+	random   *rand.Rand
+	count    int             // calls that the model has requested
+	acked    map[string]bool // tool calls whose result the agent has received
+	last     []string        // the messages of the last request, without the system message
+	cancel   context.CancelFunc
+	failures int
+	turns    int // that succeeded
+}
+
+// chance reports true with a probability.
+func (f *failing) chance(p float64) bool { return f.random.Float64() < p }
+
+// answer is the model: it fails, calls tools, or answers.
+func (f *failing) answer(_ int, req request) reply {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.check(req.Messages)
+	f.last = lines(req.Messages[1:])
+	switch {
+	case f.chance(0.22):
+		f.failures++
+		never := make(chan struct{})
+		switch f.random.IntN(6) {
+		case 0:
+			return reply{status: http.StatusInternalServerError}
+		case 1:
+			return reply{status: http.StatusTooManyRequests}
+		case 2:
+			return reply{status: http.StatusBadRequest}
+		case 3:
+			return reply{hold: never} // until the time limit
+		case 4:
+			return reply{deltas: []string{"cut"}, finish: "length"}
+		}
+		f.cancel()
+		return reply{hold: never}
+	case f.chance(0.5):
+		var calls [][3]string
+		for range 1 + f.random.IntN(3) {
+			f.count++
+			calls = append(calls, [3]string{fmt.Sprint("call_", f.count), "refund_order", fmt.Sprintf(`{"id":%d,"amount":1}`, f.count)})
+		}
+		return reply{deltas: []string{"wait"}, calls: calls}
+	}
+	return textReply("done ", fmt.Sprint(f.random.IntN(1000)))
+}
+
+// check fails the test if a tool message has no call before it, or a call no result.
+func (f *failing) check(msgs []wireMessage) {
+	open := map[string]bool{}
+	for _, m := range msgs {
+		if m.Role == "tool" {
+			if !open[m.ToolCallID] {
+				f.t.Errorf("orphaned tool message %s in\n%s", m, strings.Join(lines(msgs), "\n"))
+			}
+			delete(open, m.ToolCallID)
+			continue
+		}
+		if len(open) > 0 {
+			f.t.Errorf("calls without results %v before %s in\n%s", open, m, strings.Join(lines(msgs), "\n"))
+		}
+		for _, c := range m.ToolCalls {
+			open[c.ID] = true
+		}
+	}
+	if len(open) > 0 {
+		f.t.Errorf("calls without results %v at the end of\n%s", open, strings.Join(lines(msgs), "\n"))
+	}
+}
+
+// serve is the service that the tool calls.
+func (f *failing) serve(w http.ResponseWriter, r *http.Request) {
+	raw, _ := io.ReadAll(r.Body)
+	body := string(raw)
+	f.mu.Lock()
+	id, _, _ := strings.Cut(strings.TrimPrefix(body, `{"id":`), ",")
+	if f.acked["call_"+id] {
+		f.t.Errorf("an acknowledged call was repeated: %s", body)
+	}
+	failure := f.random.IntN(12)
+	if failure < 2 {
+		f.failures++
+	}
+	if failure == 0 {
+		f.cancel()
+	}
+	f.mu.Unlock()
+	switch failure {
+	case 0:
+		<-r.Context().Done()
+	case 1:
+		http.Error(w, "out of order", http.StatusServiceUnavailable)
+	default:
+		fmt.Fprint(w, `{"refund": 1}`)
+	}
+}
+
+// acknowledge records the calls whose results the agent has received.
+func (f *failing) acknowledge(ev steps.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.acked[ev.CallID] = true
+}
+
+// window lists the messages of a session that the model gets in the next turn.
+func (w *testEnv) windowOf(t testing.TB, session string) []string {
+	t.Helper()
+	var out []string
+	for _, line := range w.history(t, session) {
+		if text, in := strings.CutSuffix(line, " [in window]"); in && !strings.HasPrefix(text, "system: ") {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// converse runs one conversation.
+func converse(t *testing.T, seed uint64) *failing {
+	f := &failing{t: t, random: rand.New(rand.NewPCG(seed, 7)), acked: map[string]bool{}}
+	service := httptest.NewServer(http.HandlerFunc(f.serve))
+	defer service.Close()
+	server := newLLM(t, f.answer)
+	defer server.Close()
+	l := declare(t, nil, "say: text", "answer: text")
+	w := newTestEnv(t, server, l, memory.Config{})
+	w.model.Retry = &spec.RetryPolicy{MaxAttempts: 2, InitialDelay: spec.Duration(time.Microsecond), MaxDelay: spec.Duration(time.Microsecond)}
+	w.model.Timeout, w.model.RateLimit = spec.Duration(40*time.Millisecond), &spec.RateLimit{MaxWait: spec.Duration(time.Nanosecond)}
+	w.model.CircuitBreaker = &spec.CircuitBreaker{}
+	made, err := provider.New(w.model, provider.Options{Getenv: func(string) string { return "" }, HTTP: server.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.env.Model = func(*spec.Model) (model.Chat, error) { return made, nil }
+	refund := &spec.APITool{ToolBase: spec.ToolBase{ID: "t", Name: "refund order", Description: "Pays back.", Inputs: declare(t, nil, "id: int", "amount: float")},
+		Endpoint: service.URL + "/refunds", Method: "POST", AllowPrivate: true}
+	declared := w.agent(l, []spec.Ref[spec.Tool]{{To: refund}}, true)
+	declared.ParallelTools = f.chance(0.5)
+	agent := build(t, declared, w.env)
+	var stored []string // what the memory must have
+	for turn := range 2 + f.random.IntN(4) {
+		stored = f.turn(w, l, agent, turn, stored)
+		if got := w.windowOf(t, "s"); !slices.Equal(got, stored) {
+			t.Errorf("turn %d: the memory has\n%s\nexpected\n%s", turn, strings.Join(got, "\n"), strings.Join(stored, "\n"))
+		}
+	}
+	return f
+}
+
+// turn runs one turn, which is resumed with its log after a failure. It returns what the
+// memory must have afterwards.
+func (f *failing) turn(w *testEnv, l layout, agent steps.Runner, turn int, stored []string) []string {
+	log := &mapLog{results: map[string][]byte{}}
+	f.mu.Lock()
+	attempts, streams := 1+f.random.IntN(3), f.chance(0.5)
+	f.mu.Unlock()
+	for range attempts {
+		ctx, cancel := context.WithCancel(f.t.Context())
+		f.mu.Lock()
+		f.cancel, f.last = cancel, nil
+		f.mu.Unlock()
+		kinds := []steps.EventKind{steps.EventToolResult}
+		ctx = steps.WithEvents(steps.WithCallLog(ctx, log), f.acknowledge, kinds...)
+		if streams {
+			ctx = steps.WithEvents(ctx, func(steps.Event) {}, steps.EventText)
+		}
+		row := driveCtx(ctx, f.t, agent, l.row(map[string]any{"say": fmt.Sprint("question ", turn)}))[0]
+		cancel()
+		if row.Err != nil {
+			continue
+		}
+		// The last request has all messages before the answer. A row whose last
+		// answer is a recorded one sends no request; it fails before such an answer.
+		f.turns++
+		return append(slices.Clone(f.last), "assistant: "+fmt.Sprint(row.Values[l.Slot(l.ref("answer").To)]))
+	}
+	return stored
+}
+
+// If anything fails, or a turn is canceled or resumed, no request has a tool message
+// without its call or a call without its result, no acknowledged call is repeated, and the
+// memory has the same messages. QTYPE_CONVERSATIONS is the number of conversations.
+func TestAgent_Failures(t *testing.T) {
+	n := 24
+	if text := os.Getenv("QTYPE_CONVERSATIONS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failures, turns, calls := 0, 0, 0
+	for seed := range uint64(n) {
+		f := converse(t, seed)
+		failures, turns, calls = failures+f.failures, turns+f.turns, calls+len(f.acked)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d conversations: %d failures injected, %d turns succeeded, %d calls acknowledged", n, failures, turns, calls)
+	if failures < n || turns < n || calls < n {
+		t.Error("too few for a test")
+	}
+}
