@@ -41,7 +41,7 @@ var otherBodies = map[string]struct {
 	"parameter":  {400, `{"error":{"message":"max_tokens must be at least 1","type":"invalid_request_error"}}`},
 }
 
-// clients are the clients of the providers with a wire form of their own.
+// clients are the clients of the providers.
 var clients = map[string]func(wire.Config) (model.Chat, error){
 	"openai":    func(c wire.Config) (model.Chat, error) { return openai.New(c) },
 	"mistral":   func(c wire.Config) (model.Chat, error) { return openai.NewMistral(c) },
