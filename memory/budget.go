@@ -17,12 +17,14 @@ type Budget struct {
 
 // BudgetError reports that the newest round does not fit into a model's context window.
 type BudgetError struct {
-	Budget          // the room
-	Memory   string // the memory's id
-	System   int    // tokens of the system message
-	Context  int    // tokens of the context that is never cut
-	Round    int    // tokens of the newest round
-	Messages int    // its messages
+	Budget           // the room
+	Memory   string  // the memory's id
+	System   int     // tokens of the system message
+	Context  int     // tokens of the context that is never cut
+	Round    int     // tokens of the newest round
+	Messages int     // its messages
+	Factor   float64 // the provider's count, divided by this memory's; 1 if the provider has counted nothing yet
+	Template int     // tokens left for the template of the chat
 }
 
 // Error names the sizes.
@@ -44,8 +46,12 @@ func (e *BudgetError) Error() string {
 	if e.Model != "" {
 		model = "model " + e.Model
 	}
-	return fmt.Sprintf("memory %s: %s reads and writes %s tokens in one call, but %s need %s",
+	text := fmt.Sprintf("memory %s: %s reads and writes %s tokens in one call, but %s need %s",
 		e.Memory, model, textfmt.Thousands(e.ContextWindow), list, textfmt.Thousands(e.Round+e.System+e.Context+e.Tools+e.Answer))
+	if e.Factor > 1 {
+		text += fmt.Sprintf(" and up to %.1f times as many by the provider's count of earlier calls", e.Factor)
+	}
+	return text
 }
 
 // EmptyWindowError reports that the newest message does not fit into the

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"math"
+
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -22,6 +24,7 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	if err := t.refreshContext(); err != nil {
 		return nil, err
 	}
+	b = t.within(b)
 	v, sel, own := t.fitted()
 	if sel.left.size() == len(v.entries) && len(t.staged) > 0 && !isSystem(t.staged[len(t.staged)-1]) {
 		return nil, t.emptyWindowError(v)
@@ -61,25 +64,32 @@ func (t *Turn) emptyWindowError(v *view) error {
 // whole rounds, never the newest one. own is the index of the turn's first
 // entry; fixed are the tokens of the context that is never cut.
 func (t *Turn) leaveOut(b Budget, fixed int, v *view, entries []*Entry, own int) (int, error) {
-	if b.ContextWindow <= 0 {
+	tokens := sumTokens(entries)
+	if b.ContextWindow <= 0 && t.most == 0 {
 		return 0, nil
 	}
-	room := b.ContextWindow - b.Answer - b.Tools - fixed - v.systemTokens()
-	tokens := sumTokens(entries)
+	room, most := math.MaxInt, math.MaxInt
+	if b.ContextWindow > 0 {
+		room = t.inputRoom(b) - b.Tools - fixed - v.systemTokens()
+	}
+	if t.most > 0 {
+		most = t.most
+	}
 	newest := 0
 	if len(entries) > 0 {
 		own = min(own, len(entries)-1)
 		newest = newestRound(entries, own, lastUser(entries[:own+1]))
 	}
 	n := 0
-	for tokens > room && n < newest {
+	for tokens > min(room, most) && n < newest {
 		for first := true; n < newest && (first || !isUser(entries[n])); first = false {
 			tokens -= entries[n].Tokens
 			n++
 		}
 	}
 	if tokens > room {
-		return 0, &BudgetError{Budget: b, Memory: t.memory.id, System: v.systemTokens(), Context: fixed, Round: tokens, Messages: len(entries) - n}
+		factor, reserve := t.factor(b.Model)
+		return 0, &BudgetError{Budget: b, Factor: factor, Template: reserve, Memory: t.memory.id, System: v.systemTokens(), Context: fixed, Round: tokens, Messages: len(entries) - n}
 	}
 	return n, nil
 }
@@ -89,8 +99,9 @@ func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left in
 	if t.call != nil {
 		calls += t.call.call.Calls
 	}
+	factor, _ := t.factor(b.Model)
 	n := &callRecord{messages: len(sent), tokens: sumTokens(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
-		Tools: b.Tools, System: v.systemTokens(), Seen: t.base.state.Last, Left: left, Cut: sel.note, Calls: calls}}
+		Tools: b.Tools, System: v.systemTokens(), Factor: factor, Estimate: sumTokens(sent) + v.systemTokens() + b.Tools, Seen: t.base.state.Last, Left: left, Cut: sel.note, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
 		n.first, n.from, n.last, n.to = first.Message.ID, first.Seq, last.Message.ID, last.Seq

@@ -93,15 +93,19 @@ type Event struct {
 
 // Call describes the last call of a model in a turn.
 type Call struct {
-	Model         string `json:"model,omitempty"`          // the provider's name of the model
-	ContextWindow int    `json:"context_window,omitempty"` // tokens that the model reads and writes in one call, 0 if unknown
-	Answer        int    `json:"answer,omitempty"`         // of those, reserved for the answer
-	Tools         int    `json:"tools,omitempty"`          // of those, used by the descriptions of tools
-	System        int    `json:"system,omitempty"`         // of those, used by the system message
-	Seen          int64  `json:"seen"`                     // position of the newest message when the turn began; later ones of other turns were not sent
-	Left          int    `json:"left,omitempty"`           // messages left out of this call only, for lack of room in the context window
-	Cut           bool   `json:"cut,omitempty"`            // max_context shortened the first messages
-	Calls         int    `json:"calls"`                    // number of calls in the turn
+	Model         string  `json:"model,omitempty"`          // the provider's name of the model
+	ContextWindow int     `json:"context_window,omitempty"` // tokens that the model reads and writes in one call, 0 if unknown
+	Answer        int     `json:"answer,omitempty"`         // of those, reserved for the answer
+	Tools         int     `json:"tools,omitempty"`          // of those, used by the descriptions of tools
+	System        int     `json:"system,omitempty"`         // of those, used by the system message
+	Seen          int64   `json:"seen"`                     // position of the newest message when the turn began; later ones of other turns were not sent
+	Left          int     `json:"left,omitempty"`           // messages left out of this call only, for lack of room in the context window
+	Factor        float64 `json:"factor,omitempty"`         // the provider's count of earlier calls, divided by this memory's: the window was fitted by it
+	Estimate      int     `json:"estimate,omitempty"`       // tokens of the whole request as this memory counts them
+	Reported      int     `json:"reported,omitempty"`       // tokens of the whole request as the provider counted them, 0 if it reported none
+	Rejected      int     `json:"rejected,omitempty"`       // of Left, messages that were left out after the provider had rejected the request as too long
+	Cut           bool    `json:"cut,omitempty"`            // max_context shortened the first messages
+	Calls         int     `json:"calls"`                    // number of calls in the turn
 
 	Room    int                  `json:"room,omitempty"`    // tokens available for the context; 0 without context
 	Context []ContextBlockReport `json:"context,omitempty"` // what was sent of each context block

@@ -23,11 +23,11 @@ const anyPolicy = "policy_*"
 // file and in the files before it.
 var layers = []string{
 	"entry", "window", "tokens", "message", "store", "listing", "observed_store", "event_log", "inprocess",
-	"eviction", "view",
+	"eviction", "view", "correction",
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context",
 	"memory", "load", "commit", "timeline",
-	"budget", "turn_report", "turn", "turn_context", "call",
+	"budget", "turn_report", "turn", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "rewind", "fork", "ephemeral", "import",
 }
 

@@ -19,12 +19,12 @@
 //	entry, window, tokens, message           the data
 //	store, listing                           the Store interface
 //	observed_store, event_log, inprocess     stores
-//	eviction, view                           a session at one version
+//	eviction, view, correction               a session at one version, and how its counts are corrected
 //	policy, policy_*, policies               what leaves the window
 //	variables, transition                    changes: the one path of every write
 //	session_table, context                   locks and cache; the context interface
 //	memory, load, commit, timeline           reading and writing a session
-//	budget, turn_report, turn, turn_context, call    turns
+//	budget, turn_report, turn, room, turn_context, call, calibration    turns
 //	write, read, expiry                      the other methods of Memory
 //	rewind, fork, ephemeral, import          those for whole sessions
 package memory

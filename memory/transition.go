@@ -3,6 +3,7 @@ package memory
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -327,4 +328,16 @@ func (t *transition) recordCall(n *callRecord) {
 		}
 	}
 	t.change.Events = append([]Event{e}, t.change.Events...)
+}
+
+// setFactors stores the factors of the turn; a factor of another turn that is higher stays.
+func (t *transition) setFactors(learned factors) {
+	stored := factorsOf(t.next.values)
+	all := stored.raised(learned)
+	if len(learned) == 0 || maps.Equal(all, stored) {
+		return
+	}
+	if raw, err := json.Marshal(all); err == nil { // numbers and texts only
+		t.setValue(calibrationValue, raw)
+	}
 }

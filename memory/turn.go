@@ -33,6 +33,8 @@ type Turn struct {
 	step      *Entry         // the step's system message, nil for none
 	call      *callRecord    // the last call of a model, nil for none
 	set       []Variable     // the variables that were set; those that were removed have no value
+	factors   factors        // what the turn learned of the counts of providers; nil for nothing
+	most      int            // tokens that messages may have after a rejected request, 0 for no limit
 	context   TurnContext    // nil without context, and before the first call of a model
 	operation string         // the idempotency key, empty for none
 	done      bool           // the session has committed the operation before
@@ -360,6 +362,7 @@ func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
 	}
 	if changed {
 		n.recordOperation(t.operation)
+		n.setFactors(t.factors)
 		n.recordCall(t.call)
 	}
 	return changed, nil
@@ -476,6 +479,7 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 			return false, err
 		}
 		n.fail(t.base, t.staged, text, t.memory.moment())
+		n.setFactors(t.factors)
 		n.recordCall(t.call)
 		return true, nil
 	}, nil)

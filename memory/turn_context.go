@@ -36,9 +36,10 @@ func (t *Turn) withContext(c CallContext, b Budget, v *view, sent []*Entry) ([]c
 	call := &t.call.call
 	call.Room = room
 	if b.ContextWindow > 0 {
-		room = min(room, b.ContextWindow-b.Answer-b.Tools-v.systemTokens()-t.call.tokens)
+		room = min(room, t.inputRoom(b)-b.Tools-v.systemTokens()-t.call.tokens)
 	}
 	c.Shrink(max(room, 0))
+	call.Estimate += c.Tokens()
 	call.Context = c.Report()
 	for i := range call.Context {
 		call.Context[i].Text = "" // stores do not encrypt events

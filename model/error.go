@@ -15,6 +15,9 @@ type Error struct {
 	Message    string        // one line, of the provider or of qtype
 	Attempts   int           // how often the request was sent
 	RetryAfter time.Duration // how long the provider requests to wait before the next call
+	TooLong    bool          // whether the request exceeds the context window
+	Requested  int           // TooLong: tokens of the request's messages, 0 if the provider did not report them
+	Limit      int           // TooLong: tokens of the context window, 0 if the provider did not report them
 	Temporary  bool          // whether a later call may succeed
 	Err        error         // the cause: a network error
 }

@@ -20,6 +20,7 @@ const (
 	EventToolResult EventKind = "tool-result" // a tool returned or failed
 	EventSource     EventKind = "source"      // an answer cites a passage
 	EventUsage      EventKind = "usage"       // tokens that a model call read and wrote
+	EventShortened  EventKind = "shortened"   // a request was too long for the provider and is sent again without its oldest rounds
 	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
 	EventCacheMiss  EventKind = "cache-miss"  // the row's results were not in the step's cache
 )
@@ -30,7 +31,7 @@ type Event struct {
 	Step    string           // the step's id
 	Session string           // the row's session
 	Row     int64            // the row's number
-	Text    string           // text, reasoning: the delta; tool-call: the arguments; tool-result: the result
+	Text    string           // text, reasoning: the delta; tool-call: the arguments; tool-result: the result; shortened: what was left out
 	Tool    string           // the tool's name
 	CallID  string           // the tool call's id
 	Err     error            // tool-result, step-end: why the tool or the step failed

@@ -90,14 +90,15 @@ func (d *conversation) finish(ctx context.Context, row *Row, msgs []chat.Message
 // generate sends the window and waits for the answer. It reports deltas and usage
 // as events. Reasoning is not stored.
 func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools []model.Tool) (chat.Message, error) {
-	window, err := s.observeWindow(ctx, d, s.budget(ctx, tools))
+	budget := s.budget(ctx, tools)
+	window, err := s.observeWindow(ctx, d, budget)
 	if err != nil {
 		return chat.Message{}, err
 	}
 	window = s.forModel(ctx, append(window[:len(window):len(window)], d.extra...))
 	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)
-	resp, err := s.call(ctx, row, req)
+	resp, err := s.callFitted(ctx, row, d, req, budget)
 	var incomplete *model.IncompleteError
 	if errors.As(err, &incomplete) { // its tokens were used
 		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Cached: incomplete.Usage.Cached, Cost: incomplete.Usage.Cost, Model: incomplete.Answer.Model}))

@@ -166,6 +166,9 @@ func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event, e
 func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	gap := Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: budget, Turn: r.Turn,
 		Reason: fmt.Sprintf("over the context window of %s in this call", textfmt.Thousands(r.Call.ContextWindow))}
+	if r.Call.ContextWindow == 0 {
+		gap.Reason = "the provider rejected the request as too long"
+	}
 	switch {
 	case r.Call.Left > 0:
 	case e.Seq <= r.Call.Seen:
@@ -218,6 +221,7 @@ func (r *Report) Write(out io.Writer) error {
 			fmt.Fprintf(&b, "preceded by a system message of %s tokens\n", textfmt.Thousands(r.Call.System))
 		}
 		r.writeContext(&b)
+		r.writeCount(&b)
 		if r.Call.Cut {
 			b.WriteString("the first message was truncated at its start (max_context)\n")
 		}
@@ -233,6 +237,19 @@ func (r *Report) Write(out io.Writer) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeCount writes how the provider's count of the request compares with the estimate.
+func (r *Report) writeCount(b *strings.Builder) {
+	if r.Call.Rejected > 0 {
+		fmt.Fprintf(b, "the provider rejected the request as too long; it was sent again without %s\n", textfmt.Count(r.Call.Rejected, "further message"))
+	}
+	if r.Call.Factor > 1 {
+		fmt.Fprintf(b, "the window was fitted with factor %.3f: the provider had counted that many times the estimate\n", r.Call.Factor)
+	}
+	if r.Call.Reported > 0 {
+		fmt.Fprintf(b, "the provider counted %s tokens in the request, the estimate was %s\n", textfmt.Thousands(r.Call.Reported), textfmt.Thousands(r.Call.Estimate))
+	}
 }
 
 // model returns `, to gpt-4o (context window 128,000, 16,384 for the answer)`.

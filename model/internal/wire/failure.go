@@ -186,6 +186,10 @@ func (s *Server) rejected(f APIError, status int, after time.Duration) error {
 	e := s.newError(httpx.Scrub(httpx.SingleLine(f.Message, maxMessage), s.Key))
 	e.Status, e.Code, e.RetryAfter = status, f.code(), max(after, f.delay())
 	e.Temporary = temporary(status, e.Code)
+	e.TooLong, e.Requested, e.Limit = tooLong(status, e.Code, f.Message)
+	if e.TooLong {
+		e.Temporary = false
+	}
 	switch {
 	case status == http.StatusUnauthorized && s.Key == "" && s.Authorize == nil:
 		e.Message = "the server wants a credential and none is set: " + e.Message

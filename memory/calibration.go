@@ -1,0 +1,86 @@
+package memory
+
+import (
+	"math"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Calibrate corrects the estimate of the model of the last call by the number of input
+// tokens that the provider reported. Later calls of the session with this model are
+// fitted by the provider's count; Commit and Abort store the correction.
+func (t *Turn) Calibrate(reported int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended || t.call == nil || reported <= 0 {
+		return
+	}
+	t.call.call.Reported = reported
+	t.raise(reported)
+}
+
+// raise raises the factor of the model of the last call so that its estimate is at
+// least what the provider counted.
+func (t *Turn) raise(counted int) {
+	estimate := t.call.call.Estimate
+	if estimate <= 0 || counted <= estimate {
+		return
+	}
+	factor := min(max(float64(counted-templateRoom)/float64(estimate), 1), maxFactor)
+	factor = math.Ceil(factor*1000) / 1000
+	t.factors = t.factors.raised(factors{t.call.call.Model: {Factor: factor}})
+}
+
+// TooLong is what a provider reported of a request that exceeds its context window.
+type TooLong struct {
+	Requested int // tokens of the messages, 0 if unknown
+	Limit     int // tokens of the context window, 0 if unknown
+}
+
+// leftOfRejected is the share of the messages that a request has after one that was too long, if
+// the provider did not report its size.
+const leftOfRejected = 0.6
+
+// FitRejected is Fit for the request that follows one that the provider rejected as too
+// long: it leaves out more of the oldest rounds. It reports false if the newest
+// round, which is always sent, is all that was sent.
+func (t *Turn) FitRejected(b Budget, r TooLong) (messages []chat.Message, left int, ok bool, err error) {
+	t.mu.Lock()
+	last := t.call
+	if t.ended || last == nil {
+		t.mu.Unlock()
+		return nil, 0, false, errEnded
+	}
+	before := last.messages
+	t.learn(b, r)
+	t.most = max(int(float64(last.tokens)*leftOfRejected), 1)
+	if r.Requested > 0 {
+		t.most = max(last.tokens-1, 1) // the factor determines how much more has to leave
+	}
+	t.mu.Unlock()
+	messages, err = t.Fit(b)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil || t.call.messages >= before {
+		return nil, 0, false, err
+	}
+	left = before - t.call.messages
+	t.call.call.Rejected = left
+	return messages, left, true, nil
+}
+
+// learn raises the factor by what a rejected request shows: its size, or that it has
+// more tokens than the window.
+func (t *Turn) learn(b Budget, r TooLong) {
+	window := b.ContextWindow
+	if r.Limit > b.Answer { // a smaller one leaves no room for any request
+		window = r.Limit
+		t.factors = t.factors.raised(factors{b.Model: {Limit: r.Limit}})
+	}
+	switch {
+	case r.Requested > 0:
+		t.raise(r.Requested)
+	case window > b.Answer:
+		t.raise(window - b.Answer + 1)
+	}
+}

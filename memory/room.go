@@ -1,0 +1,31 @@
+package memory
+
+import "math"
+
+// factor returns the factor of a model, 1 if the provider has counted nothing yet, and
+// the tokens that are left for the template.
+func (t *Turn) factor(model string) (factor float64, reserve int) {
+	known := t.corrections()[model].Factor
+	if known < 1 || math.IsNaN(known) {
+		return 1, 0
+	}
+	return min(known, maxFactor), templateRoom
+}
+
+// corrections returns what the session and the turn know of models.
+func (t *Turn) corrections() factors { return factorsOf(t.base.values).raised(t.factors) }
+
+// within returns the budget with the context window that the provider reported, if that is smaller.
+func (t *Turn) within(b Budget) Budget {
+	if limit := t.corrections()[b.Model].Limit; limit > 0 && (b.ContextWindow <= 0 || limit < b.ContextWindow) {
+		b.ContextWindow = limit
+	}
+	return b
+}
+
+// inputRoom returns how many tokens, as this memory counts them, the input of a call may
+// have; it is negative if there is no room.
+func (t *Turn) inputRoom(b Budget) int {
+	factor, reserve := t.factor(b.Model)
+	return int(math.Floor(float64(b.ContextWindow-b.Answer-reserve) / factor))
+}

@@ -1,0 +1,97 @@
+package steps_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/memoryview/explain"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// strictServer has a model with a small context window: it counts four tokens per word and
+// rejects longer requests as llama-cpp-python does.
+type strictServer struct {
+	window   int
+	counts   []int // of the accepted requests
+	rejected int
+	last     []wireMessage
+}
+
+func (s *strictServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var req request
+	_ = json.NewDecoder(r.Body).Decode(&req)
+	tokens := 0
+	for _, m := range req.Messages {
+		text, _ := m.Content.(string)
+		tokens += 4*len(strings.Fields(text)) + 5
+	}
+	w.Header().Set("Content-Type", "application/json")
+	s.last = req.Messages
+	if tokens > s.window {
+		s.rejected++
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"message":"This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, 0 in the completion). Please reduce the length of the messages or completion.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, s.window, tokens, tokens)
+		return
+	}
+	s.counts = append(s.counts, tokens)
+	fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":"one two three four five six"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":6}}`, tokens)
+}
+
+// TestLLMInference_TooLong: a conversation continues although the server counts four times
+// as many tokens as the estimate: the first rejected request is sent again without its oldest
+// rounds, and later ones are not rejected.
+func TestLLMInference_TooLong(t *testing.T) {
+	server := &strictServer{window: 300}
+	s := &llm{Server: httptest.NewServer(server)}
+	t.Cleanup(s.Close)
+	l := declare(t, nil, "say: text", "answer: text")
+	w := newTestEnv(t, s, l, memory.Config{Policy: "unbounded"})
+	r := build(t, w.inference(l, []string{"say"}, "answer", "You help."), w.env)
+	var events []string
+	ctx := steps.WithEvents(t.Context(), func(ev steps.Event) { events = append(events, ev.Text) }, steps.EventShortened)
+	for i := range 30 {
+		question := fmt.Sprintf("question %d with some more words", i)
+		row := l.row(map[string]any{"say": question})
+		row.Session = "s"
+		if out := driveCtx(ctx, t, r, row)[0]; out.Err != nil {
+			t.Fatal(i, out.Err)
+		}
+		if server.last[0].Role != "system" || server.last[1].Role != "user" || server.last[len(server.last)-1].Content != question {
+			t.Fatalf("request %d: %v", i, lines(server.last))
+		}
+	}
+	if server.rejected > 1 || len(events) != server.rejected {
+		t.Errorf("%d requests were rejected, %d events: %q", server.rejected, len(events), events)
+	}
+	report, err := explain.Turn(t.Context(), w.shared, "s", 0)
+	testkit.Must(t, err)
+	var text strings.Builder
+	testkit.Must(t, report.Write(&text))
+	for _, want := range []string{"the window was fitted with factor", "the provider counted", "left out: messages 1 to"} {
+		if server.rejected > 0 && !strings.Contains(text.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, text.String())
+		}
+	}
+}
+
+// TestLLMInference_NeverFits: a question that alone is too long is an error that explains it, after
+// one request.
+func TestLLMInference_NeverFits(t *testing.T) {
+	server := &strictServer{window: 50}
+	s := &llm{Server: httptest.NewServer(server)}
+	t.Cleanup(s.Close)
+	l := declare(t, nil, "say: text", "answer: text")
+	w := newTestEnv(t, s, l, memory.Config{Policy: "unbounded"})
+	r := build(t, w.inference(l, []string{"say"}, "answer", "You help."), w.env)
+	row := l.row(map[string]any{"say": strings.Repeat("word ", 40)})
+	out := driveCtx(t.Context(), t, r, row)[0]
+	if out.Err == nil || !strings.Contains(out.Err.Error(), "maximum context length is 50") || !strings.Contains(out.Err.Error(), "newest round") || server.rejected != 1 {
+		t.Errorf("%d requests, got %v", server.rejected, out.Err)
+	}
+}
