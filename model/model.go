@@ -57,6 +57,7 @@ type Request struct {
 type Schema struct {
 	Name string          // letters, digits, _ and -, at most 64
 	JSON json.RawMessage // the JSON schema
+	Form SchemaForm      // how it is requested: SchemaFull, which is the default, or SchemaJSON
 }
 
 // Event is one part of a response. Exactly one field is set.
@@ -70,16 +71,20 @@ type Event struct {
 type Response struct {
 	Message chat.Message // text, tool calls or both
 	Finish  string       // why it ended: stop, length, tool_calls, content_filter
-	Usage   Usage        // the tokens used
+	Reason  string       // the provider's word for a Finish of length or content_filter, such as MAX_TOKENS
+	Usage   Usage        // the tokens used, of all parts
+	Parts   int          // of how many answers it was joined, by WithTruncation; 0 for one
 	Model   string       // the id of the fallback that answered; empty for the model itself
 }
 
 // Usage counts tokens as the provider does.
 type Usage struct {
-	Input  int    // tokens read
-	Output int    // tokens written
-	Cached int    // tokens read from the provider's prompt cache, included in Input
-	Model  string // the id of the fallback that an Embedder called; empty for the model itself
+	Input  int // tokens read
+	Output int // tokens written
+	Cached int // tokens read from the provider's prompt cache, included in Input
+	// CacheWrite are the tokens written to the provider's prompt cache, included in Input.
+	CacheWrite int
+	Model      string // the id of the fallback that an Embedder called; empty for the model itself
 }
 
 // Call sends req and waits for the whole answer. It passes deltas of text and reasoning

@@ -54,7 +54,7 @@ type App struct {
 	stores      storeurl.Set // the stores that the document names
 	memories    map[string]*memory.Memory
 	memoryStore map[string]memory.Store // by the ids of memories
-	models      models
+	models      *models
 	tools       map[string]func() (tool.Tool, error)
 	toolFactory *factory.Factory
 	databases   databases // of SQLSource steps

@@ -20,9 +20,12 @@ type pool[M any] struct {
 type models struct {
 	chat      pool[model.Chat]
 	embedders pool[model.Embedder]
+	forms     model.SchemaForms // what the servers of the App have accepted
 }
 
-func newModels() models { return models{newPool[model.Chat](), newPool[model.Embedder]()} }
+func newModels() *models {
+	return &models{chat: newPool[model.Chat](), embedders: newPool[model.Embedder]()}
+}
 
 func newPool[M any]() pool[M] {
 	return pool[M]{single: map[*spec.Model]func() (M, error){}, whole: map[*spec.Model]func() (M, error){}}
@@ -41,7 +44,10 @@ func (a *App) registerModel(m spec.ModelEntity) {
 func (a *App) newChat(m *spec.Model) (model.Chat, error) {
 	if a.opts.Mocks.Model != nil {
 		if mock, err := a.opts.Mocks.Model(m); mock != nil || err != nil {
-			return observeChat(mock, m), err
+			if mock == nil {
+				return nil, err
+			}
+			return provider.WithAnswers(m, observeChat(mock, m), a.providerOptions(m)), err
 		}
 	}
 	made, err := provider.New(m, a.providerOptions(m))
@@ -63,7 +69,7 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
 	return provider.Options{
-		Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret,
+		Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret, Warn: a.opts.Warn, Forms: &a.models.forms,
 		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
 		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
 	}

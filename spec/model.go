@@ -32,6 +32,10 @@ type Model struct {
 	RateLimit *RateLimit `yaml:"rate_limit"`
 	// Fallbacks name the models that are called, in this order, if this one fails.
 	Fallbacks []Ref[ModelEntity] `yaml:"fallbacks"`
+	// StructuredOutput is how a required form of the answer is requested: schema sends the provider a JSON schema, json_object requests any JSON object, prompt relies on the system message. auto uses the first of these that the server accepts, and remembers it while the process runs.
+	StructuredOutput string `yaml:"structured_output" default:"auto" validate:"omitempty,oneof=schema json_object prompt auto"`
+	// OnTruncation is what happens to an answer that the provider ended at the token limit or by its content filter: error fails the call, warn uses the answer and prints a warning, continue requests the rest of the answer at the token limit, at most 8 times, and joins the parts.
+	OnTruncation string `yaml:"on_truncation" default:"error" validate:"omitempty,oneof=error warn continue"`
 	// Prices are the costs of the model's tokens, for budgets in money and the reports of runs.
 	Prices *Prices `yaml:"prices"`
 	// ContextWindow is the number of tokens that the model reads and writes in one call. The default is known for common models.
@@ -129,6 +133,8 @@ type MockRule struct {
 	Delay Duration `yaml:"delay" validate:"gte=0"`
 	// ToolCalls are the tool calls of the answer.
 	ToolCalls []*MockToolCall `yaml:"tool_calls"`
+	// Finish is why the answer ends; length and content_filter are incomplete answers.
+	Finish string `yaml:"finish" validate:"omitempty,oneof=stop length content_filter"`
 	// Error fails the call with this text.
 	Error string `yaml:"error"`
 	// Status is the HTTP status of the error, such as 429 or 500.

@@ -22,6 +22,7 @@ type Provider struct {
 	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
 	Tools           bool            // its chat models can call tools
 	Embeddings      bool            // it has embedding models
+	Forms           []string        // forms of structured output that its protocol has besides prompt: schema, json_object
 	ContextWindows  []ContextWindow // context windows of its models
 }
 
@@ -143,10 +144,10 @@ func ValueDocs(f reflect.StructField) map[string]string {
 // pages of 2025; models that people run themselves are missing on purpose, since
 // their window is a setting of the server.
 func providerRows() []Provider {
-	keys := []string{"api_key", "bearer_token"}
+	keys, forms := []string{"api_key", "bearer_token"}, []string{"schema", "json_object"}
 	return []Provider{
 		{
-			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Tools: true, Embeddings: true,
+			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"OPENAI_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
 			ContextWindows: []ContextWindow{
@@ -158,7 +159,7 @@ func providerRows() []Provider {
 			},
 		},
 		{
-			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Tools: true,
+			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Forms: forms[:1], Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 			ContextWindows: []ContextWindow{
@@ -169,22 +170,22 @@ func providerRows() []Provider {
 		{Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: MissingClient, Auths: []string{"aws"}},
 		{Name: "gcp-vertex", Doc: "Google Vertex AI", Client: MissingClient, Auths: []string{"vertex"}},
 		{
-			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Auths: keys,
 			BaseURL: "https://generativelanguage.googleapis.com", BaseURLEnv: "GOOGLE_GEMINI_BASE_URL", BaseURLDoc: "the address before `/v1beta/models`",
 			ContextWindows: []ContextWindow{{"gemini-1.5-flash", 1_048_576}, {"gemini-1.5-pro", 2_097_152}, {"gemini-2", 1_048_576}},
 		},
 		{
-			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"MISTRAL_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.mistral.ai/v1", BaseURLDoc: "the address before `/chat/completions`",
 			ContextWindows: []ContextWindow{
 				{"mistral-large", 131_072}, {"mistral-medium", 131_072}, {"mistral-small", 131_072}, {"open-mistral-7b", 32_768},
 			},
 		},
-		{Name: "mock", Doc: "a deterministic offline model that answers by `rules`", Client: MockClient, Tools: true, Embeddings: true},
+		{Name: "mock", Doc: "a deterministic offline model that answers by `rules`", Client: MockClient, Forms: forms, Tools: true, Embeddings: true},
 		{
-			Name: "ollama", Doc: "an Ollama server", Client: NativeClient, ModelIDRequired: true, Tools: true, Embeddings: true,
+			Name: "ollama", Doc: "an Ollama server", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: OptionalKey, KeyEnv: []string{"OLLAMA_API_KEY"}, Auths: keys,
 			BaseURL: "http://127.0.0.1:11434", BaseURLEnv: "OLLAMA_HOST", BaseURLDoc: "the address before `/api/chat`",
 		},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	fileformat "github.com/qtype-dev/qtype/internal/documents/format"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -153,7 +154,7 @@ func download(ctx context.Context, client *http.Client, address string) (io.Read
 	if err != nil || req.URL.Host == "" {
 		return nil, "", errors.New("invalid URL")
 	}
-	req.Header.Set("User-Agent", "qtype")
+	req.Header.Set("User-Agent", httpx.UserAgent())
 	resp, err := client.Do(req)
 	var failed *url.Error
 	if errors.As(err, &failed) { // its text has the address with its query, which may be a signature

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/qtype-dev/qtype/memory"
@@ -97,19 +98,15 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)
 	resp, err := s.call(ctx, row, req)
+	var incomplete *model.IncompleteError
+	if errors.As(err, &incomplete) { // its tokens were used
+		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Model: incomplete.Answer.Model}))
+	}
 	if err != nil {
 		return chat.Message{}, err
 	}
 	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Model: resp.Model}))
 	answer := resp.Message
-	if isEmpty(answer) && len(answer.ToolCalls) == 0 {
-		switch resp.Finish { // after any other reason an empty answer is valid
-		case "content_filter":
-			return chat.Message{}, fmt.Errorf("the provider's content filter withheld the answer")
-		case "length":
-			return chat.Message{}, fmt.Errorf("the model reached its token limit before it wrote any text (finish reason length)")
-		}
-	}
 	if answer.ID == "" {
 		answer.ID = chat.NewID()
 	}

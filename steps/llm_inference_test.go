@@ -181,11 +181,11 @@ func TestLLMInference_EmptyAnswers(t *testing.T) {
 		answer reply
 		want   string
 	}{
-		{reply{finish: "content_filter"}, "error: the provider's content filter withheld the answer"},
-		{reply{finish: "length"}, "error: the model reached its token limit before it wrote any text (finish reason length)"},
+		{reply{finish: "content_filter"}, "error: model m: the provider's content filter withheld the answer or a part of it (finish reason content_filter)"},
+		{reply{finish: "length"}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens: the model wrote no text before it"},
 		{callsFor([3]string{"c1", "find", "{}"}), "error: the model called a tool, find, instead of answering; the step offers none"},
 		{reply{}, `{"say":"hi","out":""}`},
-		{reply{deltas: []string{"half"}, finish: "length"}, `{"say":"hi","out":"half"}`},
+		{reply{deltas: []string{"half"}, finish: "length"}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens, or set on_truncation to warn or continue"},
 	}
 	for _, tt := range tests {
 		s := newLLM(t, func(int, request) reply { return tt.answer })

@@ -64,6 +64,10 @@ type authTransport struct {
 // RoundTrip sends a request. Where the server rejects a token, which may have been
 // revoked, it sends the request once more with a new one.
 func (s *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Header.Get("User-Agent") == "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("User-Agent", httpx.UserAgent())
+	}
 	if s.auth.header == "" && s.auth.query == "" || req.URL.Host != s.host || req.URL.Scheme != s.scheme {
 		return s.next.RoundTrip(req)
 	}

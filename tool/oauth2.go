@@ -38,7 +38,8 @@ func newTokenSource(auth *spec.OAuth2Auth, service Service, opts Options) (*toke
 	}
 	s := &tokenSource{name: auth.ID, cached: make(chan *oauth2.Token, 1), http: newHTTPClient(opts.HTTP, service.AllowPrivate),
 		config: clientcredentials.Config{ClientID: auth.ClientID, ClientSecret: secret, TokenURL: auth.TokenURL, Scopes: auth.Scopes}}
-	s.http.CheckRedirect = noRedirect // the secret is for the declared server only
+	s.http.Transport = &authTransport{next: s.http.Transport, auth: &credential{}} // adds the User-Agent only
+	s.http.CheckRedirect = noRedirect                                              // the secret is for the declared server only
 	s.cached <- nil
 	return s, nil
 }

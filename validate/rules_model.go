@@ -2,6 +2,7 @@ package validate
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -10,7 +11,7 @@ import (
 // modelRules returns the rules of mocks, offline models and base URLs.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockResponse(), mockPattern(), offlineNotMock(), unsupportedBaseURL(), statusWithoutError(),
-		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel()}
+		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unavailableForm()}
 }
 
 func rulesWithoutMock() rule {
@@ -185,5 +186,25 @@ func embeddingAsChatModel() rule {
 					p.report(model.Span, "%q is an embedding model; step %q needs a chat model", model.ID, s.EntityID())
 				}
 			}
+		})}
+}
+
+func unavailableForm() rule {
+	return rule{code: "QT590", title: "form of structured output that the provider does not have",
+		doc: "The protocols of some providers cannot request a JSON object, or one that fits a schema. With auto and prompt the model gets the schema in the system message.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: Model, id: writer, provider: anthropic, structured_output: ⟦json_object│schema⟧}
+`},
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
+			base := m.Base()
+			row, ok := spec.LookupProvider(base.Provider)
+			form := base.StructuredOutput
+			if !ok || row.Client == spec.MissingClient || form == "" || form == "auto" || form == "prompt" || slices.Contains(row.Forms, form) {
+				return
+			}
+			p.list.Add(p.reportAt(fieldKey(m, "structured_output"), "the provider %s does not have the structured output %s", base.Provider, form).
+				WithHint("use %s", joinNames(append(slices.Clone(row.Forms), "prompt", "auto"))))
 		})}
 }

@@ -104,7 +104,7 @@ func followRedirects(ctx context.Context, client *http.Client, address string) (
 		if err != nil {
 			return nil, err
 		}
-		req.Header.Set("User-Agent", "qtype")
+		req.Header.Set("User-Agent", httpx.UserAgent())
 		resp, err := client.Do(req)
 		if err != nil {
 			return nil, fmt.Errorf("%s", httpx.Reason(err))

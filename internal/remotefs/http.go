@@ -53,7 +53,7 @@ func (c *Client) get(ctx context.Context, address string, have Version) (io.Read
 	if err != nil || req.URL.Host == "" {
 		return nil, have, &AccessError{Address: Redacted(address), Why: "invalid URL", Err: err}
 	}
-	req.Header.Set("User-Agent", "qtype")
+	req.Header.Set("User-Agent", httpx.UserAgent())
 	have.setConditionalHeaders(req.Header)
 	c.mu.Lock()
 	client := c.http()

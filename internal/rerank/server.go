@@ -123,6 +123,7 @@ func (s *server) once(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	req.Header.Set("Content-Type", jsonMediaType)
 	req.Header.Set("Accept", jsonMediaType)
+	req.Header.Set("User-Agent", httpx.UserAgent())
 	if err := s.sign(req, body); err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (c *otlpClient) post(ctx context.Context, body []byte) (temporary bool, wai
 		return false, 0, err
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
-	req.Header.Set("User-Agent", "qtype")
+	req.Header.Set("User-Agent", httpx.UserAgent())
 	if c.gzip {
 		req.Header.Set("Content-Encoding", "gzip")
 	}

@@ -160,21 +160,7 @@ func (a *assembler) Response() (*model.Response, error) {
 		a.draft.Call(c.id, c.name, cmp.Or(c.arguments.String(), string(c.whole)))
 	}
 	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Created, Output: a.usage.Output, Cached: a.usage.Cached}
-	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: u}, nil
-}
-
-// reason returns the finish reason in OpenAI's terms.
-func (a *assembler) reason() string {
-	switch a.stop {
-	case "max_tokens", "model_context_window_exceeded":
-		return "length"
-	case "tool_use":
-		return "tool_calls"
-	case "refusal":
-		return "content_filter"
-	}
-	if len(a.calls) > 0 {
-		return "tool_calls"
-	}
-	return "stop"
+	resp := &model.Response{Message: a.draft.Message(), Usage: u}
+	resp.Finish, resp.Reason = wire.Finish(a.stop, len(a.calls))
+	return resp, nil
 }

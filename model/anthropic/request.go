@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -63,10 +64,36 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if len(req.Tools) > 0 {
 		fields["tools"] = functions(req.Tools)
 	}
+	if req.Schema != nil {
+		if err := requestFormat(fields, req.Schema); err != nil {
+			return nil, err
+		}
+	}
 	if req.Stream {
 		fields["stream"] = true
 	}
 	return fields, nil
+}
+
+// requestFormat adds the schema of the answer to output_config, whose other fields the
+// document may set, unless it sets a format itself.
+func requestFormat(fields map[string]any, s *model.Schema) error {
+	config := map[string]json.RawMessage{}
+	if raw, ok := fields["output_config"].(json.RawMessage); ok {
+		if err := json.Unmarshal(raw, &config); err != nil {
+			return errors.New("inference_params: output_config must be a map")
+		}
+	}
+	if _, set := config["format"]; set {
+		return nil
+	}
+	raw, err := json.Marshal(map[string]any{"type": "json_schema", "schema": s.JSON})
+	if err != nil {
+		return err
+	}
+	config["format"] = raw
+	fields["output_config"] = config
+	return nil
 }
 
 func functions(tools []model.Tool) []function {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -104,21 +102,10 @@ func (a *assembler) take(p part) ([]model.Event, error) {
 
 // Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
-	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: a.usage}, nil
-}
-
-// reason returns the finish reason in OpenAI's terms.
-func (a *assembler) reason() string {
-	withheld := []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE"}
-	switch {
-	case a.blocked != "", slices.Contains(withheld, a.finish):
-		return "content_filter"
-	case a.finish == "MAX_TOKENS":
-		return "length"
-	case a.draft.Calls() > 0:
-		return "tool_calls"
-	case a.finish == "STOP":
-		return "stop"
+	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage}
+	resp.Finish, resp.Reason = wire.Finish(a.finish, a.draft.Calls())
+	if a.blocked != "" { // the prompt was rejected
+		resp.Finish, resp.Reason = "content_filter", a.blocked
 	}
-	return strings.ToLower(a.finish) // such as malformed_function_call
+	return resp, nil
 }

@@ -5,6 +5,7 @@ package googleai
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// apiVersion is the version of the protocol where the base URL has none.
+// apiVersion is the version of the protocol where the base URL does not end with one.
 const apiVersion = "v1beta"
 
 // Config is the model and the server that a Client calls. BaseURL is the server's
@@ -30,7 +31,7 @@ func New(c Config) (*Client, error) {
 		return nil, err
 	}
 	p := &protocol{Server: s, endpoint: s.Base, header: http.Header{}}
-	if strings.Trim(s.Base.Path, "/") == "" {
+	if !wire.IsVersion(path.Base(s.Base.Path)) {
 		p.endpoint = p.endpoint.JoinPath(apiVersion)
 	}
 	p.endpoint = p.endpoint.JoinPath("models", strings.TrimPrefix(c.Info.Name, "models/"))

@@ -79,7 +79,10 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		fields["tools"] = []map[string][]function{{"functionDeclarations": functions(req.Tools)}}
 	}
 	if _, set := config["responseMimeType"]; req.Schema != nil && !set {
-		config["responseMimeType"], config["responseJsonSchema"] = "application/json", req.Schema.JSON
+		config["responseMimeType"] = "application/json"
+		if req.Schema.Form != model.SchemaJSON {
+			config["responseJsonSchema"] = req.Schema.JSON
+		}
 	}
 	if len(config) > 0 {
 		fields["generationConfig"] = config

@@ -164,9 +164,7 @@ func (m *Model) response(resp *llms.ContentResponse, rec *record) (*model.Respon
 		}
 		r.Finish = end.reason
 	}
-	if r.Finish == "" {
-		r.Finish = "stop"
-	}
+	r.Finish, r.Reason = wire.Finish(r.Finish, 0)
 	return r, nil
 }
 

@@ -179,6 +179,12 @@ func (m *Model) answer(req model.Request) (*model.Response, *rule, error) {
 	default:
 		text = captures.expand(chosen.spec.Text)
 	}
+	if chosen != nil && chosen.spec.Finish != "" {
+		r.Finish = chosen.spec.Finish
+		if r.Finish != "stop" {
+			r.Reason = r.Finish
+		}
+	}
 	r.Message = chat.Message{ID: chat.NewID(), Role: chat.Assistant, ToolCalls: calls}
 	if calls == nil {
 		r.Message.Blocks = []chat.Block{{Type: "text", Text: text}}

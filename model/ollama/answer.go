@@ -69,13 +69,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 
 // Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
-	finish := "stop"
-	switch {
-	case a.last.Reason == "length":
-		finish = "length"
-	case a.draft.Calls() > 0:
-		finish = "tool_calls"
-	}
-	usage := model.Usage{Input: a.last.Input, Output: a.last.Output}
-	return &model.Response{Message: a.draft.Message(), Finish: finish, Usage: usage}, nil
+	resp := &model.Response{Message: a.draft.Message(), Usage: model.Usage{Input: a.last.Input, Output: a.last.Output}}
+	resp.Finish, resp.Reason = wire.Finish(a.last.Reason, a.draft.Calls())
+	return resp, nil
 }

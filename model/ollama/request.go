@@ -72,6 +72,9 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	}
 	if _, set := fields["format"]; req.Schema != nil && !set {
 		fields["format"] = req.Schema.JSON
+		if req.Schema.Form == model.SchemaJSON {
+			fields["format"] = "json"
+		}
 	}
 	return fields, nil
 }

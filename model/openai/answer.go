@@ -181,20 +181,10 @@ func (a *assembler) Response() (*model.Response, error) {
 	for _, c := range a.calls {
 		a.draft.Call(c.id, c.name, c.arguments.String())
 	}
-	return &model.Response{Message: a.draft.Message(), Finish: a.reason(), Usage: a.usage}, nil
-}
-
-// reason returns the finish reason in OpenAI's terms.
-func (a *assembler) reason() string {
-	switch {
-	case a.refused:
-		return "content_filter"
-	case len(a.calls) > 0 && (a.finish == "" || a.finish == "stop" || a.finish == "function_call"):
-		return "tool_calls"
-	case a.finish == "":
-		return "stop"
-	case a.finish == "model_length": // Mistral's
-		return "length"
+	if a.refused {
+		a.finish = "refusal"
 	}
-	return a.finish
+	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage}
+	resp.Finish, resp.Reason = wire.Finish(a.finish, len(a.calls))
+	return resp, nil
 }

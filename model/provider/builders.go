@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -30,15 +31,15 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 			return anthropic.New(anthropic.Config{Config: c, Bearer: spec.TypeName(m.Auth.To) == "bearer_token"})
 		}},
-		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta/openai")},
-		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddingsAt("")},
+		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
+		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings},
 		"ollama": {
 			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})
 			},
-			embedder: embeddingsAt("v1"), envBaseURL: ollama.HostURL,
+			embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
 		},
-		"openai":                  {chat: plain(openai.New), embedder: embeddingsAt("")},
+		"openai":                  {chat: plain(openai.New), embedder: embeddings},
 		"langchaingo:huggingface": {chat: bridge(langchain.NewHuggingFace)},
 		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
 		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},
@@ -57,12 +58,18 @@ func bridge(open func(langchain.Config) (*langchain.Model, error)) func(spec.Mod
 	}
 }
 
-// embeddingsAt makes embedding models by OpenAI's protocol, which these
-// providers serve below path. A base URL that has a path already is used as it is.
-func embeddingsAt(path string) func(wire.Config) (model.Embedder, error) {
+// embeddings makes embedding models by OpenAI's protocol at the base URL itself.
+func embeddings(c wire.Config) (model.Embedder, error) { return openai.NewEmbedder(c) }
+
+// embeddingsAt makes embedding models by OpenAI's protocol, which these providers serve
+// below a version and a path. A base URL that ends with a version has another one.
+func embeddingsAt(version, under string) func(wire.Config) (model.Embedder, error) {
 	return func(c wire.Config) (model.Embedder, error) {
-		if base, err := url.Parse(c.BaseURL); err == nil && path != "" && strings.Trim(base.Path, "/") == "" {
-			c.BaseURL = base.JoinPath(path).String()
+		if base, err := url.Parse(c.BaseURL); err == nil && !strings.HasSuffix(base.Path, "/openai") {
+			if !wire.IsVersion(path.Base(base.Path)) {
+				base = base.JoinPath(version)
+			}
+			c.BaseURL = base.JoinPath(under).String()
 		}
 		return openai.NewEmbedder(c)
 	}

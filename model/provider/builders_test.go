@@ -20,14 +20,19 @@ func TestNativeProviders(t *testing.T) {
 	bodies := map[string]string{
 		"/v1/messages": `{"type":"message","content":[{"type":"text","text":"Hello."}],"stop_reason":"end_turn"}`,
 		"/api/chat":    `{"message":{"content":"Hello."},"done":true}`,
-		"/v1beta/models/gemini-2.5:generateContent": `{"candidates":[{"content":{"parts":[{"text":"Hello."}]},"finishReason":"STOP"}]}`,
-		"/v1/chat/completions":                      answer,
-		"/v1/embeddings":                            `{"data":[{"embedding":[1,2]}]}`,
-		"/v1beta/openai/embeddings":                 `{"data":[{"embedding":[1,2]}]}`,
+		"/v1beta/models/gemini-2.5:generateContent":    `{"candidates":[{"content":{"parts":[{"text":"Hello."}]},"finishReason":"STOP"}]}`,
+		"/gw/v1beta/models/gemini-2.5:generateContent": `{"candidates":[{"content":{"parts":[{"text":"Hello."}]},"finishReason":"STOP"}]}`,
+		"/gw/v1/models/gemini-2.5:generateContent":     `{"candidates":[{"content":{"parts":[{"text":"Hello."}]},"finishReason":"STOP"}]}`,
+		"/v1/chat/completions":                         answer,
+		"/v1/embeddings":                               `{"data":[{"embedding":[1,2]}]}`,
+		"/v1beta/openai/embeddings":                    `{"data":[{"embedding":[1,2]}]}`,
 	}
 	var called []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("Authorization") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key")
+		if agent := r.Header.Get("User-Agent"); !strings.HasPrefix(agent, "qtype/") {
+			t.Errorf("User-Agent %q", agent)
+		}
 		called = append(called, strings.TrimSpace(r.URL.Path+" "+key))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, bodies[r.URL.Path])
@@ -45,6 +50,8 @@ func TestNativeProviders(t *testing.T) {
 		"a gateway without a key":  {spec.Model{Provider: "anthropic", BaseURL: s.URL}, nil, "/v1/messages"},
 		"google-ai":                {spec.Model{Provider: "google-ai", ModelID: "gemini-2.5", BaseURL: s.URL}, []string{"GOOGLE_API_KEY", "k3", "GEMINI_API_KEY", "k2"}, "/v1beta/models/gemini-2.5:generateContent k2"},
 		"google-ai, the other key": {spec.Model{Provider: "google-ai", ModelID: "gemini-2.5", BaseURL: s.URL}, []string{"GOOGLE_API_KEY", "k3"}, "/v1beta/models/gemini-2.5:generateContent k3"},
+		"google-ai behind a path":  {spec.Model{Provider: "google-ai", ModelID: "gemini-2.5", BaseURL: s.URL + "/gw"}, []string{"GEMINI_API_KEY", "k2"}, "/gw/v1beta/models/gemini-2.5:generateContent k2"},
+		"google-ai with a version": {spec.Model{Provider: "google-ai", ModelID: "gemini-2.5", BaseURL: s.URL + "/gw/v1/"}, []string{"GEMINI_API_KEY", "k2"}, "/gw/v1/models/gemini-2.5:generateContent k2"},
 		"mistral":                  {spec.Model{Provider: "mistral", BaseURL: s.URL + "/v1"}, []string{"MISTRAL_API_KEY", "k4"}, "/v1/chat/completions Bearer k4"},
 		"ollama":                   {spec.Model{Provider: "ollama"}, []string{"OLLAMA_HOST", host}, "/api/chat"},
 		"ollama with an address":   {spec.Model{Provider: "ollama"}, []string{"OLLAMA_HOST", s.URL, "OLLAMA_API_KEY", "k5"}, "/api/chat Bearer k5"},

@@ -16,13 +16,13 @@ func newMock(m, replaced *spec.Model, opts Options) (model.Chat, error) {
 		return nil, err
 	}
 	if m.Retry == nil && m.RateLimit == nil {
-		return opts.Wrap(made), nil
+		return WithAnswers(m, opts.Wrap(made), opts), nil
 	}
 	p := callPolicy(m)
 	if m.Retry == nil {
 		p.MaxAttempts = 1
 	}
-	return model.WithRetry(opts.Wrap(made), p), nil
+	return WithAnswers(m, model.WithRetry(opts.Wrap(made), p), opts), nil
 }
 
 // mockEmbedder makes a mock, for itself or in place of the model replaced.

@@ -21,6 +21,9 @@ type Options struct {
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
 
+	Warn  func(string)       // receives warnings, one line each; nil for none
+	Forms *model.SchemaForms // the forms of structured output that servers accept; nil to learn them for each model
+
 	Wrap         func(model.Chat) model.Chat         // replaces the client below the retries, so that it sees each attempt; nil for none
 	WrapEmbedder func(model.Embedder) model.Embedder // the same for embedding models
 }
@@ -82,7 +85,15 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.WithRetry(opts.Wrap(made), policy), nil
+	return WithAnswers(m, model.WithRetry(opts.Wrap(made), policy), opts), nil
+}
+
+// WithAnswers adds what the document declares about answers: their form, and what happens
+// to incomplete ones.
+func WithAnswers(m *spec.Model, c model.Chat, opts Options) model.Chat {
+	row, _ := spec.LookupProvider(m.Provider)
+	c = model.WithSchemaForm(c, model.SchemaForm(m.StructuredOutput), row.Forms, opts.Forms)
+	return model.WithTruncation(c, m.OnTruncation, opts.Warn)
 }
 
 // NewEmbedder makes an embedding model. Like New it calls nothing.

@@ -168,6 +168,7 @@ func (c *Client) attempt(ctx context.Context, method, path string, body []byte, 
 	if err != nil {
 		return nil, -1, fmt.Errorf("%s: the request cannot be made", c.server())
 	}
+	req.Header.Set("User-Agent", httpx.UserAgent())
 	for name, values := range c.config.Header {
 		req.Header[name] = values
 	}

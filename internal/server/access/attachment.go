@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -112,6 +113,7 @@ func (p *AttachmentPolicy) Fetch(ctx context.Context, address string) (content [
 	if err != nil {
 		return nil, "", refusedAttachment("the address of the attachment is not a URL")
 	}
+	r.Header.Set("User-Agent", httpx.UserAgent())
 	response, err := p.client.Do(r)
 	if err != nil {
 		if refused := problem.Of(err); refused != nil {

@@ -133,6 +133,7 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 		req.Header[name] = values
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", httpx.UserAgent())
 	resp, err := s.http.Do(req)
 	if err != nil {
 		return nil, s.connectionError(ctx, "cannot reach", err)
