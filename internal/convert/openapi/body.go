@@ -150,29 +150,33 @@ func (b *toolBuilder) sent(schema *input.Node) []field {
 	return slices.DeleteFunc(b.fields(schema), func(f field) bool { return f.name == "" || isTrue(f.schema.Get("readOnly")) })
 }
 
-// formFields returns the fields of a form: those of the object, otherwise those of all its
-// alternatives, as optional ones.
+// formFields returns the fields of a form: those of the object, and those of all its
+// alternatives as optional ones.
 func (b *toolBuilder) formFields(schema *input.Node) []field {
-	if fields := b.sent(schema); len(fields) > 0 {
-		return fields
-	}
-	var all []field
-	var visit func(n *input.Node, depth int)
-	visit = func(n *input.Node, depth int) {
-		n = b.resolve(n)
-		if depth == 0 {
-			return
+	all := b.sent(schema)
+	for _, f := range b.alternatives(schema, maxDepth) {
+		if !slices.ContainsFunc(all, func(o field) bool { return o.name == f.name }) {
+			all = append(all, f)
 		}
-		for _, key := range []string{"anyOf", "oneOf", "allOf"} {
-			for _, part := range items(n.Get(key)) {
-				all = addOptional(all, b.sent(part))
-				if len(b.fields(part)) == 0 {
-					visit(part, depth-1)
-				}
+	}
+	return all
+}
+
+// alternatives returns the fields of nested choices, as optional ones.
+func (b *toolBuilder) alternatives(schema *input.Node, depth int) []field {
+	var all []field
+	schema = b.resolve(schema)
+	if depth == 0 {
+		return nil
+	}
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		for _, part := range items(schema.Get(key)) {
+			all = addOptional(all, b.sent(part))
+			if len(b.fields(part)) == 0 {
+				all = addOptional(all, b.alternatives(part, depth-1))
 			}
 		}
 	}
-	visit(schema, maxDepth)
 	return all
 }
 

@@ -78,6 +78,9 @@ func sampleOf(ref *openapi3.SchemaRef, depth int) any {
 			return v
 		}
 	}
+	if s.Type == nil {
+		return "x"
+	}
 	return sampleScalar(s, depth)
 }
 
@@ -86,7 +89,7 @@ func sampleObject(s *openapi3.Schema, depth int) any {
 	for _, part := range s.AllOf {
 		v := sampleOf(part, depth+1)
 		fields, isObject := v.(map[string]any)
-		if !isObject {
+		if !isObject && len(s.AllOf) == 1 {
 			return v
 		}
 		for name, value := range fields {
