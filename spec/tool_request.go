@@ -57,29 +57,19 @@ func (t *APITool) HasBody() bool {
 // Conflict returns the first key of the tool that contradicts another one, and what is
 // wrong with it; both are empty if there is none.
 func (t *APITool) Conflict() (key, problem string) {
-	inputs := func(id string) bool {
-		return slices.ContainsFunc(t.Inputs, func(v *Variable) bool { return v != nil && v.ID == id })
+	if t.Body != "" {
+		if problem := t.bodyConflict(); problem != "" {
+			return "body", problem
+		}
 	}
 	switch {
-	case t.Body != "" && !inputs(t.Body):
-		return "body", fmt.Sprintf("body names %s, which is not an input", t.Body)
-	case t.Body != "" && !t.HasBody():
-		return "body", fmt.Sprintf("a %s request has no body", strings.ToUpper(t.Method))
 	case t.BodyFormat == BodyRaw && t.Body == "":
 		return "body_format", "body_format: raw needs the key body, which names the input that is sent"
-	case (t.BodyFormat == BodyForm || t.BodyFormat == BodyMultipart) && t.Body != "":
-		return "body", fmt.Sprintf("a body in the format %s is made of all inputs; remove body", t.BodyFormat)
 	case t.BodyFormat != "" && t.BodyFormat != BodyJSON && !t.HasBody():
 		return "body_format", fmt.Sprintf("a %s request has no body", strings.ToUpper(t.Method))
 	}
-	if v, more := t.secondBodyInput(); t.Body != "" && more {
-		return "body", fmt.Sprintf("body is %s, so the input %s is not sent; move it to parameters", t.Body, v)
-	}
-	arguments := t.Arguments()
-	for _, id := range slices.Sorted(maps.Keys(t.Names)) {
-		if !slices.ContainsFunc(arguments, func(v *Variable) bool { return v != nil && v.ID == id }) {
-			return "names", fmt.Sprintf("names has %s, which is not an argument", id)
-		}
+	if id := t.unknownName(); id != "" {
+		return "names", fmt.Sprintf("names has %s, which is not an argument", id)
 	}
 	if t.Pagination != nil {
 		if problem := t.Pagination.conflict(); problem != "" {
@@ -87,6 +77,34 @@ func (t *APITool) Conflict() (key, problem string) {
 		}
 	}
 	return "", ""
+}
+
+// bodyConflict returns what is wrong with the key body, empty for nothing.
+func (t *APITool) bodyConflict() string {
+	isInput := slices.ContainsFunc(t.Inputs, func(v *Variable) bool { return v != nil && v.ID == t.Body })
+	second, more := t.secondBodyInput()
+	switch {
+	case !isInput:
+		return fmt.Sprintf("body names %s, which is not an input", t.Body)
+	case !t.HasBody():
+		return fmt.Sprintf("a %s request has no body", strings.ToUpper(t.Method))
+	case t.BodyFormat == BodyForm || t.BodyFormat == BodyMultipart:
+		return fmt.Sprintf("a body in the format %s is made of all inputs; remove body", t.BodyFormat)
+	case more:
+		return fmt.Sprintf("body is %s, so the input %s is not sent; move it to parameters", t.Body, second)
+	}
+	return ""
+}
+
+// unknownName returns the first key of names that is not an argument, empty for none.
+func (t *APITool) unknownName() string {
+	arguments := t.Arguments()
+	for _, id := range slices.Sorted(maps.Keys(t.Names)) {
+		if !slices.ContainsFunc(arguments, func(v *Variable) bool { return v != nil && v.ID == id }) {
+			return id
+		}
+	}
+	return ""
 }
 
 // secondBodyInput returns an input that is neither the body nor in the endpoint.

@@ -22,7 +22,7 @@ const maxDepth = 20
 var choiceKeys = []string{"anyOf", "oneOf"}
 
 // fields returns the properties of an object's schema, with those of allOf. If the object
-// has properties of its own, those of its alternatives are optional ones.
+// has properties, those of its alternatives are optional ones.
 func (c *converter) fields(schema *input.Node) []field {
 	var all, other []field
 	c.collect(schema, &all, maxDepth)
