@@ -102,12 +102,26 @@ type TestReport = apptest.Report
 // TestOutcome is the result of a test.
 type TestOutcome = apptest.Outcome
 
+// TestRecordMode is what a test does with calls that no mock answers, if its file
+// declares recordings.
+type TestRecordMode = apptest.RecordMode
+
+// The modes of recordings.
+const (
+	TestReplay        = apptest.Replay        // answer from the recordings
+	TestRecord        = apptest.Record        // make and record all calls
+	TestRecordMissing = apptest.RecordMissing // make and record the calls without a recording
+)
+
 // TestOptions configure Test.
 type TestOptions struct {
 	Names    *regexp.Regexp     // run only tests whose names match; nil for all
+	Record   TestRecordMode     // what tests do with calls that no mock answers, if their file declares recordings
+	Prune    bool               // remove recordings that no test uses
 	Options  []Option           // how applications are read and run
 	Started  func(*TestReport)  // called before the tests of a file are run, or if they cannot be; may be nil
 	Finished func(*TestOutcome) // called after each test; may be nil
+	Ended    func(*TestReport)  // called after the tests of a file; may be nil
 }
 
 // Test runs the tests in files *.qtype-test.yaml, with mocks in place of models and
@@ -119,7 +133,10 @@ func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, err
 	}
 	var reports []TestReport
 	for _, path := range files {
-		reports = append(reports, o.file(ctx, path))
+		r, err := o.file(ctx, path)
+		if reports = append(reports, r); err != nil {
+			return reports, err
+		}
 		if ctx.Err() != nil {
 			return reports, context.Cause(ctx)
 		}
@@ -128,12 +145,14 @@ func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, err
 }
 
 // file runs the tests of one file.
-func (o TestOptions) file(ctx context.Context, path string) TestReport {
+func (o TestOptions) file(ctx context.Context, path string) (TestReport, error) {
 	file, list := apptest.Load(ctx, path, o.open)
 	r := TestReport{Path: path, Diagnostics: list}
 	var tests []*spec.Test
 	if file != nil {
 		tests = file.Tests(o.Names)
+		file.Mode = o.Record
+		r.Recorded = file.HasRecordings()
 	}
 	if o.Started != nil && (file == nil || len(tests) > 0) {
 		o.Started(&r)
@@ -145,7 +164,15 @@ func (o TestOptions) file(ctx context.Context, path string) TestReport {
 			o.Finished(outcome)
 		}
 	}
-	return r
+	if file == nil || ctx.Err() != nil {
+		return r, nil
+	}
+	stale, err := file.EndRecordings(r.Outcomes, o.Prune)
+	r.Diagnostics = append(r.Diagnostics, stale...)
+	if o.Ended != nil {
+		o.Ended(&r)
+	}
+	return r, err
 }
 
 // open is an apptest.Opener.

@@ -7,6 +7,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"net/http"
@@ -45,7 +46,17 @@ type Mocks struct {
 	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // replaces an embedding model
 	Tool     func(spec.Tool) tool.Tool                          // replaces a tool
 	Index    func(spec.Index) (index.Index, error)              // replaces an index
+
+	// Wrap… change what was made, so that its calls can be recorded.
+	WrapModel    func(*spec.Model, model.Chat) (model.Chat, error)
+	WrapEmbedder func(*spec.EmbeddingModel, model.Embedder) (model.Embedder, error)
+	WrapTool     func(spec.Tool, tool.Tool) tool.Tool
+
+	HTTP *http.Client // for readers, rerankers and tools, in place of that of the Options; MCP servers and models use that
 }
+
+// serviceHTTP returns the HTTP client of readers, rerankers and tools.
+func (a *App) serviceHTTP() *http.Client { return cmp.Or(a.opts.Mocks.HTTP, a.opts.HTTP) }
 
 // App is an application that can run.
 type App struct {

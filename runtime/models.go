@@ -51,6 +51,9 @@ func (a *App) newChat(m *spec.Model) (model.Chat, error) {
 		}
 	}
 	made, err := provider.New(m, a.providerOptions(m))
+	if wrap := a.opts.Mocks.WrapModel; wrap != nil && err == nil {
+		made, err = wrap(m, made)
+	}
 	return made, withPosition(m, err)
 }
 
@@ -61,6 +64,9 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 		}
 	}
 	made, err := provider.NewEmbedder(m, a.providerOptions(&m.Model))
+	if wrap := a.opts.Mocks.WrapEmbedder; wrap != nil && err == nil {
+		made, err = wrap(m, made)
+	}
 	if err != nil {
 		return made, withPosition(m, err)
 	}

@@ -60,6 +60,6 @@ func (a *App) registerEntities(doc *spec.Document) error {
 // Close closes what the App has opened, and the stores of its Options.
 func (a *App) Close(context.Context) error {
 	a.toolFactory.Close()
-	a.rankers.close(a.opts.HTTP == nil)
+	a.rankers.close(a.serviceHTTP() == nil)
 	return a.closeStores()
 }

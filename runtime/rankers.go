@@ -27,7 +27,7 @@ func (a *App) ranker(s spec.Step, build func(rerank.Options) (rerank.Ranker, err
 	}
 	if a.rankers.made == nil {
 		a.rankers.made = map[spec.Step]rerank.Ranker{}
-		if a.rankers.http = a.opts.HTTP; a.rankers.http == nil {
+		if a.rankers.http = a.serviceHTTP(); a.rankers.http == nil {
 			a.rankers.http = rerank.NewClient()
 		}
 	}

@@ -15,7 +15,8 @@ import (
 func (a *App) newToolFactory() *factory.Factory {
 	flows := a.nested()
 	return factory.New(factory.Options{
-		Options: tool.Options{HTTP: a.opts.HTTP, Secret: a.secret},
+		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret},
+		Servers: a.opts.HTTP,
 		Getenv:  a.opts.Getenv,
 		Folder:  a.folder(),
 		Answer:  a.opts.Clients,
@@ -57,6 +58,9 @@ func (a *App) newTool(t spec.Tool) (tool.Tool, error) {
 		}
 	}
 	made, err := a.toolFactory.Tool(t)
+	if wrap := a.opts.Mocks.WrapTool; wrap != nil && err == nil {
+		made = wrap(t, made)
+	}
 	return observeTool(made), withPosition(t, err)
 }
 

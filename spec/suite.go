@@ -5,6 +5,8 @@ type Suite struct {
 	Positioned
 	// App is the path of the application's document, relative to the file; by default x.qtype.yaml for x.qtype-test.yaml.
 	App string `yaml:"app"`
+	// Recordings is the path of the JSON file with recorded calls of models, HTTP servers and MCP servers, relative to the file. `qtype test --record` writes it; without the option it answers the calls.
+	Recordings string `yaml:"recordings"`
 	// Models are mocks that replace the application's models in every test of the file.
 	Models []*ModelMock `yaml:"models"`
 	// Tools are mocks that replace the application's tools in every test of the file.

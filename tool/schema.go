@@ -6,6 +6,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/typeschema"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // Schema returns the JSON schema of an object with the variables as properties, which
@@ -31,4 +32,32 @@ func schemaOf(fields []spec.Property, description string) json.RawMessage {
 		return json.RawMessage(`{"type":"object"}`)
 	}
 	return raw
+}
+
+// InputsOf returns the arguments that a JSON schema of a server describes, in its order.
+// The server checks their types.
+func InputsOf(schema json.RawMessage) []*spec.Variable {
+	parsed, err := value.Parse(string(schema))
+	root, ok := parsed.(*value.Record)
+	if err != nil || !ok {
+		return nil
+	}
+	required := map[string]bool{}
+	if list, _ := root.Get("required"); list != nil {
+		items, _ := list.([]any)
+		for _, item := range items {
+			name, _ := item.(string)
+			required[name] = true
+		}
+	}
+	properties, _ := root.Get("properties")
+	fields, ok := properties.(*value.Record)
+	if !ok {
+		return nil
+	}
+	var vars []*spec.Variable
+	for name := range fields.All() {
+		vars = append(vars, &spec.Variable{ID: name, Type: spec.Type{Name: spec.Any}, Optional: !required[name]})
+	}
+	return vars
 }

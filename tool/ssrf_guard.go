@@ -15,6 +15,12 @@ import (
 // maxConcurrentCalls is how many rows a step may work on at once, and so call one server.
 const maxConcurrentCalls = 32
 
+// layer is a transport that sends nothing itself, such as one that records requests: the
+// transport of the tool, which checks addresses, is below it.
+type layer interface {
+	Over(next http.RoundTripper) http.RoundTripper
+}
+
 // newHTTPClient returns the HTTP client of one tool. Unless private addresses are
 // allowed, the address of every connection is checked after name resolution and before
 // any data is sent, so that neither DNS nor a redirect can lead to a private address.
@@ -22,6 +28,10 @@ func newHTTPClient(given *http.Client, allowPrivate bool) *http.Client {
 	c := &http.Client{}
 	if given != nil {
 		*c = *given
+	}
+	if l, ok := c.Transport.(layer); ok {
+		c.Transport = l.Over(newGuardedDialer(httpx.Transport(maxConcurrentCalls), allowPrivate))
+		return c
 	}
 	switch {
 	case c.Transport == nil:

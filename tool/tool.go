@@ -56,7 +56,8 @@ type Info struct {
 type Options struct {
 	// HTTP sends the requests of API tools; nil means a client with default timeouts.
 	// Addresses are checked after name resolution if its Transport is nil or an
-	// *http.Transport; any other Transport must do so itself.
+	// *http.Transport, or has a method Over, by which it is put over such a transport; any
+	// other Transport must do so itself.
 	HTTP *http.Client
 	// Secret resolves references to a secret manager; nil where there is none.
 	Secret func(spec.Secret) (string, error)

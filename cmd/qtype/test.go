@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,8 @@ type testCommand struct {
 	format *enumFlag
 	run    string
 	quiet  bool
+	record string // all, missing, or empty for a replay
+	prune  bool
 }
 
 func newTest(s *streams) *cobra.Command {
@@ -33,14 +37,21 @@ func newTest(s *streams) *cobra.Command {
 		Short: "Run application tests offline, with mocks",
 		Long: `Runs the tests in files *.qtype-test.yaml: turns through a flow, with mocks in
 place of models and tools, and the expected results. For a directory, all such files
-below it are run; the default is the current directory.`,
+below it are run; the default is the current directory.
+
+Calls that no mock answers come from the file that a test file declares as recordings;
+--record makes the calls and writes it.`,
 		Example: `  qtype test
   qtype test app.qtype-test.yaml --run 'name'
-  qtype test --format junit > report.xml`,
+  qtype test --format junit > report.xml
+  qtype test app.qtype-test.yaml --record`,
 		RunE: func(c *cobra.Command, args []string) error { return t.all(c.Context(), args) },
 	}
 	t.format.addTo(c, "format", "", "output format")
 	c.Flags().StringVar(&t.run, "run", "", "run only tests whose names match this regular expression")
+	c.Flags().StringVar(&t.record, "record", "", "call models and servers and write the recordings: `all`, or missing ones")
+	c.Flags().Lookup("record").NoOptDefVal = "all"
+	c.Flags().BoolVar(&t.prune, "remove-stale", false, "remove recordings that no test uses")
 	c.Flags().BoolVarP(&t.quiet, "quiet", "q", false, "print failed tests only")
 	return c
 }
@@ -51,12 +62,20 @@ func (t *testCommand) all(ctx context.Context, paths []string) error {
 	if err != nil {
 		return usagef("--run: invalid regular expression %q", t.run)
 	}
+	modes := map[string]qtype.TestRecordMode{"": qtype.TestReplay, "all": qtype.TestRecord, "missing": qtype.TestRecordMissing}
+	mode, known := modes[t.record]
+	switch {
+	case !known:
+		return usagef("--record: %q is unknown: use --record or --record=missing", t.record)
+	case t.prune && t.run != "":
+		return usagef("--remove-stale and --run exclude each other: the other tests may use the recordings")
+	}
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	o := qtype.TestOptions{Names: names, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
+	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
 	if t.format.value == "text" {
-		o.Started, o.Finished = t.started, t.finished
+		o.Started, o.Finished, o.Ended = t.started, t.finished, t.ended
 	}
 	begin := time.Now()
 	reports, err := qtype.Test(ctx, paths, o)
@@ -70,6 +89,8 @@ func (t *testCommand) all(ctx context.Context, paths []string) error {
 		return err
 	case len(reports) == 0:
 		return fmt.Errorf("no *.qtype-test.yaml in %s", textfmt.List(paths))
+	case t.record != "" && !slices.ContainsFunc(reports, func(r qtype.TestReport) bool { return r.Recorded || r.Diagnostics.Errors() > 0 }):
+		return errors.New("--record: no test file declares recordings: add recordings: app.recordings.json")
 	}
 	if err := t.summary(reports, time.Since(begin)); err != nil {
 		return err
@@ -100,8 +121,18 @@ func (t *testCommand) finished(o *qtype.TestOutcome) {
 	case !o.Passed():
 		fmt.Fprintf(t.Out, "  ✗ %s%s\n", terminal.Clean(o.Name), milliseconds(o.Took))
 		t.blocks(o.Diagnostics)
+		for line := range strings.Lines(o.Details) {
+			fmt.Fprintf(t.Out, "    %s\n", terminal.Clean(strings.TrimSuffix(line, "\n")))
+		}
 	case !t.quiet:
 		fmt.Fprintf(t.Out, "  ✓ %s%s\n", terminal.Clean(o.Name), milliseconds(o.Took))
+	}
+}
+
+// ended prints the warnings of a file.
+func (t *testCommand) ended(r *qtype.TestReport) {
+	if r.Diagnostics.Warnings() > 0 && r.Diagnostics.Errors() == 0 {
+		t.blocks(r.Diagnostics)
 	}
 }
 

@@ -3,7 +3,8 @@
 // conditions to check.
 //
 // Tests are offline and isolated: each has a new App, whose memories are discarded
-// at its end.
+// at its end. Calls that no mock answers come from recordings, which a run with
+// RecordMode makes.
 package apptest
 
 import (
@@ -18,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -35,8 +37,10 @@ func Schema() string { return schemaJSON }
 type File struct {
 	Path  string      // as passed to Load
 	Suite *spec.Suite // the content
+	Mode  RecordMode  // what the tests do with calls that no mock answers
 
-	program *Program
+	program    *Program
+	recordings *recording.File // nil if the file declares none
 }
 
 // Program is an application that tests run.
@@ -49,7 +53,7 @@ type Program struct {
 // Env is what a test replaces in an application.
 type Env struct {
 	Mocks   runtime.Mocks // in place of models and tools
-	HTTP    *http.Client  // refuses every request
+	HTTP    *http.Client  // refuses every request; nil while calls are recorded
 	Approve tool.Approver // approves every call
 }
 
@@ -138,6 +142,7 @@ func Load(ctx context.Context, path string, open Opener) (*File, diag.List) {
 	f.program = program
 	c := &checker{app: program.App, list: list}
 	c.checkSuite(f.Suite)
+	f.checkRecordings(c)
 	c.list.Sort()
 	if c.list.Errors() > 0 {
 		return nil, c.list

@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
 	"github.com/qtype-dev/qtype/runtime"
@@ -26,21 +27,22 @@ import (
 // testEnv replaces the models, tools and network of one test. It is safe for
 // concurrent use.
 type testEnv struct {
-	models []*spec.ModelMock // those of the test before those of the file
-	tools  []*spec.ToolMock
+	models  []*spec.ModelMock // those of the test before those of the file
+	tools   []*spec.ToolMock
+	session *recording.Session // nil if the file declares no recordings
 
 	mu       sync.Mutex
 	requests map[string][]model.Request // of the current turn, by model id
 	indexes  string                     // folder of the indexes; empty if there are none
 }
 
-func newTestEnv(s *spec.Suite, t *spec.Test) *testEnv {
-	return &testEnv{models: slices.Concat(t.Models, s.Models), tools: slices.Concat(t.Tools, s.Tools), requests: map[string][]model.Request{}}
+func newTestEnv(f *File, t *spec.Test) *testEnv {
+	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), requests: map[string][]model.Request{}}
 }
 
 // mocks returns the mocks for the runtime.
 func (e *testEnv) mocks() runtime.Mocks {
-	return runtime.Mocks{Model: e.model, Embedder: embedder, Tool: e.tool, Index: e.index}
+	return e.recordMocks(runtime.Mocks{Model: e.model, Embedder: e.embedder, Tool: e.tool, Index: e.index})
 }
 
 // index returns an empty index for a test, in the place of the one that the document
@@ -67,14 +69,20 @@ func (e *testEnv) close() error {
 	return os.RemoveAll(e.indexes)
 }
 
-// model returns the mock of a model: that of the test or file, otherwise that of
-// the document.
+// model returns the mock of a model: that of the test or file, otherwise the recordings
+// if there are any, otherwise that of the document. It is nil for a model whose calls are
+// made and recorded.
 func (e *testEnv) model(m *spec.Model) (model.Chat, error) {
 	declared, replaced := m, m
 	if i := slices.IndexFunc(e.models, func(d *spec.ModelMock) bool { return d.ID == m.ID }); i >= 0 {
 		declared = withMock(m, e.models[i])
 	} else if m.IsMock() {
 		replaced = nil
+	} else if e.session != nil {
+		if e.session.Replays() {
+			return e.watch(m, e.session.Chat(m, nil)), nil
+		}
+		return nil, nil //nolint:nilnil // the declared one is made
 	} else if declared = m.Offline.To; declared == nil {
 		return nil, fmt.Errorf("no mock for model %s: add models: [{id: %s, rules: …}]", m.ID, m.ID)
 	}
@@ -82,7 +90,12 @@ func (e *testEnv) model(m *spec.Model) (model.Chat, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recordingModel{Chat: made, id: m.ID, env: e}, nil
+	return e.watch(m, made), nil
+}
+
+// watch returns a model whose requests are kept for the assertions of the turn.
+func (e *testEnv) watch(m *spec.Model, made model.Chat) model.Chat {
+	return &recordingModel{Chat: made, id: m.ID, env: e}
 }
 
 // withMock returns a copy of a model that answers by the rules of a mock. It keeps
@@ -117,18 +130,24 @@ func (e *testEnv) requestsTo(id string) []model.Request {
 	return e.requests[id]
 }
 
-// startTurn discards the requests of the turn before.
-func (e *testEnv) startTurn() {
+// startTurn discards the requests of the turn before turn n.
+func (e *testEnv) startTurn(n int) {
+	if e.session != nil {
+		e.session.StartTurn(n)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	clear(e.requests)
 }
 
 // embedder returns the mock of an embedding model; nil for one that is a mock in
-// the document.
-func embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
-	if m.IsMock() {
+// the document, or whose calls are made and recorded.
+func (e *testEnv) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
+	switch {
+	case m.IsMock() || e.session != nil && !e.session.Replays():
 		return nil, nil //nolint:nilnil // the declared one is made
+	case e.session != nil:
+		return e.session.Embedder(m, nil), nil
 	}
 	return model.WithBatches(mock.NewEmbedder(m, mock.Options{Replaces: &m.Model}), model.Batch{}, model.CallPolicy{}), nil
 }
@@ -137,7 +156,7 @@ func embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 func (e *testEnv) tool(t spec.Tool) tool.Tool {
 	i := slices.IndexFunc(e.tools, func(d *spec.ToolMock) bool { return d.ID == t.EntityID() })
 	if i < 0 {
-		return nil
+		return e.replayedServer(t)
 	}
 	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), mock: e.tools[i]}
 }
@@ -175,5 +194,5 @@ type blockedTransport struct{}
 
 // RoundTrip returns an error.
 func (blockedTransport) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("a test cannot call servers: add a mock of the tool under tools")
+	return nil, errors.New("a test cannot call servers: add a mock of the tool under tools, or recordings")
 }

@@ -14,8 +14,9 @@ import (
 // Report is the result of a test file.
 type Report struct {
 	Path        string     // of the test file
-	Diagnostics diag.List  // the errors of a file that could not be run
+	Diagnostics diag.List  // the errors of a file that could not be run; warnings
 	Outcomes    []*Outcome // of the tests, in order
+	Recorded    bool       // the file declares recordings
 }
 
 // Passed returns the numbers of passed and failed tests. A file that could not be
@@ -57,6 +58,7 @@ func JSON(w io.Writer, reports []Report) error {
 		Passed      bool            `json:"passed"`
 		MS          float64         `json:"ms"`
 		Diagnostics json.RawMessage `json:"faults"`
+		Details     string          `json:"details,omitempty"`
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -75,7 +77,7 @@ func JSON(w io.Writer, reports []Report) error {
 			if err != nil {
 				return err
 			}
-			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), diagnostics}); err != nil {
+			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), diagnostics, o.Details}); err != nil {
 				return err
 			}
 		}
@@ -145,6 +147,9 @@ func JUnit(w io.Writer, reports []Report) error {
 			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Position.Start.Line, Time: formatSeconds(o.Took)}
 			if !o.Passed() {
 				c.Failure = junitFailureOf(o.Diagnostics)
+				if o.Details != "" {
+					c.Failure.Text += "\n" + o.Details
+				}
 				s.Failures++
 			}
 			s.Cases = append(s.Cases, c)

@@ -32,7 +32,22 @@ var (
 		Wrong: "tests:\n  - name: It fails\n    turns: [{input: Hello, fails: 'no answer'}]\n",
 		Right: "models: [{id: writer, rules: [{error: no answer}]}]\ntests:\n  - name: It fails\n    turns: [{input: Hello, fails: 'no answer'}]\n",
 	}
+	ruleChanged = diag.Rule{
+		Code: "QT805", Severity: diag.Error, Title: "a call is not as recorded",
+		Doc: "The test file declares recordings, and a model, a server or a tool is called with a request that the recordings of the test do not have, " +
+			"such as after a change of a prompt. The difference from the most similar recording follows. `qtype test --record` records the calls again.",
+		Wrong: "recordings: none.recordings.json\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
+		Right: "recordings: none.recordings.json\nmodels: [{id: writer, rules: [{text: Hello}]}]\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
+	}
+	ruleStale = diag.Rule{
+		Code: "QT806", Severity: diag.Warning, Title: "a recording that no test uses",
+		Doc:   "The file of recordings has calls that the tests do not make any more. `qtype test --remove-stale` removes them.",
+		Wrong: "recordings: stale.recordings.json\nmodels: [{id: writer, rules: [{text: Hello}]}]\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
+		Right: "models: [{id: writer, rules: [{text: Hello}]}]\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
+	}
 )
 
 // Rules returns the rules in the order of their codes.
-func Rules() []diag.Rule { return []diag.Rule{ruleUnknown, ruleInvalid, ruleExpectation, ruleFailed} }
+func Rules() []diag.Rule {
+	return []diag.Rule{ruleUnknown, ruleInvalid, ruleExpectation, ruleFailed, ruleChanged, ruleStale}
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,6 +31,10 @@ type Outcome struct {
 	Position    source.Span   // of the test's name
 	Took        time.Duration // of all turns
 	Diagnostics diag.List     // why the test failed; empty if it passed
+	Details     string        // what differs from the recordings, one change a line; empty for none
+
+	stale  int              // recordings that the test has not used
+	commit func(prune bool) // puts the recorded calls into the file
 }
 
 // Passed reports whether all expectations were met.
@@ -43,16 +46,20 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	o := &Outcome{Name: t.Name, Flow: flowOf(f.program.App, t, t.Turns[len(t.Turns)-1]).ID, Position: spanOf(t, "name")}
 	begin := time.Now()
 	defer func() { o.Took = time.Since(begin) }()
-	s := newTestEnv(f.Suite, t)
-	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: &http.Client{Transport: blockedTransport{}},
+	s := newTestEnv(f, t)
+	o.commit = func(bool) {}
+	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: s.httpClient(),
 		Approve: func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }})
 	if err != nil {
 		o.Diagnostics.Add(ruleFailed.At(o.Position, "the application cannot be started: %s", err))
 		return o
 	}
+	if s.session != nil {
+		hideSecrets(s.session, app)
+	}
 	r := &testRun{app: app, test: t, env: s}
-	for _, turn := range t.Turns {
-		s.startTurn()
+	for i, turn := range t.Turns {
+		s.startTurn(i + 1)
 		r.runTurn(ctx, turn, flowOf(f.program.App, t, turn))
 		if len(r.diagnostics) > 0 {
 			break
@@ -61,7 +68,13 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	if err := errors.Join(app.Close(ctx), s.close()); err != nil {
 		r.diagnostics.Add(ruleFailed.At(o.Position, "the application cannot be closed: %s", err))
 	}
-	o.Diagnostics = r.diagnostics
+	o.Diagnostics, o.Details = r.diagnostics, r.details
+	if s.session != nil {
+		o.commit = s.session.Commit
+		if o.Passed() {
+			o.stale = s.session.Stale()
+		}
+	}
 	return o
 }
 
@@ -71,6 +84,7 @@ type testRun struct {
 	test        *spec.Test
 	env         *testEnv
 	diagnostics diag.List
+	details     string // see Outcome.Details
 }
 
 // runTurn runs a turn through a flow and checks its results.
@@ -104,6 +118,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 	for _, s := range t.Sent {
 		r.checkRequests(s)
 	}
+	r.checkRecorded(t)
 }
 
 func compile(t *spec.Turn) ([]*steps.Condition, error) {

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -306,7 +307,8 @@ func TestLoad_InvalidFiles(t *testing.T) {
 // TestRules_Examples checks that the wrong example of each rule violates it, and
 // that the right one passes.
 func TestRules_Examples(t *testing.T) {
-	small := "id: app\nmodels:\n  - {type: Model, id: writer, provider: mock, rules: [{echo: true}]}\nflows:\n  - id: talk\n" +
+	small := "id: app\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini, offline: practice}\n" +
+		"  - {type: Model, id: practice, provider: mock, rules: [{echo: true}]}\nflows:\n  - id: talk\n" +
 		"    variables: [{id: question, type: ChatMessage}, {id: answer, type: ChatMessage}]\n    inputs: [question]\n    outputs: [answer]\n" +
 		"    steps: [{type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}]\n"
 	for _, rule := range apptest.Rules() {
@@ -315,11 +317,18 @@ func TestRules_Examples(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			stale := `{"version": 1, "tests": [{"name": "It answers", "calls": [{"turn": 1, "kind": "chat", "target": "writer", "request": {}, "response": {}}]}]}`
+			testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "stale.recordings.json"), []byte(stale), 0o600))
 			file, list := apptest.Load(t.Context(), path, open)
 			if file != nil {
+				var outcomes []*apptest.Outcome
 				for _, one := range file.Tests(nil) {
-					list = append(list, file.Run(t.Context(), one).Diagnostics...)
+					outcomes = append(outcomes, file.Run(t.Context(), one))
+					list = append(list, outcomes[len(outcomes)-1].Diagnostics...)
 				}
+				warnings, err := file.EndRecordings(outcomes, false)
+				testkit.Must(t, err)
+				list = append(list, warnings...)
 			}
 			if broken && (len(list) != 1 || list[0].Code != rule.Code) || !broken && len(list) > 0 {
 				t.Errorf("%s: %q gives %v", rule.Code, text, list)

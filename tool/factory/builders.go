@@ -18,6 +18,7 @@ type builder struct {
 	build          func(*Factory, spec.Tool) (tool.Tool, error)
 	startsPrograms func(spec.Tool) bool             // whether its calls start programs on this host
 	source         func(*Factory, spec.Tool) string // see Factory.Source
+	server         bool                             // what build returns is a tool.Set
 }
 
 // builders is the one table of the types of tools.
@@ -28,7 +29,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(table, (*Factory).command, always, noSource)
 	add(table, (*Factory).flow, never, noSource)
 	add(table, (*Factory).index, never, noSource)
-	add(table, (*Factory).mcp, func(t *spec.MCPTool) bool { return t.Command != "" }, noSource)
+	addServer(table, (*Factory).mcp, func(t *spec.MCPTool) bool { return t.Command != "" })
 	add(table, (*Factory).memory, never, noSource)
 	add(table, (*Factory).python, func(t *spec.PythonFunctionTool) bool { return !builtin.Has(t) }, (*Factory).pythonSource)
 	return table
@@ -41,6 +42,14 @@ func add[T spec.Tool](table map[reflect.Type]builder, build func(*Factory, T) (t
 		startsPrograms: func(t spec.Tool) bool { return startsPrograms(t.(T)) },
 		source:         func(f *Factory, t spec.Tool) string { return source(f, t.(T)) },
 	}
+}
+
+// addServer adds the builder of one type of tool that is a tool.Set.
+func addServer[T spec.Tool](table map[reflect.Type]builder, build func(*Factory, T) (tool.Tool, error), startsPrograms func(T) bool) {
+	add(table, build, startsPrograms, noSource)
+	b := table[reflect.TypeFor[T]()]
+	b.server = true
+	table[reflect.TypeFor[T]()] = b
 }
 
 func never[T spec.Tool](T) bool                { return false }
@@ -87,7 +96,9 @@ func (f *Factory) command(t *spec.CommandTool) (tool.Tool, error) {
 
 // mcp makes the server of an MCPTool, which Close closes.
 func (f *Factory) mcp(t *spec.MCPTool) (tool.Tool, error) {
-	s, err := mcp.New(t, mcp.Env{Options: f.opts.Options, Getenv: f.opts.Getenv, Folder: f.folders(t)[0]})
+	options := f.opts.Options
+	options.HTTP = f.opts.Servers
+	s, err := mcp.New(t, mcp.Env{Options: options, Getenv: f.opts.Getenv, Folder: f.folders(t)[0]})
 	if err != nil {
 		return nil, err
 	}

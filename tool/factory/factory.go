@@ -6,6 +6,7 @@ package factory
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,13 +22,14 @@ import (
 // Options are what tools need of the application and its host.
 type Options struct {
 	tool.Options
-	Getenv func(string) string                       // the environment that the document sees
-	Folder string                                    // folder of the application's document, the second place where tools look for files
-	Answer func(id string) tool.ClientHandler        // handlers of ClientTools; nil, or a nil handler, where there is none
-	Flow   Flow                                      // runs a flow for a FlowTool; nil where there is none
-	Memory func(*spec.MemoryTool) (tool.Tool, error) // makes a MemoryTool; nil where there are no memories
-	Index  func(*spec.IndexTool) (tool.Tool, error)  // makes an IndexTool; nil where there are no indexes
-	Log    func(line string)                         // receives what Python functions print; may be nil
+	Servers *http.Client                              // of MCP servers; nil: they make one
+	Getenv  func(string) string                       // the environment that the document sees
+	Folder  string                                    // folder of the application's document, the second place where tools look for files
+	Answer  func(id string) tool.ClientHandler        // handlers of ClientTools; nil, or a nil handler, where there is none
+	Flow    Flow                                      // runs a flow for a FlowTool; nil where there is none
+	Memory  func(*spec.MemoryTool) (tool.Tool, error) // makes a MemoryTool; nil where there are no memories
+	Index   func(*spec.IndexTool) (tool.Tool, error)  // makes an IndexTool; nil where there are no indexes
+	Log     func(line string)                         // receives what Python functions print; may be nil
 }
 
 // Flow runs a flow on one row. It calls emit for every result row, with one value
@@ -79,6 +81,9 @@ func (f *Factory) Tool(t spec.Tool) (tool.Tool, error) {
 	}
 	return b.build(f, t)
 }
+
+// IsServer reports whether a declared tool is made as a tool.Set: the tools of a server.
+func IsServer(t spec.Tool) bool { return builders()[reflect.TypeOf(t)].server }
 
 // Source returns a fingerprint of the program text behind a tool, for caches of
 // its results; empty where there is none.

@@ -10,7 +10,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -29,35 +28,8 @@ func newServerTool(s *Server, t *sdk.Tool) *serverTool {
 		raw = []byte(`{"type":"object"}`)
 	}
 	r.info.Parameters = raw
-	r.info.Inputs = inputs(raw)
+	r.info.Inputs = tool.InputsOf(raw)
 	return r
-}
-
-// inputs returns the arguments of a schema, in its order. The server checks their types.
-func inputs(schema json.RawMessage) []*spec.Variable {
-	parsed, err := value.Parse(string(schema))
-	root, ok := parsed.(*value.Record)
-	if err != nil || !ok {
-		return nil
-	}
-	required := map[string]bool{}
-	if list, _ := root.Get("required"); list != nil {
-		items, _ := list.([]any)
-		for _, item := range items {
-			name, _ := item.(string)
-			required[name] = true
-		}
-	}
-	properties, _ := root.Get("properties")
-	fields, ok := properties.(*value.Record)
-	if !ok {
-		return nil
-	}
-	var vars []*spec.Variable
-	for name := range fields.All() {
-		vars = append(vars, &spec.Variable{ID: name, Type: spec.Type{Name: spec.Any}, Optional: !required[name]})
-	}
-	return vars
 }
 
 // Info describes the tool.
