@@ -35,7 +35,7 @@ const (
 
 // Query is one search.
 type Query struct {
-	Mode      Mode
+	Mode      Mode           // how to search
 	Text      string         // the text, for ByText and Hybrid
 	Vector    []float32      // its vector, for ByVector and Hybrid
 	Limit     int            // maximum number of matches, at least 1

@@ -18,7 +18,7 @@ type SchemaForm string
 const (
 	SchemaFull   SchemaForm = "schema"      // the provider gets the JSON schema
 	SchemaJSON   SchemaForm = "json_object" // the provider is asked for any JSON object
-	SchemaPrompt SchemaForm = "prompt"      // the provider is not told; only the message says it
+	SchemaPrompt SchemaForm = "prompt"      // only the message has the schema; the provider does not get it
 	schemaAuto   SchemaForm = "auto"        // the strictest that the server accepts
 )
 

@@ -32,7 +32,7 @@ type IncompleteError struct {
 	advice string   // what to do
 }
 
-// Error says why the answer is incomplete and what to do.
+// Error states why the answer is incomplete and what to do.
 func (e *IncompleteError) Error() string {
 	if e.Finish == "content_filter" {
 		return fmt.Sprintf("model %s: the provider's content filter withheld the answer or a part of it (finish reason %s)", e.Model, e.Reason)

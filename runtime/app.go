@@ -49,8 +49,8 @@ type Mocks struct {
 
 	// Wrap… change what was made, so that its calls can be recorded.
 	WrapModel    func(*spec.Model, model.Chat) (model.Chat, error)
-	WrapEmbedder func(*spec.EmbeddingModel, model.Embedder) (model.Embedder, error)
-	WrapTool     func(spec.Tool, tool.Tool) tool.Tool
+	WrapEmbedder func(*spec.EmbeddingModel, model.Embedder) (model.Embedder, error) // changes an embedding model
+	WrapTool     func(spec.Tool, tool.Tool) tool.Tool                               // changes a tool
 
 	HTTP *http.Client // for readers, rerankers and tools, in place of that of the Options; MCP servers and models use that
 }

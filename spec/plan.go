@@ -23,7 +23,7 @@ const (
 // linked, from the fields and tags of the steps' structs; the validator, the
 // runtime and all tools read it.
 type Plan struct {
-	Flow  *Flow
+	Flow  *Flow       // the flow
 	Steps []*StepPlan // one for each step of the flow, in order; steps that could not be linked are left out
 }
 

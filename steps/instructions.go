@@ -9,7 +9,7 @@ import (
 
 // Instructions are what the caller of a run adds to the system messages of the document.
 type Instructions struct {
-	Text  string   `json:"text"`
+	Text  string   `json:"text"`  // the text that is sent
 	Steps []string `json:"steps"` // ids of the steps that get them
 }
 

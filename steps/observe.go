@@ -49,11 +49,11 @@ const (
 // Operation describes an operation that begins. Its values must not be modified; the
 // slices and maps are valid until Start returns.
 type Operation struct {
-	Kind    OperationKind
-	ID      string    // of the flow, step, model, tool or memory
-	Begun   time.Time // when it began; the zero time for now
-	Session string    // row, memory: the session as stored
-	Row     int64     // row: the number of the input row; 0 if it came from several
+	Kind    OperationKind // what the operation does
+	ID      string        // of the flow, step, model, tool or memory
+	Begun   time.Time     // when it began; the zero time for now
+	Session string        // row, memory: the session as stored
+	Row     int64         // row: the number of the input row; 0 if it came from several
 
 	Flow    *spec.Flow     // flow
 	Step    *spec.StepPlan // step, row, batch

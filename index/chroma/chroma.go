@@ -22,12 +22,12 @@ const batchSize = 300
 
 // Config describes a collection.
 type Config struct {
-	Client     *remote.Client
-	Tenant     string
-	Database   string
-	Collection string // the name of the collection
-	Space      string // the distance of a new collection: cosine, l2 or ip
-	Dimensions int    // length of the vectors
+	Client     *remote.Client // sends requests to the server
+	Tenant     string         // the tenant that owns the database
+	Database   string         // the database with the collection
+	Collection string         // the name of the collection
+	Space      string         // the distance of a new collection: cosine, l2 or ip
+	Dimensions int            // length of the vectors
 }
 
 // Index is a collection of a Chroma server. It is safe for concurrent use.

@@ -19,13 +19,13 @@ import (
 
 // Config describes an index of a server.
 type Config struct {
-	Client      *remote.Client
-	Name        string // the index in the server
-	Dimensions  int    // length of the vectors; 0 for a full-text index
-	TextField   string // of a vector index
-	VectorField string // of a vector index
-	Vectors     Vectors
-	Serverless  bool // OpenSearch Serverless of AWS: without refresh
+	Client      *remote.Client // sends requests to the server
+	Name        string         // the index in the server
+	Dimensions  int            // length of the vectors; 0 for a full-text index
+	TextField   string         // of a vector index
+	VectorField string         // of a vector index
+	Vectors     Vectors        // the field of vectors of a new index
+	Serverless  bool           // OpenSearch Serverless of AWS: without refresh
 }
 
 // The limits of one bulk request.

@@ -29,11 +29,11 @@ const (
 
 // Config describes a table.
 type Config struct {
-	Arguments  *spec.PGVectorArguments
-	Name       string // of the index, the default of the table's name
-	Dimensions int    // length of the vectors
-	User       string // of the database; empty for that of the arguments
-	Password   string // of the user
+	Arguments  *spec.PGVectorArguments // the arguments of the index in the document
+	Name       string                  // of the index, the default of the table's name
+	Dimensions int                     // length of the vectors
+	User       string                  // of the database; empty for that of the arguments
+	Password   string                  // of the user
 }
 
 // Index is a table. It is safe for concurrent use.

@@ -19,12 +19,12 @@ import (
 
 // Config describes a collection.
 type Config struct {
-	Client     *remote.Client
-	Collection string // the name of the collection
-	Dimensions int    // length of the vectors
-	BatchSize  int    // points in one request
-	TextKey    string // the key of the payload with the text of points that LlamaIndex did not write
-	VectorName string // the vector in a collection with several; empty for the only one, or LlamaIndex's
+	Client     *remote.Client // sends requests to the server
+	Collection string         // the name of the collection
+	Dimensions int            // length of the vectors
+	BatchSize  int            // points in one request
+	TextKey    string         // the key of the payload with the text of points that LlamaIndex did not write
+	VectorName string         // the vector in a collection with several; empty for the only one, or LlamaIndex's
 }
 
 // readBatch is how many points a request reads.

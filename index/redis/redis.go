@@ -26,11 +26,11 @@ const (
 
 // Config describes an index of a server.
 type Config struct {
-	Options    *driver.Options
-	Name       string // of the index in the server
-	KeyPrefix  string // of the keys of entries; the id follows
-	Dimensions int    // length of the vectors; 0 for a full-text index
-	Vectors    Vectors
+	Options    *driver.Options // the address of the server and how to connect
+	Name       string          // of the index in the server
+	KeyPrefix  string          // of the keys of entries; the id follows
+	Dimensions int             // length of the vectors; 0 for a full-text index
+	Vectors    Vectors         // the field of vectors of a new index
 }
 
 // Vectors describes the field of vectors of a new index.

@@ -11,10 +11,10 @@ import (
 
 // Context is what the next call of a model sends of a session, by its parts.
 type Context struct {
-	Memory        string      `json:"memory"`
-	Used          int         `json:"used"`  // of Limit, by the messages
-	Limit         int         `json:"limit"` // 0: none
-	Unit          memory.Unit `json:"unit"`
+	Memory        string      `json:"memory"`                   // the memory's id
+	Used          int         `json:"used"`                     // of Limit, by the messages
+	Limit         int         `json:"limit"`                    // 0: none
+	Unit          memory.Unit `json:"unit"`                     // unit of Used and Limit
 	Model         string      `json:"model,omitempty"`          // of the last call
 	ContextWindow int         `json:"context_window,omitempty"` // of that model, in tokens; 0 if unknown
 	Blocks        []Block     `json:"blocks"`                   // in the order in which they are sent
@@ -28,7 +28,7 @@ type Context struct {
 type Block struct {
 	Kind   string `json:"kind"`           // system, messages, or the kind of a context block
 	Role   string `json:"role,omitempty"` // system: the role
-	Tokens int    `json:"tokens"`
+	Tokens int    `json:"tokens"`         // its size
 	Units  int    `json:"units"`          // messages, lines of text or values
 	Text   string `json:"text,omitempty"` // not that of messages
 	Cut    int    `json:"cut,omitempty"`  // how many units had no room
@@ -36,13 +36,13 @@ type Block struct {
 
 // Flush is an eviction of messages.
 type Flush struct {
-	Time     time.Time `json:"time"`
-	Turn     int64     `json:"turn"`
-	From     int64     `json:"from"` // position of the first message
-	To       int64     `json:"to"`   // position of the last one
-	Messages int       `json:"messages"`
-	Tokens   int       `json:"tokens"`
-	Reason   string    `json:"reason"`
+	Time     time.Time `json:"time"`     // when the messages left
+	Turn     int64     `json:"turn"`     // the turn in which they left
+	From     int64     `json:"from"`     // position of the first message
+	To       int64     `json:"to"`       // position of the last one
+	Messages int       `json:"messages"` // number of messages
+	Tokens   int       `json:"tokens"`   // their tokens
+	Reason   string    `json:"reason"`   // the rule with its numbers
 }
 
 const maxFlushes = 100

@@ -126,12 +126,12 @@ func contextNotes(ctx context.Context, m Memory, session string) (map[int64][]st
 
 // messageJSON is a message of a history or a window as JSON.
 type messageJSON struct {
-	Seq     int64           `json:"seq"`
-	Turn    int64           `json:"turn"`
-	Status  string          `json:"status"`
-	Tokens  int             `json:"tokens"`
+	Seq     int64           `json:"seq"`           // position in the history
+	Turn    int64           `json:"turn"`          // number of its turn
+	Status  string          `json:"status"`        // its status, such as in window
+	Tokens  int             `json:"tokens"`        // its size
 	Time    time.Time       `json:"time,omitzero"` // zero for the system message of a step
-	Message json.RawMessage `json:"message"`
+	Message json.RawMessage `json:"message"`       // the message in OpenAI's form
 }
 
 func messagesJSON(entries ...*memory.Entry) []messageJSON {

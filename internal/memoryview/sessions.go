@@ -38,14 +38,16 @@ func Of(app App, id string) Memory {
 
 // View writes what memories have stored, as text or as JSON lines.
 type View struct {
-	Out   io.Writer
-	Width int  // columns of the terminal; 0 for a default
-	JSON  bool // one JSON object a line
+	Out   io.Writer // where it writes
+	Width int       // columns of the terminal; 0 for a default
+	JSON  bool      // one JSON object a line
 }
 
 // AmbiguousSessionError reports that a session must be named because a memory has
 // several.
-type AmbiguousSessionError struct{ Sessions int }
+type AmbiguousSessionError struct {
+	Sessions int // the number of sessions
+}
 
 // Error returns how to name one.
 func (e *AmbiguousSessionError) Error() string {
@@ -79,16 +81,16 @@ func FindSession(ctx context.Context, m Memory, session string) (string, error) 
 
 // sessionRow is a line of the list of sessions.
 type sessionRow struct {
-	Memory   string    `json:"memory"`
-	Session  string    `json:"session"`
-	Messages int64     `json:"messages"`
-	InWindow int       `json:"in_window"`
-	Tokens   int       `json:"tokens"`
-	Used     int       `json:"used"`
-	Limit    int       `json:"limit"`
-	Unit     string    `json:"unit"`
-	Flushes  int       `json:"flushes"`
-	LastSaid time.Time `json:"last_said"`
+	Memory   string    `json:"memory"`    // the memory's id
+	Session  string    `json:"session"`   // the session's id
+	Messages int64     `json:"messages"`  // messages of the history
+	InWindow int       `json:"in_window"` // messages of the window
+	Tokens   int       `json:"tokens"`    // their tokens
+	Used     int       `json:"used"`      // how much of Limit they use
+	Limit    int       `json:"limit"`     // the most that Used may be, 0 for no limit
+	Unit     string    `json:"unit"`      // unit of Used and Limit
+	Flushes  int       `json:"flushes"`   // how often messages were evicted
+	LastSaid time.Time `json:"last_said"` // when the newest message was added
 }
 
 // List writes a line for each session of the memories.

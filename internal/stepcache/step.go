@@ -14,13 +14,13 @@ import (
 
 // StepConfig describes the cache of a step.
 type StepConfig struct {
-	Cache       *Cache
-	Scope       Scope
-	Policy      Policy
-	Fingerprint []byte // of the step; nil if only the inputs identify a result
-	Failures    bool   // results of failed rows are stored, too
-	Inputs      Ports
-	Outputs     Ports
+	Cache       *Cache                    // where results are stored
+	Scope       Scope                     // the step and version whose results it has
+	Policy      Policy                    // the limits of the entries
+	Fingerprint []byte                    // of the step; nil if only the inputs identify a result
+	Failures    bool                      // results of failed rows are stored, too
+	Inputs      Ports                     // the variables that identify a result
+	Outputs     Ports                     // the variables that are stored
 	Code        func(*steps.Error) string // returns the kind of a row's failure
 
 	Hits, Misses *atomic.Int64 // count rows whose results were cached, and were not

@@ -80,9 +80,9 @@ func RunDurable(t *testing.T, open func(t *testing.T, place string) memory.Store
 
 // dumped is the content of a session.
 type dumped struct {
-	Head    memory.Head
-	Entries []*memory.Entry
-	Events  []memory.Event
+	Head    memory.Head     // version, state and values
+	Entries []*memory.Entry // all messages of the history
+	Events  []memory.Event  // all events
 }
 
 func dump(t *testing.T, s memory.Store, key memory.Key) dumped {

@@ -30,19 +30,19 @@ import (
 
 // details is what a line has in addition to the message in OpenAI's form.
 type details struct {
-	ID      string        `json:"id"`
-	Turn    int64         `json:"turn"`
-	Tokens  int           `json:"tokens,omitempty"`
-	Time    time.Time     `json:"time,omitzero"`
-	Status  string        `json:"status,omitempty"`
+	ID      string        `json:"id"`                // the message's id
+	Turn    int64         `json:"turn"`              // number of its turn
+	Tokens  int           `json:"tokens,omitempty"`  // its size
+	Time    time.Time     `json:"time,omitzero"`     // when its turn ended
+	Status  string        `json:"status,omitempty"`  // its status, such as failed
 	Message *chat.Message `json:"message,omitempty"` // nil if OpenAI's form has everything
 }
 
 // operation is a line that is not a message.
 type operation struct {
-	Op    string                     `json:"op"`
-	Event *memory.Event              `json:"event,omitempty"`
-	Set   map[string]json.RawMessage `json:"set,omitempty"`
+	Op    string                     `json:"op"`              // the name of the operation
+	Event *memory.Event              `json:"event,omitempty"` // of the operation event
+	Set   map[string]json.RawMessage `json:"set,omitempty"`   // of the operation variables: values by name
 	Turns map[string]int64           `json:"turns,omitempty"` // those that set the variables
 }
 

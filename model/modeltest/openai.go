@@ -11,7 +11,10 @@ import (
 )
 
 // Message is a message of a request in OpenAI's chat format.
-type Message struct{ Role, Content string }
+type Message struct {
+	Role    string // such as user
+	Content string // the text
+}
 
 // OpenAI returns a handler that responds in OpenAI's chat format. reply returns the text
 // of the answer to the messages of a request, or the HTTP status of an error; 0 for none.

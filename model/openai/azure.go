@@ -44,6 +44,10 @@ func (c AzureConfig) target(s *wire.Server, method string) target {
 	case "", "v1", "preview":
 		to.endpoint = s.Base.JoinPath("openai", "v1", method).String()
 	default:
+		if method == "responses" { // the name of the model in all versions
+			to.endpoint = s.Base.JoinPath("openai", method).String()
+			break
+		}
 		to.endpoint = s.Base.JoinPath("openai", "deployments", c.Deployment, method).String()
 	}
 	if c.Version != "" && c.Version != "v1" {

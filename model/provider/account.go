@@ -108,5 +108,16 @@ func azureConfig(m spec.Model, c wire.Config) openai.AzureConfig {
 }
 
 func azureChat(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+	if m.API == "responses" {
+		return openai.NewAzureResponses(azureConfig(m, c))
+	}
 	return openai.NewAzure(azureConfig(m, c))
+}
+
+// openaiChat makes a model of the API that the document declares.
+func openaiChat(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+	if m.API == "responses" {
+		return openai.NewResponses(c)
+	}
+	return openai.New(c)
 }

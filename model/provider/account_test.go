@@ -33,6 +33,8 @@ func TestCloudProviders(t *testing.T) {
 		case strings.Contains(r.URL.Path, "computeMetadata"), strings.Contains(r.URL.Path, "/oauth2/"):
 			_, _ = io.WriteString(w, `{"access_token":"of-cloud","expires_in":3600}`)
 			return
+		case strings.HasSuffix(r.URL.Path, "/responses"):
+			_, _ = io.WriteString(w, `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hello."}]}]}`)
 		case strings.HasPrefix(r.URL.Path, "/model/"):
 			key, _, _ = strings.Cut(key, "/20") // without the date
 			_, _ = io.WriteString(w, `{"output":{"message":{"role":"assistant","content":[{"text":"Hello."}]}},"stopReason":"end_turn"}`)
@@ -61,6 +63,9 @@ func TestCloudProviders(t *testing.T) {
 		"bedrock, API key":      {spec.Model{Provider: "aws-bedrock", ModelID: "m", BaseURL: s.URL}, []string{"AWS_BEARER_TOKEN_BEDROCK", "k"}, "/model/m/converse Bearer k"},
 		"gemini":                {spec.Model{Provider: "gcp-vertex", ModelID: "gemini-2.0-flash", BaseURL: s.URL, Auth: auth(&spec.VertexAuth{ProjectID: "shop", Region: "europe-west4"})}, []string{"GCE_METADATA_HOST", host}, "/v1/projects/shop/locations/europe-west4/publishers/google/models/gemini-2.0-flash:generateContent Bearer of-cloud"},
 		"claude on Vertex":      {spec.Model{Provider: "gcp-vertex", ModelID: "claude-sonnet-4", Auth: auth(token)}, []string{"GOOGLE_VERTEX_BASE_URL", s.URL, "GOOGLE_CLOUD_PROJECT", "shop"}, "/v1/projects/shop/locations/us-central1/publishers/anthropic/models/claude-sonnet-4:rawPredict Bearer tok"},
+		"openai, responses":     {spec.Model{Provider: "openai", API: "responses", ModelID: "gpt-4o", BaseURL: s.URL + "/v1"}, nil, "/v1/responses"},
+		"azure, responses":      {spec.Model{Provider: "azure-openai", API: "responses", ModelID: "gpt-4o", BaseURL: s.URL, APIVersion: "preview"}, []string{"AZURE_OPENAI_API_KEY", "k"}, "/openai/v1/responses?api-version=preview k"},
+		"azure, dated":          {spec.Model{Provider: "azure-openai", API: "responses", ModelID: "gpt-4o", BaseURL: s.URL, APIVersion: "2025-04-01-preview"}, []string{"AZURE_OPENAI_API_KEY", "k"}, "/openai/responses?api-version=2025-04-01-preview k"},
 		"azure, API key":        {spec.Model{Provider: "azure-openai", ModelID: "gpt-4o", Deployment: "chat"}, []string{"AZURE_OPENAI_ENDPOINT", s.URL, "AZURE_OPENAI_API_KEY", "k"}, "/openai/v1/chat/completions k"},
 		"azure, Entra ID":       {spec.Model{Provider: "azure-openai", ModelID: "gpt-4o", Deployment: "chat", APIVersion: "2024-10-21", BaseURL: s.URL, Auth: auth(entra)}, nil, "/openai/deployments/chat/chat/completions?api-version=2024-10-21 Bearer of-cloud"},
 		"azure, token":          {spec.Model{Provider: "azure-openai", ModelID: "gpt-4o", BaseURL: s.URL, Auth: auth(token)}, nil, "/openai/v1/chat/completions Bearer tok"},

@@ -48,7 +48,7 @@ var builders = sync.OnceValue(func() map[string]builder {
 			},
 			embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
 		},
-		"openai":                  {chat: plain(openai.New), embedder: embeddings},
+		"openai":                  {chat: openaiChat, embedder: embeddings},
 		"langchaingo:huggingface": {chat: bridge(langchain.NewHuggingFace)},
 		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
 		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},

@@ -140,9 +140,6 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	if !known || !available {
 		return nil, &spec.NotAvailableError{Owner: "model " + m.ID, What: "provider " + m.Provider, Key: "provider"}
 	}
-	if m.API == "responses" {
-		return nil, &spec.NotAvailableError{Owner: "model " + m.ID, What: "api responses", Key: "api"}
-	}
 	cred, err := findCredential(m, row, opts)
 	if err != nil {
 		return nil, err
