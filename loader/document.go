@@ -147,7 +147,7 @@ func (d *decoder) listKind(n *node) (kind listKind, certain bool) {
 // isBuiltin reports whether a type expression is a built-in type or a list.
 func isBuiltin(expression string) bool {
 	t, _ := parseType(expression)
-	return t.IsList() || slices.Contains(spec.Primitives(), t.Name) || slices.Contains(spec.DomainTypes(), t.Name)
+	return t.IsList() || slices.Contains(spec.BuiltInTypes(), t.Name)
 }
 
 func listOf(t reflect.Type) listKind {

@@ -1,8 +1,13 @@
 package loader
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"path/filepath"
+	"strconv"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -35,6 +40,7 @@ func LoadValue(ctx context.Context, path string, opts Options) (*Value, *source.
 		return nil, file, list
 	}
 	f.noIncludes, f.verbatim = true, true
+	file.Text = joinSurrogates(file.Text)
 	f.files = append(f.files, file)
 	root := (&builder{loadState: f, file: file, path: path}).buildRoot()
 	hideTexts(root)
@@ -98,4 +104,46 @@ func (n *node) plain(made map[*node]*Value) *Value {
 		v.Pairs = append(v.Pairs, ValuePair{Key: p.key.text, At: p.key.span, Value: p.value.plain(made)})
 	}
 	return v
+}
+
+// joinSurrogates replaces pairs of surrogates in a JSON file, such as \ud83d\ude00, by the
+// escape sequence of YAML for the character, which has no pairs.
+func joinSurrogates(text []byte) []byte {
+	trimmed := bytes.TrimSpace(text)
+	if len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' {
+		return text
+	}
+	var out []byte
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 || i+1 >= len(text) {
+			return append(out, text...)
+		}
+		out, text = append(out, text[:i]...), text[i:]
+		high, low := escapeAt(text), rune(0)
+		length := 2 // of another escape sequence
+		if high != 0 {
+			low = escapeAt(text[len(`\uffff`):])
+		}
+		if r := utf16.DecodeRune(high, low); r != unicode.ReplacementChar {
+			length = 2 * len(`\uffff`)
+			out = fmt.Appendf(out, `\U%08x`, r)
+		} else {
+			out = append(out, text[:length]...)
+		}
+		text = text[length:]
+	}
+}
+
+// escapeAt returns the number of the escape sequence \uXXXX that a text begins with, 0 for
+// none.
+func escapeAt(text []byte) rune {
+	if len(text) < len(`\uffff`) || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(text[2:len(`\uffff`)]), 16, 32)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }

@@ -65,3 +65,20 @@ func TestSecretsOfOtherFilesAreHidden(t *testing.T) {
 		t.Errorf("the excerpts show:\n%s", b.String())
 	}
 }
+
+// JSON writes characters beyond U+FFFF as pairs of escape sequences.
+func TestLoadValue_Surrogates(t *testing.T) {
+	for text, want := range map[string]string{
+		`["box \ud83d\udce6 \"\\ud83d\\udce6\" \u00e9"]`: "box 📦 \"\\ud83d\\udce6\" é",
+		`["\ud83d\ude00\ud83d\ude01"]`:                   "😀😁",
+		`["\n\ud83d"]`:                                   "", // half of a pair
+	} {
+		v, diags := value(t, text)
+		switch {
+		case want == "" && diags.Errors() == 0:
+			t.Errorf("%s: no error", text)
+		case want != "" && (v == nil || len(v.Items) != 1 || v.Items[0].Text != want):
+			t.Errorf("%s: %+v, %v", text, v, diags)
+		}
+	}
+}

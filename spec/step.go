@@ -246,8 +246,8 @@ type InvokeTool struct {
 	Concurrent
 	// Tool is the id of the tool to call.
 	Tool Ref[Tool] `yaml:"tool" jsonschema:"required"`
-	// InputBindings maps the tool's inputs to variables.
-	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
+	// InputBindings maps the tool's inputs to variables; without it, the tool is called without arguments.
+	InputBindings Bindings `yaml:"input_bindings"`
 	// OutputBindings maps the tool's outputs to variables.
 	OutputBindings Bindings `yaml:"output_bindings" jsonschema:"required" binds:"outputs"`
 }
@@ -257,8 +257,8 @@ type InvokeFlow struct {
 	StepBase `rows:"many"`
 	// Flow is the id of the flow to run.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
-	// InputBindings maps the flow's inputs to variables.
-	InputBindings Bindings `yaml:"input_bindings" jsonschema:"required"`
+	// InputBindings maps the flow's inputs to variables; without it, the flow gets no values.
+	InputBindings Bindings `yaml:"input_bindings"`
 	// OutputBindings maps the flow's outputs to variables.
 	OutputBindings Bindings `yaml:"output_bindings" jsonschema:"required" binds:"outputs"`
 }

@@ -48,6 +48,20 @@ type APITool struct {
 	Headers map[string]string `yaml:"headers"`
 	// Parameters are further arguments, sent in the path if the endpoint has them as {name}, else in the query.
 	Parameters []*Variable `yaml:"parameters" arguments:"true"`
+	// HeaderParameters are further arguments, sent as headers.
+	HeaderParameters []*Variable `yaml:"header_parameters" arguments:"true"`
+	// Names maps arguments to the names by which the server knows them, such as filter[state]; the others have their id.
+	Names map[string]string `yaml:"names"`
+	// BodyFormat is how the body is written: json, form, multipart with files, or raw, which is the text or the bytes of one input.
+	BodyFormat string `yaml:"body_format" default:"json" validate:"oneof=json form multipart raw"`
+	// Body is the input that is the whole body, such as a list. Without it, the body is an object of the inputs that the endpoint does not name.
+	Body string `yaml:"body"`
+	// ListFormat is how a list is written in the query and in a form: repeat (a=1&a=2), brackets (a[]=1&a[]=2), indices (a[0]=1&a[1]=2) or comma (a=1,2).
+	ListFormat string `yaml:"list_format" default:"repeat" validate:"oneof=repeat brackets indices comma"`
+	// RecordFormat is how a record is written in the query and in a form: json, or brackets (a[b]=1).
+	RecordFormat string `yaml:"record_format" default:"json" validate:"oneof=json brackets"`
+	// Pagination requests further pages of the result, and joins their lists.
+	Pagination *Pagination `yaml:"pagination"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
 	// AllowPrivate lets the tool reach loopback, private and link-local addresses.

@@ -10,7 +10,9 @@ func (t *ToolBase) Arguments() []*Variable { return t.Inputs }
 func (t *ToolBase) Results() (vars []*Variable, declared bool) { return t.Outputs, true }
 
 // Arguments returns the inputs and the parameters.
-func (t *APITool) Arguments() []*Variable { return slices.Concat(t.Inputs, t.Parameters) }
+func (t *APITool) Arguments() []*Variable {
+	return slices.Concat(t.Inputs, t.Parameters, t.HeaderParameters)
+}
 
 // Arguments returns the inputs of the flow.
 func (t *FlowTool) Arguments() []*Variable {

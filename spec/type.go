@@ -27,10 +27,12 @@ func DomainTypes() []string {
 		"RAGChunk", "RAGDocument", "RAGSearchResult", "SearchResult"}
 }
 
-// Any is the name of the type that any value fits. No document can write it:
-// validate puts it in place of an unknown element of {element_type: …}, which
-// QType does not check.
+// Any is the name of the type that every JSON value fits, null too. validate also puts
+// it in place of an unknown element of {element_type: …}, which QType does not check.
 const Any = "any"
+
+// BuiltInTypes lists the names of all types that need no declaration.
+func BuiltInTypes() []string { return slices.Concat(Primitives(), DomainTypes(), []string{Any}) }
 
 // String is the expression as a document writes it.
 func (t Type) String() string {

@@ -212,7 +212,7 @@ func declared(columns []slot) []records.Column {
 
 // columnKind returns how a column of a declared type is written.
 func columnKind(t spec.Type) records.Kind {
-	if t.Is("citation_url") || t.Is("citation_document") {
+	if t.Is("citation_url") || t.Is("citation_document") || t.Is(spec.Any) {
 		return records.JSONText
 	}
 	return records.KindOf(t)

@@ -22,11 +22,13 @@ import (
 // api is an HTTP endpoint.
 type api struct {
 	info     Info
+	declared *spec.APITool
 	method   string
 	endpoint *endpoint
 	query    []*spec.Variable // arguments sent in the query
-	body     []*spec.Variable // arguments sent in the JSON body
+	body     []*spec.Variable // arguments sent in the body
 	hasBody  bool             // whether the method sends a body
+	download bool             // whether the result is the bytes of the answer
 	headers  http.Header      // sent with every request; credentials are added later
 	auth     *credential
 	timeout  time.Duration
@@ -52,12 +54,16 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 		}
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
-	a := &api{method: strings.ToUpper(cmp.Or(t.Method, http.MethodGet)), timeout: 30 * time.Second}
+	a := &api{declared: t, method: strings.ToUpper(cmp.Or(t.Method, http.MethodGet)), timeout: 30 * time.Second}
 	kind, ok := methods()[a.method]
 	if !ok {
 		return fail(fmt.Errorf("method %q is not one of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH", t.Method))
 	}
-	a.hasBody = kind.body
+	if _, problem := t.Conflict(); problem != "" {
+		return fail(errors.New(problem))
+	}
+	a.hasBody = kind.body || t.HasBody()
+	a.download = len(t.Outputs) == 1 && t.Outputs[0].Type.IsMedia()
 	if kind.repeats {
 		a.retry = httpx.Policy{MaxAttempts: 3, InitialDelay: 200 * time.Millisecond, MaxDelay: 5 * time.Second}
 	}
@@ -93,6 +99,14 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 // duplicateParam reports a header or a query parameter that both the document and the auth set.
 func (a *api) duplicateParam() error {
 	c := a.auth
+	for _, v := range a.declared.HeaderParameters {
+		if !isSendable(a.name(v), "") {
+			return fmt.Errorf("invalid header %q", a.name(v))
+		}
+		if c.header != "" && strings.EqualFold(a.name(v), c.header) || a.headers.Get(a.name(v)) != "" {
+			return fmt.Errorf("the header %s is set twice", a.name(v))
+		}
+	}
 	if c.header != "" && a.headers.Get(c.header) != "" {
 		return fmt.Errorf("headers and auth %s both set %s", c.name, c.header)
 	}
@@ -104,7 +118,7 @@ func (a *api) duplicateParam() error {
 	if err != nil {
 		return errors.New("endpoint has an invalid query")
 	}
-	if written.Has(c.query) || slices.ContainsFunc(a.query, func(v *spec.Variable) bool { return v.ID == c.query }) {
+	if written.Has(c.query) || slices.ContainsFunc(a.query, func(v *spec.Variable) bool { return a.name(v) == c.query }) {
 		return fmt.Errorf("the query of the call and auth %s both set %s", c.name, c.query)
 	}
 	return nil
@@ -115,13 +129,13 @@ func (a *api) duplicateParam() error {
 func (a *api) assignParams(t *spec.APITool) error {
 	named := a.endpoint.names()
 	var all []*spec.Variable
-	for _, v := range slices.Concat(t.Inputs, t.Parameters) {
+	for _, v := range t.Arguments() {
 		if slices.ContainsFunc(all, func(o *spec.Variable) bool { return o.ID == v.ID }) {
 			return fmt.Errorf("argument %s is declared twice", v.ID)
 		}
 		all = append(all, v)
 		switch {
-		case slices.Contains(named, v.ID):
+		case slices.Contains(named, v.ID), slices.Contains(t.HeaderParameters, v):
 		case a.hasBody && slices.Contains(t.Inputs, v):
 			a.body = append(a.body, v)
 		default:
@@ -157,26 +171,34 @@ func isSendable(name, value string) bool {
 // Info describes the tool.
 func (a *api) Info() Info { return a.info }
 
-// Call sends the request. Idempotent requests are retried while the server is busy, all
-// within the tool's timeout.
+// Call sends the request, and those of further pages.
 func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
 	given, err := a.info.ValidateArgs(args)
 	if err != nil {
 		return nil, err
 	}
-	u, err := a.address(given)
+	r, err := a.request(given)
 	if err != nil {
 		return nil, a.explain(err)
 	}
-	body, err := a.payload(given)
-	if err != nil {
-		return nil, a.explain(err)
+	if a.declared.Pagination != nil {
+		return a.pages(ctx, r)
 	}
+	result, err := a.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return result.value, nil
+}
+
+// send sends one request. Idempotent requests are retried while the server is busy, all
+// within the tool's timeout.
+func (a *api) send(ctx context.Context, r *request) (*response, error) {
 	within, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	tries := a.retry.Start()
 	for {
-		result, err := a.try(within, u, body)
+		result, err := a.try(within, r)
 		if err == nil {
 			return result, nil
 		}
@@ -209,28 +231,30 @@ func busy(status int) bool {
 	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, status)
 }
 
-// try sends one request.
-func (a *api) try(ctx context.Context, u *url.URL, body []byte) (any, error) {
-	req, err := http.NewRequestWithContext(ctx, a.method, u.String(), bytes.NewReader(body))
+// try sends one request once.
+func (a *api) try(ctx context.Context, r *request) (*response, error) {
+	req, err := http.NewRequestWithContext(ctx, a.method, r.url.String(), bytes.NewReader(r.body))
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: invalid request for these arguments", a.info.ID)
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if r.contentType != "" {
+		req.Header.Set("Content-Type", r.contentType)
 	}
 	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
-	for name, values := range a.headers {
-		req.Header[name] = values
+	for _, headers := range []http.Header{a.headers, r.header} {
+		for name, values := range headers {
+			req.Header[name] = values
+		}
 	}
-	if host := a.headers.Get("Host"); host != "" {
+	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
-		return nil, a.networkError(ctx, u, err)
+		return nil, a.networkError(ctx, r.url, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return a.read(ctx, u, resp)
+	return a.read(ctx, r.url, resp)
 }
 
 // networkError converts an error of the transport.
@@ -271,6 +295,9 @@ func (a *api) redirect(req *http.Request, via []*http.Request) error {
 	}
 	for name := range a.headers {
 		req.Header.Del(name)
+	}
+	for _, v := range a.declared.HeaderParameters {
+		req.Header.Del(a.name(v))
 	}
 	req.Host = ""
 	return nil

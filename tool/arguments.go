@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -89,61 +88,4 @@ func (i Info) ValidateArgs(args map[string]any) (map[string]any, error) {
 
 func (i Info) declares(name string) bool {
 	return slices.ContainsFunc(i.Inputs, func(v *spec.Variable) bool { return v.ID == name })
-}
-
-// address returns the URL of a call, with the arguments of the path and the query.
-func (a *api) address(args map[string]any) (*url.URL, error) {
-	u, err := a.endpoint.fill(func(name string) (string, error) {
-		written, err := texts(args[name])
-		if err != nil {
-			return "", &pathArgumentError{name, err.Error()}
-		}
-		return strings.Join(written, ","), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	query := url.Values{}
-	for _, v := range a.query {
-		written, err := texts(args[v.ID])
-		if err != nil {
-			return nil, &pathArgumentError{v.ID, err.Error()}
-		}
-		for _, w := range written {
-			query.Add(v.ID, w)
-		}
-	}
-	if len(query) > 0 {
-		if u.RawQuery != "" {
-			u.RawQuery += "&"
-		}
-		u.RawQuery += query.Encode()
-	}
-	return u, nil
-}
-
-// payload returns the JSON body of a call, nil for a method without one.
-func (a *api) payload(args map[string]any) ([]byte, error) {
-	if !a.hasBody {
-		return nil, nil
-	}
-	fields := map[string]any{}
-	for _, v := range a.body {
-		if value, ok := args[v.ID]; ok {
-			fields[v.ID] = value
-		}
-	}
-	raw, err := writeJSON(fields)
-	if err != nil {
-		return nil, &pathArgumentError{strings.Join(ids(a.body), ", "), err.Error()}
-	}
-	return raw, nil
-}
-
-func ids(vars []*spec.Variable) []string {
-	list := make([]string, len(vars))
-	for i, v := range vars {
-		list[i] = v.ID
-	}
-	return list
 }

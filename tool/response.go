@@ -23,8 +23,15 @@ const (
 	maxExcerpt = 300      // characters of an error's body in a message
 )
 
+// response is what a server answered.
+type response struct {
+	value  any         // the result
+	header http.Header // the headers
+	size   int         // bytes of the body
+}
+
 // read returns the result of a response.
-func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (any, error) {
+func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (*response, error) {
 	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u)}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
@@ -38,12 +45,15 @@ func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (any, e
 		e.Message = fmt.Sprintf("the answer is longer than %d MiB", maxAnswer>>20)
 		return nil, e
 	}
-	result, err := decode(resp.Header.Get("Content-Type"), raw)
-	if err != nil {
+	got := &response{value: raw, header: resp.Header, size: len(raw)}
+	if a.download && len(raw) > 0 {
+		return got, nil
+	}
+	if got.value, err = decode(resp.Header.Get("Content-Type"), raw); err != nil {
 		e.Message = err.Error()
 		return nil, e
 	}
-	return result, nil
+	return got, nil
 }
 
 // excerpt returns the start of an error's body, without the tool's credentials, which

@@ -77,7 +77,7 @@ func invocationRules() []rule {
 		unknownKey("QT391", "output", onCall(toolCall, outputKeys), toolSample("city: place", "⟦result│report⟧: summary")),
 		unknownKey("QT392", "input", onCall(flowCall, inputKeys), flowSample("⟦person│name⟧: place", "greeting: summary")),
 		unknownKey("QT393", "output", onCall(flowCall, outputKeys), flowSample("name: place", "⟦answer│greeting⟧: summary")),
-		unboundInput(), bindingType(),
+		unboundInput(), bindingType(), noBindings(),
 	}
 }
 
@@ -195,11 +195,43 @@ func unboundInput() rule {
 						return
 					}
 				}
+				if len(missingBindings(c)) > 0 { // reported as an error
+					return
+				}
 				for _, v := range c.inputs {
 					if v != nil && !v.IsOptional() && v.ID != "" && !bound(c.in, v.ID) {
 						p.list.Add(p.reportAt(bindingsPlace(c.step, "input_bindings"), "the required input %q of %s %q is not bound", v.ID, c.kind, c.id).
 							WithRelated(idPlace(v), "declared here"))
 					}
+				}
+			}
+			onCall(toolCall, report).run(p, s)
+			onCall(flowCall, report).run(p, s)
+		})}
+}
+
+// missingBindings returns the required inputs of the target of a step without input_bindings.
+func missingBindings(c call) []string {
+	if _, written := c.step.Position().Lookup("input_bindings"); written || !c.inKnown {
+		return nil
+	}
+	var ids []string
+	for _, v := range c.inputs {
+		if v != nil && !v.IsOptional() && v.ID != "" {
+			ids = append(ids, v.ID)
+		}
+	}
+	return ids
+}
+
+func noBindings() rule {
+	return rule{code: "QT464", title: "step without input_bindings",
+		doc:    "input_bindings may be left out only if the tool or the flow requires no inputs.",
+		sample: sample{head: sampleTool, in: "place: text", out: "summary: text", steps: "- {type: InvokeTool, id: get_weather, tool: weather, ⟦│input_bindings: {city: place}, ⟧output_bindings: {report: summary}}"},
+		check: on(func(p *ruleContext, s spec.Step) {
+			report := func(p *ruleContext, c call) {
+				if ids := missingBindings(c); len(ids) > 0 {
+					p.report(placeOf(c.step, "tool", "flow", "id"), "the %s %q requires %s, but the step has no input_bindings", c.kind, c.id, joinNames(ids))
 				}
 			}
 			onCall(toolCall, report).run(p, s)
@@ -254,6 +286,6 @@ func isAssignable(from, to spec.Type) bool {
 	if from.IsList() && to.IsList() {
 		return isAssignable(*from.Elem, *to.Elem)
 	}
-	return from.Same(to) || from.Is("int") && to.Is("float") || from.Is("text") && to.Is("ChatMessage") ||
+	return from.Same(to) || from.Is(spec.Any) || to.Is(spec.Any) || from.Is("int") && to.Is("float") || from.Is("text") && to.Is("ChatMessage") ||
 		from.IsMedia() && to.IsMedia()
 }

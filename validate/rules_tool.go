@@ -7,7 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-func toolRules() []rule { return []rule{duplicateToolNames(), unknownPlaceholder()} }
+func toolRules() []rule { return []rule{duplicateToolNames(), unknownPlaceholder(), requestConflict()} }
 
 func duplicateToolNames() rule {
 	return rule{code: "QT407", title: "duplicate tool name",
@@ -34,6 +34,33 @@ tools:
 					p.list.Add(p.reportAt(s.Tools[i].Span, "agent %q lists the tool %q twice", s.ID, tool.EntityID()))
 				}
 				first[name] = tool
+			}
+		})}
+}
+
+// requestConflict reports keys of an APITool that contradict each other.
+func requestConflict() rule {
+	return rule{code: "QT463", title: "request that cannot be made",
+		doc: "The keys of an APITool describe one request: body names an input, only POST, PUT, PATCH and DELETE send one, a form is made of all inputs, names are of arguments, and each kind of pagination needs its own keys.",
+		sample: sample{text: `
+id: example
+tools:
+  - type: APITool
+    id: rename
+    name: rename
+    description: Renames orders
+    endpoint: https://shop.example/orders
+    method: PUT
+    body: ⟦order│orders⟧
+    inputs: [{id: orders, type: "list[text]"}]
+    outputs: [{id: count, type: int}]
+`},
+		check: on(func(p *ruleContext, t *spec.APITool) {
+			if !t.Position().Complete("inputs") || !t.Position().Complete("parameters") {
+				return
+			}
+			if key, problem := t.Conflict(); problem != "" {
+				p.report(placeOf(t, key, "id"), "the tool %q: %s", t.ID, problem)
 			}
 		})}
 }

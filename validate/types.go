@@ -154,7 +154,7 @@ func isTypeSynonym(name string) bool {
 }
 
 // builtIn returns the names of the built-in types.
-func builtIn() []string { return slices.Concat(spec.Primitives(), spec.DomainTypes()) }
+func builtIn() []string { return spec.BuiltInTypes() }
 
 // baseOf returns the innermost element type of a list, or t if it is not a list.
 func baseOf(t spec.Type) spec.Type {

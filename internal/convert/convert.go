@@ -58,10 +58,15 @@ func Reader(ctx context.Context, kind Kind, name string, in io.Reader) (string, 
 	return load(ctx, kind, name, loader.Options{Open: func(context.Context, string) (io.ReadCloser, error) { return io.NopCloser(in), nil }})
 }
 
+// maxFile is the maximum size of a converted file in bytes: the largest OpenAPI files
+// that are in use have 13 MiB.
+const maxFile = 64 << 20
+
 func load(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
 	if kind == Module {
 		return module(ctx, path, opts)
 	}
+	opts.Limits.FileBytes, opts.Limits.TotalBytes = maxFile, maxFile
 	value, file, list := loader.LoadValue(ctx, path, opts)
 	r := input.NewReport(list)
 	if value == nil {

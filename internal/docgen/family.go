@@ -66,6 +66,7 @@ func typesText() string {
 
 - Primitive types: ` + quoted(spec.Primitives()) + `.
 - Built-in record types: ` + quoted(spec.DomainTypes()) + `.
+- ` + "`any`" + `: any JSON value, null too.
 - A custom type by its id.
 - ` + "`list[TYPE]`" + ` is a list; a variable may also write it as ` + "`{element_type: TYPE}`" + `.
 - ` + "`TYPE?`" + ` is optional: the value may be null.

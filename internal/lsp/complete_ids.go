@@ -144,6 +144,7 @@ func (c *completer) proposeTypes() {
 	for _, name := range spec.DomainTypes() {
 		c.addType(name, "built-in record", "2")
 	}
+	c.addType(spec.Any, "any JSON value", "2")
 	for _, e := range c.syntax.entities {
 		if e.class.goType == reflect.TypeFor[spec.CustomType]() && !strings.Contains(e.id, cursor) {
 			c.add(protocol.CompletionItem{Label: e.id, Kind: protocol.CompletionItemKindStruct, Detail: "type", SortText: "0" + e.id, Documentation: protocol.Markdown(e.description())}, e.id)

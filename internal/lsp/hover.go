@@ -157,6 +157,8 @@ func typeText(expression string) string {
 		return fmt.Sprintf("`%s` — built-in type", t)
 	case slices.Contains(spec.DomainTypes(), core.Name):
 		return fmt.Sprintf("`%s` — built-in record type", t)
+	case core.Name == spec.Any:
+		return fmt.Sprintf("`%s` — any JSON value", t)
 	}
 	return ""
 }

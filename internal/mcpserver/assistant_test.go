@@ -130,8 +130,7 @@ func TestAssistant_ConvertAPI(t *testing.T) {
 	folder := t.TempDir()
 	testkit.Must(t, os.WriteFile(filepath.Join(folder, "pets.json"), []byte(api), 0o600))
 	s := connect(t, serveHTTP(t, serveAssistant(t, folder)), "", "2026-07-28", nil)
-	want := `# Tool showPet: the header parameter trace is not sent.
-id: pet-store
+	want := `id: pet-store
 
 auths:
   - type: bearer_token
@@ -156,6 +155,8 @@ tools:
     auth: token
     parameters:
       - {id: petId, type: int}
+    header_parameters:
+      - {id: trace, type: "any?"}
     outputs:
       - {id: id, type: int}
       - {id: parent, type: "Pet?"}
@@ -187,7 +188,7 @@ tools:
 		"parameters": [{"in": "body", "name": "b", "required": true, "schema": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}}, {"in": "query", "name": "q", "type": "boolean"}],
 		"responses": {"default": {"schema": {"type": "string"}}}}}}}`
 	got := callTool(t, s, "convert_api_to_tools", object{"api_spec": swagger})
-	for _, part := range []string{"endpoint: https://example.com/v2/a", "{id: request, type: text}", `{id: q, type: "boolean?"}`, "{id: post_a_response, type: text}"} {
+	for _, part := range []string{"endpoint: https://example.com/v2/a", "{id: request, type: any}", `{id: q, type: "boolean?"}`, "{id: post_a_response, type: text}"} {
 		if !strings.Contains(got.Text, part) {
 			t.Errorf("%s is not in\n%s", part, got.Text)
 		}

@@ -92,7 +92,7 @@ func withMessage(message string) map[string]any {
 // built-in types, which are its examples; other names may be custom types.
 func typeExpression(re string) *jsonschema.Schema {
 	s := pattern(re, "expected a type, such as text, int?, list[text] or a custom type")
-	for _, name := range append(spec.Primitives(), spec.DomainTypes()...) {
+	for _, name := range spec.BuiltInTypes() {
 		s.Examples = append(s.Examples, name)
 	}
 	s.Examples = append(s.Examples, "list[text]", "text?")

@@ -143,6 +143,8 @@ func (s *Schemas) Of(t spec.Type) Object {
 		return Object{{"type", "object"}, {"description", "a " + t.Name}}
 	case t.IsMedia():
 		return s.media()
+	case t.Is(spec.Any):
+		return Object{}
 	case t.Is("int") && s.style.Clients:
 		return append(primitive(t.Name), Member{"minimum", int64(math.MinInt64)}, Member{"maximum", int64(math.MaxInt64)})
 	}

@@ -102,7 +102,7 @@ func TestOf(t *testing.T) {
 // Every type of the language has a valid schema in both styles.
 func TestOf_EveryType(t *testing.T) {
 	for _, style := range []typeschema.Style{models, clients} {
-		for _, name := range append(spec.Primitives(), spec.DomainTypes()...) {
+		for _, name := range spec.BuiltInTypes() {
 			compile(t, style, valuetest.Type(t, name))
 			compile(t, style, valuetest.Type(t, "list["+name+"?]"))
 		}

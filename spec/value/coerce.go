@@ -128,7 +128,7 @@ func (c ParseCell) open(t spec.Type) any {
 		if r, ok := v.(*Record); ok && r.has("role") && r.has("blocks") {
 			return r
 		}
-	case t.Elem != nil || t.IsRecord():
+	case t.Elem != nil || t.IsRecord() || t.Name == anyType:
 		return v
 	}
 	return string(c)

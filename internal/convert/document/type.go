@@ -20,6 +20,8 @@ const (
 	List
 	Record
 	Message // a ChatMessage
+	Any     // of tools only: any JSON value
+	Bytes   // of tools only: the content of a file
 )
 
 // Type is the type of a value as inferred from a schema, a constant, or its use in
@@ -104,6 +106,10 @@ func (s *Type) BareText() string {
 		return s.Name
 	case Message:
 		return "ChatMessage"
+	case Any:
+		return "any"
+	case Bytes:
+		return "bytes"
 	}
 	return "text"
 }
@@ -259,7 +265,7 @@ func joinRecords(a, b *Type) (*Type, bool) {
 
 // Noun returns the kind as a noun phrase for messages.
 func (s Kind) Noun() string {
-	names := [...]string{"an unknown value", "a string", "an integer", "a number", "a boolean", "a date", "a datetime", "a list", "a record", "a message"}
+	names := [...]string{"an unknown value", "a string", "an integer", "a number", "a boolean", "a date", "a datetime", "a list", "a record", "a message", "any value", "bytes"}
 	return names[s]
 }
 

@@ -4,7 +4,7 @@ package openapi
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"net/url"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
@@ -14,14 +14,16 @@ import (
 
 // converter is the state of one conversion.
 type converter struct {
-	report *input.Report
-	root   *input.Node
-	app    *document.App
-	ids    *document.IDs
-	base   string                         // what the endpoints begin with
-	auth   string                         // the id of the credentials of all tools; empty for none
-	types  map[*input.Node]*document.Type // of the schemas that were read
-	notes  map[string]bool                // comments that were made
+	report  *input.Report
+	root    *input.Node
+	app     *document.App
+	ids     *document.IDs
+	names   map[string]bool                // names of tools for models
+	schemes []*scheme                      // the security schemes of the file
+	secured bool                           // whether an operation names its schemes
+	types   map[*input.Node]*document.Type // of the schemas that were read
+	typeIDs map[*input.Node]string         // reserved ids of the named schemas
+	notes   map[string]bool                // comments that were made
 }
 
 // methods are the methods that tools can have, in the order of the result.
@@ -41,23 +43,66 @@ func Convert(r *input.Report, root *input.Node, name string) (*document.App, err
 		id = "api"
 	}
 	c := &converter{report: r, root: root, ids: document.NewIDs(id), types: map[*input.Node]*document.Type{}, notes: map[string]bool{},
+		names: map[string]bool{}, typeIDs: map[*input.Node]string{},
 		app: &document.App{ID: id, Description: oneLine(root.Get("info").Get("description").Scalar())}}
-	for _, name := range slices.Concat(spec.Primitives(), spec.DomainTypes()) {
-		c.ids.Taken[name] = true // the names of built-in types
+	for _, name := range spec.BuiltInTypes() {
+		c.ids.Taken[name] = true
 	}
-	c.base = c.server()
-	c.credentials()
-	for _, path := range pairs(root.Get("paths")) {
+	operations := c.operations()
+	if len(operations) == 0 {
+		return nil, errors.New("the file has no operations")
+	}
+	c.readSchemes()
+	c.reserve(operations)
+	for _, o := range operations {
+		c.tool(o)
+	}
+	c.declareSchemes()
+	return c.app, nil
+}
+
+// operation is an operation of the file.
+type operation struct {
+	id     string // of the tool
+	path   string // the key in paths
+	method string // in lower case
+	item   *input.Node
+	node   *input.Node
+}
+
+// operations lists the operations in file order.
+func (c *converter) operations() []*operation {
+	var all []*operation
+	for _, path := range pairs(c.root.Get("paths")) {
+		item := c.resolve(path.Value)
 		for _, method := range methods {
-			if operation := path.Value.Get(method); operation != nil {
-				c.tool(path, method, operation)
+			if node := item.Get(method); node != nil {
+				all = append(all, &operation{path: path.Key, method: method, item: item, node: node})
 			}
 		}
 	}
-	if len(c.app.Tools) == 0 {
-		return nil, errors.New("the file has no operations")
+	return all
+}
+
+// reserve assigns the ids of tools and of named schemas before those of anything else, so
+// that they change only if the file renames them.
+func (c *converter) reserve(operations []*operation) {
+	for _, o := range operations {
+		if name := o.node.Get("operationId").Scalar(); document.Slug(name) != "" {
+			o.id = c.ids.New(name, o.method)
+		}
 	}
-	return c.app, nil
+	for _, o := range operations {
+		if o.id == "" {
+			name := o.method + "_" + strings.NewReplacer("/", "_", "{", "", "}", "").Replace(strings.Trim(o.path, "/"))
+			o.id = c.ids.New(name, o.method)
+		}
+	}
+	for _, section := range []*input.Node{c.root.Get("components").Get("schemas"), c.root.Get("definitions")} {
+		for _, p := range pairs(section) {
+			c.typeIDs[p.Value] = c.ids.New(pascal(p.Key), "Record")
+		}
+	}
 }
 
 // pairs returns the entries of a mapping, none for anything else.
@@ -75,6 +120,9 @@ func items(n *input.Node) []*input.Node {
 	}
 	return n.Items
 }
+
+// isTrue reports whether a value is true.
+func isTrue(n *input.Node) bool { return n.Scalar() == "true" }
 
 // oneLine joins the lines of a text.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -102,8 +150,9 @@ func messageOf(sentence string) string {
 	return strings.TrimSuffix(sentence, ".")
 }
 
-// server returns the address of the first server.
-func (c *converter) server() string {
+// server returns what the endpoint of an operation begins with: the first server of the
+// operation, of its path or of the file.
+func (c *converter) server(o *operation) string {
 	if host := c.root.Get("host").Scalar(); host != "" { // Swagger 2
 		scheme := "https"
 		if all := items(c.root.Get("schemes")); len(all) > 0 && all[0].Text != "" {
@@ -111,25 +160,50 @@ func (c *converter) server() string {
 		}
 		return scheme + "://" + host + strings.TrimSuffix(c.root.Get("basePath").Scalar(), "/")
 	}
-	var url string
-	if all := items(c.root.Get("servers")); len(all) > 0 {
-		url = all[0].Get("url").Scalar()
-		for _, v := range pairs(all[0].Get("variables")) {
-			url = strings.ReplaceAll(url, "{"+v.Key+"}", v.Value.Get("default").Scalar())
+	var address string
+	for _, owner := range []*input.Node{o.node, o.item, c.root} {
+		if all := items(owner.Get("servers")); len(all) > 0 {
+			address = c.serverAddress(all[0])
+			break
 		}
 	}
-	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		c.note(input.Assumed, c.root, "The file names no server with an address: the endpoints begin with http://localhost.")
-		url = "http://localhost/" + strings.TrimPrefix(url, "/")
+	if address == "" {
+		address = c.root.Get("basePath").Scalar()
 	}
-	return strings.TrimSuffix(url, "/")
+	if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
+		c.note(input.Assumed, c.root, "The file names no server with an address: the endpoints begin with http://localhost.")
+		address = "http://localhost/" + strings.TrimPrefix(address, "/")
+	}
+	return strings.TrimSuffix(address, "/")
+}
+
+// serverAddress returns the address of a server with the defaults of its variables.
+func (c *converter) serverAddress(server *input.Node) string {
+	address := server.Get("url").Scalar()
+	for _, v := range pairs(server.Get("variables")) {
+		text := v.Value.Get("default").Scalar()
+		if text == "" && len(items(v.Value.Get("enum"))) > 0 {
+			text = v.Value.Get("enum").Items[0].Text
+		}
+		address = strings.ReplaceAll(address, "{"+v.Key+"}", text)
+	}
+	for {
+		before, after, found := strings.Cut(address, "{")
+		name, rest, closed := strings.Cut(after, "}")
+		if !found || !closed {
+			return address
+		}
+		c.note(input.Assumed, server, "The server has no value for {%s}: it is replaced by %s.", name, name)
+		address = before + name + rest
+	}
 }
 
 // resolve follows references within the file.
 func (c *converter) resolve(n *input.Node) *input.Node {
-	for range 20 {
+	const longest = 20
+	for range longest {
 		ref := n.Get("$ref")
-		if ref == nil {
+		if ref == nil || ref.Kind != input.Text {
 			return n
 		}
 		local, ok := strings.CutPrefix(ref.Text, "#/")
@@ -137,147 +211,26 @@ func (c *converter) resolve(n *input.Node) *input.Node {
 			c.note(input.Unsupported, ref, "The reference %s to another file is not followed.", ref.Text)
 			return nil
 		}
+		if plain, err := url.PathUnescape(local); err == nil {
+			local = plain
+		}
 		n = c.root
 		for part := range strings.SplitSeq(local, "/") {
-			n = n.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
+			n = step(n, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
 		}
 	}
-	return n
+	return nil
 }
 
-// tool adds the tool of an operation.
-func (c *converter) tool(path input.Pair, method string, operation *input.Node) {
-	id := operation.Get("operationId").Scalar()
-	if id == "" {
-		id = method + "_" + strings.NewReplacer("/", "_", "{", "", "}", "").Replace(strings.Trim(path.Key, "/"))
+// step returns the value of a key, or of an index.
+func step(n *input.Node, part string) *input.Node {
+	if n == nil || n.Kind != input.List {
+		return n.Get(part)
 	}
-	id = c.ids.New(id, method)
-	description := oneLine(operation.Get("description").Scalar())
-	for _, other := range []string{oneLine(operation.Get("summary").Scalar()), strings.ToUpper(method) + " " + path.Key} {
-		if description == "" {
-			description = other
+	for i, item := range n.Items {
+		if fmt.Sprint(i) == part {
+			return item
 		}
 	}
-	t := new(document.Block).Set("type", "APITool").Set("id", id).Set("name", id).Set("description", description).
-		Set("endpoint", c.base+path.Key).Set("method", strings.ToUpper(method))
-	if c.auth != "" {
-		t.Set("auth", c.auth)
-	}
-	names := map[string]bool{}
-	for _, part := range []struct {
-		key  string
-		vars []*document.Block
-	}{{"inputs", c.body(id, operation, names)}, {"parameters", c.parameters(id, path.Value, operation, names)}, {"outputs", c.outputs(id, operation)}} {
-		if len(part.vars) > 0 {
-			t.Set(part.key, part.vars)
-		}
-	}
-	c.app.Tools = append(c.app.Tools, t)
-}
-
-// variable returns the declaration of a variable. label names it in messages, and a type
-// that is made for it.
-func (c *converter) variable(name, label string, schema *input.Node, required bool) *document.Block {
-	t := *c.typeOf(schema, label)
-	if !t.IsFlat() {
-		c.note(input.Unsupported, schema, "%s is a list of lists, which a variable cannot be; it is a text.", label)
-		t = document.Type{Kind: document.Text, Optional: t.Optional}
-	}
-	t.Optional = t.Optional || !required
-	return (&document.Block{Inline: true}).Set("id", name).Set("type", t.VariableType())
-}
-
-// body returns the inputs that are sent as the body.
-func (c *converter) body(tool string, operation *input.Node, names map[string]bool) []*document.Block {
-	body := c.resolve(operation.Get("requestBody"))
-	schema, required := c.content(body.Get("content")), body.Get("required").Scalar() == "true"
-	for _, p := range items(operation.Get("parameters")) { // Swagger 2
-		if p = c.resolve(p); p.Get("in").Scalar() == "body" {
-			schema, required = p.Get("schema"), p.Get("required").Scalar() == "true"
-		}
-	}
-	if schema == nil {
-		return nil
-	}
-	if fields := c.fields(schema); len(fields) > 0 {
-		var vars []*document.Block
-		for _, f := range fields {
-			names[f.name] = true
-			vars = append(vars, c.variable(f.name, tool+" "+f.name, f.schema, f.required))
-		}
-		return vars
-	}
-	names["request"] = true
-	return []*document.Block{c.variable("request", tool+" request", schema, required)}
-}
-
-// content returns the schema of the first type of content, JSON if there is one.
-func (c *converter) content(n *input.Node) *input.Node {
-	all := pairs(n)
-	if len(all) == 0 {
-		return nil
-	}
-	if i := slices.IndexFunc(all, func(p input.Pair) bool { return strings.Contains(p.Key, "json") }); i >= 0 {
-		return all[i].Value.Get("schema")
-	}
-	return all[0].Value.Get("schema")
-}
-
-// parameters returns the parameters in the path and the query. Those of the operation
-// replace those of the path.
-func (c *converter) parameters(tool string, path, operation *input.Node, names map[string]bool) []*document.Block {
-	var vars []*document.Block
-	all := slices.Concat(items(operation.Get("parameters")), items(path.Get("parameters")))
-	for _, p := range all {
-		p = c.resolve(p)
-		name, in := p.Get("name").Scalar(), p.Get("in").Scalar()
-		switch {
-		case name == "" || names[name] || in == "body":
-			continue
-		case in != "path" && in != "query":
-			problem := input.Ignored
-			if p.Get("required").Scalar() == "true" {
-				problem = input.Unsupported
-			}
-			c.note(problem, p, "Tool %s: the %s parameter %s is not sent.", tool, in, name)
-			continue
-		}
-		names[name] = true
-		schema := p.Get("schema")
-		if schema == nil && p.Get("content") != nil {
-			schema = c.content(p.Get("content"))
-		} else if schema == nil {
-			schema = p // Swagger 2 has type and items in the parameter
-		}
-		vars = append(vars, c.variable(name, tool+" "+name, schema, in == "path" || p.Get("required").Scalar() == "true"))
-	}
-	return vars
-}
-
-// outputs returns the outputs: those of the first successful response.
-func (c *converter) outputs(tool string, operation *input.Node) []*document.Block {
-	var response *input.Node
-	for _, r := range pairs(operation.Get("responses")) {
-		if strings.HasPrefix(r.Key, "2") && response == nil {
-			response = c.resolve(r.Value)
-		}
-	}
-	if response == nil {
-		response = c.resolve(operation.Get("responses").Get("default"))
-	}
-	schema := c.content(response.Get("content"))
-	if schema == nil {
-		schema = response.Get("schema") // Swagger 2
-	}
-	if schema == nil {
-		return nil
-	}
-	var vars []*document.Block
-	for _, f := range c.fields(schema) {
-		vars = append(vars, c.variable(f.name, tool+" "+f.name, f.schema, f.required))
-	}
-	if len(vars) == 0 {
-		vars = append(vars, c.variable(tool+"_response", tool+" response", schema, true))
-	}
-	return vars
+	return nil
 }

@@ -88,8 +88,8 @@ func TestConvert_Credentials(t *testing.T) {
 		{`{"type": "http", "scheme": "basic"}`, "username: \"${A_USER}\"\n    password: \"${A_PASSWORD}\""},
 		{`{"type": "http", "scheme": "digest"}`, "# The security scheme s has no counterpart."},
 		{`{"type": "oauth2", "flows": {"implicit": {}, "clientCredentials": {"tokenUrl": "https://a.example/t"}}}`, "token_url: https://a.example/t"},
-		{`{"type": "oauth2", "flows": {"implicit": {}}}`, "# The security scheme s has no counterpart."},
-		{`{"type": "openIdConnect"}`, "# The security scheme s has no counterpart."},
+		{`{"type": "oauth2", "flows": {"implicit": {}}}`, "type: bearer_token"},
+		{`{"type": "openIdConnect"}`, "# The security scheme s needs a person to sign in"},
 	} {
 		got := convert(t, `{"openapi": "3.0.3", "info": {"title": "A"}, "servers": [{"url": "https://a.example"}], "paths": {"/a": {"get": {}}}, "components": {"securitySchemes": {"s": `+test.scheme+`}}}`)
 		if !strings.Contains(got, test.want) {

@@ -11,17 +11,51 @@ import (
 // field is a property of an object.
 type field struct {
 	name     string
-	schema   *input.Node
+	schema   *input.Node // nil for a property of any type
 	required bool
 }
 
 // maxDepth is the maximum nesting of allOf, and of lists.
 const maxDepth = 20
 
-// fields returns the properties of an object's schema, with those of allOf.
+// choiceKeys are the keys of a schema with alternatives.
+var choiceKeys = []string{"anyOf", "oneOf"}
+
+// fields returns the properties of an object's schema, with those of allOf. If the object
+// has properties, those of its alternatives are optional ones.
 func (c *converter) fields(schema *input.Node) []field {
-	var all []field
+	var all, other []field
 	c.collect(schema, &all, maxDepth)
+	if len(all) == 0 {
+		return nil
+	}
+	schema = c.resolve(schema)
+	for _, key := range choiceKeys {
+		for _, part := range items(schema.Get(key)) {
+			var own []field
+			c.collect(part, &own, maxDepth)
+			other = addOptional(other, own)
+		}
+	}
+	for _, f := range other {
+		if !slices.ContainsFunc(all, func(o field) bool { return o.name == f.name }) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// addOptional adds the properties of an alternative; one that another alternative has too
+// can have any value.
+func addOptional(all, own []field) []field {
+	for _, f := range own {
+		f.required = false
+		if i := slices.IndexFunc(all, func(o field) bool { return o.name == f.name }); i >= 0 {
+			all[i].schema = nil
+			continue
+		}
+		all = append(all, f)
+	}
 	return all
 }
 
@@ -33,10 +67,16 @@ func (c *converter) collect(schema *input.Node, all *[]field, depth int) {
 	for _, part := range items(schema.Get("allOf")) {
 		c.collect(part, all, depth-1)
 	}
+	required := func(name string) bool {
+		return slices.ContainsFunc(items(schema.Get("required")), func(n *input.Node) bool { return n.Text == name })
+	}
+	for i := range *all {
+		(*all)[i].required = (*all)[i].required || required((*all)[i].name)
+	}
 	for _, p := range pairs(schema.Get("properties")) {
-		required := slices.ContainsFunc(items(schema.Get("required")), func(n *input.Node) bool { return n.Text == p.Key })
-		f := field{p.Key, p.Value, required}
+		f := field{p.Key, p.Value, required(p.Key)}
 		if i := slices.IndexFunc(*all, func(other field) bool { return other.name == p.Key }); i >= 0 {
+			f.required = f.required || (*all)[i].required
 			(*all)[i] = f
 			continue
 		}
@@ -47,17 +87,14 @@ func (c *converter) collect(schema *input.Node, all *[]field, depth int) {
 // typeOf returns the type of a schema's values. name is used for a custom type that has
 // no other.
 func (c *converter) typeOf(schema *input.Node, name string) *document.Type {
-	if ref := schema.Get("$ref").Scalar(); ref != "" {
-		name = ref[strings.LastIndexByte(ref, '/')+1:]
-	}
 	schema = c.resolve(schema)
 	if schema == nil {
-		return &document.Type{Kind: document.Text}
+		return &document.Type{Kind: document.Any}
 	}
 	if t := c.types[schema]; t != nil {
 		return t
 	}
-	t := &document.Type{Kind: document.Text}
+	t := &document.Type{Kind: document.Any}
 	c.types[schema] = t // ends the recursion of a schema that contains itself
 	c.read(t, schema, name)
 	return t
@@ -65,8 +102,20 @@ func (c *converter) typeOf(schema *input.Node, name string) *document.Type {
 
 // read completes a type from its schema.
 func (c *converter) read(t *document.Type, schema *input.Node, name string) {
-	kind, nullable := typeName(schema)
-	t.Optional = nullable || schema.Get("nullable").Scalar() == "true"
+	kinds, nullable := kindsOf(schema)
+	nullable = nullable || isTrue(schema.Get("nullable")) || isTrue(schema.Get("x-nullable"))
+	defer func() { t.Optional = t.Optional || nullable }()
+	if len(kinds) > 1 {
+		t.Kind = document.Any
+		if len(kinds) == 2 && slices.Contains(kinds, "integer") && slices.Contains(kinds, "number") {
+			t.Kind = document.Float
+		}
+		return
+	}
+	kind := ""
+	if len(kinds) == 1 {
+		kind = kinds[0]
+	}
 	switch kind {
 	case "integer":
 		t.Kind = document.Int
@@ -74,22 +123,27 @@ func (c *converter) read(t *document.Type, schema *input.Node, name string) {
 		t.Kind = document.Float
 	case "boolean":
 		t.Kind = document.Bool
-	case "string":
-		switch schema.Get("format").Scalar() {
-		case "date":
-			t.Kind = document.Date
-		case "date-time":
-			t.Kind = document.DateTime
-		}
+	case "string", "file":
+		t.Kind = textKind(schema.Get("format").Scalar())
 	case "array":
 		t.Kind, t.Elem = document.List, c.typeOf(schema.Get("items"), name+" item")
 		if isEndless(t) {
-			c.note(input.Unsupported, schema, "%s is a list that contains itself; it is a text.", name)
-			t.Kind, t.Elem = document.Text, nil
+			t.Kind, t.Elem = document.Any, nil
 		}
 	default:
 		c.readObject(t, schema, name)
 	}
+}
+
+// textKind returns the kind of a string with a format.
+func textKind(format string) document.Kind {
+	switch format {
+	case "date":
+		return document.Date
+	case "date-time":
+		return document.DateTime
+	}
+	return document.Text
 }
 
 // isEndless reports whether a list contains itself, not through an object.
@@ -103,56 +157,166 @@ func isEndless(t *document.Type) bool {
 	return true
 }
 
-// typeName returns the type of a schema and whether null is another.
-func typeName(schema *input.Node) (name string, nullable bool) {
-	n := schema.Get("type")
-	for _, item := range items(n) {
-		if item.Text == "null" {
+// kindsOf returns the types of a schema, and whether null is another. Without the key type
+// they follow from the constants and from the other keys.
+func kindsOf(schema *input.Node) (kinds []string, nullable bool) {
+	add := func(kind string) {
+		if kind == "null" {
 			nullable = true
-		} else if name == "" {
-			name = item.Text
+		} else if kind != "" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
 		}
 	}
-	if name == "" {
-		name = n.Scalar()
+	of := schema.Get("type")
+	add(of.Scalar())
+	for _, item := range items(of) {
+		add(item.Text)
 	}
-	return name, nullable
+	for _, item := range slices.Concat(items(schema.Get("enum")), nullConstant(schema)) {
+		if item.Kind == input.Null {
+			nullable = true
+		}
+	}
+	if len(kinds) > 0 || nullable && of != nil {
+		return kinds, nullable
+	}
+	constants := slices.Clone(items(schema.Get("enum")))
+	if v := schema.Get("const"); v != nil {
+		constants = append(constants, v)
+	}
+	for _, v := range constants {
+		add(map[input.Kind]string{input.Null: "null", input.Bool: "boolean", input.Int: "integer", input.Float: "number", input.Text: "string", input.List: "array", input.Map: "object"}[v.Kind])
+	}
+	switch {
+	case len(constants) > 0:
+	case schema.Get("items") != nil:
+		add("array")
+	case schema.Get("pattern") != nil || schema.Get("maxLength") != nil || schema.Get("minLength") != nil:
+		add("string")
+	}
+	return kinds, nullable
 }
 
-// readObject completes the type of an object, or of a choice that has one alternative
-// other than null. Anything else is a text.
+// nullConstant returns the constant null of a schema, if it has one.
+func nullConstant(schema *input.Node) []*input.Node {
+	for _, p := range schema.Pairs {
+		if p.Key == "const" && p.Value.Kind == input.Null {
+			return []*input.Node{p.Value}
+		}
+	}
+	return nil
+}
+
+// isNull reports whether null is the only value of a schema.
+func (c *converter) isNull(schema *input.Node) bool {
+	schema = c.resolve(schema)
+	if schema == nil {
+		return false
+	}
+	kinds, nullable := kindsOf(schema)
+	return nullable && (len(kinds) == 0 && schema.Get("anyOf") == nil && schema.Get("oneOf") == nil && schema.Get("properties") == nil ||
+		len(items(schema.Get("enum"))) == 1)
+}
+
+// readObject completes the type of an object, or of a choice. An object with unknown
+// properties, and a choice of different types, can be any value.
 func (c *converter) readObject(t *document.Type, schema *input.Node, name string) {
+	if len(c.fields(schema)) > 0 {
+		c.readRecord(t, schema, name)
+		return
+	}
 	var choices []*input.Node
-	for _, key := range []string{"anyOf", "oneOf"} {
+	for _, key := range choiceKeys {
 		for _, item := range items(schema.Get(key)) {
-			if kind, _ := typeName(item); kind == "null" {
+			if c.isNull(item) {
 				t.Optional = true
 				continue
 			}
 			choices = append(choices, item)
 		}
 	}
-	fields := c.fields(schema)
-	switch {
-	case len(choices) == 1 && len(fields) == 0:
-		optional := t.Optional
-		*t = *c.typeOf(choices[0], name)
-		t.Optional = t.Optional || optional
-	case len(fields) > 0:
-		t.Kind, t.Name, t.Description = document.Record, c.ids.New(pascal(name), "Record"), oneLine(schema.Get("description").Scalar())
-		c.app.CustomTypes = append(c.app.CustomTypes, t)
-		for _, f := range fields {
-			if f.name == "" || strings.HasPrefix(f.name, "_") {
-				c.note(input.Unsupported, f.schema, "The property %q of %s is left out: a property cannot have this name.", f.name, t.Name)
-				continue
-			}
-			of := *c.typeOf(f.schema, name+" "+f.name)
-			of.Optional = of.Optional || !f.required
-			t.Fields = append(t.Fields, &document.Field{Name: f.name, Type: &of})
-		}
-	case len(choices) > 1:
-		c.note(input.Unsupported, schema, "%s has several possible types; it is a text.", name)
+	if parts := items(schema.Get("allOf")); len(parts) == 1 && len(choices) == 0 {
+		choices = parts
 	}
+	if len(choices) == 0 {
+		t.Kind = document.Any
+		return
+	}
+	var joined *document.Type
+	for _, item := range choices {
+		joined = common(joined, c.typeOf(item, name))
+	}
+	optional := t.Optional
+	*t = *joined
+	t.Optional = t.Optional || optional
+}
+
+// common returns the type of values of two types; any value if they differ.
+func common(a, b *document.Type) *document.Type {
+	isText := func(t *document.Type) bool {
+		return t.Kind == document.Text || t.Kind == document.Date || t.Kind == document.DateTime
+	}
+	isNumber := func(t *document.Type) bool { return t.Kind == document.Int || t.Kind == document.Float }
+	switch {
+	case a == nil:
+		return b
+	case a.BareText() == b.BareText() && a.Kind == b.Kind:
+		c := *a
+		c.Optional = a.Optional || b.Optional
+		return &c
+	case isText(a) && isText(b):
+		return &document.Type{Kind: document.Text, Optional: a.Optional || b.Optional}
+	case isNumber(a) && isNumber(b):
+		return &document.Type{Kind: document.Float, Optional: a.Optional || b.Optional}
+	}
+	return &document.Type{Kind: document.Any, Optional: a.Optional || b.Optional}
+}
+
+// readRecord completes the type of an object with properties.
+func (c *converter) readRecord(t *document.Type, schema *input.Node, name string) {
+	id := c.typeIDs[schema]
+	if id == "" {
+		id = c.ids.New(pascal(name), "Record")
+	}
+	t.Kind, t.Name, t.Description = document.Record, id, oneLine(schema.Get("description").Scalar())
+	c.app.CustomTypes = append(c.app.CustomTypes, t)
+	for _, f := range c.fields(schema) {
+		if f.name == "" || strings.HasPrefix(f.name, "_") {
+			c.note(input.Unsupported, f.schema, "The property %q of %s is left out: a property cannot have this name.", f.name, t.Name)
+			continue
+		}
+		of := *c.typeOf(f.schema, id+" "+f.name)
+		of.Optional = of.Optional || !f.required
+		t.Fields = append(t.Fields, &document.Field{Name: f.name, Type: &of})
+	}
+}
+
+// values returns the constants of a schema for the description of a tool, none if there
+// are many.
+func (c *converter) values(schema *input.Node) []string {
+	const most, longest = 20, 200
+	schema = c.resolve(schema)
+	if kinds, _ := kindsOfAny(schema); slices.Equal(kinds, []string{"array"}) {
+		schema = c.resolve(schema.Get("items"))
+	}
+	var values []string
+	for _, v := range items(schema.Get("enum")) {
+		if v.Kind != input.Null && v.Text != "" {
+			values = append(values, oneLine(v.Text))
+		}
+	}
+	if len(values) > most || len(strings.Join(values, ", ")) > longest {
+		return nil
+	}
+	return values
+}
+
+// kindsOfAny is kindsOf for a schema that may be absent.
+func kindsOfAny(schema *input.Node) (kinds []string, nullable bool) {
+	if schema == nil {
+		return nil, false
+	}
+	return kindsOf(schema)
 }
 
 // pascal joins the words of a name, each with a capital letter.
