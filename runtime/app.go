@@ -52,7 +52,7 @@ type Mocks struct {
 	WrapEmbedder func(*spec.EmbeddingModel, model.Embedder) (model.Embedder, error)
 	WrapTool     func(spec.Tool, tool.Tool) tool.Tool
 
-	HTTP *http.Client // for readers, rerankers and tools, in place of that of the Options; servers with tools of their own and models use that
+	HTTP *http.Client // for readers, rerankers and tools, in place of that of the Options; MCP servers and models use that
 }
 
 // serviceHTTP returns the HTTP client of readers, rerankers and tools.

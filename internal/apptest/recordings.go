@@ -137,7 +137,7 @@ func (e *testEnv) wrapEmbedder(m *spec.EmbeddingModel, made model.Embedder) (mod
 	return e.session.Embedder(m, made), nil
 }
 
-// wrapTool records the calls of a server with tools of its own. The requests of other
+// wrapTool records the calls of a server that declares its tools. The requests of other
 // tools are recorded by their HTTP client.
 func (e *testEnv) wrapTool(t spec.Tool, made tool.Tool) tool.Tool {
 	if set, ok := made.(tool.Set); ok {

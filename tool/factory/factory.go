@@ -22,7 +22,7 @@ import (
 // Options are what tools need of the application and its host.
 type Options struct {
 	tool.Options
-	Servers *http.Client                              // for servers with tools of their own; nil: the App makes one
+	Servers *http.Client                              // of MCP servers; nil: they make one
 	Getenv  func(string) string                       // the environment that the document sees
 	Folder  string                                    // folder of the application's document, the second place where tools look for files
 	Answer  func(id string) tool.ClientHandler        // handlers of ClientTools; nil, or a nil handler, where there is none
