@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // decoder fills spec structs from the tree. It continues after an error: a value that
@@ -24,12 +25,15 @@ type decoder struct {
 	gaps    unknowns            // what could not be decoded
 	inTool  bool                // the value is part of a tool
 
+	builders map[*source.File]*builder // what read the files of the document
+
 	declared map[string]bool // the custom types that are declared
 	hints    []typedHint     // diagnostics that apply if a type is declared
 }
 
-func newDecoder(f *diagnostics) *decoder {
-	return &decoder{diags: f, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
+func newDecoder(f *loadState) *decoder {
+	f.builders = map[*source.File]*builder{}
+	return &decoder{diags: f.diags, builders: f.builders, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
 }
 
 // target describes the destination of a value, for messages.

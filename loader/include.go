@@ -73,6 +73,9 @@ func (b *builder) baseAddress() string {
 // buildRoot builds the tree of the builder's file; an empty file is null.
 func (b *builder) buildRoot() *node {
 	b.pos = newPositions(b.file.Text)
+	if b.builders != nil {
+		b.builders[b.file] = b
+	}
 	b.anchors = map[*yaml.Node]*node{}
 	tree, found := parse(b.file, b.pos)
 	b.diags.add(found...)

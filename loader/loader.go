@@ -85,7 +85,7 @@ func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options
 	defer f.remote.close()
 	if file != nil {
 		f.files = append(f.files, file)
-		d := newDecoder(f.diags)
+		d := newDecoder(f)
 		switch root := (&builder{loadState: f, file: file, path: path}).buildRoot(); root.kind {
 		case mapping:
 			d.decodeStruct(root, reflect.ValueOf(to).Elem(), what)
@@ -157,7 +157,7 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 	f.files = append(f.files, file)
 	root := &builder{loadState: f, file: file, path: path}
 	document := new(spec.Document)
-	d := newDecoder(f.diags)
+	d := newDecoder(f)
 	d.decodeDocument(root.buildRoot(), document)
 	d.reportUIHints()
 	document.Gaps = d.gaps.spec()

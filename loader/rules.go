@@ -9,7 +9,7 @@ func Rules() []diag.Rule {
 		ruleText, ruleLimit, ruleDuplicateKey, ruleDotEnv,
 		ruleEmpty, ruleListKind, ruleUnknownField, ruleMissingField, ruleKind, ruleUnionTag, ruleChoice,
 		ruleRange, ruleNestedList, ruleOptionalMark, ruleUIHint, ruleCategories, ruleProperty,
-		ruleAWSAuth, ruleAWSRole, ruleVertexAuth, ruleInlineObject, ruleBareStep, ruleAlias,
+		ruleAWSAuth, ruleAWSRole, ruleVertexAuth, ruleTokenizer, ruleInlineObject, ruleBareStep, ruleAlias,
 	}
 }
 

@@ -101,6 +101,12 @@ var (
 		Wrong: "- {id: cloud, type: vertex, region: europe-west4}\n",
 		Right: "- {id: cloud, type: vertex, profile_name: work}\n",
 	}
+	ruleTokenizer = diag.Rule{
+		Code: "QT123", Severity: diag.Error, Title: "a tokenizer cannot be used",
+		Doc:   "The path of tokenizer is relative to the folder of the file with the key. The file is a tokenizer.json of Hugging Face or a .model file of SentencePiece; it is local, and read under the rules of includes. A file that is missing or broken, or that has a part which qtype does not implement, is an error, because the counts would be wrong.",
+		Wrong: "id: shop\nmemories:\n  - {id: chat, tokenizer: no_such_tokenizer.json}\n",
+		Right: "id: shop\nmemories:\n  - {id: chat, tokenizer: o200k_base}\n",
+	}
 	ruleInlineObject = diag.Rule{
 		Code: "QT130", Severity: diag.Error, Title: "a definition in place of a reference",
 		Doc:   "Models, memories, tools and variables are defined once, in their own section, and other entities refer to them by id.",

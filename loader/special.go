@@ -35,6 +35,8 @@ func (d *decoder) decodeSpecial(n *node, v reflect.Value, at target) bool {
 		d.decodeProperties(n, to, at)
 	case *spec.PathRef:
 		d.decodePathRef(n, to, at)
+	case *spec.Tokenizer:
+		d.decodeTokenizer(n, to, at)
 	case *any:
 		hideNamed(n)
 		*to = n.toAny()

@@ -18,6 +18,8 @@ type loadState struct {
 	aliased  int  // values that aliases added so far
 	tooDeep  bool // values that are nested too deeply were reported
 	verbatim bool // ${NAME} is not expanded
+
+	builders map[*source.File]*builder // those of the files; nil if no values are decoded
 }
 
 // builder builds the tree of one file.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -152,8 +150,8 @@ func (w *twins) observe(t *rapid.T, i int) observed {
 
 func (w *twins) compare(t *rapid.T) {
 	want, got := w.observe(t, 0), w.observe(t, 1)
-	if !reflect.DeepEqual(want, got) { // cmp.Diff is slow where nothing differs
-		t.Fatalf("the memories differ: %s", cmp.Diff(want, got))
+	if d := difference(want, got); d != "" {
+		t.Fatalf("the memories differ: %s", d)
 	}
 }
 

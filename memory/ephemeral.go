@@ -74,6 +74,6 @@ func (s *begunStore) begin(ctx context.Context, key Key) error {
 	}
 	var n transition
 	n.add(p, s.memory.kind.Name, s.memory.newView(), addition{entries: entries, each: true}, s.memory.moment())
-	n.change.Next = NextVersion(0)
+	n.change.Next, n.change.State = NextVersion(0), n.next.state
 	return s.Apply(ctx, key, n.change)
 }

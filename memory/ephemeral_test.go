@@ -3,7 +3,6 @@ package memory_test
 import (
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
@@ -58,7 +57,7 @@ func TestEphemeral_Policy(t *testing.T) {
 		e, err := b.memory.Ephemeral(msgs)
 		testkit.Must(t, err)
 		for _, session := range []string{"s", "other"} {
-			if d := gocmp.Diff(snapshotOf(t, b.memory, "s"), snapshotOf(t, e, session), cmpopts.EquateEmpty()); d != "" {
+			if d := difference(snapshotOf(t, b.memory, "s"), snapshotOf(t, e, session), cmpopts.EquateEmpty()); d != "" {
 				t.Fatalf("the window: %s", d)
 			}
 		}

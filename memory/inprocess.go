@@ -22,8 +22,8 @@ type storedSession struct {
 	mu      sync.Mutex // guards the fields below
 	deleted bool       // the session is no longer in inProcess.sessions
 	head    Head
-	entries []*Entry  // the entry with Seq n is at index n-1
-	events  [][]Event // those of each change
+	entries []*Entry // the entry with Seq n is at index n-1
+	events  eventLog
 
 	byID    map[string]int64 // Seq of live entries by message id, up to indexed; built on first use
 	indexed int
@@ -37,12 +37,37 @@ func (p *inProcess) find(key Key) *storedSession {
 	if s == nil {
 		return nil
 	}
-	s.mu.Lock()
-	if s.deleted || s.head.Version == 0 {
-		s.mu.Unlock()
+	if !s.lock() {
 		return nil
 	}
 	return s
+}
+
+// lock locks the session and reports true, or reports false if the store does not hold it.
+func (s *storedSession) lock() bool {
+	s.mu.Lock()
+	if s.deleted || s.head.Version == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// version returns the session's version, 0 if the store does not hold it.
+func (s *storedSession) version() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deleted {
+		return 0
+	}
+	return s.head.Version
+}
+
+// delete marks the session, which is locked, as deleted, and frees its content:
+// a memory may still know it.
+func (s *storedSession) delete() {
+	s.deleted = true
+	s.head, s.entries, s.events, s.byID, s.indexed = Head{}, nil, eventLog{}, nil, 0
 }
 
 // findOrCreate returns the session locked. A new session has version 0 and
@@ -68,27 +93,41 @@ func (p *inProcess) Head(ctx context.Context, key Key) (Head, error) {
 	return s.head, ctx.Err()
 }
 
+// Apply makes a change. It keeps none of its slices.
 func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
+	_, err := p.apply(ctx, key, nil, &c)
+	return err
+}
+
+// apply is Apply, and returns the session. known is the session as an earlier call
+// returned it, nil to look it up.
+func (p *inProcess) apply(ctx context.Context, key Key, known *storedSession, c *Change) (*storedSession, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	var s *storedSession
-	if c.Version == 0 {
+	s := known
+	switch {
+	case c.Version == 0:
 		s = p.findOrCreate(key)
-	} else if s = p.find(key); s == nil {
-		return ErrConflict
+	case s == nil || !s.lock():
+		if s = p.find(key); s == nil {
+			return nil, ErrConflict
+		}
 	}
 	defer s.mu.Unlock()
 	if s.head.Version != c.Version {
-		return ErrConflict
+		return nil, ErrConflict
+	}
+	if s.entries == nil {
+		s.entries = make([]*Entry, 0, max(len(c.Entries), 8))
 	}
 	s.entries = append(s.entries, c.Entries...)
-	if len(c.Events) > 0 {
-		s.events = append(s.events, c.Events)
+	for i := range c.Events {
+		s.events.add(&c.Events[i])
 	}
 	s.head.Version, s.head.State = c.Next, c.State
 	s.head.Values = merge(s.head.Values, c.Values)
-	return nil
+	return s, nil
 }
 
 // merge returns old with the values of set; nil values remove names. It does not modify old.
@@ -212,20 +251,18 @@ func (p *inProcess) entry(key Key, seq int64) *Entry {
 
 func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		var list [][]Event
+		var log eventLog
 		if s := p.find(key); s != nil {
-			list = s.events[:len(s.events):len(s.events)] // only appended to
+			log = s.events // only appended to
 			s.mu.Unlock()
 		}
 		if err := ctx.Err(); err != nil {
 			yield(Event{}, err)
 			return
 		}
-		for _, events := range list {
-			for _, e := range events {
-				if !yield(e, nil) {
-					return
-				}
+		for e := range log.all {
+			if !yield(e, nil) {
+				return
 			}
 		}
 	}
@@ -261,7 +298,7 @@ func (p *inProcess) delete(ctx context.Context, key Key, check func(*storedSessi
 	if err := check(s); err != nil {
 		return err
 	}
-	s.deleted = true
+	s.delete()
 	delete(p.sessions, key)
 	return nil
 }
@@ -304,7 +341,7 @@ func (p *inProcess) Close() error {
 	defer p.mu.Unlock()
 	for _, s := range p.sessions {
 		s.mu.Lock()
-		s.deleted = true
+		s.delete()
 		s.mu.Unlock()
 	}
 	clear(p.sessions)

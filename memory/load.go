@@ -91,14 +91,32 @@ func (m *Memory) reload(ctx context.Context, key Key, v *view) (*view, error) {
 	if !m.sessions.view(key.Session, v) {
 		return m.load(ctx, key)
 	}
-	head, err := m.store.Head(ctx, key)
+	version, err := m.storedVersion(ctx, key, v.stored)
 	if err != nil {
 		return nil, err
 	}
-	if head.Version != v.version {
+	if version != v.version {
 		return m.load(ctx, key)
 	}
 	return v, nil
+}
+
+// storedVersion returns the version of a session in the store; s is nil if it is not known.
+func (m *Memory) storedVersion(ctx context.Context, key Key, s *storedSession) (int64, error) {
+	if s != nil {
+		return s.version(), ctx.Err()
+	}
+	head, err := m.store.Head(ctx, key)
+	return head.Version, err
+}
+
+// applyChange makes a change of a session and returns it, nil for a store outside of
+// this process; s is nil if it is not known.
+func (m *Memory) applyChange(ctx context.Context, key Key, s *storedSession, c *Change) (*storedSession, error) {
+	if m.inProcess == nil {
+		return nil, m.store.Apply(ctx, key, *c)
+	}
+	return m.inProcess.apply(ctx, key, s, c)
 }
 
 // firstLookback is how many entries extendBack reads at first; each further read reads twice as many.

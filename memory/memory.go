@@ -18,7 +18,7 @@
 //
 //	entry, window, tokens, message           the data
 //	store, listing                           the Store interface
-//	observed_store, inprocess                stores
+//	observed_store, event_log, inprocess     stores
 //	eviction, view                           a session at one version
 //	policy, policy_*, policies               what leaves the window
 //	variables, transition                    changes: the one path of every write
@@ -70,6 +70,7 @@ type Memory struct {
 	counter     Counter
 	now         func() time.Time
 	store       Store
+	inProcess   *inProcess // store, if it is one in this process
 	policy      atomic.Pointer[evictionPolicy]
 	sessions    sessionTable
 	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
@@ -101,6 +102,7 @@ func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 		return nil, err
 	}
 	m.sessions.maxViews = cfg.Live
+	m.inProcess, _ = m.store.(*inProcess)
 	if _, shared := store.(*inProcess); !shared && cfg.Live == 0 { // views share the entries of a store in this process
 		m.sessions.maxViews = defaultCachedSessions
 	}
@@ -183,7 +185,7 @@ func (m *Memory) policyOf(session string) (evictionPolicy, error) {
 
 func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: session} }
 
-func (m *Memory) newView() *view { return newView(m.kind.measured) }
+func (m *Memory) newView() *view { return newView(m.kind.measured, m.sessions.maxViews != 0) }
 
 // moment returns the current time in the precision of stores: microseconds, UTC.
 func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }

@@ -84,6 +84,9 @@ func isResult(e *Entry) bool {
 	return e.Message.Role == chat.Tool || e.Message.Role == chat.Function
 }
 
+// isToolUse reports whether e has tool calls or answers one.
+func isToolUse(e *Entry) bool { return len(e.Message.ToolCalls) > 0 || isResult(e) }
+
 // equalSystem reports whether two system messages have the same content.
 func equalSystem(a, b *chat.Message) bool {
 	return a.Name == b.Name && slices.EqualFunc(a.Blocks, b.Blocks, func(x, y chat.Block) bool {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -286,7 +285,7 @@ func (p *pair) turn(t *rapid.T) {
 	}
 	testkit.Must(t, turn.Commit(context.Background()))
 	p.expected.add(msgs, false)
-	if d := gocmp.Diff(written(p.expected.read()), written(sent)); d != "" && err == nil {
+	if d := difference(written(p.expected.read()), written(sent)); d != "" && err == nil {
 		t.Fatalf("what the turn sent: %s", d)
 	}
 }
@@ -318,7 +317,7 @@ func (p *pair) readOtherwise(t *rapid.T) {
 	if c.system != nil {
 		want = slices.Insert(want, 0, *c.system)
 	}
-	if d := gocmp.Diff(written(want), written(w.Messages())); d != "" {
+	if d := difference(written(want), written(w.Messages())); d != "" {
 		t.Fatalf("read with %d rounds, %d characters: %s", rounds, characters, d)
 	}
 }
@@ -334,7 +333,7 @@ func written(msgs []chat.Message) []string {
 
 func (p *pair) check(t *rapid.T) {
 	w := p.window(t)
-	if d := gocmp.Diff(written(p.expected.read()), written(w.Messages())); d != "" {
+	if d := difference(written(p.expected.read()), written(w.Messages())); d != "" {
 		t.Fatalf("limits %+v, the window: %s", p.limits, d)
 	}
 	used, limit := 0, 0
@@ -392,7 +391,8 @@ func TestPolicies_MatchModel(t *testing.T) {
 
 // TestPolicies_MatchModelInSQLite does the same in one file that is reopened from time to time.
 func TestPolicies_MatchModelInSQLite(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "memory.db")
+	t.Parallel()
+	path := filepath.Join(testkit.FolderInRAM(t), "memory.db")
 	open := func(t rapid.TB) memory.Store {
 		s, err := sqlite.Open(path)
 		testkit.Must(t, err)

@@ -168,11 +168,14 @@ func newestRound(entries []*Entry, own, user int) int {
 // tool call and its results leave together, independent of the result of the policy. own
 // and user are as for evictionPolicy.evict.
 func leaving(p evictionPolicy, v *view, own, user int) eviction {
-	s := p.evict(v, own, user).withToolResults(v.entries)
+	s := p.evict(v, own, user)
+	if v.tools > 0 {
+		s = s.withToolResults(v.entries)
+	}
 	if v.state.Open {
 		s = s.withOrphans(v.entries, own)
 	}
-	v.state.Open = s.size() > 0 && hasOpenCalls(v, s, own)
+	v.state.Open = s.size() > 0 && (v.tools > 0 || v.state.Open) && hasOpenCalls(v, s, own)
 	return s
 }
 

@@ -13,7 +13,7 @@ func newMessageWindow(l Limits) evictionPolicy { return &messageWindow{max: l.in
 func (p *messageWindow) evict(v *view, _, _ int) eviction {
 	n := orphanedResults(v)
 	for n < len(v.entries) && len(v.entries)-n+v.systemCount() > p.max {
-		n += unit(v.entries[n:])
+		n += v.unit(n)
 	}
 	return evictPrefix(n)
 }

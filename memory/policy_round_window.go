@@ -70,7 +70,7 @@ func nextUnit(v *view, from int) (end, chars int) {
 	if from == len(v.entries) {
 		return from, 0
 	}
-	end = from + unit(v.entries[from:])
+	end = from + v.unit(from)
 	for _, size := range v.sizes[from:end] {
 		chars += int(size)
 	}

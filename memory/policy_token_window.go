@@ -18,7 +18,7 @@ func (p *tokenWindow) evict(v *view, _, _ int) eviction {
 		tokens -= e.Tokens
 	}
 	for tokens > p.max && n < len(v.entries) {
-		for range unit(v.entries[n:]) {
+		for range v.unit(n) {
 			tokens -= v.entries[n].Tokens
 			n++
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -23,6 +24,14 @@ import (
 type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
+
+// difference is gocmp.Diff, which is slow where nothing differs.
+func difference(want, got any, options ...gocmp.Option) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return gocmp.Diff(want, got, options...)
+}
 
 // flushModel is the policy flush written for clarity, without regard to speed.
 type flushModel struct {
@@ -198,7 +207,7 @@ func (m *machine) turn(t *rapid.T) {
 	testkit.Must(t, turn.Commit(context.Background()))
 	m.model.add(msgs)
 	m.recordAdded(msgs...)
-	if d := gocmp.Diff(m.modelWindow(), sent); d != "" {
+	if d := difference(m.modelWindow(), sent); d != "" {
 		t.Fatalf("what the turn sent: %s", d)
 	}
 }
@@ -214,7 +223,7 @@ func (m *machine) fail(t *rapid.T) {
 	testkit.Must(t, turn.Add(msgs...))
 	testkit.Must(t, turn.Abort(context.Background(), errors.New("no\nanswer")))
 	m.failed += len(msgs)
-	if d := gocmp.Diff(before, m.window(t)); d != "" {
+	if d := difference(before, m.window(t)); d != "" {
 		t.Fatalf("a failed turn changed the window: %s", d)
 	}
 }
@@ -228,7 +237,7 @@ func (m *machine) again(t *rapid.T) {
 	msg := chat.Text(chat.User, "again")
 	msg.ID = rapid.SampledFrom(m.added).Draw(t, "id")
 	testkit.Must(t, m.memory.Append(context.Background(), m.session, msg, msg))
-	if d := gocmp.Diff(before, m.window(t)); d != "" {
+	if d := difference(before, m.window(t)); d != "" {
 		t.Fatalf("a duplicate message changed the window: %s", d)
 	}
 }
@@ -244,7 +253,7 @@ func (m *machine) restart(t *rapid.T) {
 		m.store = m.reopen()
 	}
 	m.start(t)
-	if d := gocmp.Diff(before, m.window(t), cmpopts.EquateEmpty()); d != "" {
+	if d := difference(before, m.window(t), cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("the window after a restart: %s", d)
 	}
 }
@@ -275,7 +284,7 @@ func (m *machine) check(t *rapid.T) {
 		got = append(got, e.Message)
 		sum += e.Tokens
 	}
-	if d := gocmp.Diff(m.modelWindow(), got); d != "" {
+	if d := difference(m.modelWindow(), got); d != "" {
 		t.Fatalf("the window: %s", d)
 	}
 	if sum != w.Tokens || w.Limit != m.model.cap {
@@ -406,12 +415,13 @@ func TestFlush_WindowFollowsFromHistory(t *testing.T) {
 // TestFlush_MatchesModelInSQLite keeps all sessions in one file, because creating
 // and opening files takes time: not every restart reopens it.
 func TestFlush_MatchesModelInSQLite(t *testing.T) {
+	t.Parallel()
 	open := func(t rapid.TB, path string) memory.Store {
 		s, err := sqlite.Open(path)
 		testkit.Must(t, err)
 		return s
 	}
-	path := filepath.Join(t.TempDir(), "memory.db")
+	path := filepath.Join(testkit.FolderInRAM(t), "memory.db")
 	store, n := open(t, path), 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
@@ -193,11 +192,11 @@ func (b *branching) fork(t *rapid.T) {
 	if b.rewound[turn] { // the values of its variables are gone
 		want.Variables = got.Variables
 	}
-	if d := gocmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+	if d := difference(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("the fork after turn %d of %d: %s", turn, b.turns, d)
 	}
 	b.start(t)
-	if d := gocmp.Diff(got, snapshotOf(t, b.memory, to), cmpopts.EquateEmpty()); d != "" {
+	if d := difference(got, snapshotOf(t, b.memory, to), cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("the fork, read again: %s", d)
 	}
 }
@@ -214,10 +213,10 @@ func (b *branching) export(t *rapid.T) {
 	}
 	testkit.Must(t, err)
 	testkit.Must(t, transcript.Export(context.Background(), other, "moved", &second))
-	if d := gocmp.Diff(first.String(), second.String()); d != "" {
+	if d := difference(first.String(), second.String()); d != "" {
 		t.Fatalf("exported again: %s", d)
 	}
-	if d := gocmp.Diff(snapshotOf(t, b.memory, b.session), snapshotOf(t, other, "moved"), cmpopts.EquateEmpty()); d != "" {
+	if d := difference(snapshotOf(t, b.memory, b.session), snapshotOf(t, other, "moved"), cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("imported: %s", d)
 	}
 }
@@ -236,7 +235,7 @@ func (b *branching) check(t *rapid.T) {
 		testkit.Must(t, c.make(fresh, "s"))
 	}
 	got := snapshotOf(t, b.memory, b.session)
-	if d := gocmp.Diff(snapshotOf(t, fresh, "s"), got, cmpopts.EquateEmpty()); d != "" {
+	if d := difference(snapshotOf(t, fresh, "s"), got, cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("the window is not that of the turns that remain: %s", d)
 	}
 	if b.cfg.Policy != spec.PolicyMessageWindow && b.cfg.Policy != spec.PolicyTokenWindow {
@@ -259,7 +258,7 @@ func (b *branching) checkStatuses(t *rapid.T, got snapshot) {
 			ids = append(ids, m.ID)
 		}
 	}
-	if d := gocmp.Diff(ids, marked, cmpopts.EquateEmpty()); d != "" {
+	if d := difference(ids, marked, cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("the messages that are marked as in the window: %s", d)
 	}
 }
@@ -274,13 +273,15 @@ func (b *branching) run(t *rapid.T) {
 func TestRewind_AsIfNeverMade(t *testing.T) {
 	for policy, name := range []string{"flush", "message_window", "token_window", "round_window", "unbounded", "sparse"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) { newBranching(t, policy, memory.NewInProcess(), "s").run(t) })
 		})
 	}
 }
 
 func TestRewind_AsIfNeverMadeInSQLite(t *testing.T) {
-	store, err := sqlite.Open(filepath.Join(t.TempDir(), "memory.db"))
+	t.Parallel()
+	store, err := sqlite.Open(filepath.Join(testkit.FolderInRAM(t), "memory.db"))
 	testkit.Must(t, err)
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -315,7 +316,7 @@ func TestRewind_History(t *testing.T) {
 		statuses = append(statuses, fmt.Sprint(e.Turn, " ", e.Message.Text(), " ", e.Status))
 	}
 	want := []string{"1 q1 in window", "1 a1 in window", "2 q2 rewound", "2 a2 rewound", "4 q2 rewound", "4 again rewound", "6 q2 in window", "6 and again in window"}
-	if d := gocmp.Diff(want, statuses); d != "" {
+	if d := difference(want, statuses); d != "" {
 		t.Error(d)
 	}
 	var events []memory.Event
@@ -327,7 +328,7 @@ func TestRewind_History(t *testing.T) {
 		{Kind: memory.EventRewind, Turn: 3, From: 3, To: 4, Messages: 2, Tokens: 23, Rewound: 2, Reason: "turn 2 and later ones were rewound"},
 		{Kind: memory.EventRewind, Turn: 5, From: 5, To: 6, Messages: 2, Tokens: 26, Rewound: 4, Reason: "turn 4 and later ones were rewound"},
 	}
-	if d := gocmp.Diff(wantEvents, events, cmpopts.IgnoreFields(memory.Event{}, "Time")); d != "" {
+	if d := difference(wantEvents, events, cmpopts.IgnoreFields(memory.Event{}, "Time")); d != "" {
 		t.Error(d)
 	}
 	for turn, want := range map[int64]string{
@@ -381,7 +382,7 @@ func TestRewind_Variables(t *testing.T) {
 		want map[string]string
 	}{{4, map[string]string{}}, {3, map[string]string{"plan": `"gold"`}}, {2, map[string]string{"plan": `"silver"`}}, {1, map[string]string{}}} {
 		testkit.Must(t, m.Rewind(t.Context(), "s", step.turn))
-		if d := gocmp.Diff(step.want, snapshotOf(t, m, "s").Variables); d != "" {
+		if d := difference(step.want, snapshotOf(t, m, "s").Variables); d != "" {
 			t.Errorf("before turn %d: %s", step.turn, d)
 		}
 	}
@@ -393,7 +394,7 @@ func TestRewind_Variables(t *testing.T) {
 	head, err := m.Head(t.Context(), "s")
 	testkit.Must(t, err)
 	testkit.Must(t, m.Rewind(t.Context(), "s", head.State.Turns-2)) // before a had a small value
-	if d := gocmp.Diff(map[string]string{}, snapshotOf(t, m, "s").Variables); d != "" {
+	if d := difference(map[string]string{}, snapshotOf(t, m, "s").Variables); d != "" {
 		t.Errorf("a replaced value that is too large to keep: %s", d)
 	}
 }

@@ -87,6 +87,26 @@ func (l *sessionTable) lock(ctx context.Context, id string) (*liveSession, error
 	return l.wait(ctx, id, nil, nil)
 }
 
+// lockWithView is lock. It copies the cached view of the session to v, and reports
+// whether there is one.
+func (l *sessionTable) lockWithView(ctx context.Context, id string, v *view) (s *liveSession, cached bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	l.mu.Lock()
+	if s = l.getOrCreate(id); !s.locked {
+		s.locked = true
+		cached = l.copyView(s, v)
+		l.mu.Unlock()
+		return s, cached, nil
+	}
+	l.mu.Unlock()
+	if s, err = l.lock(ctx, id); err != nil {
+		return nil, false, err
+	}
+	return s, l.viewOf(s, v), nil
+}
+
 // tryLock locks the session unless another turn is active: then it returns errBusy.
 func (l *sessionTable) tryLock(ctx context.Context, id string) (*liveSession, error) {
 	return l.wait(ctx, id, func(error) {}, errBusy)
@@ -176,6 +196,15 @@ func (l *sessionTable) abandon(s *liveSession, w *waiter) bool {
 func (l *sessionTable) unlock(s *liveSession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.passLock(s)
+}
+
+// unlockWithView is setViewOf and unlock.
+func (l *sessionTable) unlockWithView(s *liveSession, v *view) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set(s, v)
+	l.evict()
 	l.passLock(s)
 }
 

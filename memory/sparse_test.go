@@ -184,7 +184,7 @@ func TestEviction_NotAPrefix(t *testing.T) {
 	stores := map[string]func(t *testing.T) memory.Store{
 		"in process": func(*testing.T) memory.Store { return memory.NewInProcess() },
 		"sqlite": func(t *testing.T) memory.Store {
-			return must2[memory.Store](sqlite.Open(filepath.Join(t.TempDir(), "memory.db")))(t)
+			return must2[memory.Store](sqlite.Open(filepath.Join(testkit.FolderInRAM(t), "memory.db")))(t)
 		},
 		"postgres": func(t *testing.T) memory.Store {
 			server, err := servertest.Postgres()
@@ -201,6 +201,7 @@ func TestEviction_NotAPrefix(t *testing.T) {
 	}
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // servers and files make it wait
 			store, n := open(t), 0
 			t.Cleanup(func() { testkit.Must(t, store.Close()) })
 			rapid.Check(t, func(t *rapid.T) {

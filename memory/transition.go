@@ -21,9 +21,25 @@ const stepSystemValue = "system"
 //
 // It is used for one change after the other, so that an append allocates little.
 type transition struct {
-	change Change
+	change Change // without version and state until complete
 	next   view
 	now    time.Time
+	events *[2]Event // an array for the events of the change, nil if the store keeps it
+}
+
+// reset makes t ready for another change. With keep set, the store does not keep
+// the slices of a change, and the next one has the array of events again.
+func (t *transition) reset(keep bool) {
+	events := t.events
+	*t = transition{}
+	switch {
+	case !keep:
+	case events == nil:
+		t.events = new([2]Event)
+	default:
+		clear(events[:])
+		t.events = events
+	}
 }
 
 // addition is what an append or a turn adds to a session.
@@ -35,7 +51,10 @@ type addition struct {
 
 // begin makes t a transition that changes nothing.
 func (t *transition) begin(base *view, now time.Time) {
-	*t = transition{next: *base, change: Change{State: base.state}, now: now}
+	t.change, t.next, t.now = Change{}, *base, now
+	if t.events != nil {
+		t.change.Events = t.events[:0]
+	}
 }
 
 // beginTurn makes t a transition that adds the entries of a new turn to the
@@ -58,7 +77,6 @@ func (t *transition) beginTurn(base *view, entries []*Entry, now time.Time) {
 		e.Seq, e.Turn, e.Time, e.Status = st.Last, st.Turns, now, InWindow
 	}
 	t.change.Entries = entries
-	t.change.State = *st
 }
 
 // add makes t the transition that adds messages and evicts what the policy does
@@ -146,7 +164,7 @@ func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, ent
 	if base.state.Last > 0 {
 		t.addEvent(event)
 	}
-	empty := newView(base.measured)
+	empty := newView(base.measured, base.weighed)
 	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step
 	empty.begin = base.state.Last + 1
 	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
@@ -222,7 +240,6 @@ func (t *transition) finish(p evictionPolicy, base *view) {
 		if e := r.evicted(&t.next, base.state.First, base.entries, t.change.Entries); e != nil {
 			t.change.Events = append(t.change.Events, *e)
 			t.next.state.Flushes++
-			t.change.State = t.next.state
 		}
 	}
 }
@@ -245,7 +262,6 @@ func (t *transition) settle(p evictionPolicy) {
 		}
 		st.Used = sent.used
 	}
-	t.change.State = *st
 }
 
 // setValue sets a named value of the session; nil removes it.
@@ -271,7 +287,7 @@ func (t *transition) recordOperation(key string) {
 	if key == "" {
 		return
 	}
-	record, last := hashKey(key), t.change.State.Last
+	record, last := hashKey(key), t.next.state.Last
 	if n := len(t.change.Entries); n > 0 {
 		record = fmt.Sprintf("%s@%d-%d", record, last-int64(n)+1, last)
 	}

@@ -29,6 +29,7 @@ type Turn struct {
 	space     view           // base, if it is a copy of the cached view
 	policy    evictionPolicy // with the limits of that moment
 	staged    []*Entry       // the messages that were added
+	first     [1]*Entry      // the array of staged, if the store does not keep the slices of a change
 	step      *Entry         // the step's system message, nil for none
 	call      *callRecord    // the last call of a model, nil for none
 	set       []Variable     // the variables that were set; those that were removed have no value
@@ -81,16 +82,20 @@ func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
 // open begins a turn that always waits. With fresh set it checks that the cached
 // view is that of the store; otherwise a conflict of Apply shows that it is not.
 func (m *Memory) open(ctx context.Context, session string, fresh bool) (*Turn, error) {
-	s, err := m.lock(ctx, session)
-	if err != nil {
-		return nil, err
-	}
 	t, _ := m.turnsPool.Get().(*Turn)
 	if t == nil {
 		t = &Turn{}
 	}
-	t.memory, t.key, t.live, t.ctx = m, m.key(session), s, ctx
-	return t.start(ctx, fresh)
+	t.memory, t.key, t.ctx = m, m.key(session), ctx
+	if m.inProcess != nil {
+		t.staged = t.first[:0]
+	}
+	live, cached, err := m.sessions.lockWithView(ctx, session, &t.space)
+	if err != nil {
+		return nil, m.waitError(session, err)
+	}
+	t.live = live
+	return t.start(ctx, fresh || !cached)
 }
 
 // lock locks the session according to Config.Turns.
@@ -114,11 +119,12 @@ func (t *Turn) lock(ctx context.Context) (err error) {
 	return m.waitError(session, err)
 }
 
-// start reads the session, which the turn has locked.
+// start reads the session, which the turn has locked. Unless fresh is set, space
+// is a copy of its cached view.
 func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 	m := t.memory
 	if t.policy, err = m.policyOf(t.key.Session); err == nil {
-		if t.base = &t.space; fresh || !m.sessions.viewOf(t.live, t.base) {
+		if t.base = &t.space; fresh {
 			t.base, err = m.reload(ctx, t.key, t.base)
 		}
 	}
@@ -346,7 +352,6 @@ func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
 		if !changed {
 			n.begin(t.base, now)
 			n.next.state.LastSaid = now // setting a variable extends the ttl
-			n.change.State = n.next.state
 		}
 		if err := n.setVariables(m.id, set); err != nil {
 			return false, err
@@ -365,7 +370,8 @@ func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
 type planner func(base *view, n *transition) (changed bool, err error)
 
 // apply makes one change of the turn's session. plan is called again after a
-// conflict. result, if not nil, receives the view after the change.
+// conflict. result, if not nil, receives the view after the change; otherwise it is
+// the turn's last change, and other turns of the session may begin.
 func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 	m, base := t.memory, t.base
 	n, _ := m.transitions.Get().(*transition)
@@ -373,7 +379,7 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 		n = &transition{}
 	}
 	defer func() {
-		*n = transition{}
+		n.reset(m.inProcess != nil)
 		m.transitions.Put(n)
 	}()
 	for attempt := range maxAttempts {
@@ -381,14 +387,16 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 		if err != nil || !changed {
 			return err
 		}
-		n.change.Version, n.change.Next = base.version, NextVersion(base.version)
-		err = m.store.Apply(ctx, t.key, n.change)
+		n.change.Version, n.change.Next, n.change.State = base.version, NextVersion(base.version), n.next.state
+		n.next.stored, err = m.applyChange(ctx, t.key, base.stored, &n.change)
 		if err == nil {
 			n.next.version = n.change.Next
-			m.sessions.setViewOf(t.live, &n.next)
 			t.report.fill(t.policy, t.base, n)
 			if result != nil {
 				*result = n.next
+				m.sessions.setViewOf(t.live, &n.next)
+			} else {
+				t.publish(&n.next)
 			}
 			return nil
 		}
@@ -486,8 +494,17 @@ func (t *Turn) close() {
 
 func (t *Turn) end() {
 	t.ended = true
-	t.memory.sessions.unlock(t.live)
+	if t.live != nil {
+		t.memory.sessions.unlock(t.live)
+		t.live = nil
+	}
 	t.release()
+}
+
+// publish unlocks the session, whose view is v now.
+func (t *Turn) publish(v *view) {
+	t.memory.sessions.unlockWithView(t.live, v)
+	t.live = nil
 }
 
 // release frees the resources of the turn's context.

@@ -16,7 +16,11 @@ type view struct {
 	tokens  int       // of all entries
 	user    int       // index of the last user message in entries, -1 for none
 	users   int       // number of user messages in entries
-	bytes   int       // approximate memory used by entries
+	tools   int       // number of entries with tool calls or results
+	bytes   int       // approximate memory used by entries; 0 unless weighed
+	weighed bool      // bytes is maintained: the number of cached views is bounded
+
+	stored *storedSession // the session in an in-process store, nil if it is not known
 
 	pending bool // system is part of a turn that has not ended, before the last tail entries
 	tail    int
@@ -26,8 +30,8 @@ type view struct {
 	chars    int     // their sum
 }
 
-func newView(measured bool) *view {
-	return &view{state: State{First: 1}, begin: 1, user: -1, measured: measured}
+func newView(measured, weighed bool) *view {
+	return &view{state: State{First: 1}, begin: 1, user: -1, measured: measured, weighed: weighed}
 }
 
 func (v *view) append(e *Entry) {
@@ -36,12 +40,22 @@ func (v *view) append(e *Entry) {
 		v.users++
 	}
 	if n := len(v.entries); n == cap(v.entries) {
-		// Entries that left the window are freed when the array is replaced, so the room is small.
-		v.entries = append(make([]*Entry, 0, n+n/8+2), v.entries...)
+		// Entries that left the window are freed when the array is replaced, so the room is
+		// small, unless a store in this process has them too.
+		room := n/8 + 2
+		if v.stored != nil {
+			room = n/2 + 4
+		}
+		v.entries = append(make([]*Entry, 0, n+room), v.entries...)
 	}
 	v.entries = append(v.entries, e)
 	v.tokens += e.Tokens
-	v.bytes += approximateBytes(e)
+	if isToolUse(e) {
+		v.tools++
+	}
+	if v.weighed {
+		v.bytes += approximateBytes(e)
+	}
 	if v.measured {
 		n := characters(&e.Message)
 		v.sizes = append(v.sizes, int32(min(n, 1<<30)))
@@ -71,14 +85,27 @@ func (v *view) isComplete() bool {
 	return v.state.Last == int64(n)
 }
 
+// unit returns how many entries leave together with the one at an index.
+func (v *view) unit(i int) int {
+	if v.tools == 0 {
+		return 1
+	}
+	return unit(v.entries[i:])
+}
+
 // remove removes a set of entries.
 func (v *view) remove(s eviction) {
 	for from, to := range s.runs {
 		for i, e := range v.entries[from:to] {
 			v.tokens -= e.Tokens
-			v.bytes -= approximateBytes(e)
 			if isUser(e) {
 				v.users--
+			}
+			if v.tools > 0 && isToolUse(e) {
+				v.tools--
+			}
+			if v.weighed {
+				v.bytes -= approximateBytes(e)
 			}
 			if v.measured {
 				v.chars -= int(v.sizes[from+i])

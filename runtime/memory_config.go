@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/tokenizer"
+	"github.com/qtype-dev/qtype/internal/tokenizer/tokenfile"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/spec"
@@ -17,7 +19,7 @@ import (
 // memoryConfig returns the configuration of a memory of this application. Several
 // applications may use one store, so the id has that of the application.
 func (a *App) memoryConfig(m *spec.Memory) memory.Config {
-	cfg := MemoryConfig(m, lazyCounter(Encoding(a.spec, m)))
+	cfg := MemoryConfig(m, Counter(a.spec, m))
 	cfg.ID, cfg.Observe = a.spec.ID+"/"+m.ID, observeStore
 	if cfg.Context != nil {
 		cfg.Context = promptcontext.New(a.opts.Warn, contextBlocks(m, a.sharedModels())...)
@@ -49,11 +51,20 @@ func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
 	return cfg
 }
 
-// Encoding returns the tokenizer that a memory counts with: the one that it names,
-// else that of the first model that reads the memory, else cl100k_base.
-func Encoding(app *spec.Application, m *spec.Memory) string {
-	if m.Tokenizer != "" {
-		return m.Tokenizer
+// Counter returns what counts the tokens of a memory: the tokenizer that it names, else
+// the encoding of the first model that reads the memory, else cl100k_base. It reads the
+// vocabulary when it counts the first text.
+func Counter(app *spec.Application, m *spec.Memory) memory.Counter {
+	if m.Tokenizer.File != "" {
+		return &fileCounter{path: m.Tokenizer.File}
+	}
+	return lazyCounter(encoding(app, m))
+}
+
+// encoding returns the name of the encoding that a memory counts with.
+func encoding(app *spec.Application, m *spec.Memory) string {
+	if m.Tokenizer.Encoding != "" {
+		return m.Tokenizer.Encoding
 	}
 	for s := range stepPlans(app) {
 		if called := s.Model(); called != nil && s.Conversation() == m {
@@ -61,7 +72,7 @@ func Encoding(app *spec.Application, m *spec.Memory) string {
 			return name
 		}
 	}
-	return "cl100k_base"
+	return tokenizer.Cl100k
 }
 
 // lazyCounter loads its vocabulary when it counts the first message.
@@ -74,6 +85,24 @@ func (c lazyCounter) Count(text string) int {
 		return len(text)
 	}
 	return enc.Count(text)
+}
+
+// fileCounter reads its file when it counts the first message, and not again: the
+// counts of a running application do not change.
+type fileCounter struct {
+	path string
+	once sync.Once
+	file *tokenfile.Tokenizer
+}
+
+// Count returns the number of tokens of text. If the file has disappeared since it was
+// checked, that is the number of bytes, an upper limit.
+func (c *fileCounter) Count(text string) int {
+	c.once.Do(func() { c.file, _ = tokenfile.Load(c.path) })
+	if c.file == nil {
+		return len(text)
+	}
+	return c.file.Count(text)
 }
 
 // MemoryIDs returns the ids of the memories in which the steps of a flow, and of

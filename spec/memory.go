@@ -23,8 +23,8 @@ type Memory struct {
 	NRounds int `yaml:"n_rounds" default:"3" validate:"gt=0"`
 	// MaxContext is for the policy round_window: the maximum number of characters in the window.
 	MaxContext int `yaml:"max_context" default:"10000" validate:"gt=0"`
-	// Tokenizer is the encoding that counts tokens; by default that of the model that reads the memory.
-	Tokenizer string `yaml:"tokenizer" validate:"omitempty,oneof=o200k_base cl100k_base p50k_base p50k_edit r50k_base"`
+	// Tokenizer counts tokens: an encoding of OpenAI (o200k_base, cl100k_base, p50k_base, p50k_edit or r50k_base), or the path of a model's tokenizer.json of Hugging Face or .model file of SentencePiece, relative to the file with the key; by default the encoding of the model that reads the memory, which is an estimate for models of others.
+	Tokenizer Tokenizer `yaml:"tokenizer"`
 	// Store is where the memory is stored: the id of a store, or a URL such as postgres://host/db; by default the application's first store.
 	Store StoreRef `yaml:"store"`
 	// TTL is how long an unused session is kept, window and history, such as 720h; without it sessions do not expire.

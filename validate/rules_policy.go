@@ -1,10 +1,12 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/tokenizer"
+	"github.com/qtype-dev/qtype/internal/tokenizer/tokenfile"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -111,19 +113,22 @@ memories:
 
 // pinnedTokens returns the number of tokens of a text. For a text below 1 % of the
 // share it returns the number of bytes, an upper limit.
-func pinnedTokens(encoding, text string, share float64) int {
+func pinnedTokens(t spec.Tokenizer, text string, share float64) int {
 	if float64(len(text))*100 <= share {
 		return len(text)
 	}
-	return countTokens(encoding, text)
+	return countTokens(t, text)
 }
 
 // countTokens counts the tokens of a text, by default with the encoding of current models.
-func countTokens(encoding, text string) int {
-	if encoding == "" {
-		encoding = tokenizer.O200k
+func countTokens(t spec.Tokenizer, text string) int {
+	if t.File != "" {
+		if file, err := tokenfile.Load(t.File); err == nil {
+			return file.Count(text)
+		}
+		return 0 // reported by the loader
 	}
-	enc, err := tokenizer.For(encoding)
+	enc, err := tokenizer.For(cmp.Or(t.Encoding, tokenizer.O200k))
 	if err != nil {
 		return 0 // reported by the loader
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/terminal"
-	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -53,16 +52,12 @@ func (r *replayCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	counter, err := tokenizer.For(runtime.Encoding(app, declared))
-	if err != nil {
-		return err
-	}
 	in, name, err := openInput(r.streams, r.input)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
-	err = replay.Run(ctx, runtime.MemoryConfig(declared, counter), in, r.Out, replay.Options{Each: r.each, Format: replay.Format(r.format.value)})
+	err = replay.Run(ctx, runtime.MemoryConfig(declared, runtime.Counter(app, declared)), in, r.Out, replay.Options{Each: r.each, Format: replay.Format(r.format.value)})
 	var line *replay.LineError
 	if errors.As(err, &line) {
 		return fmt.Errorf("%s:%d: %w", name, line.Line, line.Err)

@@ -21,6 +21,7 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[spec.Bindings]():    "mapping of names to ids of variables",
 	reflect.TypeFor[spec.Properties]():  "mapping of names to [types](types.md#type-expressions)",
 	reflect.TypeFor[spec.PathRef]():     "id of a [variable](types.md#variable), or `{uri: PATH}`",
+	reflect.TypeFor[spec.Tokenizer]():   "name of an encoding, or path of a file",
 	reflect.TypeFor[spec.StepItem]():    "[step](steps.md), or `{$ref: ID}`",
 	reflect.TypeFor[spec.Document]():    "document, mostly by `!include`",
 }

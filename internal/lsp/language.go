@@ -153,6 +153,9 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 					made.enum = strings.Fields(words)
 				}
 			}
+			if f.Type == reflect.TypeFor[spec.Tokenizer]() {
+				made.enum = spec.Encodings()
+			}
 			c.fields = append(c.fields, made)
 			c.byName[name] = made
 			if inner := l.elementStruct(f.Type); inner != nil {

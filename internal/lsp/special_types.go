@@ -36,6 +36,7 @@ func specialTypes() map[reflect.Type]specialType {
 		reflect.TypeFor[spec.Properties]():  {"a mapping of names to types", true, (*syntaxIndex).readProperties},
 		reflect.TypeFor[spec.PathRef]():     {"a variable or {uri: …}", false, (*syntaxIndex).readPathRef},
 		reflect.TypeFor[spec.StoreRef]():    {"the id of a store or a URL", false, (*syntaxIndex).readStoreRef},
+		reflect.TypeFor[spec.Tokenizer]():   {"an encoding or the path of a file", false, nil},
 		reflect.TypeFor[*spec.StepItem]():   {"a step", false, (*syntaxIndex).readStepItem},
 		documentType:                        {"a document", false, func(s *syntaxIndex, n *outline.Node, _ *field, in *mappingNode) { s.readDocument(n, in) }},
 	}

@@ -55,6 +55,8 @@ func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: typeExpression(nestedType())}
 	case reflect.TypeFor[spec.PathRef]():
 		return pathRef()
+	case reflect.TypeFor[spec.Tokenizer]():
+		return tokenizer()
 	case reflect.TypeFor[spec.StepItem]():
 		return refTo(defStepItem)
 	case reflect.TypeFor[spec.Document]():
@@ -193,4 +195,14 @@ func unionOf(name string) spec.Union {
 		}
 	}
 	return spec.Union{}
+}
+
+// tokenizer returns the schema of the name of an encoding or the path of a file.
+func tokenizer() *jsonschema.Schema {
+	var names []any
+	for _, name := range spec.Encodings() {
+		names = append(names, name)
+	}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Enum: names},
+		pattern(`[/\\]|\.json$|\.model$|^\$\{`, "expected an encoding, such as o200k_base, or the path of a tokenizer.json or .model file")}}
 }

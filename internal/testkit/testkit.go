@@ -31,6 +31,19 @@ func WriteFile(t testing.TB, name, text string) string {
 	return path
 }
 
+// FolderInRAM returns a new temporary folder that is in RAM if the system has such
+// folders: for tests with thousands of small commits, which test neither the disk nor
+// that data is durable.
+func FolderInRAM(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/dev/shm", "qtype") //nolint:usetesting // t.TempDir is on a disk
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { Must(t, os.RemoveAll(folder)) })
+	return folder
+}
+
 // ReadFile returns the text of a file.
 func ReadFile(t testing.TB, path string) string {
 	t.Helper()

@@ -138,7 +138,7 @@ func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *te
 		acknowledged := map[string]int{}
 		for round := range kills(t) {
 			p := startWriter(t, where, fmt.Sprint("w", round), 0)
-			p.acknowledge(acknowledged, rand.IntN(120))
+			p.acknowledge(acknowledged, rand.IntN(48))
 			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // at any moment of a write
 			testkit.Must(t, p.Process.Kill())
 			p.acknowledge(acknowledged, 1<<30) // the output before it was killed

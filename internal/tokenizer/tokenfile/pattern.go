@@ -1,0 +1,166 @@
+package tokenfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dlclark/regexp2"
+)
+
+// segment is a part of a text that a pattern matches, or the text between two matches.
+type segment struct {
+	text  string
+	match bool
+}
+
+// pattern divides a text.
+type pattern func(text string) []segment
+
+// readPattern reads {"String": "…"} or {"Regex": "…"}.
+func readPattern(raw json.RawMessage) (pattern, error) {
+	var d struct {
+		String *string `json:"String"`
+		Regex  *string `json:"Regex"`
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, err
+	}
+	switch {
+	case d.String != nil:
+		return literal(*d.String), nil
+	case d.Regex != nil:
+		return regex(*d.Regex)
+	}
+	return nil, errors.New("a pattern must have String or Regex")
+}
+
+// literal finds a text.
+func literal(what string) pattern {
+	return func(text string) []segment {
+		var out []segment
+		for what != "" {
+			before, after, found := strings.Cut(text, what)
+			if !found {
+				break
+			}
+			if before != "" {
+				out = append(out, segment{before, false})
+			}
+			out, text = append(out, segment{what, true}), after
+		}
+		if text != "" {
+			out = append(out, segment{text, false})
+		}
+		return out
+	}
+}
+
+// characters finds single characters.
+func characters(is func(rune) bool) pattern {
+	return func(text string) []segment {
+		var out []segment
+		start := 0
+		for at, r := range text {
+			if !is(r) {
+				continue
+			}
+			if start < at {
+				out = append(out, segment{text[start:at], false})
+			}
+			start = at + len(string(r))
+			out = append(out, segment{text[at:start], true})
+		}
+		if start < len(text) {
+			out = append(out, segment{text[start:], false})
+		}
+		return out
+	}
+}
+
+// onlyOniguruma are constructs of Oniguruma, the library that tokenizers use, that the
+// library used here lacks or reads differently.
+var onlyOniguruma = []string{"&&", `\h`, `\H`, `\R`, `\X`, `\K`, `\O`, `\G`, "[[:", "?+", "*+", "++"}
+
+// contractions are frequent alternatives for letters of any case. In Oniguruma ſ is an s of another case.
+var contractions = strings.NewReplacer(
+	"(?i:'s|'t|'re|'ve|'m|'ll|'d)", "(?:'[sSſ]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])",
+	"(?i:[sdmt]|ll|ve|re)", "(?:[sSſdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])")
+
+// regex finds the matches of a regular expression.
+func regex(expr string) (pattern, error) {
+	for _, construct := range onlyOniguruma {
+		if strings.Contains(strings.ReplaceAll(expr, `\`+construct[:1], ""), construct) && !strings.HasPrefix(construct, `\`) ||
+			strings.HasPrefix(construct, `\`) && strings.Contains(strings.ReplaceAll(expr, `\\`, ""), construct) {
+			return nil, &UnsupportedError{Part: fmt.Sprintf("%s in the regular expression %q", construct, expr)}
+		}
+	}
+	// In Oniguruma's syntax ^ and $ match at lines.
+	r, err := regexp2.Compile(contractions.Replace(expr), regexp2.Multiline)
+	if err != nil {
+		return nil, &UnsupportedError{Part: fmt.Sprintf("the regular expression %q (%v)", expr, err)}
+	}
+	return func(text string) []segment { return matches(r, text) }, nil
+}
+
+// matches returns the matches of r, and what is between them. r was compiled without a
+// time limit, so that it returns no errors.
+func matches(r *regexp2.Regexp, text string) []segment {
+	runes := []rune(text)
+	var out []segment
+	done := 0
+	m, _ := r.FindRunesMatch(runes)
+	for ; m != nil; m, _ = r.FindNextMatch(m) {
+		if done < m.Index {
+			out = append(out, segment{string(runes[done:m.Index]), false})
+		}
+		if done = m.Index + m.Length; m.Length > 0 {
+			out = append(out, segment{string(runes[m.Index:done]), true})
+		}
+	}
+	if done < len(runes) {
+		out = append(out, segment{string(runes[done:]), false})
+	}
+	return out
+}
+
+// behavior is what a split does with the matches.
+type behavior string
+
+// The behaviors of tokenizer.json.
+const (
+	removed            behavior = "Removed"
+	isolated           behavior = "Isolated"
+	mergedWithPrevious behavior = "MergedWithPrevious"
+	mergedWithNext     behavior = "MergedWithNext"
+	contiguous         behavior = "Contiguous"
+)
+
+func (b behavior) check() error {
+	switch b {
+	case removed, isolated, mergedWithPrevious, mergedWithNext, contiguous:
+		return nil
+	}
+	return &UnsupportedError{Part: fmt.Sprintf("the behavior %q", string(b))}
+}
+
+// apply returns the texts that a split leaves.
+func (b behavior) apply(segments []segment, invert bool) []string {
+	var out []string
+	previous := false // the last segment is a match
+	for _, s := range segments {
+		match := s.match != invert
+		switch {
+		case b == removed && match:
+		case len(out) > 0 && b == mergedWithPrevious && match && !previous,
+			len(out) > 0 && b == contiguous && match == previous,
+			len(out) > 0 && b == mergedWithNext && !match && previous:
+			out[len(out)-1] += s.text
+		default:
+			out = append(out, s.text)
+		}
+		previous = match
+	}
+	return out
+}
