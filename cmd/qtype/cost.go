@@ -87,7 +87,7 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 		e.SetIndent("", "  ")
 		err = e.Encode(r)
 	} else {
-		_, err = fmt.Fprint(k.Out, text(r))
+		_, err = fmt.Fprint(k.Out, costText(r))
 	}
 	if err != nil {
 		return err
@@ -115,8 +115,8 @@ func (k *costCommand) exceeded(r *qtype.EstimateReport) error {
 	return nil
 }
 
-// text returns the report for a terminal.
-func text(r *qtype.EstimateReport) string {
+// costText returns the report for a terminal.
+func costText(r *qtype.EstimateReport) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s · flow %s · %s, estimated from %d\n\n", terminal.Clean(r.App), terminal.Clean(r.Flow), textfmt.Count(r.Rows, "row"), r.Sample-r.Failed)
 	fmt.Fprintf(&b, "%-20s %12s %14s %14s %12s\n", "model", "calls", "tokens in", "tokens out", "cost")

@@ -38,7 +38,7 @@ type Config struct {
 }
 
 // defaultAnswer is the length of an answer in tokens if neither the configuration nor a
-// mock of the document says it.
+// mock of the document sets it.
 const defaultAnswer = 200
 
 // Report is what a run will cost.

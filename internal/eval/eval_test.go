@@ -47,10 +47,10 @@ flows:
       - {type: PromptTemplate, id: fill, template: 'Say {question}', inputs: [question], outputs: [prompt]}
       - {type: LLMInference, id: reply, model: writer, memory: notes, system_message: Be kind., inputs: [prompt], outputs: [answer]}
   - id: calculate
-    variables: [{id: n, type: int}, {id: double, type: int}, {id: text, type: text}]
+    variables: [{id: n, type: int}, {id: twice, type: int}, {id: text, type: text}]
     inputs: [n]
-    outputs: [double, text]
-    steps: [{type: Transform, id: t, set: {double: n * 2, text: string(n)}, inputs: [n], outputs: [double, text]}]
+    outputs: [twice, text]
+    steps: [{type: Transform, id: t, set: {twice: n * 2, text: string(n)}, inputs: [n], outputs: [twice, text]}]
   - id: split
     variables: [{id: words, type: 'list[text]'}, {id: word, type: text}]
     inputs: [words]

@@ -93,7 +93,7 @@ func compared(compare func(*spec.Metric, *sample) (Score, error)) builder {
 	}
 }
 
-func fold(m *spec.Metric, text string) string {
+func normalized(m *spec.Metric, text string) string {
 	if m.IgnoreCase {
 		return strings.ToLower(text)
 	}
@@ -113,7 +113,7 @@ func exact(m *spec.Metric, s *sample) (Score, error) {
 		return failed("expected %s, got %s", value.JSON(want), value.JSON(got)), nil
 	}
 	wanted, text := strings.TrimSpace(value.Text(want)), strings.TrimSpace(value.Text(got))
-	if fold(m, wanted) == fold(m, text) {
+	if normalized(m, wanted) == normalized(m, text) {
 		return passed(), nil
 	}
 	return failed("expected %q, got %q", wanted, text), nil
@@ -126,7 +126,7 @@ func isText(v *spec.Variable) bool {
 
 func contains(m *spec.Metric, s *sample) (Score, error) {
 	want, text := value.Text(s.expected), value.Text(s.output)
-	if strings.Contains(fold(m, text), fold(m, want)) {
+	if strings.Contains(normalized(m, text), normalized(m, want)) {
 		return passed(), nil
 	}
 	return failed("%q does not contain %q", text, want), nil

@@ -109,7 +109,7 @@ func verdict(c Comparison) string {
 }
 
 func (r *Report) difference(c Comparison) string {
-	return fmt.Sprintf("%+.4g (%+.4g to %+.4g)", c.Difference, c.Low, c.High)
+	return fmt.Sprintf("%+.4g (%.4g to %.4g)", c.Difference, c.Low, c.High)
 }
 
 func (r *Report) unit(metric string) string {
