@@ -19,8 +19,8 @@ type EvaluationReport = eval.Report
 
 // Evaluate runs a data set through a flow of an application and scores the results by
 // metrics. Each row runs by itself, with memories in process. If the document or the
-// evaluation has errors, the error is a diag.List. Its method Failed is whether
-// the evaluation succeeds.
+// evaluation has errors, the error is a diag.List. Failed of the report is
+// true if the evaluation does not succeed.
 func Evaluate(ctx context.Context, cfg EvaluationConfig, opts ...Option) (*EvaluationReport, error) {
 	e, list := eval.Load(ctx, cfg, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*eval.Program, diag.List) {
 		return openVariant(ctx, path, env, append(slices.Clone(opts), func(o *options) { o.edit = edit }))

@@ -69,8 +69,9 @@ func (d *decoder) checkEntity(n *node, made spec.Node, title string) {
 	case *spec.AWSAuth:
 		d.checkAWSAuth(n, e, title)
 	case *spec.VertexAuth:
-		if !isSet(n, "profile_name", e.ProfileName != "") && !isSet(n, "service_account_file", e.ServiceAccountFile != "") {
-			d.diags.add(ruleVertexAuth.At(n.head(), "%s names no identity", title).WithHint("give a profile_name or a service_account_file"))
+		if !isSet(n, "profile_name", e.ProfileName != "") && !isSet(n, "service_account_file", e.ServiceAccountFile != "") && !isSet(n, "project_id", e.ProjectID != "") {
+			d.diags.add(ruleVertexAuth.At(n.head(), "%s names no identity", title).
+				WithHint("give a profile_name, a service_account_file, or the project_id, which selects the identity of the environment"))
 		}
 	case spec.Step:
 		spec.DerivePorts(e)

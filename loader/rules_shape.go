@@ -97,7 +97,7 @@ var (
 	}
 	ruleVertexAuth = diag.Rule{
 		Code: "QT122", Severity: diag.Error, Title: "Google Cloud credentials name no identity",
-		Doc:   "Give a profile_name or a service_account_file.",
+		Doc:   "Give a profile_name, a service_account_file, or at least the project_id, which selects the identity of the environment.",
 		Wrong: "- {id: cloud, type: vertex, region: europe-west4}\n",
 		Right: "- {id: cloud, type: vertex, profile_name: work}\n",
 	}

@@ -9,9 +9,20 @@ import (
 // ContextWindow returns how many tokens the model of that name reads and writes
 // in one call, 0 where it is not known: the longest prefix in the rows of all
 // providers decides, since gateways serve the models of many. A vendor's prefix,
-// as in openai/gpt-4o, is ignored.
+// as in openai/gpt-4o, is ignored, and so are those of Bedrock, as in
+// us.anthropic.claude-sonnet-4.
 func ContextWindow(name string) int {
 	name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
+	for known := true; known; _, name, known = strings.Cut(name, ".") {
+		if window := windowOf(name); window > 0 {
+			return window
+		}
+	}
+	return 0
+}
+
+// windowOf returns the context window of a name without a vendor's prefix.
+func windowOf(name string) int {
 	var best spec.ContextWindow
 	for _, p := range spec.Providers() {
 		for _, w := range p.ContextWindows {

@@ -83,17 +83,32 @@ type AWSAuth struct {
 	Region string `yaml:"region"`
 }
 
-// VertexAuth is a Google Cloud identity.
+// VertexAuth is a Google Cloud identity: that of a service account, of a configuration of gcloud, or with a project only that of the environment.
 type VertexAuth struct {
 	AuthBase
-	// ProfileName is a configuration of gcloud.
+	// ProfileName is a configuration of gcloud. If there is none of that name, it is the project, as in QType (Python).
 	ProfileName string `yaml:"profile_name"`
-	// ProjectID is the Google Cloud project.
+	// ProjectID is the Google Cloud project. The default is GOOGLE_CLOUD_PROJECT, and then the project of the key file or of gcloud.
 	ProjectID string `yaml:"project_id"`
 	// ServiceAccountFile is the path of a service account's key file.
 	ServiceAccountFile string `yaml:"service_account_file"`
-	// Region is the Google Cloud region.
+	// Region is the Google Cloud region, or global. The default is GOOGLE_CLOUD_LOCATION, and then us-central1.
 	Region string `yaml:"region"`
+}
+
+// AzureAuth is a Microsoft Entra ID identity: a service principal with a secret or a federated token, or the managed identity of the machine.
+type AzureAuth struct {
+	AuthBase
+	// TenantID is the directory. The default is AZURE_TENANT_ID.
+	TenantID string `yaml:"tenant_id"`
+	// ClientID is the application, or the user-assigned managed identity. The default is AZURE_CLIENT_ID.
+	ClientID string `yaml:"client_id"`
+	// ClientSecret is the secret of the application. The default is AZURE_CLIENT_SECRET.
+	ClientSecret Secret `yaml:"client_secret"`
+	// FederatedTokenFile is the file with the token that a workload identity is exchanged for. The default is AZURE_FEDERATED_TOKEN_FILE.
+	FederatedTokenFile string `yaml:"federated_token_file"`
+	// AuthorityHost is the address of Entra ID, for national clouds. The default is AZURE_AUTHORITY_HOST, and then https://login.microsoftonline.com.
+	AuthorityHost string `yaml:"authority_host" validate:"omitempty,http_url"`
 }
 
 // SecretManager resolves the secrets that a document names.

@@ -24,6 +24,12 @@ type Model struct {
 	InferenceParams map[string]any `yaml:"inference_params"`
 	// BaseURL is the address of the server, such as http://localhost:11434/v1. The default is the variable of the provider, such as OPENAI_BASE_URL, and then the provider's own service.
 	BaseURL string `yaml:"base_url" validate:"omitempty,http_url"`
+	// API is the protocol of OpenAI's models: chat is chat completions, responses the Responses API. The default is chat.
+	API string `yaml:"api" validate:"omitempty,oneof=chat responses"`
+	// Deployment is the name of the deployment in Azure OpenAI. The default is the model_id.
+	Deployment string `yaml:"deployment"`
+	// APIVersion is the version of Azure OpenAI's protocol, such as 2024-10-21. The default is v1, which has no versions by date.
+	APIVersion string `yaml:"api_version"`
 	// Timeout limits one call, such as 30s or 2m.
 	Timeout Duration `yaml:"timeout" default:"2m" validate:"gt=0"`
 	// Retry configures how calls are retried that failed temporarily.

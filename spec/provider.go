@@ -2,6 +2,7 @@ package spec
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -15,10 +16,11 @@ type Provider struct {
 	Client          ClientKind      // how calls reach it
 	Key             KeyPolicy       // when a call needs a key
 	KeyEnv          []string        // environment variables of the key, the preferred one first
-	BaseURL         string          // address of the provider's service; empty for none
+	BaseURL         string          // address of the provider's service, with REGION or RESOURCE where it depends on them; empty for none
 	BaseURLEnv      string          // environment variable that overrides BaseURL; empty for none
 	BaseURLDoc      string          // what `base_url` must be; empty where the key is not allowed
 	Auths           []string        // types of auth that it accepts; empty for none
+	ModelKeys       []string        // keys of Model that only this provider and others that list them have
 	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
 	Tools           bool            // its chat models can call tools
 	Embeddings      bool            // it has embedding models
@@ -42,10 +44,11 @@ type KeyPolicy int
 
 // The key policies.
 const (
-	NoKey       KeyPolicy = iota // a key has no effect
-	OptionalKey                  // calls work without one
-	ServiceKey                   // the provider's own service needs one; a server named by `base_url` may not
-	AlwaysKey                    // every call needs one
+	NoKey         KeyPolicy = iota // a key has no effect
+	OptionalKey                    // calls work without one
+	ServiceKey                     // the provider's own service needs one; a server named by `base_url` may not
+	AlwaysKey                      // every call needs one
+	CloudIdentity                  // calls have the identity of an auth or of the machine, which is found when it is needed
 )
 
 // ContextWindow is the context window of the models whose names begin with Prefix.
@@ -59,6 +62,16 @@ type ContextWindow struct {
 func Providers() []Provider { return providers() }
 
 var providers = sync.OnceValue(providerRows)
+
+// ProviderModelKeys returns the keys of Model that only some providers have, sorted.
+func ProviderModelKeys() []string {
+	var keys []string
+	for _, p := range Providers() {
+		keys = append(keys, p.ModelKeys...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
 
 // LookupProvider finds a provider by its name.
 func LookupProvider(name string) (Provider, bool) {
@@ -147,7 +160,7 @@ func providerRows() []Provider {
 	keys, forms := []string{"api_key", "bearer_token"}, []string{"schema", "json_object"}
 	return []Provider{
 		{
-			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true,
+			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api"},
 			Key: ServiceKey, KeyEnv: []string{"OPENAI_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
 			ContextWindows: []ContextWindow{
@@ -167,8 +180,22 @@ func providerRows() []Provider {
 				{"claude-haiku-4", 200_000}, {"claude-opus-4", 200_000}, {"claude-sonnet-4", 200_000},
 			},
 		},
-		{Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: MissingClient, Auths: []string{"aws"}},
-		{Name: "gcp-vertex", Doc: "Google Vertex AI", Client: MissingClient, Auths: []string{"vertex"}},
+		{
+			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, Forms: forms[:1], Tools: true, Embeddings: true,
+			Key: CloudIdentity, KeyEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"}, Auths: append([]string{"aws"}, keys...),
+			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
+			ContextWindows: []ContextWindow{{"nova-lite", 300_000}, {"nova-micro", 128_000}, {"nova-premier", 1_000_000}, {"nova-pro", 300_000}},
+		},
+		{
+			Name: "azure-openai", Doc: "Azure OpenAI", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api", "api_version", "deployment"},
+			Key: CloudIdentity, KeyEnv: []string{"AZURE_OPENAI_API_KEY"}, Auths: append([]string{"azure"}, keys...),
+			BaseURL: "https://RESOURCE.openai.azure.com", BaseURLEnv: "AZURE_OPENAI_ENDPOINT", BaseURLDoc: "the endpoint of the resource, before `/openai`; required without the variable",
+		},
+		{
+			Name: "gcp-vertex", Doc: "Google Vertex AI: Gemini, and Anthropic's models", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true,
+			Key: CloudIdentity, Auths: []string{"vertex", "bearer_token"},
+			BaseURL: "https://REGION-aiplatform.googleapis.com", BaseURLEnv: "GOOGLE_VERTEX_BASE_URL", BaseURLDoc: "the address before `/v1/projects`",
+		},
 		{
 			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Auths: keys,

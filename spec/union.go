@@ -37,7 +37,7 @@ func Unions() []Union {
 			of[EmbeddingModel]("EmbeddingModel"), of[Model]("Model")}},
 		{Name: "auth", Type: reflect.TypeFor[Auth](), TagOptional: true, Cases: []Case{
 			of[APIKeyAuth]("api_key"), of[BearerTokenAuth]("bearer_token"), of[AWSAuth]("aws"),
-			of[OAuth2Auth]("oauth2"), of[VertexAuth]("vertex"), of[BasicAuth]("basic")}},
+			of[OAuth2Auth]("oauth2"), of[VertexAuth]("vertex"), of[BasicAuth]("basic"), of[AzureAuth]("azure")}},
 		{Name: "secret manager", Type: reflect.TypeFor[SecretManager](), Cases: []Case{
 			of[AWSSecretManager]("aws_secret_manager"), of[EnvSecretManager]("env"), of[FileSecretManager]("file")}},
 		{Name: "index", Type: reflect.TypeFor[Index](), Cases: []Case{

@@ -11,7 +11,7 @@ import (
 // modelRules returns the rules of mocks, offline models and base URLs.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockResponse(), mockPattern(), offlineNotMock(), unsupportedBaseURL(), statusWithoutError(),
-		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unavailableForm()}
+		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unsupportedModelKey(), unavailableForm()}
 }
 
 func rulesWithoutMock() rule {
@@ -101,7 +101,7 @@ models:
 
 func unsupportedBaseURL() rule {
 	return rule{code: "QT406", title: "base_url for a provider that does not support it",
-		doc: "base_url is the address of a server that implements the provider's protocol. Mock models call no server, and Bedrock and Vertex are addressed by region.",
+		doc: "base_url is the address of a server that implements the provider's protocol. Mock models call no server.",
 		sample: sample{text: `
 id: example
 models:
@@ -184,6 +184,31 @@ func embeddingAsChatModel() rule {
 			for _, model := range spec.Refs[spec.ModelEntity](p.stepPlan(s).Uses, spec.RoleChatModel) {
 				if e, ok := model.To.(*spec.EmbeddingModel); ok && !isIncompleteEntity(e) {
 					p.report(model.Span, "%q is an embedding model; step %q needs a chat model", model.ID, s.EntityID())
+				}
+			}
+		})}
+}
+
+func unsupportedModelKey() rule {
+	return rule{code: "QT465", title: "key of a model that its provider does not have",
+		doc: "Some keys apply to certain providers only: api to openai and azure-openai, deployment and api_version to azure-openai. An embedding model has no api.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: Model, id: writer, provider: ⟦anthropic│openai⟧, api: responses}
+`},
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
+			base := m.Base()
+			row, known := spec.LookupProvider(base.Provider)
+			_, embeds := m.(*spec.EmbeddingModel)
+			for _, key := range spec.ProviderModelKeys() {
+				_, written := m.Position().Lookup(key)
+				switch {
+				case !written || !known:
+				case !slices.Contains(row.ModelKeys, key):
+					p.report(fieldKey(m, key), "the provider %s does not support %s", row.Name, key)
+				case embeds && key == "api":
+					p.report(fieldKey(m, key), "the embedding model %q has no %s", base.ID, key)
 				}
 			}
 		})}

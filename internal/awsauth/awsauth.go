@@ -3,6 +3,7 @@
 package awsauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -61,14 +62,20 @@ func New(auth *spec.AWSAuth, opts Options) (*Signer, error) {
 	}
 	s.region, s.credentials = cfg.Region, cfg.Credentials
 	if auth.RoleARN != "" {
-		s.credentials = aws.NewCredentialsCache(assumedRole(cfg, auth))
+		s.credentials = aws.NewCredentialsCache(assumedRole(cfg, auth), renewEarly)
 	}
 	return s, nil
 }
 
+// renewEarly makes credentials expire some minutes before they do, so that a request that
+// waits does not carry expired ones.
+func renewEarly(o *aws.CredentialsCacheOptions) {
+	o.ExpiryWindow, o.ExpiryWindowJitterFrac = 5*time.Minute, 0.5
+}
+
 // loadOptions returns what is known about an identity, for the SDK to complete.
 func loadOptions(auth *spec.AWSAuth, keys *aws.Credentials, opts Options) []func(*config.LoadOptions) error {
-	all := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
+	all := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithCredentialsCacheOptions(renewEarly)}
 	for _, region := range []string{auth.Region, opts.Getenv("AWS_REGION"), opts.Getenv("AWS_DEFAULT_REGION")} {
 		if region != "" {
 			all = append(all, config.WithRegion(region))
@@ -126,12 +133,15 @@ func reveal(s spec.Secret, opts Options) (string, error) {
 // assumedRole returns the credentials of the role of an identity.
 func assumedRole(cfg aws.Config, auth *spec.AWSAuth) aws.CredentialsProvider {
 	return stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), auth.RoleARN, func(o *stscreds.AssumeRoleOptions) {
-		o.RoleSessionName = auth.RoleSessionName
+		o.RoleSessionName = cmp.Or(auth.RoleSessionName, "qtype-session-"+auth.ID)
 		if auth.ExternalID != "" {
 			o.ExternalID = aws.String(auth.ExternalID)
 		}
 	})
 }
+
+// Name returns what the credentials are, for messages.
+func (s *Signer) Name() string { return s.identity }
 
 // Region returns the region of the identity.
 func (s *Signer) Region() (string, error) {

@@ -51,9 +51,31 @@ func New(c Config) (*Client, error) {
 	return &Client{wire.NewChat(s, p)}, nil
 }
 
+// vertexVersion is the version of the protocol in Vertex AI, a field of requests.
+const vertexVersion = "vertex-2023-10-16"
+
+// NewVertex makes a Client of a model in Google Cloud's Vertex AI. path is the path of the model,
+// as a list; the key is a token. It calls nothing.
+func NewVertex(c wire.Config, path []string) (*Client, error) {
+	if c.Info.MaxTokens == 0 {
+		c.Info.MaxTokens = DefaultMaxTokens
+	}
+	s, err := wire.NewServer(c, wire.Format{Answers: "message", Example: "https://us-east5-aiplatform.googleapis.com",
+		Reserved: []string{"anthropic_version", "messages", "model", "stream", "system", "tools"}})
+	if err != nil {
+		return nil, err
+	}
+	p := &protocol{Server: s, endpoint: s.Base.JoinPath(path...).String(), header: http.Header{}, vertex: true}
+	if c.Key != "" {
+		p.header.Set("Authorization", "Bearer "+c.Key)
+	}
+	return &Client{wire.NewChat(s, p)}, nil
+}
+
 // protocol is the Messages API. It is immutable.
 type protocol struct {
 	*wire.Server
+	vertex   bool        // whether the model is one of Vertex AI
 	endpoint string      // URL of requests
 	header   http.Header // version and credential
 }
@@ -61,7 +83,13 @@ type protocol struct {
 // Request encodes a request.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
-	return wire.Call{URL: p.endpoint, Header: p.header, Body: body}, err
+	to := p.endpoint
+	if p.vertex && err == nil {
+		delete(body, "model")
+		body["anthropic_version"] = vertexVersion
+		to += map[bool]string{false: ":rawPredict", true: ":streamRawPredict"}[req.Stream]
+	}
+	return wire.Call{URL: to, Header: p.header, Body: body}, err
 }
 
 // Answer returns a reader for one response.

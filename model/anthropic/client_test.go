@@ -110,13 +110,38 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 }
 
 func TestContract(t *testing.T) {
-	modeltest.Run(t, modeltest.Wire{
+	modeltest.Run(t, contract())
+}
+
+// Vertex AI has the name of the model in the path and the version in the body.
+func TestVertex_Contract(t *testing.T) {
+	wire := contract()
+	wire.Open = func(to modeltest.Target) (model.Chat, error) {
+		return anthropic.NewVertex(to.Config(), []string{"v1", "publishers", "anthropic", "models", "some-model"})
+	}
+	wire.Parse = func(t testing.TB, r modeltest.Request) modeltest.Conversation {
+		method := map[bool]string{true: ":streamRawPredict", false: ":rawPredict"}[r.Body["stream"] == true]
+		if r.Path != "/v1/publishers/anthropic/models/some-model"+method || r.Body["model"] != nil || r.Body["anthropic_version"] != "vertex-2023-10-16" {
+			t.Errorf("called %s with %v", r.Path, r.Body)
+		}
+		r.Path, r.Body["model"] = "/v1/messages", "some-model"
+		r.Header.Set("Anthropic-Version", "2023-06-01")
+		h := heard(t, r)
+		h.Key = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		return h
+	}
+	modeltest.Run(t, wire)
+}
+
+// contract describes the wire format.
+func contract() modeltest.Wire {
+	return modeltest.Wire{
 		Open: open, Whole: whole, Stream: stream, Closing: 2, Kind: "text/event-stream; charset=utf-8", Parse: heard, Reasoning: true,
 		ErrorBody: func(_ int, message string) string {
 			return modeltest.JSON(object{"type": "error", "error": object{"type": "some_error", "message": message}, "request_id": "req_1"})
 		},
 		ErrorRecord: event("error", object{"error": object{"type": "overloaded_error", "message": "it broke"}}),
-	})
+	}
 }
 
 // sent returns what the server received of a conversation.

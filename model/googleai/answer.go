@@ -31,7 +31,7 @@ type reply struct {
 
 // assembler builds a response from its parts.
 type assembler struct {
-	signatures *thoughtSignatures
+	signatures *wire.Recent[string]
 	draft      wire.ResponseBuilder
 	finish     string
 	blocked    string // why the prompt was rejected
@@ -91,7 +91,7 @@ func (a *assembler) take(p part) ([]model.Event, error) {
 	case p.Call != nil:
 		id := a.draft.Call(p.Call.ID, p.Call.Name, string(p.Call.Args))
 		if p.Signature != "" {
-			a.signatures.put(id, p.Signature)
+			a.signatures.Put(id, p.Signature)
 		}
 		return nil, nil
 	case p.Thought:

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -25,8 +24,7 @@ type Client struct{ wire.Chat }
 
 // New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Format{Answers: "Gemini response", Example: "https://generativelanguage.googleapis.com",
-		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}})
+	s, err := wire.NewServer(c, format("https://generativelanguage.googleapis.com"))
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +39,18 @@ func New(c Config) (*Client, error) {
 	return &Client{wire.NewChat(s, p)}, nil
 }
 
+// format describes the wire format.
+func format(example string) wire.Format {
+	return wire.Format{Answers: "Gemini response", Example: example,
+		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}}
+}
+
 // protocol is Gemini's generateContent.
 type protocol struct {
 	*wire.Server
-	endpoint   *url.URL          // URL of the model, without the method
-	header     http.Header       // the credential
-	signatures thoughtSignatures // of the calls that the model made
+	endpoint   *url.URL            // URL of the model, without the method
+	header     http.Header         // the credential
+	signatures wire.Recent[string] // of the calls that the model made, by their ids: Gemini requires them to be sent back
 }
 
 // Request encodes a request.
@@ -71,36 +75,4 @@ func (p *protocol) address(stream bool) string {
 		to.RawPath += method
 	}
 	return to.String()
-}
-
-// thoughtSignatures stores the signatures that Gemini requires to be sent back with the
-// tool calls that it made. A turn with tools ends after a few calls of one process, so
-// the newest ones are enough, and conversations need not store them.
-type thoughtSignatures struct {
-	mu    sync.Mutex
-	order []string          // ids of calls, the oldest first
-	of    map[string]string // signatures by the id of the call
-}
-
-// put stores the signature of a call.
-func (s *thoughtSignatures) put(id, signature string) {
-	const most = 1024
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[string]string{}
-	}
-	if len(s.order) == most {
-		delete(s.of, s.order[0])
-		s.order = s.order[1:]
-	}
-	s.order = append(s.order, id)
-	s.of[id] = signature
-}
-
-// find returns the signature of a call; empty for an unknown one.
-func (s *thoughtSignatures) find(id string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.of[id]
 }

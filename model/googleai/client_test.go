@@ -78,15 +78,20 @@ func stream(a modeltest.Answer) []string {
 }
 
 func parse(t testing.TB, r modeltest.Request) modeltest.Conversation {
-	path, isStream := "/v1beta/models/some-model:generateContent", false
+	return parseAt(t, r, "/v1beta/models/some-model", r.Header.Get("X-Goog-Api-Key"))
+}
+
+// parseAt decodes a request to a model, whose path it checks.
+func parseAt(t testing.TB, r modeltest.Request, model, key string) modeltest.Conversation {
+	path, isStream := model+":generateContent", false
 	if strings.Contains(r.Path, "stream") {
-		path, isStream = "/v1beta/models/some-model:streamGenerateContent?alt=sse", true
+		path, isStream = model+":streamGenerateContent?alt=sse", true
 	}
 	if r.Path != path {
 		t.Errorf("called %s", r.Path)
 	}
 	settings, _ := r.Body["generationConfig"].(object)
-	h := modeltest.Conversation{Key: r.Header.Get("X-Goog-Api-Key"), Model: "some-model", Stream: isStream, Temperature: settings["temperature"], MaxTokens: settings["maxOutputTokens"]}
+	h := modeltest.Conversation{Key: key, Model: "some-model", Stream: isStream, Temperature: settings["temperature"], MaxTokens: settings["maxOutputTokens"]}
 	if system, ok := r.Body["systemInstruction"].(object); ok {
 		h.System = system["parts"].([]any)[0].(object)["text"].(string)
 	}

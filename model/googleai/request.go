@@ -4,9 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -95,7 +93,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 func (p *protocol) params() (fields, config map[string]any, err error) {
 	fields, config = map[string]any{}, map[string]any{}
 	for name, raw := range p.Encoded {
-		switch name := camel(name); name {
+		switch name := wire.Camel(name); name {
 		case "generationConfig":
 			if err := json.Unmarshal(raw, &config); err != nil {
 				return nil, nil, fmt.Errorf("inference_params: generationConfig must be a map")
@@ -105,37 +103,12 @@ func (p *protocol) params() (fields, config map[string]any, err error) {
 		case "maxTokens", "maxCompletionTokens":
 			config["maxOutputTokens"] = raw
 		case "stop":
-			config["stopSequences"] = stops(raw)
+			config["stopSequences"] = wire.TextList(raw)
 		default:
 			config[name] = raw
 		}
 	}
 	return fields, config, nil
-}
-
-// stops converts a single stop text to a list.
-func stops(raw json.RawMessage) json.RawMessage {
-	if strings.HasPrefix(string(raw), "[") {
-		return raw
-	}
-	return slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
-}
-
-// camel converts top_p to topP.
-func camel(name string) string {
-	var b strings.Builder
-	up := false
-	for _, r := range name {
-		switch {
-		case r == '_':
-			up = b.Len() > 0
-			continue
-		case up:
-			r, up = unicode.ToUpper(r), false
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 func functions(tools []model.Tool) []function {
@@ -188,7 +161,7 @@ func (p *protocol) partsOf(m chat.Message, names map[string]string) ([]part, err
 	}
 	for _, call := range m.ToolCalls {
 		names[call.ID] = call.Name
-		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: p.signatures.find(call.ID)})
+		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: p.signatures.Find(call.ID)})
 	}
 	return parts, nil
 }

@@ -25,13 +25,29 @@ func New(c Config) (*Client, error) { return newClient(c, false) }
 func NewMistral(c Config) (*Client, error) { return newClient(c, true) }
 
 func newClient(c Config, mistral bool) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Format{Answers: "chat completion", Example: example,
-		Reserved: []string{"messages", "model", "n", "stream", "tools"}})
+	s, err := wire.NewServer(c, chatFormat(example))
 	if err != nil {
 		return nil, err
 	}
-	p := &protocol{Server: s, endpoint: s.Base.JoinPath("chat", "completions").String(), mistral: mistral}
+	p := &protocol{Server: s, target: newTarget(s, "chat/completions"), mistral: mistral}
 	return &Client{wire.NewChat(s, p)}, nil
+}
+
+// chatFormat describes chat completions.
+func chatFormat(example string) wire.Format {
+	return wire.Format{Answers: "chat completion", Example: example, Reserved: []string{"messages", "model", "n", "stream", "tools"}}
+}
+
+// target is where the requests of a client go.
+type target struct {
+	endpoint string      // URL of requests
+	header   http.Header // credentials and accepted types
+	model    string      // the name of the model in requests
+}
+
+// newTarget returns the target of a method of a server with OpenAI's protocol.
+func newTarget(s *wire.Server, method string) target {
+	return target{endpoint: s.Base.JoinPath(method).String(), header: bearer(s.Key), model: s.Info.Name}
 }
 
 // example is a base URL for error messages.
@@ -40,14 +56,14 @@ const example = "http://localhost:11434/v1"
 // protocol is chat completions. It is immutable.
 type protocol struct {
 	*wire.Server
-	endpoint string // URL of requests
-	mistral  bool   // whether the server rejects what Mistral's protocol does not have
+	target
+	mistral bool // whether the server rejects what Mistral's protocol does not have
 }
 
 // Request encodes a request.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
-	return wire.Call{URL: p.endpoint, Header: bearer(p.Key), Body: body}, err
+	return wire.Call{URL: p.endpoint, Header: p.header, Body: body}, err
 }
 
 // Answer returns a reader for one response.

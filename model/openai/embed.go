@@ -17,17 +17,22 @@ import (
 // Embedder calls one embedding model of one server with /embeddings. It is safe for
 // concurrent use.
 type Embedder struct {
-	server   *wire.Server
-	endpoint string
+	server *wire.Server
+	target
 }
 
 // NewEmbedder makes an Embedder. It calls nothing.
 func NewEmbedder(c Config) (*Embedder, error) {
-	s, err := wire.NewServer(c, wire.Format{Answers: "list of embeddings", Example: example, Reserved: []string{"input", "model"}})
+	s, err := wire.NewServer(c, embeddingFormat(example))
 	if err != nil {
 		return nil, err
 	}
-	return &Embedder{server: s, endpoint: s.Base.JoinPath("embeddings").String()}, nil
+	return &Embedder{server: s, target: newTarget(s, "embeddings")}, nil
+}
+
+// embeddingFormat describes /embeddings.
+func embeddingFormat(example string) wire.Format {
+	return wire.Format{Answers: "list of embeddings", Example: example, Reserved: []string{"input", "model"}}
 }
 
 // Info describes the model.
@@ -36,7 +41,7 @@ func (e *Embedder) Info() model.Info { return e.server.Info }
 // Embed sends one request with all texts; model.WithBatches splits and retries.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	var got embeddings
-	call := wire.Call{URL: e.endpoint, Header: bearer(e.server.Key), Body: e.body(texts)}
+	call := wire.Call{URL: e.endpoint, Header: e.header, Body: e.body(texts)}
 	err := e.server.Ask(ctx, call, func(raw []byte) error { return got.read(raw, len(texts)) })
 	return got.vectors, model.Usage{Input: got.Usage.Prompt}, err
 }
@@ -53,7 +58,7 @@ func (e *Embedder) body(texts []string) map[string]any {
 	for name, raw := range e.server.Encoded {
 		fields[name] = raw
 	}
-	fields["model"], fields["input"] = info.Name, texts
+	fields["model"], fields["input"] = e.model, texts
 	return fields
 }
 

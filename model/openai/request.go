@@ -18,7 +18,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	for name, raw := range p.Encoded {
 		fields[name] = raw
 	}
-	fields["model"] = p.Info.Name
+	fields["model"] = p.model
 	messages := make([]json.RawMessage, len(req.Messages))
 	for i, m := range req.Messages {
 		if err := supportedContent(m); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/anthropic"
+	"github.com/qtype-dev/qtype/model/bedrock"
 	"github.com/qtype-dev/qtype/model/googleai"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/langchain"
@@ -20,8 +21,9 @@ import (
 // builder makes the clients of one provider. Mocks need none.
 type builder struct {
 	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error)
-	embedder   func(wire.Config) (model.Embedder, error) // nil where the provider has no embedding models
-	envBaseURL func(text string) string                  // reads the provider's variable of the base URL; nil where that is a URL
+	embedder   func(spec.Model, wire.Config) (model.Embedder, error) // nil where the provider has no embedding models
+	account    accountFinder                                         // finds the identity and the address in a cloud; nil for providers with keys only
+	envBaseURL func(text string) string                              // reads the provider's variable of the base URL; nil where that is a URL
 }
 
 // builders is the one table of providers that can be called, by their names in
@@ -29,10 +31,17 @@ type builder struct {
 var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
 		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
-			return anthropic.New(anthropic.Config{Config: c, Bearer: spec.TypeName(m.Auth.To) == "bearer_token"})
+			return anthropic.New(anthropic.Config{Config: c, Bearer: isToken(m)})
 		}},
-		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
-		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings},
+		"azure-openai": {chat: azureChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
+			return openai.NewAzureEmbedder(azureConfig(m, c))
+		}, account: azureAccount},
+		"gcp-vertex": {chat: vertexChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
+			return googleai.NewVertexEmbedder(vertexConfig(m, c))
+		}, account: googleAccount},
+		"aws-bedrock": {chat: plain(bedrock.New), embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
+		"google-ai":   {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
+		"mistral":     {chat: plain(openai.NewMistral), embedder: embeddings},
 		"ollama": {
 			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})
@@ -45,6 +54,9 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},
 	}
 })
+
+// isToken reports whether the key of a model is a token.
+func isToken(m spec.Model) bool { return spec.TypeName(m.Auth.To) == "bearer_token" }
 
 // plain adapts a client that needs nothing beyond the common settings.
 func plain[C model.Chat](open func(wire.Config) (C, error)) func(spec.Model, wire.Config, time.Duration) (model.Chat, error) {
@@ -59,12 +71,12 @@ func bridge(open func(langchain.Config) (*langchain.Model, error)) func(spec.Mod
 }
 
 // embeddings makes embedding models by OpenAI's protocol at the base URL itself.
-func embeddings(c wire.Config) (model.Embedder, error) { return openai.NewEmbedder(c) }
+func embeddings(_ spec.Model, c wire.Config) (model.Embedder, error) { return openai.NewEmbedder(c) }
 
 // embeddingsAt makes embedding models by OpenAI's protocol, which these providers serve
 // below a version and a path. A base URL that ends with a version has another one.
-func embeddingsAt(version, under string) func(wire.Config) (model.Embedder, error) {
-	return func(c wire.Config) (model.Embedder, error) {
+func embeddingsAt(version, under string) func(spec.Model, wire.Config) (model.Embedder, error) {
+	return func(_ spec.Model, c wire.Config) (model.Embedder, error) {
 		if base, err := url.Parse(c.BaseURL); err == nil && !strings.HasSuffix(base.Path, "/openai") {
 			if !wire.IsVersion(path.Base(base.Path)) {
 				base = base.JoinPath(version)

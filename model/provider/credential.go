@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -40,6 +41,9 @@ func authCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 	}
 	id := m.Auth.To.EntityID()
 	auth, ok := m.Auth.To.(spec.KeyAuth)
+	if !ok && row.Key == spec.CloudIdentity && slices.Contains(row.Auths, spec.TypeName(m.Auth.To)) {
+		return credential{name: id}, nil // the provider's builder uses it
+	}
 	if !ok {
 		return credential{}, authError(m, fmt.Errorf("provider %s takes an auth of type %s; %s is %s",
 			m.Provider, strings.Join(row.Auths, " or "), id, spec.TypeName(m.Auth.To)))

@@ -115,11 +115,15 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 		return mockEmbedder(m, &m.Model, opts), nil
 	}
 	client.config.Info = model.DescribeEmbedder(m)
-	made, err := client.embedder(client.config)
+	made, err := client.embedder(m.Model, client.config)
 	if err != nil {
 		return nil, err
 	}
-	return model.WithBatches(opts.WrapEmbedder(made), model.Batch{}, callPolicy(&m.Model)), nil
+	var batch model.Batch
+	if limited, ok := made.(interface{ Batch() model.Batch }); ok {
+		batch = limited.Batch()
+	}
+	return model.WithBatches(opts.WrapEmbedder(made), batch, callPolicy(&m.Model)), nil
 }
 
 // client is the builder of a model's provider and what it makes the model from.
@@ -136,6 +140,9 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	if !known || !available {
 		return nil, &spec.NotAvailableError{Owner: "model " + m.ID, What: "provider " + m.Provider, Key: "provider"}
 	}
+	if m.API == "responses" {
+		return nil, &spec.NotAvailableError{Owner: "model " + m.ID, What: "api responses", Key: "api"}
+	}
 	cred, err := findCredential(m, row, opts)
 	if err != nil {
 		return nil, err
@@ -147,7 +154,7 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 		}
 	}
 	c := &client{builder: build, config: wire.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, row.BaseURL), Key: cred.key,
-		Credential: cmp.Or(cred.name, row.KeyEnv[0]), Params: m.InferenceParams, HTTP: opts.HTTP}}
+		Credential: cmp.Or(cred.name, firstOf(row.KeyEnv)), Params: m.InferenceParams, HTTP: opts.HTTP}}
 	if cred.key == "" {
 		switch {
 		case row.Key == spec.AlwaysKey:
@@ -156,5 +163,21 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 			c.missing = fmt.Sprintf("set %s, give it an auth, or a base_url", row.KeyEnv[0])
 		}
 	}
+	if build.account != nil {
+		if base != "" {
+			c.config.BaseURL = base
+		}
+		if c.missing, err = build.account(m, &c.config, opts); err != nil {
+			return nil, authError(m, err)
+		}
+	}
 	return c, nil
+}
+
+// firstOf returns the first text, empty for none.
+func firstOf(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return texts[0]
 }

@@ -105,8 +105,9 @@ func TestNew_Errors(t *testing.T) {
 		{spec.Model{Provider: "anthropic"}, "model gpt: no credentials: set ANTHROPIC_API_KEY, give it an auth, or a base_url"},
 		{spec.Model{Provider: "google-ai"}, "model gpt: no credentials: set GEMINI_API_KEY, give it an auth, or a base_url"},
 		{spec.Model{Provider: "mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY, give it an auth, or a base_url"},
-		{spec.Model{Provider: "aws-bedrock"}, "model gpt: provider aws-bedrock is not available yet"},
-		{spec.Model{Provider: "gcp-vertex"}, "model gpt: provider gcp-vertex is not available yet"},
+		{spec.Model{Provider: "aws-bedrock"}, "model gpt: no credentials: no AWS region: set region in the auth, or AWS_REGION"},
+		{spec.Model{Provider: "gcp-vertex"}, "model gpt: no credentials: no Google Cloud project: set project_id in the auth, or GOOGLE_CLOUD_PROJECT"},
+		{spec.Model{Provider: "azure-openai"}, "model gpt: no credentials: set AZURE_OPENAI_ENDPOINT, or base_url to the endpoint of the resource"},
 		{spec.Model{Provider: "langchaingo:cohere"}, "model gpt: provider langchaingo:cohere is not available yet"},
 		{spec.Model{Provider: "openai", Auth: keyAuth("a", "", "")}, "model gpt: auth a holds an empty key"},
 		{spec.Model{Provider: "openai", Auth: keyAuth("a", "top\x00secret", "")}, "model gpt: auth a contains a character that is not allowed in a header"},
@@ -131,7 +132,7 @@ func TestNew_Errors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	var unknown *spec.NotAvailableError
-	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "aws-bedrock"}, provider.Options{Getenv: env()}); !errors.As(err, &unknown) {
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "langchaingo:cohere"}, provider.Options{Getenv: env()}); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -31,11 +31,14 @@ func TestProviders(t *testing.T) {
 		if found && row.Embeddings != (build.embedder != nil) {
 			t.Errorf("%s: embeddings %v in the row, %v in the builder", row.Name, row.Embeddings, build.embedder != nil)
 		}
-		if found && (row.BaseURL == "" || row.BaseURLDoc == "" || len(row.KeyEnv) == 0 || len(row.Auths) == 0) {
+		if cloud := row.Key == spec.CloudIdentity; found && cloud != (build.account != nil) {
+			t.Errorf("%s: a provider of a cloud has a builder with account", row.Name)
+		}
+		if found && (row.BaseURL == "" || row.BaseURLDoc == "" || len(row.KeyEnv) == 0 && row.Key != spec.CloudIdentity || len(row.Auths) == 0) {
 			t.Errorf("%s: a provider that is called needs BaseURL, BaseURLDoc, KeyEnv and Auths", row.Name)
 		}
 		for _, tag := range row.Auths {
-			if _, isKey := newAuth(t, tag).(spec.KeyAuth); found && !isKey {
+			if _, isKey := newAuth(t, tag).(spec.KeyAuth); found && !isKey && build.account == nil {
 				t.Errorf("%s: model/provider cannot use an auth of type %s", row.Name, tag)
 			}
 		}
@@ -115,8 +118,11 @@ func providerTable() string {
 			}
 			keys += "`" + name + "`"
 		}
-		if p.Key == spec.OptionalKey {
+		switch p.Key {
+		case spec.OptionalKey:
 			keys += " (optional)"
+		case spec.CloudIdentity:
+			keys = strings.TrimPrefix(keys+", or the identity of the machine", ", or ")
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", p.Name, doc, keys, address, p.BaseURLDoc, yes(p.Tools), yes(p.Embeddings))
 	}

@@ -49,7 +49,10 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		if err != nil {
 			return nil, c.server.requestError(err)
 		}
-		answer := c.protocol.Answer()
+		answer := call.Answer
+		if answer == nil {
+			answer = c.protocol.Answer()
+		}
 		err = c.server.ask(ctx, call, func(resp *http.Response) error {
 			if req.Stream && !c.server.inOnePiece(resp) {
 				return c.server.stream(ctx, resp, answer, emit)

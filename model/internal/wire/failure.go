@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
@@ -139,6 +140,15 @@ func (s *Server) newError(message string) *model.Error {
 	return &model.Error{Model: s.Info.ID, Endpoint: s.Info.Endpoint, Message: message}
 }
 
+// authorizationError returns the error of a request that got no credentials: no request
+// was sent.
+func (s *Server) authorizationError(ctx context.Context, cause error) error {
+	e := s.newError(httpx.SingleLine(cause.Error(), maxMessage))
+	var failed interface{ Temporary() bool }
+	e.Err, e.Temporary = cause, errors.As(cause, &failed) && failed.Temporary()
+	return unlessCancelled(ctx, e)
+}
+
 // requestError returns the error of a request that cannot be encoded.
 func (s *Server) requestError(cause error) error {
 	return s.newError("invalid request: " + cause.Error())
@@ -149,6 +159,9 @@ func (s *Server) statusError(resp *http.Response) error {
 	raw, _ := readAll(resp.Body, maxErrorBody) // an incomplete body is good enough
 	after := httpx.RetryAfter(resp.Header, time.Now())
 	if f, ok := ParseAPIError(raw); ok {
+		if f.code() == "" { // AWS sends the code as a header, with the address of its schema
+			f.Type, _, _ = strings.Cut(resp.Header.Get("X-Amzn-Errortype"), ":")
+		}
 		return s.rejected(f, resp.StatusCode, after)
 	}
 	var message string
@@ -174,7 +187,7 @@ func (s *Server) rejected(f APIError, status int, after time.Duration) error {
 	e.Status, e.Code, e.RetryAfter = status, f.code(), max(after, f.delay())
 	e.Temporary = temporary(status, e.Code)
 	switch {
-	case status == http.StatusUnauthorized && s.Key == "":
+	case status == http.StatusUnauthorized && s.Key == "" && s.Authorize == nil:
 		e.Message = "the server wants a credential and none is set: " + e.Message
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Message = fmt.Sprintf("the server rejected the credential %s: %s", s.Credential, e.Message)

@@ -40,8 +40,8 @@ func (s *Server) stream(ctx context.Context, resp *http.Response, a ResponseRead
 	}
 }
 
-// reader reads the records of a stream.
-type reader interface {
+// RecordReader reads the records of a stream.
+type RecordReader interface {
 	// Next returns the next record, valid until the next call; io.EOF at the end.
 	Next() ([]byte, error)
 	// Begun returns the number of records, and what came before the first one.
@@ -49,15 +49,18 @@ type reader interface {
 }
 
 // records returns a reader for the stream format of the protocol.
-func (s *Server) records(body io.Reader) reader {
-	if s.form.Lines {
+func (s *Server) records(body io.Reader) RecordReader {
+	switch {
+	case s.form.Records != nil:
+		return s.form.Records(body)
+	case s.form.Lines:
 		return NewLines(body)
 	}
 	return NewEvents(body)
 }
 
 // truncated returns the error of a stream that ended too early.
-func (s *Server) truncated(ctx context.Context, resp *http.Response, from reader, err error) error {
+func (s *Server) truncated(ctx context.Context, resp *http.Response, from RecordReader, err error) error {
 	records, instead := from.Begun()
 	switch {
 	case errors.Is(err, io.EOF) && records == 0:

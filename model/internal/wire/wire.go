@@ -39,6 +39,17 @@ type Config struct {
 	Credential string         // source of the key for error messages: id of an auth or name of a variable
 	Params     map[string]any // inference parameters, sent unchanged
 	HTTP       *http.Client   // carries the calls; nil means http.DefaultTransport
+	Account    Account        // where the model is in a cloud; zero for others
+
+	// Authorize adds credentials that a request cannot have as a fixed Key: a signature, or a
+	// token that expires. Its errors are one line without secrets. Nil for none.
+	Authorize func(req *http.Request, body []byte) error
+}
+
+// Account is where a model is in a cloud.
+type Account struct {
+	Project string // the project that pays for calls
+	Region  string // where the model runs
 }
 
 // Server is one model of one server. It is immutable and safe for concurrent use.
@@ -56,6 +67,8 @@ type Format struct {
 	Example  string   // a base URL for error messages
 	Reserved []string // names of parameters that qtype sets itself
 	Lines    bool     // whether a stream is one JSON object per line instead of server-sent events
+
+	Records func(io.Reader) RecordReader // reads a stream of another format; nil for server-sent events or lines
 }
 
 // NewServer checks a Config. It calls nothing.
@@ -99,6 +112,9 @@ type Call struct {
 	URL    string      // the URL of the method
 	Header http.Header // credentials and versions; Content-Type is added
 	Body   any         // is encoded as JSON
+
+	Answer   ResponseReader    // reads the response to a request with special features; nil for that of the protocol
+	Received func(http.Header) // gets the headers of a response with status 200; nil for none
 }
 
 // Ask sends a call and passes the body of the response to take, which reports what is wrong
@@ -115,6 +131,9 @@ func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) e
 		return err
 	}
 	defer drainAndClose(resp.Body)
+	if call.Received != nil {
+		call.Received(resp.Header)
+	}
 	return read(resp)
 }
 
@@ -134,6 +153,11 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", httpx.UserAgent())
+	if s.Authorize != nil {
+		if err := s.Authorize(req, body.Bytes()); err != nil {
+			return nil, s.authorizationError(ctx, err)
+		}
+	}
 	resp, err := s.http.Do(req)
 	if err != nil {
 		return nil, s.connectionError(ctx, "cannot reach", err)
@@ -167,7 +191,7 @@ func (s *Server) inOnePiece(resp *http.Response) bool {
 	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
 	case "application/json":
 		return true
-	case "text/event-stream":
+	case "text/event-stream", "application/vnd.amazon.eventstream":
 		return false
 	}
 	body := bufio.NewReader(resp.Body)

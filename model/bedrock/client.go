@@ -1,0 +1,72 @@
+// Package bedrock is a client of Amazon Bedrock: chat models by Converse, with and without
+// streaming, and the embedding models of Amazon and Cohere by InvokeModel.
+package bedrock
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+)
+
+// Config is the model and the server that a Client calls. BaseURL is the server's address
+// without /model. Requests have the Key, which is an API key of Bedrock, or the
+// signature that Authorize adds.
+type Config = wire.Config
+
+// example is a base URL for error messages.
+const example = "https://bedrock-runtime.us-east-1.amazonaws.com"
+
+// Client calls one chat model. It is safe for concurrent use.
+type Client struct{ wire.Chat }
+
+// New makes a Client. It calls nothing.
+func New(c Config) (*Client, error) {
+	s, err := wire.NewServer(c, wire.Format{Answers: "Converse response", Example: example, Records: newFrames,
+		Reserved: []string{"messages", "model", "modelId", "stream", "system", "tools", "toolConfig", "tool_config"}})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{wire.NewChat(s, &protocol{Server: s})}, nil
+}
+
+// protocol is Converse.
+type protocol struct {
+	*wire.Server
+	thoughts wire.Recent[[]block] // signed thoughts, which some models require to be sent back, by the id of the call that follows them
+}
+
+// Request encodes a request.
+func (p *protocol) Request(req model.Request) (wire.Call, error) {
+	body, err := p.body(req)
+	method := "converse"
+	if req.Stream {
+		method = "converse-stream"
+	}
+	call := wire.Call{URL: address(p.Server, method), Header: header(p.Key), Body: body}
+	if p.forcesTool(req) {
+		call.Answer = &assembler{protocol: p, schema: true}
+	}
+	return call, err
+}
+
+// Answer returns a reader for one response.
+func (p *protocol) Answer() wire.ResponseReader { return &assembler{protocol: p} }
+
+// address returns the URL of a method of the model. Its id may be an ARN, with slashes and
+// colons; AWS expects them escaped, also in the signature.
+func address(s *wire.Server, method string) string {
+	id := strings.ReplaceAll(url.PathEscape(s.Info.Name), ":", "%3A")
+	return strings.TrimRight(s.Base.String(), "/") + "/model/" + id + "/" + method
+}
+
+// header returns the headers of a request.
+func header(key string) http.Header {
+	h := http.Header{}
+	if key != "" {
+		h.Set("Authorization", "Bearer "+key)
+	}
+	return h
+}

@@ -1,0 +1,129 @@
+package bedrock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/internal/wire"
+)
+
+// Embedder calls one embedding model of Amazon Titan or Cohere. It is safe for concurrent
+// use.
+type Embedder struct {
+	server *wire.Server
+	family family
+}
+
+// family is the format of requests and responses of the embedding models of one vendor.
+type family struct {
+	texts    int // maximum number of texts in one request
+	reserved []string
+	request  func(info model.Info, texts []string, fields map[string]any)
+	response func(raw []byte) (vectors [][]float32, tokens int, err error)
+}
+
+// NewEmbedder makes an Embedder. It calls nothing.
+func NewEmbedder(c Config) (*Embedder, error) {
+	f := family{texts: 1, reserved: []string{"inputText"}, request: titanRequest, response: titanResponse}
+	switch {
+	case strings.Contains(c.Info.Name, "cohere.embed"):
+		f = family{texts: 96, reserved: []string{"texts"}, request: cohereRequest, response: cohereResponse}
+	case !strings.Contains(c.Info.Name, "amazon.titan-embed"):
+		return nil, fmt.Errorf("model %s: %s is not an embedding model of Bedrock that is supported: those of amazon.titan-embed and cohere.embed are", c.Info.ID, c.Info.Name)
+	}
+	s, err := wire.NewServer(c, wire.Format{Answers: "embedding", Example: example, Reserved: f.reserved})
+	if err != nil {
+		return nil, err
+	}
+	return &Embedder{server: s, family: f}, nil
+}
+
+// Info describes the model.
+func (e *Embedder) Info() model.Info { return e.server.Info }
+
+// Batch returns what one request can carry.
+func (e *Embedder) Batch() model.Batch { return model.Batch{Texts: e.family.texts} }
+
+// Embed sends one request with all texts; model.WithBatches splits and retries.
+func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
+	fields := map[string]any{}
+	e.family.request(e.server.Info, texts, fields)
+	for name, raw := range e.server.Encoded {
+		fields[name] = raw
+	}
+	var vectors [][]float32
+	var used model.Usage
+	counted := 0
+	call := wire.Call{URL: address(e.server, "invoke"), Header: header(e.server.Key), Body: fields,
+		Received: func(h http.Header) { counted, _ = strconv.Atoi(h.Get("X-Amzn-Bedrock-Input-Token-Count")) }}
+	call.Header.Set("Accept", "application/json")
+	err := e.server.Ask(ctx, call, func(raw []byte) (err error) {
+		vectors, used.Input, err = e.family.response(raw)
+		if err == nil && len(vectors) != len(texts) {
+			err = fmt.Errorf("%d vectors for %d texts", len(vectors), len(texts))
+		}
+		return err
+	})
+	used.Input = max(used.Input, counted)
+	return vectors, used, err
+}
+
+// titanRequest encodes a request of Titan. Its first version has no choice of dimensions.
+func titanRequest(info model.Info, texts []string, fields map[string]any) {
+	fields["inputText"] = texts[0]
+	if info.Dimensions > 0 && strings.Contains(info.Name, "titan-embed-text-v2") {
+		fields["dimensions"] = info.Dimensions
+	}
+}
+
+func titanResponse(raw []byte) ([][]float32, int, error) {
+	var r struct {
+		Vector []float32 `json:"embedding"`
+		Tokens int       `json:"inputTextTokenCount"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, 0, wire.Shape(err)
+	}
+	if r.Vector == nil {
+		return nil, 0, errors.New("no embedding")
+	}
+	return [][]float32{r.Vector}, r.Tokens, nil
+}
+
+// cohereRequest encodes a request of Cohere. Texts are documents of a search, unless
+// inference_params has another input_type.
+func cohereRequest(info model.Info, texts []string, fields map[string]any) {
+	fields["texts"], fields["input_type"] = texts, "search_document"
+	if strings.Contains(info.Name, "embed-v4") {
+		fields["embedding_types"] = []string{"float"}
+		if info.Dimensions > 0 {
+			fields["output_dimension"] = info.Dimensions
+		}
+	}
+}
+
+func cohereResponse(raw []byte) ([][]float32, int, error) {
+	var r struct {
+		Embeddings json.RawMessage `json:"embeddings"` // vectors, or vectors by the type of their numbers
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, 0, wire.Shape(err)
+	}
+	var byType struct {
+		Float [][]float32 `json:"float"`
+	}
+	if json.Unmarshal(r.Embeddings, &byType) == nil && byType.Float != nil {
+		return byType.Float, 0, nil
+	}
+	var vectors [][]float32
+	if json.Unmarshal(r.Embeddings, &vectors) != nil || vectors == nil {
+		return nil, 0, errors.New("no embeddings of numbers")
+	}
+	return vectors, 0, nil
+}
