@@ -57,7 +57,8 @@ type Program struct {
 type options struct {
 	load      loader.Options
 	run       runtime.Options
-	ephemeral bool // nothing is stored
+	ephemeral bool                 // nothing is stored
+	edit      func(*spec.Document) // changes the document before it is checked; may be nil
 }
 
 // Option changes how a document is read or run.
@@ -128,6 +129,9 @@ func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.Lis
 		f(&o)
 	}
 	loaded, list := loader.Load(ctx, path, o.load)
+	if o.edit != nil && list.Errors() == 0 {
+		o.edit(loaded.Document)
+	}
 	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup}
 	list = append(list, validate.Check(loaded.Document)...)
 	// A comment can silence a warning, but not an error: the document could not run.

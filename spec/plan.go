@@ -188,6 +188,9 @@ func stepTag(s Step, name string) string { return stepInfoOf(s).tag.Get(name) }
 // its model.
 func (p *StepPlan) OffersCallerTools() bool { return stepTag(p.Step, "caller_tools") == "offers" }
 
+// WritesFiles reports whether the step writes files.
+func (p *StepPlan) WritesFiles() bool { return stepTag(p.Step, "files") == "writes" }
+
 // IsBatch reports whether the step works on groups of rows.
 func (p *StepPlan) IsBatch() bool { return p.Rows == RowsBatch }
 

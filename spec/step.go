@@ -223,7 +223,7 @@ type FileSource struct {
 
 // FileWriter writes rows to a file.
 type FileWriter struct {
-	StepBase `rows:"batch" without_inputs:"reads_row"`
+	StepBase `rows:"batch" without_inputs:"reads_row" files:"writes"`
 	Batched
 	// Path is a variable that holds the path, or {uri: …} for a constant one.
 	Path PathRef `yaml:"path" jsonschema:"required"`

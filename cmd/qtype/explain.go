@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate/lint"
 )
@@ -33,7 +34,9 @@ func newExplain(s *streams) *cobra.Command {
 }
 
 // allRules returns the rules of documents, of the converter and of tests.
-func allRules() []diag.Rule { return slices.Concat(lint.Rules(), convert.Rules(), apptest.Rules()) }
+func allRules() []diag.Rule {
+	return slices.Concat(lint.Rules(), convert.Rules(), apptest.Rules(), eval.Rules())
+}
 
 func codes() []string {
 	var all []string

@@ -41,6 +41,8 @@ var families = []family{
 		[]reflect.Type{reflect.TypeFor[spec.CustomType](), reflect.TypeFor[spec.Variable]()}, nil, typesText},
 	{"tests.md", "Tests", "Files of tests, `*.qtype-test.yaml`.",
 		[]reflect.Type{reflect.TypeFor[spec.Suite]()}, nil, nil},
+	{"evaluations.md", "Evaluations", "Files of evaluations, `*.qtype-eval.yaml`.",
+		[]reflect.Type{reflect.TypeFor[spec.Evaluation]()}, nil, nil},
 }
 
 // types returns the structs that the page starts with.

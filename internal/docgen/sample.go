@@ -39,6 +39,14 @@ func readSamples(ctx context.Context, root string) (samples, error) {
 			all.collect(reflect.ValueOf(suite))
 			continue
 		}
+		if strings.HasSuffix(file, ".qtype-eval.yaml") {
+			evaluation := &spec.Evaluation{}
+			if _, diags := loader.LoadInto(ctx, file, "evaluation", evaluation, loader.Options{}); diags.Err() != nil {
+				return nil, fmt.Errorf("%s: %w", file, diags.Err())
+			}
+			all.collect(reflect.ValueOf(evaluation))
+			continue
+		}
 		result, diags := loader.Load(ctx, file, loader.Options{})
 		if diags.Err() != nil {
 			return nil, fmt.Errorf("%s: %w", file, diags.Err())

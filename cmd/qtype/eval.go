@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/terminal"
+)
+
+// evalCommand is one call of qtype eval.
+type evalCommand struct {
+	*streams
+	qtype.EvaluationConfig
+	format   *enumFlag
+	output   string
+	html     string
+	baseline string
+	quiet    bool
+	flags    *pflag.FlagSet
+}
+
+// defaultWorkers is how many rows are evaluated at once.
+const defaultWorkers = 4
+
+func newEval(s *streams) *cobra.Command {
+	e := &evalCommand{streams: s, format: newEnumFlag("text", "json")}
+	c := &cobra.Command{
+		Use:   "eval APP",
+		Short: "Score a flow on a data set, and compare variants",
+		Long: `Runs the rows of a file through a flow and scores each result by metrics. APP is a
+document, or a file *.qtype-eval.yaml with metrics and variants of the application.
+Without metrics the output is compared with the column expected.`,
+		Example: `  qtype eval app.qtype.yaml --data rows.jsonl
+  qtype eval app.qtype-eval.yaml -o report.json --html report.html
+  qtype eval app.qtype-eval.yaml --baseline report.json --max-regression 0.02`,
+		Args: arguments("a document or an evaluation: qtype eval APP"), ValidArgsFunction: yamlFiles,
+		RunE: func(c *cobra.Command, args []string) error {
+			e.Path = args[0]
+			return e.run(c.Context())
+		},
+	}
+	f := c.Flags()
+	e.flags = f
+	f.SortFlags = false
+	f.StringVar(&e.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
+	f.StringVarP(&e.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
+	f.StringArrayVar(&e.Metrics, "metric", nil, "add a metric: a `TYPE`, or its keys in YAML: 'type: regexp, pattern: ^ok'")
+	f.StringArrayVar(&e.Variants, "variant", nil, "add a variant: its `KEYS` in YAML: 'id: small, models: {writer: gpt-4o-mini}'")
+	f.StringVar(&e.Session, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
+	f.Int64Var(&e.Limit, "limit", 0, "evaluate at most `N` rows")
+	f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
+	f.StringVarP(&e.output, "output", "o", "", "write the report as JSON to `FILE`; an interrupted evaluation can then be resumed")
+	f.StringVar(&e.html, "html", "", "write the report as a page to `FILE`")
+	f.StringVar(&e.baseline, "baseline", "", "compare with the report in `FILE`")
+	f.Float64Var(&e.MaxRegression, "max-regression", 0.05, "fail if a mean is worse than that of the baseline by more than this `SHARE`")
+	f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
+	f.BoolVar(&e.Restart, "restart", false, "discard an interrupted evaluation and start over")
+	e.format.addTo(c, "format", "", "output format")
+	f.BoolVarP(&e.quiet, "quiet", "q", false, "print only why the evaluation fails")
+	return c
+}
+
+// check rejects flags that exclude each other or have no effect.
+func (e *evalCommand) check() error {
+	switch {
+	case e.Limit < 0, e.flags.Changed("limit") && e.Limit == 0:
+		return usagef("--limit cannot be %d: expected a positive number of rows", e.Limit)
+	case e.Workers < 1:
+		return usagef("--workers cannot be %d: expected a positive number", e.Workers)
+	case !(e.MaxRegression >= 0):
+		return usagef("--max-regression cannot be %v: expected a number from 0", e.MaxRegression)
+	case e.flags.Changed("max-regression") && e.baseline == "":
+		return usagef("--max-regression requires --baseline")
+	case e.Resume && e.Restart:
+		return usagef("--resume and --restart exclude each other")
+	case (e.Resume || e.Restart) && e.output == "":
+		return usagef("--resume and --restart require -o: only an evaluation with a file can be resumed")
+	case isSameFile(e.Data, e.output), isSameFile(e.Data, e.html):
+		return usagef("the report would replace %s: use another name", e.Data)
+	case isSameFile(e.output, e.html):
+		return usagef("-o and --html need different files")
+	}
+	return nil
+}
+
+func (e *evalCommand) run(ctx context.Context) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	if e.baseline != "" {
+		report, err := eval.ReadReport(e.baseline)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s: no such file: write a baseline with -o", e.baseline)
+		}
+		if err != nil {
+			return err
+		}
+		e.Baseline = report
+	}
+	if e.output != "" {
+		e.Journal = e.output + ".qtype-journal"
+	}
+	if e.ErrTerminal && !e.quiet {
+		e.Progress = func(done, total int) { fmt.Fprintf(e.Err, "\r%d/%d rows", done, total) }
+	}
+	report, err := qtype.Evaluate(ctx, e.EvaluationConfig, qtype.WithLog(func(line string) { fmt.Fprintln(e.Err, line) }))
+	if e.Progress != nil {
+		fmt.Fprint(e.Err, "\r\x1b[K")
+	}
+	var usage *eval.UsageError
+	switch {
+	case errors.As(err, &usage):
+		return usagef("%s", usage)
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("%w%s", err, e.advice())
+	case err != nil:
+		return err
+	}
+	return e.write(report)
+}
+
+// advice returns how to continue an interrupted evaluation.
+func (e *evalCommand) advice() string {
+	if e.output == "" {
+		return ""
+	}
+	return ": finished rows are in " + e.Journal + "; continue with --resume"
+}
+
+// write writes the report.
+func (e *evalCommand) write(r *qtype.EvaluationReport) error {
+	for path, to := range map[string]func(io.Writer) error{e.output: r.JSON, e.html: r.HTML} {
+		if path == "" {
+			continue
+		}
+		var b strings.Builder
+		if err := to(&b); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil { //nolint:gosec // a report, which others may read
+			return fmt.Errorf("%s: cannot be written: %w", path, terminal.Cause(err))
+		}
+	}
+	show := r.Text
+	switch {
+	case e.format.value == "json":
+		show = r.JSON
+	case e.quiet:
+		show = func(w io.Writer) error {
+			for _, v := range r.Violations {
+				fmt.Fprintf(w, "failed: %s\n", terminal.Clean(v))
+			}
+			return nil
+		}
+	}
+	if err := show(e.Out); err != nil {
+		return err
+	}
+	if r.Failed() {
+		return errSilent
+	}
+	return nil
+}

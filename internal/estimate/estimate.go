@@ -1,0 +1,361 @@
+// Package estimate computes what a run of a flow will cost before it runs: from the tokens
+// of some rows, which run with mock models, and the worst case from context windows and
+// budgets.
+package estimate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/mock"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// Config describes what is estimated.
+type Config struct {
+	Flow         string // the flow's id; empty for the first one
+	Data         string // the file with the rows; empty for one row without inputs
+	Sample       int    // rows that are run with mock models
+	Rows         int64  // rows of the run; 0 for those of the data
+	OutputTokens int    // tokens of each answer; 0 for those of mock answers
+}
+
+// defaultAnswer is the length of an answer in tokens if neither the configuration nor a
+// mock of the document sets it.
+const defaultAnswer = 200
+
+// Report is what a run will cost.
+type Report struct {
+	App      string      `json:"app"`                // the id of the application
+	Flow     string      `json:"flow"`               // the id of the flow
+	Data     string      `json:"data"`               // the file with the rows
+	Rows     int64       `json:"rows"`               // of the run
+	Sample   int         `json:"sample"`             // rows that were estimated
+	Failed   int         `json:"failed"`             // rows of the sample that failed, and are not part of the estimate
+	Reason   string      `json:"reason,omitempty"`   // why the first of them failed
+	Models   []ModelCost `json:"models"`             // expected, by model
+	Expected Amount      `json:"expected"`           // of the run
+	Worst    Worst       `json:"worst"`              // what the run can cost at most
+	Unpriced []string    `json:"unpriced,omitempty"` // models without prices, which are not part of the money
+}
+
+// Amount is a number of calls with their tokens and cost.
+type Amount struct {
+	Calls  float64 `json:"calls"`
+	Input  float64 `json:"input"`  // tokens read
+	Output float64 `json:"output"` // tokens written
+	Money  float64 `json:"money"`  // in the currency of the prices
+}
+
+// ModelCost is the amount of a model.
+type ModelCost struct {
+	ID     string `json:"id"`
+	Priced bool   `json:"priced"`
+	Amount
+}
+
+func (a *Amount) add(b Amount) {
+	a.Calls, a.Input, a.Output, a.Money = a.Calls+b.Calls, a.Input+b.Input, a.Output+b.Output, a.Money+b.Money
+}
+
+func (a Amount) times(n float64) Amount {
+	return Amount{a.Calls * n, a.Input * n, a.Output * n, a.Money * n}
+}
+
+// Run estimates. open makes the application with mocks.
+func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client) (*runtime.App, error)) (report *Report, err error) {
+	dry := &dryRun{cfg: cfg, used: map[string]*ModelCost{}}
+	defer dry.close()
+	app, err := open(dry.mocks(), &http.Client{Transport: refusing{}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, app.Close(context.WithoutCancel(ctx))) }()
+	flow, err := app.Flow(cfg.Flow)
+	if err != nil {
+		return nil, err
+	}
+	for s := range flow.Plan().All() {
+		if s.WritesFiles() {
+			return nil, fmt.Errorf("step %s writes files, so the rows of flow %s cannot be run to estimate it", s.Step.EntityID(), flow.ID)
+		}
+	}
+	r := &Report{App: app.Spec().ID, Flow: flow.ID}
+	rows, err := dry.sample(ctx, r, flow)
+	if err != nil {
+		return nil, err
+	}
+	for res, err := range app.Run(ctx, flow.ID, slices.Values(rows), runtime.WithObserver(dry)) {
+		if err != nil {
+			return nil, err
+		}
+		if res.Err != nil {
+			if r.Failed++; r.Reason == "" {
+				r.Reason = res.Err.Error()
+			}
+		}
+	}
+	dry.total(r)
+	r.Worst = worst(flow, r.Rows)
+	return r, nil
+}
+
+// dryRun is an observer that adds up the calls of models. It is safe for concurrent use.
+type dryRun struct {
+	cfg Config
+
+	mu      sync.Mutex
+	used    map[string]*ModelCost
+	indexes string // folder of the indexes; empty if there are none
+}
+
+// sample reads the rows that are run, and counts those of the run.
+func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows []runtime.Input, err error) {
+	if d.cfg.Data == "" {
+		for _, ref := range flow.Inputs {
+			if !ref.To.IsOptional() {
+				return nil, fmt.Errorf("flow %s has the input %s: pass rows with --data FILE", flow.ID, ref.To.ID)
+			}
+		}
+		r.Rows, r.Sample = max(d.cfg.Rows, 1), 1
+		return []runtime.Input{{Values: map[string]any{}}}, nil
+	}
+	file, err := records.Open(ctx, d.cfg.Data, records.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	r.Data = file.Path()
+	for rec, err := range file.All() {
+		var bad *records.RowError
+		if err != nil && !errors.As(err, &bad) {
+			return nil, err
+		}
+		r.Rows++
+		if len(rows) < d.cfg.Sample {
+			in := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: file.Format().Cells(), Number: rec.Number, Err: err, Session: fmt.Sprintf("row-%d", rec.Number)}
+			for _, c := range []string{"session", "session_id"} {
+				if v, ok := rec.Get(c); ok && v != nil {
+					in.Session = fmt.Sprint(v)
+				}
+			}
+			rows = append(rows, in)
+		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: no rows to estimate", r.Data)
+	}
+	if d.cfg.Rows > 0 {
+		r.Rows = d.cfg.Rows
+	}
+	r.Sample = len(rows)
+	return rows, nil
+}
+
+// total adds up the models, for the rows of the run.
+func (d *dryRun) total(r *Report) {
+	done := r.Sample - r.Failed
+	for _, id := range slices.Sorted(maps.Keys(d.used)) {
+		m := *d.used[id]
+		if done > 0 {
+			m.Amount = m.times(float64(r.Rows) / float64(done))
+		}
+		if !m.Priced {
+			r.Unpriced = append(r.Unpriced, id)
+		}
+		r.Models = append(r.Models, m)
+		r.Expected.add(m.Amount)
+	}
+}
+
+// Observes reports whether an operation is a call of a model.
+func (d *dryRun) Observes(kind steps.OperationKind) bool {
+	return kind == steps.OperationModel || kind == steps.OperationEmbedding
+}
+
+// Start begins a call of a model.
+func (d *dryRun) Start(_ context.Context, op *steps.Operation) steps.Span {
+	if !d.Observes(op.Kind) || op.Model == nil {
+		return nil
+	}
+	return &call{dryRun: d, model: cmp.Or(op.Model.Replaces, op.Model.ID), prices: op.Prices, free: op.Model.Replaces == ""}
+}
+
+// call is one call of a model.
+type call struct {
+	*dryRun
+	model  string
+	prices *spec.Prices
+	free   bool // a mock of the document
+}
+
+// Context returns the context of the call.
+func (c *call) Context(ctx context.Context) context.Context { return ctx }
+
+// End adds the tokens of the call.
+func (c *call) End(r *steps.OperationResult) {
+	used := r.Usage
+	if r.Response != nil {
+		used = r.Response.Usage
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.used[c.model]
+	if m == nil {
+		m = &ModelCost{ID: c.model, Priced: c.prices != nil || c.free}
+		c.used[c.model] = m
+	}
+	m.add(Amount{1, float64(used.Input), float64(used.Output), price(c.prices, float64(used.Input), float64(used.Output))})
+}
+
+func price(p *spec.Prices, input, output float64) float64 {
+	if p == nil {
+		return 0
+	}
+	return (input*p.Input + output*p.Output) / 1e6
+}
+
+// mocks replaces all that a run would call or change.
+func (d *dryRun) mocks() runtime.Mocks {
+	return runtime.Mocks{Model: d.model, Embedder: d.embedder, Tool: sampleTool, Index: d.index}
+}
+
+// model returns a mock that counts the tokens as the model does. Its answers are those of
+// the document's mock, or texts of the expected length.
+func (d *dryRun) model(m *spec.Model) (model.Chat, error) {
+	answers, replaced := m, m
+	switch {
+	case m.IsMock():
+		replaced = nil
+	case m.Offline.To != nil:
+		answers = m.Offline.To
+	default:
+		n := cmp.Or(d.cfg.OutputTokens, defaultAnswer)
+		answers = &spec.Model{ID: m.ID, Provider: "mock", Rules: []*spec.MockRule{{Text: strings.TrimSpace(strings.Repeat("word ", n))}}}
+	}
+	made, err := mock.New(answers, mock.Options{Replaces: replaced})
+	if err != nil {
+		return nil, err
+	}
+	return &sized{made, d.cfg.OutputTokens}, nil
+}
+
+func (d *dryRun) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
+	if m.IsMock() {
+		return nil, nil //nolint:nilnil // the declared one is made
+	}
+	return model.WithBatches(mock.NewEmbedder(m, mock.Options{Replaces: &m.Model}), model.Batch{}, model.CallPolicy{}), nil
+}
+
+// index returns an empty index.
+func (d *dryRun) index(x spec.Index) (index.Index, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.indexes == "" {
+		folder, err := os.MkdirTemp("", "qtype-cost-")
+		if err != nil {
+			return nil, err
+		}
+		d.indexes = folder
+	}
+	_, vectors := x.(*spec.VectorIndex)
+	return embedded.Open(embedded.Options{Path: filepath.Join(d.indexes, fmt.Sprintf("%x.db", x.EntityID())), Vectors: vectors, Fields: !vectors}), nil
+}
+
+func (d *dryRun) close() {
+	if d.indexes != "" {
+		_ = os.RemoveAll(d.indexes) // only temporary
+	}
+}
+
+// sized is a model whose answers count as a number of tokens, if that is not 0.
+type sized struct {
+	model.Chat
+	tokens int
+}
+
+// Generate calls the model.
+func (s *sized) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		for ev, err := range s.Chat.Generate(ctx, req) {
+			if ev.Response != nil && s.tokens > 0 {
+				answer := *ev.Response
+				answer.Usage.Output = s.tokens
+				ev.Response = &answer
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+// sampleTool returns a tool that calls nothing; nil for one that runs a flow, or reads a
+// memory or an index of the application.
+func sampleTool(t spec.Tool) tool.Tool {
+	uses := spec.UsesOf(t)
+	if len(spec.Linked[*spec.Flow](uses, spec.RoleFlow))+len(spec.Linked[spec.Index](uses, spec.RoleIndex))+len(spec.Linked[*spec.Memory](uses, spec.RoleConversation, spec.RoleValues)) > 0 {
+		return nil
+	}
+	vars, _ := t.Results()
+	return &sampledTool{tool.Describe(t.Common(), t.Arguments()), vars}
+}
+
+// sampledTool returns empty values.
+type sampledTool struct {
+	info tool.Info
+	vars []*spec.Variable
+}
+
+// Info describes the tool.
+func (t *sampledTool) Info() tool.Info { return t.info }
+
+// Call returns an empty value for each output.
+func (t *sampledTool) Call(context.Context, map[string]any) (any, error) {
+	result := map[string]any{}
+	for _, v := range t.vars {
+		if !v.IsOptional() {
+			result[v.ID] = empty(v.Type)
+		}
+	}
+	return result, nil
+}
+
+func empty(t spec.Type) any {
+	switch {
+	case t.IsList():
+		return []any{}
+	case t.Is("int"), t.Is("float"):
+		return 0
+	case t.Is("boolean"):
+		return false
+	case t.IsRecord():
+		return map[string]any{}
+	}
+	return ""
+}
+
+// refusing rejects all requests.
+type refusing struct{}
+
+// RoundTrip returns an error.
+func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("an estimate calls no servers")
+}

@@ -1,0 +1,226 @@
+package eval
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
+)
+
+// checker checks an evaluation against its application.
+type checker struct {
+	evaluation *Evaluation
+	app        *spec.Application
+	folder     string
+	path       string // of the application
+	open       Opener
+	list       diag.List
+}
+
+func (c *checker) check(ctx context.Context, declared *spec.Evaluation) {
+	if c.app == nil || len(c.app.Flows) == 0 {
+		c.list.Add(ruleUnknown.At(spanOf(declared, "app"), "%q is not an application with a flow", filepath.ToSlash(c.path)))
+		return
+	}
+	id, place := c.evaluation.config.Flow, source.Span{}
+	if id == "" {
+		id, place = declared.Flow, spanOf(declared, "flow")
+	}
+	c.evaluation.flow = c.app.Flows[0]
+	if id != "" {
+		i := slices.IndexFunc(c.app.Flows, func(f *spec.Flow) bool { return f.ID == id })
+		if i < 0 {
+			c.unknown(place, "flow", id, idsOf(c.app.Flows))
+			return
+		}
+		c.evaluation.flow = c.app.Flows[i]
+	}
+	c.metrics(declared.Metrics)
+	c.variants(ctx, declared.Variants)
+}
+
+func idsOf[E spec.Entity](all []E) []string {
+	var ids []string
+	for _, e := range all {
+		ids = append(ids, e.EntityID())
+	}
+	return ids
+}
+
+// unknown reports a name that is not one of names.
+func (c *checker) unknown(place source.Span, noun, name string, names []string) {
+	d := ruleUnknown.At(place, "no %s has the id %q", noun, name)
+	if len(names) > 0 && diag.Nearest(name, names) == "" {
+		d = d.WithHint("available: %s", strings.Join(names, ", "))
+	}
+	c.list.Add(d.WithNearest(name, names))
+}
+
+// metrics checks the metrics and builds them. Without any, it is exact.
+func (c *checker) metrics(declared []*spec.Metric) {
+	if len(declared) == 0 {
+		declared = []*spec.Metric{{Type: "exact", Expected: "expected"}}
+	}
+	seen := map[string]bool{}
+	for _, m := range declared {
+		if m == nil {
+			continue // a value with an error that is reported already
+		}
+		row, known := spec.LookupMetric(m.Type)
+		if !known {
+			if m.Type != "" {
+				var names []string
+				for _, r := range spec.Metrics() {
+					names = append(names, r.Name)
+				}
+				d := ruleUnknown.At(spanOf(m, "type"), "unknown type of metric %q", m.Type)
+				if diag.Nearest(m.Type, names) == "" {
+					d = d.WithHint("available: %s", strings.Join(names, ", "))
+				}
+				c.list.Add(d.WithNearest(m.Type, names))
+			}
+			continue
+		}
+		if seen[m.Name()] {
+			c.list.Add(ruleUnknown.At(spanOf(m, "id"), "duplicate metric %q", m.Name()).WithHint("give it another id"))
+		}
+		seen[m.Name()] = true
+		c.metric(m, row)
+	}
+}
+
+// metric checks the keys of one metric and builds it.
+func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
+	before := len(c.list)
+	c.keys(m, row)
+	made := &metric{declared: m, row: row}
+	if slices.Contains(row.Keys, "output") {
+		made.output = c.output(m)
+	}
+	if slices.Contains(row.Keys, "expected") {
+		_, column := m.Position().Lookup("expected")
+		_, fixed := m.Position().Lookup("value")
+		made.fixed = fixed
+		if column && fixed {
+			c.list.Add(ruleInvalid.At(spanOf(m, "value"), "the metric has expected and value").WithHint("use one of them"))
+		}
+	}
+	if len(c.list) > before {
+		return
+	}
+	var err error
+	if made.score, err = builders()[row.Name](m, c.app); err != nil {
+		place := spanOf(m, "type")
+		if len(row.Required) > 0 {
+			place = spanOf(m, row.Required[0])
+		}
+		c.list.Add(ruleInvalid.At(place, "%s", err))
+		return
+	}
+	c.evaluation.metrics = append(c.evaluation.metrics, made)
+}
+
+// keys rejects keys that the metric does not read, and reports missing ones.
+func (c *checker) keys(m *spec.Metric, row spec.MetricRow) {
+	if m.Position() == nil {
+		return
+	}
+	common := []string{"id", "type", "min", "max", "max_regression"}
+	for _, key := range []string{"output", "expected", "value", "ignore_case", "pattern", "schema", "tolerance", "relative_tolerance", "model", "rubric", "threshold"} {
+		field, found := m.Position().Lookup(key)
+		switch {
+		case found && !slices.Contains(row.Keys, key):
+			d := ruleInvalid.At(field.Key, "a metric of type %s does not read %s", row.Name, key)
+			c.list.Add(d.WithHint("its keys: %s", strings.Join(slices.Concat(common, row.Keys), ", ")))
+		case !found && slices.Contains(row.Required, key):
+			c.list.Add(ruleInvalid.At(spanOf(m, "type"), "a metric of type %s needs %s", row.Name, key))
+		}
+	}
+}
+
+// output returns the output that a metric evaluates; nil after an error.
+func (c *checker) output(m *spec.Metric) *spec.Variable {
+	var outputs []*spec.Variable
+	for _, ref := range c.evaluation.flow.Outputs {
+		outputs = append(outputs, ref.To)
+	}
+	var ids []string
+	for _, v := range outputs {
+		ids = append(ids, v.ID)
+	}
+	switch {
+	case m.Output == "" && len(outputs) == 1:
+		return outputs[0]
+	case m.Output == "":
+		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "flow %s has %d outputs", c.evaluation.flow.ID, len(ids)).
+			WithHint("declare metrics with output: one of %s", strings.Join(ids, ", ")))
+		return nil
+	}
+	if i := slices.Index(ids, m.Output); i >= 0 {
+		return outputs[i]
+	}
+	c.unknown(spanOf(m, "output"), "output of flow "+c.evaluation.flow.ID, m.Output, ids)
+	return nil
+}
+
+// variants checks the variants and opens their applications.
+func (c *checker) variants(ctx context.Context, declared []*spec.Variant) {
+	if len(declared) == 0 {
+		declared = []*spec.Variant{{ID: "base"}}
+	}
+	seen := map[string]bool{}
+	for _, v := range declared {
+		if v == nil || v.ID == "" {
+			continue // reported already
+		}
+		if seen[v.ID] {
+			c.list.Add(ruleUnknown.At(spanOf(v, "id"), "duplicate variant %q", v.ID))
+			continue
+		}
+		seen[v.ID] = true
+		c.variant(ctx, v)
+	}
+}
+
+func (c *checker) variant(ctx context.Context, v *spec.Variant) {
+	path := c.path
+	if v.App != "" {
+		path = relative(c.folder, v.App)
+		if _, err := os.Stat(path); err != nil {
+			c.list.Add(ruleUnknown.At(spanOf(v, "app"), "application %q not found", v.App))
+			return
+		}
+	}
+	var problems diag.List
+	program, found := c.open(ctx, path, v.Env, func(d *spec.Document) { problems = apply(v, d) })
+	c.list = append(c.list, problems...)
+	for _, d := range found {
+		if d.Severity == diag.Error {
+			c.list.Add(d)
+		}
+	}
+	if len(problems) > 0 || found.Errors() > 0 {
+		return
+	}
+	i := slices.IndexFunc(program.App.Flows, func(f *spec.Flow) bool { return f.ID == c.evaluation.flow.ID })
+	if i < 0 {
+		c.list.Add(ruleUnknown.At(spanOf(v, "app"), "application %q has no flow %s", v.App, c.evaluation.flow.ID))
+		return
+	}
+	var inputs []string
+	for _, ref := range program.App.Flows[i].Inputs {
+		inputs = append(inputs, ref.To.ID)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.Inputs)) {
+		if !slices.Contains(inputs, name) {
+			c.unknown(spanOf(v, "inputs"), "input of flow "+c.evaluation.flow.ID, name, inputs)
+		}
+	}
+	c.evaluation.variants = append(c.evaluation.variants, &variant{v, program})
+}

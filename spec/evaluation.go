@@ -1,0 +1,118 @@
+package spec
+
+// Evaluation is a file of metrics and variants, *.qtype-eval.yaml. Only `qtype eval` reads it.
+type Evaluation struct {
+	Positioned
+	// App is the path of the application's document, relative to the file; by default x.qtype.yaml for x.qtype-eval.yaml.
+	App string `yaml:"app"`
+	// Flow is the id of the flow that the rows run through; the default is the first one.
+	Flow string `yaml:"flow"`
+	// Data is the path of the file with the rows, relative to the file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx.
+	Data string `yaml:"data"`
+	// Metrics are computed for each row; the default is exact, with the column expected.
+	Metrics []*Metric `yaml:"metrics"`
+	// Variants are changes of the application that are compared side by side; the default is the application as it is.
+	Variants []*Variant `yaml:"variants"`
+}
+
+// Metric is a number that an evaluation computes for each result.
+type Metric struct {
+	Positioned
+	// ID names the metric in reports; the default is its type.
+	ID string `yaml:"id"`
+	// Type is the kind of the metric: exact, contains, regexp, json_schema, numeric, similarity, judge, latency, tokens or cost.
+	Type string `yaml:"type" jsonschema:"required"`
+	// Output is the id of the output that is evaluated; the default is the flow's only output.
+	Output string `yaml:"output"`
+	// Expected is the column of the data with the expected value.
+	Expected string `yaml:"expected" default:"expected"`
+	// Value is the expected value of all rows, in place of a column.
+	Value any `yaml:"value"`
+	// IgnoreCase compares texts without regard to upper and lower case.
+	IgnoreCase bool `yaml:"ignore_case" default:"false"`
+	// Pattern is the regular expression (RE2) that the output must match.
+	Pattern string `yaml:"pattern"`
+	// Schema is the JSON schema that the output must satisfy; an output that is a text is parsed as JSON.
+	Schema map[string]any `yaml:"schema"`
+	// Tolerance is how much a number may differ from the expected one.
+	Tolerance float64 `yaml:"tolerance" validate:"gte=0"`
+	// RelativeTolerance is how much a number may differ, as a share of the expected one.
+	RelativeTolerance float64 `yaml:"relative_tolerance" validate:"gte=0"`
+	// Model is the id of the embedding model of similarity, or of the chat model of judge, as the application declares it: variants do not change it.
+	Model string `yaml:"model"`
+	// Rubric describes a good output for the judge.
+	Rubric string `yaml:"rubric"`
+	// Threshold makes a score a decision: results with at least this score pass, and the metric is their share.
+	Threshold *float64 `yaml:"threshold" validate:"omitempty,gte=0,lte=1"`
+	// Min is the smallest mean with which the evaluation succeeds.
+	Min *float64 `yaml:"min"`
+	// Max is the largest mean with which the evaluation succeeds.
+	Max *float64 `yaml:"max"`
+	// MaxRegression is how much worse than the baseline the mean may be: a difference for scores, a share of the baseline for latency, tokens and cost.
+	MaxRegression *float64 `yaml:"max_regression" validate:"omitempty,gte=0"`
+}
+
+// Variant is a change of the application.
+type Variant struct {
+	Positioned
+	// ID names the variant in reports; it is unique in the file.
+	ID string `yaml:"id" jsonschema:"required"`
+	// App is another document, relative to the file.
+	App string `yaml:"app"`
+	// Models replaces models, by id: by another model of the document, or by another name of a model at the same provider.
+	Models map[string]string `yaml:"models"`
+	// Prompts replaces the system message or the template of steps, by id.
+	Prompts map[string]string `yaml:"prompts"`
+	// Inputs are values of inputs of the flow that replace the columns of the data.
+	Inputs map[string]any `yaml:"inputs"`
+	// Env are variables of the environment that the document sees.
+	Env map[string]string `yaml:"env"`
+}
+
+// MetricRow declares a type of metric. The checker, reports, documentation and editors
+// read the rows; package internal/eval has a builder for each.
+type MetricRow struct {
+	Name     string   // the value of the key type
+	Doc      string   // what it measures, in a few words
+	Keys     []string // the keys of a Metric that it reads, besides id, type, min, max and max_regression
+	Required []string // those of them that must be set
+	Unit     string   // of its values; empty for a score from 0 to 1
+	Lower    bool     // lower values are better
+	Rate     bool     // each result passes or fails, also without a threshold
+	Noisy    bool     // values differ between equal runs: compared with a baseline only if max_regression is set
+}
+
+// Metrics returns the types of metrics.
+func Metrics() []MetricRow {
+	compared := []string{"output", "expected", "value"}
+	return []MetricRow{
+		{Name: "exact", Doc: "the output equals the expected value", Keys: append(compared[:3:3], "ignore_case"), Rate: true},
+		{Name: "contains", Doc: "the text of the output contains the expected text", Keys: append(compared[:3:3], "ignore_case"), Rate: true},
+		{Name: "regexp", Doc: "the text of the output matches a regular expression", Keys: []string{"output", "pattern"}, Required: []string{"pattern"}, Rate: true},
+		{Name: "json_schema", Doc: "the output satisfies a JSON schema", Keys: []string{"output", "schema"}, Required: []string{"schema"}, Rate: true},
+		{Name: "numeric", Doc: "the output is a number within a tolerance of the expected one", Keys: append(compared[:3:3], "tolerance", "relative_tolerance"), Rate: true},
+		{Name: "similarity", Doc: "the cosine similarity of the embeddings of the output and the expected text, from 0 to 1", Keys: append(compared[:3:3], "model", "threshold"), Required: []string{"model"}},
+		{Name: "judge", Doc: "the score from 0 to 1 that a chat model gives by a rubric", Keys: append(compared[:3:3], "model", "rubric", "threshold"), Required: []string{"model", "rubric"}},
+		{Name: "latency", Doc: "the duration of the row", Unit: "s", Lower: true, Noisy: true},
+		{Name: "tokens", Doc: "the tokens that models read and wrote for the row", Unit: "tokens", Lower: true},
+		{Name: "cost", Doc: "the money for the row, by the prices of the models", Unit: "money", Lower: true},
+	}
+}
+
+// LookupMetric returns the row of a type of metric.
+func LookupMetric(name string) (MetricRow, bool) {
+	for _, r := range Metrics() {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return MetricRow{}, false
+}
+
+// Name returns the name of the metric in reports.
+func (m *Metric) Name() string {
+	if m.ID != "" {
+		return m.ID
+	}
+	return m.Type
+}
