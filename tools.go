@@ -165,7 +165,7 @@ func (o TestOptions) file(ctx context.Context, path string) (TestReport, error) 
 		}
 	}
 	if file == nil || ctx.Err() != nil {
-		return r, nil
+		return r, nil //nolint:nilerr // the outcomes of the tests have the cancellation
 	}
 	stale, err := file.EndRecordings(r.Outcomes, o.Prune)
 	r.Diagnostics = append(r.Diagnostics, stale...)

@@ -147,7 +147,7 @@ func (e *evalCommand) write(r *qtype.EvaluationReport) error {
 		if err := to(&b); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil { //nolint:gosec // a report, which others may read
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 			return fmt.Errorf("%s: cannot be written: %w", path, terminal.Cause(err))
 		}
 	}

@@ -81,7 +81,7 @@ func TestRun_StandardInput(t *testing.T) {
 		"":                                                              "standard input: the file is empty",
 	} {
 		out, errs, err := run(t, map[string]string{}, stdin, batch.Config{InputFile: "-", Format: "csv"})
-		got := ""
+		var got string
 		if err != nil {
 			got = err.Error()
 		} else {

@@ -140,7 +140,7 @@ func numeric(m *spec.Metric, s *sample) (Score, error) {
 	}
 	got, err := number(s.output)
 	if err != nil {
-		return failed("%q is not a number", value.Text(s.output)), nil
+		return failed("%q is not a number", value.Text(s.output)), nil //nolint:nilerr // a wrong output is a score
 	}
 	if math.Abs(got-want) <= max(m.Tolerance, m.RelativeTolerance*math.Abs(want)) {
 		return passed(), nil
@@ -197,7 +197,7 @@ func conforming(m *spec.Metric, _ *spec.Application) (scorer, error) {
 		}
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 		if err != nil {
-			return failed("%q is not JSON", text), nil
+			return failed("%q is not JSON", text), nil //nolint:nilerr // a wrong output is a score
 		}
 		var invalid *jsonschema.ValidationError
 		if err := schema.Validate(v); errors.As(err, &invalid) {

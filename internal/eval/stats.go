@@ -58,7 +58,7 @@ func wilson(p float64, n int) (low, high float64) {
 
 // bootstrap returns the percentile interval of the mean.
 func bootstrap(values []float64) (low, high float64) {
-	random := rand.New(rand.NewPCG(seed1, seed2)) //nolint:gosec // the report must be the same each time
+	random := rand.New(rand.NewPCG(seed1, seed2)) // the report must be the same each time
 	means := make([]float64, resamples)
 	for i := range means {
 		sum := 0.0

@@ -43,7 +43,7 @@ func outsideNanos(t time.Time) bool { return t.Year() < 1678 || t.Year() > 2261 
 func (l *timeLeaf) settle() { l.isText = l.zoned && l.local || l.nanos && l.wide }
 
 func (l *timeLeaf) schema() parquet.Node {
-	unit := parquet.TimeUnit(parquet.Microsecond)
+	unit := parquet.Microsecond
 	if l.nanos {
 		unit = parquet.Nanosecond
 	}

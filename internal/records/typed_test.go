@@ -297,7 +297,7 @@ func TestOpenStream_Formats(t *testing.T) {
 		strings.Repeat("x", 9000) + "\n1": "csv 1 rows",
 	} {
 		r, err := records.OpenStream(strings.NewReader(text), "standard input", records.Options{})
-		got := ""
+		var got string
 		if err != nil {
 			got = err.Error()
 		} else {

@@ -115,23 +115,25 @@ func (c ParseCell) open(t spec.Type) any {
 		return string(c)
 	}
 	v, err := Parse(text)
+	r, isRecord := v.(*Record)
 	switch {
 	case err != nil:
-	case t.IsMedia():
-		// Bytes that are not text are written as an object.
-		if r, ok := v.(*Record); ok && r.Len() == 1 && r.has("base64") {
-			return r
-		}
-	case t.Is(chatMessage):
-		// A message is written as an object; other text in braces is the text of a
-		// user message.
-		if r, ok := v.(*Record); ok && r.has("role") && r.has("blocks") {
-			return r
-		}
+	case isRecord && r.means(t):
+		return r
+	case t.IsMedia() || t.Is(chatMessage): // text in braces
 	case t.Elem != nil || t.IsRecord() || t.Name == anyType:
 		return v
 	}
 	return string(c)
+}
+
+// means reports whether an object in a cell is a value of the type, and not its text:
+// bytes that are not text, or a message.
+func (r *Record) means(t spec.Type) bool {
+	if t.Is(chatMessage) {
+		return r.has("role") && r.has("blocks")
+	}
+	return t.IsMedia() && r.Len() == 1 && r.has("base64")
 }
 
 func (r *Record) has(name string) bool {
