@@ -77,8 +77,11 @@ func heard(t testing.TB, r modeltest.Request) modeltest.Conversation {
 	}
 	h := modeltest.Conversation{Key: r.Header.Get("X-Api-Key"), Temperature: r.Body["temperature"], MaxTokens: r.Body["max_tokens"]}
 	h.Model, _ = r.Body["model"].(string)
-	if system, ok := r.Body["system"].([]any); ok {
+	switch system := r.Body["system"].(type) {
+	case []any: // with a marker of the prompt cache
 		h.System = system[0].(object)["text"].(string)
+	case string:
+		h.System = system
 	}
 	h.Stream, _ = r.Body["stream"].(bool)
 	names, before := map[any]any{}, ""
