@@ -118,7 +118,7 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 			{Key: "max_tokens_by_role", Unit: UnitTokens, Stricter: LowerIsStricter, Doc: "the maximum number of tokens of one role"},
 		}},
 `)
-	c.insert("spec/memory.go", "	// Tokenizer is", "	// MaxTokensByRole is for the policy last_n_tokens_by_role: the maximum number of tokens of one role.\n	MaxTokensByRole int `yaml:\"max_tokens_by_role\" validate:\"gt=0\"`\n")
+	c.insert("spec/memory.go", "	// Tokenizer counts", "	// MaxTokensByRole is for the policy last_n_tokens_by_role: the maximum number of tokens of one role.\n	MaxTokensByRole int `yaml:\"max_tokens_by_role\" validate:\"gt=0\"`\n")
 	expectFailure("./validate", "TestSignatureCodes", "QT328 Uppercase inputs: count")
 	expectFailure("./memory", "Polic", "last_n_tokens_by_role")
 	expectFailure("./internal/schemagen", "Schema", "schema.json")

@@ -101,7 +101,7 @@ func TestExtension_Provider(t *testing.T) {
 		}
 	}
 	expectFailure("./model/provider", "deepseek: client kind 1, but builder: false")
-	c.insert("model/provider/builders.go", "\t\t\"google-ai\": {", "\t\t\"deepseek\":  {chat: plain(openai.New)},\n")
+	c.insert("model/provider/builders.go", "\t\t\"google-ai\":", "\t\t\"deepseek\":  {chat: plain(openai.New)},\n")
 	expectFailure("./model/provider", "docs/models.md is out of date")
 	expectFailure("./internal/schemagen", "schema.json")
 	c.mustRun("go", "test", "./model/provider", "-run", "TestDocs", "-update")

@@ -26,6 +26,7 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 	}
 	p := &parquetRows{groups: f.RowGroups(), fields: f.Schema().Fields(), buf: make([]parquet.Row, rowsAtOnce)}
 	p.leaves = make([][]parquet.Value, len(f.Schema().Columns()))
+	p.meanings = leafMeanings(f)
 	for _, field := range p.fields {
 		r.columns = append(r.columns, field.Name())
 	}
@@ -43,6 +44,35 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 		return rec, err
 	}
 	return nil
+}
+
+// leafMeanings returns the logical type of each leaf column; nil for a plain one. The
+// library drops types that it does not know, as the one of 16 bit floats, and translates
+// those of old writers.
+func leafMeanings(f *parquet.File) []format.LogicalTypeValue {
+	var meanings []format.LogicalTypeValue
+	for i, element := range f.Metadata().Schema {
+		if i == 0 || !element.Type.Valid { // the root or a group
+			continue
+		}
+		meanings = append(meanings, element.LogicalType.Value)
+	}
+	leaf := 0
+	var walk func(n parquet.Node)
+	walk = func(n parquet.Node) {
+		if n.Leaf() {
+			if meanings[leaf] == nil {
+				meanings[leaf] = logicalOf(n)
+			}
+			leaf++
+			return
+		}
+		for _, field := range n.Fields() {
+			walk(field)
+		}
+	}
+	walk(f.Schema())
+	return meanings
 }
 
 // meterAt counts the bytes that are read.
@@ -66,6 +96,8 @@ type parquetRows struct {
 	buf    []parquet.Row
 	have   []parquet.Row     // decoded and not returned yet
 	leaves [][]parquet.Value // the values of one record, by leaf column
+	// meanings has the logical type of each leaf column.
+	meanings []format.LogicalTypeValue
 }
 
 func (p *parquetRows) next(columns []string) (Record, error) {
@@ -83,7 +115,7 @@ func (p *parquetRows) next(columns []string) (Record, error) {
 		p.leaves[v.Column()] = append(p.leaves[v.Column()], v)
 	}
 	rec := Record{Columns: columns, Values: make([]any, len(columns))}
-	at := assembler{leaves: p.leaves}
+	at := assembler{leaves: p.leaves, meanings: p.meanings}
 	for i, f := range p.fields {
 		rec.Values[i] = at.node(f, level{})
 	}
@@ -114,8 +146,9 @@ func (p *parquetRows) fill() error {
 // assembler builds nested values from the leaves of one record, by their repetition
 // and definition levels (the Dremel encoding).
 type assembler struct {
-	leaves [][]parquet.Value // the rest of each leaf column
-	leaf   int               // the next leaf column
+	leaves   [][]parquet.Value // the rest of each leaf column
+	meanings []format.LogicalTypeValue
+	leaf     int // the next leaf column
 }
 
 // level counts the enclosing nodes: repeated ones, and optional or repeated ones.
@@ -182,8 +215,9 @@ func (a *assembler) value(n parquet.Node, at level) any {
 	if n.Leaf() {
 		v := a.leaves[a.leaf][0]
 		a.leaves[a.leaf] = a.leaves[a.leaf][1:]
+		meaning := a.meanings[a.leaf]
 		a.leaf++
-		return leafValue(n.Type(), v)
+		return leafValue(meaning, v)
 	}
 	fields := n.Fields()
 	group := make(map[string]any, len(fields))

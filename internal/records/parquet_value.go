@@ -17,13 +17,9 @@ import (
 
 // leafValue returns a leaf's value as a Record has it. Byte strings are copied: the
 // library reuses their memory.
-func leafValue(t parquet.Type, v parquet.Value) any {
+func leafValue(meaning format.LogicalTypeValue, v parquet.Value) any {
 	if v.IsNull() {
 		return nil
-	}
-	var meaning format.LogicalTypeValue
-	if lt := t.LogicalType(); lt != nil {
-		meaning = lt.Value
 	}
 	switch v.Kind() {
 	case parquet.Boolean:

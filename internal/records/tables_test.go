@@ -45,7 +45,7 @@ func TestParquet_ReadByPython(t *testing.T) {
 	types := map[string]string{"id": "int64", "day": "date32[day]", "at": "timestamp[us, tz=UTC]", "local": "timestamp[us]", "clock": "time64[us]",
 		"numbers": "list<element: int64>", "raw": "binary", "ratio": "double",
 		"order":  "struct<no: int64, due: date32[day], lines: list<element: struct<sku: string, price: double>>>",
-		"vector": "struct<vector: fixed_size_list<element: double>[3], content: string, metadata: string>"}
+		"vector": "struct<vector: fixed_size_list<element: double>[3], content: extension<arrow.json>, metadata: extension<arrow.json>>"}
 	if diff := cmp.Diff(types, got.Types); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}
