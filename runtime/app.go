@@ -72,6 +72,8 @@ type App struct {
 	indexes     indexes
 	rankers     rankers // of Reranker and BedrockReranker steps
 	caches      caches  // of steps with a cache_config
+
+	secretManager secretManager
 }
 
 // stepPlans yields the plans of all steps of an application and of what it

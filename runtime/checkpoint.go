@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -65,7 +66,7 @@ func (a *App) OpenCheckpoints(cfg CheckpointConfig) (*Checkpoints, error) {
 	}
 	if cfg.Input != "" {
 		if now.Input, err = checkpoint.Describe(cfg.Input); err != nil {
-			return nil, fmt.Errorf("%s: %w", cfg.Input, withoutPath(err))
+			return nil, fmt.Errorf("%s: %w", cfg.Input, textfmt.WithoutPath(err))
 		}
 	}
 	c := &Checkpoints{flow: flow.ID, retryFailed: cfg.RetryFailed}

@@ -15,7 +15,7 @@ import (
 func (a *App) newToolFactory() *factory.Factory {
 	flows := a.nested()
 	return factory.New(factory.Options{
-		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret},
+		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.opts.Getenv},
 		Servers: a.opts.HTTP,
 		Getenv:  a.opts.Getenv,
 		Folder:  a.folder(),

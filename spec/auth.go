@@ -127,6 +127,8 @@ type AzureAuth struct {
 // SecretManager resolves the secrets that a document names.
 type SecretManager interface {
 	Entity
+	// Identity is the declared identity that may read the secrets, nil for none.
+	Identity() Auth
 	secretManager() // marks the kinds of secret managers
 }
 
@@ -146,6 +148,94 @@ func (s *AWSSecretManager) EntityID() string { return s.ID }
 func (s *AWSSecretManager) Kind() Kind   { return KindSecretManager }
 func (*AWSSecretManager) secretManager() {}
 
+// Identity is the AWS identity.
+func (s *AWSSecretManager) Identity() Auth { return s.Auth.To }
+
+// GoogleSecretManager reads secrets from Google Cloud Secret Manager. The name of a secret is that in the project, with /versions/N for another version than the latest, or the whole resource name.
+type GoogleSecretManager struct {
+	Positioned
+	// ID is the secret manager's unique name.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Auth is the id of the Google identity that may read the secrets. The default is that of the environment.
+	Auth Ref[*VertexAuth] `yaml:"auth"`
+	// ProjectID is the project of the secrets. The default is that of the identity.
+	ProjectID string `yaml:"project_id"`
+	// BaseURL is the address before /v1/projects. The default is https://secretmanager.googleapis.com.
+	BaseURL string `yaml:"base_url" validate:"omitempty,http_url"`
+}
+
+// EntityID is the id.
+func (s *GoogleSecretManager) EntityID() string { return s.ID }
+
+// Kind is KindSecretManager.
+func (s *GoogleSecretManager) Kind() Kind   { return KindSecretManager }
+func (*GoogleSecretManager) secretManager() {}
+
+// Identity is the Google identity.
+func (s *GoogleSecretManager) Identity() Auth {
+	if s.Auth.To == nil {
+		return nil
+	}
+	return s.Auth.To
+}
+
+// AzureKeyVault reads secrets from Azure Key Vault. The name of a secret may end with /VERSION.
+type AzureKeyVault struct {
+	Positioned
+	// ID is the secret manager's unique name.
+	ID string `yaml:"id" jsonschema:"required"`
+	// VaultURL is the address of the vault, such as https://shop.vault.azure.net.
+	VaultURL string `yaml:"vault_url" jsonschema:"required" validate:"omitempty,http_url"`
+	// Auth is the id of the Entra ID identity that may read the secrets. The default is that of the environment.
+	Auth Ref[*AzureAuth] `yaml:"auth"`
+}
+
+// EntityID is the id.
+func (s *AzureKeyVault) EntityID() string { return s.ID }
+
+// Kind is KindSecretManager.
+func (s *AzureKeyVault) Kind() Kind   { return KindSecretManager }
+func (*AzureKeyVault) secretManager() {}
+
+// Identity is the Entra ID identity.
+func (s *AzureKeyVault) Identity() Auth {
+	if s.Auth.To == nil {
+		return nil
+	}
+	return s.Auth.To
+}
+
+// VaultSecretManager reads secrets from a key-value engine of HashiCorp Vault or OpenBao. The name of a secret is its path in the engine; key selects one of its values.
+type VaultSecretManager struct {
+	Positioned
+	// ID is the secret manager's unique name.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Address is the address of the server. The default is VAULT_ADDR.
+	Address string `yaml:"address" validate:"omitempty,http_url"`
+	// Mount is the path of the key-value engine.
+	Mount string `yaml:"mount" default:"secret"`
+	// KVVersion is the version of the engine, 1 or 2.
+	KVVersion int `yaml:"kv_version" default:"2" validate:"oneof=1 2"`
+	// Namespace is the namespace of Vault Enterprise. The default is VAULT_NAMESPACE.
+	Namespace string `yaml:"namespace"`
+	// Token is the token for the server. The default is VAULT_TOKEN.
+	Token Secret `yaml:"token"`
+	// RoleID signs in by the auth method AppRole, with secret_id.
+	RoleID string `yaml:"role_id"`
+	// SecretID is the secret of role_id.
+	SecretID Secret `yaml:"secret_id"`
+}
+
+// EntityID is the id.
+func (s *VaultSecretManager) EntityID() string { return s.ID }
+
+// Kind is KindSecretManager.
+func (s *VaultSecretManager) Kind() Kind   { return KindSecretManager }
+func (*VaultSecretManager) secretManager() {}
+
+// Identity is nil: Vault has separate credentials.
+func (*VaultSecretManager) Identity() Auth { return nil }
+
 // EnvSecretManager reads secrets from environment variables.
 type EnvSecretManager struct {
 	Positioned
@@ -162,6 +252,9 @@ func (s *EnvSecretManager) EntityID() string { return s.ID }
 func (s *EnvSecretManager) Kind() Kind   { return KindSecretManager }
 func (*EnvSecretManager) secretManager() {}
 
+// Identity is nil.
+func (*EnvSecretManager) Identity() Auth { return nil }
+
 // FileSecretManager reads secrets from files, one for each secret, as Docker and Kubernetes mount them.
 type FileSecretManager struct {
 	Positioned
@@ -177,6 +270,9 @@ func (s *FileSecretManager) EntityID() string { return s.ID }
 // Kind is KindSecretManager.
 func (s *FileSecretManager) Kind() Kind   { return KindSecretManager }
 func (*FileSecretManager) secretManager() {}
+
+// Identity is nil.
+func (*FileSecretManager) Identity() Auth { return nil }
 
 // Telemetry is where traces are sent.
 type Telemetry struct {

@@ -39,7 +39,8 @@ func Unions() []Union {
 			of[APIKeyAuth]("api_key"), of[BearerTokenAuth]("bearer_token"), of[AWSAuth]("aws"),
 			of[OAuth2Auth]("oauth2"), of[VertexAuth]("vertex"), of[BasicAuth]("basic"), of[AzureAuth]("azure")}},
 		{Name: "secret manager", Type: reflect.TypeFor[SecretManager](), Cases: []Case{
-			of[AWSSecretManager]("aws_secret_manager"), of[EnvSecretManager]("env"), of[FileSecretManager]("file")}},
+			of[AWSSecretManager]("aws_secret_manager"), of[AzureKeyVault]("azure_key_vault"), of[EnvSecretManager]("env"),
+			of[FileSecretManager]("file"), of[GoogleSecretManager]("google_secret_manager"), of[VaultSecretManager]("vault")}},
 		{Name: "index", Type: reflect.TypeFor[Index](), Cases: []Case{
 			of[DocumentIndex]("DocumentIndex"), of[VectorIndex]("VectorIndex")}},
 		{Name: "context block", Type: reflect.TypeFor[ContextBlock](), Cases: []Case{

@@ -80,7 +80,7 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 	if a.headers, err = headers(t.Headers); err != nil {
 		return fail(err)
 	}
-	if a.auth, err = readAuth(Service{Tool: t.ID, URL: t.Endpoint, Auth: t.Auth, AllowPrivate: t.AllowPrivate}, opts); err != nil {
+	if a.auth, err = readAuth(Service{Tool: t.ID, URL: t.Endpoint, Auth: t.Auth, Audience: t.AuthAudience, AllowPrivate: t.AllowPrivate}, opts); err != nil {
 		return fail(err)
 	}
 	if err := a.duplicateParam(); err != nil {

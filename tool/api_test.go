@@ -324,7 +324,6 @@ func TestAPI_RedactsSecrets(t *testing.T) {
 }
 
 func TestNewAPI_Errors(t *testing.T) {
-	awsAuth := spec.Ref[spec.Auth]{ID: "a", To: &spec.AWSAuth{AuthBase: spec.AuthBase{ID: "a"}}}
 	tests := []struct {
 		tool *spec.APITool
 		want string
@@ -342,7 +341,6 @@ func TestNewAPI_Errors(t *testing.T) {
 		{&spec.APITool{Endpoint: "https://h/", Headers: map[string]string{"X": "a\r\nY: b"}}, `tool find: invalid header "X"`},
 		{&spec.APITool{Endpoint: "https://h/", Auth: tokenAuth(), Headers: map[string]string{"authorization": "x"}}, "tool find: headers and auth b both set Authorization"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: keyAuth("https://other")}, "tool find: auth k belongs to https://other, but the endpoint is at https://h"},
-		{&spec.APITool{Endpoint: "https://h/", Auth: awsAuth}, "tool find: auth type aws (a) is not available yet"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: spec.Ref[spec.Auth]{ID: "a"}}, "tool find: auth names a, which is not an auth"},
 		{&spec.APITool{Endpoint: "https://h/", Parameters: []*spec.Variable{variable("a", "int"), variable("a", "int")}}, "tool find: argument a is declared twice"},
 	}

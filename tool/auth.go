@@ -26,6 +26,7 @@ type Service struct {
 	Tool         string              // the tool's id
 	URL          string              // the server's address
 	Auth         spec.Ref[spec.Auth] // the credentials for the server
+	Audience     string              // what the credentials of a cloud are for, see spec.APITool; empty for the default
 	AllowPrivate bool                // whether the server may have a loopback, private or link-local address
 }
 
@@ -39,6 +40,9 @@ var authBuilders = sync.OnceValue(func() map[reflect.Type]authBuilder {
 	addAuth(table, basicCredential)
 	addAuth(table, keyCredential)
 	addAuth(table, oauth2Credential)
+	addAuth(table, awsCredential)
+	addAuth(table, vertexCredential)
+	addAuth(table, azureCredential)
 	return table
 })
 

@@ -10,16 +10,20 @@ import (
 // credential is added to each request to one server. The zero value adds none. It
 // is safe for concurrent use.
 type credential struct {
-	name        string       // the auth's id; empty for no credential
-	header      string       // the header that carries the value; empty for none
-	query       string       // the query parameter that carries the value; empty for none
-	value       string       // the value; not used where there is a tokenSource
-	secrets     []string     // texts that no message may contain
-	tokenSource *tokenSource // nil for a static credential
+	name        string                    // the auth's id; empty for no credential
+	header      string                    // the header that carries the value; empty for none
+	query       string                    // the query parameter that carries the value; empty for none
+	value       string                    // the value; not used where there is a tokenSource
+	secrets     []string                  // texts that no message may contain
+	tokenSource *tokenSource              // nil for a static credential
+	authorize   func(*http.Request) error // adds the value; nil for a static credential or a tokenSource
 }
 
 // sign adds the credential to a request, which is changed.
 func (c *credential) sign(req *http.Request) error {
+	if c.authorize != nil {
+		return c.authorize(req)
+	}
 	value := c.value
 	if c.tokenSource != nil {
 		token, err := c.tokenSource.token(req.Context())

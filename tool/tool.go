@@ -61,6 +61,8 @@ type Options struct {
 	HTTP *http.Client
 	// Secret resolves references to a secret manager; nil where there is none.
 	Secret func(spec.Secret) (string, error)
+	// Getenv returns a variable of the environment; nil means os.Getenv.
+	Getenv func(name string) string
 }
 
 // Describe returns the Info of a tool with these inputs.

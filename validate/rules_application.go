@@ -105,10 +105,11 @@ auths:
   - {type: aws, id: vault, access_key_id: AKIA, secret_access_key: ⟦{secret_name: vault_key}│"${VAULT_KEY:-none}"⟧}
 secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
 `},
-		check: on(func(p *ruleContext, m *spec.AWSSecretManager) {
+		check: on(func(p *ruleContext, m spec.SecretManager) {
+			identity, _ := m.Identity().(spec.Entity)
 			for _, v := range p.nodes {
-				if s, ok := v.node.(*spec.SecretReference); ok && m.Auth.To != nil && v.at.owner == m.Auth.To.(spec.Entity) {
-					p.report(s.Position().Span(), "the credentials of the secret manager %q cannot be secrets that it manages", m.ID)
+				if s, ok := v.node.(*spec.SecretReference); ok && v.at.owner != nil && (v.at.owner == identity || v.at.owner == m.(spec.Entity)) {
+					p.report(s.Position().Span(), "the credentials of the secret manager %q cannot be secrets that it manages", m.EntityID())
 				}
 			}
 		})}

@@ -17,21 +17,34 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing.",
+		doc: "A budget or a rate limit without any limit limits nothing, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: check{nodeType: reflect.TypeFor[spec.Node](), run: func(p *ruleContext, n spec.Node) {
-			switch limits := n.(type) {
+			switch n := n.(type) {
 			case *spec.Budget:
-				if limits.Tokens == 0 && limits.Calls == 0 && limits.Seconds == 0 && limits.Money == 0 {
+				if n.Tokens == 0 && n.Calls == 0 && n.Seconds == 0 && n.Money == 0 {
 					p.reportEmpty(n, "the budget has no limit", "tokens, calls, seconds or money")
 				}
 			case *spec.RateLimit:
-				if limits.RequestsPerMinute == 0 && limits.TokensPerMinute == 0 {
+				if n.RequestsPerMinute == 0 && n.TokensPerMinute == 0 {
 					p.reportEmpty(n, "the rate limit has no limit", "requests_per_minute or tokens_per_minute")
+				}
+			case *spec.APITool:
+				if n.AuthAudience != "" && !hasAudience(n.Auth.To) {
+					p.report(placeOf(n, "auth_audience"), "auth_audience of tool %q is for an auth of type aws or azure", n.ID)
 				}
 			}
 		}}}
+}
+
+// hasAudience reports whether credentials are for a named service or resource.
+func hasAudience(auth spec.Auth) bool {
+	switch auth.(type) {
+	case *spec.AWSAuth, *spec.AzureAuth:
+		return true
+	}
+	return false
 }
 
 // reportEmpty reports a mapping without limits.

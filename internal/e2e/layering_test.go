@@ -44,7 +44,7 @@ var layers = []layer{
 		"internal/scaffold", "internal/schemagen", "internal/semdiff",
 	}, ""},
 	{"parts", []string{
-		"index", "memory", "model", "tool", "internal/accesstoken", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/memoryview", "internal/recording", "internal/records",
+		"index", "memory", "model", "tool", "internal/accesstoken", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",
 		"internal/rerank", "internal/splitter", "internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},

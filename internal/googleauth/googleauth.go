@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/accesstoken"
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -65,7 +65,7 @@ func New(auth *spec.VertexAuth, getenv func(string) string) (*Identity, error) {
 	if path != "" {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: cannot read %s: %s", id.name, path, fileReason(err))
+			return nil, fmt.Errorf("%s: cannot read %s: %s", id.name, path, textfmt.WithoutPath(err))
 		}
 		var file struct {
 			Project string `json:"project_id"`
@@ -179,15 +179,6 @@ func gcloudFolder(getenv func(string) string) string {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// fileReason returns what is wrong with a file, without its path.
-func fileReason(err error) string {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		return of.Err.Error()
-	}
-	return err.Error()
 }
 
 // fileToken requests tokens with the credentials of a file: the key of a service account,
