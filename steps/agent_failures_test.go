@@ -41,7 +41,7 @@ type failing struct {
 	cancel   context.CancelFunc
 	failures int
 	requests int
-	above    int // requests with more tokens than the window
+	above    int // requests with more tokens than the window, although they have earlier rounds
 	cut      int // requests without the oldest messages
 	turns    int // that succeeded
 }
@@ -53,10 +53,12 @@ func (f *failing) chance(p float64) bool { return f.random.Float64() < p }
 func (f *failing) answer(_ int, req request) reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.check(req.Messages)
+	earlier := f.check(req.Messages)
 	tokens := f.tokens(req)
 	if f.requests++; tokens > f.window {
-		f.above++
+		if earlier > 0 {
+			f.above++
+		}
 		return reply{status: http.StatusBadRequest, failed: fmt.Sprintf(
 			`{"error":{"message":"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.","code":"context_length_exceeded"}}`, f.window, tokens)}
 	}
@@ -126,8 +128,9 @@ func (f *failing) reply() *reply {
 }
 
 // check fails the test if a tool message has no call before it, or a call no result, or if
-// the messages before the question are not the newest ones that the memory has.
-func (f *failing) check(msgs []wireMessage) {
+// the messages before the question are not the newest ones that the memory has. It returns
+// the number of these.
+func (f *failing) check(msgs []wireMessage) (earlier int) {
 	f.last = lines(msgs[1:])
 	question := len(f.last) - 1
 	for question > 0 && !strings.HasPrefix(f.last[question], "user: ") {
@@ -158,6 +161,7 @@ func (f *failing) check(msgs []wireMessage) {
 	if len(open) > 0 {
 		f.t.Errorf("calls without results %v at the end of\n%s", open, strings.Join(lines(msgs), "\n"))
 	}
+	return question
 }
 
 // serve is the service that the tool calls.
@@ -220,7 +224,7 @@ func converse(t *testing.T, seed uint64) *failing {
 	if f.counter, err = tokenizer.For("o200k_base"); err != nil {
 		t.Fatal(err)
 	}
-	w.model.ContextWindow = f.window
+	w.model.ContextWindow, w.model.ModelID = f.window, "local-model"
 	w.model.Retry = &spec.RetryPolicy{MaxAttempts: 2, InitialDelay: spec.Duration(time.Microsecond), MaxDelay: spec.Duration(time.Microsecond)}
 	w.model.Timeout, w.model.RateLimit = spec.Duration(40*time.Millisecond), &spec.RateLimit{MaxWait: spec.Duration(time.Nanosecond)}
 	w.model.CircuitBreaker = &spec.CircuitBreaker{}
@@ -276,8 +280,8 @@ func (f *failing) turn(w *testEnv, l layout, agent steps.Runner, turn int) {
 
 // If anything fails, or a turn is canceled or resumed, no request has a tool message
 // without its call or a call without its result, or more tokens than the model's context
-// window by the server's count; no acknowledged call is repeated, and the memory has what
-// was said. QTYPE_CONVERSATIONS is the number of conversations.
+// window by the server's count while it has earlier rounds; no acknowledged call is repeated,
+// and the memory has what was said. QTYPE_CONVERSATIONS is the number of conversations.
 func TestAgent_Failures(t *testing.T) {
 	n := 24
 	if testing.Short() || testkit.Race() {
