@@ -3,10 +3,10 @@ package spec
 // HandBackTool is the name of the tool by which an Agent hands a conversation back.
 const HandBackTool = "hand_back"
 
-// HandoffTool returns the name of the tool by which an Agent hands a conversation over.
+// HandoffTool returns the name of the tool by which an Agent transfers a conversation.
 func HandoffTool(f *Flow) string { return "transfer_to_" + f.ID }
 
-// HandoffProblem returns why an Agent cannot hand a conversation over to a flow; empty if
+// HandoffProblem returns why an Agent cannot transfer a conversation to a flow; empty if
 // it can. Unlinked variables are not a problem.
 func HandoffProblem(f *Flow) string {
 	switch {

@@ -31,7 +31,7 @@ type agent struct {
 	offers   []model.Tool         // the tools as the model sees them
 	tools    map[string]tool.Tool // by the names that the model uses
 	approval *approver            // nil where no tool requires approval
-	handoffs *handoffs            // nil where the conversation cannot be handed over
+	handoffs *handoffs            // nil where the conversation cannot be transferred
 	repeats  *repeatLimit
 }
 
@@ -161,7 +161,7 @@ func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
 // reply lets the flow answer that has the conversation, otherwise the model.
 func (a *agent) reply(ctx context.Context, row *Row, d *conversation) (chat.Message, error) {
 	if to := a.handoffs.active(d); to != nil {
-		answer, back, err := a.handOver(ctx, row, d, to)
+		answer, back, err := a.transferTo(ctx, row, d, to)
 		if err != nil {
 			return answer, err
 		}

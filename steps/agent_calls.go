@@ -35,7 +35,7 @@ func (r *agentRun) callTools(ctx context.Context, calls []chat.ToolCall) (final 
 			results[i] = fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", r.agent.limit)
 		case r.agent.endsLoop(ctx, call):
 			if handing >= 0 {
-				results[i] = "error: not called, because an earlier call hands the conversation over"
+				results[i] = "error: not called, because an earlier call transfers the conversation"
 				continue
 			}
 			handing = i
@@ -83,12 +83,12 @@ func (r *agentRun) callTogether(ctx context.Context, calls []chat.ToolCall, toge
 	running.Wait()
 }
 
-// endsLoop reports whether a call hands the conversation over, or back.
+// endsLoop reports whether a call transfers the conversation, or back.
 func (a *agent) endsLoop(ctx context.Context, call chat.ToolCall) bool {
 	return a.handoffs.named(call.Name) != nil || call.Name == spec.HandBackTool && handBackFrom(ctx) != nil
 }
 
-// endLoop runs a call that hands the conversation over, or back. final is nil if the flow
+// endLoop runs a call that transfers the conversation, or back. final is nil if the flow
 // has returned the conversation without an answer.
 func (r *agentRun) endLoop(ctx context.Context, call chat.ToolCall) (result string, final *chat.Message, err error) {
 	a := r.agent
@@ -105,11 +105,11 @@ func (r *agentRun) endLoop(ctx context.Context, call chat.ToolCall) (result stri
 	return r.transfer(ctx, a.handoffs.named(call.Name), report)
 }
 
-// transfer hands the conversation over to a flow, which answers the question.
+// transfer transfers the conversation to a flow, which answers the question.
 func (r *agentRun) transfer(ctx context.Context, to *spec.Flow, report func(string)) (result string, final *chat.Message, err error) {
-	result = "The conversation was handed over to " + to.ID + "."
+	result = "The conversation was transferred to " + to.ID + "."
 	report(result)
-	answer, back, err := r.agent.handOver(ctx, r.row, r.conversation, to)
+	answer, back, err := r.agent.transferTo(ctx, r.row, r.conversation, to)
 	switch {
 	case err != nil:
 		return "", nil, err

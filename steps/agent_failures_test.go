@@ -281,7 +281,7 @@ func (f *failing) turn(w *testEnv, l layout, agent steps.Runner, turn int) {
 // If anything fails, or a turn is canceled or resumed, no request has a tool message
 // without its call or a call without its result, or more tokens than the model's context
 // window by the server's count while it has earlier rounds; no acknowledged call is repeated,
-// and the memory has what was said. QTYPE_CONVERSATIONS is the number of conversations.
+// and the memory has exactly the messages of the turns that succeeded. QTYPE_CONVERSATIONS is the number of conversations.
 func TestAgent_Failures(t *testing.T) {
 	n := 24
 	if testing.Short() || testkit.Race() {

@@ -17,12 +17,12 @@ import (
 // documents made by Go programs are not validated.
 const maxHandoffs = 16
 
-// handoffs are the flows to which an agent may hand the conversation over.
+// handoffs are the flows to which an agent may transfer the conversation.
 type handoffs struct {
 	step   string
 	run    func(context.Context, FlowCall, FlowEmit) error
 	flows  []*spec.Flow
-	offers []model.Tool // the tools by which the model hands over
+	offers []model.Tool // the tools by which the model transfers
 }
 
 // newHandoffs returns the handoffs of an Agent; nil for none.
@@ -40,10 +40,10 @@ func (e *Env) newHandoffs(s *spec.Agent) (*handoffs, error) {
 			return nil, fmt.Errorf("the flow %q is not linked", ref.ID)
 		}
 		if problem := spec.HandoffProblem(f); problem != "" {
-			return nil, fmt.Errorf("the conversation cannot be handed over to flow %s: %s", f.ID, problem)
+			return nil, fmt.Errorf("the conversation cannot be transferred to flow %s: %s", f.ID, problem)
 		}
 		h.flows = append(h.flows, f)
-		description := "Hands the conversation over to " + f.ID + ", which answers the user from now on."
+		description := "Transfers the conversation to " + f.ID + ", which answers the user from now on."
 		if f.Description != "" {
 			description += " " + f.ID + ": " + f.Description
 		}
@@ -55,7 +55,7 @@ func (e *Env) newHandoffs(s *spec.Agent) (*handoffs, error) {
 // noParameters is the schema of a tool without arguments.
 var noParameters = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 
-// named returns the flow to which a call hands over; nil for calls of other tools.
+// named returns the flow to which a call transfers; nil for calls of other tools.
 func (h *handoffs) named(call string) *spec.Flow {
 	if h == nil {
 		return nil
@@ -69,7 +69,7 @@ func (h *handoffs) named(call string) *spec.Flow {
 // variable is the name of the variable that has the id of the flow with the conversation.
 func (h *handoffs) variable() string { return "handoff." + h.step }
 
-// active returns the flow to which the session was handed over; nil for none.
+// active returns the flow to which the session was transferred; nil for none.
 func (h *handoffs) active(d *conversation) *spec.Flow {
 	if h == nil || d.turn == nil {
 		return nil
@@ -86,7 +86,7 @@ func (h *handoffs) active(d *conversation) *spec.Flow {
 	return nil
 }
 
-// set stores the flow that the session is handed over to; nil for none. Without a memory
+// set stores the flow that the session is transferred to; nil for none. Without a memory
 // the handoff ends with the answer.
 func (h *handoffs) set(d *conversation, f *spec.Flow) error {
 	if d.turn == nil {
@@ -102,10 +102,10 @@ func (h *handoffs) set(d *conversation, f *spec.Flow) error {
 	return d.turn.Set(h.variable(), id)
 }
 
-// handOver lets a flow answer the question of a row, and stores who has the conversation.
+// transferTo lets a flow answer the question of a row, and stores who has the conversation.
 // back is set if the flow has handed it back without an answer.
-func (a *agent) handOver(ctx context.Context, row *Row, d *conversation, to *spec.Flow) (answer chat.Message, back *handBack, err error) {
-	history, question, err := a.handedOver(ctx, d)
+func (a *agent) transferTo(ctx context.Context, row *Row, d *conversation, to *spec.Flow) (answer chat.Message, back *handBack, err error) {
+	history, question, err := a.transferredMessages(ctx, d)
 	if err != nil {
 		return answer, nil, err
 	}
@@ -136,9 +136,9 @@ func (a *agent) handOver(ctx context.Context, row *Row, d *conversation, to *spe
 	return answer, nil, a.handoffs.set(d, to)
 }
 
-// handedOver returns the messages of users and assistants before the question of the turn, and
+// transferredMessages returns the messages of users and assistants before the question of the turn, and
 // the question. Calls of tools stay with the agent that made them.
-func (a *agent) handedOver(ctx context.Context, d *conversation) (history []chat.Message, question chat.Message, err error) {
+func (a *agent) transferredMessages(ctx context.Context, d *conversation) (history []chat.Message, question chat.Message, err error) {
 	window, err := d.window(a.budget(ctx, nil))
 	if err != nil {
 		return nil, question, err
@@ -150,7 +150,7 @@ func (a *agent) handedOver(ctx context.Context, d *conversation) (history []chat
 		}
 	}
 	if at < 0 {
-		return nil, question, errors.New("the conversation has no question that could be handed over")
+		return nil, question, errors.New("the conversation has no question that could be transferred")
 	}
 	for _, m := range window[:at] {
 		m.ToolCalls = nil
@@ -161,7 +161,7 @@ func (a *agent) handedOver(ctx context.Context, d *conversation) (history []chat
 	return history, window[at], nil
 }
 
-// handoffInputs returns the inputs of a flow that takes the conversation over: the question
+// handoffInputs returns the inputs of a flow that takes over the conversation: the question
 // is the first of them.
 func handoffInputs(f *spec.Flow, question chat.Message) []any {
 	inputs := make([]any, len(f.Inputs))
@@ -243,7 +243,7 @@ func (b *handBack) read(call chat.ToolCall) {
 	}
 }
 
-// addHandoffs offers the flows to which the conversation may be handed over to the model.
+// addHandoffs offers the flows to which the conversation may be transferred to the model.
 func (a *agent) addHandoffs(env *Env, s *spec.Agent) (err error) {
 	if a.handoffs, err = env.newHandoffs(s); err != nil || a.handoffs == nil {
 		return err

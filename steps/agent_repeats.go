@@ -17,8 +17,8 @@ type repeatLimit struct {
 	exempt func(toolName string) bool // calls of these tools may be repeated
 }
 
-// RepeatedCallError reports a model that repeats a tool call although it was told that the
-// result is the same.
+// RepeatedCallError reports a model that repeats a tool call although the result has
+// a note that it is the same.
 type RepeatedCallError struct {
 	Tool      string // the name of the tool
 	Arguments string // of the call, as the model wrote them
@@ -49,7 +49,7 @@ func (l *repeatLimit) counter() *repeatCounter {
 }
 
 // count counts a call with its result. It returns the result for the model: that of the
-// last permitted call says that it is the same.
+// last permitted call has a note.
 func (c *repeatCounter) count(call chat.ToolCall, result string) (string, error) {
 	if c.limit.exempt(call.Name) {
 		return result, nil

@@ -12,7 +12,7 @@ func agentRules() []rule { return []rule{impossibleHandoff(), memoryOfCaller()} 
 
 func impossibleHandoff() rule {
 	return rule{code: "QT492", title: "handoff to a flow that cannot answer",
-		doc: "A flow to which an Agent hands the conversation over has one input, the question, and further ones only if they are optional; one output, the answer; and an Agent, which can hand the conversation back. Question and answer are of type text or ChatMessage. The model hands over by a tool transfer_to_ and the id of the flow, and back by hand_back; no tool may have these names.",
+		doc: "A flow to which an Agent transfers the conversation has one input, the question, and further ones only if they are optional; one output, the answer; and an Agent, which can hand the conversation back. Question and answer are of type text or ChatMessage. The model transfers by a tool transfer_to_ and the id of the flow, and back by hand_back; no tool may have these names.",
 		sample: sample{text: `
 id: example
 models: [{type: Model, id: writer, provider: openai}]
@@ -46,7 +46,7 @@ func firstOutput(s spec.Step) *spec.Variable {
 	return nil
 }
 
-// checkHandoff reports why an agent cannot hand over to one of its flows.
+// checkHandoff reports why an agent cannot transfer to one of its flows.
 func (p *ruleContext) checkHandoff(s *spec.Agent, i int) {
 	ref := &s.Handoffs[i]
 	f := ref.To
@@ -58,7 +58,7 @@ func (p *ruleContext) checkHandoff(s *spec.Agent, i int) {
 		return
 	}
 	if problem := spec.HandoffProblem(f); problem != "" {
-		p.list.Add(p.reportAt(ref.Span, "agent %q cannot hand over to the flow %q: %s", s.ID, f.ID, problem).
+		p.list.Add(p.reportAt(ref.Span, "agent %q cannot transfer to the flow %q: %s", s.ID, f.ID, problem).
 			WithRelated(placeOf(f, "id"), "the flow"))
 	}
 	p.checkReservedName(s, spec.HandoffTool(f), ref.Span)

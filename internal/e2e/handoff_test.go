@@ -16,7 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// handoffApp has an agent that hands over to two flows; %[1]s is the model server, %[2]s the
+// handoffApp has an agent that transfers to two flows; %[1]s is the model server, %[2]s the
 // memory of billing.
 const handoffApp = `id: desk
 models:
@@ -46,8 +46,8 @@ func callMessage(text, name, arguments string) string {
 	return fmt.Sprintf(`{"role":"assistant","content":%q,"tool_calls":[{"id":"c1","type":"function","function":{"name":%q,"arguments":%q}}]}`, text, name, arguments)
 }
 
-// deskModel answers as the two models of handoffApp: the first hands questions about
-// invoices over, the second hands those about the weather back.
+// deskModel answers as the two models of handoffApp: the first transfers questions about
+// invoices, the second hands those about the weather back.
 func deskModel(n int, r request) string {
 	last := r.Messages[len(r.Messages)-1]
 	switch {
@@ -88,7 +88,7 @@ func historyOf(t *testing.T, app *runtime.App, memory, session string) []string 
 	return out
 }
 
-// The flow that takes the conversation over answers this turn and the next ones, also in
+// The flow that takes over the conversation answers this turn and the next ones, also in
 // another process, until its agent hands the conversation back.
 func TestHandoff(t *testing.T) {
 	s := startModelServer(t, deskModel)
@@ -126,7 +126,7 @@ func TestHandoff(t *testing.T) {
 		"second < system: You bill. | user: hello | assistant: first 1 | user: my invoice is wrong",
 		"second < system: You bill. | user: hello | assistant: first 1 | user: my invoice is wrong | assistant: second 3 | user: and the other one",
 		"second < system: You bill. | user: hello | assistant: first 1 | user: my invoice is wrong | assistant: second 3 | user: and the other one | assistant: second 4 | user: how is the weather",
-		"first < system: You sort. | user: hello | assistant: first 1 | user: my invoice is wrong | assistant: →transfer_to_billing{} | tool: The conversation was handed over to billing. | " +
+		"first < system: You sort. | user: hello | assistant: first 1 | user: my invoice is wrong | assistant: →transfer_to_billing{} | tool: The conversation was transferred to billing. | " +
 			"assistant: second 3 | user: and the other one | assistant: second 4 | user: how is the weather",
 	}
 	for i := range want {
@@ -155,15 +155,15 @@ func TestHandoff_OwnMemory(t *testing.T) {
 	if got := historyOf(t, app, "bills", "s"); !slices.Equal(got, want) {
 		t.Errorf("the memory of billing has %q", got)
 	}
-	want = []string{"user: my invoice is wrong", "assistant: ", "tool: The conversation was handed over to billing.", "assistant: second 2",
+	want = []string{"user: my invoice is wrong", "assistant: ", "tool: The conversation was transferred to billing.", "assistant: second 2",
 		"user: how is the weather", "assistant: first 4"}
 	if got := historyOf(t, app, "talk", "s"); !slices.Equal(got, want) {
 		t.Errorf("the memory of the first agent has %q", got)
 	}
 }
 
-// A question that is handed back at once is answered by the agent that handed it over, and a
-// model that hands it over again and again fails the step.
+// A question that is handed back at once is answered by the agent that transferred it, and a
+// model that transfers it again and again fails the step.
 func TestHandoff_Refused(t *testing.T) {
 	s := startModelServer(t, deskModel)
 	app := openApp(t, fmt.Sprintf(handoffApp, s.URL, ""))
@@ -171,8 +171,8 @@ func TestHandoff_Refused(t *testing.T) {
 		t.Errorf("the answer is %q", got)
 	}
 	last := s.received()[2].Messages
-	if got := last[len(last)-1].Content; got != "The conversation was handed over to billing. It was handed back: not an invoice" {
-		t.Errorf("the first agent was told %q", got)
+	if got := last[len(last)-1].Content; got != "The conversation was transferred to billing. It was handed back: not an invoice" {
+		t.Errorf("the first agent got %q", got)
 	}
 	stubborn := startModelServer(t, func(_ int, r request) string {
 		if r.Model == "first" {

@@ -96,7 +96,7 @@ func TestFlowTool_Budget(t *testing.T) {
 	}
 }
 
-// An agent that repeats a tool call with the same result is told so, and then fails.
+// An agent that repeats a tool call with the same result gets a note, and then fails.
 func TestAgent_RepeatedCalls(t *testing.T) {
 	repeat := func(_ int, r request) string {
 		if r.Model == "second" {
@@ -112,8 +112,8 @@ func TestAgent_RepeatedCalls(t *testing.T) {
 	}
 	for n, r := range s.received() {
 		last := r.Messages[len(r.Messages)-1]
-		told := strings.HasSuffix(last.Content, "note: this call was made 3 times with the same result; do not repeat it, answer or do something else")
-		if told != (n == 6) { // the fourth request of the first model
+		noted := strings.HasSuffix(last.Content, "note: this call was made 3 times with the same result; do not repeat it, answer or do something else")
+		if noted != (n == 6) { // the fourth request of the first model
 			t.Errorf("request %d ends with %q", n, last.Content)
 		}
 	}
@@ -144,7 +144,7 @@ func TestSubAgents_Diagnostics(t *testing.T) {
 		{hand("name: now", "name: hand_back"), `QT492 the tool "now" of step "bill" has the name "hand_back", which is reserved for handoffs`},
 		{hand("type: Agent, id: bill", "type: LLMInference, id: bill"), "QT"},
 		{hand("handoffs: [billing]", "handoffs: [bilings]"), "QT"},
-		{hand("inputs: [question]", "inputs: [question, answer]"), `QT492 agent "triage" cannot hand over to the flow "billing": its input answer gets no value: all inputs but the first must be optional`},
+		{hand("inputs: [question]", "inputs: [question, answer]"), `QT492 agent "triage" cannot transfer to the flow "billing": its input answer gets no value: all inputs but the first must be optional`},
 	}
 	for _, tt := range tests {
 		_, list := qtype.Check(t.Context(), writeFile(t, tt.text))
