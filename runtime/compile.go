@@ -170,7 +170,7 @@ func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit ste
 	for i, ref := range f.spec.Inputs {
 		row.Values[f.layout.Slot(ref.To)] = call.Inputs[i]
 	}
-	ctx, cancel := a.withBudget(ctx, f.spec)
+	ctx, cancel := withFlowBudget(ctx, f.spec)
 	defer cancel()
 	ctx, trace := traceFlow(ctx, f)
 	defer func() { trace.end(err) }()

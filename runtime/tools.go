@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -24,15 +26,54 @@ func (a *App) newToolFactory() *factory.Factory {
 		Index:   a.indexTool,
 		Log:     a.opts.Log,
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
-			inner := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Caller.Session, Number: call.Caller.Row}
-			return flows(ctx, inner, func(outputs []any, failed *steps.Error) error {
+			ctx, cancel := withBudget(ctx, &BudgetError{Tool: call.Tool.ID}, call.Tool.Budget)
+			defer cancel()
+			inner := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Tool.SessionIn(call.Caller.Session), Number: call.Caller.Row}
+			err := flows(steps.WithToolSession(ctx, call.Tool), inner, func(outputs []any, failed *steps.Error) error {
 				if failed != nil {
 					return emit(outputs, failed)
 				}
 				return emit(outputs, nil)
 			})
+			if over, ok := errors.AsType[*BudgetError](context.Cause(ctx)); ok && err != nil {
+				return over
+			}
+			return err
 		},
 	})
+}
+
+// SessionsOf returns a session and the sessions that FlowTools with session: own have in
+// it: all of them belong to one conversation.
+func (a *App) SessionsOf(session string) []string {
+	all := []string{session}
+	for _, t := range a.spec.AllTools() {
+		if f, ok := t.(*spec.FlowTool); ok && f.Session == spec.SessionOfTool {
+			all = appendToolSessions(all, f, session, 0)
+		}
+	}
+	return all
+}
+
+// appendToolSessions adds the session of a tool, and those of the tools that its flow may call.
+func appendToolSessions(all []string, t *spec.FlowTool, caller string, depth int) []string {
+	const maxDepth = 8 // the validator rejects recursion, but documents made by programs are not validated
+	session := t.SessionIn(caller)
+	if slices.Contains(all, session) {
+		return all
+	}
+	all = append(all, session)
+	if t.Flow.To == nil || depth == maxDepth {
+		return all
+	}
+	for s := range t.Flow.To.Plan().All() {
+		for _, inner := range s.Tools() {
+			if f, ok := inner.(*spec.FlowTool); ok && f.Session == spec.SessionOfTool {
+				all = appendToolSessions(all, f, session, depth+1)
+			}
+		}
+	}
+	return all
 }
 
 // indexTool makes a tool that searches an index.

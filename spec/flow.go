@@ -42,7 +42,7 @@ type StepItem struct {
 	Step Step      // the step
 }
 
-// Budget limits one run of a flow, everything that it invokes included. A missing key means no limit.
+// Budget limits one run of a flow, or one call of a tool, everything that it invokes included. A missing key means no limit.
 type Budget struct {
 	Positioned
 	// Tokens is the maximum number of tokens that models read and write.

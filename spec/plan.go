@@ -233,8 +233,12 @@ func (p *StepPlan) ToolRefs() []*Ref[Tool] { return Refs[Tool](p.Uses, RoleTool)
 // Indexes are the indexes that the step searches or fills.
 func (p *StepPlan) Indexes() []Index { return Linked[Index](p.Uses, RoleIndex) }
 
-// Flows are the flows that the step runs, itself or as tools.
-func (p *StepPlan) Flows() []*Flow { return Linked[*Flow](p.Uses, RoleFlow) }
+// Flows are the flows that the step runs, itself, as tools or by a handoff.
+func (p *StepPlan) Flows() []*Flow { return Linked[*Flow](p.Uses, RoleFlow, RoleHandoff) }
+
+// Handoffs are the references to the flows to which the step may hand the conversation
+// over, linked or not.
+func (p *StepPlan) Handoffs() []*Ref[*Flow] { return Refs[*Flow](p.Uses, RoleHandoff) }
 
 // Calls are the flows that the step runs itself, linked or not.
 func (p *StepPlan) Calls() []FlowCall {

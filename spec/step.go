@@ -152,10 +152,16 @@ type Agent struct {
 	Tools []Ref[Tool] `yaml:"tools"`
 	// MaxToolExecutions is the maximum number of tool calls in one run of the step.
 	MaxToolExecutions int `yaml:"max_tool_executions" default:"20" validate:"gt=0"`
+	// MaxRepeatedCalls is how often the model may make the same tool call with the same result in one run of the step. The result of the last one has a note not to repeat it; the next one fails the step.
+	MaxRepeatedCalls int `yaml:"max_repeated_calls" default:"3" validate:"min=2"`
+	// Repeatable are the ids of those tools for which max_repeated_calls does not count, such as one that returns the state of a job.
+	Repeatable []Ref[Tool] `yaml:"repeatable" role:"-"`
 	// ParallelTools runs the tool calls of one model response in parallel instead of one after the other.
 	ParallelTools bool `yaml:"parallel_tools" default:"false"`
 	// Approve are the ids of those tools that are called only after a person approved the call.
 	Approve []Ref[Tool] `yaml:"approve" role:"-"`
+	// Handoffs are the ids of flows to which the model may transfer the conversation. The flow's answer is the answer of the step, and with a memory the next turns of the session go to the flow until an Agent in it hands the conversation back.
+	Handoffs []Ref[*Flow] `yaml:"handoffs" role:"handoff"`
 	// Sources is a variable with search results. The model reads them with numbers, and those that its answer cites, as in [1], are the sources of the answer.
 	Sources Ref[*Variable] `yaml:"sources"`
 }

@@ -125,6 +125,28 @@ type FlowTool struct {
 	ToolBase `optional:"name,description" without:"inputs,outputs"`
 	// Flow is the id of the flow to run. Its id and description are the defaults of the tool's name and description.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
+	// Session is the session of the flow's memories: caller for that of the caller, own for a session of the tool in each session of the caller, or call for an empty session in each call, of which nothing is stored.
+	Session string `yaml:"session" default:"caller" validate:"oneof=caller own call"`
+	// Budget ends a call of the tool that would exceed it, in addition to the budget of the flow. The caller gets an error and continues.
+	Budget *Budget `yaml:"budget"`
+}
+
+// The values of FlowTool.Session.
+const (
+	SessionOfCaller = "caller" // the caller's session
+	SessionOfTool   = "own"    // one of the tool, for each session of the caller
+	SessionOfCall   = "call"   // an empty one, of which nothing is stored
+)
+
+// SharesSession reports whether the tool runs its flow in the session of the caller.
+func (t *FlowTool) SharesSession() bool { return t.Session == "" || t.Session == SessionOfCaller }
+
+// SessionIn returns the session in which the tool runs its flow for a caller's session.
+func (t *FlowTool) SessionIn(caller string) string {
+	if t.SharesSession() {
+		return caller
+	}
+	return caller + "/" + t.ID
 }
 
 // ClientTool is a function of the program that runs the flow: a person's approval, a form, an action of the user interface. The call is passed to that program, and the run continues with its result.

@@ -19,6 +19,7 @@ const (
 	RoleValues       Role = "values"          // it sets and reads named values of the memory
 	RoleTool         Role = "tool"            // it may call the tool
 	RoleFlow         Role = "flow"            // it runs the flow
+	RoleHandoff      Role = "handoff"         // it may transfer the conversation to the flow
 	RoleIndex        Role = "index"           // it searches or fills the index
 	RoleAuth         Role = "auth"            // it authenticates with the credentials
 	RoleStore        Role = "store"           // it stores its data in the store

@@ -27,7 +27,19 @@ func (f *Flow) writers(variable string, seen map[*Flow]bool) map[string]bool {
 		writes := func(r *Ref[*Variable]) bool { return r.ID == variable }
 		if len(calls) == 0 && slices.ContainsFunc(s.Writes, writes) {
 			found[s.Step.EntityID()] = true
+			for _, ref := range s.Handoffs() {
+				maps.Copy(found, ref.To.answerWriters(seen))
+			}
 		}
 	}
 	return found
+}
+
+// answerWriters returns the writers of the only output of a flow, to which an Agent hands
+// the conversation over; f may be nil.
+func (f *Flow) answerWriters(seen map[*Flow]bool) map[string]bool {
+	if f == nil || len(f.Outputs) != 1 {
+		return nil
+	}
+	return f.writers(f.Outputs[0].ID, seen)
 }

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +31,8 @@ type agent struct {
 	offers   []model.Tool         // the tools as the model sees them
 	tools    map[string]tool.Tool // by the names that the model uses
 	approval *approver            // nil where no tool requires approval
+	handoffs *handoffs            // nil where the conversation cannot be transferred
+	repeats  *repeatLimit
 }
 
 func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
@@ -51,7 +52,13 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 			return nil, err
 		}
 	}
+	if err := a.addHandoffs(env, s); err != nil {
+		return nil, err
+	}
 	if a.approval, err = env.approval(s); err != nil {
+		return nil, err
+	}
+	if a.repeats, err = a.newRepeatLimit(s); err != nil {
 		return nil, err
 	}
 	if a.memory != nil {
@@ -133,14 +140,36 @@ func (a *agent) Process(ctx context.Context, row *Row, emit Emit) error {
 	if err != nil {
 		return err
 	}
+	back := handBackFrom(ctx)
+	if back != nil && back.done { // an agent before this one in the flow has handed the conversation back
+		return a.writeHandedBack(row, emit)
+	}
 	answer, err := a.runTurn(ctx, row, []slot{a.in}, func(ctx context.Context, d *conversation) (chat.Message, error) {
-		return a.loop(ctx, row, d)
+		return a.reply(ctx, row, d)
 	})
 	if err != nil {
 		return err
 	}
+	if back != nil && answer.Text() == handedBack { // also if an earlier run committed the turn
+		back.done = true
+		return a.writeHandedBack(row, emit)
+	}
 	a.reportSources(ctx, row, answer)
 	return a.writeOutput(row, answer, emit)
+}
+
+// reply lets the flow answer that has the conversation, otherwise the model.
+func (a *agent) reply(ctx context.Context, row *Row, d *conversation) (chat.Message, error) {
+	if to := a.handoffs.active(d); to != nil {
+		answer, back, err := a.transferTo(ctx, row, d, to)
+		if err != nil {
+			return answer, err
+		}
+		if back == nil {
+			return answer, d.add(answer)
+		}
+	}
+	return a.loop(ctx, row, d)
 }
 
 // loop calls the model and its tools until the model answers without calling any.
@@ -150,13 +179,14 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 	if err != nil {
 		return chat.Message{}, err
 	}
-	called, repairs := 0, 0
+	run := &agentRun{agent: a, row: row, conversation: d, repeated: a.repeats.counter()}
+	repairs := 0
 	for {
 		answer, err := a.generate(ctx, row, d, offers)
 		if err != nil {
 			return answer, err
 		}
-		refused := called > a.limit
+		refused := run.called > a.limit
 		if len(answer.ToolCalls) == 0 || refused {
 			if again, err := a.retryInvalid(&answer, d, &repairs); err != nil || again {
 				if err != nil {
@@ -164,16 +194,19 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 				}
 				continue
 			}
-			return a.finish(a.cite(citation.From(ctx), answer), called, d)
+			return a.finish(a.cite(citation.From(ctx), answer), run.called, d)
 		}
 		answer.ToolCalls = named(answer.ToolCalls)
 		if err := d.add(answer); err != nil {
 			return answer, err
 		}
-		if err := a.callTools(ctx, row, d, answer.ToolCalls, called); err != nil {
-			return answer, err
+		if final, err := run.callTools(ctx, answer.ToolCalls); err != nil || final != nil {
+			if err != nil {
+				return answer, err
+			}
+			return *final, d.add(*final)
 		}
-		if called += len(answer.ToolCalls); called > a.limit {
+		if run.called > a.limit {
 			offers = nil
 		}
 	}
@@ -182,6 +215,12 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 // offersIn returns the tools of the agent and those of the caller of the run.
 func (a *agent) offersIn(ctx context.Context) ([]model.Tool, error) {
 	offers := a.offers[:len(a.offers):len(a.offers)]
+	if back := handBackFrom(ctx); back != nil {
+		if other, ok := a.tools[spec.HandBackTool]; ok {
+			return nil, fmt.Errorf("tool %s has the name %q, by which an agent hands the conversation back", other.Info().ID, spec.HandBackTool)
+		}
+		offers = append(offers, back.offer())
+	}
 	for _, t := range tool.CallerTools(ctx) {
 		info := t.Info()
 		if other, ok := a.tools[info.Name]; ok {
@@ -190,44 +229,6 @@ func (a *agent) offersIn(ctx context.Context) ([]model.Tool, error) {
 		offers = append(offers, model.Tool{Name: info.Name, Description: info.Description, Parameters: info.Parameters})
 	}
 	return offers, nil
-}
-
-// callTools runs the calls of one answer and adds the results in the order of the
-// calls; called counts the earlier ones. Calls beyond the limit get an error as their
-// result, because providers reject a conversation with a call that has no result.
-func (a *agent) callTools(ctx context.Context, row *Row, d *conversation, calls []chat.ToolCall, called int) error {
-	results := make([]string, len(calls))
-	errs := make([]error, len(calls))
-	var together []int
-	for i, call := range calls {
-		switch {
-		case called+i >= a.limit:
-			results[i] = fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", a.limit)
-		case a.parallel || callerTool(ctx, call.Name) != nil:
-			together = append(together, i)
-		default:
-			results[i], errs[i] = a.run(ctx, row, call)
-		}
-	}
-	var running sync.WaitGroup
-	round := tool.NewRound(len(together))
-	for n, i := range together {
-		running.Go(func() {
-			ctx, ended := round.Join(ctx, n)
-			defer ended()
-			results[i], errs[i] = a.callToolSafely(ctx, row, calls[i])
-		})
-	}
-	running.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	for i, call := range calls {
-		if err := d.add(toolMessage(call, results[i])); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // callerTool returns the tool of the caller of the run that has a name, nil for none.

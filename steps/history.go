@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -52,11 +53,34 @@ func memoryFor(ctx context.Context, m *memory.Memory) (*memory.Memory, error) {
 	return own, nil
 }
 
+type startingKey struct{}
+
+// withStartingMessages returns a context in which conversations without a memory begin
+// with messages. Those with a memory have what it remembers.
+func withStartingMessages(ctx context.Context, messages []chat.Message) context.Context {
+	return context.WithValue(ctx, startingKey{}, &messages)
+}
+
 // startingMessages returns what a conversation without a memory begins with.
 func startingMessages(ctx context.Context) []chat.Message {
+	if own, _ := ctx.Value(startingKey{}).(*[]chat.Message); own != nil {
+		return slices.Clone(*own)
+	}
 	h := callerHistoryFrom(ctx)
 	if h == nil {
 		return nil
 	}
 	return slices.Clone(h.messages)
+}
+
+// WithToolSession returns the context for the flow of a FlowTool. Where the tool's session
+// is not the caller's, conversations in it do not begin with the caller's history; nothing
+// is stored of a session of one call, or for a caller that keeps the history.
+func WithToolSession(ctx context.Context, t *spec.FlowTool) context.Context {
+	ctx = context.WithValue(withoutHandBack(ctx), startingKey{}, (*[]chat.Message)(nil))
+	switch {
+	case t.Session == spec.SessionOfCall, t.Session == spec.SessionOfTool && callerHistoryFrom(ctx) != nil:
+		return WithHistory(ctx, nil)
+	}
+	return ctx
 }

@@ -1,8 +1,10 @@
 package steps_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -82,6 +84,9 @@ type reply struct {
 	calls  [][3]string // id, name, arguments
 	finish string      // stop if it is empty
 	status int         // an error if it is set
+	failed string      // the JSON of the error; out of order if it is empty
+	cut    bool        // the connection ends before the answer does
+	tokens int         // the tokens of the request that the server reports; 11 if it is 0
 	hold   <-chan struct{}
 }
 
@@ -122,6 +127,7 @@ func (s *llm) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
+	_, _ = io.Copy(io.Discard, r.Body) // a server notices the end of a connection after the body
 	s.mu.Lock()
 	s.seen = append(s.seen, req)
 	n := len(s.seen)
@@ -138,16 +144,23 @@ func (s *llm) serve(w http.ResponseWriter, r *http.Request) {
 	case a.status != 0:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(a.status)
-		fmt.Fprintf(w, `{"error":{"message":"out of order","type":"server_error"}}`)
+		fmt.Fprint(w, cmp.Or(a.failed, `{"error":{"message":"out of order","type":"server_error"}}`))
+	case a.cut:
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"par`)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
 	case req.Stream:
 		a.stream(w)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"finish_reason": a.reason(), "message": a.message()}}, "usage": usage()})
+		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"finish_reason": a.reason(), "message": a.message()}}, "usage": a.usage()})
 	}
 }
 
-func usage() map[string]any { return map[string]any{"prompt_tokens": 11, "completion_tokens": 7} }
+func (a reply) usage() map[string]any {
+	return map[string]any{"prompt_tokens": cmp.Or(a.tokens, 11), "completion_tokens": 7}
+}
 
 func (a reply) reason() string {
 	switch {
@@ -194,7 +207,7 @@ func (a reply) stream(w http.ResponseWriter) {
 		send(choice(map[string]any{"tool_calls": calls}, nil))
 	}
 	send(choice(map[string]any{}, a.reason()))
-	send(map[string]any{"choices": []any{}, "usage": usage()})
+	send(map[string]any{"choices": []any{}, "usage": a.usage()})
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 

@@ -59,7 +59,7 @@ func (r rule) severity() diag.Severity {
 func table() []rule {
 	all := slices.Concat(linkRules(), typeRules(), applicationRules(), flowRules(), interfaceRules(),
 		signatureRules(), dataRules(), invocationRules(), memoryRules(), policyRules(), contextRules(),
-		encryptionRules(), modelRules(), toolRules(), syncRules(), filterRules(), argumentRules(), splitterRules(), rerankerRules(), citationRules(), authRules(), indexRules(),
+		encryptionRules(), modelRules(), toolRules(), agentRules(), syncRules(), filterRules(), argumentRules(), splitterRules(), rerankerRules(), citationRules(), authRules(), indexRules(),
 		expressionRules(), controlRules(), referenceRules(), externalRules(), secretRules(), queryRules(), allowRules(), unusedSettingRules(),
 		flowLint(), stepLint(), documentLint())
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })

@@ -171,7 +171,7 @@ func (p *ruleContext) checkBranchTypes(s spec.Step) {
 
 func flowToolCycle() rule {
 	return rule{code: "QT430", title: "flow that can call itself as a tool",
-		doc: "A FlowTool runs a flow. If an agent in that flow, or in a flow that it runs, has the tool, the model could call the flow recursively without end.",
+		doc: "A FlowTool runs a flow. If an agent in that flow, or in a flow that it runs, has the tool, the model could call the flow recursively without end. The same holds for the handoffs of an Agent: a flow hands the conversation back by the tool hand_back, not by another handoff.",
 		sample: sample{text: `
 id: example
 models: [{type: Model, id: writer, provider: openai}]

@@ -101,7 +101,7 @@ func searchFlows(p *ruleContext, tools bool) {
 // flowEdge is a call of a flow by a step.
 type flowEdge struct {
 	span source.Span // the reference to the flow, or to the tool that runs it
-	tool bool        // the flow is called by a tool
+	tool bool        // the flow is called by a tool or a handoff
 }
 
 // calledFlows returns the flows that the steps of a flow run, with tools also those
@@ -124,6 +124,9 @@ func calledFlows(f *spec.Flow, tools bool) []edge[*spec.Flow, flowEdge] {
 			for _, flow := range toolFlows(ref.To) {
 				add(flow, flowEdge{span: ref.Span, tool: true})
 			}
+		}
+		for _, ref := range step.Handoffs() {
+			add(ref.To, flowEdge{span: ref.Span, tool: true})
 		}
 	}
 	return all

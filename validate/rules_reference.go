@@ -16,7 +16,7 @@ func referenceRules() []rule {
 
 func approvalOfOtherTool() rule {
 	return rule{code: "QT431", title: "approval for a tool that the agent does not have",
-		doc: "approve lists the tools of the agent that require approval before each call.",
+		doc: "approve lists the tools of the agent that require approval before each call, repeatable those whose calls may be repeated.",
 		sample: sample{head: sampleModel + `
 tools:
   - {type: ClientTool, id: books, name: books, description: Shows books}
@@ -24,14 +24,20 @@ tools:
 			in: "question: ChatMessage", out: "answer: ChatMessage",
 			steps: "- {type: Agent, id: help, model: writer, tools: [books⟦│, pay⟧], approve: [pay], inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.Agent) {
-			for i := range s.Approve {
-				tool := s.Approve[i].To
-				if tool != nil && !slices.ContainsFunc(s.Tools, func(r spec.Ref[spec.Tool]) bool { return r.To == tool }) {
-					p.list.Add(p.reportAt(s.Approve[i].Span, "agent %q does not have the tool %q", s.ID, s.Approve[i].ID).
-						WithHint("add %s to its tools, or remove it from approve", s.Approve[i].ID))
-				}
-			}
+			p.reportOtherTools(s, s.Approve, "approve")
+			p.reportOtherTools(s, s.Repeatable, "repeatable")
 		})}
+}
+
+// reportOtherTools reports tools in the list of a key that the agent does not have.
+func (p *ruleContext) reportOtherTools(s *spec.Agent, listed []spec.Ref[spec.Tool], key string) {
+	for i := range listed {
+		ref := &listed[i]
+		if ref.To != nil && !slices.ContainsFunc(s.Tools, func(r spec.Ref[spec.Tool]) bool { return r.To == ref.To }) {
+			p.list.Add(p.reportAt(ref.Span, "agent %q does not have the tool %q", s.ID, ref.ID).
+				WithHint("add %s to its tools, or remove it from %s", ref.ID, key))
+		}
+	}
 }
 
 func fallbackCycle() rule {

@@ -13,8 +13,9 @@ import (
 
 // clients are the flags by which programs or the user answer for the caller of a flow.
 type clients struct {
-	programs []string // NAME=COMMAND
-	user     clienttool.User
+	programs   []string // NAME=COMMAND
+	user       clienttool.User
+	suspension *clienttool.Suspension // approvals by other processes; nil for none
 }
 
 func newClients(s *streams) *clients {
@@ -53,6 +54,9 @@ func (c *clients) options(app *spec.Application) ([]qtype.Option, error) {
 	}
 	if c.user.Lines != nil {
 		opts = append(opts, qtype.WithClientTool("", c.user.Handle))
+	}
+	if c.suspension != nil {
+		return append(opts, qtype.WithApproval(c.suspension.Approve)), nil
 	}
 	if c.user.Lines != nil || len(c.user.Approved) > 0 {
 		opts = append(opts, qtype.WithApproval(c.user.Approve))

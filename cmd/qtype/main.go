@@ -2,7 +2,7 @@
 //
 // Results go to standard output, everything else to standard error. Exit status:
 // 0 success, 1 the document or the run failed or was interrupted, 2 the command
-// line was wrong.
+// line was wrong, 3 the run waits for approvals (qtype run --suspend).
 package main
 
 import (
@@ -80,6 +80,8 @@ func execute(ctx context.Context, s *streams, args []string) int {
 		return exitDone
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, errSuspended):
+		return exitSuspended
 	}
 	return exitFailed
 }

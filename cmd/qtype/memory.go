@@ -175,7 +175,18 @@ func (r *memoryCommand) clear(ctx context.Context, app *runtime.App) error {
 	if _, err := memoryview.FindSession(ctx, m, r.session); err != nil {
 		return err
 	}
-	return r.view().Clear(ctx, m, r.session)
+	if err := r.view().Clear(ctx, m, r.session); err != nil {
+		return err
+	}
+	for _, session := range app.SessionsOf(r.session)[1:] { // those of its FlowTools
+		if _, err := memoryview.FindSession(ctx, m, session); err != nil {
+			continue
+		}
+		if err := r.view().Clear(ctx, m, session); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *memoryCommand) newPrune() *cobra.Command {

@@ -25,6 +25,7 @@ type runCommand struct {
 	failFast bool
 	clients  *clients
 	flags    *pflag.FlagSet
+	suspend  suspendFlags
 }
 
 func newRun(s *streams) *cobra.Command {
@@ -58,6 +59,7 @@ func newRun(s *streams) *cobra.Command {
 	f.BoolVar(&r.RetryFailed, "retry-failed", false, "with --resume, retry failed rows")
 	f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
 	r.clients.flags(f)
+	r.suspend.addTo(f)
 	f.BoolVarP(&r.Quiet, "quiet", "q", false, "no progress and no summary")
 	return c
 }
@@ -75,6 +77,9 @@ func (r *runCommand) checkFlags() error {
 		return usagef("--format is for standard output; the format of -o is that of its extension")
 	}
 	if err := r.checkLimits(); err != nil {
+		return err
+	}
+	if err := r.suspend.check(r.InputFile, r.Ephemeral); err != nil {
 		return err
 	}
 	for _, path := range []string{r.Output, r.ErrorFile} {
@@ -156,6 +161,10 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 		r.clients.prompt(lines)
 		r.Prompts = p.Document.Application != nil && clienttool.Prompts(p.Document.Application)
 	}
+	ctx, suspended, err := r.openSuspension(ctx, path)
+	if err != nil {
+		return err
+	}
 	app, err := r.newApp(p, r.clients, r.Ephemeral, r.Quiet)
 	if err != nil {
 		return err
@@ -164,7 +173,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	ctx, sendTraces := r.startTraces(ctx, app, r.Quiet)
 	defer sendTraces()
 	r.Format, r.Command, r.Config.Streams = r.format.value, r.args, &r.streams.Streams
-	err = batch.Run(ctx, app, r.Config)
+	err = suspended(batch.Run(ctx, app, r.Config))
 	var input *batch.InputError
 	switch {
 	case errors.As(err, &input):

@@ -21,9 +21,10 @@ type streams struct {
 
 // The exit statuses.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
+	exitDone      = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitSuspended = 3
 )
 
 // errSilent fails a command that has reported its errors itself.

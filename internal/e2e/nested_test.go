@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -44,14 +46,28 @@ flows:
 `
 
 // TestNestedFlow_TurnOfSameSessionFails: a flow that an agent calls as a tool cannot
-// open a turn of the agent's session: that is an error, not a deadlock.
+// open a turn of the agent's session: that is an error, not a deadlock. The validator
+// reports it, but a Go program can change a document after that.
 func TestNestedFlow_TurnOfSameSessionFails(t *testing.T) {
 	for memory, want := range map[string]string{
 		"notes": "Four miles.",
 		"talk":  "has an active turn of session",
 	} {
 		t.Run(memory, func(t *testing.T) {
-			app := openApp(t, strings.ReplaceAll(nestedTurnDocument, "MEMORY", memory))
+			p, list := qtype.Check(t.Context(), writeFile(t, strings.ReplaceAll(nestedTurnDocument, "MEMORY", "notes")))
+			if err := list.Err(); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range p.Document.Application.Memories {
+				if m.ID == memory {
+					p.Document.Application.Flows[0].Steps[0].Step.(*spec.LLMInference).Memory.To = m
+				}
+			}
+			app, err := qtype.New(p, qtype.WithEphemeral())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer app.Close(context.Background())
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			input := runtime.Input{Session: "s", Values: map[string]any{"message": "How far is it?"}}

@@ -10,3 +10,6 @@ func LimitChecks() {
 		_ = flag.Set("rapid.checks", "30") // cannot fail: the flag is a number
 	}
 }
+
+// Race reports whether the race detector is on, so that a slow test can do less.
+func Race() bool { return race }

@@ -38,9 +38,10 @@ type Flow func(ctx context.Context, call FlowCall, emit func(outputs []any, fail
 
 // FlowCall is one run of a flow.
 type FlowCall struct {
-	Flow   *spec.Flow  // the flow
-	Inputs []any       // one for each of its inputs; value.Unset where nothing is given
-	Caller tool.Caller // whose session and row it is
+	Flow   *spec.Flow     // the flow
+	Inputs []any          // one for each of its inputs; value.Unset where nothing is given
+	Caller tool.Caller    // whose row it is
+	Tool   *spec.FlowTool // the tool, which declares the session and the budget
 }
 
 // Factory makes tools, and holds what they share. It is safe for concurrent use.

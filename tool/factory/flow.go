@@ -17,9 +17,10 @@ const maxDepth = 16
 // flowTool runs a flow. Its arguments are the flow's inputs. Its result is an object of
 // the flow's outputs, or a list of them if the flow does not return exactly one row.
 type flowTool struct {
-	info tool.Info
-	flow *spec.Flow
-	run  Flow
+	info     tool.Info
+	declared *spec.FlowTool
+	flow     *spec.Flow
+	run      Flow
 }
 
 // flow makes a FlowTool.
@@ -41,7 +42,7 @@ func (f *Factory) flow(t *spec.FlowTool) (tool.Tool, error) {
 	if base.Description == "" {
 		base.Description = flow.Description
 	}
-	return &flowTool{tool.Describe(&base, inputs), flow, f.opts.Flow}, nil
+	return &flowTool{tool.Describe(&base, inputs), t, flow, f.opts.Flow}, nil
 }
 
 // Info describes the tool.
@@ -59,7 +60,7 @@ func (t *flowTool) Call(ctx context.Context, args map[string]any) (any, error) {
 	if depth >= maxDepth {
 		return nil, t.failed(fmt.Errorf("FlowTools are nested more than %d deep", maxDepth))
 	}
-	call := FlowCall{Flow: t.flow, Inputs: make([]any, len(t.info.Inputs)), Caller: tool.CallerOf(ctx)}
+	call := FlowCall{Flow: t.flow, Inputs: make([]any, len(t.info.Inputs)), Caller: tool.CallerOf(ctx), Tool: t.declared}
 	for i, in := range t.info.Inputs {
 		call.Inputs[i] = value.Unset
 		if v, ok := given[in.ID]; ok {

@@ -394,8 +394,10 @@ func (s *Service) remove(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = s.changing(r.Context(), one.stored, func(ctx context.Context) error {
 		for _, m := range s.memories(one.record.Flow) {
-			if err := m.Clear(ctx, one.stored); err != nil {
-				return err
+			for _, session := range s.opts.App().SessionsOf(one.stored) {
+				if err := m.Clear(ctx, session); err != nil {
+					return err
+				}
 			}
 		}
 		return nil

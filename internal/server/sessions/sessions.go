@@ -35,6 +35,7 @@ import (
 type App interface {
 	Spec() *spec.Application
 	Memory(id string) *memory.Memory
+	SessionsOf(session string) []string // a session and those that tools have in it
 }
 
 // Options configures a Service.

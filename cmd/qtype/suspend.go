@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/qtype-dev/qtype/internal/clienttool"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// errSuspended ends a run that waits for approvals; what it waits for was printed.
+var errSuspended = fmt.Errorf("the run waits for approvals: %w", errSilent)
+
+// suspendFlags let a run wait for approvals by other processes.
+type suspendFlags struct {
+	file    string
+	answers []string // N=ANSWER
+}
+
+func (s *suspendFlags) addTo(f *pflag.FlagSet) {
+	f.StringVar(&s.file, "suspend", "", "store a run that needs an approval in `FILE` and end with status 3; if FILE exists, continue its run")
+	f.StringArrayVar(&s.answers, "answer", nil, "with --suspend, answer approval `N`: N=yes, N=no, or N=REASON to reject the call (repeatable)")
+}
+
+// check rejects flags that exclude each other.
+func (s *suspendFlags) check(inputFile string, ephemeral bool) error {
+	switch {
+	case s.file == "" && len(s.answers) > 0:
+		return usagef("--answer requires --suspend")
+	case s.file != "" && inputFile != "":
+		return usagef("--suspend and -I exclude each other: it is for the input of -i")
+	case s.file != "" && ephemeral:
+		return usagef("--suspend and --ephemeral exclude each other: another process continues the run")
+	}
+	return nil
+}
+
+// openSuspension returns the context of a run that may be suspended, and what makes of the
+// error of the run that of the command. Without --suspend both change nothing.
+func (r *runCommand) openSuspension(ctx context.Context, path string) (context.Context, func(error) error, error) {
+	if r.suspend.file == "" {
+		return ctx, func(err error) error { return err }, nil
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return ctx, nil, err
+	}
+	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", full, r.Flow, r.Input, r.Session))
+	s, err := clienttool.OpenSuspension(r.suspend.file, hex.EncodeToString(h[:]), chat.NewID(), r.approved)
+	if err != nil {
+		return ctx, nil, usagef("--suspend: %s", err)
+	}
+	for _, given := range r.suspend.answers {
+		number, answer, ok := strings.Cut(given, "=")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil {
+			return ctx, nil, usagef("--answer cannot be %q: expected N=yes, N=no or N=REASON", given)
+		}
+		if err := s.Answer(n, answer); err != nil {
+			return ctx, nil, usagef("--answer %s: %s", given, err)
+		}
+	}
+	r.clients.suspension = s
+	ctx, stop := s.Context(ctx)
+	return ctx, func(err error) error {
+		defer stop(nil)
+		if open := s.Waiting(); len(open) > 0 && err != nil {
+			r.printWaiting(open)
+			return errSuspended
+		}
+		if err != nil {
+			return err
+		}
+		return s.Remove()
+	}, nil
+}
+
+// approved approves the calls of --approve; a terminal is not prompted.
+func (r *runCommand) approved(_ context.Context, call tool.Request) (yes bool, reason string, err error) {
+	ids := r.clients.user.Approved
+	return slices.Contains(ids, call.Tool.ID) || slices.Contains(ids, call.Tool.Set), "", nil
+}
+
+// printWaiting lists what a run waits for.
+func (r *runCommand) printWaiting(open map[int]*clienttool.ApprovalRequest) {
+	for _, n := range slices.Sorted(maps.Keys(open)) {
+		req := open[n]
+		fmt.Fprintf(r.Err, "approval %d: step %s wants to call %s %s\n", n, req.Step, req.Tool, terminal.Clean(string(req.Arguments)))
+	}
+	fmt.Fprintf(r.Err, "to continue, repeat the command with --answer %d=yes, or =no, or =REASON\n", slices.Min(slices.Collect(maps.Keys(open))))
+}
