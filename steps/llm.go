@@ -73,15 +73,15 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 type replyFunc func(context.Context, *conversation) (chat.Message, error)
 
 // finish adds msgs and returns the reply, or the answer of an earlier run.
-func (d *conversation) finish(ctx context.Context, row *Row, msgs []chat.Message, reply replyFunc) (chat.Message, error) {
-	had, err := d.replayedAnswer(ctx, row, msgs)
+func (d *conversation) finish(ctx context.Context, row *Row, msgs inputMessages, reply replyFunc) (chat.Message, error) {
+	had, err := d.replayedAnswer(ctx, row, msgs.plain())
 	switch {
 	case err != nil:
 		return chat.Message{}, err
 	case had != nil:
 		return *had, nil
 	}
-	if err := d.add(msgs...); err != nil {
+	if err := d.add(msgs.joined(d.has)...); err != nil {
 		return chat.Message{}, err
 	}
 	return reply(ctx, d)

@@ -185,6 +185,18 @@ func TestRequest_Parameters(t *testing.T) {
 	}
 }
 
+// Images of the results of tools are parts of the results; other media are named.
+func TestRequest_ToolImages(t *testing.T) {
+	got, _ := sent(t, map[string]any{}, "us.anthropic.claude-3-5-sonnet-20241022-v1:0", model.Request{Messages: modeltest.ToolImages()})
+	want := object{"role": "user", "content": []any{
+		object{"toolResult": object{"toolUseId": "call00001", "content": []any{object{"text": "a plot"}, object{"image": object{"format": "png", "source": object{"bytes": "iVBORw0KGgo="}}},
+			object{"text": "[a sound of type audio/ogg, which cannot be passed to this model]"}}}},
+		object{"toolResult": object{"toolUseId": "call00002", "content": []any{object{"text": "noon"}}}}}}
+	if d := cmp.Diff(want, got["messages"].([]any)[2]); d != "" {
+		t.Error(d)
+	}
+}
+
 // A schema is the input of a tool that the model must call; the call is the answer.
 func TestRequest_Schema(t *testing.T) {
 	schema := &model.Schema{Name: "place", JSON: []byte(`{"type":"object","properties":{"city":{"type":"string"}}}`)}

@@ -3,6 +3,7 @@ package bedrock
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -152,7 +153,7 @@ func (p *protocol) turns(messages []chat.Message) ([]turn, error) {
 // blocks encodes a message.
 func (p *protocol) blocks(m chat.Message, documents *int) ([]block, error) {
 	if wire.NormalizeRole(m.Role) == chat.Tool && m.ToolCallID != "" {
-		return []block{{Result: &toolResult{ID: plainID(m.ToolCallID), Content: []block{textBlock(m.Text())}}}}, nil
+		return []block{{Result: &toolResult{ID: plainID(m.ToolCallID), Content: resultOf(m, documents)}}}, nil
 	}
 	var blocks []block
 	hasText, hasDocument := false, false
@@ -176,6 +177,27 @@ func (p *protocol) blocks(m chat.Message, documents *int) ([]block, error) {
 	}
 	return blocks, nil
 }
+
+// resultOf encodes the result of a tool: its text, and images and documents.
+func resultOf(m chat.Message, documents *int) []block {
+	content := []block{}
+	if text := m.Text(); strings.TrimSpace(text) != "" || !hasMedia(m) {
+		content = append(content, textBlock(text))
+	}
+	for _, b := range m.Blocks {
+		if !b.Media() {
+			continue
+		}
+		made, err := encodeBlock(b, documents)
+		if err != nil {
+			made = textBlock(wire.ResultNote(b))
+		}
+		content = append(content, made)
+	}
+	return content
+}
+
+func hasMedia(m chat.Message) bool { return slices.ContainsFunc(m.Blocks, chat.Block.Media) }
 
 func textBlock(text string) block { return block{Text: &text} }
 
