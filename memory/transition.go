@@ -297,6 +297,24 @@ func (t *transition) recordOperation(key string) {
 	t.setValue(idempotencyValue, []byte(strings.Join(all, " ")))
 }
 
+// hasOperation reports whether the session has committed a turn with an idempotency key.
+func (v *view) hasOperation(key string) bool { return v.operation(key) != "" }
+
+// operation returns the record of an idempotency key: hash or hash@from-to with
+// the positions of the messages; empty if there is none.
+func (v *view) operation(key string) string {
+	if key == "" {
+		return ""
+	}
+	hash := hashKey(key)
+	for _, record := range strings.Fields(string(v.values[idempotencyValue])) {
+		if name, _, _ := strings.Cut(record, "@"); name == hash {
+			return record
+		}
+	}
+	return ""
+}
+
 // hashKey returns an idempotency key in a short form of fixed length.
 func hashKey(key string) string {
 	sum := sha256.Sum256([]byte(key))

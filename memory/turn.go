@@ -3,11 +3,9 @@ package memory
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -234,86 +232,6 @@ func (t *Turn) fitted() (next *view, sel selection, own int) {
 		own -= s.before(own)
 	}
 	return &v, t.policy.selectForCall(&v), own
-}
-
-// Set sets a variable of the session, or removes it if value is null or nil. The
-// change is part of the turn: Commit stores it. If several processes set the
-// same variable, the last commit wins.
-func (t *Turn) Set(name string, value json.RawMessage) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return errEnded
-	}
-	v, err := newVariable(t.memory.id, name, value)
-	if err != nil {
-		return err
-	}
-	if len(mergeVariables(t.variables(), []Variable{v})) > maxVariables {
-		return tooManyVariables(t.memory.id, name)
-	}
-	t.set = putVariable(t.set, v)
-	return nil
-}
-
-// Variables returns the session's variables with those of this turn, by name.
-func (t *Turn) Variables() []Variable {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return sortedByName(t.variables())
-}
-
-// variables returns the variables as Commit would store them, the one that was set last at the end.
-func (t *Turn) variables() []Variable { return mergeVariables(variablesOf(t.base.values), t.set) }
-
-// SetIdempotencyKey names what this turn does, so that a retry is recognized. It
-// reports whether the session has committed a turn with this key already: then
-// Commit stores nothing. A session remembers its newest 64 keys.
-func (t *Turn) SetIdempotencyKey(key string) (done bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.operation = key
-	t.done = t.base.hasOperation(key)
-	return t.done
-}
-
-func (v *view) hasOperation(key string) bool { return v.operation(key) != "" }
-
-// operation returns the record of an idempotency key: hash or hash@from-to with
-// the positions of the messages; empty if there is none.
-func (v *view) operation(key string) string {
-	if key == "" {
-		return ""
-	}
-	hash := hashKey(key)
-	for _, record := range strings.Fields(string(v.values[idempotencyValue])) {
-		if name, _, _ := strings.Cut(record, "@"); name == hash {
-			return record
-		}
-	}
-	return ""
-}
-
-// PriorMessages returns the messages that an earlier turn with the same
-// idempotency key added, in order; none if there was no such turn, or if a
-// version of this package committed it that did not record them.
-func (t *Turn) PriorMessages(ctx context.Context) ([]chat.Message, error) {
-	t.mu.Lock()
-	record := t.base.operation(t.operation)
-	t.mu.Unlock()
-	_, positions, _ := strings.Cut(record, "@")
-	q := Query{Live: true}
-	if _, err := fmt.Sscanf(positions, "%d-%d", &q.From, &q.To); err != nil || q.From > q.To {
-		return nil, nil
-	}
-	var msgs []chat.Message
-	for e, err := range t.memory.store.Entries(ctx, t.key, q) {
-		if err != nil {
-			return nil, err
-		}
-		msgs = append(msgs, e.Message)
-	}
-	return msgs, nil
 }
 
 // Commit stores what the turn added, as a whole or not at all, and ends it.

@@ -1,0 +1,42 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// SetIdempotencyKey names what this turn does, so that a retry is recognized. It
+// reports whether the session has committed a turn with this key already: then
+// Commit stores nothing. A session remembers its newest 64 keys.
+func (t *Turn) SetIdempotencyKey(key string) (done bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.operation = key
+	t.done = t.base.hasOperation(key)
+	return t.done
+}
+
+// PriorMessages returns the messages that an earlier turn with the same
+// idempotency key added, in order; none if there was no such turn, or if a
+// version of this package committed it that did not record them.
+func (t *Turn) PriorMessages(ctx context.Context) ([]chat.Message, error) {
+	t.mu.Lock()
+	record := t.base.operation(t.operation)
+	t.mu.Unlock()
+	_, positions, _ := strings.Cut(record, "@")
+	q := Query{Live: true}
+	if _, err := fmt.Sscanf(positions, "%d-%d", &q.From, &q.To); err != nil || q.From > q.To {
+		return nil, nil
+	}
+	var msgs []chat.Message
+	for e, err := range t.memory.store.Entries(ctx, t.key, q) {
+		if err != nil {
+			return nil, err
+		}
+		msgs = append(msgs, e.Message)
+	}
+	return msgs, nil
+}

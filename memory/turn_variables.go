@@ -1,0 +1,33 @@
+package memory
+
+import "encoding/json"
+
+// Set sets a variable of the session, or removes it if value is null or nil. The
+// change is part of the turn: Commit stores it. If several processes set the
+// same variable, the last commit wins.
+func (t *Turn) Set(name string, value json.RawMessage) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return errEnded
+	}
+	v, err := newVariable(t.memory.id, name, value)
+	if err != nil {
+		return err
+	}
+	if len(mergeVariables(t.variables(), []Variable{v})) > maxVariables {
+		return tooManyVariables(t.memory.id, name)
+	}
+	t.set = putVariable(t.set, v)
+	return nil
+}
+
+// Variables returns the session's variables with those of this turn, by name.
+func (t *Turn) Variables() []Variable {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return sortedByName(t.variables())
+}
+
+// variables returns the variables as Commit would store them, the one that was set last at the end.
+func (t *Turn) variables() []Variable { return mergeVariables(variablesOf(t.base.values), t.set) }
