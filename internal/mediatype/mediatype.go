@@ -109,9 +109,9 @@ func KindOf(mime string) string {
 	return "file"
 }
 
-// Check returns an error if data is not of a kind: an image, or a sound or a film where that
-// can be excluded, because these have formats without a signature. Data of the other kinds
-// (file and bytes) is never wrong.
+// Check returns an error if data is known to be of another kind than an image, a sound or a
+// film. Data of an unknown format may be one: the provider of the model decides. Data of the
+// other kinds (file and bytes) is never wrong.
 func Check(kind string, data []byte) error {
 	if kind != "image" && kind != "audio" && kind != "video" {
 		return nil
@@ -121,7 +121,7 @@ func Check(kind string, data []byte) error {
 	}
 	mime := Detect(data)
 	switch {
-	case KindOf(mime) == kind, mime == "" && kind != "image", kind != "image" && isContainer(mime):
+	case KindOf(mime) == kind, mime == "", kind != "image" && isContainer(mime):
 		return nil
 	}
 	return fmt.Errorf("expected %s, found %s", noun(kind), describe(mime, data))
@@ -144,8 +144,6 @@ func noun(kind string) string {
 func describe(mime string, data []byte) string {
 	const shown = 40 // characters
 	switch mime {
-	case "":
-		return fmt.Sprintf("%d bytes of an unknown format", len(data))
 	case "application/pdf":
 		return "a PDF document"
 	case HTML:
