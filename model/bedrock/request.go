@@ -27,6 +27,7 @@ type block struct {
 	Use       *toolUse        `json:"toolUse,omitempty"`
 	Result    *toolResult     `json:"toolResult,omitempty"`
 	Reasoning json.RawMessage `json:"reasoningContent,omitempty"`
+	Cache     *cachePoint     `json:"cachePoint,omitempty"`
 }
 
 type toolUse struct {
@@ -38,6 +39,12 @@ type toolUse struct {
 type toolResult struct {
 	ID      string  `json:"toolUseId"`
 	Content []block `json:"content"`
+}
+
+// toolEntry is a tool, or a marker after the tools.
+type toolEntry struct {
+	Spec  *toolSpec   `json:"toolSpec,omitempty"`
+	Cache *cachePoint `json:"cachePoint,omitempty"`
 }
 
 // toolSpec is a tool in Bedrock's format.
@@ -82,6 +89,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		}
 		fields["toolConfig"] = config
 	}
+	p.mark(fields, turns)
 	return fields, nil
 }
 
@@ -108,14 +116,14 @@ func calledTools(messages []chat.Message) []model.Tool {
 	return tools
 }
 
-func toolSpecs(tools []model.Tool) []map[string]toolSpec {
-	list := make([]map[string]toolSpec, len(tools))
+func toolSpecs(tools []model.Tool) []toolEntry {
+	list := make([]toolEntry, len(tools))
 	for i, t := range tools {
 		s := toolSpec{Name: t.Name, Description: t.Description}
 		if s.Schema.JSON = t.Parameters; len(t.Parameters) == 0 {
 			s.Schema.JSON = json.RawMessage(wire.EmptySchema)
 		}
-		list[i] = map[string]toolSpec{"toolSpec": s}
+		list[i].Spec = &s
 	}
 	return list
 }
