@@ -107,6 +107,9 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 		return chat.Message{}, err
 	}
 	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Cost: resp.Usage.Cost, Model: resp.Model}))
+	for i := range resp.Failed {
+		Report(ctx, s.event(row, Event{Kind: EventFallback, Model: resp.Model, Text: resp.Failed[i].Message, Failed: &resp.Failed[i]}))
+	}
 	answer := resp.Message
 	if answer.ID == "" {
 		answer.ID = chat.NewID()
