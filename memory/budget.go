@@ -13,6 +13,9 @@ type Budget struct {
 	ContextWindow int    // tokens that the model reads and writes in one call; 0 if unknown, for no limit
 	Answer        int    // tokens reserved for the answer
 	Tools         int    // tokens of the descriptions of tools
+	// Margin is how many times the tokens of messages that the provider has not counted
+	// yet are taken, while old rounds can be left out. 0 and 1 are for exact counts.
+	Margin float64
 }
 
 // BudgetError reports that the newest round does not fit into a model's context window.

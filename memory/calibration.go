@@ -20,10 +20,10 @@ func (t *Turn) Calibrate(reported int) {
 }
 
 // raise raises the factor of the model of the last call so that its estimate is at
-// least what the provider counted.
+// least what the provider counted. Where counts are estimates a factor of 1 is known too.
 func (t *Turn) raise(counted int) {
 	estimate := t.call.call.Estimate
-	if estimate <= 0 || counted <= estimate {
+	if estimate <= 0 || counted <= estimate && !t.call.estimated {
 		return
 	}
 	factor := min(max(float64(counted-templateRoom)/float64(estimate), 1), maxFactor)

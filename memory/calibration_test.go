@@ -106,3 +106,26 @@ func TestFitRejected(t *testing.T) {
 		})
 	}
 }
+
+// TestFit_Margin: messages that the provider has not counted take Margin times their
+// tokens while older rounds can be left out; a newest round that fits without it is sent.
+func TestFit_Margin(t *testing.T) {
+	m := newUnbounded(t, memory.NewInProcess())
+	for range 3 {
+		testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, strings.Repeat("q", 23)), chat.Text(chat.Assistant, strings.Repeat("a", 18))))
+	}
+	b := memory.Budget{Model: "small", ContextWindow: 300, Margin: 2}
+	if got := converse(t, m, 1, memory.Budget{Model: "exact", ContextWindow: 300}); got != 7 {
+		t.Errorf("an exact count sent %d messages, want 7", got)
+	}
+	if got := converse(t, m, 1, b); got != 5 { // 2*30*5 = 300
+		t.Errorf("before the first report: %d messages, want 5", got)
+	}
+	if got := converse(t, m, 1, b); got != 5 { // 30*5 + 30*2 for the last answer and the question, of 300-32
+		t.Errorf("after a report: %d messages, want 5", got)
+	}
+	b.ContextWindow = 65
+	if got := converse(t, m, 1, b); got != 1 { // 30 of 65-32
+		t.Errorf("a newest round that fits: %d messages, want 1", got)
+	}
+}

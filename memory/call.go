@@ -81,7 +81,7 @@ func (t *Turn) leaveOut(b Budget, fixed int, v *view, entries []*Entry, own int)
 		newest = newestRound(entries, own, lastUser(entries[:own+1]))
 	}
 	n := 0
-	for tokens > min(room, most) && n < newest {
+	for (tokens > most || tokens+t.uncounted(b, entries[n:], own-n) > room) && n < newest {
 		for first := true; n < newest && (first || !isUser(entries[n])); first = false {
 			tokens -= entries[n].Tokens
 			n++
@@ -100,7 +100,7 @@ func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left in
 		calls += t.call.call.Calls
 	}
 	factor, _ := t.factor(b.Model)
-	n := &callRecord{messages: len(sent), tokens: sumTokens(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
+	n := &callRecord{estimated: b.Margin > 1, messages: len(sent), tokens: sumTokens(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
 		Tools: b.Tools, System: v.systemTokens(), Factor: factor, Estimate: sumTokens(sent) + v.systemTokens() + b.Tools, Seen: t.base.state.Last, Left: left, Cut: sel.note, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]

@@ -29,3 +29,18 @@ func (t *Turn) inputRoom(b Budget) int {
 	factor, reserve := t.factor(b.Model)
 	return int(math.Floor(float64(b.ContextWindow-b.Answer-reserve) / factor))
 }
+
+// uncounted returns the tokens that are left free because the provider has not counted
+// some of the entries: all of them before its first report, afterwards those since the
+// answer before the turn, whose first entry is own.
+func (t *Turn) uncounted(b Budget, entries []*Entry, own int) int {
+	known := t.corrections()[b.Model].Factor
+	margin := b.Margin / max(known, 1)
+	if margin <= 1 {
+		return 0
+	}
+	if known > 0 {
+		entries = entries[min(max(own-1, 0), len(entries)):]
+	}
+	return int(math.Ceil(float64(sumTokens(entries)) * (margin - 1)))
+}

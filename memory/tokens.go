@@ -19,9 +19,16 @@ const (
 	documentTokens = 2048 // a file
 )
 
-// Tokens returns the size of a message by OpenAI's published rule: 3, the
-// role, the content, and the name plus 1 if there is one; for tool calls, the
-// names and the arguments.
+// Tokens that the chat templates of models write around a tool call and around the
+// result of one, as measured in decision 49.
+const (
+	toolCallTokens   = 12
+	toolResultTokens = 9
+)
+
+// Tokens returns the size of a message by OpenAI's published rule: 3, the role, the
+// content, and the name plus 1 if there is one. Each tool call adds its name, its
+// arguments and 12, the result of a tool 9, for what templates write around them.
 func Tokens(c Counter, m chat.Message) int { return tokensOf(c, &m) }
 
 func tokensOf(c Counter, m *chat.Message) int {
@@ -36,7 +43,10 @@ func tokensOf(c Counter, m *chat.Message) int {
 		n += 1 + c.Count(m.Name)
 	}
 	for _, call := range m.ToolCalls {
-		n += c.Count(call.Name) + c.Count(call.Arguments)
+		n += toolCallTokens + c.Count(call.Name) + c.Count(call.Arguments)
+	}
+	if m.Role == chat.Tool || m.Role == chat.Function {
+		n += toolResultTokens
 	}
 	return n
 }

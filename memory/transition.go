@@ -326,6 +326,7 @@ type callRecord struct {
 	first, last string // ids of the first and the last message
 	from, to    int64  // their positions, 0 for messages of the turn
 	messages    int
+	estimated   bool // the messages were fitted with a margin
 	tokens      int
 	call        Call
 }

@@ -8,8 +8,8 @@ import (
 // Describe returns the Info of a declared chat model. What the document does not
 // declare is looked up by the model's name.
 func Describe(m *spec.Model) Info {
-	encoding, _ := tokenizer.ForModel(m.Name())
-	info := Info{ID: m.ID, Provider: m.Provider, Name: m.Name(), Encoding: encoding,
+	encoding, exact := tokenizer.ForModel(m.Name())
+	info := Info{ID: m.ID, Provider: m.Provider, Name: m.Name(), Encoding: encoding, ExactTokens: exact,
 		ContextWindow: m.ContextWindow, MaxTokens: MaxTokens(m.InferenceParams)}
 	if info.ContextWindow == 0 {
 		info.ContextWindow = ContextWindow(m.Name())

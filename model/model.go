@@ -31,6 +31,7 @@ type Info struct {
 	Name          string // the provider's name of the model
 	Endpoint      string // the server that is called, without credentials; empty for a mock
 	Encoding      string // the tokenizer, such as o200k_base; see package tokenizer
+	ExactTokens   bool   // whether the provider counts with this tokenizer too; otherwise counts are estimates
 	ContextWindow int    // tokens in one call, 0 where unknown
 	MaxTokens     int    // tokens reserved for the answer, 0 where the provider decides
 	Dimensions    int    // the length of an embedding model's vectors, 0 for a chat model

@@ -67,10 +67,14 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 }
 
 // toolTokens estimates how many tokens of a model's context window the tools take:
-// each is sent as its name, its description and its schema.
+// each is sent as its name, its description and its schema. The constants are what
+// chat templates write around all tools and around each one, as measured in decision 49.
 func toolTokens(m *memory.Memory, tools []model.Tool) int {
-	const frame = 8 // tokens of the JSON around them
-	n := 0
+	const preamble, frame = 74, 30
+	if len(tools) == 0 {
+		return 0
+	}
+	n := preamble
 	for _, t := range tools {
 		n += frame + m.Count(t.Name) + m.Count(t.Description) + m.Count(string(t.Parameters))
 	}

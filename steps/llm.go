@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -18,6 +19,7 @@ type llmStep struct {
 	memory   *memory.Memory // nil without one
 	declared string         // the memory's id in the document
 	system   string
+	margin   float64       // what the memory takes the tokens of messages for that the model's provider has not counted, see memory.Budget
 	cost     func() int    // tokens of the descriptions of the step's tools; nil without tools
 	schema   *outputSchema // the required form of the answer; nil for free text
 	sources  *slot         // passages that the answer may cite; nil for none
@@ -36,9 +38,18 @@ func (e *Env) newLLMStep(s *spec.StepBase, m spec.ModelEntity, mem *spec.Memory,
 	if e.Memory == nil {
 		return sp, fmt.Errorf("memory %s is not part of the application", mem.ID)
 	}
-	sp.declared = mem.ID
+	sp.declared, sp.margin = mem.ID, tokenMargin(mem, sp.model.Info())
 	sp.memory, err = e.Memory(mem)
 	return sp, err
+}
+
+// tokenMargin returns the margin for a memory's counts of the tokens of a model. A file
+// of a tokenizer is taken for that of the model.
+func tokenMargin(m *spec.Memory, info model.Info) float64 {
+	if m.Tokenizer.File != "" || info.ExactTokens || info.Mock {
+		return 1
+	}
+	return tokenizer.EstimateMargin
 }
 
 // runTurn adds the inputs to the conversation, calls reply, and commits or aborts,
@@ -149,7 +160,7 @@ func (s *llmStep) send(ctx context.Context, row *Row, req model.Request) (*model
 // a part of it, as the tools do.
 func (s *llmStep) budget(ctx context.Context, tools []model.Tool) memory.Budget {
 	info := s.model.Info()
-	b := memory.Budget{Model: info.Name, ContextWindow: info.ContextWindow, Answer: info.MaxTokens}
+	b := memory.Budget{Model: info.Name, ContextWindow: info.ContextWindow, Answer: info.MaxTokens, Margin: s.margin}
 	if len(tools) > 0 && s.cost != nil {
 		b.Tools = s.cost()
 	}

@@ -88,6 +88,9 @@ func (v *validateCommand) valid(results []lint.Result, valid int, all bool, took
 		for _, r := range results {
 			if len(r.Diagnostics) == 0 {
 				fmt.Fprintf(v.Out, "%s is valid: %s%s\n", terminal.Clean(r.Document.String()), r.Summary, timed)
+				for _, note := range r.Notes {
+					fmt.Fprintf(v.Out, "note: %s\n", terminal.Clean(note))
+				}
 			}
 		}
 	}

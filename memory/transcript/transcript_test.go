@@ -30,8 +30,8 @@ const whole = `{"role":"user","content":"q1","qtype":{"id":"a","turn":1,"tokens"
 {"role":"user","content":"q2","qtype":{"id":"c","turn":2,"tokens":9,"time":"2026-11-22T10:01:00Z","status":"failed"}}
 {"role":"user","content":"q2","qtype":{"id":"d","turn":3,"tokens":9,"time":"2026-11-22T10:02:00Z","status":"rewound"}}
 {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/x;base64,AAE="}}],"qtype":{"id":"e","turn":5,"tokens":263,"time":"2026-11-22T10:04:00Z","status":"in window"}}
-{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}],"qtype":{"id":"f","turn":5,"tokens":15,"time":"2026-11-22T10:04:00Z","status":"in window"}}
-{"role":"tool","content":"3","tool_call_id":"1","qtype":{"id":"g","turn":5,"tokens":8,"time":"2026-11-22T10:04:00Z","status":"in window"}}
+{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}],"qtype":{"id":"f","turn":5,"tokens":27,"time":"2026-11-22T10:04:00Z","status":"in window"}}
+{"role":"tool","content":"3","tool_call_id":"1","qtype":{"id":"g","turn":5,"tokens":17,"time":"2026-11-22T10:04:00Z","status":"in window"}}
 {"op":"event","event":{"kind":"failed","turn":2,"from":3,"to":3,"messages":1,"tokens":9,"reason":"no answer","time":"2026-11-22T10:01:00Z"}}
 {"op":"event","event":{"kind":"rewind","turn":4,"from":4,"to":4,"messages":1,"tokens":9,"rewound":3,"reason":"turn 3 and later ones were rewound","time":"2026-11-22T10:03:00Z"}}
 {"op":"event","event":{"kind":"flush","turn":5,"from":1,"to":2,"messages":2,"tokens":23,"rule":"message_window","before":5,"limit":3,"unit":"messages","reason":"5 messages in the window exceeded max_messages 3; 2 messages had to leave, 2 messages left","time":"2026-11-22T10:04:00Z"}}

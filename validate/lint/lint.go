@@ -25,6 +25,7 @@ type Result struct {
 	Diagnostics diag.List        // diagnostics that are not ignored, in file order
 	Files       int              // number of files of the document, at least 1
 	Summary     validate.Summary // what it declares
+	Notes       []string         // what else a user should know about it; see validate.Notes
 
 	hidden []source.Span // secrets in its files
 }
@@ -104,6 +105,9 @@ func (c *checker) check(ctx context.Context, d Document, open opener) pendingRes
 	list.Sort()
 	list = atMost(list)
 	result := Result{Document: d, Diagnostics: list, Files: max(len(loaded.Files), 1), Summary: validate.Summarise(loaded.Document)}
+	if len(list) == 0 {
+		result.Notes = validate.Notes(loaded.Document)
+	}
 	for _, f := range loaded.Files {
 		result.hidden = append(result.hidden, f.Hidden()...)
 	}

@@ -52,13 +52,13 @@ func TestRun_Each(t *testing.T) {
 	}
 	system := `{"role":"system","content":"be <kind>","tokens":18}`
 	first := `{"role":"user","content":"12345678","tokens":15}`
-	call := `{"content":"b","role":"assistant","tool_calls":[{"id":"c1","name":"f","arguments":{"a":1}}],"tokens":21}`
-	result := `{"role":"tool","tool_call_id":"c1","content":null,"tokens":7}`
+	call := `{"content":"b","role":"assistant","tool_calls":[{"id":"c1","name":"f","arguments":{"a":1}}],"tokens":33}`
+	result := `{"role":"tool","tool_call_id":"c1","content":null,"tokens":16}`
 	want := lines(
 		`{"line":1,"tokens":18,"window":[`+system+`],"window_tokens":0,"evicted":[],"history":1}`,
 		`{"line":2,"tokens":15,"window":[`+system+`,`+first+`],"window_tokens":15,"evicted":[],"history":2}`,
-		`{"line":4,"tokens":21,"window":[`+system+`,`+first+`,`+call+`],"window_tokens":36,"evicted":[],"history":3}`,
-		`{"line":5,"tokens":7,"window":[`+system+`,`+first+`,`+call+`,`+result+`],"window_tokens":43,"evicted":[],"history":4}`,
+		`{"line":4,"tokens":33,"window":[`+system+`,`+first+`,`+call+`],"window_tokens":48,"evicted":[],"history":3}`,
+		`{"line":5,"tokens":16,"window":[`+system+`,`+first+`,`+call+`,`+result+`],"window_tokens":64,"evicted":[],"history":4}`,
 		`{"line":6,"tokens":8,"window":[`+system+`,{"role":"user","content":"q","tokens":8}],"window_tokens":8,"evicted":[`+first+`,`+call+`,`+result+`],"history":5}`,
 		`{"line":7,"tokens":0,"window":[],"window_tokens":0,"evicted":[],"history":0}`,
 		`{"line":8,"tokens":265,"window":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"https://a.example/i"}}],"tokens":265}],"window_tokens":265,"evicted":[],"history":1}`,
@@ -200,9 +200,9 @@ func TestRun_Text(t *testing.T) {
 system        You answer for a bookshop.                                            35
 ──────────── 2 messages flushed: 55 tokens ───────────────────────────────────────────
 user          When?                                                                 12
-assistant     → f({})                                                               15
-  f           9                                                                      8
-window ▕███████████████████████████████████▏▏▏▏▏  35 of 40 tokens
+assistant     → f({})                                                               27
+  f           9                                                                     17
+window ▕████████████████████████████████████████  56 of 40 tokens
 
 `
 	if err != nil || got != want {

