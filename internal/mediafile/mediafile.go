@@ -229,44 +229,15 @@ func (s *Source) text(ctx context.Context, t spec.Type, text string) (any, error
 	if data, err := base64.StdEncoding.DecodeString(text); err == nil && mediatype.KindOf(mediatype.Detect(data)) == t.Name {
 		return checked(t.Name, data)
 	}
-	if !isName(text) || mediatype.Detect([]byte(text)) == mediatype.SVG {
+	if !mediatype.MayBeFileName(text) || mediatype.Detect([]byte(text)) == mediatype.SVG {
 		return checked(t.Name, []byte(text))
 	}
 	return s.open(ctx, t.Name, text)
 }
 
-// maxName is the longest path or address, in bytes.
-const maxName = 4096
-
-// isName reports whether a text may be a path or an address.
-func isName(text string) bool {
-	return strings.TrimSpace(text) != "" && len(text) <= maxName && !strings.ContainsAny(text, "\n\r\x00")
-}
-
-// names reports whether a text is the name of a file and not its content: an address, or
-// one word that ends with an extension.
+// names reports whether a text is the name of a file and not its content.
 func (s *Source) names(text string) bool {
-	if s == nil || s.Base == "" || !isName(text) || strings.ContainsAny(text, " \t\"'<>{}") {
-		return false
-	}
-	if _, remote := remotefs.Remote(text); remote || strings.HasPrefix(text, "file://") {
-		return true
-	}
-	end := text[strings.LastIndexByte(text, '/')+1:]
-	dot := strings.LastIndexByte(end, '.')
-	extension := end[dot+1:]
-	const longest = 5
-	return dot > 0 && extension != "" && len(extension) <= longest && isExtension(extension)
-}
-
-// isExtension reports whether a text has only ASCII letters and digits, and a letter first.
-func isExtension(text string) bool {
-	for i, c := range strings.ToLower(text) {
-		if (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
+	return s != nil && s.Base != "" && mediatype.IsFileName(text)
 }
 
 // DecodeDataURL returns the content of a data URL.

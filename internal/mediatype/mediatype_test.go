@@ -63,3 +63,14 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+func TestIsFileName(t *testing.T) {
+	for text, want := range map[string]bool{
+		"a.txt": true, "pics/cat.jpeg": true, "/x/y.PDF": true, "https://a.example/b": true, "s3://b/k": true, "file:///a": true, "sound.mp3": true,
+		"Dear shop": false, "See a.txt": false, "a.txt\n": false, "1.25": false, "e.g.": false, ".bashrc": false, "x.verylong": false, "": false, "{a.txt": false, "end.Next": true,
+	} {
+		if mediatype.IsFileName(text) != want {
+			t.Errorf("%q is a name: %v", text, !want)
+		}
+	}
+}

@@ -177,6 +177,11 @@ func shape(t spec.Type, raw any) (any, error) {
 		if text, ok := raw.(string); ok {
 			return chat.Text(chat.User, text), nil
 		}
+	case t.Is("image") || t.Is("audio") || t.Is("video"):
+		if text, ok := raw.(string); ok && !strings.HasPrefix(text, "data:") && !strings.HasPrefix(text, "{") {
+			return text, nil // base64, or the name of a file, which package mediafile refuses
+		}
+		return DecodeMedia(raw)
 	case t.IsMedia():
 		return DecodeMedia(raw)
 	case t.Is("int") || t.Is("float"):
