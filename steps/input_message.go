@@ -129,8 +129,7 @@ func (l inputMessages) plain() []chat.Message {
 
 // joined returns the messages, where media and the texts next to them are one user
 // message: the parts of one question. known reports whether the conversation has a
-// message already, which is not changed then. Texts without media remain messages of
-// their own.
+// message already, which is not changed then. Texts without media remain separate messages.
 func (l inputMessages) joined(known func(id string) bool) []chat.Message {
 	if !slices.ContainsFunc(l, func(m inputMessage) bool { return m.media }) {
 		return l.plain()

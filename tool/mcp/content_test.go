@@ -30,7 +30,7 @@ func TestServer_Files(t *testing.T) {
 		"note":       {sdk.CallToolResult{Content: []sdk.Content{text, note}}, "a plot\na note"},
 		"mixed":      {sdk.CallToolResult{Content: []sdk.Content{text, image, note, pdf}}, []any{"a plot", png, "a note", []byte("%PDF-1")}},
 		"structured": {sdk.CallToolResult{Content: []sdk.Content{text, image}, StructuredContent: map[string]any{"a": []any{"iVBORw0KGgoA"}}}, map[string]any{"a": []any{png}}},
-		"beside":     {sdk.CallToolResult{Content: []sdk.Content{text, image}, StructuredContent: map[string]any{"a": 1}}, map[string]any{"a": int64(1), "content": []any{png}}},
+		"next":       {sdk.CallToolResult{Content: []sdk.Content{text, image}, StructuredContent: map[string]any{"a": 1}}, map[string]any{"a": int64(1), "content": []any{png}}},
 	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "files", Version: "1"}, nil)
 	for name, r := range results {
