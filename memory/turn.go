@@ -200,6 +200,14 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 	return nil
 }
 
+// Has reports whether the window, or this turn, has a message with an id. Add ignores such
+// a message.
+func (t *Turn) Has(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.isStaged(id) || t.base.has(id)
+}
+
 func (t *Turn) isStaged(id string) bool {
 	return slices.ContainsFunc(t.staged, func(e *Entry) bool { return e.Message.ID == id })
 }

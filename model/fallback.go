@@ -3,7 +3,9 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -53,12 +55,59 @@ func (e *FallbackError) Error() string {
 // Unwrap returns the errors.
 func (e *FallbackError) Unwrap() []error { return e.Errors }
 
+// Failure is why a model did not answer, so that its fallback was called.
+type Failure struct {
+	Model   string // the id of the model in the document
+	Status  int    // the HTTP status; 0 if there was no response
+	Code    string // the error code: that of the provider, or circuit_open; empty for none
+	Message string // the whole error, on one line
+}
+
+// newFailure describes an error of a model.
+func newFailure(m Chat, err error) Failure {
+	f := Failure{Model: m.Info().ID, Message: err.Error()}
+	if failure, ok := errors.AsType[*Error](err); ok {
+		f.Status, f.Code = failure.Status, failure.Code
+	}
+	return f
+}
+
+// Reason returns the failure in a few words, which are the same for failures of one kind:
+// the code, or the status, or that there was no response.
+func (f Failure) Reason() string {
+	switch {
+	case f.Code == CircuitOpen:
+		return CircuitOpen
+	case f.Status != 0 && f.Code != "":
+		return fmt.Sprintf("HTTP %d %s", f.Status, f.Code)
+	case f.Status != 0:
+		return fmt.Sprintf("HTTP %d", f.Status)
+	case f.Code != "":
+		return f.Code
+	}
+	return "no response"
+}
+
+type failuresKey struct{}
+
+// FailuresBefore returns why the models before this one were not used, in a call of a
+// fallback; nil in other calls.
+func FailuresBefore(ctx context.Context) []Failure {
+	failed, _ := ctx.Value(failuresKey{}).([]Failure)
+	return failed
+}
+
 // Generate calls one model after the other until one succeeds.
 func (f *fallbackChain) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var reasons []error
+		var failed []Failure
 		for _, m := range f.all {
-			begun, err := f.ask(ctx, m, req, yield)
+			within := ctx
+			if len(failed) > 0 {
+				within = context.WithValue(ctx, failuresKey{}, slices.Clip(failed))
+			}
+			begun, err := f.ask(within, m, req, yield)
 			var failure *Error
 			switch {
 			case err == nil:
@@ -67,7 +116,7 @@ func (f *fallbackChain) Generate(ctx context.Context, req Request) iter.Seq2[Eve
 				yield(Event{}, err)
 				return
 			}
-			reasons = append(reasons, err)
+			reasons, failed = append(reasons, err), append(failed, newFailure(m, err))
 		}
 		yield(Event{}, &FallbackError{Errors: reasons})
 	}
@@ -82,7 +131,7 @@ func (f *fallbackChain) ask(ctx context.Context, m Chat, req Request, yield func
 		}
 		if ev.Response != nil && m != f.all[0] {
 			answered := *ev.Response
-			answered.Model = m.Info().ID
+			answered.Model, answered.Failed = m.Info().ID, FailuresBefore(ctx)
 			ev.Response = &answered
 		}
 		begun = true

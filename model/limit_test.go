@@ -25,7 +25,8 @@ type answering struct {
 	begins string // a delta before the end of a call
 	calls  atomic.Int64
 	mu     sync.Mutex
-	at     []time.Time // start times of the calls
+	at     []time.Time     // start times of the calls
+	before []model.Failure // see model.FailuresBefore
 }
 
 func (a *answering) Info() model.Info {
@@ -36,7 +37,7 @@ func (a *answering) Generate(ctx context.Context, _ model.Request) iter.Seq2[mod
 	return func(yield func(model.Event, error) bool) {
 		a.calls.Add(1)
 		a.mu.Lock()
-		a.at = append(a.at, time.Now())
+		a.at, a.before = append(a.at, time.Now()), model.FailuresBefore(ctx)
 		a.mu.Unlock()
 		select {
 		case <-time.After(a.takes):
@@ -165,6 +166,12 @@ func TestWithFallbacks_Order(t *testing.T) {
 	resp, err := model.Call(t.Context(), model.WithFallbacks(a, b, c, d), model.Request{}, nil)
 	if err != nil || resp.Model != "c" || resp.Message.Text() != "from c" || d.calls.Load() != 0 {
 		t.Fatalf("%+v, %v", resp, err)
+	}
+	if len(resp.Failed) != 2 || resp.Failed[0] != (model.Failure{Model: "a", Status: 500, Message: "model a: HTTP 500: no"}) || resp.Failed[1].Reason() != "HTTP 401" {
+		t.Errorf("the answer of the fallback has the reasons %+v", resp.Failed)
+	}
+	if len(c.before) != 2 || a.before != nil {
+		t.Errorf("the fallback knows %v", c.before)
 	}
 	resp, err = model.Call(t.Context(), model.WithFallbacks(c, d), model.Request{}, nil)
 	if err != nil || resp.Model != "" {

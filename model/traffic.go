@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -81,8 +83,37 @@ type Breaker struct {
 
 	mu      sync.Mutex
 	failed  int       // failures in sequence
+	opened  int       // how often it has opened
+	stopped int       // calls that were not sent
 	until   time.Time // calls are sent again; zero while it is closed
 	probing bool      // half-open: a call is under way
+}
+
+// BreakerState describes a circuit breaker that has opened.
+type BreakerState struct {
+	Endpoint string // the server
+	Open     bool   // whether calls are not sent now
+	Opened   int    // how often it has opened
+	Stopped  int    // calls that were not sent
+}
+
+// Breakers returns the circuit breakers that have opened, by their servers.
+func (t *Traffic) Breakers() []BreakerState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []BreakerState
+	for _, key := range slices.Sorted(maps.Keys(t.breakers)) {
+		if s := t.breakers[key].state(); s.Opened > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (b *Breaker) state() BreakerState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return BreakerState{Endpoint: b.endpoint, Open: time.Now().Before(b.until), Opened: b.opened, Stopped: b.stopped}
 }
 
 // allow returns the error of a call that must not be sent.
@@ -100,6 +131,7 @@ func (b *Breaker) allow(info Info) error {
 		b.probing = true
 		return nil
 	}
+	b.stopped++
 	return &Error{Model: info.ID, Endpoint: info.Endpoint, Code: CircuitOpen, Temporary: true, RetryAfter: max(wait, time.Second),
 		Message: fmt.Sprintf("not called, because %d calls of the server have failed in sequence (%s)", b.failed, CircuitOpen)}
 }
@@ -127,6 +159,7 @@ func (b *Breaker) done(failed, known bool) {
 		}
 		b.until = time.Now().Add(b.openFor)
 		if !open {
+			b.opened++
 			b.warn(fmt.Sprintf("%s: not called for %s after %d failures in sequence", b.endpoint, shortDuration(b.openFor), b.failed))
 		}
 	}

@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -25,6 +27,12 @@ type Input struct {
 	Session string         // the conversation; DefaultSession if empty
 	Number  int64          // the row's number in results and errors; 0 means one more than the row before
 	Err     error          // why the row could not be read: it keeps its place as a failed row
+
+	// Base lets the row name files as values of media types, such as image: by paths and
+	// public addresses. It is the path or the address of the file that the row is from:
+	// relative names are in its folder; "./" is the current folder. Empty: the row must not
+	// name files, which is right for rows of callers that are not trusted to read them.
+	Base string
 }
 
 // Row returns an Input that has only values.
@@ -42,7 +50,7 @@ func (s *rowAllocator) resolve(columns []string) {
 }
 
 // fromInput returns an input as a row, its values coerced to the declared types.
-func (s *rowAllocator) fromInput(in Input, number int64) *steps.Row {
+func (s *rowAllocator) fromInput(ctx context.Context, in Input, number int64) *steps.Row {
 	if in.Session == "" {
 		in.Session = DefaultSession
 	}
@@ -54,7 +62,12 @@ func (s *rowAllocator) fromInput(in Input, number int64) *steps.Row {
 	for i := 0; i < len(s.inputs) && err == nil; i++ {
 		to := &s.inputs[i]
 		raw, ok := to.find(&in)
-		row.Values[to.slot], err = inputValue(to.variable, raw, ok)
+		if to.media && ok {
+			raw, err = loadMedia(ctx, to.variable, raw, in.Base)
+		}
+		if err == nil {
+			row.Values[to.slot], err = inputValue(to.variable, raw, ok)
+		}
 	}
 	if err != nil {
 		row.Err = &steps.Error{Err: err}
@@ -76,6 +89,17 @@ func (s *inputSlot) find(in *Input) (raw any, ok bool) {
 		raw = value.ParseCell(text)
 	}
 	return raw, true
+}
+
+// loadMedia replaces the names of files in a value by their content, and checks all media.
+func loadMedia(ctx context.Context, v *spec.Variable, raw any, base string) (any, error) {
+	t := v.Type
+	t.Optional = v.IsOptional()
+	loaded, err := (&mediafile.Source{Base: base}).Load(ctx, t, raw)
+	if err != nil {
+		return nil, fmt.Errorf("input %s: %w", v.ID, err)
+	}
+	return loaded, nil
 }
 
 // inputValue converts the value of a flow input to its declared type.

@@ -175,3 +175,7 @@ func (a *App) modelInfo(m spec.ModelEntity) (model.Info, error) {
 	}
 	return made.Info(), nil
 }
+
+// CircuitBreakers returns the circuit breakers of servers of models that have opened since
+// the App was made.
+func (a *App) CircuitBreakers() []model.BreakerState { return a.models.traffic.Breakers() }

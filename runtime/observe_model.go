@@ -32,7 +32,7 @@ func (m *observedChat) Generate(ctx context.Context, req model.Request) iter.Seq
 	}
 	return func(yield func(model.Event, error) bool) {
 		ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationModel, ID: m.declared.ID,
-			Model: &m.info, Prices: m.declared.CallPrices(), Params: m.declared.InferenceParams, Request: &req})
+			Model: &m.info, Prices: m.declared.CallPrices(), Params: m.declared.InferenceParams, Request: &req, Failed: model.FailuresBefore(ctx)})
 		r := &steps.OperationResult{}
 		defer end(r)
 		for ev, err := range m.Chat.Generate(ctx, req) {

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -27,7 +28,8 @@ type rowAllocator struct {
 type inputSlot struct {
 	variable *spec.Variable
 	slot     int
-	column   int // in the header that was resolved last; -1 if it has no such column
+	media    bool // its values have media
+	column   int  // in the header that was resolved last; -1 if it has no such column
 }
 
 func (f *flow) newRowAllocator() *rowAllocator {
@@ -36,7 +38,7 @@ func (f *flow) newRowAllocator() *rowAllocator {
 		s.unset[i] = value.Unset
 	}
 	for _, ref := range f.spec.Inputs {
-		s.inputs = append(s.inputs, inputSlot{ref.To, f.layout.Slot(ref.To), -1})
+		s.inputs = append(s.inputs, inputSlot{variable: ref.To, slot: f.layout.Slot(ref.To), media: mediafile.Has(ref.To.Type), column: -1})
 	}
 	return s
 }

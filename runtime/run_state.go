@@ -43,7 +43,7 @@ func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error 
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		row := made.fromInput(in, number)
+		row := made.fromInput(ctx, in, number)
 		r.trace.begin(row)
 		if err := first.push(ctx, row); err != nil {
 			return err

@@ -33,7 +33,7 @@ func RunWithFailures(ctx context.Context, a *App, step string, fail FailFunc, ro
 	defer first.stop()
 	defer cancel()
 	for i, in := range rows {
-		if err := first.push(ctx, f.newRowAllocator().fromInput(in, int64(i)+1)); err != nil {
+		if err := first.push(ctx, f.newRowAllocator().fromInput(ctx, in, int64(i)+1)); err != nil {
 			return err
 		}
 	}

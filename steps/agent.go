@@ -244,10 +244,10 @@ func callerTool(ctx context.Context, name string) tool.RawTool {
 
 // callToolSafely calls a tool on a goroutine of the agent. There a panic would end
 // the program, so it becomes the result of the call.
-func (a *agent) callToolSafely(ctx context.Context, row *Row, call chat.ToolCall) (result string, err error) {
+func (a *agent) callToolSafely(ctx context.Context, row *Row, call chat.ToolCall) (result toolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			result = fmt.Sprintf("error: internal error: %v", p)
+			result = textResult(fmt.Sprintf("error: internal error: %v", p))
 		}
 	}()
 	return a.run(ctx, row, call)
@@ -281,69 +281,62 @@ func named(calls []chat.ToolCall) []chat.ToolCall {
 	return calls
 }
 
-// toolMessage returns the message with the result of a call.
-func toolMessage(call chat.ToolCall, result string) chat.Message {
-	m := chat.Text(chat.Tool, result)
-	m.Name, m.ToolCallID = call.Name, call.ID
-	return m
-}
-
 // run calls one tool. A failure becomes the result of the call, so that the model can
 // correct it; only the end of the run is an error.
-func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (string, error) {
+func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (toolResult, error) {
 	Report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
 	result, err := a.callOnce(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID}), call)
 	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
-	ev := Event{Kind: EventToolResult, Tool: call.Name, CallID: call.ID, Text: result, Err: err}
+	ev := Event{Kind: EventToolResult, Tool: call.Name, CallID: call.ID, Text: result.text(), Err: err}
 	if err != nil {
-		result = "error: " + err.Error()
+		result = textResult("error: " + err.Error())
 	}
 	Report(ctx, a.event(row, ev))
 	return result, nil
 }
 
 // callOnce calls one tool, or returns the recorded result of an earlier run.
-func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (string, error) {
+func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (toolResult, error) {
 	log := callRecorderFrom(ctx)
 	if log == nil {
 		return a.call(ctx, call)
 	}
 	key := log.key(ctx, "tool", call.ID, call.Name, call.Arguments)
-	result, replayed, err := recorded(ctx, key, func() (string, error) { return a.call(ctx, call) })
+	result, replayed, err := recorded(ctx, key, func() (toolResult, error) { return a.call(ctx, call) })
 	if t, ok := a.tools[call.Name]; ok && replayed && t.Info().Passages {
-		citation.From(ctx).Restore(result)
+		citation.From(ctx).Restore(result.text())
 	}
 	return result, err
 }
 
 // call finds the tool, parses the arguments and calls it.
-func (a *agent) call(ctx context.Context, call chat.ToolCall) (string, error) {
+func (a *agent) call(ctx context.Context, call chat.ToolCall) (toolResult, error) {
 	if t := callerTool(ctx, call.Name); t != nil {
 		result, err := t.CallRaw(ctx, call.Arguments)
-		return value.Text(value.FromGo(result)), err
+		return resultOf(result), err
 	}
 	t, ok := a.tools[call.Name]
 	if !ok {
-		return "", fmt.Errorf("there is no tool %q; tools are %s", call.Name, listed(a.names()))
+		return nil, fmt.Errorf("there is no tool %q; tools are %s", call.Name, listed(a.names()))
 	}
 	given, err := readArguments(call.Arguments)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	args, err := arguments(t.Info().Inputs, given)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := a.approval.confirm(ctx, t.Info(), args); err != nil {
-		return "", err
+		return nil, err
 	}
 	result, err := t.Call(ctx, args)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return value.Text(result), nil
+	return resultOf(result), nil
 }
 
 // names lists the names of the offered tools.

@@ -25,17 +25,17 @@ type agentRun struct {
 // one. Calls beyond the limit get an error as their result, because providers reject a
 // conversation with a call that has no result.
 func (r *agentRun) callTools(ctx context.Context, calls []chat.ToolCall) (final *chat.Message, err error) {
-	results := make([]string, len(calls))
+	results := make([]toolResult, len(calls))
 	errs := make([]error, len(calls))
 	var together []int
 	handing := -1 // the call that ends the loop
 	for i, call := range calls {
 		switch {
 		case r.called+i >= r.agent.limit:
-			results[i] = fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", r.agent.limit)
+			results[i] = textResult(fmt.Sprintf("error: not called, because the limit of %d tool calls is reached; answer now without tools", r.agent.limit))
 		case r.agent.endsLoop(ctx, call):
 			if handing >= 0 {
-				results[i] = "error: not called, because an earlier call transfers the conversation"
+				results[i] = textResult("error: not called, because an earlier call transfers the conversation")
 				continue
 			}
 			handing = i
@@ -50,16 +50,18 @@ func (r *agentRun) callTools(ctx context.Context, calls []chat.ToolCall) (final 
 		return nil, err
 	}
 	if handing >= 0 {
-		if results[handing], final, err = r.endLoop(ctx, calls[handing]); err != nil {
+		var result string
+		if result, final, err = r.endLoop(ctx, calls[handing]); err != nil {
 			return nil, err
 		}
+		results[handing] = textResult(result)
 	}
 	for i, call := range calls {
 		if r.called+i < r.agent.limit {
 			results[i], err = r.repeated.count(call, results[i])
 		}
 		if err == nil {
-			err = r.conversation.add(toolMessage(call, results[i]))
+			err = r.conversation.add(results[i].message(call))
 		}
 		if err != nil {
 			return nil, err
@@ -70,7 +72,7 @@ func (r *agentRun) callTools(ctx context.Context, calls []chat.ToolCall) (final 
 }
 
 // callTogether runs some of the calls of an answer at the same time.
-func (r *agentRun) callTogether(ctx context.Context, calls []chat.ToolCall, together []int, results []string, errs []error) {
+func (r *agentRun) callTogether(ctx context.Context, calls []chat.ToolCall, together []int, results []toolResult, errs []error) {
 	var running sync.WaitGroup
 	round := tool.NewRound(len(together))
 	for n, i := range together {

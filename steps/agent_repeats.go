@@ -50,17 +50,17 @@ func (l *repeatLimit) counter() *repeatCounter {
 
 // count counts a call with its result. It returns the result for the model: that of the
 // last permitted call has a note.
-func (c *repeatCounter) count(call chat.ToolCall, result string) (string, error) {
+func (c *repeatCounter) count(call chat.ToolCall, result toolResult) (toolResult, error) {
 	if c.limit.exempt(call.Name) {
 		return result, nil
 	}
-	key := [3]string{call.Name, sortedArguments(call.Arguments), result}
+	key := [3]string{call.Name, sortedArguments(call.Arguments), result.digest()}
 	c.counts[key]++
 	switch n := c.counts[key]; {
 	case n > c.limit.max:
-		return "", &RepeatedCallError{Tool: call.Name, Arguments: call.Arguments, Calls: n, Limit: c.limit.max}
+		return nil, &RepeatedCallError{Tool: call.Name, Arguments: call.Arguments, Calls: n, Limit: c.limit.max}
 	case n == c.limit.max:
-		return fmt.Sprintf("%s\n\nnote: this call was made %d times with the same result; do not repeat it, answer or do something else", result, n), nil
+		return result.withNote(fmt.Sprintf("note: this call was made %d times with the same result; do not repeat it, answer or do something else", n)), nil
 	}
 	return result, nil
 }

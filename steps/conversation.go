@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
-	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // abortTimeout limits how long a failed turn is written to the history, after the
@@ -57,6 +56,14 @@ func (d *conversation) add(msgs ...chat.Message) error {
 	}
 	d.messages = append(d.messages, msgs...)
 	return nil
+}
+
+// has reports whether the conversation has a message with an id.
+func (d *conversation) has(id string) bool {
+	if d.turn != nil {
+		return d.turn.Has(id)
+	}
+	return slices.ContainsFunc(d.messages, func(m chat.Message) bool { return m.ID == id })
 }
 
 // window returns the messages to send: the system message first, unless the
@@ -132,71 +139,4 @@ func (d *conversation) close(ctx context.Context, err error) error {
 func sameStore(one, other error) bool {
 	var a, b *memory.StoreError
 	return errors.As(one, &a) && errors.As(other, &b) && a.Location == b.Location
-}
-
-// messagesFrom makes messages from the inputs of a step, in their order.
-func messagesFrom(inputs []slot, row *Row) ([]chat.Message, error) {
-	var msgs []chat.Message
-	for _, in := range inputs {
-		v, err := in.read(row)
-		if in.of.IsOptional() && (err != nil || v == nil) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		made, err := messageFrom(in.of, v)
-		if err != nil {
-			return nil, fmt.Errorf("variable %s: %w", in.of.ID, err)
-		}
-		msgs = append(msgs, made...)
-	}
-	if len(msgs) == 0 {
-		return nil, errors.New("all inputs are empty; nothing to send")
-	}
-	return msgs, nil
-}
-
-// messageFrom makes messages from one value. ChatMessages and lists of them are used
-// unchanged, with their ids; bytes become a block of the declared type; the text of
-// any other value becomes a user message.
-func messageFrom(v *spec.Variable, x any) ([]chat.Message, error) {
-	switch x := x.(type) {
-	case nil:
-		return nil, errors.New("it is null")
-	case chat.Message:
-		return []chat.Message{x}, nil
-	case []byte:
-		return mediaMessage(v.Type, x)
-	case []any:
-		if msgs := messageList(x); v.Type.IsListOf("ChatMessage") && msgs != nil {
-			return msgs, nil
-		}
-	}
-	return []chat.Message{chat.Text(chat.User, value.Text(x))}, nil
-}
-
-// mediaMessage returns a user message with one block of bytes.
-func mediaMessage(t spec.Type, data []byte) ([]chat.Message, error) {
-	switch {
-	case !t.IsMedia():
-		return nil, fmt.Errorf("it holds bytes, but its type is %s", t)
-	case t.Is("video"):
-		return nil, errors.New("models do not accept video")
-	}
-	m := chat.Message{ID: chat.NewID(), Role: chat.User, Blocks: []chat.Block{{Type: t.Name, Data: data}}}
-	return []chat.Message{m}, nil
-}
-
-// messageList returns the messages of a list, nil if it holds other values.
-func messageList(items []any) []chat.Message {
-	msgs := make([]chat.Message, 0, len(items))
-	for _, item := range items {
-		m, ok := item.(chat.Message)
-		if !ok {
-			return nil
-		}
-		msgs = append(msgs, m)
-	}
-	return msgs
 }

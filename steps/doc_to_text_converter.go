@@ -2,17 +2,14 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"path"
 	"strings"
 	"time"
 
 	fileformat "github.com/qtype-dev/qtype/internal/documents/format"
-	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -132,7 +129,7 @@ func readFile(ctx context.Context, address string) (fileformat.File, error) {
 	if scheme, _ := remotefs.Remote(address); scheme == "http" || scheme == "https" {
 		client := tool.PublicClient(nil)
 		defer client.CloseIdleConnections()
-		in, file.MediaType, err = download(ctx, client, address)
+		in, file.MediaType, err = mediafile.Download(ctx, client, address)
 	} else {
 		in, err = remotefs.Open(ctx, address)
 	}
@@ -146,26 +143,4 @@ func readFile(ctx context.Context, address string) (fileformat.File, error) {
 		return file, wrapLocationError(address, err)
 	}
 	return file, nil
-}
-
-// download requests a document and returns its declared media type too.
-func download(ctx context.Context, client *http.Client, address string) (io.ReadCloser, string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil || req.URL.Host == "" {
-		return nil, "", errors.New("invalid URL")
-	}
-	req.Header.Set("User-Agent", httpx.UserAgent())
-	resp, err := client.Do(req)
-	var failed *url.Error
-	if errors.As(err, &failed) { // its text has the address with its query, which may be a signature
-		err = failed.Err
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
-		return nil, "", fmt.Errorf("the server answers with status %d", resp.StatusCode)
-	}
-	return resp.Body, resp.Header.Get("Content-Type"), nil
 }

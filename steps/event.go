@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/citation"
+	"github.com/qtype-dev/qtype/model"
 )
 
 // EventKind is what an Event reports.
@@ -21,6 +22,7 @@ const (
 	EventSource     EventKind = "source"      // an answer cites a passage
 	EventUsage      EventKind = "usage"       // tokens that a model call read and wrote
 	EventShortened  EventKind = "shortened"   // a request was too long for the provider and is sent again without its oldest rounds
+	EventFallback   EventKind = "fallback"    // a fallback answered, because the models before it failed
 	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
 	EventCacheMiss  EventKind = "cache-miss"  // the row's results were not in the step's cache
 )
@@ -31,7 +33,7 @@ type Event struct {
 	Step    string           // the step's id
 	Session string           // the row's session
 	Row     int64            // the row's number
-	Text    string           // text, reasoning: the delta; tool-call: the arguments; tool-result: the result; shortened: what was left out
+	Text    string           // text, reasoning: the delta; tool-call: the arguments; tool-result: the result; shortened: what was left out; fallback: the error of the model that failed
 	Tool    string           // the tool's name
 	CallID  string           // the tool call's id
 	Err     error            // tool-result, step-end: why the tool or the step failed
@@ -40,7 +42,8 @@ type Event struct {
 	Output  int              // usage: tokens written
 	Cached  int              // usage: tokens read from the provider's prompt cache, included in Input
 	Cost    float64          // usage: by the prices of the model; 0 without prices
-	Model   string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own
+	Model   string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own. fallback: the model that answered
+	Failed  *model.Failure   // fallback: why a model did not answer
 }
 
 type eventsKey struct{}

@@ -84,15 +84,15 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 type replyFunc func(context.Context, *conversation) (chat.Message, error)
 
 // finish adds msgs and returns the reply, or the answer of an earlier run.
-func (d *conversation) finish(ctx context.Context, row *Row, msgs []chat.Message, reply replyFunc) (chat.Message, error) {
-	had, err := d.replayedAnswer(ctx, row, msgs)
+func (d *conversation) finish(ctx context.Context, row *Row, msgs inputMessages, reply replyFunc) (chat.Message, error) {
+	had, err := d.replayedAnswer(ctx, row, msgs.plain())
 	switch {
 	case err != nil:
 		return chat.Message{}, err
 	case had != nil:
 		return *had, nil
 	}
-	if err := d.add(msgs...); err != nil {
+	if err := d.add(msgs.joined(d.has)...); err != nil {
 		return chat.Message{}, err
 	}
 	return reply(ctx, d)
@@ -118,6 +118,9 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 		return chat.Message{}, err
 	}
 	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Cost: resp.Usage.Cost, Model: resp.Model}))
+	for i := range resp.Failed {
+		Report(ctx, s.event(row, Event{Kind: EventFallback, Model: resp.Model, Text: resp.Failed[i].Message, Failed: &resp.Failed[i]}))
+	}
 	answer := resp.Message
 	if answer.ID == "" {
 		answer.ID = chat.NewID()

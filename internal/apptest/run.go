@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
@@ -98,7 +99,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 		r.diagnostics.Add(ruleFailed.At(t.Position().Span(), "%s", err))
 		return
 	}
-	input := runtime.Input{Session: r.test.Session, Values: values}
+	input := runtime.Input{Session: r.test.Session, Values: values, Base: mediafile.BaseOf(t.Position().Span().File.Path)}
 	rows, failed := 0, ""
 	for row, err := range r.app.Run(ctx, flow.ID, slices.Values([]runtime.Input{input})) {
 		switch {

@@ -28,8 +28,13 @@ flows:
 func run(t *testing.T, files map[string]string, stdin string, cfg batch.Config) (out, errs string, err error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	files["app.qtype.yaml"] = document
+	if files["app.qtype.yaml"] == "" {
+		files["app.qtype.yaml"] = document
+	}
 	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

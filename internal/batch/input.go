@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -30,6 +31,7 @@ type input struct {
 	values  []map[string]any
 	total   int64    // the number of rows, -1 if unknown
 	columns []string // of the file; nil if rows may have different ones
+	base    string   // of the files that rows name, see runtime.Input
 	session string   // the column with the sessions; empty if there is none
 	rows    iter.Seq[runtime.Input]
 	err     error // what ended the rows early
@@ -81,6 +83,7 @@ func (in *input) openFile(ctx context.Context, path string) error {
 		return err
 	}
 	in.file, in.name, in.columns = file, file.Path(), file.Columns()
+	in.base = mediafile.BaseOf(path)
 	if err := in.checkColumns(); err != nil {
 		in.close()
 		return err
@@ -196,7 +199,7 @@ func (in *input) applyLimits(total int64) int64 {
 
 // rowOf returns a record as a row to run; err is why it could not be read.
 func (in *input) rowOf(rec records.Record, err error) runtime.Input {
-	row := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: in.file.Format().Cells(), Number: rec.Number, Err: err}
+	row := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: in.file.Format().Cells(), Number: rec.Number, Err: err, Base: in.base}
 	session, missing := in.sessionOf(rec.Get)
 	row.Session = session
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -28,6 +29,10 @@ func (in *input) openValue(arg string) error {
 	text, from, err := in.readValue(arg)
 	if err != nil {
 		return err
+	}
+	in.base = mediafile.BaseOf(strings.TrimPrefix(arg, "@"))
+	if !strings.HasPrefix(arg, "@") {
+		in.base = mediafile.CurrentFolder
 	}
 	in.values, err = in.parseValue(text)
 	if err == nil {
@@ -201,7 +206,7 @@ func (in *input) valueRows(yield func(runtime.Input) bool) {
 			continue
 		}
 		session, err := in.sessionOf(func(c string) (any, bool) { v, ok := row[c]; return v, ok })
-		if !yield(runtime.Input{Values: row, Session: session, Number: number, Err: err}) {
+		if !yield(runtime.Input{Values: row, Session: session, Number: number, Err: err, Base: in.base}) {
 			return
 		}
 	}

@@ -210,7 +210,7 @@ func (j *job) explainUnfinished(err error) error {
 func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
 	j.results.setDisplay(show)
 	limit := &failureLimit{max: j.MaxFailures}
-	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage), runtime.WithDeferFailed(limit.mayDefer)}
+	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventFallback), runtime.WithDeferFailed(limit.mayDefer)}
 	if !j.Quiet && j.in.file != nil {
 		opts = append(opts, runtime.WithStepTimes())
 	}

@@ -41,12 +41,13 @@ type summary struct {
 	input      atomic.Int64 // tokens
 	output     atomic.Int64 // tokens
 	cached     atomic.Int64 // tokens
-	costMu     sync.Mutex
+	mu         sync.Mutex
 	cost       float64
+	fallbacks  map[string]int // answers of fallbacks, by the models and the reason
 }
 
 func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
-	s := &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, sessions: map[string]bool{}, flushes: map[string]int{}}
+	s := &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, sessions: map[string]bool{}, flushes: map[string]int{}, fallbacks: map[string]int{}}
 	for _, m := range runtime.MemoryIDs(j.flow) {
 		s.usesMemory = true
 		infos, _ := j.app.Memory(m).Sessions(ctx) // the first step that uses the store reports its errors
@@ -59,7 +60,7 @@ func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
 	return s
 }
 
-// event counts tokens. It is called by several goroutines.
+// event counts tokens and fallbacks. It is called by several goroutines.
 func (s *summary) event(ev steps.Event) {
 	if ev.Kind == steps.EventUsage {
 		s.input.Add(int64(ev.Input))
@@ -67,19 +68,24 @@ func (s *summary) event(ev steps.Event) {
 		s.cached.Add(int64(ev.Cached))
 		s.addCost(ev.Cost)
 	}
+	if ev.Kind == steps.EventFallback {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fallbacks[fmt.Sprintf("%s → %s: %s", ev.Failed.Model, ev.Model, ev.Failed.Reason())]++
+	}
 }
 
 // addCost adds the cost of a call.
 func (s *summary) addCost(cost float64) {
-	s.costMu.Lock()
-	defer s.costMu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.cost += cost
 }
 
 // costText returns the cost of the run; empty if no model has prices.
 func (s *summary) costText() string {
-	s.costMu.Lock()
-	defer s.costMu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.cost == 0 {
 		return ""
 	}
@@ -122,7 +128,7 @@ func (s *summary) print(ctx context.Context) {
 	for _, line := range s.reasonLines() {
 		fmt.Fprintln(out, line)
 	}
-	for _, line := range []string{s.usage(ctx), s.caches(), s.indexes(), s.times()} {
+	for _, line := range []string{s.usage(ctx), s.outages(), s.caches(), s.indexes(), s.times()} {
 		if line != "" {
 			fmt.Fprintln(out, line)
 		}

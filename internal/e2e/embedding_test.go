@@ -39,7 +39,7 @@ func TestEmbedding_Mock(t *testing.T) {
 		t.Errorf("got %s", got[0])
 	}
 	app = openApp(t, embeddingDocument("provider: mock, dimensions: 4", "image"))
-	assertLines(t, runAll(t, app, "main", map[string]any{"words": []byte("PNG")}),
+	assertLines(t, runAll(t, app, "main", map[string]any{"words": []byte("\x89PNG\r\n")}),
 		"row 1: step embed: the model vectors embeds texts only; words is of type image")
 }
 

@@ -35,7 +35,7 @@ type layer struct {
 // same table.
 var layers = []layer{
 	{"language", []string{
-		"docs", "examples", "spec", "internal/citation", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath",
+		"docs", "examples", "spec", "internal/citation", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath", "internal/mediatype",
 		"internal/prompttemplate", "internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
 		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/tokenizer", "internal/typeschema",
 	}, ""},
@@ -44,7 +44,7 @@ var layers = []layer{
 		"internal/scaffold", "internal/schemagen", "internal/semdiff",
 	}, ""},
 	{"parts", []string{
-		"index", "memory", "model", "tool", "internal/accesstoken", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",
+		"index", "memory", "model", "tool", "internal/accesstoken", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/mediafile", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",
 		"internal/rerank", "internal/splitter", "internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
@@ -150,7 +151,7 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 		}
 		r.Rows++
 		if len(rows) < d.cfg.Sample {
-			in := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: file.Format().Cells(), Number: rec.Number, Err: err, Session: fmt.Sprintf("row-%d", rec.Number)}
+			in := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: file.Format().Cells(), Number: rec.Number, Err: err, Session: fmt.Sprintf("row-%d", rec.Number), Base: mediafile.BaseOf(d.cfg.Data)}
 			for _, c := range []string{"session", "session_id"} {
 				if v, ok := rec.Get(c); ok && v != nil {
 					in.Session = fmt.Sprint(v)

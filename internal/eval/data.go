@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -21,6 +22,7 @@ const maxRows = 1_000_000
 // dataset is the rows of an evaluation.
 type dataset struct {
 	path string
+	base string // of the files that rows name, see runtime.Input
 	rows []dataRow
 	text bool // cells are untyped text
 }
@@ -40,7 +42,7 @@ func readData(ctx context.Context, cfg *Config, path string) (*dataset, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // only read
-	d := &dataset{path: file.Path(), text: file.Format().Cells()}
+	d := &dataset{path: file.Path(), base: mediafile.BaseOf(path), text: file.Format().Cells()}
 	if c, columns := cfg.Session, file.Columns(); c != "" && columns != nil && !slices.Contains(columns, c) {
 		return nil, fmt.Errorf("%s: no column %q for the sessions; the columns are: %s%s", d.path, c, textfmt.List(columns), diag.DidYouMean(c, columns))
 	}
@@ -108,7 +110,7 @@ func (e *Evaluation) checkColumns(d *dataset) error {
 
 // input returns a row to run, with the inputs of a variant.
 func (d *dataset) input(r *dataRow, v *spec.Variant) runtime.Input {
-	in := runtime.Input{Columns: slices.Clone(r.Columns), Cells: slices.Clone(r.Values), Text: d.text, Session: r.session, Number: r.Number, Err: r.err}
+	in := runtime.Input{Columns: slices.Clone(r.Columns), Cells: slices.Clone(r.Values), Text: d.text, Session: r.session, Number: r.Number, Err: r.err, Base: d.base}
 	for _, name := range slices.Sorted(maps.Keys(v.Inputs)) {
 		if i := slices.Index(in.Columns, name); i >= 0 && i < len(in.Cells) {
 			in.Cells[i] = v.Inputs[name]

@@ -143,7 +143,11 @@ func (s *Server) readRows(c *call, r *http.Request, body []byte) error {
 	}
 	var wrong []problem.Field
 	for _, row := range rows {
-		values, fields := c.flow.Decode(row.Record, row.Pointer, have.Has)
+		record, err := c.flow.FetchMedia(row.Record, schema.Fetcher(s.fetcher(r.Context())))
+		if err != nil {
+			return err
+		}
+		values, fields := c.flow.Decode(record, row.Pointer, have.Has)
 		wrong = append(wrong, fields...)
 		c.rows = append(c.rows, values)
 	}

@@ -52,6 +52,26 @@ func TestREST_Typed(t *testing.T) {
 	}
 }
 
+// Media of clients are checked by their content. Paths are not read, and addresses are
+// fetched only from allowed hosts.
+func TestREST_Media(t *testing.T) {
+	s := serve(t)
+	for photo, want := range map[string]string{
+		`"data:image/png;base64,iVBORw0KGgo="`: `"photo":{"base64":"iVBORw0KGgo="}`,
+		`"iVBORw0KGgo="`:                       `"photo":{"base64":"iVBORw0KGgo="}`,
+		`"data:text/plain,hello"`:              `/photo: expected an image, found the text \"hello\"`,
+		`"/etc/hostname"`:                      `/photo: /etc/hostname: files cannot be named here: pass the content`,
+		`{"path":"/etc/hostname"}`:             `"pointer":"/photo"`,
+		`"https://example.com/a.png"`:          "the server does not fetch attachments from this host",
+		`"http://169.254.169.254/latest"`:      "the server fetches attachments only over https",
+	} {
+		got := s.post("/flows/typed", `{"name":"Ann","count":3,"photo":`+photo+`}`)
+		if ok := got.status == http.StatusOK; !strings.Contains(got.body, want) || ok != strings.HasPrefix(want, `"photo"`) {
+			t.Errorf("%s: %d %s", photo, got.status, got.body)
+		}
+	}
+}
+
 // Each wrong field is named, all in one answer.
 func TestREST_WrongFields(t *testing.T) {
 	s := serve(t)

@@ -29,6 +29,7 @@ func modelStart(c content, op *steps.Operation) []attribute.KeyValue {
 			set = append(set, number(key, params[name])...)
 		}
 	}
+	set = append(set, c.failures(op.Failed)...)
 	for i, t := range op.Request.Tools {
 		schema := map[string]any{"type": "function", "function": map[string]any{"name": t.Name, "description": t.Description, "parameters": t.Parameters}}
 		set = append(set, attribute.String(indexed("llm.tools", i, "tool.json_schema"), string(encode(schema))))
@@ -41,6 +42,21 @@ func modelStart(c content, op *steps.Operation) []attribute.KeyValue {
 	}
 	if n := len(op.Request.Messages); n > 0 {
 		set = append(set, c.text("input", op.Request.Messages[n-1].Text())...)
+	}
+	return set
+}
+
+// failures are the attributes of a fallback: which models failed before it, and why.
+func (c content) failures(failed []model.Failure) []attribute.KeyValue {
+	var set []attribute.KeyValue
+	for i, f := range failed {
+		set = append(set, attribute.String(indexed("qtype.fallback", i, "model"), f.Model), attribute.String(indexed("qtype.fallback", i, "reason"), f.Reason()))
+		if f.Status != 0 {
+			set = append(set, attribute.Int(indexed("qtype.fallback", i, "status"), f.Status))
+		}
+		if !c.hidden {
+			set = append(set, attribute.String(indexed("qtype.fallback", i, "error"), c.cut(f.Message)))
+		}
 	}
 	return set
 }

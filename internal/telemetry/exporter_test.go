@@ -91,7 +91,8 @@ func TestExporter_CallAttributes(t *testing.T) {
 		"llm.input_messages.0.message.role": "system", "llm.input_messages.0.message.content": "Be kind.", "llm.input_messages.1.message.content": "Weather?",
 		"llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "weather", "llm.token_count.prompt": int64(13), "llm.token_count.completion": int64(7),
 		"llm.token_count.total": int64(20), "llm.cost.total": 0.027, "input.value": "Weather?", "gen_ai.operation.name": "chat", "gen_ai.request.model": "small",
-		"gen_ai.provider.name": "mock", "gen_ai.request.temperature": 0.5, "gen_ai.usage.input_tokens": int64(13), "gen_ai.usage.output_tokens": int64(7), "qtype.model.id": "spare"})
+		"gen_ai.provider.name": "mock", "gen_ai.request.temperature": 0.5, "gen_ai.usage.input_tokens": int64(13), "gen_ai.usage.output_tokens": int64(7), "qtype.model.id": "spare",
+		"qtype.fallback.0.reason": "HTTP 503", "qtype.fallback.0.status": int64(503)})
 	_, set = c.span(t, "execute_tool weather")
 	expectAttributes(t, set, map[string]any{"tool.name": "weather", "tool.description": "The weather", "input.value": `{"city":"Bonn"}`, "output.value": `{"report":"Sun in Bonn"}`,
 		"gen_ai.tool.name": "weather"})

@@ -194,6 +194,21 @@ func TestRequest_MergesTurns(t *testing.T) {
 	}
 }
 
+// Images of the results of tools are parts of the results; other media are named.
+func TestRequest_ToolImages(t *testing.T) {
+	r := sent(t, func(c *anthropic.Config) { c.NoCache = true }, append(modeltest.ToolImages(), chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "file", Data: []byte("Dear shop"), MimeType: "text/plain"}}})...)
+	text := func(s string) object { return object{"type": "text", "text": s} }
+	want := object{"role": "user", "content": []any{
+		object{"type": "tool_result", "tool_use_id": "call00001", "content": []any{text("a plot"),
+			object{"type": "image", "source": object{"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+			text("[a sound of type audio/ogg, which cannot be passed to this model]")}},
+		object{"type": "tool_result", "tool_use_id": "call00002", "content": "noon"},
+		object{"type": "document", "source": object{"type": "text", "media_type": "text/plain", "data": "Dear shop"}}}}
+	if d := cmp.Diff(want, r.Body["messages"].([]any)[2]); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestRequest_URLAndCredentials(t *testing.T) {
 	r := sent(t, func(c *anthropic.Config) { c.Bearer = true; c.BaseURL += "/gateway/v1" })
 	if r.Path != "/gateway/v1/messages" || r.Header.Get("Authorization") != "Bearer k" || r.Header.Get("X-Api-Key") != "" {

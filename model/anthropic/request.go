@@ -27,13 +27,13 @@ type part struct {
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
-	Content   string          `json:"content,omitempty"`
+	Content   any             `json:"content,omitempty"` // of a tool_result: a string, or parts if it has media
 	Cache     *cacheControl   `json:"cache_control,omitempty"`
 }
 
 // source is the data or the address of an image or a document.
 type source struct {
-	Type      string `json:"type"` // base64 or url
+	Type      string `json:"type"` // base64, text or url
 	MediaType string `json:"media_type,omitempty"`
 	Data      string `json:"data,omitempty"`
 	URL       string `json:"url,omitempty"`
@@ -166,7 +166,7 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 
 func partsOf(m chat.Message) ([]part, error) {
 	if wire.NormalizeRole(m.Role) == chat.Tool && m.ToolCallID != "" {
-		return []part{{Type: "tool_result", ToolUseID: plainID(m.ToolCallID), Content: m.Text()}}, nil
+		return []part{{Type: "tool_result", ToolUseID: plainID(m.ToolCallID), Content: resultOf(m)}}, nil
 	}
 	var parts []part
 	for _, b := range m.Blocks {
@@ -184,7 +184,30 @@ func partsOf(m chat.Message) ([]part, error) {
 	return parts, nil
 }
 
-// partOf encodes a block: text, an image or a PDF document.
+// resultOf encodes the result of a tool: its text, or parts if it has media.
+func resultOf(m chat.Message) any {
+	var parts []part
+	media := false
+	for _, b := range m.Blocks {
+		p, err := partOf(b)
+		if err != nil {
+			p = part{Type: "text", Text: wire.ResultNote(b)}
+		}
+		media = media || p.Type != "text" || err != nil
+		if p.Type != "text" || strings.TrimSpace(p.Text) != "" {
+			parts = append(parts, p)
+		}
+	}
+	if text := m.Text(); !media && text != "" {
+		return text
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return parts
+}
+
+// partOf encodes a block: text, an image, or a document: PDF or text.
 func partOf(b chat.Block) (part, error) {
 	from := &source{Type: "url", URL: b.Text}
 	if b.Media() {
@@ -197,6 +220,9 @@ func partOf(b chat.Block) (part, error) {
 		}
 		return part{Type: "image", Source: from}, nil
 	case "file":
+		if text, ok := wire.FileText(b); ok {
+			return part{Type: "document", Source: &source{Type: "text", MediaType: "text/plain", Data: text}}, nil
+		}
 		if !b.Media() || b.MimeType == "application/pdf" {
 			return part{Type: "document", Source: from}, nil
 		}

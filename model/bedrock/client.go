@@ -16,6 +16,12 @@ import (
 // signature that Authorize adds.
 type Config = wire.Config
 
+// ChatConfig is the Config of a chat model.
+type ChatConfig struct {
+	Config
+	NoCache bool // leaves out the markers of the prompt cache
+}
+
 // example is a base URL for error messages.
 const example = "https://bedrock-runtime.us-east-1.amazonaws.com"
 
@@ -23,18 +29,19 @@ const example = "https://bedrock-runtime.us-east-1.amazonaws.com"
 type Client struct{ wire.Chat }
 
 // New makes a Client. It calls nothing.
-func New(c Config) (*Client, error) {
-	s, err := wire.NewServer(c, wire.Format{Answers: "Converse response", Example: example, Records: newFrames,
+func New(c ChatConfig) (*Client, error) {
+	s, err := wire.NewServer(c.Config, wire.Format{Answers: "Converse response", Example: example, Records: newFrames,
 		Reserved: []string{"messages", "model", "modelId", "stream", "system", "tools", "toolConfig", "tool_config"}})
 	if err != nil {
 		return nil, err
 	}
-	return &Client{wire.NewChat(s, &protocol{Server: s})}, nil
+	return &Client{wire.NewChat(s, &protocol{Server: s, cache: !c.NoCache})}, nil
 }
 
 // protocol is Converse.
 type protocol struct {
 	*wire.Server
+	cache    bool                 // whether requests have the markers of the prompt cache
 	thoughts wire.Recent[[]block] // signed thoughts, which some models require to be sent back, by the id of the call that follows them
 }
 

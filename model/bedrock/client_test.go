@@ -25,7 +25,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type object = map[string]any
 
-func open(t modeltest.Target) (model.Chat, error) { return bedrock.New(t.Config()) }
+func open(t modeltest.Target) (model.Chat, error) {
+	return bedrock.New(bedrock.ChatConfig{Config: t.Config()})
+}
 
 // frame encodes an event with the SDK's own encoder.
 func frame(kind, name string, payload any) string {
@@ -182,6 +184,64 @@ func TestRequest_Parameters(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// Images of the results of tools are parts of the results; other media are named.
+func TestRequest_ToolImages(t *testing.T) {
+	got, _ := sent(t, map[string]any{}, "us.anthropic.claude-3-5-sonnet-20241022-v1:0", model.Request{Messages: modeltest.ToolImages()})
+	want := object{"role": "user", "content": []any{
+		object{"toolResult": object{"toolUseId": "call00001", "content": []any{object{"text": "a plot"}, object{"image": object{"format": "png", "source": object{"bytes": "iVBORw0KGgo="}}},
+			object{"text": "[a sound of type audio/ogg, which cannot be passed to this model]"}}}},
+		object{"toolResult": object{"toolUseId": "call00002", "content": []any{object{"text": "noon"}}}}}}
+	if d := cmp.Diff(want, got["messages"].([]any)[2]); d != "" {
+		t.Error(d)
+	}
+}
+
+// Markers of the prompt cache are after the tools, the system message and a conversation
+// that goes on, for models that Bedrock caches prompts of.
+func TestRequest_CachePoints(t *testing.T) {
+	point := object{"cachePoint": object{"type": "default"}}
+	for _, c := range []struct {
+		model                string
+		none                 bool
+		system, tools, turns bool
+	}{
+		{"us.anthropic.claude-sonnet-4-20250514-v1:0", false, true, true, true},
+		{"anthropic.claude-3-7-sonnet-20250219-v1:0", false, true, true, true},
+		{"us.amazon.nova-lite-v1:0", false, true, false, true},
+		{"us.anthropic.claude-sonnet-4-20250514-v1:0", true, false, false, false},
+		{"anthropic.claude-3-5-sonnet-20241022-v2:0", false, false, false, false},
+		{"anthropic.claude-v2:1", false, false, false, false},
+		{"meta.llama3-70b-instruct-v1:0", false, false, false, false},
+		{"arn:aws:bedrock:us-east-1:1:application-inference-profile/a", false, false, false, false},
+	} {
+		s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
+		target := modeltest.Target{Info: model.Info{ID: "m", Name: c.model}, URL: s.URL, HTTP: s.Client()}
+		m, err := bedrock.New(bedrock.ChatConfig{Config: target.Config(), NoCache: c.none})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := model.Request{Messages: append([]chat.Message{chat.Text(chat.System, "Be brief.")}, modeltest.ToolImages()...), Tools: []model.Tool{{Name: "now"}}}
+		if _, err := model.Call(t.Context(), m, req, nil); err != nil {
+			t.Fatal(err)
+		}
+		marked := func(list any) bool {
+			all := list.([]any)
+			return cmp.Equal(all[len(all)-1], any(point))
+		}
+		body := s.Requests()[0].Body
+		turns := body["messages"].([]any)
+		if marked(body["system"]) != c.system || marked(body["toolConfig"].(object)["tools"]) != c.tools || marked(turns[len(turns)-1].(object)["content"]) != c.turns {
+			t.Errorf("%s, none %v: sent %s", c.model, c.none, modeltest.JSON(body))
+		}
+		if _, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "Once.")}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(modeltest.JSON(s.Requests()[1].Body), "cachePoint") {
+			t.Errorf("%s: a marker in a single question", c.model)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package bedrock
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -26,6 +27,7 @@ type block struct {
 	Use       *toolUse        `json:"toolUse,omitempty"`
 	Result    *toolResult     `json:"toolResult,omitempty"`
 	Reasoning json.RawMessage `json:"reasoningContent,omitempty"`
+	Cache     *cachePoint     `json:"cachePoint,omitempty"`
 }
 
 type toolUse struct {
@@ -37,6 +39,12 @@ type toolUse struct {
 type toolResult struct {
 	ID      string  `json:"toolUseId"`
 	Content []block `json:"content"`
+}
+
+// toolEntry is a tool, or a marker after the tools.
+type toolEntry struct {
+	Spec  *toolSpec   `json:"toolSpec,omitempty"`
+	Cache *cachePoint `json:"cachePoint,omitempty"`
 }
 
 // toolSpec is a tool in Bedrock's format.
@@ -81,6 +89,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		}
 		fields["toolConfig"] = config
 	}
+	p.mark(fields, turns)
 	return fields, nil
 }
 
@@ -107,14 +116,14 @@ func calledTools(messages []chat.Message) []model.Tool {
 	return tools
 }
 
-func toolSpecs(tools []model.Tool) []map[string]toolSpec {
-	list := make([]map[string]toolSpec, len(tools))
+func toolSpecs(tools []model.Tool) []toolEntry {
+	list := make([]toolEntry, len(tools))
 	for i, t := range tools {
 		s := toolSpec{Name: t.Name, Description: t.Description}
 		if s.Schema.JSON = t.Parameters; len(t.Parameters) == 0 {
 			s.Schema.JSON = json.RawMessage(wire.EmptySchema)
 		}
-		list[i] = map[string]toolSpec{"toolSpec": s}
+		list[i].Spec = &s
 	}
 	return list
 }
@@ -152,7 +161,7 @@ func (p *protocol) turns(messages []chat.Message) ([]turn, error) {
 // blocks encodes a message.
 func (p *protocol) blocks(m chat.Message, documents *int) ([]block, error) {
 	if wire.NormalizeRole(m.Role) == chat.Tool && m.ToolCallID != "" {
-		return []block{{Result: &toolResult{ID: plainID(m.ToolCallID), Content: []block{textBlock(m.Text())}}}}, nil
+		return []block{{Result: &toolResult{ID: plainID(m.ToolCallID), Content: resultOf(m, documents)}}}, nil
 	}
 	var blocks []block
 	hasText, hasDocument := false, false
@@ -176,6 +185,27 @@ func (p *protocol) blocks(m chat.Message, documents *int) ([]block, error) {
 	}
 	return blocks, nil
 }
+
+// resultOf encodes the result of a tool: its text, and images and documents.
+func resultOf(m chat.Message, documents *int) []block {
+	content := []block{}
+	if text := m.Text(); strings.TrimSpace(text) != "" || !hasMedia(m) {
+		content = append(content, textBlock(text))
+	}
+	for _, b := range m.Blocks {
+		if !b.Media() {
+			continue
+		}
+		made, err := encodeBlock(b, documents)
+		if err != nil {
+			made = textBlock(wire.ResultNote(b))
+		}
+		content = append(content, made)
+	}
+	return content
+}
+
+func hasMedia(m chat.Message) bool { return slices.ContainsFunc(m.Blocks, chat.Block.Media) }
 
 func textBlock(text string) block { return block{Text: &text} }
 

@@ -172,6 +172,35 @@ func TestRequest_Parameters(t *testing.T) {
 	}
 }
 
+// Images of the results of tools are parts of the results from Gemini 3, and follow all
+// results in the same content for earlier models.
+func TestRequest_ToolImages(t *testing.T) {
+	image := object{"inlineData": object{"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+	sound := object{"inlineData": object{"mimeType": "audio/ogg", "data": "T2dnUw=="}}
+	result := func(id, name, text string) object {
+		return object{"functionResponse": object{"id": id, "name": name, "response": object{"result": text}}}
+	}
+	within := result("call00001", "plot", "a plot")
+	within["functionResponse"].(object)["parts"] = []any{image, sound}
+	for name, want := range map[string][]any{
+		"gemini-2.5-flash":     {result("call00001", "plot", "a plot\n[2 files follow the results of the tools]"), result("call00002", "now", "noon"), image, sound},
+		"gemini-3-pro-preview": {within, result("call00002", "now", "noon")},
+	} {
+		s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
+		m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: name}, URL: s.URL, HTTP: s.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := model.Call(t.Context(), m, model.Request{Messages: modeltest.ToolImages()}, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := s.Requests()[0].Body["contents"].([]any)
+		if d := cmp.Diff(want, got[len(got)-1].(object)["parts"]); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
 // A blocked prompt and a blocked answer are errors, and Google reports in the body
 // how long to wait.
 func TestBlockedAnswers(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -49,6 +50,12 @@ type functionResult struct {
 	ID       string            `json:"id,omitempty"`
 	Name     string            `json:"name"`
 	Response map[string]string `json:"response"`
+	Parts    []resultPart      `json:"parts,omitempty"` // media, for models from Gemini 3
+}
+
+// resultPart is an image or another file in the result of a tool.
+type resultPart struct {
+	Inline *blob `json:"inlineData,omitempty"`
 }
 
 // function is a tool in Gemini's format.
@@ -138,6 +145,7 @@ func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 		}
 		if n := len(all); n > 0 && all[n-1].Role == role {
 			all[n-1].Parts = append(all[n-1].Parts, parts...)
+			resultsFirst(all[n-1].Parts)
 			continue
 		}
 		all = append(all, content{Role: role, Parts: parts})
@@ -147,7 +155,7 @@ func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 
 func (p *protocol) partsOf(m chat.Message, names map[string]string) ([]part, error) {
 	if name := names[m.ToolCallID]; wire.NormalizeRole(m.Role) == chat.Tool && name != "" {
-		return []part{{Result: &functionResult{ID: m.ToolCallID, Name: name, Response: map[string]string{"result": m.Text()}}}}, nil
+		return p.result(m, name), nil
 	}
 	var parts []part
 	for _, b := range m.Blocks {
@@ -164,6 +172,50 @@ func (p *protocol) partsOf(m chat.Message, names map[string]string) ([]part, err
 		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: p.signatures.Find(call.ID)})
 	}
 	return parts, nil
+}
+
+// result encodes the result of a tool. Its media are a part of it for models from Gemini 3,
+// and follow the results for others, which accept only text in a result.
+func (p *protocol) result(m chat.Message, name string) []part {
+	r := &functionResult{ID: m.ToolCallID, Name: name}
+	texts := []string{}
+	if text := m.Text(); text != "" {
+		texts = append(texts, text)
+	}
+	var media []part
+	for _, b := range m.Blocks {
+		if !b.Media() {
+			continue
+		}
+		made, err := partOf(b)
+		switch {
+		case err != nil:
+			texts = append(texts, wire.ResultNote(b))
+		case strings.HasPrefix(p.Info.Name, "gemini-3"):
+			r.Parts = append(r.Parts, resultPart{Inline: made.Inline})
+		default:
+			media = append(media, made)
+		}
+	}
+	if len(media) > 0 {
+		texts = append(texts, fmt.Sprintf("[%d files follow the results of the tools]", len(media)))
+	}
+	r.Response = map[string]string{"result": strings.Join(texts, "\n")}
+	return append([]part{{Result: r}}, media...)
+}
+
+// resultsFirst moves the results of tools before other parts, in their order: the results of
+// all calls must be together.
+func resultsFirst(parts []part) {
+	rank := func(p part) int {
+		if p.Result != nil {
+			return 0
+		}
+		return 1
+	}
+	if len(parts) > 0 && parts[0].Result != nil {
+		slices.SortStableFunc(parts, func(a, b part) int { return rank(a) - rank(b) })
+	}
 }
 
 // partOf encodes a block. Data of any type is sent inline; the model decides which

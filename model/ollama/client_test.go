@@ -115,3 +115,21 @@ func TestRequest_Options(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestRequest_ToolImages(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
+	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "llava"}, URL: s.URL, HTTP: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Call(t.Context(), m, model.Request{Messages: modeltest.ToolImages()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		object{"role": "tool", "tool_name": "plot", "tool_call_id": "call00001", "content": "a plot\n[a sound of type audio/ogg, which cannot be passed to this model]", "images": []any{"iVBORw0KGgo="}},
+		object{"role": "tool", "tool_name": "now", "tool_call_id": "call00002", "content": "noon"},
+	}
+	if d := cmp.Diff(want, s.Requests()[0].Body["messages"].([]any)[2:]); d != "" {
+		t.Error(d)
+	}
+}

@@ -87,9 +87,14 @@ func messagesOf(list []chat.Message) ([]message, error) {
 		to.Role, to.ToolCallID, to.ToolName = wire.NormalizeRole(m.Role), m.ToolCallID, names[m.ToolCallID]
 		var texts []string
 		for _, b := range m.Blocks {
+			text, isText := wire.FileText(b)
 			switch {
+			case isText:
+				texts = append(texts, text)
 			case b.Type == "image" && b.Media():
 				to.Images = append(to.Images, b.Data)
+			case to.Role == chat.Tool && b.Media():
+				texts = append(texts, wire.ResultNote(b))
 			case b.Type == "image":
 				return nil, fmt.Errorf("an image must be bytes, not a URL")
 			case b.Media(), b.Type == "audio", b.Type == "video", b.Type == "file", b.Type == "bytes":

@@ -315,6 +315,27 @@ func TestRequest_Media(t *testing.T) {
 	}
 }
 
+// Tool messages are texts in this protocol: the images of all results follow the last of
+// them in one message of the user. Mistral takes them in the tool messages.
+func TestRequest_ToolImages(t *testing.T) {
+	s := serve(t, status(200, hello))
+	m := s.talk(t, nil)
+	last := chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "file", Data: []byte("Dear shop"), MimeType: "text/plain"}, {Type: "text", Text: "?"}}}
+	if _, err := model.Call(t.Context(), m, model.Request{Messages: append(modeltest.ToolImages(), last)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	image := map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64,iVBORw0KGgo="}}
+	want := []any{
+		map[string]any{"role": "tool", "tool_call_id": "call00001", "content": "a plot\n[a sound of type audio/ogg, which cannot be passed to this model]\n[the files of this result are in the next message of the user]"},
+		map[string]any{"role": "tool", "tool_call_id": "call00002", "content": "noon"},
+		map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": "[files of the result of the tool plot (call00001)]"}, image}},
+		map[string]any{"role": "user", "content": "Dear shop\n?"},
+	}
+	if d := cmp.Diff(want, s.Requests()[0].Body["messages"].([]any)[2:]); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestNew_ReservedParameters(t *testing.T) {
 	for _, name := range []string{"messages", "model", "stream", "tools", "n"} {
 		_, err := openai.New(openai.Config{Info: model.Info{ID: "gpt"}, BaseURL: "http://h/v1", HTTP: http.DefaultClient, Params: map[string]any{name: 1}})

@@ -19,8 +19,13 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		fields[name] = raw
 	}
 	fields["model"] = p.model
-	messages := make([]json.RawMessage, len(req.Messages))
-	for i, m := range req.Messages {
+	given := req.Messages
+	if !p.mistral { // whose tool messages may have images
+		given = withToolMedia(given)
+	}
+	messages := make([]json.RawMessage, len(given))
+	for i, m := range given {
+		m = withFileTexts(m)
 		if err := supportedContent(m); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -50,7 +51,7 @@ type item struct {
 	CallID    string        `json:"call_id,omitempty"`
 	Name      string        `json:"name,omitempty"`
 	Arguments string        `json:"arguments,omitempty"`
-	Output    *string       `json:"output,omitempty"`
+	Output    any           `json:"output,omitempty"` // of a call: a string, or parts if it has media
 }
 
 type contentPart struct {
@@ -153,8 +154,7 @@ func textFormat(s *model.Schema) map[string]any {
 func (p *responses) items(m chat.Message) ([]any, error) {
 	role := wire.NormalizeRole(m.Role)
 	if role == chat.Tool {
-		text := m.Text()
-		return []any{item{Type: "function_call_output", CallID: m.ToolCallID, Output: &text}}, nil
+		return []any{item{Type: "function_call_output", CallID: m.ToolCallID, Output: responseOutput(m)}}, nil
 	}
 	message := item{Type: "message", Role: string(role)}
 	for _, b := range m.Blocks {
@@ -179,6 +179,24 @@ func (p *responses) items(m chat.Message) ([]any, error) {
 	return items, nil
 }
 
+// responseOutput encodes the result of a tool: its text, or parts if it has media.
+func responseOutput(m chat.Message) any {
+	if !slices.ContainsFunc(m.Blocks, chat.Block.Media) {
+		return m.Text()
+	}
+	parts := []contentPart{}
+	for _, b := range m.Blocks {
+		part, err := responsePart(b, chat.Tool)
+		if err != nil {
+			part = contentPart{Type: "input_text", Text: wire.ResultNote(b)}
+		}
+		if part != (contentPart{}) {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
 // responsePart encodes a block: a text, an image or a file; empty for an empty text.
 func responsePart(b chat.Block, role chat.Role) (contentPart, error) {
 	data := func(mime string) string {
@@ -198,6 +216,9 @@ func responsePart(b chat.Block, role chat.Role) (contentPart, error) {
 	case b.Type == "file" && b.MimeType == "application/pdf":
 		return contentPart{Type: "input_file", FileName: "document.pdf", FileData: data(b.MimeType)}, nil
 	case b.Media():
+		if text, ok := wire.FileText(b); ok {
+			return contentPart{Type: "input_text", Text: text}, nil
+		}
 		return contentPart{}, wire.UnsupportedContent(b, "the Responses API")
 	case b.Text == "":
 		return contentPart{}, nil

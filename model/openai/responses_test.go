@@ -142,3 +142,24 @@ func TestResponses_Reasoning(t *testing.T) {
 		}
 	}
 }
+
+// The output of a call is a list of parts where it has an image.
+func TestResponses_ToolImages(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", modeltest.JSON(responseOf(modeltest.Answer{Chunks: []string{"Yes."}}))))
+	m, err := openai.NewResponses(contractConfig(modeltest.Target{Info: model.Info{ID: "m", Name: "gpt-4o"}, URL: s.URL, HTTP: s.Client()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Call(t.Context(), m, model.Request{Messages: modeltest.ToolImages()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		object{"type": "function_call_output", "call_id": "call00001", "output": []any{object{"type": "input_text", "text": "a plot"},
+			object{"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="},
+			object{"type": "input_text", "text": "[a sound of type audio/ogg, which cannot be passed to this model]"}}},
+		object{"type": "function_call_output", "call_id": "call00002", "output": "noon"},
+	}
+	if d := cmp.Diff(want, s.Requests()[0].Body["input"].([]any)[3:]); d != "" {
+		t.Error(d)
+	}
+}

@@ -40,8 +40,10 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"gcp-vertex": {chat: vertexChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return googleai.NewVertexEmbedder(vertexConfig(m, c))
 		}, account: googleAccount},
-		"aws-bedrock": {chat: plain(bedrock.New), embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
-		"google-ai":   {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
+		"aws-bedrock": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+			return bedrock.New(bedrock.ChatConfig{Config: c, NoCache: m.PromptCache == "none"})
+		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
+		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
 		"hugot": {embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) {
 			return hugot.New(hugot.Config{Info: c.Info, Params: c.Params})
 		}},

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -85,11 +86,15 @@ func appendRecord(b []byte, r *Record) []byte {
 	return append(b, '}')
 }
 
+// maxFileName limits the texts that are checked for names of files, in bytes.
+const maxFileName = 4097
+
 // appendBytes writes UTF-8 bytes as text, as documents contain them, and others as
-// base64. So is text that a server would decode if it got it back: a data URL, or a file
-// as an object.
+// base64. So is text that would not be read as itself: a data URL, a file as an object, the
+// name of a file.
 func appendBytes(b, data []byte) []byte {
-	decoded := bytes.HasPrefix(data, []byte("data:")) || bytes.HasPrefix(data, []byte("{")) && bytes.Contains(data, []byte(`"bytes_base64"`))
+	decoded := bytes.HasPrefix(data, []byte("data:")) || bytes.HasPrefix(data, []byte("{")) && bytes.Contains(data, []byte(`"bytes_base64"`)) ||
+		len(data) < maxFileName && mediatype.IsFileName(string(data))
 	if utf8.Valid(data) && !decoded {
 		return appendString(b, string(data))
 	}

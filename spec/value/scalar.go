@@ -152,12 +152,17 @@ func toBool(v any) (any, bool) {
 	return nil, false
 }
 
-// toBytes accepts text as its UTF-8 bytes, and {"base64": "…"}.
+// toBytes accepts text as its UTF-8 bytes, a data URL in base64 and {"base64": "…"}.
 func toBytes(v any) (any, bool) {
 	switch v := v.(type) {
 	case []byte:
 		return v, true
 	case string:
+		if head, encoded, ok := strings.Cut(v, ";base64,"); ok && strings.HasPrefix(head, "data:") {
+			if b, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+				return b, true
+			}
+		}
 		return []byte(v), true
 	case *Record:
 		text, _ := v.Get("base64")

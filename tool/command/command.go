@@ -1,5 +1,5 @@
 // Package command runs programs as tools. The arguments are a JSON object on standard
-// input, the result is JSON on standard output. No shell is involved, and a program sees
+// input, the result is JSON on standard output, or an image or another file. No shell is involved, and a program sees
 // only the environment variables that it is given.
 package command
 
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -68,6 +69,9 @@ func answer(words []string, given map[string]string, timeout time.Duration, env 
 		}
 		if strings.TrimSpace(string(out)) == "" {
 			return nil, nil
+		}
+		if kind := mediatype.Detect(out); mediatype.KindOf(kind) != "" && !mediatype.IsText(out) {
+			return out, nil // an image or another file
 		}
 		v, err := value.Parse(string(out))
 		if err != nil {

@@ -55,6 +55,8 @@ func TestCommand(t *testing.T) {
 		change          func(*spec.CommandTool)
 	}{
 		{text: `cat`, want: `{"n":1}`},
+		{text: `printf '\211PNG\r\n\032\n'`, want: `{"base64":"iVBORw0KGgo="}`},
+		{text: `printf '\211abc'`, err: "the output of ./do is not JSON: "},
 		{text: `printf '%s' "[\"$1\", \"$2\"]"`, want: `["a b","$(x)"]`, change: func(d *spec.CommandTool) { d.Args = []string{"a b", "$(x)"} }},
 		{text: `echo "\"$QTYPE_TOOL $QTYPE_SESSION $QTYPE_ROW $KEY\""`, want: `"do me 3 k-1"`,
 			change: func(d *spec.CommandTool) { d.Env = map[string]spec.Secret{"KEY": spec.NewSecret("k-1")} }},

@@ -68,22 +68,26 @@ func (r *serverTool) Call(ctx context.Context, args map[string]any) (any, error)
 }
 
 // read returns the value of a result: its structured content, else its text, which is
-// parsed if it is a JSON object or list, or the bytes of a single image or sound.
+// parsed if it is a JSON object or list, or the bytes of a single image or file. Texts and
+// files are a list, in their order.
 func read(result *sdk.CallToolResult) (any, error) {
+	files := filesOf(result.Content)
 	if result.StructuredContent != nil {
 		raw, err := json.Marshal(result.StructuredContent)
 		if err != nil {
 			return nil, fmt.Errorf("invalid result: %w", err)
 		}
-		return value.Parse(string(raw))
-	}
-	if len(result.Content) == 1 {
-		switch c := result.Content[0].(type) {
-		case *sdk.ImageContent:
-			return c.Data, nil
-		case *sdk.AudioContent:
-			return c.Data, nil
+		v, err := value.Parse(string(raw))
+		if err != nil || len(files) == 0 {
+			return v, err
 		}
+		return withFiles(v, files), nil
+	}
+	switch {
+	case len(files) == 1 && len(result.Content) == 1:
+		return files[0], nil
+	case len(files) > 0:
+		return mixed(result.Content), nil
 	}
 	text := texts(result.Content)
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
@@ -101,6 +105,10 @@ func texts(contents []sdk.Content) string {
 		switch c := c.(type) {
 		case *sdk.TextContent:
 			lines = append(lines, c.Text)
+		case *sdk.EmbeddedResource:
+			if c.Resource != nil && c.Resource.Blob == nil {
+				lines = append(lines, c.Resource.Text)
+			}
 		default:
 			if raw, err := json.Marshal(c); err == nil {
 				lines = append(lines, string(raw))

@@ -159,7 +159,7 @@ func decodeInput(v *spec.Variable, raw any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return value.Coerce(v.Type, shaped)
+	return convert(v, shaped)
 }
 
 // shape checks the kind of a JSON value, and converts the forms that only clients of a
@@ -177,6 +177,11 @@ func shape(t spec.Type, raw any) (any, error) {
 		if text, ok := raw.(string); ok {
 			return chat.Text(chat.User, text), nil
 		}
+	case t.Is("image") || t.Is("audio") || t.Is("video"):
+		if text, ok := raw.(string); ok && !strings.HasPrefix(text, "data:") && !strings.HasPrefix(text, "{") {
+			return text, nil // base64, or the name of a file, which package mediafile refuses
+		}
+		return DecodeMedia(raw)
 	case t.IsMedia():
 		return DecodeMedia(raw)
 	case t.Is("int") || t.Is("float"):
@@ -246,10 +251,13 @@ func within(part string, err error) error {
 	return &value.Error{Path: part + "." + e.Path, Reason: e.Reason}
 }
 
-// DecodeMedia returns the bytes of a JSON value: a data URL, {"base64": …}, the object
+// DecodeMedia returns the bytes of a value: bytes, a data URL, {"base64": …}, the object
 // {"bytes_base64": …, "mime": …, "filename": …} or its JSON text, or a text whose UTF-8
 // bytes are the content.
 func DecodeMedia(raw any) (any, error) {
+	if data, ok := raw.([]byte); ok {
+		return data, nil
+	}
 	if text, ok := raw.(string); ok {
 		return decodeMediaText(text)
 	}
@@ -328,7 +336,7 @@ func (f *Flow) DecodeForm(fields map[string][]string, files map[string][][]byte,
 			}
 			continue
 		}
-		x, err := value.Coerce(v.Type, raw)
+		x, err := convert(v, raw)
 		if err != nil {
 			wrong = append(wrong, fieldOf("/"+escape(v.ID), err))
 			continue

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -54,6 +55,28 @@ func UnsupportedContent(b chat.Block, provider string) error {
 		return fmt.Errorf("%s of type %s cannot be sent to %s", b.Type, b.MimeType, provider)
 	}
 	return fmt.Errorf("%s cannot be sent to %s", b.Type, provider)
+}
+
+// ResultNote is the text that replaces media of a tool's result which a provider does not
+// accept there: the model can say so, where an error would end the conversation.
+func ResultNote(b chat.Block) string {
+	kind := map[string]string{"image": "an image", "audio": "a sound", "video": "a film"}[b.Type]
+	if kind == "" {
+		kind = "a file"
+	}
+	if b.MimeType != "" {
+		kind += " of type " + b.MimeType
+	}
+	return "[" + kind + ", which cannot be passed to this model]"
+}
+
+// FileText returns the text of a file that is text, for providers that take only PDF
+// documents as files. ok is false for other blocks.
+func FileText(b chat.Block) (text string, ok bool) {
+	if b.Type != "file" || !b.Media() || b.MimeType != "" && !strings.HasPrefix(b.MimeType, "text/") || !strings.HasPrefix(mediatype.Detect(b.Data), "text/") {
+		return "", false
+	}
+	return strings.ToValidUTF8(string(b.Data), "\uFFFD"), true
 }
 
 // EmptySchema is the schema of a tool without arguments, for providers that require one.

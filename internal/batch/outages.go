@@ -1,0 +1,37 @@
+package batch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
+
+// outages returns a line with the calls that fallbacks answered, and with the circuit
+// breakers that have opened; empty if there were none.
+func (s *summary) outages() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(s.fallbacks)) {
+		parts = append(parts, fmt.Sprintf("%s × %s", textfmt.Thousands(s.fallbacks[what]), terminal.Clean(what)))
+	}
+	if len(parts) > 0 {
+		parts[0] = "fallbacks " + parts[0]
+	}
+	for _, b := range s.job.app.CircuitBreakers() {
+		opened := "once"
+		if b.Opened != 1 {
+			opened = textfmt.Thousands(b.Opened) + " times"
+		}
+		text := fmt.Sprintf("circuit breaker of %s opened %s, %s not sent", b.Endpoint, opened, textfmt.Count(b.Stopped, "call"))
+		if b.Open {
+			text += ", open now"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,76 @@
+package schema
+
+import (
+	"context"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/mediafile"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// Fetcher returns the content of an address that a client names, and its media type. It
+// decides which addresses are allowed.
+type Fetcher func(url string) (data []byte, mediaType string, err error)
+
+// FetchMedia replaces addresses in a row by their content: texts of inputs of the types
+// image, audio, video and file, and of lists of these, that begin as a URL does.
+func (f *Flow) FetchMedia(row *value.Record, fetch Fetcher) (*value.Record, error) {
+	for _, v := range f.Inputs {
+		raw, ok := row.Get(v.ID)
+		if !ok {
+			continue
+		}
+		fetched, err := fetchValue(v.Type, raw, fetch)
+		if err != nil {
+			return nil, err
+		}
+		row = row.With(v.ID, fetched)
+	}
+	return row, nil
+}
+
+func fetchValue(t spec.Type, raw any, fetch Fetcher) (any, error) {
+	switch x := raw.(type) {
+	case []any:
+		if t.Elem == nil || !isFetched(*t.Elem) {
+			return raw, nil
+		}
+		all := make([]any, len(x))
+		for i, item := range x {
+			var err error
+			if all[i], err = fetchValue(*t.Elem, item, fetch); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	case string:
+		if isFetched(t) && isURL(x) {
+			data, _, err := fetch(x)
+			return data, err
+		}
+	}
+	return raw, nil
+}
+
+// isFetched reports whether a text of a type may be an address. Bytes are never one.
+func isFetched(t spec.Type) bool { return t.IsMedia() && !t.Is("bytes") }
+
+func isURL(text string) bool {
+	return (strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")) && !strings.ContainsAny(text, " \t\r\n")
+}
+
+// convert converts a value to the type of an input, and checks media by their content. A
+// client cannot name files.
+func convert(v *spec.Variable, raw any) (any, error) {
+	t := v.Type
+	t.Optional = v.IsOptional()
+	loaded, err := (&mediafile.Source{}).Load(context.Background(), t, raw)
+	if err != nil {
+		return nil, err
+	}
+	if loaded == nil && t.Optional {
+		return nil, nil
+	}
+	return value.Coerce(v.Type, loaded)
+}
