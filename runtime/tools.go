@@ -22,6 +22,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Answer:  a.opts.Clients,
 		Memory:  a.memoryTool,
 		Index:   a.indexTool,
+		Sample:  a.sample,
 		Log:     a.opts.Log,
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 			inner := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Caller.Session, Number: call.Caller.Row}
