@@ -17,7 +17,11 @@ func observeTool(t tool.Tool) tool.Tool {
 	case t == nil:
 		return nil
 	case many:
-		return &observedSet{observedTool{set}, set}
+		observed := &observedSet{observedTool{set}, set}
+		if changing, ok := set.(tool.ChangingSet); ok {
+			return &observedChangingSet{observed, changing}
+		}
+		return observed
 	}
 	return &observedTool{t}
 }
@@ -60,3 +64,12 @@ func (s *observedSet) Tools(ctx context.Context) ([]tool.Tool, error) {
 	}
 	return observed, err
 }
+
+// observedChangingSet is an observedSet whose tools may change.
+type observedChangingSet struct {
+	*observedSet
+	changing tool.ChangingSet
+}
+
+// Revision is that of the Set.
+func (s *observedChangingSet) Revision() int { return s.changing.Revision() }

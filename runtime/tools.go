@@ -24,6 +24,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Answer:  a.opts.Clients,
 		Memory:  a.memoryTool,
 		Index:   a.indexTool,
+		Sample:  a.sample,
 		Log:     a.opts.Log,
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 			ctx, cancel := withBudget(ctx, &BudgetError{Tool: call.Tool.ID}, call.Tool.Budget)

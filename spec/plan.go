@@ -210,16 +210,22 @@ func (p *StepPlan) Memories() []*Memory {
 	return Linked[*Memory](p.Uses, RoleConversation, RoleValues)
 }
 
-// Models are the models that the step calls itself and those that its memories call
-// for their context, each once.
+// Models are the models that the step calls itself, and those that its memories call
+// for their context and its tools for their servers, each once.
 func (p *StepPlan) Models() []ModelEntity {
 	models := Linked[ModelEntity](p.Uses, RoleChatModel, RoleEmbedding)
-	for _, m := range p.Memories() {
-		for _, called := range Linked[ModelEntity](UsesOf(m), RoleChatModel, RoleEmbedding) {
+	add := func(n Node) {
+		for _, called := range Linked[ModelEntity](UsesOf(n), RoleChatModel, RoleEmbedding) {
 			if !slices.Contains(models, called) {
 				models = append(models, called)
 			}
 		}
+	}
+	for _, m := range p.Memories() {
+		add(m)
+	}
+	for _, t := range p.Tools() {
+		add(t)
 	}
 	return models
 }

@@ -101,10 +101,29 @@ type MCPTool struct {
 	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2"`
 	// AllowPrivate lets the URL be a loopback, private or link-local address.
 	AllowPrivate bool `yaml:"allow_private" default:"false"`
-	// Tools are the names of the server's tools that may be called; all of them by default.
+	// Tools are the names of the server's tools that may be called. The default is all of them, or none if resources or prompts are listed.
 	Tools []string `yaml:"tools"`
+	// Resources are the addresses of the server's resources, such as config://shop, or templates of them, such as file:///{path}. Each is a tool that returns the content; the names in braces are its arguments.
+	Resources []string `yaml:"resources"`
+	// Prompts are the names of the server's prompts. Each is a tool that returns the text of the prompt with its arguments.
+	Prompts []string `yaml:"prompts"`
+	// Sampling lets the server call a model of the document during a call; without it, such requests are refused.
+	Sampling *Sampling `yaml:"sampling"`
+	// Elicitation lets the server ask the person who uses the flow during a call, as a ClientTool does; without it, such requests are refused.
+	Elicitation bool `yaml:"elicitation" default:"false"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
+}
+
+// Sampling is how the server of an MCPTool may call a model.
+type Sampling struct {
+	Positioned
+	// Model is the id of the model that is called.
+	Model Ref[*Model] `yaml:"model" jsonschema:"required"`
+	// MaxTokens is the maximum length of an answer; the server may request a shorter one.
+	MaxTokens int `yaml:"max_tokens" default:"1000" validate:"gt=0"`
+	// MaxCalls is the maximum number of calls of the model for one call of a tool.
+	MaxCalls int `yaml:"max_calls" default:"5" validate:"gt=0"`
 }
 
 // CommandTool is a program: it reads the arguments as a JSON object from its standard input and writes the result as JSON to its standard output.

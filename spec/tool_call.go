@@ -33,6 +33,31 @@ func (t *FlowTool) Results() (vars []*Variable, declared bool) {
 // Results returns nothing: what a server's tools return is not declared.
 func (t *MCPTool) Results() (vars []*Variable, declared bool) { return nil, false }
 
+// UsesTools reports whether tools of the server may be called.
+func (t *MCPTool) UsesTools() bool {
+	return len(t.Tools) > 0 || len(t.Resources)+len(t.Prompts) == 0
+}
+
+// Allows reports whether the tool of a name may be called.
+func (t *MCPTool) Allows(name string) bool {
+	return slices.Contains(t.Tools, name) || len(t.Tools) == 0 && t.UsesTools()
+}
+
+// Single reports whether the document allows exactly one tool, resource or prompt.
+func (t *MCPTool) Single() bool { return len(t.Tools)+len(t.Resources)+len(t.Prompts) == 1 }
+
+// NeedsCaller reports whether calls of a tool may need an answer of the program that runs
+// the flow, or of its user.
+func NeedsCaller(t Tool) bool {
+	switch t := t.(type) {
+	case *ClientTool:
+		return true
+	case *MCPTool:
+		return t.Elicitation
+	}
+	return false
+}
+
 func linkedVariables(refs []Ref[*Variable]) []*Variable {
 	var vars []*Variable
 	for i := range refs {

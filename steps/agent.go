@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/qtype-dev/qtype/internal/citation"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -28,10 +27,9 @@ type agent struct {
 	limit   int // maximum number of tool calls in one run
 	// parallel runs the tool calls of one answer at the same time.
 	parallel bool
-	offers   []model.Tool         // the tools as the model sees them
-	tools    map[string]tool.Tool // by the names that the model uses
-	approval *approver            // nil where no tool requires approval
-	handoffs *handoffs            // nil where the conversation cannot be transferred
+	toolbox  *toolbox
+	approval *approver // nil where no tool requires approval
+	handoffs *handoffs // nil where the conversation cannot be transferred
 	repeats  *repeatLimit
 }
 
@@ -40,19 +38,17 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{llmStep: sp, limit: s.MaxToolExecutions, parallel: s.ParallelTools, tools: map[string]tool.Tool{}}
+	a := &agent{llmStep: sp, limit: s.MaxToolExecutions, parallel: s.ParallelTools}
 	if a.limit <= 0 {
 		a.limit = defaultMaxToolExecutions
 	}
 	if a.in, a.out, err = env.inOut(&s.StepBase); err != nil {
 		return nil, err
 	}
-	for _, ref := range s.Tools {
-		if err := a.addTools(env, ref.To); err != nil {
-			return nil, err
-		}
-	}
 	if err := a.addHandoffs(env, s); err != nil {
+		return nil, err
+	}
+	if a.toolbox, err = env.newToolbox(s.Tools, a.handoffs.transfers(), a.memory); err != nil {
 		return nil, err
 	}
 	if a.approval, err = env.approval(s); err != nil {
@@ -62,7 +58,7 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 		return nil, err
 	}
 	if a.memory != nil {
-		a.cost = sync.OnceValue(func() int { return toolTokens(a.memory, a.offers) })
+		a.cost = func() int { return a.toolbox.current().cost() }
 	}
 	if a.sources, err = env.sourcesSlot(&s.Sources); err != nil {
 		return nil, err
@@ -71,67 +67,6 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 		a.schema = newOutputSchema(a.out.of)
 	}
 	return a, nil
-}
-
-// toolTokens estimates how many tokens of a model's context window the tools take:
-// each is sent as its name, its description and its schema. The constants are what
-// chat templates write around all tools and around each one, as measured in decision 49.
-func toolTokens(m *memory.Memory, tools []model.Tool) int {
-	const preamble, frame = 74, 30
-	if len(tools) == 0 {
-		return 0
-	}
-	n := preamble
-	for _, t := range tools {
-		n += frame + m.Count(t.Name) + m.Count(t.Description) + m.Count(string(t.Parameters))
-	}
-	return n
-}
-
-// addTools offers a declared tool, or all tools of a set, to the model.
-func (a *agent) addTools(env *Env, declared spec.Tool) error {
-	if declared == nil || env.Tool == nil {
-		return fmt.Errorf("a tool is not linked")
-	}
-	t, err := env.Tool(declared)
-	if err != nil {
-		return err
-	}
-	set, many := t.(tool.Set)
-	if !many {
-		return a.add(t)
-	}
-	tools, err := set.Tools(context.Background()) // it has its own time limit
-	for _, t := range tools {
-		if err == nil {
-			err = a.add(t)
-		}
-	}
-	return err
-}
-
-// add offers one tool to the model.
-func (a *agent) add(t tool.Tool) error {
-	info := t.Info()
-	name := wireName(info.Name)
-	if other, ok := a.tools[name]; ok {
-		return fmt.Errorf("tools %s and %s have the same name %q", other.Info().ID, info.ID, name)
-	}
-	a.tools[name] = t
-	a.offers = append(a.offers, model.Tool{Name: name, Description: info.Description, Parameters: info.Parameters})
-	return nil
-}
-
-// wireName returns a tool's name with the characters that providers accept: a-z, A-Z,
-// 0-9, _ and -, at most 64.
-func wireName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' {
-			return r
-		}
-		return '_'
-	}, name)
-	return name[:min(len(name), 64)]
 }
 
 // Process runs the loop. If anything fails, the window does not change.
@@ -175,18 +110,21 @@ func (a *agent) reply(ctx context.Context, row *Row, d *conversation) (chat.Mess
 // loop calls the model and its tools until the model answers without calling any.
 // Once the limit has refused a call, the model is called once more, without tools.
 func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Message, error) {
-	offers, err := a.offersIn(ctx)
-	if err != nil {
-		return chat.Message{}, err
-	}
 	run := &agentRun{agent: a, row: row, conversation: d, repeated: a.repeats.counter()}
 	repairs := 0
 	for {
+		offers, err := a.offersIn(ctx)
+		if err != nil {
+			return chat.Message{}, err
+		}
+		refused := run.called > a.limit
+		if refused {
+			offers = nil
+		}
 		answer, err := a.generate(ctx, row, d, offers)
 		if err != nil {
 			return answer, err
 		}
-		refused := run.called > a.limit
 		if len(answer.ToolCalls) == 0 || refused {
 			if again, err := a.retryInvalid(&answer, d, &repairs); err != nil || again {
 				if err != nil {
@@ -206,24 +144,23 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 			}
 			return *final, d.add(*final)
 		}
-		if run.called > a.limit {
-			offers = nil
-		}
 	}
 }
 
-// offersIn returns the tools of the agent and those of the caller of the run.
+// offersIn returns the tools of the agent, as they are now, and those of the caller of
+// the run.
 func (a *agent) offersIn(ctx context.Context) ([]model.Tool, error) {
-	offers := a.offers[:len(a.offers):len(a.offers)]
+	own := a.toolbox.refreshed(ctx)
+	offers := own.offers[:len(own.offers):len(own.offers)]
 	if back := handBackFrom(ctx); back != nil {
-		if other, ok := a.tools[spec.HandBackTool]; ok {
+		if other, ok := own.tools[spec.HandBackTool]; ok {
 			return nil, fmt.Errorf("tool %s has the name %q, by which an agent hands the conversation back", other.Info().ID, spec.HandBackTool)
 		}
 		offers = append(offers, back.offer())
 	}
 	for _, t := range tool.CallerTools(ctx) {
 		info := t.Info()
-		if other, ok := a.tools[info.Name]; ok {
+		if other, ok := own.tools[info.Name]; ok {
 			return nil, fmt.Errorf("the caller's tool %q has the name of tool %s", info.Name, other.Info().ID)
 		}
 		offers = append(offers, model.Tool{Name: info.Name, Description: info.Description, Parameters: info.Parameters})
@@ -305,7 +242,7 @@ func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (toolResult, e
 	}
 	key := log.key(ctx, "tool", call.ID, call.Name, call.Arguments)
 	result, replayed, err := recorded(ctx, key, func() (toolResult, error) { return a.call(ctx, call) })
-	if t, ok := a.tools[call.Name]; ok && replayed && t.Info().Passages {
+	if t, ok := a.toolbox.current().tools[call.Name]; ok && replayed && t.Info().Passages {
 		citation.From(ctx).Restore(result.text())
 	}
 	return result, err
@@ -317,9 +254,10 @@ func (a *agent) call(ctx context.Context, call chat.ToolCall) (toolResult, error
 		result, err := t.CallRaw(ctx, call.Arguments)
 		return resultOf(result), err
 	}
-	t, ok := a.tools[call.Name]
+	own := a.toolbox.current()
+	t, ok := own.tools[call.Name]
 	if !ok {
-		return nil, fmt.Errorf("there is no tool %q; tools are %s", call.Name, listed(a.names()))
+		return nil, fmt.Errorf("there is no tool %q; tools are %s%s", call.Name, listed(own.names()), diag.DidYouMean(call.Name, own.names()))
 	}
 	given, err := readArguments(call.Arguments)
 	if err != nil {
@@ -337,15 +275,6 @@ func (a *agent) call(ctx context.Context, call chat.ToolCall) (toolResult, error
 		return nil, err
 	}
 	return resultOf(result), nil
-}
-
-// names lists the names of the offered tools.
-func (a *agent) names() []string {
-	var names []string
-	for _, o := range a.offers {
-		names = append(names, o.Name)
-	}
-	return names
 }
 
 // readArguments parses the arguments that the model wrote; an empty text is an empty object.

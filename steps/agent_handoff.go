@@ -251,13 +251,15 @@ func (a *agent) addHandoffs(env *Env, s *spec.Agent) (err error) {
 	if a.out.of.Type.Custom != nil {
 		return fmt.Errorf("an agent with handoffs answers with a text or a ChatMessage, not %s", a.out.of.Type)
 	}
-	for _, offer := range a.handoffs.offers {
-		if other, ok := a.tools[offer.Name]; ok {
-			return fmt.Errorf("tool %s has the name %q, which is that of a handoff", other.Info().ID, offer.Name)
-		}
-		a.offers = append(a.offers, offer)
-	}
 	return nil
+}
+
+// transfers returns the tools by which the model transfers the conversation.
+func (h *handoffs) transfers() []model.Tool {
+	if h == nil {
+		return nil
+	}
+	return h.offers
 }
 
 // writeHandedBack sets the output of an agent that has handed the conversation back. The

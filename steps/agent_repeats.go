@@ -92,7 +92,7 @@ func (a *agent) newRepeatLimit(s *spec.Agent) (*repeatLimit, error) {
 		ids[ref.To.EntityID()] = true
 	}
 	l.exempt = func(name string) bool {
-		t, ok := a.tools[name]
+		t, ok := a.toolbox.current().tools[name]
 		return ok && (ids[t.Info().ID] || ids[t.Info().Set])
 	}
 	return l, nil

@@ -33,6 +33,13 @@ type Set interface {
 	Tools(ctx context.Context) ([]Tool, error)
 }
 
+// ChangingSet is a Set whose tools may change while the application runs.
+type ChangingSet interface {
+	Set
+	// Revision is a number that is different after the tools may have changed.
+	Revision() int
+}
+
 // Preflighter is a tool that can detect before the first row that every call will fail,
 // for example because its module does not exist.
 type Preflighter interface {

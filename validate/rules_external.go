@@ -3,13 +3,15 @@ package validate
 import (
 	"strings"
 
+	"github.com/yosida95/uritemplate/v3"
+
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // externalRules returns the rules of programs, tool servers and databases.
 func externalRules() []rule {
-	return []rule{noProgram(), mcpServer(), unusableStoreURL(), oneToolOfServer()}
+	return []rule{noProgram(), mcpServer(), unusableStoreURL(), oneToolOfServer(), resourceAddress()}
 }
 
 func noProgram() rule {
@@ -64,13 +66,33 @@ func (p *ruleContext) reportIneffective(t *spec.MCPTool, other string, keys ...s
 
 func oneToolOfServer() rule {
 	return rule{code: "QT441", title: "InvokeTool for several tools of a server",
-		doc: "An MCPTool can provide all tools of a server. An InvokeTool calls exactly one tool, so its MCPTool lists exactly one under tools.",
+		doc: "An MCPTool can provide all tools of a server. An InvokeTool calls exactly one tool, so its MCPTool lists exactly one under tools, resources or prompts.",
 		sample: sample{head: "tools: [{type: MCPTool, id: files, command: mcp-files⟦│, tools: [read_file]⟧}]", in: "path: text", out: "content: text",
 			steps: "- {type: InvokeTool, id: read, tool: files, input_bindings: {path: path}, output_bindings: {content: content}}"},
 		check: on(func(p *ruleContext, s *spec.InvokeTool) {
-			if t, ok := s.Tool.To.(*spec.MCPTool); ok && len(t.Tools) != 1 {
+			if t, ok := s.Tool.To.(*spec.MCPTool); ok && !t.Single() {
 				p.list.Add(p.reportAt(s.Tool.Span, "the tool %q provides more than one tool of its server", t.ID).
-					WithHint("list the tool to call under tools:").WithRelated(idPlace(t), "declared here"))
+					WithHint("list the tool to call under tools:, or one resource or prompt").WithRelated(idPlace(t), "declared here"))
+			}
+		})}
+}
+
+func resourceAddress() rule {
+	return rule{code: "QT466", title: "resource without an address",
+		doc: "A resource of a server is named by its address, such as config://shop, or by a template of it (RFC 6570), such as file:///{path}.",
+		sample: sample{text: `
+id: example
+tools:
+  - {type: MCPTool, id: files, command: mcp-files, resources: ["⟦readme│file:///readme.md⟧"]}
+`},
+		check: on(func(p *ruleContext, t *spec.MCPTool) {
+			for i, address := range t.Resources {
+				place := t.Position().Field("resources").Index(i).Span()
+				if _, err := uritemplate.New(address); err != nil {
+					p.list.Add(p.reportAt(place, "the resource %q of tool %q is not a template of an address", address, t.ID).WithHint("write arguments in braces, such as file:///{path}"))
+				} else if !strings.ContainsAny(address, ":{") {
+					p.list.Add(p.reportAt(place, "the resource %q of tool %q is not an address", address, t.ID).WithHint("begin it with a scheme, such as file:///"))
+				}
 			}
 		})}
 }

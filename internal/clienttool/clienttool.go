@@ -29,31 +29,31 @@ func Program(app *spec.Application, name, line string) (id string, handler tool.
 	if err != nil {
 		return "", nil, err
 	}
-	limit := time.Duration(t.Timeout)
-	if limit <= 0 {
-		limit = defaultTimeout
+	limit := defaultTimeout
+	if c, ok := t.(*spec.ClientTool); ok && c.Timeout > 0 { // the call of an MCPTool has its own limit
+		limit = time.Duration(c.Timeout)
 	}
 	handler, err = command.Line(line, limit, command.Env{Getenv: os.Getenv, Folder: "."})
-	return t.ID, handler, err
+	return t.EntityID(), handler, err
 }
 
-// find returns the client tool of an id, or of a name if no id matches.
-func find(declared []spec.Tool, name string) (*spec.ClientTool, error) {
+// find returns the tool of an id that the caller may have to answer for, or of a name if no id matches.
+func find(declared []spec.Tool, name string) (spec.Tool, error) {
 	var ids []string
-	var named *spec.ClientTool
+	var named spec.Tool
 	for _, t := range declared {
-		c, ok := t.(*spec.ClientTool)
+		id, answered := t.EntityID(), spec.NeedsCaller(t)
 		switch {
-		case t.EntityID() == name && !ok:
-			return nil, fmt.Errorf("tool of type %s is not a ClientTool", spec.TypeName(t))
-		case !ok:
+		case id == name && !answered:
+			return nil, fmt.Errorf("tool of type %s is not a ClientTool, and no MCPTool with elicitation", spec.TypeName(t))
+		case !answered:
 			continue
-		case c.ID == name:
-			return c, nil
-		case c.Name == name && named == nil:
-			named = c
+		case id == name:
+			return t, nil
+		case t.Common().Name == name && named == nil:
+			named = t
 		}
-		ids = append(ids, c.ID)
+		ids = append(ids, id)
 	}
 	if named != nil {
 		return named, nil
@@ -83,7 +83,7 @@ func Prompts(app *spec.Application) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(app.AllTools(), func(t spec.Tool) bool { _, ok := t.(*spec.ClientTool); return ok })
+	return slices.ContainsFunc(app.AllTools(), spec.NeedsCaller)
 }
 
 // Advice returns the flag that avoids an error, to be appended to it; empty if there

@@ -18,6 +18,7 @@ const document = `id: app
 tools:
   - {type: ClientTool, id: decide, name: decision, description: Decides, inputs: [{id: question, type: text}], outputs: [{id: verdict, type: boolean}]}
   - {type: CommandTool, id: shout, name: shout, description: Shouts, program: cat, inputs: [], outputs: []}
+  - {type: MCPTool, id: booking, command: cat, elicitation: true}
 flows:
   - id: pass
     variables: [{id: x, type: text}]
@@ -41,12 +42,13 @@ func TestProgram(t *testing.T) {
 	for name, want := range map[string]string{
 		"decide":   "",
 		"decision": "",
-		"decid":    `no such ClientTool; the document has decide; did you mean "decide"?`,
-		"shout":    "tool of type CommandTool is not a ClientTool",
+		"decid":    `no such ClientTool; the document has decide, booking; did you mean "decide"?`,
+		"booking":  "",
+		"shout":    "tool of type CommandTool is not a ClientTool, and no MCPTool with elicitation",
 	} {
 		id, handler, err := clienttool.Program(app, name, "cat")
 		switch {
-		case want == "" && (err != nil || id != "decide" || handler == nil):
+		case want == "" && (err != nil || id != "decide" && id != "booking" || handler == nil):
 			t.Errorf("%s: %q, %v", name, id, err)
 		case want != "" && (err == nil || err.Error() != want):
 			t.Errorf("%s: %v, want %s", name, err, want)

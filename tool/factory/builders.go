@@ -98,7 +98,10 @@ func (f *Factory) command(t *spec.CommandTool) (tool.Tool, error) {
 func (f *Factory) mcp(t *spec.MCPTool) (tool.Tool, error) {
 	options := f.opts.Options
 	options.HTTP = f.opts.Servers
-	s, err := mcp.New(t, mcp.Env{Options: options, Getenv: f.opts.Getenv, Folder: f.folders(t)[0]})
+	if t.Sampling != nil && f.opts.Sample == nil {
+		return nil, fmt.Errorf("tool %s: the model of its sampling is not part of the application", t.ID)
+	}
+	s, err := mcp.New(t, mcp.Env{Options: options, Getenv: f.opts.Getenv, Folder: f.folders(t)[0], Sample: f.opts.Sample, Ask: f.ask})
 	if err != nil {
 		return nil, err
 	}

@@ -97,6 +97,22 @@ func object(info tool.Info, args map[string]any) []byte {
 	return value.JSON(value.NewRecord("", fields...))
 }
 
+// ask requests an answer of the caller of the run, as a client tool does, and checks the answer.
+func (f *Factory) ask(ctx context.Context, r tool.Request) (any, error) {
+	var answer tool.ClientHandler
+	if f.opts.Answer != nil {
+		answer = f.opts.Answer(r.Tool.ID)
+	}
+	if answer = tool.ClientHandlerOf(ctx, r.Tool.ID, answer); answer == nil {
+		return nil, &NoClientHandlerError{Tool: r.Tool.ID}
+	}
+	result, err := answer(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return CoerceResult(r.Outputs, value.FromGo(result))
+}
+
 // CoerceResult converts a result to an object of the declared outputs. If there is one
 // output, the result may be its value.
 func CoerceResult(outputs []*spec.Variable, raw any) (any, error) {

@@ -26,11 +26,15 @@ type Options struct {
 	Getenv  func(string) string                       // the environment that the document sees
 	Folder  string                                    // folder of the application's document, the second place where tools look for files
 	Answer  func(id string) tool.ClientHandler        // handlers of ClientTools; nil, or a nil handler, where there is none
+	Sample  Sampler                                   // calls a model for a server; nil where there are no models
 	Flow    Flow                                      // runs a flow for a FlowTool; nil where there is none
 	Memory  func(*spec.MemoryTool) (tool.Tool, error) // makes a MemoryTool; nil where there are no memories
 	Index   func(*spec.IndexTool) (tool.Tool, error)  // makes an IndexTool; nil where there are no indexes
 	Log     func(line string)                         // receives what Python functions print; may be nil
 }
+
+// Sampler calls a model for the server of an MCPTool.
+type Sampler func(context.Context, mcp.SampleRequest) (*mcp.Sample, error)
 
 // Flow runs a flow on one row. It calls emit for every result row, with one value
 // for each of the flow's outputs or the error of the row.

@@ -2,12 +2,46 @@ package mcp
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype/spec/value"
 )
+
+// read returns the value of a result: its structured content, else its text, which is
+// parsed if it is a JSON object or list, or the bytes of a single image or file. Texts and
+// files are a list, in their order.
+func read(result *sdk.CallToolResult) (any, error) {
+	files := filesOf(result.Content)
+	if result.StructuredContent != nil {
+		raw, err := json.Marshal(result.StructuredContent)
+		if err != nil {
+			return nil, fmt.Errorf("invalid result: %w", err)
+		}
+		v, err := value.Parse(string(raw))
+		if err != nil || len(files) == 0 {
+			return v, err
+		}
+		return withFiles(v, files), nil
+	}
+	switch {
+	case len(files) == 1 && len(result.Content) == 1:
+		return files[0], nil
+	case len(files) > 0:
+		return mixed(result.Content), nil
+	}
+	text := texts(result.Content)
+	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
+		if v, err := value.Parse(trimmed); err == nil {
+			return v, nil
+		}
+	}
+	return text, nil
+}
 
 // fileOf returns the bytes of an image, a sound or an embedded file; nil for other contents.
 func fileOf(content sdk.Content) []byte {
@@ -22,6 +56,49 @@ func fileOf(content sdk.Content) []byte {
 		}
 	}
 	return nil
+}
+
+// texts joins the text of the contents, one per line. An embedded text is its text, a link
+// to a resource its address with the name and the description.
+func texts(contents []sdk.Content) string {
+	lines := make([]string, 0, len(contents))
+	for _, c := range contents {
+		lines = append(lines, textOf(c))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// textOf returns the text of a content. One without a text is JSON.
+func textOf(c sdk.Content) string {
+	switch c := c.(type) {
+	case *sdk.TextContent:
+		return c.Text
+	case *sdk.ResourceLink:
+		return linkText(c)
+	case *sdk.EmbeddedResource:
+		if c.Resource != nil && c.Resource.Blob == nil {
+			return c.Resource.Text
+		}
+	}
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}
+
+// linkText describes a link to a resource, which a model may request by its address.
+func linkText(l *sdk.ResourceLink) string {
+	text := l.URI
+	if name := l.Title; name != "" {
+		text = name + ": " + text
+	} else if l.Name != "" {
+		text = l.Name + ": " + text
+	}
+	if l.Description != "" {
+		text += " (" + l.Description + ")"
+	}
+	return text
 }
 
 // filesOf returns the files among contents.

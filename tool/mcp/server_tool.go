@@ -5,115 +5,122 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// serverTool is one tool of a server.
+// serverTool is a tool, a resource or a prompt of a server.
 type serverTool struct {
-	server *Server
-	name   string
-	info   tool.Info
+	server     *Server
+	key        string // identifies it on the server
+	info       tool.Info
+	repeatable bool // a call that the server may have processed can be made again
+	send       func(ctx context.Context, session *sdk.ClientSession, args map[string]any) (any, error)
 }
 
-func newServerTool(s *Server, t *sdk.Tool) *serverTool {
-	r := &serverTool{server: s, name: t.Name, info: tool.Info{ID: s.declared.ID + "/" + t.Name, Set: s.declared.ID, Name: t.Name, Description: t.Description}}
+// toolKey returns the key of a tool of the server.
+func toolKey(name string) string { return "tool " + name }
+
+// newTool returns what a server offers under a name.
+func (s *Server) newTool(key, name, description string) *serverTool {
+	return &serverTool{server: s, key: key, info: tool.Info{ID: s.declared.ID + "/" + name, Set: s.declared.ID, Name: name, Description: description}}
+}
+
+// toolOf makes a tool of the server.
+func (s *Server) toolOf(t *sdk.Tool) *serverTool {
+	r := s.newTool(toolKey(t.Name), t.Name, t.Description)
 	raw, err := json.Marshal(t.InputSchema)
 	if err != nil || !bytes.HasPrefix(raw, []byte("{")) {
 		raw = []byte(`{"type":"object"}`)
 	}
-	r.info.Parameters = raw
-	r.info.Inputs = tool.InputsOf(raw)
+	r.info.Parameters, r.info.Inputs = raw, tool.InputsOf(raw)
+	r.repeatable = t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint)
+	r.send = func(ctx context.Context, session *sdk.ClientSession, args map[string]any) (any, error) {
+		result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: t.Name, Arguments: args})
+		if err != nil {
+			return nil, err
+		}
+		if result.IsError {
+			return nil, &refusal{httpx.SingleLine(texts(result.Content), 1000)}
+		}
+		value, err := read(result)
+		if err != nil {
+			return nil, &refusal{"invalid result: " + err.Error()}
+		}
+		return value, nil
+	}
 	return r
 }
 
-// Info describes the tool.
+// refusal is the error that a tool of the server returned. The connection is intact.
+type refusal struct{ text string }
+
+// Error returns the text of the server.
+func (e *refusal) Error() string { return e.text }
+
+// Info describes the tool as the server had it when the tools were listed.
 func (r *serverTool) Info() tool.Info { return r.info }
 
-// Call calls the tool. A call is not retried after a lost connection: the server may
-// have run it.
+// Call calls the tool as the server has it now.
 func (r *serverTool) Call(ctx context.Context, args map[string]any) (any, error) {
-	given, err := r.info.ValidateArgs(args)
+	limited, cancel, err := r.server.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := r.server.withTimeout(ctx)
 	defer cancel()
-	session, err := r.server.connected(limited)
-	var result *sdk.CallToolResult
-	if err == nil {
-		if result, err = session.CallTool(limited, &sdk.CallToolParams{Name: r.name, Arguments: given}); err != nil {
-			r.server.forget(session, err)
-			err = r.server.lost(err)
-		}
+	current, err := r.server.now(limited, r)
+	if err != nil {
+		return nil, r.failed(ctx, limited, err)
 	}
+	given, err := current.info.ValidateArgs(args)
+	if err != nil {
+		return nil, err
+	}
+	var refused *refusal
+	result, err := request(limited, r.server, current.repeatable, func(ctx context.Context, session *sdk.ClientSession) (any, error) {
+		result, err := current.send(ctx, session, given)
+		if text, ok := err.(*refusal); ok { //nolint:errorlint // it is not wrapped
+			refused = text
+			return nil, nil
+		}
+		return result, err
+	})
+	switch {
+	case err != nil:
+		return nil, r.failed(ctx, limited, err)
+	case refused != nil:
+		return nil, &tool.FailedError{Tool: r.info.ID, Message: refused.text}
+	}
+	return result, nil
+}
+
+// begin returns the context of a call, with its time limit. Calls of a server that may
+// make requests wait for each other.
+func (s *Server) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if !s.mayRequest() {
+		limited, cancel := s.withTimeout(ctx)
+		return limited, cancel, nil
+	}
+	end, err := s.asker.begin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	limited, cancel := s.withTimeout(ctx)
+	s.asker.set(limited)
+	return limited, func() { end(); cancel() }, nil
+}
+
+// failed returns the error of a call: the end of its context, else a failure with the
+// server's name.
+func (r *serverTool) failed(ctx, limited context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	case limited.Err() != nil:
 		err = context.Cause(limited)
 	}
-	if err != nil {
-		return nil, &tool.FailedError{Tool: r.info.ID, Message: fmt.Sprintf("%s: %s", r.server.where(), err), Err: err}
-	}
-	if result.IsError {
-		return nil, &tool.FailedError{Tool: r.info.ID, Message: httpx.SingleLine(texts(result.Content), 1000)}
-	}
-	return read(result)
-}
-
-// read returns the value of a result: its structured content, else its text, which is
-// parsed if it is a JSON object or list, or the bytes of a single image or file. Texts and
-// files are a list, in their order.
-func read(result *sdk.CallToolResult) (any, error) {
-	files := filesOf(result.Content)
-	if result.StructuredContent != nil {
-		raw, err := json.Marshal(result.StructuredContent)
-		if err != nil {
-			return nil, fmt.Errorf("invalid result: %w", err)
-		}
-		v, err := value.Parse(string(raw))
-		if err != nil || len(files) == 0 {
-			return v, err
-		}
-		return withFiles(v, files), nil
-	}
-	switch {
-	case len(files) == 1 && len(result.Content) == 1:
-		return files[0], nil
-	case len(files) > 0:
-		return mixed(result.Content), nil
-	}
-	text := texts(result.Content)
-	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
-		if v, err := value.Parse(trimmed); err == nil {
-			return v, nil
-		}
-	}
-	return text, nil
-}
-
-// texts joins the text of the contents, one per line.
-func texts(contents []sdk.Content) string {
-	var lines []string
-	for _, c := range contents {
-		switch c := c.(type) {
-		case *sdk.TextContent:
-			lines = append(lines, c.Text)
-		case *sdk.EmbeddedResource:
-			if c.Resource != nil && c.Resource.Blob == nil {
-				lines = append(lines, c.Resource.Text)
-			}
-		default:
-			if raw, err := json.Marshal(c); err == nil {
-				lines = append(lines, string(raw))
-			}
-		}
-	}
-	return strings.Join(lines, "\n")
+	return &tool.FailedError{Tool: r.info.ID, Message: fmt.Sprintf("%s: %s", r.server.where(), err), Err: err}
 }
