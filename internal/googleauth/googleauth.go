@@ -65,7 +65,7 @@ func New(auth *spec.VertexAuth, getenv func(string) string) (*Identity, error) {
 	if path != "" {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: cannot read %s: %s", id.name, path, textfmt.WithoutPath(err))
+			return nil, fmt.Errorf("%s: cannot read %s: %w", id.name, path, textfmt.WithoutPath(err))
 		}
 		var file struct {
 			Project string `json:"project_id"`

@@ -55,7 +55,7 @@ func (v *vault) read(ctx context.Context, name string) (string, error) {
 	}
 	for _, p := range strings.Split(name, "/") {
 		if !isSegment(p) {
-			return "", errors.New("the name must be a path of letters, digits, _, - and .")
+			return "", errors.New("the name must be a path of letters, digits and the characters -, . and _")
 		}
 	}
 	var answer struct {
