@@ -36,20 +36,26 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	own -= sel.left.before(own)
 	var c CallContext
 	fixed := 0
+	changes, added := repairs(t.memory.counter, entries)
 	if t.context != nil {
 		c = t.context.Assemble(v.systemEntry(), entries, false)
 		fixed = c.MinTokens()
 	}
-	left, err := t.leaveOut(b, fixed, v, entries, own)
+	left, err := t.leaveOut(b, fixed, added, v, entries, own)
 	if err != nil {
 		return nil, err
 	}
 	t.noteCall(b, v, sel, entries[left:], left)
+	t.call.call.Repairs = changes
+	var messages []chat.Message
 	if c != nil {
-		return t.withContext(c, b, v, entries[left:])
+		messages, err = t.withContext(c, b, v, entries[left:])
+	} else {
+		w := t.memory.arrange(v, entries[left:])
+		messages = w.Messages()
 	}
-	w := t.memory.arrange(v, entries[left:])
-	return w.Messages(), nil
+	messages, _ = chat.Balance(messages)
+	return messages, err
 }
 
 // emptyWindowError is the error if the policy evicts everything that was added.
@@ -62,8 +68,9 @@ func (t *Turn) emptyWindowError(v *view) error {
 
 // leaveOut returns how many of the oldest entries have no room in this call:
 // whole rounds, never the newest one. own is the index of the turn's first
-// entry; fixed are the tokens of the context that is never cut.
-func (t *Turn) leaveOut(b Budget, fixed int, v *view, entries []*Entry, own int) (int, error) {
+// entry; fixed are the tokens of the context that is never cut, added those of results
+// that are missing in older rounds.
+func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, own int) (int, error) {
 	tokens := sumTokens(entries)
 	if b.ContextWindow <= 0 && t.most == 0 {
 		return 0, nil
@@ -81,7 +88,7 @@ func (t *Turn) leaveOut(b Budget, fixed int, v *view, entries []*Entry, own int)
 		newest = newestRound(entries, own, lastUser(entries[:own+1]))
 	}
 	n := 0
-	for (tokens > most || tokens+t.uncounted(b, entries[n:], own-n) > room) && n < newest {
+	for (tokens > most || tokens+added+t.uncounted(b, entries[n:], own-n) > room) && n < newest {
 		for first := true; n < newest && (first || !isUser(entries[n])); first = false {
 			tokens -= entries[n].Tokens
 			n++
@@ -131,4 +138,17 @@ func (t *Turn) Retrieved() (found []int64) {
 		found = append(found, t.call.call.Context[i].Found...)
 	}
 	return found
+}
+
+// Repairs returns how many results of tool calls were missing in the last call and added,
+// or had no call and were left out; see chat.Balance. isNew is false if an earlier turn of
+// the session had as many.
+func (t *Turn) Repairs() (changes int, isNew bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.call == nil {
+		return 0, false
+	}
+	changes = t.call.call.Repairs
+	return changes, changes > 0 && changes != storedRepairs(t.base.values)
 }

@@ -285,7 +285,8 @@ func (p *pair) turn(t *rapid.T) {
 	}
 	testkit.Must(t, turn.Commit(context.Background()))
 	p.expected.add(msgs, false)
-	if d := difference(written(p.expected.read()), written(sent)); d != "" && err == nil {
+	want, _ := chat.Balance(p.expected.read()) // a call may be the last message
+	if d := difference(written(want), written(sent)); d != "" && err == nil {
 		t.Fatalf("what the turn sent: %s", d)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -278,6 +279,7 @@ func (t *transition) setValue(name string, value []byte) {
 }
 
 const (
+	repairsValue       = "repairs"    // the value with the number of repairs that the newest call reported
 	idempotencyValue   = "operations" // the value with the keys of the session's newest operations
 	maxIdempotencyKeys = 64           // a retry comes soon or not at all
 )
@@ -331,10 +333,19 @@ type callRecord struct {
 	call        Call
 }
 
-// recordCall adds an event with the turn's last call.
+// storedRepairs returns the repairs of the newest call of a session.
+func storedRepairs(values map[string][]byte) int {
+	n, _ := strconv.Atoi(string(values[repairsValue])) // 0 before the first repair
+	return n
+}
+
+// recordCall adds an event with the turn's last call, and notes its repairs.
 func (t *transition) recordCall(n *callRecord) {
 	if n == nil {
 		return
+	}
+	if n.call.Repairs != storedRepairs(t.next.values) {
+		t.setValue(repairsValue, strconv.AppendInt(nil, int64(n.call.Repairs), 10))
 	}
 	e := Event{Kind: EventSent, Turn: t.next.state.Turns, From: n.from, To: n.to, Messages: n.messages,
 		Tokens: n.tokens, Call: &n.call, Time: t.next.state.LastSaid}

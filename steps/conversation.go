@@ -21,6 +21,7 @@ type conversation struct {
 	turn     *memory.Turn   // nil without a memory
 	system   string         // system message of the step
 	messages []chat.Message // without a memory: the messages so far
+	repairs  bool           // whether repairs of the conversation were reported
 	extra    []chat.Message // sent after the messages of the conversation, and not stored
 }
 
@@ -76,7 +77,8 @@ func (d *conversation) window(b memory.Budget) ([]chat.Message, error) {
 	if d.system != "" && !startsWithSystem(d.messages) {
 		window = append(window, chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: d.system}}})
 	}
-	return append(window, d.messages...), nil
+	window, _ = chat.Balance(append(window, d.messages...))
+	return window, nil
 }
 
 func startsWithSystem(msgs []chat.Message) bool {

@@ -22,6 +22,7 @@ const (
 	EventSource     EventKind = "source"      // an answer cites a passage
 	EventUsage      EventKind = "usage"       // tokens that a model call read and wrote
 	EventShortened  EventKind = "shortened"   // a request was too long for the provider and is sent again without its oldest rounds
+	EventRepaired   EventKind = "repaired"    // a conversation had tool calls without results, or results without calls; the request has neither
 	EventFallback   EventKind = "fallback"    // a fallback answered, because the models before it failed
 	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
 	EventCacheMiss  EventKind = "cache-miss"  // the row's results were not in the step's cache

@@ -106,6 +106,7 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	if err != nil {
 		return chat.Message{}, err
 	}
+	s.reportRepairs(ctx, row, d)
 	window = s.forModel(ctx, append(window[:len(window):len(window)], d.extra...))
 	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)

@@ -25,6 +25,18 @@ func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req
 	return resp, err
 }
 
+// reportRepairs reports, once for each session, that tool calls of the conversation have no
+// results, or results no calls.
+func (s *llmStep) reportRepairs(ctx context.Context, row *Row, d *conversation) {
+	if d.turn == nil || d.repairs {
+		return
+	}
+	if n, isNew := d.turn.Repairs(); isNew {
+		d.repairs = true
+		Report(ctx, s.event(row, Event{Kind: EventRepaired, Text: fmt.Sprintf("the conversation has tool calls without results, or results without calls: %s in the request", textfmt.Count(n, "repair"))}))
+	}
+}
+
 // callShortened sends a request again, without the oldest rounds.
 func (s *llmStep) callShortened(ctx context.Context, row *Row, d *conversation, req model.Request, b memory.Budget, rejected *model.Error) (*model.Response, error) {
 	window, left, ok, err := d.turn.FitRejected(b, memory.TooLong{Requested: rejected.Requested, Limit: rejected.Limit})

@@ -222,6 +222,9 @@ func (r *Report) Write(out io.Writer) error {
 		}
 		r.writeContext(&b)
 		r.writeCount(&b)
+		if r.Call.Repairs > 0 {
+			fmt.Fprintf(&b, "%s: results of tool calls that are missing were replaced by an error, results without a call were left out\n", textfmt.Count(r.Call.Repairs, "repair"))
+		}
 		if r.Call.Cut {
 			b.WriteString("the first message was truncated at its start (max_context)\n")
 		}
