@@ -106,7 +106,7 @@ func TestAgent_CallsTools(t *testing.T) {
 			expect(t, "events", heard.lines, `helper reasoning "thinking hard"`, `helper text "Let me "`, `helper text "look."`, "helper usage 11 in, 7 out",
 				`helper tool-call c1 find_order "{\"id\": \"8812\", \"verbose\": null}"`, `helper tool-result c1 find_order "{\"due\":\"2026-11-23\",\"status\":\"in transit\"}"`,
 				`helper tool-call c2 refund_order "{\"id\": 8812, \"amount\": 5, \"on\": \"2026-11-21\"}"`, `helper tool-result c2 refund_order "{\"refund\":17}"`,
-				`helper reasoning "thinking hard"`, `helper text "It is due "`, `helper text "on Monday."`, "helper usage 11 in, 7 out")
+				`helper reasoning "thinking hard"`, `helper text "It is due "`, `helper text "on Monday."`, "helper usage 11 in, 7 out", `helper turn   ""`)
 		}
 		driveCtx(ctx, t, r, l.row(map[string]any{"say": "Thanks!"}))
 		expect(t, "next turn", lines(s.last().Messages), slices.Concat([]string{"system: You help."}, sent, []string{"assistant: It is due on Monday.", "user: Thanks!"})...)

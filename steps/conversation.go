@@ -109,6 +109,14 @@ func (d *conversation) context(ctx context.Context) context.Context {
 	return d.turn.Context()
 }
 
+// report returns what the commit will fill; nil without a memory, or if no sink receives it.
+func (d *conversation) report(ctx context.Context) *memory.TurnReport {
+	if d.turn == nil || !Wanted(ctx, EventTurn) {
+		return nil
+	}
+	return d.turn.Report()
+}
+
 // close ends the conversation: it commits if err is nil. Otherwise it leaves the
 // window unchanged and records the failure in the history. It returns the error of
 // the row.

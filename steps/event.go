@@ -22,6 +22,7 @@ const (
 	EventSource     EventKind = "source"      // an answer cites a passage
 	EventUsage      EventKind = "usage"       // tokens that a model call read and wrote
 	EventShortened  EventKind = "shortened"   // a request was too long for the provider and is sent again without its oldest rounds
+	EventTurn       EventKind = "turn"        // a turn of a memory ended, or a step set its variables
 	EventRepaired   EventKind = "repaired"    // a conversation had tool calls without results, or results without calls; the request has neither
 	EventFallback   EventKind = "fallback"    // a fallback answered, because the models before it failed
 	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
@@ -44,6 +45,8 @@ type Event struct {
 	Cached  int              // usage: tokens read from the provider's prompt cache, included in Input
 	Cost    float64          // usage: by the prices of the model; 0 without prices
 	Model   string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own. fallback: the model that answered
+	Memory  string           // turn: the memory's id
+	Flushes int              // turn: how often messages left the window
 	Failed  *model.Failure   // fallback: why a model did not answer
 }
 

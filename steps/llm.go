@@ -75,9 +75,14 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 			_ = d.close(ctx, fmt.Errorf("internal error")) // the panic continues and reports its cause
 		}
 	}()
+	report := d.report(ctx)
 	answer, err = d.finish(s.withTurn(d.context(withCallContext(ctx, s.id, row)), row, d), row, msgs, reply)
 	finished = true
-	return answer, d.close(ctx, err)
+	err = d.close(ctx, err)
+	if report != nil {
+		Report(ctx, s.event(row, Event{Kind: EventTurn, Memory: s.declared, Flushes: report.Flushes}))
+	}
+	return answer, err
 }
 
 // replyFunc produces the answer of a conversation whose question was added.

@@ -112,6 +112,9 @@ func (s *memoryVariables) Process(ctx context.Context, row *Row, emit Emit) erro
 	if err := s.store.set(ctx, row.Session, set); err != nil {
 		return err
 	}
+	if len(set) > 0 {
+		Report(ctx, Event{Kind: EventTurn, Step: s.id, Session: row.Session, Row: row.Number, Memory: s.store.memory.ID()})
+	}
 	stored, err := s.store.read(ctx, row.Session)
 	if err != nil {
 		return err

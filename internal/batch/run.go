@@ -156,7 +156,7 @@ func (j *job) printHeader(models []model.Info) {
 // execute runs the flow over the rows and completes the outputs.
 func (j *job) execute(ctx context.Context) error {
 	progress := &runtime.Progress{}
-	sum := newSummary(ctx, j, progress)
+	sum := newSummary(j, progress)
 	show := j.showProgress(ctx, progress)
 	err := j.writeResults(ctx, progress, sum, show)
 	broken := err == nil && j.in.err != nil
@@ -190,7 +190,7 @@ func (j *job) execute(ctx context.Context) error {
 		err = closing
 	}
 	if _, done, _ := progress.Rows(); !j.Quiet && (err == nil || done > 0) {
-		sum.print(context.WithoutCancel(ctx))
+		sum.print()
 	}
 	if err == nil && sum.failed > 0 {
 		err = ErrRowsFailed
@@ -210,7 +210,7 @@ func (j *job) explainUnfinished(err error) error {
 func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
 	j.results.setDisplay(show)
 	limit := &failureLimit{max: j.MaxFailures}
-	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventFallback), runtime.WithDeferFailed(limit.mayDefer)}
+	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback), runtime.WithDeferFailed(limit.mayDefer)}
 	if !j.Quiet && j.in.file != nil {
 		opts = append(opts, runtime.WithStepTimes())
 	}

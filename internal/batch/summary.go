@@ -2,7 +2,6 @@ package batch
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,46 +26,56 @@ const (
 
 // summary counts what a run did.
 type summary struct {
-	job        *job
-	progress   *runtime.Progress
-	begin      time.Time
-	done       int64
-	failed     int64
-	before     int64           // results of an earlier run, part of done and failed
-	written    bool            // the output file is complete
-	reasons    map[string]int  // failed rows by reason
-	sessions   map[string]bool // of the rows, if the flow has a memory
-	flushes    map[string]int  // before the run, by memory and session
-	usesMemory bool
-	input      atomic.Int64 // tokens
-	output     atomic.Int64 // tokens
-	cached     atomic.Int64 // tokens
-	mu         sync.Mutex
-	cost       float64
-	fallbacks  map[string]int // answers of fallbacks, by the models and the reason
+	job       *job
+	progress  *runtime.Progress
+	begin     time.Time
+	done      int64
+	failed    int64
+	before    int64                 // results of an earlier run, part of done and failed
+	written   bool                  // the output file is complete
+	reasons   map[string]int        // failed rows by reason
+	memories  map[string]*memoryUse // by the ids of memories
+	input     atomic.Int64          // tokens
+	output    atomic.Int64          // tokens
+	cached    atomic.Int64          // tokens
+	mu        sync.Mutex
+	cost      float64
+	fallbacks map[string]int // answers of fallbacks, by the models and the reason
 }
 
-func newSummary(ctx context.Context, j *job, p *runtime.Progress) *summary {
-	s := &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, sessions: map[string]bool{}, flushes: map[string]int{}, fallbacks: map[string]int{}}
-	for _, m := range runtime.MemoryIDs(j.flow) {
-		s.usesMemory = true
-		infos, _ := j.app.Memory(m).Sessions(ctx) // the first step that uses the store reports its errors
-		for _, info := range infos {
-			if info.Flushes > 0 {
-				s.flushes[m+"\x00"+info.Session] = info.Flushes
-			}
-		}
+// memoryUse is what a run did to a memory.
+type memoryUse struct {
+	sessions map[string]bool
+	flushes  int
+}
+
+func newSummary(j *job, p *runtime.Progress) *summary {
+	return &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, memories: map[string]*memoryUse{}, fallbacks: map[string]int{}}
+}
+
+// addTurn counts a turn of a memory.
+func (s *summary) addTurn(ev steps.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := s.memories[ev.Memory]
+	if used == nil {
+		used = &memoryUse{sessions: map[string]bool{}}
+		s.memories[ev.Memory] = used
 	}
-	return s
+	used.sessions[ev.Session] = true
+	used.flushes += ev.Flushes
 }
 
-// event counts tokens and fallbacks. It is called by several goroutines.
+// event counts tokens, turns of memories and fallbacks. It is called by several goroutines.
 func (s *summary) event(ev steps.Event) {
 	if ev.Kind == steps.EventUsage {
 		s.input.Add(int64(ev.Input))
 		s.output.Add(int64(ev.Output))
 		s.cached.Add(int64(ev.Cached))
 		s.addCost(ev.Cost)
+	}
+	if ev.Kind == steps.EventTurn {
+		s.addTurn(ev)
 	}
 	if ev.Kind == steps.EventFallback {
 		s.mu.Lock()
@@ -100,9 +109,6 @@ func (s *summary) costText() string {
 
 // add counts a result.
 func (s *summary) add(res *runtime.Result) {
-	if s.usesMemory && !res.Replayed {
-		s.sessions[res.Session] = true
-	}
 	if res.Replayed && !s.job.batches {
 		s.before++
 	}
@@ -118,7 +124,7 @@ func (s *summary) add(res *runtime.Result) {
 }
 
 // print writes the summary.
-func (s *summary) print(ctx context.Context) {
+func (s *summary) print() {
 	j, out := s.job, s.job.Streams.Err
 	rows := textfmt.Count(s.done+s.failed, "row")
 	if j.in.file != nil && j.batches {
@@ -128,7 +134,7 @@ func (s *summary) print(ctx context.Context) {
 	for _, line := range s.reasonLines() {
 		fmt.Fprintln(out, line)
 	}
-	for _, line := range []string{s.usage(ctx), s.outages(), s.caches(), s.indexes(), s.times()} {
+	for _, line := range []string{s.usage(), s.outages(), s.caches(), s.indexes(), s.times()} {
 		if line != "" {
 			fmt.Fprintln(out, line)
 		}
@@ -184,7 +190,7 @@ func (s *summary) reasonLines() []string {
 }
 
 // usage returns a line with tokens and memories; empty if there are none.
-func (s *summary) usage(ctx context.Context) string {
+func (s *summary) usage() string {
 	var parts []string
 	if in, out := s.input.Load(), s.output.Load(); in+out > 0 {
 		parts = append(parts, fmt.Sprintf("tokens %s in, %s out", textfmt.Thousands(in), textfmt.Thousands(out)))
@@ -195,26 +201,15 @@ func (s *summary) usage(ctx context.Context) string {
 			parts = append(parts, cost)
 		}
 	}
-	for _, id := range runtime.MemoryIDs(s.job.flow) {
-		infos, err := s.job.app.Memory(id).Sessions(ctx)
-		if err != nil {
-			continue // the rows have reported it
-		}
-		sessions, flushes := 0, 0
-		for _, info := range infos {
-			if s.sessions[info.Session] {
-				sessions++
-				flushes += info.Flushes - s.flushes[id+"\x00"+info.Session]
-			}
-		}
-		if sessions == 0 {
-			continue
-		}
-		flushed := textfmt.Thousands(flushes) + " flushes"
-		if flushes == 1 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.memories)) {
+		used := s.memories[id]
+		flushed := textfmt.Thousands(used.flushes) + " flushes"
+		if used.flushes == 1 {
 			flushed = "1 flush"
 		}
-		parts = append(parts, fmt.Sprintf("memory %s: %s, %s", id, textfmt.Count(sessions, "session"), flushed))
+		parts = append(parts, fmt.Sprintf("memory %s: %s, %s", id, textfmt.Count(len(used.sessions), "session"), flushed))
 	}
 	return strings.Join(parts, " · ")
 }

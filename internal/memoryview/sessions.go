@@ -57,15 +57,20 @@ func (e *AmbiguousSessionError) Error() string {
 // FindSession checks that a memory has a session. If session is empty, it returns
 // the only one.
 func FindSession(ctx context.Context, m Memory, session string) (string, error) {
-	sessions, err := m.Sessions(ctx)
+	if session != "" {
+		switch info, err := m.Info(ctx, session); {
+		case err != nil:
+			return "", err
+		case info.Session != "":
+			return session, nil
+		}
+	}
+	sessions, err := m.Sessions(ctx) // for the message
 	if err != nil {
 		return "", err
 	}
 	var ids []string
 	for _, s := range sessions {
-		if s.Session == session {
-			return session, nil
-		}
 		ids = append(ids, s.Session)
 	}
 	switch {
