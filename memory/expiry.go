@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // Prune deletes the sessions whose ttl is over and returns their number. A
@@ -27,28 +28,35 @@ func (m *Memory) Prune(ctx context.Context) (int, error) {
 		}
 	}
 	n := 0
-	for _, l := range expired {
-		deleted, err := m.prune(ctx, l)
-		if err != nil {
+	for batch := range slices.Chunk(expired, prunedAtOnce) {
+		deleted, err := m.prune(ctx, batch)
+		if n += deleted; err != nil {
 			return n, err
-		}
-		if deleted {
-			n++
 		}
 	}
 	return n, nil
 }
 
-// prune deletes a session unless it has changed, and reports whether it did.
-func (m *Memory) prune(ctx context.Context, l SessionHead) (bool, error) {
-	s, err := m.lock(ctx, l.Session)
-	if err != nil {
-		return false, err
+// prunedAtOnce is how many sessions are locked while they are deleted.
+const prunedAtOnce = 1000
+
+// prune deletes sessions that have not changed, and returns their number. One that a turn
+// of this process uses stays: its ttl begins again.
+func (m *Memory) prune(ctx context.Context, sessions []SessionHead) (int, error) {
+	var locked []SessionHead
+	for _, l := range sessions {
+		s, err := m.sessions.tryLock(ctx, l.Session)
+		if errors.Is(err, errBusy) {
+			continue
+		}
+		if err != nil {
+			return 0, m.waitError(l.Session, err)
+		}
+		defer m.sessions.unlock(s)
+		if err := m.forget(ctx, m.key(l.Session)); err != nil {
+			return 0, err
+		}
+		locked = append(locked, l)
 	}
-	defer m.sessions.unlock(s)
-	err = m.remove(ctx, m.key(l.Session), l.Head.Version)
-	if errors.Is(err, ErrConflict) {
-		return false, nil
-	}
-	return err == nil, err
+	return RemoveAll(ctx, m.store, m.id, locked)
 }

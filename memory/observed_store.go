@@ -73,6 +73,12 @@ func (s *observedStore) Remove(ctx context.Context, key Key, version int64) erro
 	return s.observe(ctx, "remove", func() error { return Remove(ctx, s.Store, key, version) })
 }
 
+// RemoveAll removes sessions of the versions that they have in a list.
+func (s *observedStore) RemoveAll(ctx context.Context, memory string, sessions []SessionHead) (n int, err error) {
+	err = s.observe(ctx, "remove", func() error { n, err = RemoveAll(ctx, s.Store, memory, sessions); return err })
+	return n, err
+}
+
 // Distinct is that of the store.
 func (s *observedStore) Distinct() bool {
 	d, ok := s.Store.(Deduplicator)

@@ -55,6 +55,13 @@ type Remover interface {
 	Remove(ctx context.Context, key Key, version int64) error
 }
 
+// BatchRemover is implemented by stores that delete many sessions in less time than one by one.
+type BatchRemover interface {
+	// RemoveAll deletes those of the sessions of a memory that still have the version of
+	// their head, and returns their number. After an error some may be deleted.
+	RemoveAll(ctx context.Context, memory string, sessions []SessionHead) (int, error)
+}
+
 // Deduplicator is implemented by stores that can reject messages that the
 // session has already. A memory then does not look ids up, which saves a round trip.
 type Deduplicator interface {
@@ -173,6 +180,24 @@ func Remove(ctx context.Context, store Store, key Key, version int64) error {
 		return ErrConflict
 	}
 	return store.Delete(ctx, key)
+}
+
+// RemoveAll deletes those of the sessions of a memory that still have the version of their
+// head, and returns their number. With a store that is not a BatchRemover each is deleted by
+// Remove.
+func RemoveAll(ctx context.Context, store Store, memory string, sessions []SessionHead) (removed int, err error) {
+	if r, ok := store.(BatchRemover); ok {
+		return r.RemoveAll(ctx, memory, sessions)
+	}
+	for i := range sessions {
+		switch err := Remove(ctx, store, Key{Memory: memory, Session: sessions[i].Session}, sessions[i].Head.Version); {
+		case err == nil:
+			removed++
+		case !errors.Is(err, ErrConflict):
+			return removed, err
+		}
+	}
+	return removed, nil
 }
 
 // NextVersion returns the version after v. A session never has a version

@@ -51,6 +51,11 @@ func (s stateStore) Sessions(ctx context.Context, part string) iter.Seq2[memory.
 	return s.current().Sessions(ctx, part)
 }
 
+// RemoveAll deletes sessions of one part of the store.
+func (s stateStore) RemoveAll(ctx context.Context, part string, sessions []memory.SessionHead) (int, error) {
+	return memory.RemoveAll(ctx, s.current(), part, sessions)
+}
+
 // ListSessions returns a page of the sessions of one part of the store.
 func (s stateStore) ListSessions(ctx context.Context, part string, q memory.SessionQuery) ([]memory.SessionHead, error) {
 	return memory.ListSessions(ctx, s.current(), part, q)

@@ -125,6 +125,11 @@ func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error
 	return memory.Remove(ctx, s.inner, key, version)
 }
 
+// RemoveAll deletes sessions that still have the versions of their heads.
+func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (int, error) {
+	return memory.RemoveAll(ctx, s.inner, mem, sessions)
+}
+
 // Distinct returns that of the inner store.
 func (s *Store) Distinct() bool {
 	d, ok := s.inner.(memory.Deduplicator)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,6 +158,51 @@ func (s *Store) Delete(ctx context.Context, k memory.Key) error {
 // breaks it tries again, so ErrConflict may mean that the first attempt succeeded.
 func (s *Store) Remove(ctx context.Context, k memory.Key, version int64) error {
 	return s.remove(ctx, k, " AND version = $3", version)
+}
+
+// RemoveAll deletes sessions in transactions of many, each session only if it still has
+// its version.
+func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+	for batch := range slices.Chunk(sessions, removedAtOnce) {
+		n, err := s.removeBatch(ctx, mem, batch)
+		if removed += n; err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// removedAtOnce is how many sessions one transaction deletes.
+const removedAtOnce = 1000
+
+func (s *Store) removeBatch(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+	keys, versions := make([][]byte, len(sessions)), make([]int64, len(sessions))
+	for i := range sessions {
+		keys[i], versions[i] = key(sessions[i].Session), sessions[i].Head.Version
+	}
+	err = s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, s.sql("DELETE FROM %ssessions s USING unnest($2::bytea[], $3::bigint[]) AS gone(session_key, version)"+
+				" WHERE s.memory_key = $1 AND s.session_key = gone.session_key AND s.version = gone.version RETURNING s.id"), key(mem), keys, versions)
+			if err != nil {
+				return err
+			}
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			if err != nil {
+				return err
+			}
+			var rest pgx.Batch
+			for _, table := range []string{"entries", "events", "named"} {
+				rest.Queue(s.sql("DELETE FROM %s"+table+" WHERE session_id = ANY($1)"), ids)
+			}
+			removed = len(ids)
+			return tx.SendBatch(ctx, &rest).Close()
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	return removed, nil
 }
 
 // remove deletes a session that meets a further condition, or returns

@@ -221,13 +221,71 @@ func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error
 	return s.remove(ctx, key, &version)
 }
 
+// RemoveAll deletes sessions in transactions of many, each session only if it still has
+// its version.
+func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+	for batch := range slices.Chunk(sessions, removedAtOnce) {
+		n := 0
+		err := s.inTransaction(ctx, func(tx *sql.Tx) error {
+			n = 0
+			for i := range batch {
+				key := memory.Key{Memory: mem, Session: batch[i].Session}
+				switch err := checkVersion(ctx, tx, key, batch[i].Head.Version); {
+				case errors.Is(err, memory.ErrConflict):
+					continue
+				case err != nil:
+					return err
+				}
+				if err := deleteSession(ctx, tx, key); err != nil {
+					return err
+				}
+				n++
+			}
+			return nil
+		})
+		if errors.Is(err, errNoDatabase) {
+			return 0, nil
+		}
+		if removed += n; err != nil {
+			return removed - n, err
+		}
+	}
+	return removed, nil
+}
+
+// removedAtOnce is how many sessions one transaction deletes: other writers wait meanwhile.
+const removedAtOnce = 500
+
 // remove deletes a session; with a version, only if the session still has it.
 func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) error {
-	c, err := s.open(ctx, false)
-	if err == nil && c == nil && version != nil {
+	err := s.inTransaction(ctx, func(tx *sql.Tx) error {
+		if version != nil {
+			if err := checkVersion(ctx, tx, key, *version); err != nil {
+				return err
+			}
+		}
+		return deleteSession(ctx, tx, key)
+	})
+	switch {
+	case !errors.Is(err, errNoDatabase):
+		return err
+	case version != nil:
 		return memory.ErrConflict
 	}
-	if err != nil || c == nil {
+	return nil
+}
+
+// errNoDatabase reports that there is no database yet, so that it has no sessions.
+var errNoDatabase = errors.New("the database does not exist")
+
+// inTransaction runs f in a transaction, after those of other writers of this process. It
+// creates no database: without one it returns errNoDatabase.
+func (s *Store) inTransaction(ctx context.Context, f func(*sql.Tx) error) error {
+	c, err := s.open(ctx, false)
+	if err == nil && c == nil {
+		return errNoDatabase
+	}
+	if err != nil {
 		return err
 	}
 	select {
@@ -236,15 +294,7 @@ func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) erro
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err = c.Change(ctx, func(tx *sql.Tx) error {
-		if version != nil {
-			if err := checkVersion(ctx, tx, key, *version); err != nil {
-				return err
-			}
-		}
-		return deleteSession(ctx, tx, key)
-	})
-	if err != nil {
+	if err := c.Change(ctx, f); err != nil {
 		return s.explain(cause(ctx, err))
 	}
 	return nil

@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 		"branches":         branches,
 		"delete":           remove,
 		"remove":           removeUnchanged,
+		"remove all":       removeAll,
 		"ended context":    ended,
 		"write in range":   writeInRange,
 		"two writers":      twoWriters,
