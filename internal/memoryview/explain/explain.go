@@ -213,25 +213,7 @@ func isRemoval(kind memory.EventKind) bool {
 // Write writes the report as text.
 func (r *Report) Write(out io.Writer) error {
 	var b strings.Builder
-	if r.Call == nil {
-		fmt.Fprintf(&b, "turn %d called no model: its messages were appended\n", r.Turn)
-	} else {
-		fmt.Fprintf(&b, "turn %d sent %s, %s tokens%s\n", r.Turn, textfmt.Count(r.Messages, "message"), textfmt.Thousands(r.Tokens), r.model())
-		if r.Call.System > 0 {
-			fmt.Fprintf(&b, "preceded by a system message of %s tokens\n", textfmt.Thousands(r.Call.System))
-		}
-		r.writeContext(&b)
-		r.writeCount(&b)
-		if r.Call.Repairs > 0 {
-			fmt.Fprintf(&b, "%s: results of tool calls that are missing were replaced by an error, results without a call were left out\n", textfmt.Count(r.Call.Repairs, "repair"))
-		}
-		if r.Call.Cut {
-			b.WriteString("the first message was truncated at its start (max_context)\n")
-		}
-		if r.Call.Calls > 1 {
-			fmt.Fprintf(&b, "this was the last of %d calls\n", r.Call.Calls)
-		}
-	}
+	r.writeCall(&b)
 	if r.Failed != "" {
 		fmt.Fprintf(&b, "the turn failed: %s\n", r.Failed)
 	}
@@ -240,6 +222,29 @@ func (r *Report) Write(out io.Writer) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeCall writes what the last call of the turn sent.
+func (r *Report) writeCall(b *strings.Builder) {
+	if r.Call == nil {
+		fmt.Fprintf(b, "turn %d called no model: its messages were appended\n", r.Turn)
+		return
+	}
+	fmt.Fprintf(b, "turn %d sent %s, %s tokens%s\n", r.Turn, textfmt.Count(r.Messages, "message"), textfmt.Thousands(r.Tokens), r.model())
+	if r.Call.System > 0 {
+		fmt.Fprintf(b, "preceded by a system message of %s tokens\n", textfmt.Thousands(r.Call.System))
+	}
+	r.writeContext(b)
+	r.writeCount(b)
+	if r.Call.Repairs > 0 {
+		fmt.Fprintf(b, "%s: results of tool calls that are missing were replaced by an error, results without a call were left out\n", textfmt.Count(r.Call.Repairs, "repair"))
+	}
+	if r.Call.Cut {
+		b.WriteString("the first message was truncated at its start (max_context)\n")
+	}
+	if r.Call.Calls > 1 {
+		fmt.Fprintf(b, "this was the last of %d calls\n", r.Call.Calls)
+	}
 }
 
 // writeCount writes how the provider's count of the request compares with the estimate.
