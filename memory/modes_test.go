@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -136,6 +137,28 @@ func TestTurn_PriorMessages(t *testing.T) {
 		t.Errorf("the prior messages are %v", prior)
 	}
 	testkit.Must(t, again.Abort(t.Context(), nil))
+}
+
+// TestTTL_ClockSetBack: a message that is written while the clock is wrong does not make
+// the session older.
+func TestTTL_ClockSetBack(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	m := with(t, memory.NewInProcess(), func(c *memory.Config) { c.TTL, c.Now = time.Hour, func() time.Time { return now } })
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "one")))
+	now = now.Add(-24 * time.Hour)
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "two")))
+	testkit.Must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "a", Value: json.RawMessage("1")}))
+	now = now.Add(24*time.Hour + 30*time.Minute)
+	if n, err := m.Prune(t.Context()); n != 0 || err != nil {
+		t.Errorf("pruned %d, %v", n, err)
+	}
+	if got := windowTexts(t, m, "s"); got != "user:one user:two" {
+		t.Errorf("the window is %s", got)
+	}
+	now = now.Add(31 * time.Minute)
+	if n, err := m.Prune(t.Context()); n != 1 || err != nil {
+		t.Errorf("pruned %d, %v", n, err)
+	}
 }
 
 // TestTTL checks that an expired session is invisible to reads, deleted by the next

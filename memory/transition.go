@@ -59,6 +59,14 @@ func (t *transition) begin(base *view, now time.Time) {
 	}
 }
 
+// said notes the time of a message. It never goes back: the clock of another machine, or
+// one that was set back, must not end the session's ttl.
+func (s *State) said(now time.Time) {
+	if now.After(s.LastSaid) {
+		s.LastSaid = now
+	}
+}
+
 // beginTurn makes t a transition that adds the entries of a new turn to the
 // history. Entries that an earlier attempt passed to the store belong to the
 // store: copies are numbered.
@@ -66,7 +74,7 @@ func (t *transition) beginTurn(base *view, entries []*Entry, now time.Time) {
 	t.begin(base, now)
 	st := &t.next.state
 	st.Turns++
-	st.LastSaid = now
+	st.said(now)
 	if len(entries) > 0 && entries[0].Seq != 0 {
 		entries = slices.Clone(entries)
 		for i, e := range entries {
