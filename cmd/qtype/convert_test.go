@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -127,10 +128,14 @@ func TestConvert_ConvertedWorkflowsRun(t *testing.T) {
 		"JSON": {file: "xflow/numbers.json", input: `{}`, answers: []string{""}, want: map[string]any{"a": 1000.0, "b": 0.01, "c": "1e3"}},
 		"an older AI Refinery": {file: "airefinery/older.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."},
 			requests: []string{`{not} this:\nHello`}},
-		"a memory that is not declared": {file: "airefinery/contexts.yaml", input: `{"query": "Q", "date": "today"}`, answers: []string{"Good day."},
-			want: map[string]any{"answer": "Good day."}, requests: []string{`You are a bot.  Q {env[x]} today`}},
-		"AI Refinery": {file: "airefinery/project.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."},
-			requests: []string{`service desk`}},
+		"a memory that is not declared": {file: "airefinery/contexts.yaml", input: `"Hello"`, answers: []string{`CALL A {"query": "Q"}`, "Hi.", "Good day."},
+			want: map[string]any{"answer": "Good day."}, requests: []string{`You assign`, `You are a bot.  Q {env[x]} {date}`, `Hi.`}},
+		"AI Refinery": {file: "airefinery/project.yaml", input: `"Hello"`, answers: []string{`CALL Support_Agent {"query": "Hello"}`, "Hi.", "Good day."},
+			want: map[string]any{"answer": "Good day."}, requests: []string{`You assign`, `service desk`, `Hi.`}},
+		"an agent that a program answers": {file: "airefinery/desk.yaml", input: `"Hello"`, answers: []string{`CALL Event_Planner {"query": "Plan"}`, `CALL Stock {"query": "How many?"}`, "There are some.", "Good day."},
+			want: map[string]any{"answer": "Good day."}, requests: []string{`Never promise`, `1. Look up`, `from a program`, `There are some.`}},
+		"a SuperAgent alone": {file: "airefinery/single.yaml", input: `"Hello"`, answers: []string{`CALL Researcher {"query": "Q"}`, "Facts.", "Good day."},
+			want: map[string]any{"answer": "Good day."}, requests: []string{`1. Ask for the audience.`, `Collect facts about Q`, `Facts.`}},
 		"a bare memory_config": {file: "airefinery/example.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."}},
 		"a bare memory":        {file: "xflow/memory.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."}},
 	} {
@@ -199,12 +204,56 @@ func runConverted(t *testing.T, server http.Handler, file, input string) map[str
 			args = append(args, "--client-tool", name+"=./tool")
 		}
 	}
+	args = append(args, answered(t, folder, document)...)
 	out, code := call(t, args...)
 	var row map[string]any
 	if err := json.Unmarshal([]byte(out), &row); err != nil || code != exitDone {
 		t.Fatalf("exit status %d, %v: %s", code, err, out)
 	}
 	return row
+}
+
+// answered returns the flags for the agents of a project that a program answers.
+func answered(t *testing.T, folder string, document []byte) []string {
+	t.Helper()
+	agent := filepath.Join(folder, "agent")
+	if err := os.WriteFile(agent, []byte("#!/bin/sh\ncat >/dev/null\necho '{\"answer\": \"from a program\"}'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var flags []string
+	for _, found := range regexp.MustCompile(`--client-tool (\w+_client)=COMMAND`).FindAllSubmatch(document, -1) {
+		flags = append(flags, "--client-tool", string(found[1])+"="+agent)
+	}
+	return flags
+}
+
+// TestConvert_AgentsRunOffline runs each flow of the converted AI Refinery projects that
+// takes a request, without keys and servers.
+func TestConvert_AgentsRunOffline(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	files, err := filepath.Glob(fixtures + "airefinery/*.golden.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	flow := regexp.MustCompile(`(?m)^  - id: (\S+)(?:\n    .*)*?\n    inputs: \[(query|question)\]`)
+	for _, path := range files {
+		document, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(document, []byte("type: MCPTool")) { // needs its server
+			continue
+		}
+		_, flows, _ := bytes.Cut(document, []byte("\nflows:\n"))
+		tools := answered(t, t.TempDir(), document)
+		for _, found := range flow.FindAllSubmatch(flows, -1) {
+			id, input := string(found[1]), string(found[2])
+			out, code := call(t, append([]string{"run", path, "-f", id, "-i", `{"` + input + `": "Hello?"}`, "--session", "s", "--ephemeral"}, tools...)...)
+			if code != exitDone || !strings.Contains(out, `"error":null`) {
+				t.Errorf("%s: flow %s: exit status %d: %s", path, id, code, out)
+			}
+		}
+	}
 }
 
 // call runs a command line in this process and returns its standard output.

@@ -65,7 +65,7 @@ func encode(v any) *yaml.Node {
 	case NameList:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		for _, item := range v {
-			n.Content = append(n.Content, scalar(item))
+			n.Content = append(n.Content, scalar(escapeEnv(item)))
 		}
 		return n
 	case Expression:
