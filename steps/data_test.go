@@ -120,6 +120,8 @@ func TestDecoder_JSON(t *testing.T) {
 		{"a smiley before", `:-{ well {"label":"refund","n":5}`, fine},
 		{"an example before", `Such as {"example":1}: {"label":"refund","n":5}`, fine},
 		{"numbers and booleans as text", `{"label":42}`, `"label":"42","n":null,"items":null}`},
+		{"an object as text", `{"label":{"a":[1,"x"]}}`, `"label":"{\"a\":[1,\"x\"]}","n":null,"items":null}`},
+		{"a list as text", `{"label":[1, "x"]}`, `"label":"[1,\"x\"]","n":null,"items":null}`},
 		{"a numeric text", `{"label":"a","n":" 7 "}`, `"label":"a","n":7,"items":null}`},
 		{"records", `{"label":"a","items":[{"sku":"x","price":1,"more":true}]}`, `"label":"a","n":null,"items":[{"sku":"x","price":1}]}`},
 		{"duplicate keys", `{"label":"a","label":"b"}`, `"label":"b","n":null,"items":null}`},
@@ -254,14 +256,14 @@ func TestFieldExtractor(t *testing.T) {
 	}
 }
 
-// Paths apply to lists of records, not to text.
+// Paths apply to lists of records and to the JSON in a text.
 func TestFieldExtractor_RecordsAndTexts(t *testing.T) {
 	item := valuetest.Custom(t, "Item", []string{"name: text", "role: MessageRole"})
-	l := declare(t, []*spec.CustomType{item}, "items: list[Item]", "text: text", "m: ChatMessage", "out: text")
+	l := declare(t, []*spec.CustomType{item}, "items: list[Item]", "text: text", "m: ChatMessage", "out: text", "prose: text", "broken: text")
 	rec := func(name, role string) any {
 		return value.NewRecord("Item", value.Field{Name: "name", Value: name}, value.Field{Name: "role", Value: role})
 	}
-	row := map[string]any{"items": []any{rec("a", "user"), rec("b", "tool")}, "text": `{"a":1}`, "m": chat.Text(chat.User, "hi")}
+	row := map[string]any{"items": []any{rec("a", "user"), rec("b", "tool")}, "text": ` {"a":[{"b":"x"},{"b":"y"}]}`, "m": chat.Text(chat.User, "hi"), "prose": "a: 1", "broken": `{"a":`}
 	find := func(in, path string) []string {
 		r := build(t, &spec.FieldExtractor{StepBase: l.base("f", []string{in}, []string{"out"}), JSONPath: path}, &steps.Env{Slots: l})
 		var got []string
@@ -276,7 +278,10 @@ func TestFieldExtractor_RecordsAndTexts(t *testing.T) {
 	}
 	expect(t, "records", find("items", "$[?(@.role == 'tool')].name"), "b")
 	expect(t, "a message", find("m", "$.blocks[0].content"), "hi")
-	expect(t, "a text", find("text", "$.a"), "$.a finds nothing in text, which is text; decode it first")
+	expect(t, "JSON in a text", find("text", "$.a[*].b"), "x", "y")
+	expect(t, "a text without the key", find("text", "$.b"), "$.b finds nothing in text")
+	expect(t, "a text that is not JSON", find("prose", "$.a"), "$.a finds nothing in prose, which is a text that is not JSON")
+	expect(t, "a text that begins as JSON", find("broken", "$.a"), "$.a finds nothing in broken, which is a text that is not JSON")
 }
 
 func TestFieldExtractor_InvalidPaths(t *testing.T) {

@@ -104,14 +104,15 @@ func decode(out slot, object *value.Record, row *Row) error {
 	return nil
 }
 
-// lenientText converts a number or a boolean to text where text is declared: a model
-// that answers {"id": 42} means the text 42.
+// lenientText converts other values to text where text is declared: a model that answers
+// {"id": 42} means the text 42. An object or a list becomes its JSON, which FieldExtractor
+// and another Decoder read.
 func lenientText(t spec.Type, raw any) any {
 	if !t.Is("text") {
 		return raw
 	}
 	switch raw.(type) {
-	case nil, string, []any, *value.Record:
+	case nil, string:
 		return raw
 	}
 	return string(value.JSON(raw))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ohler55/ojg/jp"
 
@@ -40,7 +41,7 @@ func (e *fieldExtractor) Process(_ context.Context, row *Row, emit Emit) error {
 	if err != nil {
 		return err
 	}
-	matches, err := e.path.Find(wrapValue(v), inOrder)
+	matches, err := e.path.Find(wrapValue(parsed(v)), inOrder)
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.text, err)
 	}
@@ -62,10 +63,22 @@ func (e *fieldExtractor) Process(_ context.Context, row *Row, emit Emit) error {
 	return nil
 }
 
-// textHint explains the most common reason for no match: a text is not parsed here.
+// parsed returns the object or the list whose JSON a text is; other values are unchanged.
+func parsed(v any) any {
+	text, ok := v.(string)
+	if text = strings.TrimSpace(text); !ok || !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+		return v
+	}
+	if inside, err := value.Parse(text); err == nil {
+		return inside
+	}
+	return v
+}
+
+// textHint explains the most common reason for no match: a text that is not JSON.
 func textHint(v any) string {
-	if _, ok := v.(string); ok {
-		return ", which is text; decode it first"
+	if _, ok := parsed(v).(string); ok {
+		return ", which is a text that is not JSON"
 	}
 	return ""
 }

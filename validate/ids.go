@@ -94,8 +94,32 @@ func (p *checker) enter(id string, same []declaration) {
 }
 
 // reportDuplicates reports every declaration that conflicts with an earlier one.
-// Variables of different flows can have the same id.
+// Variables of different flows can have the same id. The id of an application is the name
+// of the document, to which nothing refers, so that it is only a warning there.
 func (p *checker) reportDuplicates(same []declaration) {
+	apps, others := splitApplications(same)
+	p.reportConflicts(apps)
+	p.reportConflicts(others)
+	if len(apps) > 0 && len(others) > 0 {
+		d := p.duplicate(others[0].entity, apps[0].entity)
+		d.Severity = diag.Warning
+		p.list.Add(d)
+	}
+}
+
+// splitApplications separates applications from what they declare.
+func splitApplications(same []declaration) (apps, others []declaration) {
+	for _, d := range same {
+		if _, isApp := d.entity.(*spec.Application); isApp {
+			apps = append(apps, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	return apps, others
+}
+
+func (p *checker) reportConflicts(same []declaration) {
 	var unique spec.Entity // the first that is not a variable of a flow
 	local := map[*spec.Flow]spec.Entity{}
 	for i, d := range same {
@@ -113,13 +137,13 @@ func (p *checker) reportDuplicates(same []declaration) {
 			}
 		}
 		if first != nil {
-			p.duplicate(d.entity, first)
+			p.list.Add(p.duplicate(d.entity, first))
 		}
 	}
 }
 
-// duplicate reports an entity with the id of an earlier one.
-func (p *checker) duplicate(e, first spec.Entity) {
+// duplicate describes an entity with the id of an earlier one.
+func (p *checker) duplicate(e, first spec.Entity) diag.Diagnostic {
 	p.used[e] = true // it is not reported as unused as well
 	owner := an(kindNoun(first))
 	if kindNoun(first) == kindNoun(e) {
@@ -131,7 +155,7 @@ func (p *checker) duplicate(e, first spec.Entity) {
 	if here.File != there.File && here.String() == there.String() {
 		diagnostic = diagnostic.WithHint("the same file is included twice")
 	}
-	p.list.Add(diagnostic)
+	return diagnostic
 }
 
 // newDiagnostic returns an error that is found while linking.

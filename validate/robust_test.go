@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,6 +130,31 @@ func TestCheck_DiamondInclude(t *testing.T) {
 	found = append(found, validate.Check(loaded.Document)...)
 	if len(found) != 1 || found[0].Code != "QT201" || !strings.Contains(found[0].Hint, "included twice") {
 		t.Errorf("got %v", found)
+	}
+}
+
+// TestCheck_IDOfApplication checks that the id of the application is a warning elsewhere,
+// that references with it are linked, and that two others with it still conflict.
+func TestCheck_IDOfApplication(t *testing.T) {
+	const flows = `id: shop
+flows:
+  - {id: shop, variables: [{id: a, type: text}], inputs: [a], outputs: [a], steps: [{type: Echo, id: e, inputs: [a], outputs: [a]}]}
+  - id: outer
+    variables: [{id: b, type: text}, {id: c, type: text}]
+    inputs: [b]
+    outputs: [c]
+    steps: [{type: InvokeFlow, id: call, flow: shop, input_bindings: {a: b}, output_bindings: {a: c}}]
+`
+	for more, want := range map[string]string{
+		"": "[] [QT201]",
+		"memories: [{id: shop, token_limit: 100}]\n": "[QT201] [QT201]",
+	} {
+		_, found := checked(t, flows+more)
+		unused := func(d diag.Diagnostic) bool { return d.Code != "QT201" && d.Severity == diag.Warning }
+		found = slices.DeleteFunc(found, unused)
+		if got := fmt.Sprint(codes(found, diag.Error), codes(found, diag.Warning)); got != want {
+			t.Errorf("%q: got %s, want %s\n%v", more, got, want, found)
+		}
 	}
 }
 

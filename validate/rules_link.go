@@ -14,7 +14,7 @@ func linkRules() []rule {
 
 func duplicateID() rule {
 	return rule{code: "QT201", title: "duplicate id",
-		doc: "Ids are unique in a document, including the documents under references: a memory cannot have the id of a model or a step. Variables of different flows can share an id, and the inputs and outputs of each tool have a separate scope.",
+		doc: "Ids are unique in a document, including the documents under references: a memory cannot have the id of a model or a step. Variables of different flows can share an id, and the inputs and outputs of each tool have a separate scope. An id that equals that of the application is only a warning.",
 		sample: sample{text: `
 id: example
 memories:

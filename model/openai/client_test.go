@@ -336,6 +336,26 @@ func TestRequest_ToolImages(t *testing.T) {
 	}
 }
 
+// Mistral's tool messages have images, and a text in place of a sound that it does not accept.
+func TestRequest_ToolImagesOfMistral(t *testing.T) {
+	s := serve(t, status(200, hello))
+	m, err := openai.NewMistral(contractConfig(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Call(t.Context(), m, model.Request{Messages: modeltest.ToolImages()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		map[string]any{"type": "text", "text": "a plot"},
+		map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64,iVBORw0KGgo="}},
+		map[string]any{"type": "text", "text": "[a sound of type audio/ogg, which cannot be passed to this model]"},
+	}
+	if d := cmp.Diff(want, s.Requests()[0].Body["messages"].([]any)[2].(map[string]any)["content"]); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestNew_ReservedParameters(t *testing.T) {
 	for _, name := range []string{"messages", "model", "stream", "tools", "n"} {
 		_, err := openai.New(openai.Config{Info: model.Info{ID: "gpt"}, BaseURL: "http://h/v1", HTTP: http.DefaultClient, Params: map[string]any{name: 1}})

@@ -26,12 +26,13 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	messages := make([]json.RawMessage, len(given))
 	for i, m := range given {
 		m = withFileTexts(m)
+		m.Name = plainName(m.Name)
+		if wire.NormalizeRole(m.Role) == chat.Tool { // the schema has no names of tools
+			m = withMediaNotes(m)
+			m.Name = ""
+		}
 		if err := supportedContent(m); err != nil {
 			return nil, err
-		}
-		m.Name = plainName(m.Name)
-		if role := wire.NormalizeRole(m.Role); role == chat.Tool { // the schema has no names of tools
-			m.Name = ""
 		}
 		if p.mistral {
 			m = forMistral(m)

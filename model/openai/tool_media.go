@@ -43,7 +43,7 @@ func splitMedia(m chat.Message) (chat.Message, []chat.Block) {
 		switch {
 		case !b.Media():
 			text.Blocks = append(text.Blocks, b)
-		case supportedContent(chat.Message{Blocks: []chat.Block{b}}) != nil || b.Type == "video" || b.Type == "bytes":
+		case isUnsupported(b):
 			text.Blocks = append(text.Blocks, chat.Block{Type: "text", Text: wire.ResultNote(b)})
 		default:
 			media = append(media, b)
@@ -59,6 +59,24 @@ func splitMedia(m chat.Message) (chat.Message, []chat.Block) {
 	text.Blocks = append(text.Blocks, chat.Block{Type: "text", Text: "[the files of this result are in the next message of the user]"})
 	title := chat.Block{Type: "text", Text: fmt.Sprintf("[files of the result of the tool %s]", name)}
 	return text, append([]chat.Block{title}, media...)
+}
+
+// isUnsupported reports whether chat completions do not have the media of a result.
+func isUnsupported(b chat.Block) bool {
+	return b.Media() && (supportedContent(chat.Message{Blocks: []chat.Block{b}}) != nil || b.Type == "video" || b.Type == "bytes")
+}
+
+// withMediaNotes returns the result of a tool with a text in place of each unsupported medium.
+func withMediaNotes(m chat.Message) chat.Message {
+	if slices.ContainsFunc(m.Blocks, isUnsupported) {
+		m.Blocks = slices.Clone(m.Blocks)
+		for i, b := range m.Blocks {
+			if isUnsupported(b) {
+				m.Blocks[i] = chat.Block{Type: "text", Text: wire.ResultNote(b)}
+			}
+		}
+	}
+	return m
 }
 
 // withFileTexts replaces files that are text by their text: files must be PDF documents.

@@ -8,7 +8,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/model"
@@ -171,6 +173,7 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 			base = build.envBaseURL(base)
 		}
 	}
+	base = withOwnPath(base, row.BaseURL)
 	c := &client{builder: build, config: wire.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, row.BaseURL), Key: cred.key,
 		Credential: cmp.Or(cred.name, firstOf(row.KeyEnv)), Params: m.InferenceParams, HTTP: opts.HTTP}}
 	if cred.key == "" {
@@ -190,6 +193,17 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 		}
 	}
 	return c, nil
+}
+
+// withOwnPath returns the provider's own address for its server without a path, such as
+// https://api.openai.com; other addresses are unchanged.
+func withOwnPath(base, own string) string {
+	given, err := url.Parse(base)
+	service, errOwn := url.Parse(own)
+	if err == nil && errOwn == nil && given.Scheme == service.Scheme && strings.EqualFold(given.Host, service.Host) && strings.Trim(given.Path, "/") == "" {
+		return own
+	}
+	return base
 }
 
 // firstOf returns the first text, empty for none.

@@ -187,3 +187,33 @@ func TestErrors_RedactKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestNew_OwnServerWithoutPath checks that the provider's own server, named without a path,
+// is called at the provider's own address; the path of another server may be empty.
+func TestNew_OwnServerWithoutPath(t *testing.T) {
+	for host, want := range map[string]string{
+		"https://api.openai.com":    "https://api.openai.com/v1/chat/completions",
+		"https://API.openai.com/":   "https://api.openai.com/v1/chat/completions",
+		"https://api.openai.com/v2": "https://api.openai.com/v2/chat/completions",
+		"https://models.example":    "https://models.example/chat/completions",
+	} {
+		var called string
+		transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+			called = r.URL.String()
+			return &http.Response{StatusCode: http.StatusTeapot, Body: http.NoBody, Request: r}, nil
+		})
+		m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", Auth: keyAuth("a", "k", host)}, provider.Options{Getenv: env(), HTTP: &http.Client{Transport: transport}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil)
+		if err == nil || called != want {
+			t.Errorf("%s: called %s, want %s (%v)", host, called, want, err)
+		}
+	}
+}
+
+// roundTripper is a transport.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

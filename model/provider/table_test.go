@@ -13,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of docs/models.md")
+var update = flag.Bool("update", false, "rewrite the tables of docs/models.md")
 
 // TestProviders checks that each row of spec.Providers has a builder and each
 // builder a row, and that a row is complete enough to be called.
@@ -76,17 +76,21 @@ func newAuth(t *testing.T, tag string) spec.Auth {
 }
 
 // TestDocs compares the table of docs/models.md with the rows; -update rewrites it.
-func TestDocs(t *testing.T) {
+func TestDocs(t *testing.T) { compareTable(t, "providers", providerTable()) }
+
+// compareTable compares a table of docs/models.md, or rewrites it.
+func compareTable(t *testing.T, name, table string) {
+	t.Helper()
 	const path = "../../docs/models.md"
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := regexp.MustCompile(`(?s)(<!-- providers -->\n).*(<!-- /providers -->)`)
-	if !table.Match(raw) {
-		t.Fatalf("%s has no <!-- providers --> section", path)
+	section := regexp.MustCompile(fmt.Sprintf(`(?s)(<!-- %[1]s -->\n).*(<!-- /%[1]s -->)`, name))
+	if !section.Match(raw) {
+		t.Fatalf("%s has no <!-- %s --> section", path, name)
 	}
-	want := table.ReplaceAllString(string(raw), "${1}"+strings.ReplaceAll(providerTable(), "$", "$$")+"${2}")
+	want := section.ReplaceAllString(string(raw), "${1}"+strings.ReplaceAll(table, "$", "$$")+"${2}")
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
