@@ -94,7 +94,7 @@ func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (Event, 
 func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e Event) {
 	t.begin(past, m.moment())
 	t.next.state.Turns++
-	t.next.state.said(t.now)
+	t.next.state.extend(t.now)
 	t.addEvent(e)
 	t.setVariablesOf(e.Rewound - 1)
 	t.dropContext(m.context, e.From)

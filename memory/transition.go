@@ -59,9 +59,9 @@ func (t *transition) begin(base *view, now time.Time) {
 	}
 }
 
-// said notes the time of a message. It never goes back: the clock of another machine, or
+// extend notes the time of a message. It never goes back: the clock of a remote host, or
 // one that was set back, must not end the session's ttl.
-func (s *State) said(now time.Time) {
+func (s *State) extend(now time.Time) {
 	if now.After(s.LastSaid) {
 		s.LastSaid = now
 	}
@@ -74,7 +74,7 @@ func (t *transition) beginTurn(base *view, entries []*Entry, now time.Time) {
 	t.begin(base, now)
 	st := &t.next.state
 	st.Turns++
-	st.said(now)
+	st.extend(now)
 	if len(entries) > 0 && entries[0].Seq != 0 {
 		entries = slices.Clone(entries)
 		for i, e := range entries {

@@ -279,7 +279,7 @@ func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
 	if set := changedVariables(t.base, t.set); len(set) > 0 {
 		if !changed {
 			n.begin(t.base, now)
-			n.next.state.said(now) // setting a variable extends the ttl
+			n.next.state.extend(now) // setting a variable extends the ttl
 		}
 		if err := n.setVariables(m.id, set); err != nil {
 			return false, err
