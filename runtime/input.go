@@ -33,6 +33,9 @@ type Input struct {
 	// relative names are in its folder; "./" is the current folder. Empty: the row must not
 	// name files, which is right for rows of callers that are not trusted to read them.
 	Base string
+	// AnyFile lets the row name all files of this computer, as what the user types may; without
+	// it, those in the folder of Base and below it.
+	AnyFile bool
 }
 
 // Row returns an Input that has only values.
@@ -63,7 +66,7 @@ func (s *rowAllocator) fromInput(ctx context.Context, in Input, number int64) *s
 		to := &s.inputs[i]
 		raw, ok := to.find(&in)
 		if to.media && ok {
-			raw, err = loadMedia(ctx, to.variable, raw, in.Base)
+			raw, err = loadMedia(ctx, to.variable, raw, &mediafile.Source{Base: in.Base, AnyFile: in.AnyFile})
 		}
 		if err == nil {
 			row.Values[to.slot], err = inputValue(to.variable, raw, ok)
@@ -92,10 +95,10 @@ func (s *inputSlot) find(in *Input) (raw any, ok bool) {
 }
 
 // loadMedia replaces the names of files in a value by their content, and checks all media.
-func loadMedia(ctx context.Context, v *spec.Variable, raw any, base string) (any, error) {
+func loadMedia(ctx context.Context, v *spec.Variable, raw any, files *mediafile.Source) (any, error) {
 	t := v.Type
 	t.Optional = v.IsOptional()
-	loaded, err := (&mediafile.Source{Base: base}).Load(ctx, t, raw)
+	loaded, err := files.Load(ctx, t, raw)
 	if err != nil {
 		return nil, fmt.Errorf("input %s: %w", v.ID, err)
 	}

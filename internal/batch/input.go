@@ -32,6 +32,7 @@ type input struct {
 	total   int64    // the number of rows, -1 if unknown
 	columns []string // of the file; nil if rows may have different ones
 	base    string   // of the files that rows name, see runtime.Input
+	typed   bool     // whether the input is part of the command, so that it may name any file
 	session string   // the column with the sessions; empty if there is none
 	rows    iter.Seq[runtime.Input]
 	err     error // what ended the rows early

@@ -32,7 +32,7 @@ func (in *input) openValue(arg string) error {
 	}
 	in.base = mediafile.BaseOf(strings.TrimPrefix(arg, "@"))
 	if !strings.HasPrefix(arg, "@") {
-		in.base = mediafile.CurrentFolder
+		in.base, in.typed = mediafile.CurrentFolder, arg != "-"
 	}
 	in.values, err = in.parseValue(text)
 	if err == nil {
@@ -206,7 +206,7 @@ func (in *input) valueRows(yield func(runtime.Input) bool) {
 			continue
 		}
 		session, err := in.sessionOf(func(c string) (any, bool) { v, ok := row[c]; return v, ok })
-		if !yield(runtime.Input{Values: row, Session: session, Number: number, Err: err, Base: in.base}) {
+		if !yield(runtime.Input{Values: row, Session: session, Number: number, Err: err, Base: in.base, AnyFile: in.typed}) {
 			return
 		}
 	}

@@ -24,6 +24,9 @@ type Source struct {
 	// Base is the path or the address of the file whose rows name files; relative names
 	// are in its folder. Empty: inputs must not name files.
 	Base string
+	// AnyFile lets inputs name all files of this computer; otherwise those in the folder of Base
+	// and below it.
+	AnyFile bool
 	// HTTP sends requests; nil means a client that connects to public addresses only.
 	HTTP *http.Client
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/mediafile"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -112,6 +113,29 @@ func show(v any, err error) string {
 		return "error: " + err.Error()
 	}
 	return fmt.Sprint(v)
+}
+
+// Rows name files below the folder of their file only; what a user types names any file.
+func TestSource_StaysInFolder(t *testing.T) {
+	base := folder(t)
+	outside := testkit.WriteFile(t, "secret.txt", "secret")
+	testkit.Must(t, os.Symlink(outside, filepath.Join(filepath.Dir(base), "link.txt")))
+	back, err := filepath.Rel(filepath.Dir(base), outside)
+	testkit.Must(t, err)
+	for name, want := range map[string]string{
+		outside:             "rows name files in the folder of their file, " + filepath.Dir(base) + ", and below it",
+		back:                "rows name files in the folder of their file, ",
+		"file://" + outside: "rows name files in the folder of their file, ",
+		"link.txt":          "link.txt: path escapes from parent",
+	} {
+		kind := spec.Type{Name: "file"}
+		if got := show((&mediafile.Source{Base: base}).Load(t.Context(), kind, name)); !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+		if got := show((&mediafile.Source{Base: base, AnyFile: true}).Load(t.Context(), kind, name)); got != "secret" {
+			t.Errorf("%s, any file: got %q", name, got)
+		}
+	}
 }
 
 // Rows of callers that are not trusted, and of remote files, name no files of this computer.

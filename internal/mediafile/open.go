@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -109,11 +112,39 @@ func (s *Source) stream(ctx context.Context, kind, address string) (io.ReadClose
 		}
 		return &lastBody{in, client, s.HTTP == nil}, nil
 	case !remote:
-		if info, err := os.Stat(remotefs.Path(address)); err == nil && !info.Mode().IsRegular() {
-			return nil, errors.New("is not a regular file")
-		}
+		return s.local(ctx, remotefs.Path(address))
 	}
 	return remotefs.Open(ctx, address)
+}
+
+// local opens a file of this computer. Rows may come from others, so they name files in the
+// folder of their file and below it only; symbolic links do not lead out of it.
+func (s *Source) local(ctx context.Context, path string) (io.ReadCloser, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("is not a regular file")
+	}
+	if s.AnyFile {
+		return remotefs.Open(ctx, path)
+	}
+	folder, err := filepath.Abs(filepath.Dir(remotefs.Path(s.Base)))
+	if err != nil {
+		return nil, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	name, err := filepath.Rel(folder, path)
+	if err != nil || !filepath.IsLocal(name) {
+		return nil, fmt.Errorf("rows name files in the folder of their file, %s, and below it", folder)
+	}
+	file, err := os.OpenInRoot(folder, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errors.New("does not exist")
+	case err != nil:
+		return nil, textfmt.WithoutPath(err)
+	}
+	return file, nil
 }
 
 // lastBody closes the connections of its client too, if that was made for it.
