@@ -8,10 +8,12 @@ import (
 
 // repairs returns how many changes chat.Balance makes to the messages of a call, and the
 // tokens of the results that it adds: stores may have sessions of other programs, or of
-// older versions, in which calls have no results or results no call.
-func repairs(c Counter, entries []*Entry) (changes, tokens int) {
+// older versions, in which calls have no results or results no call. ok is false if the
+// turn, whose entries begin at own, adds a result without a call: that is an error of the
+// caller, and is sent as it is.
+func repairs(c Counter, entries []*Entry, own int) (changes, tokens int, ok bool) {
 	if !slices.ContainsFunc(entries, isToolUse) {
-		return 0, 0
+		return 0, 0, true
 	}
 	msgs := make([]chat.Message, len(entries))
 	for i, e := range entries {
@@ -19,12 +21,17 @@ func repairs(c Counter, entries []*Entry) (changes, tokens int) {
 	}
 	balanced, changes := chat.Balance(msgs)
 	if changes == 0 {
-		return 0, 0
+		return 0, 0, true
+	}
+	for _, e := range entries[min(own, len(entries)):] {
+		if !slices.ContainsFunc(balanced, func(m chat.Message) bool { return m.ID == e.Message.ID }) {
+			return 0, 0, false
+		}
 	}
 	for i := range balanced {
 		if balanced[i].Text() == chat.MissingResult {
 			tokens += tokensOf(c, &balanced[i])
 		}
 	}
-	return changes, tokens
+	return changes, tokens, true
 }

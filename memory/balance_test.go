@@ -123,6 +123,19 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
+// TestFit_OwnResult: a result without a call that the turn itself adds is not left out.
+func TestFit_OwnResult(t *testing.T) {
+	m := newUnbounded(t, memory.NewInProcess())
+	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "q"), chat.Text(chat.Assistant, "a")))
+	testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
+		testkit.Must(t, turn.Add(resultMessage("1")))
+		if sent, err := turn.Fit(memory.Budget{}); err != nil || len(sent) != 3 {
+			t.Errorf("got %d messages, %v", len(sent), err)
+		}
+		return nil
+	}))
+}
+
 // TestFit_RepairsFit: the results that are added count.
 func TestFit_RepairsFit(t *testing.T) {
 	m := newUnbounded(t, memory.NewInProcess())

@@ -36,7 +36,7 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	own -= sel.left.before(own)
 	var c CallContext
 	fixed := 0
-	changes, added := repairs(t.memory.counter, entries)
+	changes, added, repairable := repairs(t.memory.counter, entries, own)
 	if t.context != nil {
 		c = t.context.Assemble(v.systemEntry(), entries, false)
 		fixed = c.MinTokens()
@@ -54,7 +54,9 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 		w := t.memory.arrange(v, entries[left:])
 		messages = w.Messages()
 	}
-	messages, _ = chat.Balance(messages)
+	if repairable {
+		messages, _ = chat.Balance(messages)
+	}
 	return messages, err
 }
 

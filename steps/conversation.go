@@ -77,8 +77,7 @@ func (d *conversation) window(b memory.Budget) ([]chat.Message, error) {
 	if d.system != "" && !startsWithSystem(d.messages) {
 		window = append(window, chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: d.system}}})
 	}
-	window, _ = chat.Balance(append(window, d.messages...))
-	return window, nil
+	return append(window, d.messages...), nil
 }
 
 func startsWithSystem(msgs []chat.Message) bool {
