@@ -22,7 +22,7 @@ const anyPolicy = "policy_*"
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"entry", "window", "tokens", "message", "balance", "store", "listing", "observed_store", "event_log", "inprocess",
+	"entry", "window", "tokens", "message", "balance", "owner", "store", "listing", "observed_store", "event_log", "inprocess",
 	"eviction", "view", "correction",
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context",

@@ -17,6 +17,7 @@
 // The files depend on each other in one direction:
 //
 //	entry, window, tokens, message           the data
+//	owner                                    users and their sessions
 //	store, listing                           the Store interface
 //	observed_store, event_log, inprocess     stores
 //	eviction, view, correction               a session at one version, and how its counts are corrected

@@ -5,6 +5,8 @@ package access
 import (
 	"context"
 	"strings"
+
+	"github.com/qtype-dev/qtype/memory"
 )
 
 // Principal is the caller of a request.
@@ -32,25 +34,14 @@ func PrincipalOf(ctx context.Context) Principal {
 // different principals differ, no matter which ids the clients choose.
 // Without authentication both ids are the same.
 func (p Principal) StoredSession(id string) string {
-	if p.Name == "" {
-		return id
-	}
-	return p.SessionPrefix() + id
+	return memory.UserSession(p.Name, id)
 }
 
 // SessionPrefix is what the stored ids of all sessions of the principal begin with.
-func (p Principal) SessionPrefix() string {
-	if p.Name == "" {
-		return ""
-	}
-	return escapeName.Replace(p.Name) + "/"
-}
+func (p Principal) SessionPrefix() string { return memory.UserPrefix(p.Name) }
 
 // ClientSession returns the id that the client uses for a stored session, and whether
 // the session belongs to the principal.
 func (p Principal) ClientSession(stored string) (id string, ok bool) {
 	return strings.CutPrefix(stored, p.SessionPrefix())
 }
-
-// escapeName keeps the slash unambiguous.
-var escapeName = strings.NewReplacer("%", "%25", "/", "%2F")
