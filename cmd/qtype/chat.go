@@ -9,14 +9,19 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/chatui"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 )
+
+// defaultSession is the session of qtype chat without --session.
+const defaultSession = "default"
 
 // chatCommand is one call of qtype chat.
 type chatCommand struct {
 	*streams
 	flow      string
 	session   string
+	user      string
 	input     string
 	ephemeral bool
 	quiet     bool
@@ -37,12 +42,18 @@ If standard input is not a terminal, each line is answered on standard output.`,
   qtype chat app.qtype.yaml -f support -i '{"customer": "c-014"}'
   printf 'Hello\nWhat can you do?\n' | qtype chat app.qtype.yaml --ephemeral`,
 		Args: arguments("a document: qtype chat APP"), ValidArgsFunction: yamlFiles,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkUser(cmd.Flags()); err != nil {
+				return err
+			}
+			return c.run(cmd.Context(), args[0])
+		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&c.flow, "flow", "f", "", "`ID` of the flow (default: the first conversational one)")
-	f.StringVarP(&c.session, "session", "s", runtime.DefaultSession, "`ID` of the session")
+	f.StringVarP(&c.session, "session", "s", defaultSession, "`ID` of the session")
+	f.StringVar(&c.user, "user", "", "`USER` to whom the session belongs")
 	f.StringVarP(&c.input, "input", "i", "", "the flow's other inputs, the same for every turn: a `JSON` object")
 	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
 	c.clients.flags(f)
@@ -72,7 +83,7 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	defer closeApp(ctx, app, &err)
 	ctx, sendTraces := c.startTraces(ctx, app, c.quiet)
 	defer sendTraces()
-	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: c.session, Quiet: c.quiet}
+	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: memory.UserSession(c.user, c.session), Quiet: c.quiet}
 	if err = chat.Run(ctx); errors.Is(err, chatui.ErrTurnFailed) {
 		err = errSilent
 	}
