@@ -26,6 +26,7 @@ type chatCommand struct {
 	ephemeral bool
 	quiet     bool
 	clients   *clients
+	store     storeFlag
 }
 
 func newChat(s *streams) *cobra.Command {
@@ -56,6 +57,7 @@ If standard input is not a terminal, each line is answered on standard output.`,
 	f.StringVar(&c.user, "user", "", "`USER` to whom the session belongs")
 	f.StringVarP(&c.input, "input", "i", "", "the flow's other inputs, the same for every turn: a `JSON` object")
 	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
+	c.store.addTo(f)
 	c.clients.flags(f)
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print answers and prompts only")
 	return cmd
@@ -76,7 +78,7 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	lines := terminal.NewLines(c.In)
 	defer lines.Close()
 	c.clients.prompt(lines)
-	app, err := c.newApp(p, c.clients, c.ephemeral, c.quiet)
+	app, err := c.newApp(p, c.clients, &c.store, c.ephemeral, c.quiet)
 	if err != nil {
 		return err
 	}
@@ -92,11 +94,16 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 
 // newApp makes the application of a program. Warnings and the output of tools go to
 // standard error unless quiet is set.
-func (s *streams) newApp(p *qtype.Program, c *clients, ephemeral, quiet bool) (*runtime.App, error) {
+func (s *streams) newApp(p *qtype.Program, c *clients, store *storeFlag, ephemeral, quiet bool) (*runtime.App, error) {
 	opts, err := c.options(p.Document.Application)
 	if err != nil {
 		return nil, err
 	}
+	stored, err := store.options(ephemeral)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, stored...)
 	if ephemeral {
 		opts = append(opts, qtype.WithEphemeral())
 	}

@@ -31,6 +31,7 @@ type memoryCommand struct {
 	variables bool
 	full      bool
 	format    *enumFlag
+	store     storeFlag
 }
 
 func newMemory(s *streams) *cobra.Command {
@@ -53,7 +54,11 @@ func (r *memoryCommand) command(use, short string, run func(context.Context, *ru
 			if err := list.Err(); err != nil {
 				return err
 			}
-			app, err := qtype.New(p)
+			opts, err := r.store.options(false)
+			if err != nil {
+				return err
+			}
+			app, err := qtype.New(p, append(opts, qtype.WithWarnings(r.Logger("warning: ")))...)
 			if err != nil {
 				return err
 			}
@@ -62,6 +67,7 @@ func (r *memoryCommand) command(use, short string, run func(context.Context, *ru
 		},
 	}
 	r.withMemory(c)
+	r.store.addTo(c.Flags())
 	return c
 }
 

@@ -25,6 +25,7 @@ type runCommand struct {
 	format   *enumFlag
 	failFast bool
 	clients  *clients
+	store    storeFlag
 	flags    *pflag.FlagSet
 	suspend  suspendFlags
 }
@@ -62,6 +63,7 @@ func newRun(s *streams) *cobra.Command {
 	f.BoolVar(&r.Resume, "resume", false, "resume an interrupted run (with -I and -o)")
 	f.BoolVar(&r.RetryFailed, "retry-failed", false, "with --resume, retry failed rows")
 	f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
+	r.store.addTo(f)
 	r.clients.flags(f)
 	r.suspend.addTo(f)
 	f.BoolVarP(&r.Quiet, "quiet", "q", false, "no progress and no summary")
@@ -188,7 +190,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	app, err := r.newApp(p, r.clients, r.Ephemeral, r.Quiet)
+	app, err := r.newApp(p, r.clients, &r.store, r.Ephemeral, r.Quiet)
 	if err != nil {
 		return err
 	}
