@@ -97,7 +97,7 @@ func findPlace(p *Program) (storePlace, error) {
 		return storePlace{file, noteOther(p, file)}, nil
 	}
 	if former := formerPlace(p, file); former != "" {
-		return storePlace{former, fmt.Sprintf("conversations are in %s, where earlier versions stored them; move the file to %s to have them beside the document", former, file)}, nil
+		return storePlace{former, fmt.Sprintf("conversations are in %s, where earlier versions stored them; move the file to %s to have them in the folder of the document", former, file)}, nil
 	}
 	if isWritable(filepath.Dir(document)) {
 		return storePlace{file: file}, nil

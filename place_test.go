@@ -56,8 +56,8 @@ func expectTalk(t *testing.T, want int, warning, path string, opts ...qtype.Opti
 	}
 }
 
-// TestDefaultStore_BesideTheDocument runs two documents with the same ids from one folder.
-func TestDefaultStore_BesideTheDocument(t *testing.T) {
+// TestDefaultStore_Folder runs two documents with the same ids from one folder.
+func TestDefaultStore_Folder(t *testing.T) {
 	t.Setenv("QTYPE_HOME", "")
 	t.Chdir(t.TempDir())
 	expectTalk(t, 2, "", "a/app.qtype.yaml")

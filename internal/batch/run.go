@@ -29,7 +29,7 @@ type Config struct {
 	Format        string // of standard output: a format of package records, "table", or empty for the default
 	Session       string // the session of all rows
 	SessionColumn string // the column with the session of each row; empty for session_id or session
-	SessionPerRow bool   // each row has a session of its own
+	SessionPerRow bool   // each row has a new session
 	User          string // the user to whom the sessions belong; empty for none
 	UserColumn    string // the column with the user of each row; empty for user_id or user
 	RunID         string // an id that is the same when the run is continued; empty for a new one
