@@ -64,7 +64,7 @@ func TestDefaultStore_Folder(t *testing.T) {
 	expectTalk(t, 2, "", "b/app.qtype.yaml")
 	expectTalk(t, 4, "", "a/app.qtype.yaml")
 	for _, folder := range []string{"a", "b"} {
-		if got := string(testkit.ReadFile(t, filepath.Join(folder, ".qtype", ".gitignore"))); got != "*\n" {
+		if got := testkit.ReadFile(t, filepath.Join(folder, ".qtype", ".gitignore")); got != "*\n" {
 			t.Errorf("%s: .gitignore is %q", folder, got)
 		}
 	}

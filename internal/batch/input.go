@@ -158,7 +158,7 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 		if !in.selects(rec.Number, func() records.Record { return rec }) {
 			continue
 		}
-		if in.err = in.checkFirst(rec, err); in.err != nil {
+		if in.err = in.checkFirst(rec, err == nil); in.err != nil {
 			return
 		}
 		if slices.Contains(rec.Columns, "error_step") {

@@ -27,7 +27,7 @@ type sink interface {
 // newSink creates the sink for the output and the format of a run.
 func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink, error) {
 	format := records.Format(cfg.Format)
-	columns := newOutputColumns(cfg, flow, in)
+	columns := newOutputColumns(flow, in)
 	switch {
 	case cfg.Output != "":
 		format, _ = records.FormatOf(cfg.Output) // the caller has checked it
@@ -61,7 +61,7 @@ type outputColumns struct {
 // newOutputColumns returns the columns of a run's results: the row's number, its
 // user and session if rows have them, the flow's outputs, and the error. An output with the
 // name of one of these replaces it.
-func newOutputColumns(cfg *Config, flow *spec.Flow, in *input) outputColumns {
+func newOutputColumns(flow *spec.Flow, in *input) outputColumns {
 	s := outputColumns{row: true, error: true, user: in.hasUsers(), hasUsers: in.hasUsers(), session: in.hasSessions()}
 	for _, ref := range flow.Outputs {
 		s.outputs = append(s.outputs, ref.To)

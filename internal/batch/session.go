@@ -133,8 +133,8 @@ func hasKey(keys []string) func(map[string]any) bool {
 
 // checkFirst checks that the first row of a file whose rows may have different columns
 // names its session; later rows without a session fail one by one.
-func (in *input) checkFirst(rec records.Record, unreadable error) error {
-	if in.checked || in.columns != nil || unreadable != nil {
+func (in *input) checkFirst(rec records.Record, readable bool) error {
+	if in.checked || in.columns != nil || !readable {
 		return nil
 	}
 	in.checked = true
