@@ -25,7 +25,6 @@ import (
 
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -35,10 +34,6 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 	"github.com/qtype-dev/qtype/validate/lint"
 )
-
-// DefaultStore is the store of memories unless the document or an Option names
-// another: a SQLite file below the working directory, created with the first message.
-const DefaultStore = ".qtype/memory.db"
 
 //go:embed schema.json
 var schemaJSON string
@@ -55,10 +50,11 @@ type Program struct {
 }
 
 type options struct {
-	load      loader.Options
-	run       runtime.Options
-	ephemeral bool                 // nothing is stored
-	edit      func(*spec.Document) // changes the document before it is checked; may be nil
+	load         loader.Options
+	run          runtime.Options
+	ephemeral    bool                 // nothing is stored
+	storeAddress string               // see WithDefaultStore
+	edit         func(*spec.Document) // changes the document before it is checked; may be nil
 }
 
 // Option changes how a document is read or run.
@@ -160,7 +156,7 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 		return nil, fmt.Errorf("the document is not an application: only an application can run")
 	}
 	if o.run.Store == nil {
-		store, err := sqlite.Open(DefaultStore)
+		store, err := o.defaultStore(p)
 		if err != nil {
 			return nil, err
 		}

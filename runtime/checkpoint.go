@@ -116,6 +116,9 @@ func (c *Checkpoints) Finished() int64 {
 	return finished
 }
 
+// RunID returns the id of the run, which stays the same when the run is resumed.
+func (c *Checkpoints) RunID() string { return c.journal.Header().Run }
+
 // Close closes the file, from which the run can be resumed.
 func (c *Checkpoints) Close() error { return c.journal.Close() }
 

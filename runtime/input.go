@@ -11,7 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// DefaultSession is the session of a row that names none.
+// DefaultSession is the session of rows without one, in flows that use no memory.
+// Other flows need a session for every row; see NoSessionError.
 const DefaultSession = "default"
 
 // Input is one row to run. Its values are in Values, or in Cells under the names
@@ -24,7 +25,7 @@ type Input struct {
 	Columns []string       // the names of the cells; must not change while the run lasts
 	Cells   []any          // one value for each column
 	Text    bool           // string cells are untyped text, as in CSV: the declared type decides how to read it
-	Session string         // the conversation; DefaultSession if empty
+	Session string         // the conversation; a flow that uses a memory needs one, see NoSessionError
 	Number  int64          // the row's number in results and errors; 0 means one more than the row before
 	Err     error          // why the row could not be read: it keeps its place as a failed row
 
@@ -54,11 +55,15 @@ func (s *rowAllocator) resolve(columns []string) {
 
 // fromInput returns an input as a row, its values coerced to the declared types.
 func (s *rowAllocator) fromInput(ctx context.Context, in Input, number int64) *steps.Row {
-	if in.Session == "" {
+	err := in.Err
+	switch {
+	case in.Session != "":
+	case s.needsSession == "":
 		in.Session = DefaultSession
+	case err == nil:
+		err = &NoSessionError{Flow: s.flow, Memory: s.needsSession}
 	}
 	row := s.newRow(in.Session, number)
-	err := in.Err
 	if err == nil && in.Columns != nil {
 		s.resolve(in.Columns)
 	}

@@ -17,15 +17,28 @@ import (
 )
 
 // memoryConfig returns the configuration of a memory of this application. Several
-// applications may use one store, so the id has that of the application.
-func (a *App) memoryConfig(m *spec.Memory) memory.Config {
+// applications may use one store, so the id has the namespace of the store.
+func (a *App) memoryConfig(app *spec.Application, m *spec.Memory) memory.Config {
 	cfg := MemoryConfig(m, Counter(a.spec, m))
-	cfg.ID, cfg.Observe = a.spec.ID+"/"+m.ID, observeStore
+	cfg.ID, cfg.Observe = a.namespace(app, m)+"/"+m.ID, observeStore
 	cfg.Audit = a.auditor(m)
 	if cfg.Context != nil {
 		cfg.Context = promptcontext.New(a.opts.Warn, contextBlocks(m, a.sharedModels())...)
 	}
 	return cfg
+}
+
+// namespace returns what the id of a memory is prefixed with in its store: the id of the
+// application, unless the store declares that it shares memories with others.
+func (a *App) namespace(app *spec.Application, m *spec.Memory) string {
+	store := m.Store.Store.To
+	if m.Store.IsZero() && len(app.Stores) > 0 {
+		store = app.Stores[0]
+	}
+	if store == nil || store.Namespace == "" {
+		return a.spec.ID
+	}
+	return store.Namespace
 }
 
 // observeStore reports an operation of the store of a memory if ctx has observers.

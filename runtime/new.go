@@ -48,7 +48,7 @@ func (a *App) registerEntities(doc *spec.Document) error {
 		if err != nil {
 			return err
 		}
-		shared, err := memory.New(a.memoryConfig(m), store)
+		shared, err := memory.New(a.memoryConfig(doc.Application, m), store)
 		if err != nil {
 			return fmt.Errorf("memory %s: %w", m.ID, err)
 		}

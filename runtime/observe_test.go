@@ -112,7 +112,7 @@ func runObserved(t *testing.T, document, flow, input string, values ...any) *tre
 	app, seen := openCase(t, document), &tree{}
 	var rows []runtime.Input
 	for _, v := range values {
-		rows = append(rows, runtime.Row(map[string]any{input: v}))
+		rows = append(rows, runtime.Input{Session: "s", Values: map[string]any{input: v}})
 	}
 	for _, err := range app.Run(t.Context(), flow, slices.Values(rows), runtime.WithObserver(seen)) {
 		if err != nil {

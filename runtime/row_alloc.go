@@ -22,6 +22,9 @@ type rowAllocator struct {
 	chunk  int         // rows that were allocated last
 	inputs []inputSlot // the flow's inputs
 	header []string    // the columns that the inputs were resolved in
+
+	flow         string // the id of the flow
+	needsSession string // a memory that the flow uses, so that each row needs a session; empty for none
 }
 
 // inputSlot is an input of a flow and its slot in the flow's rows.
@@ -33,7 +36,7 @@ type inputSlot struct {
 }
 
 func (f *flow) newRowAllocator() *rowAllocator {
-	s := &rowAllocator{unset: make([]any, f.layout.Len())}
+	s := &rowAllocator{unset: make([]any, f.layout.Len()), flow: f.spec.ID, needsSession: memoryUsed(f.spec)}
 	for i := range s.unset {
 		s.unset[i] = value.Unset
 	}

@@ -9,18 +9,24 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/chatui"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 )
+
+// defaultSession is the session of qtype chat without --session.
+const defaultSession = "default"
 
 // chatCommand is one call of qtype chat.
 type chatCommand struct {
 	*streams
 	flow      string
 	session   string
+	user      string
 	input     string
 	ephemeral bool
 	quiet     bool
 	clients   *clients
+	store     storeFlag
 }
 
 func newChat(s *streams) *cobra.Command {
@@ -37,14 +43,21 @@ If standard input is not a terminal, each line is answered on standard output.`,
   qtype chat app.qtype.yaml -f support -i '{"customer": "c-014"}'
   printf 'Hello\nWhat can you do?\n' | qtype chat app.qtype.yaml --ephemeral`,
 		Args: arguments("a document: qtype chat APP"), ValidArgsFunction: yamlFiles,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkUser(cmd.Flags()); err != nil {
+				return err
+			}
+			return c.run(cmd.Context(), args[0])
+		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&c.flow, "flow", "f", "", "`ID` of the flow (default: the first conversational one)")
-	f.StringVarP(&c.session, "session", "s", runtime.DefaultSession, "`ID` of the session")
+	f.StringVarP(&c.session, "session", "s", defaultSession, "`ID` of the session")
+	f.StringVar(&c.user, "user", "", "`USER` to whom the session belongs")
 	f.StringVarP(&c.input, "input", "i", "", "the flow's other inputs, the same for every turn: a `JSON` object")
 	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
+	c.store.addTo(f)
 	c.clients.flags(f)
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print answers and prompts only")
 	return cmd
@@ -65,14 +78,14 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	lines := terminal.NewLines(c.In)
 	defer lines.Close()
 	c.clients.prompt(lines)
-	app, err := c.newApp(p, c.clients, c.ephemeral, c.quiet)
+	app, err := c.newApp(p, c.clients, &c.store, c.ephemeral, c.quiet)
 	if err != nil {
 		return err
 	}
 	defer closeApp(ctx, app, &err)
 	ctx, sendTraces := c.startTraces(ctx, app, c.quiet)
 	defer sendTraces()
-	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: c.session, Quiet: c.quiet}
+	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: memory.UserSession(c.user, c.session), Quiet: c.quiet}
 	if err = chat.Run(ctx); errors.Is(err, chatui.ErrTurnFailed) {
 		err = errSilent
 	}
@@ -81,11 +94,16 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 
 // newApp makes the application of a program. Warnings and the output of tools go to
 // standard error unless quiet is set.
-func (s *streams) newApp(p *qtype.Program, c *clients, ephemeral, quiet bool) (*runtime.App, error) {
+func (s *streams) newApp(p *qtype.Program, c *clients, store *storeFlag, ephemeral, quiet bool) (*runtime.App, error) {
 	opts, err := c.options(p.Document.Application)
 	if err != nil {
 		return nil, err
 	}
+	stored, err := store.options(ephemeral)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, stored...)
 	if ephemeral {
 		opts = append(opts, qtype.WithEphemeral())
 	}

@@ -201,7 +201,7 @@ func TestRun_Interrupt(t *testing.T) {
 		<-called
 		cancel()
 	}()
-	code, out, errText := onTerminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "-o", "out.csv", "--ephemeral")
+	code, out, errText := onTerminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "--session", "s", "-o", "out.csv", "--ephemeral")
 	<-released
 	if code != exitFailed || out != "" || !strings.HasSuffix(errText, "error: interrupted after 0 rows: out.csv was not written\n") || strings.Contains(errText, "written to") {
 		t.Errorf("status %d, output %q, error %q", code, out, errText)
@@ -229,7 +229,7 @@ func TestRun_ProgressBars(t *testing.T) {
 		close(second)
 	}()
 	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: drawn, ErrTerminal: true, Width: 80}}
-	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--ephemeral"}); code != exitDone {
+	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--session", "s", "--ephemeral"}); code != exitDone {
 		t.Errorf("status %d:\n%s", code, drawn.text)
 	}
 	if !strings.Contains(string(drawn.text), "3 rows: 3 done in ") {

@@ -25,6 +25,7 @@ type mcpCommand struct {
 	ephemeral bool
 	quiet     bool
 	clients   *clients
+	store     storeFlag
 }
 
 func newMCP(s *streams) *cobra.Command {
@@ -54,6 +55,7 @@ memories resources. Approvals and client tools are requested from the client.`,
 	f.StringVar(&m.folder, "dir", ".", "the folder whose files the converters may read; with --http none by default")
 	f.BoolVar(&m.exposed, "insecure-no-auth", false, "with --http, listen on other addresses than loopback, without authentication")
 	f.BoolVar(&m.ephemeral, "ephemeral", false, "with --app, keep memories in RAM only")
+	m.store.addTo(f)
 	m.clients.flags(f)
 	f.BoolVarP(&m.quiet, "quiet", "q", false, "no warnings and no output of tools on standard error")
 	// Clients pass the transport; it is the default.
@@ -65,8 +67,8 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	switch {
 	case m.app != "" && hasFolder:
 		return usagef("--dir is for the server without --app")
-	case m.app == "" && (m.ephemeral || len(m.clients.programs) > 0 || len(m.clients.user.Approved) > 0):
-		return usagef("--ephemeral, --client-tool and --approve require --app")
+	case m.app == "" && (m.ephemeral || m.store.address != "" || len(m.clients.programs) > 0 || len(m.clients.user.Approved) > 0):
+		return usagef("--ephemeral, --store, --client-tool and --approve require --app")
 	case m.app == "":
 		return m.assist(ctx, hasFolder || m.address == "")
 	}
@@ -78,7 +80,11 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	if err != nil {
 		return err
 	}
-	app, err := qtype.New(p, opts...)
+	stored, err := m.store.options(m.ephemeral)
+	if err != nil {
+		return err
+	}
+	app, err := qtype.New(p, append(opts, stored...)...)
 	if err != nil {
 		return err
 	}

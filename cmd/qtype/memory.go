@@ -26,12 +26,14 @@ type memoryCommand struct {
 	*streams
 	memory    string // the memory's id; may be empty if the document has only one
 	session   string
+	user      string
 	all       bool
 	turn      int64
 	failed    bool
 	variables bool
 	full      bool
 	format    *enumFlag
+	store     storeFlag
 }
 
 func newMemory(s *streams) *cobra.Command {
@@ -46,12 +48,19 @@ func (r *memoryCommand) command(use, short string, run func(context.Context, *ru
 		Use: use + " APP", Short: short,
 		Args: arguments("a document: qtype memory " + use + " APP"), ValidArgsFunction: yamlFiles,
 		RunE: func(c *cobra.Command, args []string) (err error) {
+			if err := checkUser(c.Flags()); err != nil {
+				return err
+			}
 			// Without WithStrict: unset environment variables matter only to runs.
 			p, list := qtype.Check(c.Context(), args[0])
 			if err := list.Err(); err != nil {
 				return err
 			}
-			app, err := qtype.New(p)
+			opts, err := r.store.options(false)
+			if err != nil {
+				return err
+			}
+			app, err := qtype.New(p, append(opts, qtype.WithWarnings(r.Logger("warning: ")))...)
 			if err != nil {
 				return err
 			}
@@ -60,6 +69,7 @@ func (r *memoryCommand) command(use, short string, run func(context.Context, *ru
 		},
 	}
 	r.withMemory(c)
+	r.store.addTo(c.Flags())
 	return c
 }
 
@@ -82,6 +92,7 @@ func (r *memoryCommand) withFormat(c *cobra.Command) *cobra.Command {
 
 func (r *memoryCommand) withSession(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVarP(&r.session, "session", "s", "", "`ID` of the session (default: the only one)")
+	c.Flags().StringVar(&r.user, "user", "", "`USER` to whom the session belongs")
 	return c
 }
 
@@ -175,13 +186,14 @@ func (r *memoryCommand) clear(ctx context.Context, app *runtime.App) error {
 	}
 	m := memoryview.Of(app, declared.ID)
 	switch {
-	case r.all && r.session != "":
-		return usagef("--session and --all exclude each other")
+	case r.all && (r.session != "" || r.user != ""):
+		return usagef("--all excludes --session and --user")
 	case r.all:
 		return r.view().ClearAll(ctx, m)
 	case r.session == "":
 		return usagef("which session? pass --session or --all")
 	}
+	r.session = r.stored(r.session)
 	if _, err := memoryview.FindSession(ctx, m, r.session); err != nil {
 		return err
 	}
@@ -282,7 +294,7 @@ func (r *memoryCommand) conversation(ctx context.Context, app *runtime.App) (mem
 		return memoryview.Memory{}, err
 	}
 	m := memoryview.Of(app, declared.ID)
-	r.session, err = memoryview.FindSession(ctx, m, r.session)
+	r.session, err = r.findSession(ctx, m)
 	if ambiguous := (*memoryview.AmbiguousSessionError)(nil); errors.As(err, &ambiguous) {
 		err = usagef("%s", ambiguous)
 	}

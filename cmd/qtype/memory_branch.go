@@ -36,10 +36,11 @@ func (r *memoryBranch) fork(ctx context.Context, app *runtime.App) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Fork(ctx, r.session, r.to, r.turn); err != nil {
+	to := r.stored(r.to)
+	if err := m.Fork(ctx, r.session, to, r.turn); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(r.Out, "memory %s: session %s forked to %s\n", m.ID, terminal.Clean(r.session), terminal.Clean(r.to))
+	_, err = fmt.Fprintf(r.Out, "memory %s: session %s forked to %s\n", m.ID, terminal.Clean(r.session), terminal.Clean(to))
 	return err
 }
 
@@ -77,6 +78,7 @@ func (r *memoryBranch) importSession(ctx context.Context, app *runtime.App) erro
 	if r.session == "" {
 		return usagef("import needs a new session: pass --session")
 	}
+	r.session = r.stored(r.session)
 	declared, err := r.one(app.Spec())
 	if err != nil {
 		return err

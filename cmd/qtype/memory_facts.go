@@ -20,7 +20,6 @@ import (
 // memoryFacts is one call of qtype memory facts.
 type memoryFacts struct {
 	memoryCommand
-	user string
 	add  string // the text of a new fact
 	edit string // the id of the fact to change
 	text string // its new text
@@ -39,7 +38,7 @@ was deleted this way.`
   qtype memory facts app.qtype.yaml --user ada --delete f3`
 	c.Flags().Lookup("session").Usage = "`ID` of the session"
 	f := c.Flags()
-	f.StringVar(&r.user, "user", "", "`NAME` of the user")
+	f.Lookup("user").Usage = "`USER` whose facts they are"
 	f.StringVar(&r.add, "add", "", "add a fact with this `TEXT`")
 	f.StringVar(&r.edit, "edit", "", "`ID` of the fact that gets --text")
 	f.StringVar(&r.text, "text", "", "the new `TEXT` of the fact of --edit")

@@ -19,7 +19,6 @@ import (
 // memoryForget is one call of qtype memory forget.
 type memoryForget struct {
 	memoryCommand
-	user       string
 	journals   []string // further folders
 	keepCaches bool
 }
@@ -34,7 +33,7 @@ Caches of steps do not record whose results they have: they are cleared. Prints 
 that lists what was deleted and where was searched. Outputs of runs are not deleted.`
 	c.Example = `  qtype memory forget app.qtype.yaml --user ada
   qtype memory forget app.qtype.yaml --user ada --format json > receipt.json`
-	c.Flags().StringVar(&r.user, "user", "", "`NAME` of the user (required)")
+	c.Flags().StringVar(&r.user, "user", "", "`USER` to forget (required)")
 	c.Flags().StringArrayVar(&r.journals, "journals", nil, "`FOLDER` that is searched for journals too; may be repeated")
 	c.Flags().BoolVar(&r.keepCaches, "keep-caches", false, "do not clear the caches of steps")
 	c.Flags().Lookup("memory").Hidden = true

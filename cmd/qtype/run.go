@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,6 +25,7 @@ type runCommand struct {
 	format   *enumFlag
 	failFast bool
 	clients  *clients
+	store    storeFlag
 	flags    *pflag.FlagSet
 	suspend  suspendFlags
 }
@@ -49,6 +51,9 @@ func newRun(s *streams) *cobra.Command {
 	r.format.addTo(c, "format", "", "output format (default: table on a terminal, otherwise jsonl)")
 	f.StringVarP(&r.Session, "session", "s", "", "`ID` of the session of all rows")
 	f.StringVar(&r.SessionColumn, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
+	f.BoolVar(&r.SessionPerRow, "session-per-row", false, "a new session for each row")
+	f.StringVar(&r.User, "user", "", "`USER` to whom the sessions belong")
+	f.StringVar(&r.UserColumn, "user-column", "", "`COLUMN` with the user of each row (default: user_id or user)")
 	f.BoolVar(&r.Ephemeral, "ephemeral", false, "keep memories in RAM only")
 	f.StringVar(&r.ErrorFile, "errors", "", "write the failed rows, with their errors, to `FILE`")
 	f.Int64Var(&r.Offset, "offset", 0, "skip the first `N` rows")
@@ -58,6 +63,7 @@ func newRun(s *streams) *cobra.Command {
 	f.BoolVar(&r.Resume, "resume", false, "resume an interrupted run (with -I and -o)")
 	f.BoolVar(&r.RetryFailed, "retry-failed", false, "with --resume, retry failed rows")
 	f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
+	r.store.addTo(f)
 	r.clients.flags(f)
 	r.suspend.addTo(f)
 	f.BoolVarP(&r.Quiet, "quiet", "q", false, "no progress and no summary")
@@ -71,10 +77,11 @@ func (r *runCommand) checkFlags() error {
 		return usagef("-i and -I exclude each other")
 	case r.InputFile == "-" && r.InTerminal:
 		return usagef("-I - reads rows from standard input, which is a terminal: pipe a file into it")
-	case r.Session != "" && r.SessionColumn != "":
-		return usagef("--session and --session-column exclude each other")
 	case r.Output != "" && r.format.value != "":
 		return usagef("--format is for standard output; the format of -o is that of its extension")
+	}
+	if err := r.checkSessions(); err != nil {
+		return err
 	}
 	if err := r.checkLimits(); err != nil {
 		return err
@@ -91,6 +98,24 @@ func (r *runCommand) checkFlags() error {
 		}
 	}
 	return r.checkDistinctFiles()
+}
+
+// checkSessions rejects flags for sessions and users that exclude each other or are empty.
+func (r *runCommand) checkSessions() error {
+	switch {
+	case r.Session != "" && r.SessionColumn != "":
+		return usagef("--session and --session-column exclude each other")
+	case r.SessionPerRow && (r.Session != "" || r.SessionColumn != ""):
+		return usagef("--session-per-row excludes --session and --session-column")
+	case r.User != "" && r.UserColumn != "":
+		return usagef("--user and --user-column exclude each other")
+	}
+	for _, name := range []string{"session", "session-column", "user", "user-column"} {
+		if f := r.flags.Lookup(name); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			return usagef("--%s must not be empty", name)
+		}
+	}
+	return nil
 }
 
 // checkDistinctFiles rejects a run that would overwrite its own input, or one of its
@@ -165,7 +190,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	app, err := r.newApp(p, r.clients, r.Ephemeral, r.Quiet)
+	app, err := r.newApp(p, r.clients, &r.store, r.Ephemeral, r.Quiet)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type serveCommand struct {
 	reload    bool
 	noUI      bool
 	ephemeral bool
+	place     storeFlag
 	store     memory.Store // of all versions of the document with --ephemeral; otherwise nil
 	hashKey   string
 	drain     time.Duration
@@ -75,6 +76,7 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 	f.BoolVar(&c.reload, "reload", false, "serve the document again when its files change")
 	f.BoolVar(&c.noUI, "no-ui", false, "no web interface")
 	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
+	c.place.addTo(f)
 	f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
 	c.accessFlags(f)
 	c.logFormat.addTo(cmd, "log-format", "", "format of the log on standard error")
@@ -162,7 +164,11 @@ func cmpError(first, second error) error {
 }
 
 func (c *serveCommand) open(p *qtype.Program) (*runtime.App, error) {
-	opts := []qtype.Option{qtype.WithLog(c.Logger("")), qtype.WithWarnings(c.Logger("warning: "))}
+	opts, err := c.place.options(c.ephemeral)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, qtype.WithLog(c.Logger("")), qtype.WithWarnings(c.Logger("warning: ")))
 	if c.ephemeral {
 		if c.store == nil {
 			c.store = server.KeepOpen(memory.NewInProcess())

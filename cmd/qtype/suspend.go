@@ -15,6 +15,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -56,7 +57,7 @@ func (r *runCommand) openSuspension(ctx context.Context, path string) (context.C
 	if err != nil {
 		return ctx, nil, err
 	}
-	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", full, r.Flow, r.Input, r.Session))
+	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", full, r.Flow, r.Input, memory.UserSession(r.User, r.Session)))
 	s, err := clienttool.OpenSuspension(r.suspend.file, hex.EncodeToString(h[:]), chat.NewID(), r.approved)
 	if err != nil {
 		return ctx, nil, usagef("--suspend: %s", err)
@@ -71,7 +72,7 @@ func (r *runCommand) openSuspension(ctx context.Context, path string) (context.C
 			return ctx, nil, usagef("--answer %s: %s", given, err)
 		}
 	}
-	r.clients.suspension = s
+	r.clients.suspension, r.RunID = s, s.RunID()
 	ctx, stop := s.Context(ctx)
 	return ctx, func(err error) error {
 		defer stop(nil)

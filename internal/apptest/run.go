@@ -99,7 +99,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 		r.diagnostics.Add(ruleFailed.At(t.Position().Span(), "%s", err))
 		return
 	}
-	input := runtime.Input{Session: r.test.Session, Values: values, Base: mediafile.BaseOf(t.Position().Span().File.Path)}
+	input := runtime.Input{Session: r.session(), Values: values, Base: mediafile.BaseOf(t.Position().Span().File.Path)}
 	rows, failed := 0, ""
 	for row, err := range r.app.Run(ctx, flow.ID, slices.Values([]runtime.Input{input})) {
 		switch {
@@ -184,10 +184,14 @@ func turnSpan(t *spec.Turn) source.Span {
 	return t.Position().Span()
 }
 
+// session returns the session of the test's turns. Tests share no memory, so all that
+// name none can have the same id.
+func (r *testRun) session() string { return cmp.Or(r.test.Session, "default") }
+
 // checkWindow checks a memory after the turn.
 func (r *testRun) checkWindow(ctx context.Context, c *spec.WindowAssertion) {
 	m := r.app.Memory(c.ID)
-	w, err := m.Window(ctx, cmp.Or(r.test.Session, runtime.DefaultSession))
+	w, err := m.Window(ctx, r.session())
 	if err != nil {
 		r.diagnostics.Add(ruleFailed.At(spanOf(c, "id"), "memory %s: %s", c.ID, err))
 		return

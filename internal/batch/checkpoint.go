@@ -112,7 +112,10 @@ func (cfg *Config) unresumable(app *runtime.App, flow *spec.Flow) string {
 func (cfg *Config) settings() map[string]string {
 	all := map[string]string{
 		"--offset": strconv.FormatInt(cfg.Offset, 10), "--limit": strconv.FormatInt(cfg.Limit, 10),
-		"--session": cfg.Session, "--session-column": cfg.SessionColumn,
+		"--session": cfg.Session, "--session-column": cfg.SessionColumn, "--user": cfg.User, "--user-column": cfg.UserColumn,
+	}
+	if cfg.SessionPerRow {
+		all["--session-per-row"] = "true"
 	}
 	for name, v := range all {
 		if v == "" {

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // countThreshold is the size of a file, in bytes, up to which its rows are counted
@@ -34,15 +35,24 @@ type input struct {
 	base    string   // of the files that rows name, see runtime.Input
 	typed   bool     // whether the input is part of the command, so that it may name any file
 	session string   // the column with the sessions; empty if there is none
+	user    string   // the column with the users; empty if there is none
+	run     string   // the id of the run, part of the ids of --session-per-row
 	rows    iter.Seq[runtime.Input]
 	err     error // what ended the rows early
+
+	needsSession bool   // the flow uses a memory
+	checked      bool   // the first row was checked for a session
+	newSession   string // the new session of a single row that names none; empty if there is none
 
 	failedRows atomic.Bool            // the file has the failed rows of another run
 	record     func(r records.Record) // called for each row before it runs; may be nil
 }
 
 func openInput(ctx context.Context, cfg *Config, flow *spec.Flow) (*input, error) {
-	in := &input{cfg: cfg, flow: flow, total: -1}
+	in := &input{cfg: cfg, flow: flow, total: -1, run: cmp.Or(cfg.RunID, chat.NewID()), needsSession: runtime.UsesSessions(flow)}
+	if err := in.checkSessionFlags(); err != nil {
+		return nil, err
+	}
 	switch {
 	case cfg.InputFile != "":
 		return in, in.openFile(ctx, cfg.InputFile)
@@ -57,7 +67,7 @@ func openInput(ctx context.Context, cfg *Config, flow *spec.Flow) (*input, error
 	}
 	in.values, in.total = []map[string]any{{}}, 1
 	in.rows = in.valueRows
-	return in, nil
+	return in, in.prepareValueSessions()
 }
 
 // required returns the flow's inputs that every row must have.
@@ -118,9 +128,9 @@ func countable(path string) bool {
 }
 
 // checkColumns checks that the file has the columns that every row needs, and finds
-// the column of the session.
+// those of the session and the user.
 func (in *input) checkColumns() error {
-	in.session = in.cfg.SessionColumn
+	in.session, in.user = in.cfg.SessionColumn, in.cfg.UserColumn
 	if in.columns == nil {
 		return nil
 	}
@@ -130,20 +140,7 @@ func (in *input) checkColumns() error {
 				in.name, v.ID, in.flow.ID, textfmt.List(in.columns), diag.DidYouMean(v.ID, in.columns))
 		}
 	}
-	if c := in.cfg.SessionColumn; c != "" {
-		if !slices.Contains(in.columns, c) {
-			return fmt.Errorf("%s: no column %q for the sessions; the columns are: %s%s",
-				in.name, c, textfmt.List(in.columns), diag.DidYouMean(c, in.columns))
-		}
-		return nil
-	}
-	for _, c := range []string{"session_id", "session"} {
-		if slices.Contains(in.columns, c) {
-			in.session = c
-			return nil
-		}
-	}
-	return nil
+	return in.findSessionColumns()
 }
 
 // fileRows yields the rows of the file. A row that cannot be read is a failed row;
@@ -160,6 +157,9 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 		}
 		if !in.selects(rec.Number, func() records.Record { return rec }) {
 			continue
+		}
+		if in.err = in.checkFirst(rec, err == nil); in.err != nil {
+			return
 		}
 		if slices.Contains(rec.Columns, "error_step") {
 			in.failedRows.Store(true)
@@ -201,31 +201,10 @@ func (in *input) applyLimits(total int64) int64 {
 // rowOf returns a record as a row to run; err is why it could not be read.
 func (in *input) rowOf(rec records.Record, err error) runtime.Input {
 	row := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: in.file.Format().Cells(), Number: rec.Number, Err: err, Base: in.base}
-	session, missing := in.sessionOf(rec.Get)
+	session, missing := in.sessionOf(rec.Get, rec.Number)
 	row.Session = session
 	if err == nil {
 		row.Err = missing
 	}
 	return row
-}
-
-// sessionOf returns the session of a row. A row without the column that was named is
-// an error: it must not become part of another conversation.
-func (in *input) sessionOf(get func(string) (any, bool)) (string, error) {
-	if in.cfg.Session != "" {
-		return in.cfg.Session, nil
-	}
-	columns := []string{in.session}
-	if in.session == "" {
-		columns = []string{"session_id", "session"}
-	}
-	for _, c := range columns {
-		if v, ok := get(c); ok && v != nil {
-			return value.Text(v), nil
-		}
-	}
-	if c := in.cfg.SessionColumn; c != "" {
-		return "", fmt.Errorf("the row has no %q, the column of its session", c)
-	}
-	return "", nil
 }

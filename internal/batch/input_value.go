@@ -38,13 +38,16 @@ func (in *input) openValue(arg string) error {
 	if err == nil {
 		err = in.checkKeys()
 	}
+	if err == nil {
+		err = in.prepareValueSessions()
+	}
 	if err != nil {
 		if from == "" {
 			return &InputError{"-i: " + err.Error()}
 		}
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	in.total, in.session = in.applyLimits(int64(len(in.values))), in.cfg.SessionColumn
+	in.total = in.applyLimits(int64(len(in.values)))
 	in.rows = in.valueRows
 	return nil
 }
@@ -107,7 +110,7 @@ func (in *input) parseValue(text []byte) ([]map[string]any, error) {
 	return nil, fmt.Errorf("expected a JSON object with the flow's inputs: %s", in.example())
 }
 
-// checkKeys rejects keys that are neither inputs nor the session. Unlike an unused
+// checkKeys rejects keys that are neither inputs nor the session or its user. Unlike an unused
 // column of a file, such a key is a mistyped one.
 func (in *input) checkKeys() error {
 	var known []string
@@ -116,7 +119,7 @@ func (in *input) checkKeys() error {
 	}
 	for i, row := range in.values {
 		for _, key := range slices.Sorted(maps.Keys(row)) {
-			if slices.Contains(known, key) || key == in.cfg.SessionColumn || key == "session" || key == "session_id" {
+			if slices.Contains(known, key) || key == in.cfg.SessionColumn || key == in.cfg.UserColumn || slices.Contains(sessionColumns(), key) || slices.Contains(userColumns(), key) {
 				continue
 			}
 			where := ""
@@ -205,7 +208,7 @@ func (in *input) valueRows(yield func(runtime.Input) bool) {
 		if !in.selects(number, func() records.Record { return recordOf(row, number) }) {
 			continue
 		}
-		session, err := in.sessionOf(func(c string) (any, bool) { v, ok := row[c]; return v, ok })
+		session, err := in.sessionOf(func(c string) (any, bool) { v, ok := row[c]; return v, ok }, number)
 		if !yield(runtime.Input{Values: row, Session: session, Number: number, Err: err, Base: in.base, AnyFile: in.typed}) {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -26,7 +27,7 @@ type sink interface {
 // newSink creates the sink for the output and the format of a run.
 func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink, error) {
 	format := records.Format(cfg.Format)
-	columns := newOutputColumns(cfg, flow, in)
+	columns := newOutputColumns(flow, in)
 	switch {
 	case cfg.Output != "":
 		format, _ = records.FormatOf(cfg.Output) // the caller has checked it
@@ -52,19 +53,21 @@ func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink
 
 // outputColumns are the columns of results.
 type outputColumns struct {
-	row, session, error bool // the columns besides the flow's outputs
-	outputs             []*spec.Variable
+	row, user, session, error bool // the columns besides the flow's outputs
+	hasUsers                  bool // sessions belong to users
+	outputs                   []*spec.Variable
 }
 
 // newOutputColumns returns the columns of a run's results: the row's number, its
-// session if rows have one, the flow's outputs, and the error. An output with the
+// user and session if rows have them, the flow's outputs, and the error. An output with the
 // name of one of these replaces it.
-func newOutputColumns(cfg *Config, flow *spec.Flow, in *input) outputColumns {
-	s := outputColumns{row: true, error: true, session: in.session != "" || cfg.Session != "" || cfg.SessionColumn != ""}
+func newOutputColumns(flow *spec.Flow, in *input) outputColumns {
+	s := outputColumns{row: true, error: true, user: in.hasUsers(), hasUsers: in.hasUsers(), session: in.hasSessions()}
 	for _, ref := range flow.Outputs {
 		s.outputs = append(s.outputs, ref.To)
 		s.row = s.row && ref.To.ID != "row"
 		s.session = s.session && ref.To.ID != "session"
+		s.user = s.user && ref.To.ID != "user"
 		s.error = s.error && ref.To.ID != "error"
 	}
 	return s
@@ -75,6 +78,9 @@ func (s outputColumns) in(f records.Format) []records.Column {
 	var all []records.Column
 	if s.row {
 		all = append(all, records.Column{Name: "row", Kind: records.Int})
+	}
+	if s.user {
+		all = append(all, records.Column{Name: "user"})
 	}
 	if s.session {
 		all = append(all, records.Column{Name: "session"})
@@ -102,14 +108,26 @@ func (s outputColumns) appendRow(row []any, res *runtime.Result) []any {
 	if s.row {
 		row = append(row, number(res))
 	}
+	user, session := s.sessionOf(res)
+	if s.user {
+		row = append(row, user)
+	}
 	if s.session {
-		row = append(row, res.Session)
+		row = append(row, session)
 	}
 	row = res.AppendOutputs(row)
 	if s.error {
 		row = append(row, errorOf(res))
 	}
 	return row
+}
+
+// sessionOf returns the session of a result and its user, as the rows name them.
+func (s outputColumns) sessionOf(res *runtime.Result) (user, session string) {
+	if !s.hasUsers {
+		return "", res.Session
+	}
+	return memory.SplitSession(res.Session)
 }
 
 // redact returns a row with an error in place of its outputs.

@@ -29,6 +29,10 @@ type Config struct {
 	Format        string // of standard output: a format of package records, "table", or empty for the default
 	Session       string // the session of all rows
 	SessionColumn string // the column with the session of each row; empty for session_id or session
+	SessionPerRow bool   // each row has a new session
+	User          string // the user to whom the sessions belong; empty for none
+	UserColumn    string // the column with the user of each row; empty for user_id or user
+	RunID         string // an id that is the same when the run is continued; empty for a new one
 	ErrorFile     string // the file for failed rows; empty for none
 	Offset        int64  // rows to skip
 	Limit         int64  // the maximum number of rows; 0 for all
@@ -83,6 +87,7 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 	}
 	if j.journal != nil {
 		remove(stale)
+		in.run = j.journal.checkpoints.RunID()
 	}
 	batchSteps, err := app.BatchSteps(flow)
 	j.batches = len(batchSteps) > 0 || err != nil
@@ -145,6 +150,9 @@ func (j *job) printHeader(models []model.Info) {
 		parts = append(parts, chatui.DescribeModel(m))
 	}
 	fmt.Fprintln(j.Streams.Err, terminal.Clean(strings.Join(parts, " · ")))
+	if j.in.newSession != "" && !j.Ephemeral {
+		fmt.Fprintln(j.Streams.Err, "new conversation: continue it with "+terminal.Clean(j.in.newSessionFlags()))
+	}
 	switch {
 	case j.journal != nil && j.journal.before > 0:
 		fmt.Fprintf(j.Streams.Err, "resumed: %s %s before\n", textfmt.Count(j.journal.before, "row"), j.journal.progress())

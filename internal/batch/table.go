@@ -25,6 +25,9 @@ func newTable(streams *terminal.Streams, columns outputColumns) *table {
 	if columns.row {
 		all = append(all, terminal.Column{Name: "row", Right: true, Min: 4})
 	}
+	if columns.user {
+		all = append(all, terminal.Column{Name: "user"})
+	}
 	if columns.session {
 		all = append(all, terminal.Column{Name: "session"})
 	}
@@ -46,8 +49,12 @@ func (t *table) write(res *runtime.Result) error {
 			cells[0] = fmt.Sprint(n)
 		}
 	}
+	user, session := t.columns.sessionOf(res)
+	if t.columns.user {
+		cells = append(cells, terminal.Clean(user))
+	}
 	if t.columns.session {
-		cells = append(cells, terminal.Clean(res.Session))
+		cells = append(cells, terminal.Clean(session))
 	}
 	if res.Err != nil {
 		cells = append(cells, "failed: "+terminal.Clean(res.Err.Error()))

@@ -94,6 +94,9 @@ func (s *Suspension) Answer(number int, text string) error {
 	return nil
 }
 
+// RunID returns the id of the run, which stays the same when the run is continued.
+func (s *Suspension) RunID() string { return s.state.ID }
+
 // Context returns the context of the run, which ends when the run has to wait.
 func (s *Suspension) Context(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, s.stop = context.WithCancelCause(ctx)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -241,7 +242,7 @@ func TestMemory_PersistsAcrossApps(t *testing.T) {
 	if got := transcript(s.requests[1].Messages); !strings.HasSuffix(got, "user: question 1 | assistant: answer 1 | user: question 2") {
 		t.Errorf("after a restart the request has %s", got)
 	}
-	if _, err := os.Stat(qtype.DefaultStore); err != nil {
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), qtype.DefaultStore)); err != nil {
 		t.Error(err)
 	}
 }

@@ -113,7 +113,7 @@ func TestRun_CancelEndsAllSteps(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(150*time.Millisecond, func() { cancel(enough) }) // while the step blocks: none of them ends without cancellation
 			var last error
-			rows := slices.Repeat([]runtime.Input{{Values: map[string]any{"x": "one"}}}, 3)
+			rows := slices.Repeat([]runtime.Input{{Session: "s", Values: map[string]any{"x": "one"}}}, 3)
 			input := func(yield func(runtime.Input) bool) {
 				for _, row := range rows {
 					if !yield(row) {

@@ -2,6 +2,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -156,7 +157,7 @@ func run(t *testing.T, app *runtime.App, flow, session string, rows []map[string
 	t.Helper()
 	var inputs []runtime.Input
 	for _, r := range rows {
-		inputs = append(inputs, runtime.Input{Values: r, Session: session})
+		inputs = append(inputs, runtime.Input{Values: r, Session: cmp.Or(session, "default")})
 	}
 	var out []*runtime.Result
 	for row, err := range app.Run(t.Context(), flow, slices.Values(inputs)) {

@@ -176,7 +176,7 @@ func TestModel_ErrorFailsOneRow(t *testing.T) {
 	if len(got) != 3 || got[0] != "fine" || got[2] != "fine" || !strings.Contains(got[1], "HTTP 401") || strings.Contains(strings.Join(got, ""), "sk-secret") {
 		t.Errorf("got %q", got)
 	}
-	w, err := app.Memory("chat_memory").Window(t.Context(), runtime.DefaultSession)
+	w, err := app.Memory("chat_memory").Window(t.Context(), "default")
 	if err != nil || len(w.Entries) != 4 {
 		t.Errorf("the window holds %d messages, %v; the failed turn must not add any", len(w.Entries), err)
 	}

@@ -77,7 +77,10 @@ func TestStore_Locations(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			path := writeFile(t, memoryDocument(test.stores, test.memory))
+			path := "app.qtype.yaml"
+			if err := os.WriteFile(path, []byte(memoryDocument(test.stores, test.memory)), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			if n, location := chatOnce(t, path); n != 2 || location != test.location {
 				t.Errorf("%d messages in %s, want 2 in %s", n, location, test.location)
 			}

@@ -136,7 +136,7 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 			}
 		}
 		r.Rows, r.Sample = max(d.cfg.Rows, 1), 1
-		return []runtime.Input{{Values: map[string]any{}}}, nil
+		return []runtime.Input{{Session: "row-1", Values: map[string]any{}}}, nil
 	}
 	file, err := records.Open(ctx, d.cfg.Data, records.Options{})
 	if err != nil {
@@ -153,7 +153,7 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 		if len(rows) < d.cfg.Sample {
 			in := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: file.Format().Cells(), Number: rec.Number, Err: err, Session: fmt.Sprintf("row-%d", rec.Number), Base: mediafile.BaseOf(d.cfg.Data)}
 			for _, c := range []string{"session", "session_id"} {
-				if v, ok := rec.Get(c); ok && v != nil {
+				if v, ok := rec.Get(c); ok && v != nil && fmt.Sprint(v) != "" {
 					in.Session = fmt.Sprint(v)
 				}
 			}

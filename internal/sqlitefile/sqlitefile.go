@@ -116,11 +116,31 @@ func prepareFile(path string, create bool) (found bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
 	}
+	if err := ignoreInGit(filepath.Dir(path)); err != nil {
+		return false, err
+	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return false, err
 	}
 	return true, file.Close()
+}
+
+// ignoreInGit writes a .gitignore to the folder .qtype of a document, so that its
+// conversations are not committed.
+func ignoreInGit(folder string) error {
+	if filepath.Base(folder) != ".qtype" {
+		return nil
+	}
+	file, err := os.OpenFile(filepath.Join(folder, ".gitignore"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString("*\n")
+	return errors.Join(err, file.Close())
 }
 
 // connect opens the connections and upgrades the tables. SQLite does not wait for
