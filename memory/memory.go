@@ -25,7 +25,7 @@
 //	variables, transition                    changes: the one path of every write
 //	session_table, context                   locks and cache; the context interface
 //	memory, load, commit, timeline           reading and writing a session
-//	budget, turn_report, turn, room, turn_context, call, calibration    turns
+//	budget, turn_report, turn, turn_commit, room, turn_context, call, calibration    turns
 //	write, read, expiry                      the other methods of Memory
 //	rewind, fork, ephemeral, import          those for whole sessions
 package memory

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -46,21 +45,6 @@ var errEnded = errors.New("the turn has ended")
 // ErrSuspended is the reason of an Abort that records nothing: the turn will be
 // repeated, for example after a restart of the program.
 var ErrSuspended = errors.New("the turn was suspended and will be repeated")
-
-// Turn runs f in a turn of the session. It commits if f returns nil; otherwise
-// it aborts with f's error as the reason, and returns it.
-func (m *Memory) Turn(ctx context.Context, session string, f func(*Turn) error) (err error) {
-	t, err := m.Begin(ctx, session)
-	if err != nil {
-		return err
-	}
-	reason := errors.New("the turn panicked")
-	defer func() { err = errors.Join(err, t.Abort(context.WithoutCancel(ctx), reason)) }()
-	if reason = f(t); reason == nil {
-		reason = t.Commit(ctx)
-	}
-	return reason
-}
 
 // Begin begins a turn; most programs call Memory.Turn instead. While another
 // turn of the session is active it waits in order of arrival; with Config.Turns
@@ -234,66 +218,6 @@ func (t *Turn) fitted() (next *view, sel selection, own int) {
 	return &v, t.policy.selectForCall(&v), own
 }
 
-// Commit stores what the turn added, as a whole or not at all, and ends it.
-// After an error the turn is still open: try again, or Abort. If another process
-// wrote to the session in the meantime, this turn follows its messages. A turn
-// that a newer one replaced fails with an *InterruptedError.
-func (t *Turn) Commit(ctx context.Context) error { return t.commit(ctx, false) }
-
-// commit is Commit; with each set every message is an append in itself.
-func (t *Turn) commit(ctx context.Context, each bool) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return errEnded
-	}
-	if err := t.interrupted(); err != nil {
-		return err
-	}
-	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
-		if err := t.dropKnown(ctx, t.base); err != nil {
-			return err
-		}
-	}
-	err := t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if err := t.rebase(ctx, base); err != nil || t.done {
-			return false, err
-		}
-		return t.plan(n, each)
-	}, nil)
-	if err == nil {
-		t.end()
-	}
-	return err
-}
-
-// plan makes n what Commit changes, and reports whether that is anything.
-func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
-	m := t.memory
-	a := addition{entries: t.staged, each: each, step: t.step}
-	if each {
-		a.step = t.base.step
-	}
-	now := m.moment()
-	changed = n.add(t.policy, m.kind.Name, t.base, a, now)
-	if set := changedVariables(t.base, t.set); len(set) > 0 {
-		if !changed {
-			n.begin(t.base, now)
-			n.next.state.extend(now) // setting a variable extends the ttl
-		}
-		if err := n.setVariables(m.id, set); err != nil {
-			return false, err
-		}
-		changed = true
-	}
-	if changed {
-		n.recordOperation(t.operation)
-		n.setFactors(t.factors)
-		n.recordCall(t.call)
-	}
-	return changed, nil
-}
-
 // planner describes a change of a session: it prepares n, and reports whether
 // there is anything to change.
 type planner func(base *view, n *transition) (changed bool, err error)
@@ -377,38 +301,6 @@ func (t *Turn) dropKnown(ctx context.Context, base *view) error {
 		t.call.first, t.call.last = cmp.Or(ids[t.call.first], t.call.first), cmp.Or(ids[t.call.last], t.call.last)
 	}
 	return nil
-}
-
-// Abort ends the turn and leaves the window as it was. The history gets the
-// turn's messages, marked as failed for the reason. The turn has ended even if
-// Abort returns an error because the history could not be written. After Commit
-// it does nothing.
-func (t *Turn) Abort(ctx context.Context, reason error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return nil
-	}
-	defer t.end()
-	if errors.Is(reason, ErrSuspended) {
-		return nil
-	}
-	text := "the turn was aborted"
-	if reason != nil {
-		text = textfmt.OneLine(validText(reason.Error()))
-	}
-	if err := t.dropKnown(ctx, t.base); err != nil {
-		return err
-	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
-			return false, err
-		}
-		n.fail(t.base, t.staged, text, t.memory.moment())
-		n.setFactors(t.factors)
-		n.recordCall(t.call)
-		return true, nil
-	}, nil)
 }
 
 // close ends a turn of open, without recording it if it is still open. The turn
