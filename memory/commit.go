@@ -29,18 +29,18 @@ func pause(ctx context.Context, attempt int) error {
 	}
 }
 
-// answerPatience is how long a turn with an answer tries to store it, in addition to the
+// answerRetryTime is how long a turn with an answer tries to store it, in addition to the
 // time limit of the store.
-const answerPatience = time.Minute
+const answerRetryTime = time.Minute
 
-// patience decides whether a change is tried again while its store has short trouble.
-type patience struct {
+// commitRetry decides whether a change is tried again while its store has short trouble.
+type commitRetry struct {
 	until    time.Time // zero: it is not
 	attempts int
 }
 
 // again reports whether to try again after err. It waits before.
-func (p *patience) again(ctx context.Context, err error) bool {
+func (p *commitRetry) again(ctx context.Context, err error) bool {
 	var e *StoreError
 	if p.until.IsZero() || !errors.As(err, &e) || !e.Temporary || time.Now().After(p.until) {
 		return false

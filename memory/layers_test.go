@@ -22,11 +22,11 @@ const anyPolicy = "policy_*"
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"entry", "window", "tokens", "message", "balance", "owner", "store", "listing", "observed_store", "event_log", "inprocess",
+	"entry", "window", "tokens", "message", "balance", "owner", "store", "clock", "listing", "observed_store", "event_log", "inprocess",
 	"eviction", "view", "correction",
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context",
-	"memory", "load", "commit", "timeline",
+	"memory", "load", "commit", "timeline", "lease",
 	"budget", "turn_report", "turn", "turn_commit", "turn_variables", "idempotency", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "rewind", "fork", "ephemeral", "import",
 }

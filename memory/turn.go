@@ -20,6 +20,7 @@ type Turn struct {
 	live   *liveSession            // locked by the turn
 	ctx    context.Context         // that of Begin; ends when a newer turn takes over
 	cancel context.CancelCauseFunc // releases ctx; nil if it is the caller's
+	lease  *lease                  // nil with concurrent_turns: queue
 
 	mu        sync.Mutex
 	base      *view          // the session when the turn began
@@ -53,7 +54,7 @@ var ErrSuspended = errors.New("the turn was suspended and will be repeated")
 // Commit does nothing. A turn within a turn of the same session never begins.
 func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
 	t := &Turn{memory: m, key: m.key(session), ctx: ctx}
-	if m.turns == Interrupt {
+	if m.turns != Queue {
 		t.ctx, t.cancel = context.WithCancelCause(ctx)
 	}
 	if err := t.lock(ctx); err != nil {
@@ -117,6 +118,9 @@ func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 	}
 	if err == nil {
 		t.base, err = m.extendBack(ctx, t.key, t.base, t.policy)
+	}
+	if err == nil && t.cancel != nil {
+		t.lease, t.base, err = m.acquire(ctx, t.key, t.base, t.cancel)
 	}
 	if err != nil {
 		t.end()
@@ -316,6 +320,9 @@ func (t *Turn) close() {
 
 func (t *Turn) end() {
 	t.ended = true
+	if t.lease != nil {
+		t.lease.end()
+	}
 	if t.live != nil {
 		t.memory.sessions.unlock(t.live)
 		t.live = nil

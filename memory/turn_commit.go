@@ -47,7 +47,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 		}
 	}
 	err := t.store(ctx, each)
-	for wait := t.patience(each); err != nil && wait.again(ctx, err); {
+	for wait := t.commitRetry(each); err != nil && wait.again(ctx, err); {
 		err = t.store(ctx, each)
 	}
 	if err == nil {
@@ -59,22 +59,41 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 // store makes the change of a commit. After an error it is unknown whether it was made;
 // the next call finds out.
 func (t *Turn) store(ctx context.Context, each bool) error {
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if err := t.rebase(ctx, base); err != nil || t.done {
+	return t.apply(ctx, func(base *view, n *transition) (changed bool, err error) {
+		if err := t.rebase(ctx, base); err != nil {
 			return false, err
 		}
-		return t.plan(n, each)
+		if !t.done {
+			changed, err = t.plan(n, each)
+		}
+		if err == nil && changed && t.lease != nil && !t.lease.owns(t.base.values) {
+			err = t.lease.lost()
+		}
+		return t.releaseLease(n, changed), err
 	}, nil)
 }
 
-// patience returns how long a commit tries to store the turn after the time limit of the
+// releaseLease adds to the turn's last change that it gives up its lease, and reports
+// whether there is anything to change.
+func (t *Turn) releaseLease(n *transition, changed bool) bool {
+	if t.lease == nil || !t.lease.owns(t.base.values) {
+		return changed
+	}
+	if !changed {
+		n.begin(t.base, t.memory.moment())
+	}
+	n.setValue(leaseValue, nil)
+	return true
+}
+
+// commitRetry returns how long a commit tries to store the turn after the time limit of the
 // store: for a while if the turn has an answer, because a model was paid for it.
-func (t *Turn) patience(each bool) patience {
+func (t *Turn) commitRetry(each bool) commitRetry {
 	isAnswer := func(e *Entry) bool { return e.Message.Role == chat.Assistant }
 	if each || !slices.ContainsFunc(t.staged, isAnswer) {
-		return patience{}
+		return commitRetry{}
 	}
-	return patience{until: time.Now().Add(answerPatience)}
+	return commitRetry{until: time.Now().Add(answerRetryTime)}
 }
 
 // plan makes n what Commit changes, and reports whether that is anything.
@@ -116,7 +135,10 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	}
 	defer t.end()
 	if errors.Is(reason, ErrSuspended) {
-		return nil
+		t.staged = nil
+	}
+	if len(t.staged) == 0 && (t.lease == nil || t.lease.created) {
+		return t.leaveNothing(ctx)
 	}
 	text := "the turn was aborted"
 	if reason != nil {
@@ -126,12 +148,27 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 		return err
 	}
 	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
+		if err := t.rebase(ctx, base); err != nil {
 			return false, err
+		}
+		if len(t.staged) == 0 || t.done {
+			return t.releaseLease(n, false), nil
 		}
 		n.fail(t.base, t.staged, text, t.memory.moment())
 		n.setFactors(t.factors)
 		n.recordCall(t.call)
-		return true, nil
+		return t.releaseLease(n, true), nil
 	}, nil)
+}
+
+// leaveNothing ends a turn without messages. A session that has only its lease is deleted.
+func (t *Turn) leaveNothing(ctx context.Context) error {
+	if t.lease == nil || t.base.state.Last > 0 {
+		return nil
+	}
+	err := t.memory.remove(ctx, t.key, t.base.version)
+	if errors.Is(err, ErrConflict) { // others use the session: the lease ends by itself
+		return nil
+	}
+	return err
 }
