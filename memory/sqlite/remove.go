@@ -44,7 +44,8 @@ func findUnchanged(ctx context.Context, tx *sql.Tx, mem string, sessions []memor
 		versions[sessions[i].Session] = sessions[i].Head.Version
 		args = append(args, sessions[i].Session)
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT id, session, version FROM sessions WHERE memory = ? AND session IN (?"+strings.Repeat(",?", len(sessions)-1)+") ORDER BY id", args...)
+	query := "SELECT id, session, version FROM sessions WHERE memory = ? AND session IN (?" + strings.Repeat(",?", len(sessions)-1) + ") ORDER BY id" //nolint:gosec // only placeholders
+	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
