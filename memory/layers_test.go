@@ -27,8 +27,8 @@ var layers = []string{
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context",
 	"memory", "load", "commit", "timeline", "lease",
-	"budget", "turn_report", "turn", "turn_commit", "turn_variables", "idempotency", "room", "turn_context", "call", "calibration",
-	"write", "read", "expiry", "rewind", "fork", "ephemeral", "import",
+	"budget", "turn_report", "turn", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
+	"write", "read", "expiry", "forget_user", "rewind", "fork", "ephemeral", "import",
 }
 
 // TestFiles_ReferToEarlierFiles type-checks the package and reports references

@@ -41,6 +41,11 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 	if err := t.interrupted(); err != nil {
 		return err
 	}
+	if t.before != nil {
+		if err := t.before(ctx); err != nil {
+			return err
+		}
+	}
 	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
 		if err := t.dropKnown(ctx, t.base); err != nil {
 			return err
