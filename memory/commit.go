@@ -29,6 +29,26 @@ func pause(ctx context.Context, attempt int) error {
 	}
 }
 
+// answerRetryTime is how long a turn with an answer tries to store it, in addition to the
+// time limit of the store.
+const answerRetryTime = time.Minute
+
+// commitRetry decides whether a change is tried again while its store has short trouble.
+type commitRetry struct {
+	until    time.Time // zero: it is not
+	attempts int
+}
+
+// again reports whether to try again after err. It waits before.
+func (p *commitRetry) again(ctx context.Context, err error) bool {
+	var e *StoreError
+	if p.until.IsZero() || !errors.As(err, &e) || !e.Temporary || time.Now().After(p.until) {
+		return false
+	}
+	p.attempts++
+	return pause(ctx, p.attempts+1) == nil
+}
+
 // expired reports whether the session's ttl is over. Reading does not extend it.
 func (m *Memory) expired(s State) bool {
 	return m.ttl > 0 && !s.LastSaid.IsZero() && m.now().Sub(s.LastSaid) > m.ttl

@@ -88,6 +88,7 @@ func (t *transition) copyOnce(ctx context.Context, p evictionPolicy, m *Memory, 
 	if len(past.values) > 0 {
 		t.change.Values, t.next.values = maps.Clone(past.values), maps.Clone(past.values)
 		t.setValue(idempotencyValue, nil)
+		t.setValue(leaseValue, nil)
 	}
 	if past != base {
 		t.setVariablesOf(turn)

@@ -22,12 +22,12 @@ const anyPolicy = "policy_*"
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"entry", "window", "tokens", "message", "balance", "owner", "store", "listing", "observed_store", "event_log", "inprocess",
+	"entry", "window", "tokens", "message", "balance", "owner", "store", "clock", "listing", "observed_store", "event_log", "inprocess",
 	"eviction", "view", "correction",
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context", "audit",
-	"memory", "load", "commit", "timeline",
-	"budget", "turn_report", "turn", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
+	"memory", "load", "commit", "timeline", "lease",
+	"budget", "turn_report", "turn", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "forget_user", "rewind", "fork", "ephemeral", "import",
 }
 

@@ -18,14 +18,14 @@
 //
 //	entry, window, tokens, message           the data
 //	owner                                    users and their sessions
-//	store, listing                           the Store interface
+//	store, clock, listing                    the Store interface
 //	observed_store, event_log, inprocess     stores
 //	eviction, view, correction               a session at one version, and how its counts are corrected
 //	policy, policy_*, policies               what leaves the window
 //	variables, transition                    changes: the one path of every write
 //	session_table, context, audit            locks and cache; the context interface; audit logs
-//	memory, load, commit, timeline           reading and writing a session
-//	budget, turn_report, turn, shared, room, turn_context, call, calibration    turns
+//	memory, load, commit, timeline, lease    reading and writing a session
+//	budget, turn_report, turn, turn_commit, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry, forget_user    the other methods of Memory
 //	rewind, fork, ephemeral, import          those for whole sessions
 package memory
@@ -52,6 +52,7 @@ type Config struct {
 
 	LimitsOf func(session string) Limits // the limits of a session, called at every read and write; nil: Limits, or those of SetLimits
 	Turns    TurnPolicy                  // what Begin does while another turn of the session is active; empty: it waits
+	Lease    time.Duration               // with Turns other than Queue: how long a session stays busy after a process with a turn was killed; 0: 15 seconds
 	TTL      time.Duration               // a session is deleted when nothing was added to it for this long; 0: never
 	Counter  Counter                     // counts tokens; required
 	Scope    Scope                       // which sessions are one conversation: those of a user, or all; empty: each is one
@@ -70,6 +71,8 @@ type Memory struct {
 	systemFirst bool // keep_system_first
 	limitsOf    func(session string) Limits
 	turns       TurnPolicy
+	lease       time.Duration // 0 for defaultLease
+	clock       storeClock
 	ttl         time.Duration
 	scope       Scope
 	audit       Auditor
@@ -97,7 +100,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context}
+		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -127,6 +130,8 @@ func (m *Memory) check(cfg *Config) error {
 		return fmt.Errorf("memory %s needs a store", cfg.ID)
 	case cfg.Live < 0:
 		return fmt.Errorf("memory %s: the number of live sessions must not be negative", cfg.ID)
+	case cfg.Lease < 0:
+		return fmt.Errorf("memory %s: the lease must be positive, not %s", cfg.ID, cfg.Lease)
 	case cfg.TTL < 0:
 		return fmt.Errorf("memory %s: ttl must be positive, not %s", cfg.ID, cfg.TTL)
 	case cfg.KeepSystemFirst && !m.kind.Supports("keep_system_first"):

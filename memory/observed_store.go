@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // StoreObserver is called when an operation of the store begins: head, entries, apply,
@@ -84,6 +85,9 @@ func (s *observedStore) Distinct() bool {
 	d, ok := s.Store.(Deduplicator)
 	return ok && d.Distinct()
 }
+
+// Time returns that of the store.
+func (s *observedStore) Time(ctx context.Context) (time.Time, error) { return StoreTime(ctx, s.Store) }
 
 // ListSessions returns a page of the store's sessions.
 func (s *observedStore) ListSessions(ctx context.Context, memory string, q SessionQuery) ([]SessionHead, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // Window returns what the next call of a model receives, as committed. It reads
@@ -72,7 +74,23 @@ func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, e
 	return m.HistoryRange(ctx, session, 1, 0)
 }
 
-// HistoryRange is History for the positions from..to; 0 for to is the end.
+// MissingEntriesError reports that a store has fewer messages of a session than its head
+// counts: another program deleted them, or the store lost them.
+type MissingEntriesError struct {
+	Memory  string // the memory's id
+	Session string // the session's id
+	First   int64  // the position of the first one
+	Missing int64  // their number
+}
+
+// Error names the session and the first message that is missing.
+func (e *MissingEntriesError) Error() string {
+	return fmt.Sprintf("memory %s, session %q: the store has lost %s, the first at position %d",
+		e.Memory, e.Session, textfmt.Count(e.Missing, "message"), e.First)
+}
+
+// HistoryRange is History for the positions from..to; 0 for to is the end. After the
+// messages it yields a *MissingEntriesError if the store does not have all of them.
 func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		key := m.key(session)
@@ -95,8 +113,12 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 		if to <= 0 || to > head.State.Last {
 			to = head.State.Last
 		}
+		missing := &MissingEntriesError{Memory: m.id, Session: session}
+		next := max(from, 1)
 		for e, err := range m.store.Entries(ctx, key, Query{From: from, To: to}) {
 			if err == nil {
+				missing.add(next, e.Seq)
+				next = e.Seq + 1
 				err = checkDecrypted(key, e)
 			}
 			if err != nil {
@@ -109,7 +131,29 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 				return
 			}
 		}
+		if missing.add(next, to+1); missing.Missing > 0 {
+			if err := m.confirm(ctx, key, head, missing); err != nil {
+				yield(Entry{}, err)
+			}
+		}
 	}
+}
+
+// add counts the positions from next to before seq.
+func (e *MissingEntriesError) add(next, seq int64) {
+	if e.Missing == 0 {
+		e.First = next
+	}
+	e.Missing += max(seq-next, 0)
+}
+
+// confirm returns missing unless the session was deleted since its head was read.
+func (m *Memory) confirm(ctx context.Context, key Key, read Head, missing *MissingEntriesError) error {
+	head, err := m.store.Head(ctx, key)
+	if err == nil && head.Version >= read.Version && head.State.Last >= read.State.Last {
+		return missing
+	}
+	return err
 }
 
 // Events yields the events of the session in order.

@@ -118,7 +118,7 @@ func (t *transition) dropContext(c ContextSource, from int64) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.next.values)) { // of a context that the memory had earlier
-		if !slices.Contains([]string{stepSystemValue, idempotencyValue, calibrationValue, repairsValue, variablesValue, replacedValue}, name) {
+		if !slices.Contains([]string{stepSystemValue, idempotencyValue, calibrationValue, repairsValue, leaseValue, variablesValue, replacedValue}, name) {
 			t.setValue(name, nil)
 		}
 	}

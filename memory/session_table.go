@@ -9,8 +9,10 @@ import (
 	"sync"
 )
 
-// TurnPolicy decides what Begin does while another turn of the session is
-// active in this process. Append, Set and Clear always wait: they are short.
+// TurnPolicy decides what Begin does while another turn of the session is active. Queue
+// orders the turns of this process; those of other processes run at the same time, and the
+// later commit follows the earlier one. The others hold for all processes that
+// use the store, by a lease in the session. Append, Set and Clear always wait: they are short.
 type TurnPolicy string
 
 // The policies for a second turn.
@@ -38,10 +40,15 @@ func (e *BusyError) Error() string {
 type InterruptedError struct {
 	Memory  string // the memory's id
 	Session string // the session's id
+
+	expired bool // concurrent_turns: reject; the lease was not renewed in time, or the session was deleted
 }
 
 // Error names the memory and the session.
 func (e *InterruptedError) Error() string {
+	if e.expired {
+		return fmt.Sprintf("memory %s: session %q was deleted, or another process began a turn after the lease of this one had ended (concurrent_turns: reject)", e.Memory, e.Session)
+	}
 	return fmt.Sprintf("memory %s: a newer turn of session %q replaced this one (concurrent_turns: interrupt)", e.Memory, e.Session)
 }
 

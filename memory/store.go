@@ -157,6 +157,8 @@ type StoreError struct {
 	Problem  ErrorKind // the kind of failure
 	Message  string    // what is wrong, one line without the location
 	Err      error     // the cause, if any
+
+	Temporary bool // trying again later may succeed: a server that restarts, a locked file
 }
 
 // Error returns one line that names the place.

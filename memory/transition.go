@@ -289,6 +289,7 @@ func (t *transition) setValue(name string, value []byte) {
 const (
 	repairsValue       = "repairs"    // the value with the number of repairs that the newest call reported
 	idempotencyValue   = "operations" // the value with the keys of the session's newest operations
+	leaseValue         = "lease"      // the value with the turn that may commit; see leaseRecord
 	maxIdempotencyKeys = 64           // a retry comes soon or not at all
 )
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -21,6 +20,7 @@ type Turn struct {
 	live   *liveSession            // locked by the turn
 	ctx    context.Context         // that of Begin; ends when a newer turn takes over
 	cancel context.CancelCauseFunc // releases ctx; nil if it is the caller's
+	lease  *lease                  // nil with concurrent_turns: queue
 
 	mu        sync.Mutex
 	base      *view                       // the session when the turn began
@@ -49,21 +49,6 @@ var errEnded = errors.New("the turn has ended")
 // repeated, for example after a restart of the program.
 var ErrSuspended = errors.New("the turn was suspended and will be repeated")
 
-// Turn runs f in a turn of the session. It commits if f returns nil; otherwise
-// it aborts with f's error as the reason, and returns it.
-func (m *Memory) Turn(ctx context.Context, session string, f func(*Turn) error) (err error) {
-	t, err := m.Begin(ctx, session)
-	if err != nil {
-		return err
-	}
-	reason := errors.New("the turn panicked")
-	defer func() { err = errors.Join(err, t.Abort(context.WithoutCancel(ctx), reason)) }()
-	if reason = f(t); reason == nil {
-		reason = t.Commit(ctx)
-	}
-	return reason
-}
-
 // Begin begins a turn; most programs call Memory.Turn instead. While another
 // turn of the session is active it waits in order of arrival; with Config.Turns
 // it fails or cancels the other one. It stops waiting when ctx ends. Commit or
@@ -71,7 +56,7 @@ func (m *Memory) Turn(ctx context.Context, session string, f func(*Turn) error) 
 // Commit does nothing. A turn within a turn of the same session never begins.
 func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
 	t := &Turn{memory: m, key: m.key(session), ctx: ctx}
-	if m.turns == Interrupt {
+	if m.turns != Queue {
 		t.ctx, t.cancel = context.WithCancelCause(ctx)
 	}
 	if err := t.lock(ctx); err != nil {
@@ -135,6 +120,9 @@ func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 	}
 	if err == nil {
 		t.base, err = m.extendBack(ctx, t.key, t.base, t.policy)
+	}
+	if err == nil && t.cancel != nil {
+		t.lease, t.base, err = m.acquire(ctx, t.key, t.base, t.cancel)
 	}
 	if err != nil {
 		t.end()
@@ -236,71 +224,6 @@ func (t *Turn) fitted() (next *view, sel selection, own int) {
 	return &v, t.policy.selectForCall(&v), own
 }
 
-// Commit stores what the turn added, as a whole or not at all, and ends it.
-// After an error the turn is still open: try again, or Abort. If another process
-// wrote to the session in the meantime, this turn follows its messages. A turn
-// that a newer one replaced fails with an *InterruptedError.
-func (t *Turn) Commit(ctx context.Context) error { return t.commit(ctx, false) }
-
-// commit is Commit; with each set every message is an append in itself.
-func (t *Turn) commit(ctx context.Context, each bool) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return errEnded
-	}
-	if err := t.interrupted(); err != nil {
-		return err
-	}
-	if t.before != nil {
-		if err := t.before(ctx); err != nil {
-			return err
-		}
-	}
-	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
-		if err := t.dropKnown(ctx, t.base); err != nil {
-			return err
-		}
-	}
-	err := t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if err := t.rebase(ctx, base); err != nil || t.done {
-			return false, err
-		}
-		return t.plan(n, each)
-	}, nil)
-	if err == nil {
-		t.end()
-	}
-	return err
-}
-
-// plan makes n what Commit changes, and reports whether that is anything.
-func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
-	m := t.memory
-	a := addition{entries: t.staged, each: each, step: t.step}
-	if each {
-		a.step = t.base.step
-	}
-	now := m.moment()
-	changed = n.add(t.policy, m.kind.Name, t.base, a, now)
-	if set := changedVariables(t.base, t.set); len(set) > 0 {
-		if !changed {
-			n.begin(t.base, now)
-			n.next.state.extend(now) // setting a variable extends the ttl
-		}
-		if err := n.setVariables(m.id, set); err != nil {
-			return false, err
-		}
-		changed = true
-	}
-	if changed {
-		n.recordOperation(t.operation)
-		n.setFactors(t.factors)
-		n.recordCall(t.call)
-	}
-	return changed, nil
-}
-
 // planner describes a change of a session: it prepares n, and reports whether
 // there is anything to change.
 type planner func(base *view, n *transition) (changed bool, err error)
@@ -386,38 +309,6 @@ func (t *Turn) dropKnown(ctx context.Context, base *view) error {
 	return nil
 }
 
-// Abort ends the turn and leaves the window as it was. The history gets the
-// turn's messages, marked as failed for the reason. The turn has ended even if
-// Abort returns an error because the history could not be written. After Commit
-// it does nothing.
-func (t *Turn) Abort(ctx context.Context, reason error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return nil
-	}
-	defer t.end()
-	if errors.Is(reason, ErrSuspended) {
-		return nil
-	}
-	text := "the turn was aborted"
-	if reason != nil {
-		text = textfmt.OneLine(validText(reason.Error()))
-	}
-	if err := t.dropKnown(ctx, t.base); err != nil {
-		return err
-	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if err := t.rebase(ctx, base); err != nil || len(t.staged) == 0 || t.done {
-			return false, err
-		}
-		n.fail(t.base, t.staged, text, t.memory.moment())
-		n.setFactors(t.factors)
-		n.recordCall(t.call)
-		return true, nil
-	}, nil)
-}
-
 // close ends a turn of open, without recording it if it is still open. The turn
 // must not be used after it.
 func (t *Turn) close() {
@@ -431,6 +322,9 @@ func (t *Turn) close() {
 
 func (t *Turn) end() {
 	t.ended = true
+	if t.lease != nil {
+		t.lease.end()
+	}
 	if t.live != nil {
 		t.memory.sessions.unlock(t.live)
 		t.live = nil

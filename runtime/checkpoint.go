@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -207,6 +208,20 @@ func CredentialsRejected(err *steps.Error) *model.Error {
 		return nil
 	}
 	if failure, ok := errors.AsType[*model.Error](err); ok && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, failure.Status) {
+		return failure
+	}
+	return nil
+}
+
+// StoreFailed returns the error of a memory store that no row can use now: it is
+// unreachable, locked or full, or refuses this program. It is nil if a row did not fail or
+// failed for another reason.
+func StoreFailed(err *steps.Error) *memory.StoreError {
+	if err == nil {
+		return nil
+	}
+	unusable := []memory.ErrorKind{memory.Unavailable, memory.Locked, memory.Full, memory.Denied, memory.TooNew}
+	if failure, ok := errors.AsType[*memory.StoreError](err); ok && slices.Contains(unusable, failure.Problem) {
 		return failure
 	}
 	return nil

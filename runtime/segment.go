@@ -71,7 +71,7 @@ func (r *run) segmentCheckpoints(number int) *checkpoint.Segment {
 	return checkpoint.NewSegment(checkpoint.SegmentConfig{
 		Store: r.checkpoints, Number: number, Inputs: r.flow.liveSlots(number), Outputs: r.flow.liveSlots(number + 1),
 		Code:   ErrorCode,
-		Redo:   func(err *steps.Error) bool { return CredentialsRejected(err) != nil },
+		Redo:   func(err *steps.Error) bool { return CredentialsRejected(err) != nil || StoreFailed(err) != nil },
 		NewRow: func() *steps.Row { return r.flow.newRow("", 0) },
 	})
 }

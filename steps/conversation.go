@@ -131,7 +131,7 @@ func (d *conversation) close(ctx context.Context, err error) error {
 		err = interrupted // in place of the error that the end of the context caused
 	}
 	if err == nil {
-		if err = d.turn.Commit(ctx); err == nil {
+		if err = d.commit(ctx); err == nil {
 			return nil
 		}
 	}
@@ -142,6 +142,20 @@ func (d *conversation) close(ctx context.Context, err error) error {
 		return fmt.Errorf("%w; the failed turn could not be recorded: %w", err, aborted)
 	}
 	return err
+}
+
+// commit stores the turn. A time limit that ends meanwhile does not stop it: the answer is
+// there. A cancellation does.
+func (d *conversation) commit(ctx context.Context) error {
+	storing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			cancel(context.Cause(ctx))
+		}
+	})
+	defer stop()
+	return d.turn.Commit(storing)
 }
 
 // sameStore reports whether both errors come from one store: reporting one is enough.

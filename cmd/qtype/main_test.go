@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("NO_PROXY", "*")
 			return os.WriteFile(env.WorkDir+"/app.qtype.yaml", []byte(inbox), 0o600)
 		},
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status, "sqlite": sqlite},
 		Condition:           func(cond string) (bool, error) { return cond == "root" && os.Geteuid() == 0, nil },
 		RequireExplicitExec: true,
 	})

@@ -15,7 +15,7 @@ type Location string
 
 // Error returns an error of a kind. err is the cause, or nil.
 func (l Location) Error(kind memory.ErrorKind, message string, err error) error {
-	return &memory.StoreError{Location: string(l), Problem: kind, Message: message, Err: err}
+	return &memory.StoreError{Location: string(l), Problem: kind, Message: message, Err: err, Temporary: kind == memory.Locked}
 }
 
 // Unavailable returns an error for a store that cannot be used.
@@ -59,7 +59,7 @@ func (l Location) Explain(ctx context.Context, err error, diagnose func(error) (
 	timeout, canceled := cause(ctx)
 	switch {
 	case timeout != nil:
-		return l.Error(memory.Unavailable, timeout.Error(), err)
+		return &memory.StoreError{Location: string(l), Problem: memory.Unavailable, Message: timeout.Error(), Err: err, Temporary: true}
 	case canceled != nil:
 		return canceled
 	}

@@ -3,6 +3,7 @@ package storage
 import (
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,8 @@ type Server struct {
 	Query    url.Values // parameters for the driver
 	Prefix   string     // of the names of tables or keys
 	Timeout  time.Duration
+
+	answered atomic.Bool // a call has succeeded
 }
 
 // ParseServer reads a URL with one of the schemes. It removes the parameters

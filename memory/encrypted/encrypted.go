@@ -17,6 +17,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -135,6 +136,9 @@ func (s *Store) Distinct() bool {
 	d, ok := s.inner.(memory.Deduplicator)
 	return ok && d.Distinct()
 }
+
+// Time returns that of the inner store.
+func (s *Store) Time(ctx context.Context) (time.Time, error) { return memory.StoreTime(ctx, s.inner) }
 
 // Sessions yields the sessions of one memory. It needs no key, so it does not
 // check the heads.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 )
@@ -86,6 +87,26 @@ func diagnoseServer(server *pgconn.PgError) (memory.ErrorKind, string) {
 		}
 	}
 	return memory.Unavailable, message
+}
+
+// trouble reports whether trying again may help.
+func trouble(err error) storage.Trouble {
+	var server *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	switch {
+	case errors.As(err, &server):
+		for _, state := range []string{"08", "40", "53300", "57P01", "57P02", "57P03", "57P05"} {
+			if strings.HasPrefix(server.Code, state) {
+				return storage.Short // see PostgreSQL's appendix A: connections, serialization, shutdown and start
+			}
+		}
+	case errors.As(err, &connecting) && isForeignProtocol(err):
+	case errors.As(err, &connecting):
+		return storage.Unreachable
+	case isLost(err):
+		return storage.Short
+	}
+	return storage.Permanent
 }
 
 // isLost reports whether a connection broke or the server shut down, so that a

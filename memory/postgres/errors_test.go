@@ -26,7 +26,7 @@ func TestStore_Outages(t *testing.T) {
 	s, err := servertest.Postgres()
 	servertest.Need(t, err)
 	defer func() { testkit.Must(t, s.Close()) }()
-	const timeout = 5 * time.Second
+	const timeout = 2 * time.Second
 	storetest.RunOutages(t, s, open(t, newAddress(t, s), postgres.Timeout(timeout)), timeout, servertest.Password)
 }
 

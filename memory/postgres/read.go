@@ -83,6 +83,14 @@ func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
 	return head, nil
 }
 
+// Time returns the time of the server.
+func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
+	err = s.use(ctx, true, func(ctx context.Context, pool *pgxpool.Pool) error {
+		return pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	})
+	return now, err
+}
+
 // Entries yields entries page by page.
 func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
 	to := q.To

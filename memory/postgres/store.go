@@ -151,25 +151,21 @@ func (s *Store) connections(ctx context.Context) (*pgxpool.Pool, bool, error) {
 	return s.pool, s.ready, nil
 }
 
-// use calls do within the store's timeout, and a second time with a new
-// connection if the first one broke: do must be idempotent. If there are no tables
-// and create is not set, use does nothing.
+// use calls do within the store's timeout, and again after short trouble: do must be
+// idempotent. If there are no tables and create is not set, use does nothing.
 func (s *Store) use(ctx context.Context, create bool, do func(context.Context, *pgxpool.Pool) error) error {
-	bounded, cancel := storage.WithTimeout(ctx, s.server.Timeout)
-	defer cancel()
-	attempt := func() error {
-		pool, err := s.open(bounded, create)
-		if err != nil || pool == nil {
-			return err
+	renewed := false
+	return s.server.Retry(ctx, storage.Failures{Diagnose: diagnose, Trouble: trouble}, func(ctx context.Context) error {
+		pool, err := s.open(ctx, create)
+		if err == nil && pool != nil {
+			err = do(ctx, pool)
 		}
-		return do(bounded, pool)
-	}
-	err := attempt()
-	if isLost(err) && bounded.Err() == nil {
-		s.renew()
-		err = attempt()
-	}
-	return s.server.Location.Explain(bounded, err, diagnose)
+		if isLost(err) && ctx.Err() == nil && !renewed {
+			s.renew()
+			renewed = true
+		}
+		return err
+	})
 }
 
 // renew drops all connections: if one is broken, so are the others.

@@ -1,10 +1,10 @@
 package redis
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	driver "github.com/redis/go-redis/v9"
@@ -13,12 +13,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 )
-
-// explain converts an error of the server, the network or the driver. ctx is that
-// of storage.WithTimeout.
-func (s *Store) explain(ctx context.Context, err error) error {
-	return s.server.Location.Explain(ctx, err, s.diagnose)
-}
 
 func (s *Store) diagnose(err error) (memory.ErrorKind, string) {
 	var reply driver.Error
@@ -42,6 +36,25 @@ func (s *Store) diagnose(err error) (memory.ErrorKind, string) {
 		return memory.Unavailable, "not a Redis server"
 	}
 	return memory.Unavailable, textfmt.OneLine(err.Error())
+}
+
+// trouble reports whether trying again may help.
+func trouble(err error) storage.Trouble {
+	var reply driver.Error
+	var op *net.OpError
+	switch {
+	case errors.As(err, &reply) && !errors.Is(err, driver.Nil):
+		first, _, _ := strings.Cut(reply.Error(), " ")
+		passing := []string{"BUSY", "TRYAGAIN", "LOADING", "MASTERDOWN", "CLUSTERDOWN"}
+		if slices.Contains(passing, first) || strings.Contains(reply.Error(), "max number of clients reached") {
+			return storage.Short
+		}
+	case errors.As(err, &op) && op.Op == "dial":
+		return storage.Unreachable
+	case op != nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return storage.Short
+	}
+	return storage.Permanent
 }
 
 // problems returns the meaning of the first word of a server's error.

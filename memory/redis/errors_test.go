@@ -35,7 +35,7 @@ func startServer(t *testing.T, settings ...string) *servertest.Server {
 
 func TestStore_Outages(t *testing.T) {
 	s := startServer(t, "--requirepass", secret, "--appendfsync", "always")
-	const timeout = 5 * time.Second
+	const timeout = 2 * time.Second
 	address := "redis://:" + secret + "@" + s.Address()
 	storetest.RunOutages(t, s, open(t, address, redis.Timeout(timeout)), timeout, secret)
 }

@@ -41,6 +41,13 @@ func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
 	})
 }
 
+// Time returns the time of the server.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (time.Time, error) {
+		return client.Time(ctx).Result()
+	})
+}
+
 // head parses the fields that every head has.
 func (s *Store) head(written, version, state string) (memory.Head, error) {
 	var h memory.Head

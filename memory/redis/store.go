@@ -164,7 +164,7 @@ func (s *Store) Close() error {
 	}
 	err := s.client.Close()
 	s.client = nil
-	return s.explain(context.Background(), err)
+	return s.server.Location.Explain(context.Background(), err, s.diagnose)
 }
 
 // open returns the client, and whether the caller must check the server's settings.
@@ -184,8 +184,9 @@ func (s *Store) open() (client driver.UniversalClient, check bool, err error) {
 	return s.client, check, nil
 }
 
-// use calls do within the store's timeout. It returns when ctx ends, even if the
-// driver does not: that observes deadlines, but not cancellation.
+// use calls do within the store's timeout, and again after short trouble: do must be
+// idempotent. It returns when ctx ends, even if the driver does not: that observes
+// deadlines, but not cancellation.
 func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.UniversalClient) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -199,15 +200,21 @@ func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.U
 	if err != nil {
 		return zero, err
 	}
-	bounded, cancel := storage.WithTimeout(ctx, s.server.Timeout)
 	results := make(chan result, 1)
 	go func() {
-		defer cancel()
-		if check {
-			s.checkSettings(bounded, client)
+		var value T
+		err := s.server.Retry(ctx, storage.Failures{Diagnose: s.diagnose, Trouble: trouble}, func(ctx context.Context) (err error) {
+			if check {
+				s.checkSettings(ctx, client)
+				check = false
+			}
+			value, err = do(ctx, client)
+			return err
+		})
+		if err != nil {
+			value = zero
 		}
-		value, err := do(bounded, client)
-		results <- result{value, s.explain(bounded, err)}
+		results <- result{value, err}
 	}()
 	select {
 	case r := <-results:

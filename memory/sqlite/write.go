@@ -221,60 +221,6 @@ func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error
 	return s.remove(ctx, key, &version)
 }
 
-// RemoveAll deletes sessions in transactions of many, each session only if it still has
-// its version.
-func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
-	for batch := range slices.Chunk(sessions, removedAtOnce) {
-		n := 0
-		err := s.inTransaction(ctx, func(tx *sql.Tx) error {
-			n = 0
-			for i := range batch {
-				key := memory.Key{Memory: mem, Session: batch[i].Session}
-				switch err := checkVersion(ctx, tx, key, batch[i].Head.Version); {
-				case errors.Is(err, memory.ErrConflict):
-					continue
-				case err != nil:
-					return err
-				}
-				if err := deleteSession(ctx, tx, key); err != nil {
-					return err
-				}
-				n++
-			}
-			return nil
-		})
-		if errors.Is(err, errNoDatabase) {
-			return 0, nil
-		}
-		if removed += n; err != nil {
-			return removed - n, err
-		}
-	}
-	return removed, nil
-}
-
-// removedAtOnce is how many sessions one transaction deletes: other writers wait meanwhile.
-const removedAtOnce = 500
-
-// remove deletes a session; with a version, only if the session still has it.
-func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) error {
-	err := s.inTransaction(ctx, func(tx *sql.Tx) error {
-		if version != nil {
-			if err := checkVersion(ctx, tx, key, *version); err != nil {
-				return err
-			}
-		}
-		return deleteSession(ctx, tx, key)
-	})
-	switch {
-	case !errors.Is(err, errNoDatabase):
-		return err
-	case version != nil:
-		return memory.ErrConflict
-	}
-	return nil
-}
-
 // errNoDatabase reports that there is no database yet, so that it has no sessions.
 var errNoDatabase = errors.New("the database does not exist")
 
@@ -296,31 +242,6 @@ func (s *Store) inTransaction(ctx context.Context, f func(*sql.Tx) error) error 
 	}
 	if err := c.Change(ctx, f); err != nil {
 		return s.explain(cause(ctx, err))
-	}
-	return nil
-}
-
-// checkVersion returns ErrConflict if the session has another version.
-func checkVersion(ctx context.Context, tx *sql.Tx, key memory.Key, version int64) error {
-	var current int64
-	err := tx.QueryRowContext(ctx, "SELECT version FROM sessions WHERE memory = ? AND session = ?", key.Memory, key.Session).Scan(&current)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && current != version {
-		return memory.ErrConflict
-	}
-	return err
-}
-
-func deleteSession(ctx context.Context, tx *sql.Tx, key memory.Key) error {
-	const session = "(SELECT id FROM sessions WHERE memory = ?1 AND session = ?2)"
-	for _, statement := range []string{
-		"DELETE FROM entries WHERE id BETWEEN (" + session + " << 36) AND (" + session + " << 36 | 68719476735)",
-		"DELETE FROM events WHERE session_id = " + session,
-		"DELETE FROM named WHERE session_id = " + session,
-		"DELETE FROM sessions WHERE memory = ?1 AND session = ?2",
-	} {
-		if _, err := tx.ExecContext(ctx, statement, key.Memory, key.Session); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ func RunOutages(t *testing.T, server Server, store memory.Store, timeout time.Du
 	t.Run("frozen", func(t *testing.T) { frozen(t, server, store, timeout, secret) })
 	t.Run("down", func(t *testing.T) { down(t, server, store, secret) })
 	t.Run("restarts", func(t *testing.T) { restarts(t, server, store) })
+	t.Run("answer", func(t *testing.T) { answerOutlasts(t, server, store, timeout) })
 }
 
 // checkUnavailable checks that err is a StoreError of kind Unavailable in one line.
@@ -113,14 +114,19 @@ func frozen(t *testing.T, server Server, s memory.Store, timeout time.Duration, 
 	}
 }
 
-// down checks that operations fail while the server is down, and not afterwards.
+// down checks that operations fail after the timeout if the server stays down, and not afterwards.
 func down(t *testing.T, server Server, s memory.Store, secret string) {
 	m := newMemory(t, s)
 	testkit.Must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "before")))
 	testkit.Must(t, server.Kill())
-	checkUnavailable(t, m.Append(t.Context(), "d", chat.Text(chat.User, "meanwhile")), secret)
-	for _, use := range operations(t.Context(), s, memory.Key{Memory: "m", Session: "d"}) {
-		checkUnavailable(t, use(), secret)
+	all := operations(t.Context(), s, memory.Key{Memory: "m", Session: "d"})
+	all["append"] = func() error { return m.Append(t.Context(), "d", chat.Text(chat.User, "meanwhile")) }
+	errs := make(chan error)
+	for _, use := range all {
+		go func() { errs <- use() }()
+	}
+	for range all {
+		checkUnavailable(t, <-errs, secret)
 	}
 	testkit.Must(t, server.Restart())
 	testkit.Must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "after")))
@@ -159,6 +165,24 @@ func restarts(t *testing.T, server Server, s memory.Store) {
 	<-finished
 	for i := range 2 {
 		checkSerial(t, s, memory.Key{Memory: "m", Session: fmt.Sprint("r", i)}, writers/2, each)
+	}
+}
+
+// answerOutlasts checks that a turn with an answer is stored although the server is down for
+// longer than the timeout.
+func answerOutlasts(t *testing.T, server Server, s memory.Store, timeout time.Duration) {
+	m := newMemory(t, s)
+	turn, err := m.Begin(t.Context(), "answer")
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "question"), chat.Text(chat.Assistant, "answer")))
+	testkit.Must(t, server.Kill())
+	committed := make(chan error)
+	go func() { committed <- turn.Commit(t.Context()) }()
+	time.Sleep(timeout + timeout/10)
+	testkit.Must(t, server.Restart())
+	testkit.Must(t, <-committed)
+	if n := len(entries(t, s, memory.Key{Memory: "m", Session: "answer"}, memory.Query{})); n != 2 {
+		t.Errorf("%d messages, want 2", n)
 	}
 }
 

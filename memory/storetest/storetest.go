@@ -47,6 +47,8 @@ func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 		"many writers":     manyWriters,
 		"window":           window,
 		"context":          contexts,
+		"reject":           rejects,
+		"interrupt":        interrupts,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := open(t)

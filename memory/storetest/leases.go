@@ -1,0 +1,157 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// stoppableStore is a store whose process can be stopped: then it makes no calls.
+type stoppableStore struct {
+	memory.Store
+	stopped atomic.Bool
+}
+
+func (s *stoppableStore) check() error {
+	if s.stopped.Load() {
+		return &memory.StoreError{Location: "test", Problem: memory.Unavailable, Message: "stopped"}
+	}
+	return nil
+}
+
+func (s *stoppableStore) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+	if err := s.check(); err != nil {
+		return memory.Head{}, err
+	}
+	return s.Store.Head(ctx, key)
+}
+
+func (s *stoppableStore) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	return s.Store.Apply(ctx, key, c)
+}
+
+func (s *stoppableStore) Time(ctx context.Context) (time.Time, error) {
+	return memory.StoreTime(ctx, s.Store)
+}
+
+// withTurns returns a memory, as another process would have it, that treats concurrent
+// turns by a policy.
+func withTurns(t *testing.T, s memory.Store, turns memory.TurnPolicy, lease time.Duration) *memory.Memory {
+	t.Helper()
+	m, err := memory.New(memory.Config{ID: "m", Policy: "unbounded", Counter: runes{}, Turns: turns, Lease: lease}, s)
+	testkit.Must(t, err)
+	return m
+}
+
+// beginWith returns a turn with a question.
+func beginWith(t *testing.T, m *memory.Memory, session, text string) *memory.Turn {
+	t.Helper()
+	turn, err := m.Begin(t.Context(), session)
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, text)))
+	return turn
+}
+
+// rejects checks that one of two processes has a session at a time, and that the session
+// of a stopped process is free after its lease.
+func rejects(t *testing.T, s memory.Store) {
+	first := &stoppableStore{Store: s}
+	here, there := withTurns(t, first, memory.Reject, time.Second), withTurns(t, s, memory.Reject, time.Minute)
+	for _, session := range []string{"new", "old"} {
+		if session == "old" {
+			testkit.Must(t, there.Append(t.Context(), session, chat.Text(chat.User, "before")))
+		}
+		turn := beginWith(t, here, session, "first")
+		if session == "old" {
+			time.Sleep(1200 * time.Millisecond) // the lease is renewed
+		}
+		var busy *memory.BusyError
+		if _, err := there.Begin(t.Context(), session); !errors.As(err, &busy) {
+			t.Errorf("%s: a second turn got %v, want a BusyError", session, err)
+		}
+		testkit.Must(t, turn.Commit(t.Context()))
+		testkit.Must(t, beginWith(t, there, session, "second").Commit(t.Context()))
+		testkit.Must(t, beginWith(t, here, session, "third").Commit(t.Context()))
+		turn, err := here.Begin(t.Context(), session)
+		testkit.Must(t, err)
+		testkit.Must(t, turn.Abort(t.Context(), nil))
+	}
+	dead := beginWith(t, here, "old", "never")
+	first.stopped.Store(true)
+	var next *memory.Turn
+	for began := time.Now(); next == nil && time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
+		next, _ = there.Begin(t.Context(), "old")
+	}
+	if next == nil {
+		t.Fatal("the session of a stopped process stays busy")
+	}
+	first.stopped.Store(false)
+	var lost *memory.InterruptedError
+	if err := dead.Commit(t.Context()); !errors.As(err, &lost) {
+		t.Errorf("a turn without its lease committed: %v", err)
+	}
+	testkit.Must(t, dead.Abort(t.Context(), errors.New("too late")))
+	testkit.Must(t, next.Add(chat.Text(chat.User, "fourth")))
+	testkit.Must(t, next.Commit(t.Context()))
+	wantWindow(t, there, "new", "first second third")
+	wantWindow(t, there, "old", "before first second third fourth")
+}
+
+// interrupts checks that a turn ends the older one of another process, which cannot commit.
+func interrupts(t *testing.T, s memory.Store) {
+	here, there := withTurns(t, s, memory.Interrupt, 300*time.Millisecond), withTurns(t, s, memory.Interrupt, time.Minute)
+	older := beginWith(t, here, "s", "first")
+	newer := beginWith(t, there, "s", "second")
+	var lost *memory.InterruptedError
+	select {
+	case <-older.Context().Done():
+		if err := context.Cause(older.Context()); !errors.As(err, &lost) {
+			t.Errorf("the older turn ended by %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the older turn does not notice the newer one")
+	}
+	if err := older.Commit(t.Context()); !errors.As(err, &lost) {
+		t.Errorf("the older turn committed: %v", err)
+	}
+	testkit.Must(t, older.Abort(t.Context(), context.Cause(older.Context())))
+	unaware := newer
+	newest := beginWith(t, here, "s", "third")
+	if err := unaware.Commit(t.Context()); !errors.As(err, &lost) { // before it could notice
+		t.Errorf("a turn without its lease committed: %v", err)
+	}
+	testkit.Must(t, newest.Commit(t.Context()))
+	testkit.Must(t, unaware.Abort(t.Context(), lost))
+	wantWindow(t, there, "s", "third")
+	empty, err := here.Begin(t.Context(), "untouched")
+	testkit.Must(t, err)
+	testkit.Must(t, empty.Abort(t.Context(), nil))
+	if head, err := s.Head(t.Context(), memory.Key{Memory: "m", Session: "untouched"}); err != nil || head.Version != 0 {
+		t.Errorf("an aborted turn left %+v, %v", head, err)
+	}
+}
+
+func wantWindow(t *testing.T, m *memory.Memory, session, want string) {
+	t.Helper()
+	w, err := m.Window(t.Context(), session)
+	testkit.Must(t, err)
+	got := ""
+	for i, e := range w.Entries {
+		if i > 0 {
+			got += " "
+		}
+		got += e.Message.Text()
+	}
+	if got != want {
+		t.Errorf("session %s: the window is %q, want %q", session, got, want)
+	}
+}

@@ -1,0 +1,179 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Turn runs f in a turn of the session. It commits if f returns nil; otherwise
+// it aborts with f's error as the reason, and returns it.
+func (m *Memory) Turn(ctx context.Context, session string, f func(*Turn) error) (err error) {
+	t, err := m.Begin(ctx, session)
+	if err != nil {
+		return err
+	}
+	reason := errors.New("the turn panicked")
+	defer func() { err = errors.Join(err, t.Abort(context.WithoutCancel(ctx), reason)) }()
+	if reason = f(t); reason == nil {
+		reason = t.Commit(ctx)
+	}
+	return reason
+}
+
+// Commit stores what the turn added, as a whole or not at all, and ends it.
+// After an error the turn is still open: try again, or Abort. If another process
+// wrote to the session in the meantime, this turn follows its messages. A turn
+// that a newer one replaced fails with an *InterruptedError.
+func (t *Turn) Commit(ctx context.Context) error { return t.commit(ctx, false) }
+
+// commit is Commit; with each set every message is an append in itself.
+func (t *Turn) commit(ctx context.Context, each bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return errEnded
+	}
+	if err := t.interrupted(); err != nil {
+		return err
+	}
+	if t.before != nil {
+		if err := t.before(ctx); err != nil {
+			return err
+		}
+	}
+	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
+		if err := t.dropKnown(ctx, t.base); err != nil {
+			return err
+		}
+	}
+	err := t.store(ctx, each)
+	for wait := t.commitRetry(each); err != nil && wait.again(ctx, err); {
+		err = t.store(ctx, each)
+	}
+	if err == nil {
+		t.end()
+	}
+	return err
+}
+
+// store makes the change of a commit. After an error it is unknown whether it was made;
+// the next call finds out.
+func (t *Turn) store(ctx context.Context, each bool) error {
+	return t.apply(ctx, func(base *view, n *transition) (changed bool, err error) {
+		if err := t.rebase(ctx, base); err != nil {
+			return false, err
+		}
+		if !t.done {
+			changed, err = t.plan(n, each)
+		}
+		if err == nil && changed && t.lease != nil && !t.lease.owns(t.base.values) {
+			err = t.lease.lost()
+		}
+		return t.releaseLease(n, changed), err
+	}, nil)
+}
+
+// releaseLease adds to the turn's last change that it gives up its lease, and reports
+// whether there is anything to change.
+func (t *Turn) releaseLease(n *transition, changed bool) bool {
+	if t.lease == nil || !t.lease.owns(t.base.values) {
+		return changed
+	}
+	if !changed {
+		n.begin(t.base, t.memory.moment())
+	}
+	n.setValue(leaseValue, nil)
+	return true
+}
+
+// commitRetry returns how long a commit tries to store the turn after the time limit of the
+// store: for a while if the turn has an answer, because a model was paid for it.
+func (t *Turn) commitRetry(each bool) commitRetry {
+	isAnswer := func(e *Entry) bool { return e.Message.Role == chat.Assistant }
+	if each || !slices.ContainsFunc(t.staged, isAnswer) {
+		return commitRetry{}
+	}
+	return commitRetry{until: time.Now().Add(answerRetryTime)}
+}
+
+// plan makes n what Commit changes, and reports whether that is anything.
+func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
+	m := t.memory
+	a := addition{entries: t.staged, each: each, step: t.step}
+	if each {
+		a.step = t.base.step
+	}
+	now := m.moment()
+	changed = n.add(t.policy, m.kind.Name, t.base, a, now)
+	if set := changedVariables(t.base, t.set); len(set) > 0 {
+		if !changed {
+			n.begin(t.base, now)
+			n.next.state.extend(now) // setting a variable extends the ttl
+		}
+		if err := n.setVariables(m.id, set); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	if changed {
+		n.recordOperation(t.operation)
+		n.setFactors(t.factors)
+		n.recordCall(t.call)
+	}
+	return changed, nil
+}
+
+// Abort ends the turn and leaves the window as it was. The history gets the
+// turn's messages, marked as failed for the reason. The turn has ended even if
+// Abort returns an error because the history could not be written. After Commit
+// it does nothing.
+func (t *Turn) Abort(ctx context.Context, reason error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return nil
+	}
+	defer t.end()
+	if errors.Is(reason, ErrSuspended) {
+		t.staged = nil
+	}
+	if len(t.staged) == 0 && (t.lease == nil || t.lease.created) {
+		return t.leaveNothing(ctx)
+	}
+	text := "the turn was aborted"
+	if reason != nil {
+		text = textfmt.OneLine(validText(reason.Error()))
+	}
+	if err := t.dropKnown(ctx, t.base); err != nil {
+		return err
+	}
+	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+		if err := t.rebase(ctx, base); err != nil {
+			return false, err
+		}
+		if len(t.staged) == 0 || t.done {
+			return t.releaseLease(n, false), nil
+		}
+		n.fail(t.base, t.staged, text, t.memory.moment())
+		n.setFactors(t.factors)
+		n.recordCall(t.call)
+		return t.releaseLease(n, true), nil
+	}, nil)
+}
+
+// leaveNothing ends a turn without messages. A session that has only its lease is deleted.
+func (t *Turn) leaveNothing(ctx context.Context) error {
+	if t.lease == nil || t.base.state.Last > 0 {
+		return nil
+	}
+	err := t.memory.remove(ctx, t.key, t.base.version)
+	if errors.Is(err, ErrConflict) { // others use the session: the lease ends by itself
+		return nil
+	}
+	return err
+}
