@@ -23,12 +23,12 @@ const anyPolicy = "policy_*"
 // file and in the files before it.
 var layers = []string{
 	"entry", "window", "tokens", "message", "balance", "owner", "store", "listing", "observed_store", "event_log", "inprocess",
-	"eviction", "view", "correction",
+	"eviction", "edited", "view", "correction",
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context",
 	"memory", "load", "commit", "timeline",
 	"budget", "turn_report", "turn", "turn_variables", "idempotency", "room", "turn_context", "call", "calibration",
-	"write", "read", "expiry", "rewind", "fork", "ephemeral", "import",
+	"write", "read", "expiry", "rewind", "edit", "fork", "ephemeral", "import",
 }
 
 // TestFiles_ReferToEarlierFiles type-checks the package and reports references

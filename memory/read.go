@@ -74,9 +74,9 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 	return func(yield func(Entry, error) bool) {
 		key := m.key(session)
 		head, err := m.store.Head(ctx, key)
-		var gaps, rewound seqRanges
+		var statuses *statuses
 		if err == nil {
-			gaps, rewound, err = head.State.ranges()
+			statuses, err = head.State.statuses()
 		}
 		if err != nil {
 			yield(Entry{}, err)
@@ -97,7 +97,48 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 				return
 			}
 			out := *e
-			out.Status = head.State.status(e, gaps, rewound)
+			out.Status = statuses.of(e)
+			if !yield(out, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Conversation yields the messages of the session as they are now: without those that
+// were rewound or deleted, and with an edited one in its place, under its id. Messages of
+// failed turns are part of it. It reads them while the range continues.
+func (m *Memory) Conversation(ctx context.Context, session string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		head, err := m.Head(ctx, session)
+		if err == nil && head.State.Last == 0 {
+			return
+		}
+		var statuses *statuses
+		if err == nil {
+			statuses, err = head.State.statuses()
+		}
+		var texts map[int64]*Entry
+		if err == nil {
+			texts, err = m.editedTexts(ctx, m.key(session), statuses.edits, 1, head.State.Last)
+		}
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		for e, err := range m.store.Entries(ctx, m.key(session), Query{To: head.State.Last}) {
+			if err == nil {
+				err = checkDecrypted(m.key(session), e)
+			}
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			if statuses.hidden.has(e.Seq) {
+				continue
+			}
+			out := *withText(e, texts[e.Seq])
+			out.Status = statuses.at(e.Seq, e)
 			if !yield(out, nil) {
 				return
 			}

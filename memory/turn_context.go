@@ -138,9 +138,24 @@ func (s contextSession) Evicted(from int64) iter.Seq2[*Entry, error] {
 		return func(func(*Entry, error) bool) {}
 	}
 	return func(yield func(*Entry, error) bool) {
-		gone := s.turn.base.state.WasRewound()
+		m, state := s.turn.memory, s.turn.base.state
+		_, hidden, err := state.ranges()
+		var texts map[int64]*Entry
+		if err == nil {
+			texts, err = m.editedTexts(s.Context(), s.Key(), state.Edits(), from, last)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		for e, err := range s.Store().Entries(s.Context(), s.Key(), Query{From: from, To: last, Live: true}) {
-			if (err != nil || !gone(e.Seq)) && !yield(e, err) {
+			if err == nil && hidden.has(e.Seq) {
+				continue
+			}
+			if err == nil {
+				e = withText(e, texts[e.Seq])
+			}
+			if !yield(e, err) {
 				return
 			}
 		}

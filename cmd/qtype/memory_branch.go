@@ -24,7 +24,7 @@ func newFork(s *streams) *cobra.Command {
 	r := &memoryBranch{memoryCommand: memoryCommand{streams: s}}
 	c := r.withSession(r.command("fork", "Copy a session, up to a turn, to a new session", r.fork))
 	c.Flags().StringVar(&r.to, "to", "", "`ID` of the new session (required)")
-	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "`NUMBER` of the last turn (default: the newest one)")
+	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "`NUMBER` of the last turn that is copied (default: the newest one)")
 	return c
 }
 
@@ -45,23 +45,29 @@ func (r *memoryBranch) fork(ctx context.Context, app *runtime.App) error {
 
 func newRewind(s *streams) *cobra.Command {
 	r := &memoryBranch{memoryCommand: memoryCommand{streams: s}}
-	c := r.withSession(r.command("rewind", "Undo a turn of a session and all later ones", r.rewind))
-	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "`NUMBER` of the first turn that is undone (required)")
+	c := r.withSession(r.command("rewind", "Undo the turns of a session after one", r.rewind))
+	c.Long = `Undoes the turns after one: the window and the variables become what they were after
+it. The messages stay in the history. Edits and deletions of messages are turns, too.`
+	c.Flags().Int64VarP(&r.turn, "turn", "t", -1, "`NUMBER` of the last turn that stays, 0 for none (required)")
 	return c
 }
 
 func (r *memoryBranch) rewind(ctx context.Context, app *runtime.App) error {
-	if r.turn == 0 {
-		return usagef("rewind needs the first turn that is undone: pass --turn")
+	if r.turn < 0 {
+		return usagef("rewind needs the last turn that stays: pass --turn, 0 for none")
 	}
 	m, err := r.conversation(ctx, app)
 	if err != nil {
 		return err
 	}
-	if err := m.Rewind(ctx, r.session, r.turn); err != nil {
+	if err := m.RewindTo(ctx, r.session, r.turn); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(r.Out, "memory %s: session %s rewound to before turn %d\n", m.ID, terminal.Clean(r.session), r.turn)
+	to := fmt.Sprintf("turn %d", r.turn)
+	if r.turn == 0 {
+		to = "the beginning"
+	}
+	_, err = fmt.Fprintf(r.Out, "memory %s: session %s rewound to %s\n", m.ID, terminal.Clean(r.session), to)
 	return err
 }
 

@@ -38,14 +38,18 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 	case err != nil || len(embedded) != 1:
 		return nil, t.embedderProblem(err), nil
 	}
-	first, floor, rewound := s.FirstSent(), s.Head().State.FirstPosition(), s.Head().State.WasRewound()
-	matches := stored.vectors.Nearest(embedded[0], block.TopK, func(seq int64) bool { return seq >= floor && seq < first && !rewound(seq) })
+	state := s.Head().State
+	first, floor, rewound, edits := s.FirstSent(), state.FirstPosition(), state.WasRewound(), state.Edits()
+	matches := stored.vectors.Nearest(embedded[0], block.TopK, func(seq int64) bool {
+		place := edits.Original(seq)
+		return place >= floor && place < first && !rewound(seq)
+	})
 	for rank, match := range matches {
 		for e, err := range s.Store().Entries(s.Context(), s.Key(), memory.Query{From: match.ID, To: match.ID, Live: true}) {
 			if err != nil {
 				return nil, "", err
 			}
-			found = append(found, contextUnit{text: quote(e), rank: rank, seq: e.Seq})
+			found = append(found, contextUnit{text: quote(e), rank: rank, seq: edits.Original(e.Seq)})
 		}
 	}
 	slices.SortFunc(found, func(a, b contextUnit) int { return cmp.Compare(a.seq, b.seq) })
@@ -76,7 +80,10 @@ func (t *turnContext) embedPending() (*sessionVectors, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		p, err := t.pending(stored.meta.To, embedBatchTokens)
+		p, err := t.edited(stored.meta)
+		if err == nil && len(p.messages) == 0 {
+			p, err = t.pending(stored.meta.To, embedBatchTokens)
+		}
 		if err != nil || p.to < p.from {
 			return stored, "", err
 		}
@@ -87,6 +94,9 @@ func (t *turnContext) embedPending() (*sessionVectors, string, error) {
 		err = t.addVectors(stored, batch)
 		switch {
 		case err == nil:
+			if p.edited && attempt == 0 {
+				continue // the messages that left the window since
+			}
 			if (p.more || batch.more) && attempt == 0 {
 				problem = "more messages will be embedded in the next turn"
 			}
@@ -98,10 +108,29 @@ func (t *turnContext) embedPending() (*sessionVectors, string, error) {
 	}
 }
 
+// edited returns the texts of edited messages that have vectors of the text before.
+func (t *turnContext) edited(meta vectorMeta) (evictedMessages, error) {
+	p := evictedMessages{from: 1, to: meta.To, edited: true}
+	s := t.session
+	for message, text := range s.Head().State.Edits().All {
+		if message > meta.To || text <= meta.Edited {
+			continue
+		}
+		for e, err := range s.Store().Entries(s.Context(), s.Key(), memory.Query{From: text, To: text, Live: true}) {
+			if err != nil {
+				return p, err
+			}
+			p.messages, p.seqs = append(p.messages, e.Message), append(p.seqs, e.Seq)
+		}
+	}
+	return p, nil
+}
+
 // vectorBatch is what is added to the stored vectors in one change.
 type vectorBatch struct {
 	vectors vectors.Vectors
 	to      int64 // position of the newest message that it covers
+	edited  int64 // position of the newest text of an edited message in it
 	more    bool  // there were more messages than one turn waits for
 }
 
@@ -111,17 +140,25 @@ func (t *turnContext) embed(p evictedMessages) (vectorBatch, string, error) {
 	b := vectorBatch{to: p.to}
 	var texts []string
 	var of []int64
+	edits := t.session.Head().State.Edits()
 	for i := range p.messages {
 		if i == embedBatchMessages {
-			b.to, b.more = p.seqs[i]-1, true
+			b.more = true
+			if !p.edited {
+				b.to = p.seqs[i] - 1
+			}
 			break
+		}
+		id := edits.Current(p.seqs[i])
+		if p.edited || id != p.seqs[i] {
+			b.edited = max(b.edited, id)
 		}
 		msg := &p.messages[i]
 		if msg.Role == chat.Tool || msg.Role == chat.Function || len(msg.ToolCalls) > 0 {
 			continue
 		}
 		for _, piece := range pieces(msg.Text()) {
-			texts, of = append(texts, piece), append(of, p.seqs[i])
+			texts, of = append(texts, piece), append(of, id)
 		}
 	}
 	if len(texts) == 0 {

@@ -51,9 +51,10 @@ type sessionVectors struct {
 
 // vectorMeta is the stored description of a companion's content.
 type vectorMeta struct {
-	Generation int64  `json:"life"`  // the session's version when the companion was created
-	Model      string `json:"model"` // the embedding model
-	To         int64  `json:"to"`    // position of the newest message that was processed
+	Generation int64  `json:"life"`             // the session's version when the companion was created
+	Model      string `json:"model"`            // the embedding model
+	To         int64  `json:"to"`               // position of the newest message that was processed
+	Edited     int64  `json:"edited,omitempty"` // position of the newest text of an edited message that was processed
 }
 
 // covers reports whether a session of this version is of the same generation.
@@ -159,7 +160,7 @@ func (t *turnContext) loadVectors() (*sessionVectors, error) {
 func (t *turnContext) addVectors(stored *sessionVectors, b vectorBatch) error {
 	ctx, store, key := t.session.Context(), t.session.Store(), t.session.Key()
 	meta := stored.meta
-	meta.To = b.to
+	meta.To, meta.Edited = b.to, max(meta.Edited, b.edited)
 	raw, err := json.Marshal(meta)
 	if err != nil {
 		return err

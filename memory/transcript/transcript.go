@@ -35,6 +35,7 @@ type details struct {
 	Tokens  int           `json:"tokens,omitempty"`  // its size
 	Time    time.Time     `json:"time,omitzero"`     // when its turn ended
 	Status  string        `json:"status,omitempty"`  // its status, such as failed
+	Of      int64         `json:"of,omitempty"`      // position of the message whose new text it is
 	Message *chat.Message `json:"message,omitempty"` // nil if OpenAI's form has everything
 }
 
@@ -55,9 +56,14 @@ const (
 // Export writes a session: messages, events and variables. It reads the history
 // while it writes. A session that does not exist has no lines.
 func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
+	head, err := m.Head(ctx, session)
+	if err != nil {
+		return err
+	}
+	edits := head.State.Edits()
 	for e, err := range m.History(ctx, session) {
 		if err == nil {
-			err = writeMessage(out, &e)
+			err = writeMessage(out, &e, edits)
 		}
 		if err != nil {
 			return err
@@ -82,9 +88,12 @@ func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer
 	return writeLine(out, op)
 }
 
-func writeMessage(out io.Writer, e *memory.Entry) error {
+func writeMessage(out io.Writer, e *memory.Entry, edits memory.Edits) error {
 	line := chat.OpenAI(e.Message)
 	d := details{ID: e.Message.ID, Turn: e.Turn, Tokens: e.Tokens, Time: e.Time, Status: e.Status.String()}
+	if of := edits.Original(e.Seq); of != e.Seq {
+		d.Of = of
+	}
 	if back, err := chat.ParseOpenAI(line); err != nil || !sameMessage(back, e.Message) {
 		d.Message = &e.Message
 	}
