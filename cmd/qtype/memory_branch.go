@@ -2,22 +2,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/terminal"
-	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// memoryBranch is one call of a subcommand that makes or rewinds a session.
+// memoryBranch is one call of a subcommand that forks or rewinds a session.
 type memoryBranch struct {
 	memoryCommand
-	to    string // fork: the new session
-	input string // import: the file with the transcript
+	to string // fork: the new session
 }
 
 func newFork(s *streams) *cobra.Command {
@@ -68,42 +64,5 @@ func (r *memoryBranch) rewind(ctx context.Context, app *runtime.App) error {
 		to = "the beginning"
 	}
 	_, err = fmt.Fprintf(r.Out, "memory %s: session %s rewound to %s\n", m.ID, terminal.Clean(r.session), to)
-	return err
-}
-
-func newImport(s *streams) *cobra.Command {
-	r := &memoryBranch{memoryCommand: memoryCommand{streams: s}}
-	c := r.withSession(r.command("import", "Make a session of the JSON lines of qtype memory export", r.importSession))
-	c.Flags().Lookup("session").Usage = "`ID` of the new session (required)"
-	c.Flags().StringVar(&r.input, "in", "-", "`FILE` with the lines; - is standard input")
-	return c
-}
-
-func (r *memoryBranch) importSession(ctx context.Context, app *runtime.App) error {
-	if r.session == "" {
-		return usagef("import needs a new session: pass --session")
-	}
-	declared, err := r.one(app.Spec())
-	if err != nil {
-		return err
-	}
-	in, name, err := openInput(r.streams, r.input)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }() // only read
-	m := memoryview.Of(app, declared.ID)
-	err = transcript.Import(ctx, m.Memory, r.session, in)
-	if line, ok := errors.AsType[*transcript.LineError](err); ok {
-		return fmt.Errorf("%s:%d: %w", name, line.Line, line.Err)
-	}
-	if err != nil {
-		return err
-	}
-	info, err := m.Info(ctx, r.session)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(r.Out, "memory %s: session %s has %d messages\n", m.ID, terminal.Clean(r.session), info.Messages)
 	return err
 }
