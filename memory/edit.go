@@ -172,8 +172,8 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 		if err != nil || !changed {
 			return false, err
 		}
-		if m.context != nil || old.Status != InWindow {
-			n.dropContext(m.context, old.Seq)
+		if err := m.withdraw(t, n, old); err != nil {
+			return false, err
 		}
 		if isSystem(old) {
 			n.next.system = nil
@@ -184,6 +184,19 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 		}
 		return true, n.fit(ctx, m, t, base)
 	}, nil)
+}
+
+// withdraw removes from the context what depends on a message that is about to change.
+func (m *Memory) withdraw(t *Turn, n *transition, old *Entry) error {
+	if m.context != nil {
+		if err := m.context.Withdraw(contextSession{t}, old.Seq); err != nil {
+			return err
+		}
+	}
+	if m.context != nil || old.Status != InWindow {
+		n.dropContext(m.context, old.Seq)
+	}
+	return nil
 }
 
 // parsedRanges is parseSeqRanges for ranges that this package has written.

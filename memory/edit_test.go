@@ -34,7 +34,7 @@ func newRevising(t *rapid.T, policy int, store memory.Store, session string) *re
 // conversation returns the messages that can be revised.
 func (r *revising) conversation(t rapid.TB) []memory.Entry {
 	var all []memory.Entry
-	for e, err := range r.memory.Conversation(context.Background(), r.session) {
+	for e, err := range r.memory.Messages(context.Background(), r.session) {
 		testkit.Must(t, err)
 		if e.Status != memory.Failed {
 			all = append(all, e)

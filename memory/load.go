@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sort"
@@ -139,6 +140,33 @@ func (m *Memory) loadEntries(ctx context.Context, key Key, v *view) (err error) 
 		return true
 	})
 	return err
+}
+
+// currentEntries yields the messages between two positions that did not fail and are part
+// of the conversation, edited ones with their new texts.
+func (m *Memory) currentEntries(ctx context.Context, key Key, state State, from, to int64) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		_, hidden, err := state.ranges()
+		var texts map[int64]*Entry
+		if err == nil {
+			texts, err = m.editedTexts(ctx, key, state.Edits(), from, to)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for e, err := range m.store.Entries(ctx, key, Query{From: from, To: to, Live: true}) {
+			if err == nil && hidden.has(e.Seq) {
+				continue
+			}
+			if err == nil {
+				e = withText(e, texts[e.Seq])
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // reload returns the session as the store has it now, from the cache if nothing

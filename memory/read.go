@@ -105,10 +105,10 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 	}
 }
 
-// Conversation yields the messages of the session as they are now: without those that
+// Messages yields the messages of the session as they are now: without those that
 // were rewound or deleted, and with an edited one in its place, under its id. Messages of
 // failed turns are part of it. It reads them while the range continues.
-func (m *Memory) Conversation(ctx context.Context, session string) iter.Seq2[Entry, error] {
+func (m *Memory) Messages(ctx context.Context, session string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		head, err := m.Head(ctx, session)
 		if err == nil && head.State.Last == 0 {
@@ -201,16 +201,6 @@ func (m *Memory) infoOf(session string, s State) (SessionInfo, error) {
 	}
 	return SessionInfo{Session: session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
 		Used: used, Limit: limit, Unit: unit, LastSaid: s.LastSaid, Flushes: s.Flushes, Turns: s.Turns}, nil
-}
-
-// Head returns version, state and values of a session as committed; the zero
-// Head for an unknown or expired one. The values must not be modified.
-func (m *Memory) Head(ctx context.Context, session string) (Head, error) {
-	head, err := m.store.Head(ctx, m.key(session))
-	if err != nil || m.expired(head.State) {
-		return Head{}, err
-	}
-	return head, nil
 }
 
 // Variables returns the session's variables as committed, by name.

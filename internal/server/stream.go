@@ -202,7 +202,7 @@ func (s *Server) rewind(ctx context.Context, c *call, req *uistream.Request) err
 // and those that were undone.
 func userTurns(ctx context.Context, m *memory.Memory, session string) ([]int64, error) {
 	var turns []int64
-	for e, err := range m.Conversation(ctx, session) {
+	for e, err := range m.Messages(ctx, session) {
 		if err != nil {
 			return nil, err
 		}

@@ -171,7 +171,7 @@ func revisions(t *testing.T, s memory.Store, m *memory.Memory, words, window fun
 		t.Errorf("the text at position %d was not embedded", current)
 	}
 	var found []string
-	for e, err := range m.Conversation(t.Context(), "s") {
+	for e, err := range m.Messages(t.Context(), "s") {
 		testkit.Must(t, err)
 		if e.Message.ID == edited.Message.ID || e.Message.ID == deleted.Message.ID {
 			found = append(found, fmt.Sprint(e.Seq, e.Message.Text()))

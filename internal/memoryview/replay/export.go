@@ -13,7 +13,7 @@ import (
 // without those that were rewound or deleted, and those of failed turns unless failed is
 // set.
 func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer, failed bool) error {
-	for e, err := range m.Conversation(ctx, session) {
+	for e, err := range m.Messages(ctx, session) {
 		if err != nil {
 			return err
 		}
