@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // Window returns what the next call of a model receives, as committed. It reads
@@ -178,6 +179,49 @@ func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 		out = append(out, info)
 	}
 	return out, nil
+}
+
+// SessionFilter selects sessions of a memory.
+type SessionFilter struct {
+	SessionQuery
+	SaidBefore time.Time // only sessions whose newest message is older; zero: all
+	SaidAfter  time.Time // only sessions whose newest message is newer; zero: all
+}
+
+// listed is how many heads of sessions are in memory at a time.
+const listed = 1_000
+
+// EachSession yields the sessions that f selects, ordered by id, without expired ones. It
+// reads them in pages while the range continues.
+func (m *Memory) EachSession(ctx context.Context, f SessionFilter) iter.Seq2[SessionInfo, error] {
+	return func(yield func(SessionInfo, error) bool) {
+		left := f.Limit
+		for q := f.SessionQuery; ; {
+			q.Limit = listed
+			page, err := ListSessions(ctx, m.store, m.id, q)
+			if err != nil {
+				yield(SessionInfo{}, err)
+				return
+			}
+			for _, l := range page {
+				q.After = l.Session
+				said := l.Head.State.LastSaid
+				if m.expired(l.Head.State) || !f.SaidBefore.IsZero() && !said.Before(f.SaidBefore) || !said.After(f.SaidAfter) && !f.SaidAfter.IsZero() {
+					continue
+				}
+				info, err := m.infoOf(l.Session, l.Head.State)
+				if !yield(info, err) || err != nil {
+					return
+				}
+				if left--; left == 0 {
+					return
+				}
+			}
+			if len(page) < listed {
+				return
+			}
+		}
+	}
 }
 
 // Info describes one session; the zero SessionInfo for an unknown or expired one.

@@ -24,13 +24,14 @@ type memoryCommand struct {
 	session string
 	all     bool
 	turn    int64
+	page    memoryview.Page // show, history: the messages
 	format  *enumFlag
 }
 
 func newMemory(s *streams) *cobra.Command {
 	r := func() *memoryCommand { return &memoryCommand{streams: s} }
 	return commandGroup("memory", "Inspect and manage stored conversations",
-		r().newList(), r().newShow(), r().newHistory(), r().newExplain(), newExport(s), newImport(s), newFork(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), r().newClear(), r().newPrune(), newReplay(s))
+		newList(s), r().newShow(), r().newHistory(), r().newExplain(), newExport(s), newImport(s), newFork(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), r().newClear(), r().newPrune(), newReplay(s))
 }
 
 // command makes a subcommand for the memories of a document.
@@ -70,34 +71,26 @@ func (r *memoryCommand) withSession(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-func (r *memoryCommand) newList() *cobra.Command {
-	return r.withFormat(r.command("list", "List the sessions of each memory", func(ctx context.Context, app *runtime.App) error {
-		memories, err := r.memories(app)
-		if err != nil {
-			return err
-		}
-		return r.view().List(ctx, memories)
-	}))
-}
-
 func (r *memoryCommand) newShow() *cobra.Command {
-	return r.withFormat(r.withSession(r.command("show", "Show the context that the next model call would receive", func(ctx context.Context, app *runtime.App) error {
+	c := r.withFormat(r.withSession(r.command("show", "Show the context that the next model call would receive", func(ctx context.Context, app *runtime.App) error {
 		m, err := r.conversation(ctx, app)
 		if err != nil {
 			return err
 		}
-		return r.view().Window(ctx, m, r.session)
+		return r.view().Window(ctx, m, r.session, r.page)
 	})))
+	return r.withPage(c)
 }
 
 func (r *memoryCommand) newHistory() *cobra.Command {
-	return r.withFormat(r.withSession(r.command("history", "Show all messages of a session", func(ctx context.Context, app *runtime.App) error {
+	c := r.withFormat(r.withSession(r.command("history", "Show all messages of a session", func(ctx context.Context, app *runtime.App) error {
 		m, err := r.conversation(ctx, app)
 		if err != nil {
 			return err
 		}
-		return r.view().History(ctx, m, r.session)
+		return r.view().History(ctx, m, r.session, r.page)
 	})))
+	return r.withPage(c)
 }
 
 func (r *memoryCommand) newExplain() *cobra.Command {
