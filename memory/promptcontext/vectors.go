@@ -37,6 +37,10 @@ const (
 	maxChangesPerGeneration = 1 << 40
 )
 
+// StoredMemories returns the ids under which a store has what belongs to a memory: its
+// sessions, and what a context stores apart from them.
+func StoredMemories(id string) []string { return []string{id, id + companionSuffix} }
+
 func companionOf(key memory.Key) memory.Key {
 	return memory.Key{Memory: key.Memory + companionSuffix, Session: key.Session}
 }
