@@ -324,7 +324,7 @@ func TestEdit_Errors(t *testing.T) {
 	if err := m.Delete(t.Context(), "new", 1); err == nil || err.Error() != `memory chat_memory, session "new", message 1: the session has no messages` {
 		t.Errorf("got %v", err)
 	}
-	if _, err := m.Find(t.Context(), "s", "nobody"); err == nil || err.Error() != `memory chat_memory, session "s", message "nobody": the session has no such message; its positions are 1 to 7` {
+	if _, err := m.Find(t.Context(), "s", "unknown"); err == nil || err.Error() != `memory chat_memory, session "s", message "unknown": the session has no such message; its positions are 1 to 7` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// edit is one edit of a message: the message at of says what the one at by says.
+// edit is one edit of a message: the message at of has the text of the one at by.
 type edit struct{ of, by int64 }
 
 // Edits are the messages of a session that were edited. The new text of a message is
@@ -52,7 +52,7 @@ func (e Edits) All(yield func(message, text int64) bool) {
 	}
 }
 
-// texts returns the positions of the texts, which are not messages of their own.
+// texts returns the positions of the texts, which have no other place.
 func (e Edits) texts() []seqRange {
 	all := make([]seqRange, len(e))
 	for i, one := range e {

@@ -184,8 +184,8 @@ func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 // SessionFilter selects sessions of a memory.
 type SessionFilter struct {
 	SessionQuery
-	SaidBefore time.Time // only sessions whose newest message is older; zero: all
-	SaidAfter  time.Time // only sessions whose newest message is newer; zero: all
+	UsedBefore time.Time // only sessions whose newest message is older; zero: all
+	UsedAfter  time.Time // only sessions whose newest message is newer; zero: all
 }
 
 // listed is how many heads of sessions are in memory at a time.
@@ -205,8 +205,8 @@ func (m *Memory) EachSession(ctx context.Context, f SessionFilter) iter.Seq2[Ses
 			}
 			for _, l := range page {
 				q.After = l.Session
-				said := l.Head.State.LastSaid
-				if m.expired(l.Head.State) || !f.SaidBefore.IsZero() && !said.Before(f.SaidBefore) || !said.After(f.SaidAfter) && !f.SaidAfter.IsZero() {
+				used := l.Head.State.LastSaid
+				if m.expired(l.Head.State) || !f.UsedBefore.IsZero() && !used.Before(f.UsedBefore) || !used.After(f.UsedAfter) && !f.UsedAfter.IsZero() {
 					continue
 				}
 				info, err := m.infoOf(l.Session, l.Head.State)

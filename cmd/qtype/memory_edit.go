@@ -27,7 +27,7 @@ type memoryEdit struct {
 func newEditMessage(s *streams) *cobra.Command {
 	r := &memoryEdit{memoryCommand: memoryCommand{streams: s}}
 	c := r.withMessage(r.command("edit", "Give a message of a session another text", r.edit))
-	c.Long = `Gives a message another text; what it said stays in the history. The message keeps its
+	c.Long = `Gives a message another text; the former text stays in the history. The message keeps its
 place and its role. qtype memory history --format json shows positions and ids.`
 	c.Example = `  qtype memory edit app.qtype.yaml --session c-1 --message 12 --text "a ticket to Basel"
   qtype memory edit app.qtype.yaml --session c-1 --message 12 --in message.json`

@@ -46,10 +46,10 @@ func (r *memoryList) list(ctx context.Context, app *runtime.App) error {
 	var o memoryview.ListOptions
 	o.Prefix, o.After, o.Limit = memory.UserPrefix(r.user)+r.prefix, r.after, r.limit
 	if r.older > 0 {
-		o.SaidBefore = time.Now().Add(-r.older)
+		o.UsedBefore = time.Now().Add(-r.older)
 	}
 	if r.newer > 0 {
-		o.SaidAfter = time.Now().Add(-r.newer)
+		o.UsedAfter = time.Now().Add(-r.newer)
 	}
 	o.More = func(last string) {
 		hint := "--limit"

@@ -104,7 +104,7 @@ func (r *Report) add(c *copier) {
 	}
 }
 
-// outcome is what became of a session.
+// outcome is the result of copying a session.
 type outcome int
 
 const (

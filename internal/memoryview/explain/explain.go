@@ -112,8 +112,8 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 	return r, nil
 }
 
-// addAll adds the entries to Sent or Missing; the texts of edited messages are not
-// messages of their own.
+// addAll adds the entries to Sent or Missing; the texts of edited messages are
+// not listed separately.
 func (r *Report) addAll(entries []memory.Entry, sent memory.Event, events []memory.Event) {
 	texts, edited := editsBefore(r.Turn, events)
 	messages := slices.DeleteFunc(slices.Clone(entries), func(e memory.Entry) bool { return texts[e.Seq] })

@@ -71,7 +71,7 @@ func (s *Service) revise(w http.ResponseWriter, r *http.Request, change func(con
 	return s.write(w, r, http.StatusOK, one)
 }
 
-// current replaces edited messages by their new texts, which are not messages of their own.
+// current replaces edited messages by their new texts, which have no other place.
 func current(ctx context.Context, m memoryview.Memory, stored string, entries []memory.Entry) ([]memory.Entry, error) {
 	head, err := m.Head(ctx, stored)
 	if err != nil {
