@@ -16,6 +16,7 @@ type AuditRecord struct {
 	Reason    string         `json:"reason,omitempty"`     // delete: why, unless the actor does it: expired
 	Messages  int64          `json:"messages,omitempty"`   // delete: of the history, if known
 	FromTurn  int64          `json:"from_turn,omitempty"`  // rewind: the first turn that leaves
+	Message   string         `json:"message,omitempty"`    // edit: the id or position of the message
 	ToSession string         `json:"to_session,omitempty"` // copy: the new session
 }
 
@@ -27,6 +28,7 @@ const (
 	AuditRead   AuditOperation = "read"   // the window or the history is read outside of a turn
 	AuditDelete AuditOperation = "delete" // a session is deleted
 	AuditRewind AuditOperation = "rewind" // turns are undone
+	AuditEdit   AuditOperation = "edit"   // a message is edited or deleted
 	AuditCopy   AuditOperation = "copy"   // a session is copied to another one
 )
 

@@ -140,7 +140,10 @@ func (m *Memory) knownIDs(ctx context.Context, key Key, ids []string) (map[strin
 // that was rewound gets another id, always the same one, so that it can be added
 // once more; ids has the new ids by the old ones.
 func (m *Memory) withoutKnown(ctx context.Context, key Key, s State, entries []*Entry) (rest []*Entry, ids map[string]string, err error) {
-	rewound := s.WasRewound()
+	_, hidden, err := s.ranges()
+	if err != nil {
+		return nil, nil, err
+	}
 	ids = map[string]string{}
 	for renamed := true; renamed; entries = rest {
 		names := make([]string, len(entries))
@@ -156,7 +159,7 @@ func (m *Memory) withoutKnown(ctx context.Context, key Key, s State, entries []*
 			seq := known[e.Message.ID]
 			switch {
 			case seq == 0:
-			case rewound(seq):
+			case hidden.has(seq):
 				c := *e
 				c.Message.ID = fmt.Sprintf("%s~%d", e.Message.ID, seq)
 				ids[e.Message.ID] = c.Message.ID

@@ -87,7 +87,8 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	// sends, or the position after the history for one of the turn itself.
 	FirstSent() int64
 	// Evicted yields the entries from a position up to FirstSent that may be part of
-	// the context: neither failed nor rewound nor from a window that was replaced.
+	// the context: neither failed, rewound nor deleted nor from a window that was
+	// replaced. An edited one has its new text.
 	Evicted(from int64) iter.Seq2[*Entry, error]
 	// Update sets a value of the session, with an event, during the turn. change
 	// is called again after a conflict and returns false if there is nothing to do.
@@ -99,10 +100,18 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	Now() time.Time
 }
 
-// WasRewound returns a function that reports whether the message at a position was rewound.
+// WasRewound returns a function that reports whether the entry at a position is not part
+// of the conversation: its message was rewound or deleted, or it has another text now.
 func (s State) WasRewound() func(seq int64) bool {
-	_, rewound, _ := s.ranges() // checked when the session was read
-	return rewound.has
+	_, hidden, _ := s.ranges() // checked when the session was read
+	edits := s.Edits()
+	if len(edits) == 0 {
+		return hidden.has
+	}
+	return func(seq int64) bool {
+		place := edits.Original(seq)
+		return edits.Current(place) != seq || hidden.has(place)
+	}
 }
 
 // FirstPosition returns the lowest position that a window in state s can contain.

@@ -18,6 +18,8 @@ const (
 	Failed                 // from a turn that failed or was cancelled; never part of the window
 	Replaced               // a system message that a newer one replaced
 	Rewound                // from a turn that was rewound; never part of the window again
+	Deleted                // deleted; never part of the window again
+	Edited                 // a newer text took its place
 )
 
 // String returns the status in lower case.
@@ -33,6 +35,10 @@ func (s Status) String() string {
 		return "replaced"
 	case Rewound:
 		return "rewound"
+	case Deleted:
+		return "deleted"
+	case Edited:
+		return "edited"
 	}
 	return "unknown"
 }
@@ -67,6 +73,8 @@ const (
 	EventFailed EventKind = "failed" // a turn failed; its messages never entered the window
 	EventSet    EventKind = "set"    // the whole window was replaced
 	EventRewind EventKind = "rewind" // the messages of a turn and of those after it left for good
+	EventDelete EventKind = "delete" // messages were deleted
+	EventEdit   EventKind = "edit"   // a message has another text
 	EventSent   EventKind = "sent"   // the last call of a model in a turn
 
 	EventSummary   EventKind = "summary"   // evicted messages were added to the summary
@@ -87,6 +95,8 @@ type Event struct {
 	Limit    int         `json:"limit,omitempty"`   // flush: the exceeded limit, in Unit
 	Unit     Unit        `json:"unit,omitempty"`    // flush: unit of Before and Limit; tokens if empty
 	Rewound  int64       `json:"rewound,omitempty"` // rewind: the first turn that left
+	Revised  bool        `json:"revised,omitempty"` // rewind: edits and deletions of earlier messages stay
+	By       int64       `json:"by,omitempty"`      // edit: position of the new text
 	Reason   string      `json:"reason"`            // one line for users: the rule with its numbers, or why the turn failed
 	Call     *Call       `json:"call,omitempty"`    // sent: the model and its room
 	Time     time.Time   `json:"time"`              // in UTC

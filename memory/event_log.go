@@ -24,7 +24,7 @@ const firstOther = 0
 func (l *eventLog) add(e *Event) {
 	rule, unit := slices.Index(encodedRules[:], e.Rule), slices.Index(encodedUnits[:], e.Unit)
 	sizes := [...]int64{e.Turn, e.From, e.To - e.From, int64(e.Messages), int64(e.Tokens), int64(e.Before), int64(e.Limit), e.Time.UnixMicro()}
-	if e.Kind != EventFlush || rule <= firstOther || unit < 0 || e.Rewound != 0 || e.Reason != "" || e.Call != nil || e.Time != time.UnixMicro(sizes[7]).UTC() {
+	if e.Kind != EventFlush || rule <= firstOther || unit < 0 || e.Rewound != 0 || e.By != 0 || e.Revised || e.Reason != "" || e.Call != nil || e.Time != time.UnixMicro(sizes[7]).UTC() {
 		l.encoded, l.others = append(l.encoded, firstOther), append(l.others, *e)
 		return
 	}

@@ -125,7 +125,7 @@ func (in *Transcript) check(memory string) error {
 	ids := map[string]bool{}
 	var live []*Entry
 	var indexes []int
-	rewound := in.rewound()
+	hidden := in.hidden()
 	for i := range in.Entries {
 		e := &in.Entries[i]
 		problem := ""
@@ -150,7 +150,7 @@ func (in *Transcript) check(memory string) error {
 			continue
 		}
 		ids[e.Message.ID] = e.Message.ID != ""
-		if !rewound.has(int64(i + 1)) {
+		if !hidden.has(int64(i + 1)) {
 			live, indexes = append(live, e), append(indexes, i)
 		}
 	}
@@ -166,17 +166,19 @@ func (in *Transcript) check(memory string) error {
 // maxImported bounds turns and positions of a transcript, so that numbers do not overflow.
 const maxImported = 1 << 40
 
-func (in *Transcript) rewound() seqRanges {
+// hidden returns the positions that have no place in the conversation.
+func (in *Transcript) hidden() seqRanges {
 	l := &timeline{}
 	for _, e := range in.Events {
 		l.add(e, e.Turn)
 	}
-	return l.rewound
+	return l.hidden()
 }
 
 // checkEvents checks what the window follows from.
 func (in *Transcript) checkEvents() error {
-	kinds := []EventKind{EventFlush, EventFailed, EventSet, EventRewind, EventSent, EventSummary, EventVariables}
+	kinds := []EventKind{EventFlush, EventFailed, EventSet, EventRewind, EventDelete, EventEdit, EventSent, EventSummary, EventVariables}
+	texts := map[int64]bool{}
 	for i, e := range in.Events {
 		problem := ""
 		switch {
@@ -188,12 +190,32 @@ func (in *Transcript) checkEvents() error {
 			problem = fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Events[i-1].Turn)
 		case e.From < 0 || e.From > e.To || e.To > int64(len(in.Entries)) || e.From == 0 && e.To > 0:
 			problem = fmt.Sprintf("there are no messages %d to %d", e.From, e.To)
+		case e.Kind == EventDelete && e.From == 0:
+			problem = "it names no messages"
+		case e.Kind == EventEdit:
+			problem = in.editProblem(e, texts)
+			texts[e.By] = true
+		case e.By != 0:
+			problem = `"by" is for edits`
 		}
 		if problem != "" {
 			return &TranscriptError{Part: "event", Index: i, Problem: problem}
 		}
 	}
 	return nil
+}
+
+// editProblem returns what is wrong with an edit, empty for nothing; texts has the
+// positions of the texts of earlier ones.
+func (in *Transcript) editProblem(e Event, texts map[int64]bool) string {
+	if e.From == 0 || e.From != e.To || e.By <= e.From || e.By > int64(len(in.Entries)) {
+		return fmt.Sprintf("there is no message %d with the new text %d", e.From, e.By)
+	}
+	old, text := &in.Entries[e.From-1], &in.Entries[e.By-1]
+	if old.Status == Failed || text.Status == Failed || text.Turn != e.Turn || texts[e.By] || texts[e.From] {
+		return fmt.Sprintf("message %d is not the new text of message %d", e.By, e.From)
+	}
+	return editProblem(&old.Message, &text.Message)
 }
 
 // checkVariables checks the variables, and makes their values compact.

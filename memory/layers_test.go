@@ -23,12 +23,12 @@ const anyPolicy = "policy_*"
 // file and in the files before it.
 var layers = []string{
 	"entry", "window", "tokens", "message", "balance", "owner", "store", "clock", "listing", "observed_store", "event_log", "inprocess",
-	"eviction", "view", "correction",
+	"eviction", "edited", "view", "correction",
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context", "audit",
 	"memory", "load", "commit", "timeline", "lease",
 	"budget", "turn_report", "turn", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
-	"write", "read", "expiry", "forget_user", "rewind", "fork", "ephemeral", "import",
+	"write", "read", "expiry", "forget_user", "rewind", "edit", "fork", "ephemeral", "import",
 }
 
 // TestFiles_ReferToEarlierFiles type-checks the package and reports references

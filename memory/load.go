@@ -3,6 +3,9 @@ package memory
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"sort"
 
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -56,18 +59,72 @@ func (m *Memory) loadHead(ctx context.Context, key Key, head Head) (*view, error
 		v.step = m.stepSystem(string(text))
 	}
 	if s := head.State.System; s != 0 {
-		for e, err := range m.store.Entries(ctx, key, Query{From: s, To: s}) {
-			if err != nil {
-				return nil, err
-			}
-			v.system = e
+		if v.system, err = m.loadEntry(ctx, key, v, s); err != nil {
+			return nil, err
 		}
 	}
 	return v, m.loadEntries(ctx, key, v)
 }
 
+// loadEntry returns the message at a position as it is now, nil for none.
+func (m *Memory) loadEntry(ctx context.Context, key Key, v *view, seq int64) (*Entry, error) {
+	if err := m.loadTexts(ctx, key, v, seq, seq); err != nil {
+		return nil, err
+	}
+	for e, err := range m.store.Entries(ctx, key, Query{From: seq, To: seq}) {
+		if err != nil {
+			return nil, err
+		}
+		return withText(e, v.texts[seq]), nil
+	}
+	return nil, nil
+}
+
+// loadTexts reads the newest texts of the edited messages between two positions that
+// the view does not have yet.
+func (m *Memory) loadTexts(ctx context.Context, key Key, v *view, from, to int64) error {
+	if v.state.Edited == "" {
+		return nil
+	}
+	edits, err := parseEdits(v.state.Edited)
+	if err != nil {
+		return fmt.Errorf("memory %s, session %q: %w", m.id, key.Session, err)
+	}
+	edits = slices.DeleteFunc(edits, func(e edit) bool { return v.texts[e.of] != nil })
+	texts, err := m.editedTexts(ctx, key, edits, from, to)
+	if len(v.texts) > 0 {
+		maps.Copy(texts, v.texts)
+	}
+	v.texts = texts
+	return err
+}
+
+// editedTexts reads the newest texts of the messages between two positions, by the
+// positions of the messages.
+func (m *Memory) editedTexts(ctx context.Context, key Key, edits Edits, from, to int64) (map[int64]*Entry, error) {
+	texts := map[int64]*Entry{}
+	for _, one := range edits {
+		if one.of < from || one.of > to || edits.Current(one.of) != one.by {
+			continue
+		}
+		for e, err := range m.store.Entries(ctx, key, Query{From: one.by, To: one.by}) {
+			if err == nil {
+				err = checkDecrypted(key, e)
+			}
+			if err != nil {
+				return texts, err
+			}
+			texts[one.of] = e
+		}
+	}
+	return texts, nil
+}
+
 // loadEntries reads the entries from v.begin on that are in the window.
 func (m *Memory) loadEntries(ctx context.Context, key Key, v *view) (err error) {
+	if err := m.loadTexts(ctx, key, v, v.begin, v.state.Last); err != nil {
+		return err
+	}
 	v.gaps.outside(v.begin, v.state.Last, func(from, to int64) bool {
 		for e, failed := range m.store.Entries(ctx, key, Query{From: from, To: to, Live: true}) {
 			if err = failed; err == nil {
@@ -77,12 +134,39 @@ func (m *Memory) loadEntries(ctx context.Context, key Key, v *view) (err error) 
 				return false
 			}
 			if e.Message.Role != chat.System && !v.gaps.has(e.Seq) {
-				v.append(e)
+				v.append(withText(e, v.texts[e.Seq]))
 			}
 		}
 		return true
 	})
 	return err
+}
+
+// currentEntries yields the messages between two positions that did not fail and are part
+// of the conversation, edited ones with their new texts.
+func (m *Memory) currentEntries(ctx context.Context, key Key, state State, from, to int64) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		_, hidden, err := state.ranges()
+		var texts map[int64]*Entry
+		if err == nil {
+			texts, err = m.editedTexts(ctx, key, state.Edits(), from, to)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for e, err := range m.store.Entries(ctx, key, Query{From: from, To: to, Live: true}) {
+			if err == nil && hidden.has(e.Seq) {
+				continue
+			}
+			if err == nil {
+				e = withText(e, texts[e.Seq])
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // reload returns the session as the store has it now, from the cache if nothing
@@ -136,7 +220,7 @@ func (m *Memory) extendBack(ctx context.Context, key Key, v *view, p evictionPol
 	}
 	for !r.covers(v) {
 		wide := m.newView()
-		wide.version, wide.state, wide.values, wide.system, wide.step = v.version, v.state, v.values, v.system, v.step
+		wide.version, wide.state, wide.values, wide.system, wide.step, wide.texts = v.version, v.state, v.values, v.system, v.step, v.texts
 		wide.begin, wide.gaps = max(v.begin-back, v.minSeq()), rewound
 		back *= 2
 		if err := m.loadEntries(ctx, key, wide); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
@@ -99,9 +100,9 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 			return
 		}
 		head, err := m.store.Head(ctx, key)
-		var gaps, rewound seqRanges
+		var statuses *statuses
 		if err == nil {
-			gaps, rewound, err = head.State.ranges()
+			statuses, err = head.State.statuses()
 		}
 		if err != nil {
 			yield(Entry{}, err)
@@ -126,12 +127,66 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 				return
 			}
 			out := *e
-			out.Status = head.State.status(e, gaps, rewound)
+			out.Status = statuses.of(e)
 			if !yield(out, nil) {
 				return
 			}
 		}
 		if missing.add(next, to+1); missing.Missing > 0 {
+			if err := m.confirm(ctx, key, head, missing); err != nil {
+				yield(Entry{}, err)
+			}
+		}
+	}
+}
+
+// Messages yields the messages of the session as they are now: without those that
+// were rewound or deleted, and with an edited one in its place, under its id. Messages of
+// failed turns are part of it. It reads them while the range continues.
+func (m *Memory) Messages(ctx context.Context, session string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		key := m.key(session)
+		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: key.Session}); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		head, err := m.Head(ctx, session)
+		if err == nil && head.State.Last == 0 {
+			return
+		}
+		var statuses *statuses
+		if err == nil {
+			statuses, err = head.State.statuses()
+		}
+		var texts map[int64]*Entry
+		if err == nil {
+			texts, err = m.editedTexts(ctx, key, statuses.edits, 1, head.State.Last)
+		}
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		missing, next := &MissingEntriesError{Memory: m.id, Session: session}, int64(1)
+		for e, err := range m.store.Entries(ctx, key, Query{To: head.State.Last}) {
+			if err == nil {
+				missing.add(next, e.Seq)
+				next = e.Seq + 1
+				err = checkDecrypted(key, e)
+			}
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			if statuses.hidden.has(e.Seq) {
+				continue
+			}
+			out := *withText(e, texts[e.Seq])
+			out.Status = statuses.at(e.Seq, e)
+			if !yield(out, nil) {
+				return
+			}
+		}
+		if missing.add(next, head.State.Last+1); missing.Missing > 0 {
 			if err := m.confirm(ctx, key, head, missing); err != nil {
 				yield(Entry{}, err)
 			}
@@ -188,6 +243,49 @@ func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 		out = append(out, info)
 	}
 	return out, nil
+}
+
+// SessionFilter selects sessions of a memory.
+type SessionFilter struct {
+	SessionQuery
+	UsedBefore time.Time // only sessions whose newest message is older; zero: all
+	UsedAfter  time.Time // only sessions whose newest message is newer; zero: all
+}
+
+// listed is how many heads of sessions are in memory at a time.
+const listed = 1_000
+
+// EachSession yields the sessions that f selects, ordered by id, without expired ones. It
+// reads them in pages while the range continues.
+func (m *Memory) EachSession(ctx context.Context, f SessionFilter) iter.Seq2[SessionInfo, error] {
+	return func(yield func(SessionInfo, error) bool) {
+		left := f.Limit
+		for q := f.SessionQuery; ; {
+			q.Limit = listed
+			page, err := ListSessions(ctx, m.store, m.id, q)
+			if err != nil {
+				yield(SessionInfo{}, err)
+				return
+			}
+			for _, l := range page {
+				q.After = l.Session
+				used := l.Head.State.LastSaid
+				if m.expired(l.Head.State) || !f.UsedBefore.IsZero() && !used.Before(f.UsedBefore) || !used.After(f.UsedAfter) && !f.UsedAfter.IsZero() {
+					continue
+				}
+				info, err := m.infoOf(l.Session, l.Head.State)
+				if !yield(info, err) || err != nil {
+					return
+				}
+				if left--; left == 0 {
+					return
+				}
+			}
+			if len(page) < listed {
+				return
+			}
+		}
+	}
 }
 
 // Info describes one session; the zero SessionInfo for an unknown or expired one.

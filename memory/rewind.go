@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,16 @@ func (e *TurnError) Error() string {
 // dropped, and written again by the next turn. Rewind counts as a turn and waits
 // while another one is active. It returns a *TurnError for an unknown turn.
 func (m *Memory) Rewind(ctx context.Context, session string, turn int64) error {
+	return m.rewind(ctx, session, turn, false)
+}
+
+// Regenerate undoes a turn and all later ones like Rewind, so that its question can be
+// asked again. Edits and deletions of earlier messages stay, though they were made later.
+func (m *Memory) Regenerate(ctx context.Context, session string, turn int64) error {
+	return m.rewind(ctx, session, turn, true)
+}
+
+func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bool) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
@@ -51,7 +62,8 @@ func (m *Memory) Rewind(ctx context.Context, session string, turn int64) error {
 		if err != nil {
 			return false, err
 		}
-		if undone := l.rewind(turn, seqRange{event.From, event.To}); !undone && event.Messages == 0 {
+		event.Revised = keep
+		if undone := l.rewind(turn, seqRange{event.From, event.To}, keep); !undone && event.Messages == 0 {
 			return false, nil
 		}
 		kept := base.state.Last
@@ -70,6 +82,19 @@ func (m *Memory) Rewind(ctx context.Context, session string, turn int64) error {
 		n.rewind(t.policy, m, past, event)
 		return true, nil
 	}, nil)
+}
+
+// RewindTo undoes the turns after one, so that the session continues from that turn; 0
+// undoes all of them. It does nothing if turn is the newest one. See Rewind.
+func (m *Memory) RewindTo(ctx context.Context, session string, turn int64) error {
+	err := m.Rewind(ctx, session, turn+1)
+	if unknown, ok := errors.AsType[*TurnError](err); ok && turn >= 0 {
+		if turn == unknown.Last && turn > 0 {
+			return nil
+		}
+		unknown.Turn = turn
+	}
+	return err
 }
 
 // rewindEvent describes the messages that leave with a turn and those after it.

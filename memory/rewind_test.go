@@ -246,7 +246,7 @@ func (b *branching) check(t *rapid.T) {
 // checkStatuses checks that the history marks the messages of the window, and no others.
 func (b *branching) checkStatuses(t *rapid.T, got snapshot) {
 	var marked []string
-	for e, err := range b.memory.History(context.Background(), b.session) {
+	for e, err := range b.memory.Messages(context.Background(), b.session) {
 		testkit.Must(t, err)
 		if e.Status == memory.InWindow && e.Message.Role != chat.System {
 			marked = append(marked, e.Message.ID)

@@ -167,13 +167,5 @@ func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.S
 
 // entriesOf yields the live entries of another session from a position on, in order.
 func (m *Memory) entriesOf(ctx context.Context, l SessionHead, from int64) iter.Seq2[*Entry, error] {
-	rewound := l.Head.State.WasRewound()
-	return func(yield func(*Entry, error) bool) {
-		q := Query{From: max(from, l.Head.State.FirstPosition()), To: l.Head.State.Last, Live: true}
-		for e, err := range m.store.Entries(ctx, Key{Memory: m.id, Session: l.Session}, q) {
-			if (err != nil || !rewound(e.Seq)) && !yield(e, err) {
-				return
-			}
-		}
-	}
+	return m.currentEntries(ctx, Key{Memory: m.id, Session: l.Session}, l.Head.State, max(from, l.Head.State.FirstPosition()), l.Head.State.Last)
 }

@@ -97,7 +97,9 @@ type State struct {
 	InWindow int       `json:"in_window"`          // messages of the window without the system message
 	Tokens   int       `json:"tokens"`             // their tokens
 	Floor    int64     `json:"floor,omitempty"`    // no message before this position returns: the window was replaced there
-	Rewound  string    `json:"rewound,omitempty"`  // positions that were rewound, in the form of Evicted
+	Rewound  string    `json:"rewound,omitempty"`  // positions that are not part of the conversation, in the form of Evicted: rewound, deleted, or the text of an edit
+	Deleted  string    `json:"deleted,omitempty"`  // of those, positions that were deleted
+	Edited   string    `json:"edited,omitempty"`   // messages that were edited, with the positions of their texts, such as "5>12"; the last one of a message counts
 	Keep     int64     `json:"keep,omitempty"`     // round_window: later reads may need the messages from this position on
 	Kept     int       `json:"kept,omitempty"`     // round_window: the number of those messages
 	Used     int       `json:"used,omitempty"`     // round_window: characters in the window

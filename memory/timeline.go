@@ -11,14 +11,22 @@ type timeline struct {
 	evicted  []turnRange // what left by the policy
 	set      []turnRange // what left because the window was replaced; from is 0 if it was empty
 	rewound  seqRanges   // what left with its turns
+	deleted  []turnRange // what was deleted
+	edited   []turnEdit  // what was edited
 	flushes  int
-	returned bool  // a rewind was ignored
+	returned bool  // a rewind, deletion or edit was ignored or undone
 	undone   int64 // the lowest position that an ignored or undone event concerns, 0 for none
 }
 
 // turnRange has the positions that left the window in a turn.
 type turnRange struct {
 	seqRange
+	turn int64
+}
+
+// turnEdit is an edit that was made in a turn.
+type turnEdit struct {
+	edit
 	turn int64
 }
 
@@ -35,21 +43,23 @@ func (m *Memory) readTimeline(ctx context.Context, key Key, turn int64) (*timeli
 }
 
 func (l *timeline) add(e Event, through int64) {
-	if e.Kind != EventFlush && e.Kind != EventSet && e.Kind != EventRewind {
-		return
-	}
 	one := turnRange{seqRange{e.From, e.To}, e.Turn}
 	switch {
+	case !slices.Contains([]EventKind{EventFlush, EventSet, EventRewind, EventDelete, EventEdit}, e.Kind):
 	case e.Turn > through:
 		l.undo(one)
-		l.returned = l.returned || e.Kind == EventRewind
+		l.returned = l.returned || e.Kind != EventFlush && e.Kind != EventSet
 	case e.Kind == EventFlush:
 		l.evicted = append(l.evicted, one)
 		l.flushes++
 	case e.Kind == EventSet:
 		l.set = append(l.set, one)
 	case e.Kind == EventRewind:
-		l.rewind(e.Rewound, one.seqRange)
+		l.rewind(e.Rewound, one.seqRange, e.Revised)
+	case e.Kind == EventDelete:
+		l.deleted = append(l.deleted, one)
+	case e.Kind == EventEdit:
+		l.edited = append(l.edited, turnEdit{edit{e.From, e.By}, e.Turn})
 	}
 }
 
@@ -60,8 +70,9 @@ func (l *timeline) undo(r turnRange) {
 }
 
 // rewind undoes what a turn and those after it did to the window, and reports
-// whether they did anything but add messages; positions are those of the messages.
-func (l *timeline) rewind(turn int64, positions seqRange) bool {
+// whether they did anything but add messages; positions are those of the messages. With
+// keep set, edits and deletions of earlier messages stay.
+func (l *timeline) rewind(turn int64, positions seqRange, keep bool) bool {
 	before := len(l.evicted) + len(l.set)
 	undo := func(r turnRange) bool {
 		if r.turn >= turn {
@@ -70,10 +81,42 @@ func (l *timeline) rewind(turn int64, positions seqRange) bool {
 		return r.turn >= turn
 	}
 	l.evicted, l.set = slices.DeleteFunc(l.evicted, undo), slices.DeleteFunc(l.set, undo)
+	revisions := len(l.deleted) + len(l.edited)
+	revise := func(r turnRange) bool {
+		return (!keep || positions.from > 0 && r.from >= positions.from) && undo(r)
+	}
+	l.deleted = slices.DeleteFunc(l.deleted, revise)
+	l.edited = slices.DeleteFunc(l.edited, func(e turnEdit) bool { return revise(turnRange{seqRange{e.of, e.of}, e.turn}) })
+	if len(l.deleted)+len(l.edited) < revisions {
+		l.returned = true
+	}
 	if positions.from > 0 {
 		l.rewound = l.rewound.union(positions)
 	}
-	return len(l.evicted)+len(l.set) < before
+	return len(l.evicted)+len(l.set) < before || len(l.deleted)+len(l.edited) < revisions
+}
+
+// edits returns the edits.
+func (l *timeline) edits() Edits {
+	var all Edits
+	for _, e := range l.edited {
+		all = append(all, e.edit)
+	}
+	return all
+}
+
+// removed returns the positions that were deleted.
+func (l *timeline) removed() seqRanges {
+	all := make([]seqRange, len(l.deleted))
+	for i, r := range l.deleted {
+		all[i] = r.seqRange
+	}
+	return seqRanges(nil).union(all...)
+}
+
+// hidden returns the positions that have no place in the conversation.
+func (l *timeline) hidden() seqRanges {
+	return l.rewound.union(slices.Concat(l.removed(), l.edits().texts())...)
 }
 
 // gone returns the positions that are not in the window.
@@ -82,7 +125,7 @@ func (l *timeline) gone() seqRanges {
 	for i, r := range l.evicted {
 		all[i] = r.seqRange
 	}
-	return l.rewound.union(all...)
+	return l.hidden().union(all...)
 }
 
 // firstOf returns the position of the first message of a turn or of one after it,
@@ -116,7 +159,8 @@ func (m *Memory) restore(ctx context.Context, p evictionPolicy, base *view, l *t
 	v := m.newView()
 	v.version, v.state, v.values, v.step = base.version, base.state, base.values, base.step
 	st := &v.state
-	st.Last, st.Rewound, st.Floor = last, l.rewound.String(), 0
+	st.Last, st.Floor = last, 0
+	st.Rewound, st.Deleted, st.Edited = l.hidden().String(), l.removed().String(), l.edits().String()
 	if base.state.Floor <= kept {
 		st.Floor = base.state.Floor
 	}
@@ -181,10 +225,10 @@ func (v *view) removeOrphans(from int) {
 
 // restoreSystem finds the system message: the newest one that did not leave.
 func (m *Memory) restoreSystem(ctx context.Context, key Key, base, v *view, l *timeline) error {
-	st := &v.state
+	st, hidden := &v.state, l.hidden()
 	now := base.state.System
 	switch {
-	case !l.returned && now >= v.minSeq() && now <= st.Last && !l.rewound.has(now):
+	case !l.returned && now >= v.minSeq() && now <= st.Last && !hidden.has(now):
 		v.system = base.system
 		return nil
 	case now == 0 && st.Floor == base.state.Floor && !l.returned:
@@ -198,22 +242,29 @@ func (m *Memory) restoreSystem(ctx context.Context, key Key, base, v *view, l *t
 		if err != nil {
 			return err
 		}
-		if isSystem(e) && !l.rewound.has(e.Seq) {
+		if isSystem(e) && !hidden.has(e.Seq) {
 			v.system, st.System = e, e.Seq
 		}
 	}
+	if st.System == 0 {
+		return nil
+	}
+	if err := m.loadTexts(ctx, key, v, st.System, st.System); err != nil {
+		return err
+	}
+	v.system = withText(v.system, v.texts[st.System])
 	return nil
 }
 
 // hasOpenCallsBefore reports whether the newest messages left the window, and are
 // a tool call whose results may be yet to come.
 func (m *Memory) hasOpenCallsBefore(ctx context.Context, key Key, v *view, l *timeline) (bool, error) {
-	oldest := v.minSeq()
+	oldest, hidden := v.minSeq(), l.hidden()
 	if n := len(v.entries); n > 0 {
 		oldest = v.entries[n-1].Seq + 1
 	}
 	for seq := v.state.Last; seq >= oldest; seq-- {
-		if l.rewound.has(seq) {
+		if hidden.has(seq) {
 			continue
 		}
 		for e, err := range m.store.Entries(ctx, key, Query{From: seq, To: seq, Live: true}) {

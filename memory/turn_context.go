@@ -158,14 +158,7 @@ func (s contextSession) Evicted(from int64) iter.Seq2[*Entry, error] {
 	if last < from {
 		return func(func(*Entry, error) bool) {}
 	}
-	return func(yield func(*Entry, error) bool) {
-		gone := s.turn.base.state.WasRewound()
-		for e, err := range s.Store().Entries(s.Context(), s.Key(), Query{From: from, To: last, Live: true}) {
-			if (err != nil || !gone(e.Seq)) && !yield(e, err) {
-				return
-			}
-		}
-	}
+	return s.turn.memory.currentEntries(s.Context(), s.Key(), s.turn.base.state, from, last)
 }
 
 func (s contextSession) Update(name string, change func(Head) ([]byte, Event, bool)) error {

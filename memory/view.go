@@ -22,6 +22,8 @@ type view struct {
 
 	stored *storedSession // the session in an in-process store, nil if it is not known
 
+	texts map[int64]*Entry // the newest texts of edited messages that were read, by the positions of the messages
+
 	pending bool // system is part of a turn that has not ended, before the last tail entries
 	tail    int
 
@@ -179,14 +181,6 @@ func (v *view) setGaps(newest int64) {
 	}
 }
 
-// ranges returns the parsed positions of Evicted and Rewound.
-func (s State) ranges() (evicted, rewound seqRanges, err error) {
-	if evicted, err = parseSeqRanges(s.Evicted); err == nil {
-		rewound, err = parseSeqRanges(s.Rewound)
-	}
-	return evicted, rewound, err
-}
-
 // rounds returns the number of rounds. Messages before the first user message
 // are a round too.
 func (v *view) rounds() int {
@@ -220,20 +214,4 @@ func (v *view) systemTokens() int {
 		return e.Tokens
 	}
 	return 0
-}
-
-// status returns the status of an entry of a session in state s; gaps is
-// s.Evicted, rewound is s.Rewound.
-func (s State) status(e *Entry, gaps, rewound seqRanges) Status {
-	switch {
-	case e.Status == Failed:
-		return Failed
-	case rewound.has(e.Seq):
-		return Rewound
-	case isSystem(e) && e.Seq != s.System:
-		return Replaced
-	case !isSystem(e) && (e.Seq < s.First || gaps.has(e.Seq)):
-		return Flushed
-	}
-	return InWindow
 }

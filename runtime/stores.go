@@ -103,6 +103,37 @@ func (a *App) storeOptions() []storeurl.Option {
 	return []storeurl.Option{storeurl.Warn(a.opts.Warn)}
 }
 
+// StoreOf returns the store of a memory; nil if no memory has the id.
+func (a *App) StoreOf(id string) memory.Store { return a.memoryStore[id] }
+
+// Encryption returns that of the store of a memory; nil if it has none.
+func (a *App) Encryption(id string) *spec.Encryption {
+	for _, m := range a.spec.Memories {
+		switch {
+		case m.ID != id:
+		case m.Store.Store.To != nil:
+			return m.Store.Store.To.Encryption
+		case m.Store.URL.IsZero() && len(a.spec.Stores) > 0:
+			return a.spec.Stores[0].Encryption
+		}
+	}
+	return nil
+}
+
+// OpenStore opens the store at an address, with an encryption unless that is nil. The App
+// closes it.
+func (a *App) OpenStore(address string, e *spec.Encryption) (memory.Store, error) {
+	opts := a.storeOptions()
+	if e != nil {
+		keys, err := a.keys(e)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, storeurl.Encrypt(keys))
+	}
+	return a.stores.Open(address, opts...)
+}
+
 // StoreLocation returns the address of the store of a memory, for messages and without
 // credentials; "" if no memory has the id.
 func (a *App) StoreLocation(id string) string {

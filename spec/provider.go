@@ -27,6 +27,7 @@ type Provider struct {
 	NoChat          bool            // it has no chat models
 	BuildTag        string          // only a build of the program with this tag can call it; empty for every build
 	PromptCache     bool            // prompts are cached by markers in requests, which prompt_cache: none leaves out
+	Caching         *PromptCaching  // how it caches prompts; nil if it does not, or if its rules are unknown
 	Forms           []string        // forms of structured output that its protocol has besides prompt: schema, json_object
 	ContextWindows  []ContextWindow // context windows of its models
 }
@@ -54,6 +55,14 @@ const (
 	AlwaysKey                      // every call needs one
 	CloudIdentity                  // calls have the identity of an auth or of the machine, which is found when it is needed
 )
+
+// PromptCaching are the rules by which a provider reads the beginning of a prompt from its
+// cache, as its documentation of 2025 states them. Some models have other minimums.
+type PromptCaching struct {
+	Minimum int  // tokens of the shortest beginning that is cached
+	Block   int  // tokens by which the cached beginning grows
+	Writes  bool // what is written to the cache has the price cache_write
+}
 
 // ContextWindow is the context window of the models whose names begin with Prefix.
 type ContextWindow struct {
@@ -164,7 +173,7 @@ func providerRows() []Provider {
 	keys, forms := []string{"api_key", "bearer_token"}, []string{"schema", "json_object"}
 	return []Provider{
 		{
-			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api"},
+			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api"},
 			Key: ServiceKey, KeyEnv: []string{"OPENAI_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
 			ContextWindows: []ContextWindow{
@@ -176,7 +185,7 @@ func providerRows() []Provider {
 			},
 		},
 		{
-			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Forms: forms[:1], PromptCache: true, Tools: true,
+			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 			ContextWindows: []ContextWindow{
@@ -185,13 +194,13 @@ func providerRows() []Provider {
 			},
 		},
 		{
-			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
+			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
 			Key: CloudIdentity, KeyEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"}, Auths: append([]string{"aws"}, keys...),
 			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
 			ContextWindows: []ContextWindow{{"nova-lite", 300_000}, {"nova-micro", 128_000}, {"nova-premier", 1_000_000}, {"nova-pro", 300_000}},
 		},
 		{
-			Name: "azure-openai", Doc: "Azure OpenAI", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api", "api_version", "deployment"},
+			Name: "azure-openai", Doc: "Azure OpenAI", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api", "api_version", "deployment"},
 			Key: CloudIdentity, KeyEnv: []string{"AZURE_OPENAI_API_KEY"}, Auths: append([]string{"azure"}, keys...),
 			BaseURL: "https://RESOURCE.openai.azure.com", BaseURLEnv: "AZURE_OPENAI_ENDPOINT", BaseURLDoc: "the endpoint of the resource, before `/openai`; required without the variable",
 		},
@@ -201,7 +210,7 @@ func providerRows() []Provider {
 			BaseURL: "https://REGION-aiplatform.googleapis.com", BaseURLEnv: "GOOGLE_VERTEX_BASE_URL", BaseURLDoc: "the address before `/v1/projects`",
 		},
 		{
-			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
+			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 1}, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Auths: keys,
 			BaseURL: "https://generativelanguage.googleapis.com", BaseURLEnv: "GOOGLE_GEMINI_BASE_URL", BaseURLDoc: "the address before `/v1beta/models`",
 			ContextWindows: []ContextWindow{{"gemini-1.5-flash", 1_048_576}, {"gemini-1.5-pro", 2_097_152}, {"gemini-2", 1_048_576}},

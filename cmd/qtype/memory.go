@@ -12,10 +12,8 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
-	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -24,22 +22,20 @@ import (
 // memoryCommand is one call of a subcommand of qtype memory.
 type memoryCommand struct {
 	*streams
-	memory    string // the memory's id; may be empty if the document has only one
-	session   string
-	user      string
-	all       bool
-	turn      int64
-	failed    bool
-	variables bool
-	full      bool
-	format    *enumFlag
-	store     storeFlag
+	memory  string // the memory's id; may be empty if the document has only one
+	session string
+	user    string
+	all     bool
+	turn    int64
+	page    memoryview.Page // show, history: the messages
+	format  *enumFlag
+	store   storeFlag
 }
 
 func newMemory(s *streams) *cobra.Command {
 	r := func() *memoryCommand { return &memoryCommand{streams: s} }
 	return commandGroup("memory", "Inspect and manage stored conversations",
-		r().newList(), r().newShow(), r().newHistory(), r().newExplain(), r().newExport(), newFacts(s), newForget(s), newImport(s), newFork(s), newRewind(s), r().newClear(), r().newPrune(), newReplay(s))
+		newList(s), r().newShow(), r().newHistory(), r().newExplain(), newExport(s), newFacts(s), newForget(s), newImport(s), newFork(s), newCopy(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), r().newClear(), r().newPrune(), newReplay(s))
 }
 
 // command makes a subcommand for the memories of a document.
@@ -96,34 +92,26 @@ func (r *memoryCommand) withSession(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-func (r *memoryCommand) newList() *cobra.Command {
-	return r.withFormat(r.command("list", "List the sessions of each memory", func(ctx context.Context, app *runtime.App) error {
-		memories, err := r.memories(app)
-		if err != nil {
-			return err
-		}
-		return r.view().List(ctx, memories)
-	}))
-}
-
 func (r *memoryCommand) newShow() *cobra.Command {
-	return r.withFormat(r.withSession(r.command("show", "Show the context that the next model call would receive", func(ctx context.Context, app *runtime.App) error {
+	c := r.withFormat(r.withSession(r.command("show", "Show the context that the next model call would receive", func(ctx context.Context, app *runtime.App) error {
 		m, err := r.conversation(ctx, app)
 		if err != nil {
 			return err
 		}
-		return r.view().Window(ctx, m, r.session)
+		return r.view().Window(ctx, m, r.session, r.page)
 	})))
+	return r.withPage(c)
 }
 
 func (r *memoryCommand) newHistory() *cobra.Command {
-	return r.withFormat(r.withSession(r.command("history", "Show all messages of a session", func(ctx context.Context, app *runtime.App) error {
+	c := r.withFormat(r.withSession(r.command("history", "Show all messages of a session", func(ctx context.Context, app *runtime.App) error {
 		m, err := r.conversation(ctx, app)
 		if err != nil {
 			return err
 		}
-		return r.view().History(ctx, m, r.session)
+		return r.view().History(ctx, m, r.session, r.page)
 	})))
+	return r.withPage(c)
 }
 
 func (r *memoryCommand) newExplain() *cobra.Command {
@@ -150,26 +138,6 @@ func (r *memoryCommand) explain(ctx context.Context, app *runtime.App) error {
 		return enc.Encode(report)
 	}
 	return report.Write(r.Out)
-}
-
-func (r *memoryCommand) newExport() *cobra.Command {
-	c := r.withSession(r.command("export", "Write a session's messages as JSON lines, in OpenAI's format", func(ctx context.Context, app *runtime.App) error {
-		m, err := r.conversation(ctx, app)
-		if err != nil {
-			return err
-		}
-		if r.full {
-			return transcript.Export(ctx, m.Memory, r.session, r.Out)
-		}
-		if err := replay.Export(ctx, m.Memory, r.session, r.Out, r.failed); err != nil || !r.variables {
-			return err
-		}
-		return replay.ExportVariables(ctx, m.Memory, r.session, r.Out)
-	}))
-	c.Flags().BoolVar(&r.full, "full", false, "include everything that qtype memory import reads: ids, times, turns, events and variables")
-	c.Flags().BoolVar(&r.failed, "failed", false, "include the messages of failed turns")
-	c.Flags().BoolVar(&r.variables, "variables", false, "include the session's variables, as an operation that qtype memory replay reads")
-	return c
 }
 
 func (r *memoryCommand) newClear() *cobra.Command {

@@ -2,29 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/terminal"
-	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// memoryBranch is one call of a subcommand that makes or rewinds a session.
+// memoryBranch is one call of a subcommand that forks or rewinds a session.
 type memoryBranch struct {
 	memoryCommand
-	to    string // fork: the new session
-	input string // import: the file with the transcript
+	to string // fork: the new session
 }
 
 func newFork(s *streams) *cobra.Command {
 	r := &memoryBranch{memoryCommand: memoryCommand{streams: s}}
 	c := r.withSession(r.command("fork", "Copy a session, up to a turn, to a new session", r.fork))
 	c.Flags().StringVar(&r.to, "to", "", "`ID` of the new session (required)")
-	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "`NUMBER` of the last turn (default: the newest one)")
+	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "`NUMBER` of the last turn that is copied (default: the newest one)")
 	return c
 }
 
@@ -46,60 +42,28 @@ func (r *memoryBranch) fork(ctx context.Context, app *runtime.App) error {
 
 func newRewind(s *streams) *cobra.Command {
 	r := &memoryBranch{memoryCommand: memoryCommand{streams: s}}
-	c := r.withSession(r.command("rewind", "Undo a turn of a session and all later ones", r.rewind))
-	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "`NUMBER` of the first turn that is undone (required)")
+	c := r.withSession(r.command("rewind", "Undo the turns of a session after one", r.rewind))
+	c.Long = `Undoes the turns after one: the window and the variables become what they were after
+it. The messages stay in the history. Edits and deletions of messages are turns, too.`
+	c.Flags().Int64VarP(&r.turn, "turn", "t", -1, "`NUMBER` of the last turn that stays, 0 for none (required)")
 	return c
 }
 
 func (r *memoryBranch) rewind(ctx context.Context, app *runtime.App) error {
-	if r.turn == 0 {
-		return usagef("rewind needs the first turn that is undone: pass --turn")
+	if r.turn < 0 {
+		return usagef("rewind needs the last turn that stays: pass --turn, 0 for none")
 	}
 	m, err := r.conversation(ctx, app)
 	if err != nil {
 		return err
 	}
-	if err := m.Rewind(ctx, r.session, r.turn); err != nil {
+	if err := m.RewindTo(ctx, r.session, r.turn); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(r.Out, "memory %s: session %s rewound to before turn %d\n", m.ID, terminal.Clean(r.session), r.turn)
-	return err
-}
-
-func newImport(s *streams) *cobra.Command {
-	r := &memoryBranch{memoryCommand: memoryCommand{streams: s}}
-	c := r.withSession(r.command("import", "Make a session of the JSON lines of qtype memory export", r.importSession))
-	c.Flags().Lookup("session").Usage = "`ID` of the new session (required)"
-	c.Flags().StringVar(&r.input, "in", "-", "`FILE` with the lines; - is standard input")
-	return c
-}
-
-func (r *memoryBranch) importSession(ctx context.Context, app *runtime.App) error {
-	if r.session == "" {
-		return usagef("import needs a new session: pass --session")
+	to := fmt.Sprintf("turn %d", r.turn)
+	if r.turn == 0 {
+		to = "the beginning"
 	}
-	r.session = r.stored(r.session)
-	declared, err := r.one(app.Spec())
-	if err != nil {
-		return err
-	}
-	in, name, err := openInput(r.streams, r.input)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }() // only read
-	m := memoryview.Of(app, declared.ID)
-	err = transcript.Import(ctx, m.Memory, r.session, in)
-	if line, ok := errors.AsType[*transcript.LineError](err); ok {
-		return fmt.Errorf("%s:%d: %w", name, line.Line, line.Err)
-	}
-	if err != nil {
-		return err
-	}
-	info, err := m.Info(ctx, r.session)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(r.Out, "memory %s: session %s has %d messages\n", m.ID, terminal.Clean(r.session), info.Messages)
+	_, err = fmt.Fprintf(r.Out, "memory %s: session %s rewound to %s\n", m.ID, terminal.Clean(r.session), to)
 	return err
 }

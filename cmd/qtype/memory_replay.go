@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // replayCommand is one call of qtype memory replay.
@@ -19,6 +21,7 @@ type replayCommand struct {
 	memoryCommand
 	input string
 	each  bool
+	cost  string // PROVIDER or PROVIDER/MODEL
 }
 
 func newReplay(s *streams) *cobra.Command {
@@ -38,6 +41,7 @@ messages in OpenAI's format, or operations: {"op":"clear"},
 	r.withMemory(c)
 	c.Flags().StringVar(&r.input, "in", "-", "`FILE` with the transcript; - is standard input")
 	c.Flags().BoolVar(&r.each, "each", false, "show the window after every line, not only at the end")
+	c.Flags().StringVar(&r.cost, "cost", "", "compare the prompts of all policies with the prompt cache of a `PROVIDER`, or PROVIDER/MODEL for its built-in prices")
 	r.withFormat(c)
 	return c
 }
@@ -57,12 +61,45 @@ func (r *replayCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
-	err = replay.Run(ctx, runtime.MemoryConfig(declared, runtime.Counter(app, declared)), in, r.Out, replay.Options{Each: r.each, Format: replay.Format(r.format.value)})
+	cfg := runtime.MemoryConfig(declared, runtime.Counter(app, declared))
+	if r.cost == "" {
+		err = replay.Run(ctx, cfg, in, r.Out, replay.Options{Each: r.each, Format: replay.Format(r.format.value)})
+	} else {
+		o, wrong := r.costOptions(app)
+		if wrong != nil {
+			return wrong
+		}
+		err = replay.Cost(ctx, cfg, in, r.Out, o)
+	}
 	var line *replay.LineError
 	if errors.As(err, &line) {
 		return fmt.Errorf("%s:%d: %w", name, line.Line, line.Err)
 	}
 	return err
+}
+
+// costOptions returns the rules and the prices of --cost.
+func (r *replayCommand) costOptions(app *spec.Application) (replay.CostOptions, error) {
+	name, model, _ := strings.Cut(r.cost, "/")
+	row, ok := spec.LookupProvider(name)
+	switch {
+	case r.each:
+		return replay.CostOptions{}, usagef("--each and --cost exclude each other")
+	case !ok:
+		return replay.CostOptions{}, usagef("unknown provider %q", name)
+	case row.Caching == nil:
+		return replay.CostOptions{}, usagef("the rules of the prompt cache of %s are unknown", name)
+	}
+	o := replay.CostOptions{Rules: *row.Caching, Format: replay.Format(r.format.value), Prices: spec.BuiltinPrices(name, model)}
+	if model != "" && o.Prices == nil {
+		return o, usagef("the prices of %s are unknown; declare a model with prices and pass --cost %s", r.cost, name)
+	}
+	for _, m := range app.Models {
+		if base := m.Base(); model == "" && o.Prices == nil && base.Provider == name {
+			o.Prices = base.CallPrices()
+		}
+	}
+	return o, nil
 }
 
 // openInput opens a file, - for standard input, and returns its name for messages.

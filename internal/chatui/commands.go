@@ -37,10 +37,10 @@ func (c *Chat) runCommand(ctx context.Context, word string) {
 	}
 	run, ok := map[string]func(context.Context, *memoryview.View, memoryview.Memory) error{
 		"memory": func(ctx context.Context, v *memoryview.View, m memoryview.Memory) error {
-			return v.Window(ctx, m, c.Session)
+			return v.Window(ctx, m, c.Session, memoryview.Page{})
 		},
 		"history": func(ctx context.Context, v *memoryview.View, m memoryview.Memory) error {
-			return v.History(ctx, m, c.Session)
+			return v.History(ctx, m, c.Session, memoryview.Page{})
 		},
 		"clear": func(ctx context.Context, v *memoryview.View, m memoryview.Memory) error {
 			return v.Clear(ctx, m, c.Session)

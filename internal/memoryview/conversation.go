@@ -15,12 +15,36 @@ import (
 
 func (v *View) printer() *show.Printer { return &show.Printer{Out: v.Out, Width: v.Width} }
 
-// Window writes what the next model call would receive of a session: its window and
-// its context. As JSON, the context blocks come first, then the system message.
-func (v *View) Window(ctx context.Context, m Memory, session string) error {
+// Page selects messages of a session by their positions.
+type Page struct {
+	From  int64 // the first position; 0: the beginning
+	Limit int   // the most messages; 0: all
+}
+
+// of returns the selected entries.
+func (p Page) of(entries []*memory.Entry) []*memory.Entry {
+	for len(entries) > 0 && entries[0].Seq < p.From {
+		entries = entries[1:]
+	}
+	if p.Limit > 0 && len(entries) > p.Limit {
+		entries = entries[:p.Limit]
+	}
+	return entries
+}
+
+// Window writes what the next model call would receive of a session: its window, or a
+// page of its messages, and its context. As JSON, the context blocks come first, then the
+// system message.
+func (v *View) Window(ctx context.Context, m Memory, session string, page Page) error {
 	window, err := m.Window(ctx, session)
 	if err != nil {
 		return err
+	}
+	whole := len(window.Entries)
+	window.Entries = page.of(window.Entries)
+	shown := ""
+	if n := len(window.Entries); n < whole {
+		window.SystemAt, shown = 0, fmt.Sprintf("%s of %s are shown", textfmt.Thousands(n), textfmt.Count(whole, "message"))
 	}
 	blocks, err := m.PreviewContext(ctx, session)
 	if err != nil {
@@ -43,7 +67,10 @@ func (v *View) Window(ctx context.Context, m Memory, session string) error {
 		return err
 	}
 	p := v.printer()
-	p.Context = blocks
+	p.Context, p.Total = blocks, whole
+	if shown != "" {
+		flush = strings.Join(slices.DeleteFunc([]string{flush, shown}, func(s string) bool { return s == "" }), "; ")
+	}
 	return p.Window(window, flush)
 }
 
@@ -75,16 +102,20 @@ func lastFlush(ctx context.Context, m Memory, session string) (string, error) {
 		last.Time.Local().Format("2006-01-02 15:04"), limit, textfmt.Thousands(last.Tokens)), nil
 }
 
-// History writes all messages of a session, with a rule before each turn. It holds
-// one message in memory at a time.
-func (v *View) History(ctx context.Context, m Memory, session string) error {
+// History writes the messages of a session, or a page of them, with a rule before each
+// turn. It holds one message in memory at a time.
+func (v *View) History(ctx context.Context, m Memory, session string, page Page) error {
 	p := v.printer()
 	notes, err := contextNotes(ctx, m, session)
 	if err != nil {
 		return err
 	}
 	turn, status := int64(-1), ""
-	for e, err := range m.History(ctx, session) {
+	last := int64(0)
+	if page.Limit > 0 {
+		last = max(page.From, 1) + int64(page.Limit) - 1
+	}
+	for e, err := range m.HistoryRange(ctx, session, max(page.From, 1), last) {
 		if err == nil && v.JSON {
 			err = writeLines(v.Out, messagesJSON(&e))
 		} else if err == nil {

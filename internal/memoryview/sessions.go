@@ -98,51 +98,107 @@ type sessionRow struct {
 	LastSaid time.Time `json:"last_said"` // when the newest message was added
 }
 
-// List writes a line for each session of the memories.
-func (v *View) List(ctx context.Context, memories []Memory) error {
-	var rows []sessionRow
+// ListOptions select the sessions of a list.
+type ListOptions struct {
+	memory.SessionFilter
+	More func(last string) // is called if there are more sessions than the limit
+}
+
+// List writes a line for each session of the memories that o selects, while it reads them.
+func (v *View) List(ctx context.Context, memories []Memory, o ListOptions) error {
+	p := &sessionPrinter{out: v.Out, json: v.JSON, now: time.Now()}
 	var locations []string
+	limit, last := o.Limit, ""
 	for _, m := range memories {
 		if !slices.Contains(locations, m.Location) {
 			locations = append(locations, m.Location)
 		}
-		sessions, err := m.Sessions(ctx)
-		if err != nil {
-			return err
+		f := o.SessionFilter
+		f.Limit = 0 // one more is read than written
+		for s, err := range m.EachSession(ctx, f) {
+			if err != nil {
+				return err
+			}
+			if limit > 0 && p.count == limit {
+				if err := p.flush(); err != nil || o.More == nil {
+					return err
+				}
+				o.More(last)
+				return nil
+			}
+			last = s.Session
+			if err := p.add(sessionRow{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid}); err != nil {
+				return err
+			}
 		}
-		for _, s := range sessions {
-			rows = append(rows, sessionRow{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid})
+	}
+	if p.count == 0 && !v.JSON {
+		text := fmt.Sprintf("no conversations in %s yet\n", textfmt.List(locations))
+		if o.SessionFilter != (memory.SessionFilter{SessionQuery: memory.SessionQuery{Limit: limit}}) {
+			text = "no sessions match\n"
 		}
+		_, err := io.WriteString(v.Out, text)
+		return err
 	}
-	if v.JSON {
-		return writeLines(v.Out, rows)
+	return p.flush()
+}
+
+// sessionPrinter writes rows, some at a time. The first ones decide the widths of columns.
+type sessionPrinter struct {
+	out   io.Writer
+	json  bool
+	now   time.Time
+	count int
+	rows  []sessionRow // not written yet
+	table *sessionTable
+}
+
+// rowsAtOnce is how many rows decide the widths of columns.
+const rowsAtOnce = 1_000
+
+func (p *sessionPrinter) add(r sessionRow) error {
+	p.count++
+	if p.rows = append(p.rows, r); len(p.rows) < rowsAtOnce {
+		return nil
 	}
-	text := fmt.Sprintf("no conversations in %s yet\n", textfmt.List(locations))
-	if len(rows) > 0 {
-		text = sessionTable(rows, time.Now())
+	return p.flush()
+}
+
+func (p *sessionPrinter) flush() error {
+	rows := p.rows
+	p.rows = nil
+	if p.json {
+		return writeLines(p.out, rows)
 	}
-	_, err := io.WriteString(v.Out, text)
+	var b strings.Builder
+	if p.table == nil {
+		p.table = newSessionTable(rows)
+		p.table.line(&b, "memory", "session", "messages", "in window", "tokens / limit", "last message")
+	}
+	for _, r := range rows {
+		p.table.line(&b, terminal.Clean(r.Memory), terminal.Clean(r.Session), textfmt.Thousands(r.Messages), textfmt.Thousands(r.InWindow), usage(r), textfmt.Ago(p.now.Sub(r.LastSaid)))
+	}
+	_, err := io.WriteString(p.out, b.String())
 	return err
 }
 
 // maxID is the maximum width of an id in the table, in terminal columns.
 const maxID = 32
 
-func sessionTable(rows []sessionRow, now time.Time) string {
-	idWidth, sessionWidth := len("memory"), len("session")
+// sessionTable has the widths of columns.
+type sessionTable struct{ idWidth, sessionWidth int }
+
+func newSessionTable(rows []sessionRow) *sessionTable {
+	t := &sessionTable{len("memory"), len("session")}
 	for _, r := range rows {
-		idWidth = max(idWidth, min(runewidth.StringWidth(terminal.Clean(r.Memory)), maxID))
-		sessionWidth = max(sessionWidth, min(runewidth.StringWidth(terminal.Clean(r.Session)), maxID))
+		t.idWidth = max(t.idWidth, min(runewidth.StringWidth(terminal.Clean(r.Memory)), maxID))
+		t.sessionWidth = max(t.sessionWidth, min(runewidth.StringWidth(terminal.Clean(r.Session)), maxID))
 	}
-	var b strings.Builder
-	line := func(id, session, messages, window, usage, last string) {
-		fmt.Fprintf(&b, "%s   %s  %8s  %9s  %16s   %s\n", terminal.Pad(id, idWidth), terminal.Pad(session, sessionWidth), messages, window, usage, last)
-	}
-	line("memory", "session", "messages", "in window", "tokens / limit", "last message")
-	for _, r := range rows {
-		line(terminal.Clean(r.Memory), terminal.Clean(r.Session), textfmt.Thousands(r.Messages), textfmt.Thousands(r.InWindow), usage(r), textfmt.Ago(now.Sub(r.LastSaid)))
-	}
-	return b.String()
+	return t
+}
+
+func (t *sessionTable) line(b *strings.Builder, id, session, messages, window, usage, last string) {
+	fmt.Fprintf(b, "%s   %s  %8s  %9s  %16s   %s\n", terminal.Pad(id, t.idWidth), terminal.Pad(session, t.sessionWidth), messages, window, usage, last)
 }
 
 // usage returns how much of its limit a window takes, with the unit if it is not tokens.

@@ -190,7 +190,7 @@ func (s *Server) rewind(ctx context.Context, c *call, req *uistream.Request) err
 			return err
 		}
 		if n := req.UserMessages(); n <= len(turns) && n > 0 {
-			if err := m.Rewind(ctx, session, turns[n-1]); err != nil {
+			if err := m.Regenerate(ctx, session, turns[n-1]); err != nil {
 				return err
 			}
 		}
@@ -202,11 +202,11 @@ func (s *Server) rewind(ctx context.Context, c *call, req *uistream.Request) err
 // and those that were undone.
 func userTurns(ctx context.Context, m *memory.Memory, session string) ([]int64, error) {
 	var turns []int64
-	for e, err := range m.History(ctx, session) {
+	for e, err := range m.Messages(ctx, session) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Message.Role == chat.User && e.Status != memory.Failed && e.Status != memory.Rewound && (len(turns) == 0 || turns[len(turns)-1] != e.Turn) {
+		if e.Message.Role == chat.User && e.Status != memory.Failed && (len(turns) == 0 || turns[len(turns)-1] != e.Turn) {
 			turns = append(turns, e.Turn)
 		}
 	}

@@ -240,6 +240,7 @@ type evictedMessages struct {
 	tokens   int
 	from, to int64 // the positions that the batch covers
 	more     bool  // more messages follow
+	edited   bool  // they are the new texts of messages that were processed before
 }
 
 // pending reads the messages after a position that are not sent any more,

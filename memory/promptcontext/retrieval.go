@@ -44,9 +44,11 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 	case err != nil || len(query) != 1:
 		return nil, t.embedderProblem(err), nil
 	}
-	first, floor, rewound := s.FirstSent(), s.Head().State.FirstPosition(), s.Head().State.WasRewound()
+	state := s.Head().State
+	own := retrievable(state)
+	first := s.FirstSent()
 	var all []sourceMatch
-	for _, match := range stored.vectors.Nearest(query[0], block.TopK, func(seq int64) bool { return seq >= floor && seq < first && !rewound(seq) }) {
+	for _, match := range stored.vectors.Nearest(query[0], block.TopK, func(seq int64) bool { return state.Edits().Original(seq) < first && own(seq) }) {
 		all = append(all, sourceMatch{match, s.Key(), ""})
 	}
 	for _, o := range others {
@@ -57,6 +59,12 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 	slices.SortStableFunc(all, func(a, b sourceMatch) int { return cmp.Compare(b.Score, a.Score) })
 	found, err = t.quotes(all[:min(len(all), block.TopK)])
 	return found, problem, err
+}
+
+// retrievable returns whether the text at a position is part of a session's conversation.
+func retrievable(state memory.State) func(seq int64) bool {
+	rewound, floor, edits := state.WasRewound(), state.FirstPosition(), state.Edits()
+	return func(seq int64) bool { return edits.Original(seq) >= floor && !rewound(seq) }
 }
 
 // sourceMatch is a message that is similar to the newest one.
@@ -77,7 +85,7 @@ func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err er
 			}
 			unit := contextUnit{text: quote(e), rank: rank, time: e.Time, session: match.other}
 			if match.other == "" {
-				unit.seq = e.Seq
+				unit.seq = s.Head().State.Edits().Original(e.Seq)
 			} else {
 				unit.text = quoteEarlier(e)
 			}
@@ -132,8 +140,7 @@ func (t *turnContext) othersVectors() (all []otherVectors, problem string, err e
 		if stored == nil {
 			return all, problem, nil
 		}
-		rewound, floor := l.Head.State.WasRewound(), l.Head.State.FirstPosition()
-		all = append(all, otherVectors{of.key, stored, func(seq int64) bool { return seq >= floor && !rewound(seq) }})
+		all = append(all, otherVectors{of.key, stored, retrievable(l.Head.State)})
 		if total += stored.vectors.Len(); total >= maxVectors {
 			break
 		}
@@ -190,17 +197,23 @@ func (t *turnContext) embedPending(of embedded) (*sessionVectors, string, error)
 		if err != nil {
 			return nil, "", err
 		}
-		p, err := of.pending(stored.meta.To)
+		p, err := t.edited(of, stored.meta)
+		if err == nil && len(p.messages) == 0 {
+			p, err = of.pending(stored.meta.To)
+		}
 		if err != nil || p.to < p.from {
 			return stored, "", err
 		}
-		batch, problem, err := t.embed(p)
+		batch, problem, err := t.embed(of, p)
 		if err != nil || problem != "" {
 			return stored, problem, err
 		}
 		err = t.addVectors(of, stored, batch)
 		switch {
 		case err == nil:
+			if p.edited && attempt == 0 {
+				continue // the messages that left the window since
+			}
 			if (p.more || batch.more) && attempt == 0 {
 				problem = "more messages will be embedded in the next turn"
 			}
@@ -212,30 +225,56 @@ func (t *turnContext) embedPending(of embedded) (*sessionVectors, string, error)
 	}
 }
 
+// edited returns the texts of edited messages that have vectors of the text before.
+func (t *turnContext) edited(of embedded, meta vectorMeta) (evictedMessages, error) {
+	p := evictedMessages{from: 1, to: meta.To, edited: true}
+	s := t.session
+	for message, text := range of.edits.All {
+		if message > meta.To || text <= meta.Edited {
+			continue
+		}
+		for e, err := range s.Store().Entries(s.Context(), of.key, memory.Query{From: text, To: text, Live: true}) {
+			if err != nil {
+				return p, err
+			}
+			p.messages, p.seqs = append(p.messages, e.Message), append(p.seqs, e.Seq)
+		}
+	}
+	return p, nil
+}
+
 // vectorBatch is what is added to the stored vectors in one change.
 type vectorBatch struct {
 	vectors vectors.Vectors
 	to      int64 // position of the newest message that it covers
+	edited  int64 // position of the newest text of an edited message in it
 	more    bool  // there were more messages than one turn waits for
 }
 
 // embed computes vectors of the messages of users and assistants. Tool calls and
 // their results say little on their own and are not retrieved.
-func (t *turnContext) embed(p evictedMessages) (vectorBatch, string, error) {
+func (t *turnContext) embed(source embedded, p evictedMessages) (vectorBatch, string, error) {
 	b := vectorBatch{to: p.to}
 	var texts []string
 	var of []int64
 	for i := range p.messages {
 		if i == embedBatchMessages {
-			b.to, b.more = p.seqs[i]-1, true
+			b.more = true
+			if !p.edited {
+				b.to = p.seqs[i] - 1
+			}
 			break
+		}
+		id := source.edits.Current(p.seqs[i])
+		if p.edited || id != p.seqs[i] {
+			b.edited = max(b.edited, id)
 		}
 		msg := &p.messages[i]
 		if msg.Role == chat.Tool || msg.Role == chat.Function || len(msg.ToolCalls) > 0 {
 			continue
 		}
 		for _, piece := range pieces(msg.Text()) {
-			texts, of = append(texts, piece), append(of, p.seqs[i])
+			texts, of = append(texts, piece), append(of, id)
 		}
 	}
 	if len(texts) == 0 {

@@ -37,6 +37,10 @@ const (
 	maxChangesPerGeneration = 1 << 40
 )
 
+// StoredMemories returns the ids under which a store has what belongs to a memory: its
+// sessions, and what a context stores apart from them.
+func StoredMemories(id string) []string { return []string{id, id + companionSuffix} }
+
 func companionOf(key memory.Key) memory.Key {
 	return memory.Key{Memory: key.Memory + companionSuffix, Session: key.Session}
 }
@@ -51,9 +55,10 @@ type sessionVectors struct {
 
 // vectorMeta is the stored description of a companion's content.
 type vectorMeta struct {
-	Generation int64  `json:"life"`  // the session's version when the companion was created
-	Model      string `json:"model"` // the embedding model
-	To         int64  `json:"to"`    // position of the newest message that was processed
+	Generation int64  `json:"life"`             // the session's version when the companion was created
+	Model      string `json:"model"`            // the embedding model
+	To         int64  `json:"to"`               // position of the newest message that was processed
+	Edited     int64  `json:"edited,omitempty"` // position of the newest text of an edited message that was processed
 }
 
 // covers reports whether a session of this version is of the same generation.
@@ -110,12 +115,13 @@ func (e *embedderError) Unwrap() error { return e.error }
 type embedded struct {
 	key     memory.Key
 	version int64
+	edits   memory.Edits                               // of the session
 	pending func(after int64) (evictedMessages, error) // the messages after a position
 }
 
 // own is the session of the turn: its messages get vectors when they leave the window.
 func (t *turnContext) own() embedded {
-	return embedded{t.session.Key(), t.session.Head().Version, func(after int64) (evictedMessages, error) {
+	return embedded{t.session.Key(), t.session.Head().Version, t.session.Head().State.Edits(), func(after int64) (evictedMessages, error) {
 		return t.pending(after, embedBatchTokens)
 	}}
 }
@@ -123,7 +129,7 @@ func (t *turnContext) own() embedded {
 // other is another session of the user, all of whose messages get vectors.
 func (t *turnContext) other(l memory.SessionHead) embedded {
 	key := memory.Key{Memory: t.session.Key().Memory, Session: l.Session}
-	return embedded{key, l.Head.Version, func(after int64) (evictedMessages, error) {
+	return embedded{key, l.Head.Version, l.Head.State.Edits(), func(after int64) (evictedMessages, error) {
 		return readBatch(t.session.EntriesOf(l, after+1), after+1, embedBatchTokens)
 	}}
 }
@@ -181,7 +187,7 @@ func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
 func (t *turnContext) addVectors(of embedded, stored *sessionVectors, b vectorBatch) error {
 	ctx, store, key := t.session.Context(), t.session.Store(), of.key
 	meta := stored.meta
-	meta.To = b.to
+	meta.To, meta.Edited = b.to, max(meta.Edited, b.edited)
 	raw, err := json.Marshal(meta)
 	if err != nil {
 		return err

@@ -10,9 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/transcript"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // pages checks that pages of sessions, by any prefix, are together the sessions
@@ -122,6 +124,7 @@ func branches(t *testing.T, s memory.Store) {
 		t.Errorf("the fork has %d of %d events", n, len(source.Events))
 	}
 	testkit.Must(t, runTurn(t.Context(), m, "fork", "after-the-fork"))
+	revisions(t, s, m, words, window)
 	var lines, again bytes.Buffer
 	testkit.Must(t, transcript.Export(t.Context(), m, "s", &lines))
 	testkit.Must(t, transcript.Import(t.Context(), m, "moved", bytes.NewReader(lines.Bytes())))
@@ -132,4 +135,74 @@ func branches(t *testing.T, s memory.Store) {
 	if d := cmp.Diff(window("s"), window("moved")); d != "" {
 		t.Errorf("the imported window: %s", d)
 	}
+}
+
+// revisions checks editing and deleting messages that left the window: neither their
+// former texts nor deleted messages are summarized or retrieved, the new texts are.
+func revisions(t *testing.T, s memory.Store, m *memory.Memory, words, window func(string) []string) {
+	before := window("s")
+	edited, err := m.Find(t.Context(), "s", "2")
+	testkit.Must(t, err)
+	deleted, err := m.Find(t.Context(), "s", "3")
+	testkit.Must(t, err)
+	text := edited.Message
+	text.Blocks = chat.Text(text.Role, "edited-2"+strings.Repeat("x", 20)).Blocks
+	testkit.Must(t, m.Edit(t.Context(), "s", edited.Seq, text))
+	testkit.Must(t, m.Delete(t.Context(), "s", deleted.Seq))
+	if got := words("s"); len(got) != 0 {
+		t.Errorf("the summary of messages that were edited is still there: %q", got)
+	}
+	if d := cmp.Diff(before, window("s")); d != "" {
+		t.Errorf("the window after revising evicted messages: %s", d)
+	}
+	testkit.Must(t, runTurn(t.Context(), m, "s", "after-edit"))
+	summary := strings.Join(words("s"), " ")
+	for _, old := range []memory.Entry{edited, deleted} {
+		if strings.Contains(summary, old.Message.Text()) {
+			t.Errorf("the summary has %q", old.Message.Text())
+		}
+	}
+	if !strings.Contains(summary, text.Text()) {
+		t.Errorf("the summary is %q, without %q", summary, text.Text())
+	}
+	head, err := m.Head(t.Context(), "s")
+	testkit.Must(t, err)
+	if current := head.State.Edits().Current(2); !hasVector(t, s, current) {
+		t.Errorf("the text at position %d was not embedded", current)
+	}
+	var found []string
+	for e, err := range m.Messages(t.Context(), "s") {
+		testkit.Must(t, err)
+		if e.Message.ID == edited.Message.ID || e.Message.ID == deleted.Message.ID {
+			found = append(found, fmt.Sprint(e.Seq, e.Message.Text()))
+		}
+	}
+	if d := cmp.Diff([]string{"2" + text.Text()}, found); d != "" {
+		t.Errorf("the conversation: %s", d)
+	}
+	statuses := map[int64]memory.Status{}
+	for e, err := range m.History(t.Context(), "s") {
+		testkit.Must(t, err)
+		statuses[e.Seq] = e.Status
+	}
+	if statuses[2] != memory.Edited || statuses[3] != memory.Deleted {
+		t.Errorf("the statuses are %s and %s", statuses[2], statuses[3])
+	}
+	if again, err := m.Find(t.Context(), "s", edited.Message.ID); err != nil || again.Message.Text() != text.Text() {
+		t.Errorf("found %+v, %v", again, err)
+	}
+}
+
+// hasVector reports whether the session s has a vector for a position.
+func hasVector(t *testing.T, s memory.Store, position int64) bool {
+	for _, e := range entries(t, s, memory.Key{Memory: "m\x00vectors", Session: "s"}, memory.Query{}) {
+		for _, b := range e.Message.Blocks {
+			var v vectors.Vectors
+			testkit.Must(t, v.AddBinary(b.Data))
+			if len(v.Nearest([]float32{1, 1}, 1, func(id int64) bool { return id == position })) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -35,20 +35,100 @@ const maxLine = 64 << 20
 // memory.Memory.Import for what it checks. An error in the transcript is a
 // *LineError, and nothing is stored.
 func Import(ctx context.Context, m *memory.Memory, session string, in io.Reader) error {
-	r := &reader{}
-	if err := r.read(in); err != nil {
+	return ImportAll(ctx, m, in, Options{Session: &session, Format: Lines}, nil)
+}
+
+// Options configures ImportAll.
+type Options struct {
+	Session      *string // the session that is made of the file's only one; nil: the ids of the file
+	Format       Format  // empty: it is detected
+	SkipExisting bool    // leave sessions alone that exist already; otherwise they are an error
+}
+
+// Imported is a session of which ImportAll has read everything.
+type Imported struct {
+	Session string // its id
+	Existed bool   // it existed already, and nothing was changed
+}
+
+// ImportAll creates the sessions of a file, each in one change and as soon as it has been
+// read, and calls done for each; nil does nothing. An error in the file is a *LineError;
+// the sessions before it stay.
+func ImportAll(ctx context.Context, m *memory.Memory, in io.Reader, o Options, done func(Imported)) error {
+	const detected = 64 << 10 // bytes that are read to detect the format
+	buffered := bufio.NewReaderSize(in, detected)
+	if o.Format == "" {
+		o.Format = detect(buffered)
+	}
+	r := &reader{options: o}
+	r.store = func() error {
+		if r.id == nil {
+			return &LineError{Line: max(r.line, 1), Err: errors.New("the file does not name its session; name the new one")}
+		}
+		one := Imported{Session: *r.id}
+		err := m.Import(ctx, *r.id, r.Transcript)
+		if _, exists := errors.AsType[*memory.SessionExistsError](err); exists && o.SkipExisting {
+			one.Existed, err = true, nil
+		}
+		if invalid, ok := errors.AsType[*memory.TranscriptError](err); ok {
+			return r.atLine(invalid)
+		}
+		if err == nil && done != nil {
+			done(one)
+		}
 		return err
 	}
-	err := m.Import(ctx, session, r.Transcript)
-	if invalid, ok := errors.AsType[*memory.TranscriptError](err); ok {
-		return r.atLine(invalid)
+	r.id = o.Session
+	if o.Format != Lines {
+		return r.readForeign(buffered)
 	}
-	return err
+	if err := r.read(buffered); err != nil {
+		return err
+	}
+	return r.store()
+}
+
+// readForeign reads and stores the messages of a file of another program.
+func (r *reader) readForeign(in io.Reader) error {
+	messages, err := readMessages(in, r.options.Format)
+	if err != nil {
+		return &LineError{Line: 1, Err: err}
+	}
+	r.line = 1
+	for _, msg := range messages {
+		r.Entries, r.messages = append(r.Entries, memory.Entry{Message: msg}), append(r.messages, 1)
+	}
+	return r.store()
+}
+
+// storeError is an error of storing what precedes a line, which is not one of the line.
+type storeError struct{ error }
+
+// begin begins a session of the file, and stores the one before.
+func (r *reader) begin(id string) error {
+	if r.named || len(r.Entries) > 0 {
+		if r.options.Session != nil {
+			return errors.New("the file has several sessions, which cannot be made one")
+		}
+		if err := r.store(); err != nil {
+			return &storeError{err}
+		}
+	}
+	r.named = true
+	if r.options.Session == nil {
+		r.id = &id
+	}
+	r.Transcript, r.messages, r.events, r.variables = memory.Transcript{}, nil, nil, 0
+	return nil
 }
 
 // reader reads a transcript and remembers the lines of its parts.
 type reader struct {
 	memory.Transcript
+	options   Options
+	id        *string      // the session that is read; nil if it is not known
+	named     bool         // the file has named it
+	store     func() error // stores what was read
 	line      int
 	messages  []int // the line of each entry
 	events    []int // the line of each event
@@ -81,6 +161,9 @@ func (r *reader) read(in io.Reader) error {
 			continue
 		}
 		if err := r.add(raw); err != nil {
+			if failed, ok := errors.AsType[*storeError](err); ok {
+				return failed.error
+			}
 			return &LineError{Line: r.line, Err: err}
 		}
 	}
@@ -135,6 +218,8 @@ func (r *reader) operate(raw []byte) error {
 		return err
 	}
 	switch {
+	case op.Op == opSession && op.Session != nil:
+		return r.begin(*op.Session)
 	case op.Op == opEvent && op.Event != nil:
 		r.Events, r.events = append(r.Events, *op.Event), append(r.events, r.line)
 		return nil
@@ -146,7 +231,7 @@ func (r *reader) operate(raw []byte) error {
 		slices.SortStableFunc(r.Variables, func(a, b memory.Variable) int { return cmp.Compare(a.Turn, b.Turn) })
 		return nil
 	}
-	return fmt.Errorf("an operation of a transcript is event or, once, variables, not %q", op.Op)
+	return fmt.Errorf("an operation of a transcript is session, event or, once, variables, not %q", op.Op)
 }
 
 // decode reads a JSON object and rejects unknown fields.

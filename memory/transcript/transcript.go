@@ -4,16 +4,18 @@
 //	err := transcript.Export(ctx, m, session, out)
 //	err := transcript.Import(ctx, m, session, in)
 //
-// A line is a message in OpenAI's form, an event, or the variables:
+// A line is a message in OpenAI's form, an event, the variables, or the id of the session
+// that follows:
 //
 //	{"role": "user", "content": "hello", "qtype": {"id": "4a", "turn": 1, "tokens": 8, "time": "2026-11-22T10:00:00Z", "status": "in window"}}
+//	{"op": "session", "session": "c-1"}
 //	{"op": "event", "event": {"kind": "flush", "turn": 7, "from": 1, "to": 4, …}}
 //	{"op": "variables", "set": {"plan": "Gold"}, "turns": {"plan": 3}}
 //
 // The object qtype is optional, in all messages or in none: without it the messages
 // are appended, and each user message begins a turn. Its field message has the
 // message whole if OpenAI's form cannot express it. Operations follow the
-// messages. `qtype memory replay` reads the same lines.
+// messages of their session. `qtype memory replay` reads the same lines.
 package transcript
 
 import (
@@ -35,29 +37,46 @@ type details struct {
 	Tokens  int           `json:"tokens,omitempty"`  // its size
 	Time    time.Time     `json:"time,omitzero"`     // when its turn ended
 	Status  string        `json:"status,omitempty"`  // its status, such as failed
+	Of      int64         `json:"of,omitempty"`      // position of the message whose new text it is
 	Message *chat.Message `json:"message,omitempty"` // nil if OpenAI's form has everything
 }
 
 // operation is a line that is not a message.
 type operation struct {
-	Op    string                     `json:"op"`              // the name of the operation
-	Event *memory.Event              `json:"event,omitempty"` // of the operation event
-	Set   map[string]json.RawMessage `json:"set,omitempty"`   // of the operation variables: values by name
-	Turns map[string]int64           `json:"turns,omitempty"` // those that set the variables
+	Op      string                     `json:"op"`                // the name of the operation
+	Session *string                    `json:"session,omitempty"` // of the operation session: the id of the session that follows
+	Event   *memory.Event              `json:"event,omitempty"`   // of the operation event
+	Set     map[string]json.RawMessage `json:"set,omitempty"`     // of the operation variables: values by name
+	Turns   map[string]int64           `json:"turns,omitempty"`   // those that set the variables
 }
 
 // Names of operations.
 const (
+	opSession   = "session"
 	opEvent     = "event"
 	opVariables = "variables"
 )
 
+// ExportSession is Export after a line with the id of the session, so that a file may
+// have several sessions. ImportAll reads it.
+func ExportSession(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
+	if err := writeLine(out, operation{Op: opSession, Session: &session}); err != nil {
+		return err
+	}
+	return Export(ctx, m, session, out)
+}
+
 // Export writes a session: messages, events and variables. It reads the history
 // while it writes. A session that does not exist has no lines.
 func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
+	head, err := m.Head(ctx, session)
+	if err != nil {
+		return err
+	}
+	edits := head.State.Edits()
 	for e, err := range m.History(ctx, session) {
 		if err == nil {
-			err = writeMessage(out, &e)
+			err = writeMessage(out, &e, edits)
 		}
 		if err != nil {
 			return err
@@ -82,9 +101,12 @@ func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer
 	return writeLine(out, op)
 }
 
-func writeMessage(out io.Writer, e *memory.Entry) error {
+func writeMessage(out io.Writer, e *memory.Entry, edits memory.Edits) error {
 	line := chat.OpenAI(e.Message)
 	d := details{ID: e.Message.ID, Turn: e.Turn, Tokens: e.Tokens, Time: e.Time, Status: e.Status.String()}
+	if of := edits.Original(e.Seq); of != e.Seq {
+		d.Of = of
+	}
 	if back, err := chat.ParseOpenAI(line); err != nil || !sameMessage(back, e.Message) {
 		d.Message = &e.Message
 	}

@@ -25,16 +25,18 @@ type Report struct {
 	Call     *memory.Call `json:"call"`             // the last call of a model; null if there was none
 	Failed   string       `json:"failed,omitempty"` // why the turn failed, if it did
 	Time     time.Time    `json:"time"`             // time of its end
+	Change   string       `json:"change,omitempty"` // what the turn did to earlier messages: edited, deleted or rewound them
 	Sent     []Message    `json:"sent"`             // messages that were sent, oldest first
 	Missing  []Gap        `json:"missing"`          // earlier messages that were not sent
 }
 
 // Message is a message that was sent.
 type Message struct {
-	Seq    int64     `json:"seq"`    // position in the history
-	Turn   int64     `json:"turn"`   // the turn that added it
-	Role   chat.Role `json:"role"`   // the role
-	Tokens int       `json:"tokens"` // its size
+	Seq    int64     `json:"seq"`            // position in the history
+	Turn   int64     `json:"turn"`           // the turn that added it
+	Role   chat.Role `json:"role"`           // the role
+	Tokens int       `json:"tokens"`         // its size
+	Text   int64     `json:"text,omitempty"` // position of its text, if it had been edited before
 }
 
 // Gap is a range of messages that were not sent, for one reason.
@@ -43,7 +45,7 @@ type Gap struct {
 	To       int64            `json:"to"`       // Seq of the last message
 	Messages int              `json:"messages"` // number of messages
 	Tokens   int              `json:"tokens"`   // their size
-	Kind     memory.EventKind `json:"kind"`     // flush, failed, set or rewind; budget or limit if only this call left them out
+	Kind     memory.EventKind `json:"kind"`     // flush, failed, set, rewind or delete; budget or limit if only this call left them out
 	Turn     int64            `json:"turn"`     // the turn in which they were removed
 	Reason   string           `json:"reason"`   // the rule and its numbers
 }
@@ -83,6 +85,11 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 	for _, e := range entries {
 		last = max(last, e.Turn)
 	}
+	for _, e := range events {
+		if isRevision(e.Kind) {
+			last = max(last, e.Turn)
+		}
+	}
 	if turn == 0 {
 		turn = last
 	}
@@ -97,18 +104,72 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 			sent, r.Call, r.Messages, r.Tokens = e, e.Call, e.Messages, e.Tokens
 		case e.Turn == turn && e.Kind == memory.EventFailed:
 			r.Failed = e.Reason
+		case e.Turn == turn && isRevision(e.Kind):
+			r.Change, r.Time = e.Reason, e.Time
 		}
 	}
-	evicted := evictedBefore(sent, entries, events)
-	for _, e := range entries {
-		r.add(e, sent, events, evicted[e.Seq] != 0)
-	}
+	r.addAll(entries, sent, events)
 	return r, nil
+}
+
+// addAll adds the entries to Sent or Missing; the texts of edited messages are
+// not listed separately.
+func (r *Report) addAll(entries []memory.Entry, sent memory.Event, events []memory.Event) {
+	texts, edited := editsBefore(r.Turn, events)
+	messages := slices.DeleteFunc(slices.Clone(entries), func(e memory.Entry) bool { return texts[e.Seq] })
+	evicted := evictedBefore(sent, messages, events)
+	for _, e := range messages {
+		text := edited[e.Seq].By
+		if text > 0 && text <= int64(len(entries)) {
+			e.Tokens = entries[text-1].Tokens
+		}
+		r.add(e, sent, events, evicted[e.Seq].Kind != "")
+		if n := len(r.Sent); n > 0 && r.Sent[n-1].Seq == e.Seq {
+			r.Sent[n-1].Text = text
+		}
+	}
+}
+
+// isRevision reports whether an event of this kind is a turn that changes earlier messages.
+func isRevision(kind memory.EventKind) bool {
+	return kind == memory.EventEdit || kind == memory.EventDelete || kind == memory.EventRewind
+}
+
+// undoes reports whether a rewind undoes an earlier event.
+func undoes(rewind, e memory.Event) bool {
+	if rewind.Kind != memory.EventRewind || min(e.Turn, cmp.Or(e.Rewound, e.Turn)) < rewind.Rewound {
+		return false
+	}
+	revision := e.Kind == memory.EventEdit || e.Kind == memory.EventDelete
+	return !revision || !rewind.Revised || rewind.From > 0 && e.From >= rewind.From
+}
+
+// editsBefore returns the positions of all texts of edited messages, and the edits that
+// held before a turn, by the positions of the messages.
+func editsBefore(turn int64, events []memory.Event) (texts map[int64]bool, edited map[int64]memory.Event) {
+	texts = map[int64]bool{}
+	var all []memory.Event
+	for _, e := range events {
+		switch {
+		case e.Kind == memory.EventEdit:
+			texts[e.By] = true
+			if e.Turn < turn {
+				all = append(all, e)
+			}
+		case e.Kind == memory.EventRewind && e.Turn < turn:
+			all = slices.DeleteFunc(all, func(one memory.Event) bool { return undoes(e, one) })
+		}
+	}
+	edited = map[int64]memory.Event{}
+	for _, e := range all {
+		edited[e.From] = e
+	}
+	return texts, edited
 }
 
 // evictedBefore returns the positions within a call's range of messages that had
 // left the window before it: those between others that stayed.
-func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]int64 {
+func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]memory.Event {
 	inRange := 0
 	for _, e := range entries {
 		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Message.Role != chat.System {
@@ -118,16 +179,16 @@ func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Ev
 	if sent.From == 0 || inRange <= sent.Messages {
 		return nil
 	}
-	evicted := map[int64]int64{} // the turns by the positions
+	evicted := map[int64]memory.Event{}
 	for _, e := range events {
-		if e.Turn >= sent.Turn || e.Kind != memory.EventFlush && e.Kind != memory.EventRewind {
+		if e.Turn >= sent.Turn || !slices.Contains([]memory.EventKind{memory.EventFlush, memory.EventRewind, memory.EventDelete}, e.Kind) {
 			continue
 		}
 		if e.Kind == memory.EventRewind { // what these turns evicted returned
-			maps.DeleteFunc(evicted, func(_, turn int64) bool { return turn >= e.Rewound })
+			maps.DeleteFunc(evicted, func(_ int64, one memory.Event) bool { return undoes(e, one) })
 		}
 		for seq := max(e.From, sent.From); seq <= min(e.To, sent.To); seq++ {
-			evicted[seq] = min(e.Turn, cmp.Or(e.Rewound, e.Turn))
+			evicted[seq] = e
 		}
 	}
 	return evicted
@@ -155,7 +216,7 @@ func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event, e
 	seen := ofTurn || e.Seq <= r.Call.Seen && e.Status != memory.Failed
 	switch {
 	case seen && !evicted && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
-		r.Sent = append(r.Sent, Message{e.Seq, e.Turn, e.Message.Role, e.Tokens})
+		r.Sent = append(r.Sent, Message{Seq: e.Seq, Turn: e.Turn, Role: e.Message.Role, Tokens: e.Tokens})
 	case ofTurn && e.Seq > sent.To:
 		// added after the last call, such as its answer
 	default:
@@ -194,6 +255,9 @@ func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 // newest one if a rewind had returned it. found is false if there is none.
 func Removal(e memory.Entry, events []memory.Event, turn int64) (ev memory.Event, found bool) {
 	for _, one := range events {
+		if one.Turn <= turn && undoes(one, ev) {
+			found = false // the removal was undone
+		}
 		covers := one.From <= e.Seq && e.Seq <= one.To && one.Turn <= turn && isRemoval(one.Kind)
 		if covers && (one.Kind == memory.EventFailed) == (e.Status == memory.Failed) {
 			ev, found = one, true
@@ -207,7 +271,7 @@ func Removal(e memory.Entry, events []memory.Event, turn int64) (ev memory.Event
 
 // isRemoval reports whether events of this kind remove messages from the window.
 func isRemoval(kind memory.EventKind) bool {
-	return slices.Contains([]memory.EventKind{memory.EventFlush, memory.EventFailed, memory.EventSet, memory.EventRewind}, kind)
+	return slices.Contains([]memory.EventKind{memory.EventFlush, memory.EventFailed, memory.EventSet, memory.EventRewind, memory.EventDelete}, kind)
 }
 
 // Write writes the report as text.
@@ -216,6 +280,11 @@ func (r *Report) Write(out io.Writer) error {
 	r.writeCall(&b)
 	if r.Failed != "" {
 		fmt.Fprintf(&b, "the turn failed: %s\n", r.Failed)
+	}
+	for _, m := range r.Sent {
+		if m.Text > 0 {
+			fmt.Fprintf(&b, "message %d was sent with its new text, message %d\n", m.Seq, m.Text)
+		}
 	}
 	for _, g := range r.Missing {
 		b.WriteString(wrap("left out: "+g.text(), 100, "          "))
@@ -227,7 +296,7 @@ func (r *Report) Write(out io.Writer) error {
 // writeCall writes what the last call of the turn sent.
 func (r *Report) writeCall(b *strings.Builder) {
 	if r.Call == nil {
-		fmt.Fprintf(b, "turn %d called no model: its messages were appended\n", r.Turn)
+		fmt.Fprintf(b, "turn %d called no model: %s\n", r.Turn, cmp.Or(r.Change, "its messages were appended"))
 		return
 	}
 	fmt.Fprintf(b, "turn %d sent %s, %s tokens%s\n", r.Turn, textfmt.Count(r.Messages, "message"), textfmt.Thousands(r.Tokens), r.model())
@@ -292,6 +361,8 @@ func (g Gap) text() string {
 		return fmt.Sprintf("%s, flushed in turn %d: %s", which, g.Turn, g.Reason)
 	case memory.EventFailed:
 		return fmt.Sprintf("%s, added in turn %d, which failed: %s", which, g.Turn, g.Reason)
+	case memory.EventDelete:
+		return fmt.Sprintf("%s: deleted in turn %d", which, g.Turn)
 	case memory.EventSet, memory.EventRewind:
 		return fmt.Sprintf("%s: %s in turn %d", which, g.Reason, g.Turn)
 	}

@@ -139,3 +139,43 @@ func TestTurn_Rewound(t *testing.T) {
 		t.Errorf("got %s\nwant %s", b.String(), want)
 	}
 }
+
+// TestTurn_Revised checks that a message that was edited is listed with its new text from
+// then on, and that a deleted one is listed with the reason.
+func TestTurn_Revised(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: "unbounded", Counter: runes{}}, memory.NewInProcess())
+	testkit.Must(t, err)
+	ask := func(question string) {
+		testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
+			testkit.Must(t, turn.Add(chat.Text(chat.User, question)))
+			_, err := turn.Fit(memory.Budget{Model: "small"})
+			return errors.Join(err, turn.Add(chat.Text(chat.Assistant, "a")))
+		}))
+	}
+	ask("1")
+	testkit.Must(t, m.Edit(t.Context(), "s", 1, chat.Text(chat.User, "one")))
+	testkit.Must(t, m.Delete(t.Context(), "s", 2))
+	ask("2")
+	testkit.Must(t, m.Regenerate(t.Context(), "s", 4)) // the edit of an earlier message stays
+	ask("2")
+	testkit.Must(t, m.Rewind(t.Context(), "s", 2)) // this undoes it
+	ask("2")
+	for turn, want := range map[int64]string{
+		1: "turn 1 sent 1 message, 8 tokens, to small\n",
+		2: "turn 2 called no model: message 1 was edited\n",
+		3: "turn 3 called no model: message 2 was deleted\n",
+		4: "turn 4 sent 2 messages, 18 tokens, to small\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n",
+		6: "turn 6 sent 2 messages, 18 tokens, to small\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n" +
+			"left out: messages 4 to 5: turn 4 and later ones were rewound in turn 5\n",
+		8: "turn 8 sent 3 messages, 29 tokens, to small\nleft out: messages 4 to 5: turn 4 and later ones were rewound in turn 5\n" +
+			"left out: messages 6 to 7: turn 2 and later ones were rewound in turn 7\n",
+	} {
+		r, err := explain.Turn(t.Context(), m, "s", turn)
+		testkit.Must(t, err)
+		var b strings.Builder
+		testkit.Must(t, r.Write(&b))
+		if b.String() != want {
+			t.Errorf("got %s\nwant %s", b.String(), want)
+		}
+	}
+}

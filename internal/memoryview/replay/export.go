@@ -9,14 +9,15 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Export writes the history of a session as input of Run, without the messages of
-// turns that were rewound, and of failed turns unless failed is set.
+// Export writes the conversation of a session as input of Run: messages as they are now,
+// without those that were rewound or deleted, and those of failed turns unless failed is
+// set.
 func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer, failed bool) error {
-	for e, err := range m.History(ctx, session) {
+	for e, err := range m.Messages(ctx, session) {
 		if err != nil {
 			return err
 		}
-		if e.Status == memory.Rewound || e.Status == memory.Failed && !failed {
+		if e.Status == memory.Failed && !failed {
 			continue
 		}
 		if _, err := out.Write(append(chat.OpenAI(e.Message), '\n')); err != nil {

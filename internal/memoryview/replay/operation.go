@@ -34,6 +34,11 @@ func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) e
 		return r.set(ctx, keys["messages"])
 	case "limit":
 		return r.limit(keys)
+	case "session": // of a full export
+		if err := rejectUnknownKeys(op, keys, "session"); err != nil || r.line == 1 {
+			return err
+		}
+		return r.clear(ctx)
 	case "event":
 		return rejectUnknownKeys(op, keys, "event")
 	case "variables":

@@ -201,14 +201,15 @@ func (r *replay) do(ctx context.Context, raw []byte) error {
 	return r.memory.Append(ctx, session, m.message)
 }
 
-// isExcluded reports whether a message of a full export never was in a window that
-// remains.
+// isExcluded reports whether a message of a full export is not part of the conversation,
+// or is the new text of an edited one, which is replayed with its former text.
 func isExcluded(details json.RawMessage) bool {
 	var d struct {
 		Status string `json:"status"`
+		Of     int64  `json:"of"`
 	}
 	err := json.Unmarshal(details, &d)
-	return err == nil && (d.Status == memory.Failed.String() || d.Status == memory.Rewound.String())
+	return err == nil && (d.Status == memory.Failed.String() || d.Status == memory.Rewound.String() || d.Status == memory.Deleted.String() || d.Of > 0)
 }
 
 func (r *replay) parseMessage(raw []byte) (*inputMessage, error) {

@@ -24,6 +24,7 @@ const (
 
 // Printer prints messages in columns.
 type Printer struct {
+	Total   int // messages of the window, if not all of them are shown
 	Out     io.Writer
 	Width   int                    // columns of a line; 0 means 86
 	Context *memory.ContextPreview // printed by Window; nil if the memory has no context blocks
@@ -53,7 +54,7 @@ func (p *Printer) Window(w memory.Window, rule string) error {
 	if p.Context != nil {
 		name = "window  " // aligned with the line of the context
 	}
-	b.WriteString(name + fill(w) + "\n" + p.share())
+	b.WriteString(name + fill(w, max(p.Total, len(w.Entries))) + "\n" + p.share())
 	_, err := io.WriteString(p.Out, b.String())
 	return err
 }
@@ -141,10 +142,10 @@ func (p *Printer) rule(text string) string {
 }
 
 // fill returns how full a window is.
-func fill(w memory.Window) string {
+func fill(w memory.Window, messages int) string {
 	switch {
 	case w.Limit == 0:
-		return fmt.Sprintf("%s, %s tokens, no limit", textfmt.Count(len(w.Entries), "message"), textfmt.Thousands(w.Tokens))
+		return fmt.Sprintf("%s, %s tokens, no limit", textfmt.Count(messages, "message"), textfmt.Thousands(w.Tokens))
 	case w.Unit == memory.InTokens:
 		return fmt.Sprintf("%s  %s of %s tokens", bar(w.Used, w.Limit), textfmt.Thousands(w.Used), textfmt.Thousands(w.Limit))
 	}

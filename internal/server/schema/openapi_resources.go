@@ -27,6 +27,7 @@ func closed(name string, properties object, required []string) object {
 func sessionPaths() object {
 	id := []object{pathParameter("session")}
 	ofMemory := slices.Concat(id, []object{queryParameter("memory", typed("string"))})
+	message := append(ofMemory[:2:2], pathParameter("message"))
 	one := object{member("200", response("The session", jsonContent(ref("Session"))))}
 	made := object{member("201", response("The new session", jsonContent(ref("Session"))))}
 	limit := queryParameter("limit", object{member("type", "integer"), member("minimum", 1), member("maximum", 200)})
@@ -50,12 +51,17 @@ func sessionPaths() object {
 		member("/sessions/{session}/messages", object{member("get", path("list_messages", "sessions", "The messages of a session",
 			append(ofMemory[:2:2], queryParameter("before", object{member("type", "integer"), member("minimum", 1)}), limit), nil,
 			object{member("200", response("The messages", jsonContent(typed("object"))))}, 400, 401, 404, 429, 503))}),
+		member("/sessions/{session}/messages/{message}", object{
+			member("patch", path("edit_message", "sessions", "Give a message another text", message,
+				closed("EditMessage", object{member("text", typed("string"))}, []string{"text"}), one, 400, 401, 404, 409, 413, 415, 422, 429, 503)),
+			member("delete", path("delete_message", "sessions", "Remove a message from the conversation", message, nil, one, 400, 401, 404, 409, 422, 429, 503)),
+		}),
 		member("/sessions/{session}/context", object{member("get", path("get_context", "sessions", "What the next call of the model sends", ofMemory, nil,
 			object{member("200", response("The context", jsonContent(typed("object"))))}, 400, 401, 404, 429, 503))}),
 		member("/sessions/{session}/fork", object{member("post", path("fork_session", "sessions", "Copy the turns up to one to a new session", id,
 			closed("Fork", object{member("turn", typed("integer")), member("id", sessionID())}, []string{"turn"}), made, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
-		member("/sessions/{session}/rewind", object{member("post", path("rewind_session", "sessions", "Remove the turns after one", id,
-			closed("Rewind", object{member("turn", typed("integer"))}, []string{"turn"}), one, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
+		member("/sessions/{session}/rewind", object{member("post", path("rewind_session", "sessions", "Undo a turn and those after it, or those after the turn keep", id,
+			closed("Rewind", object{member("turn", typed("integer")), member("keep", typed("integer"))}, []string{}), one, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
 		member("/sessions/{session}/export", object{member("get", path("export_session", "sessions", "The messages of a session, for import",
 			ofMemory, nil, exported, 400, 401, 404, 429, 503))}),
 	}

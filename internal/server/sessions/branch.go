@@ -13,8 +13,9 @@ import (
 
 // branchRequest is the body of fork and rewind.
 type branchRequest struct {
-	Turn *int64  `json:"turn"`         // of the session's first memory
-	ID   *string `json:"id,omitempty"` // fork: the id of the new session; nil for a random one
+	Turn *int64  `json:"turn"`           // of the session's first memory; fork: the last one of the copy; rewind: the first one that is undone
+	Keep *int64  `json:"keep,omitempty"` // rewind: the last turn that stays, in place of turn
+	ID   *string `json:"id,omitempty"`   // fork: the id of the new session; nil for a random one
 }
 
 // newID returns an id for a session whose client names none.
@@ -26,6 +27,9 @@ func (s *Service) fork(w http.ResponseWriter, r *http.Request) error {
 	one, body, err := s.branch(w, r)
 	if err != nil {
 		return err
+	}
+	if body.Keep != nil {
+		return invalid("/keep", "the request has no such field")
 	}
 	to := newID()
 	if body.ID != nil {
@@ -76,11 +80,20 @@ func (s *Service) branch(w http.ResponseWriter, r *http.Request) (*session, *bra
 		return nil, nil, err
 	}
 	body := &branchRequest{}
-	if err := readJSON(w, r, body); err != nil {
+	if err := readJSON(w, r, body, maxBody); err != nil {
 		return nil, nil, err
 	}
-	if body.Turn == nil {
+	if body.Turn == nil && body.Keep == nil {
 		return nil, nil, invalid("/turn", "it is required: the number of a turn")
+	}
+	if body.Keep != nil {
+		if body.Turn != nil {
+			return nil, nil, invalid("/keep", "it excludes turn")
+		}
+		if last := one.lastTurn(); *body.Keep < 0 || *body.Keep > last {
+			return nil, nil, &memory.TurnError{Turn: *body.Keep, Last: last}
+		}
+		return one, body, nil
 	}
 	if len(one.heads) == 0 {
 		return nil, nil, &memory.TurnError{Turn: *body.Turn}
@@ -89,6 +102,14 @@ func (s *Service) branch(w http.ResponseWriter, r *http.Request) (*session, *bra
 		return nil, nil, &memory.TurnError{Turn: *body.Turn, Last: last}
 	}
 	return one, body, nil
+}
+
+// lastTurn returns the newest turn of the first memory, 0 for none.
+func (o *session) lastTurn() int64 {
+	if len(o.heads) == 0 {
+		return 0
+	}
+	return o.heads[0].info.Turns
 }
 
 // cuts returns, for each memory of the session, the first turn that is not before a
@@ -179,7 +200,7 @@ func (s *Service) writeNew(w http.ResponseWriter, r *http.Request, id, stored st
 }
 
 // rewind answers POST /sessions/{id}/rewind: a turn and those after it leave the
-// window.
+// window, or those after the one that the field keep names.
 func (s *Service) rewind(w http.ResponseWriter, r *http.Request) error {
 	one, body, err := s.branch(w, r)
 	if err != nil {
@@ -188,6 +209,11 @@ func (s *Service) rewind(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case body.ID != nil:
 		return invalid("/id", "the request has no such field")
+	case body.Keep != nil && *body.Keep == one.lastTurn():
+		return s.write(w, r, http.StatusOK, one)
+	case body.Keep != nil:
+		first := *body.Keep + 1
+		body.Turn = &first
 	case *body.Turn == 0:
 		return &memory.TurnError{Turn: 0, Last: one.heads[0].info.Turns}
 	}

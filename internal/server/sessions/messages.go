@@ -33,6 +33,7 @@ const (
 	summarized = "summarized"
 	failed     = "failed"
 	replaced   = "replaced"
+	deleted    = "deleted"
 )
 
 // maxResults is how far a page is extended so that it begins with a tool call and not
@@ -80,11 +81,15 @@ func (s *Service) messages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	previous := entries
+	if entries, err = current(r.Context(), m, one.stored, entries); err != nil {
+		return err
+	}
 	if out.Messages, err = convert(r.Context(), m, one.stored, entries); err != nil {
 		return err
 	}
-	if len(entries) > 0 && entries[0].Seq > 1 {
-		out.Previous = &entries[0].Seq
+	if len(previous) > 0 && previous[0].Seq > 1 {
+		out.Previous = &previous[0].Seq
 	}
 	return writeJSON(w, http.StatusOK, out)
 }
@@ -186,6 +191,8 @@ func (r *reasons) of(ctx context.Context, e memory.Entry) (status, reason string
 	switch {
 	case e.Status == memory.Failed:
 		return failed, removal.Reason, nil
+	case e.Status == memory.Deleted:
+		return deleted, removal.Reason, nil
 	case e.Status == memory.Rewound || removal.Kind == memory.EventSet:
 		return replaced, removal.Reason, nil
 	case e.Seq <= r.context.Through:

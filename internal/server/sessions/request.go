@@ -66,6 +66,12 @@ func problemOf(err error) *problem.Problem {
 	if p := problem.Of(err); p != nil {
 		return p
 	}
+	if e, ok := errors.AsType[*memory.MessageError](err); ok {
+		if e.Unknown {
+			return unknownMessage()
+		}
+		return invalid("/message", "%s", e.Problem)
+	}
 	if e, ok := errors.AsType[*memory.TurnError](err); ok {
 		return invalid("/turn", "there is no turn %d: the turns are 1 to %d", e.Turn, e.Last)
 	}
@@ -107,6 +113,11 @@ func badParameter(name, format string, args ...any) *problem.Problem {
 // notFound is the same for sessions that do not exist and those of other callers.
 func notFound() *problem.Problem {
 	return problem.New(http.StatusNotFound, "unknown_session", "there is no such session")
+}
+
+// unknownMessage is the problem with a message that is not part of the conversation.
+func unknownMessage() *problem.Problem {
+	return problem.New(http.StatusNotFound, "unknown_message", "the conversation has no such message")
 }
 
 // errBusy reports that a change waited too long for an active turn.
@@ -160,12 +171,12 @@ func intParameter(r *http.Request, name string, byDefault, low, high int64) (int
 	return n, nil
 }
 
-// readJSON reads a small object from the body; unknown fields are errors.
-func readJSON(w http.ResponseWriter, r *http.Request, to any) error {
+// readJSON reads an object of at most limit bytes from the body; unknown fields are errors.
+func readJSON(w http.ResponseWriter, r *http.Request, to any, limit int64) error {
 	if err := checkType(r, "application/json"); err != nil {
 		return err
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {
 		return bodyError(err)
 	}

@@ -357,7 +357,7 @@ func (s *Service) rename(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := readJSON(w, r, &body); err != nil {
+	if err := readJSON(w, r, &body, maxBody); err != nil {
 		return err
 	}
 	if body.Title == nil || oneLine(*body.Title) == "" || utf8.RuneCountInString(*body.Title) > maxNewTitle {

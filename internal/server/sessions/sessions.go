@@ -11,6 +11,7 @@
 //	record.go     the record of a session, and the list of the newest ones
 //	session.go    a session as JSON; list, read, rename, delete
 //	branch.go     fork and rewind
+//	revise.go     editing and deleting a message
 //	transfer.go   export and import
 //	messages.go   the history, as messages of the AI SDK
 //	parts.go      the parts of a message
@@ -107,14 +108,15 @@ func (s *Service) routes() {
 		}
 	}
 	for path, methods := range map[string]map[string]endpoint{
-		"/sessions":               {http.MethodGet: s.list},
-		"/sessions/import":        named,
-		"/sessions/{id}":          one,
-		"/sessions/{id}/messages": {http.MethodGet: s.messages},
-		"/sessions/{id}/context":  {http.MethodGet: s.context},
-		"/sessions/{id}/fork":     {http.MethodPost: s.fork},
-		"/sessions/{id}/rewind":   {http.MethodPost: s.rewind},
-		"/sessions/{id}/export":   {http.MethodGet: s.export},
+		"/sessions":                         {http.MethodGet: s.list},
+		"/sessions/import":                  named,
+		"/sessions/{id}":                    one,
+		"/sessions/{id}/messages":           {http.MethodGet: s.messages},
+		"/sessions/{id}/messages/{message}": {http.MethodPatch: s.edit, http.MethodDelete: s.removeMessage},
+		"/sessions/{id}/context":            {http.MethodGet: s.context},
+		"/sessions/{id}/fork":               {http.MethodPost: s.fork},
+		"/sessions/{id}/rewind":             {http.MethodPost: s.rewind},
+		"/sessions/{id}/export":             {http.MethodGet: s.export},
 	} {
 		s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, methods) })
 	}
