@@ -55,6 +55,16 @@ func (m *Memory) expireIfDue(ctx context.Context, key Key, v *view) (*view, erro
 	return nil, ErrConflict
 }
 
+// Head returns version, state and values of a session as committed; the zero
+// Head for an unknown or expired one. The values must not be modified.
+func (m *Memory) Head(ctx context.Context, session string) (Head, error) {
+	head, err := m.store.Head(ctx, m.key(session))
+	if err != nil || m.expired(head.State) {
+		return Head{}, err
+	}
+	return head, nil
+}
+
 // remove deletes a session that has the given version.
 func (m *Memory) remove(ctx context.Context, key Key, version int64) error {
 	if err := m.forget(ctx, key); err != nil {

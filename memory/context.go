@@ -19,9 +19,12 @@ type ContextSource interface {
 	Check() error
 	// Begin returns the context of a turn. It reads nothing yet.
 	Begin(s ContextSession) TurnContext
-	// Stale returns the names of the session's values that depend on messages from
-	// a position on, which are about to leave the session.
-	Stale(h Head, from int64) []string
+	// Stale returns what the session's values become that depend on messages from
+	// a position on, which are about to leave the session; nil values are removed.
+	Stale(h Head, from int64) map[string][]byte
+	// Withdraw removes from what is shared with other sessions what depends on messages
+	// of the session from a position on, which are about to be rewound.
+	Withdraw(s ContextSession, from int64) error
 	// Delete deletes what the source stored apart from the session. It is called
 	// before the session is deleted, so that both can be repeated after a crash.
 	Delete(ctx context.Context, store Store, key Key) error
@@ -63,9 +66,21 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	// Head returns version, state and values of the session as the turn sees
 	// them. The values must not be modified.
 	Head() Head
-	// Variables returns the session's variables, those of the turn included, the
+	// Variables returns the variables of a scope, those of the turn included, the
 	// one that was set last at the end.
-	Variables() []Variable
+	Variables(scope Scope) ([]Variable, error)
+	// IsShared reports whether what belongs to a scope is not stored in the session
+	// itself: other sessions use it too.
+	IsShared(scope Scope) bool
+	// Shared returns the head of the session that holds what belongs to a scope.
+	Shared(scope Scope) (Head, error)
+	// UpdateShared sets a value there, as Memory.UpdateValue does.
+	UpdateShared(scope Scope, name string, change func(Head) (value []byte, ok bool)) error
+	// Others yields the other sessions of a scope, as Memory.ListOf does.
+	Others(scope Scope) iter.Seq2[SessionHead, error]
+	// EntriesOf yields the entries of one of them from a position on that may be part of
+	// the context, as Evicted does for the session.
+	EntriesOf(l SessionHead, from int64) iter.Seq2[*Entry, error]
 	// NewestUser returns the newest user message, nil for none.
 	NewestUser() *chat.Message
 	// FirstSent returns the position of the first message that the next call

@@ -71,6 +71,7 @@ const (
 
 	EventSummary   EventKind = "summary"   // evicted messages were added to the summary
 	EventVariables EventKind = "variables" // variables were set or removed
+	EventFacts     EventKind = "facts"     // evicted messages were read for facts
 )
 
 // Event describes a change of a session's window or values.

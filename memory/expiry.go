@@ -53,7 +53,7 @@ func (m *Memory) prune(ctx context.Context, sessions []SessionHead) (int, error)
 			return 0, m.waitError(l.Session, err)
 		}
 		defer m.sessions.unlock(s)
-		if err := m.forget(ctx, m.key(l.Session)); err != nil {
+		if err := m.forget(ctx, Key{Memory: m.id, Session: l.Session}); err != nil {
 			return 0, err
 		}
 		locked = append(locked, l)

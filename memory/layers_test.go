@@ -27,7 +27,7 @@ var layers = []string{
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context",
 	"memory", "load", "commit", "timeline",
-	"budget", "turn_report", "turn", "turn_variables", "idempotency", "room", "turn_context", "call", "calibration",
+	"budget", "turn_report", "turn", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "rewind", "fork", "ephemeral", "import",
 }
 

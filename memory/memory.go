@@ -25,12 +25,13 @@
 //	variables, transition                    changes: the one path of every write
 //	session_table, context                   locks and cache; the context interface
 //	memory, load, commit, timeline           reading and writing a session
-//	budget, turn_report, turn, room, turn_context, call, calibration    turns
+//	budget, turn_report, turn, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry                      the other methods of Memory
 //	rewind, fork, ephemeral, import          those for whole sessions
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ type Config struct {
 	Turns    TurnPolicy                  // what Begin does while another turn of the session is active; empty: it waits
 	TTL      time.Duration               // a session is deleted when nothing was added to it for this long; 0: never
 	Counter  Counter                     // counts tokens; required
+	Scope    Scope                       // which sessions are one conversation: those of a user, or all; empty: each is one
 	Context  ContextSource               // flush: what is sent in addition to the messages; nil: nothing
 	Live     int                         // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
 	Now      func() time.Time            // the clock; nil: time.Now
@@ -68,6 +70,7 @@ type Memory struct {
 	limitsOf    func(session string) Limits
 	turns       TurnPolicy
 	ttl         time.Duration
+	scope       Scope
 	counter     Counter
 	now         func() time.Time
 	store       Store
@@ -92,7 +95,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, ttl: cfg.TTL, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context}
+		turns: cfg.Turns, ttl: cfg.TTL, scope: cfg.Scope, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -126,6 +129,8 @@ func (m *Memory) check(cfg *Config) error {
 		return fmt.Errorf("memory %s: ttl must be positive, not %s", cfg.ID, cfg.TTL)
 	case cfg.KeepSystemFirst && !m.kind.Supports("keep_system_first"):
 		return m.unsupported("keep_system_first")
+	case m.scope != "" && m.scope != SessionScope && m.scope.width() == 0:
+		return fmt.Errorf("memory %s: scope must be session, user or app, not %q", cfg.ID, m.scope)
 	case !m.turns.valid():
 		return fmt.Errorf("memory %s: turns must be queue, reject or interrupt, not %q", cfg.ID, m.turns)
 	case m.context == nil:
@@ -184,7 +189,14 @@ func (m *Memory) policyOf(session string) (evictionPolicy, error) {
 	return p, nil
 }
 
-func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: session} }
+// Scope returns what a conversation of the memory belongs to.
+func (m *Memory) Scope() Scope { return cmp.Or(m.scope, SessionScope) }
+
+// Conversation returns the id under which the conversation of a session is stored; it
+// differs from that of the session if several sessions are one conversation.
+func (m *Memory) Conversation(session string) string { return m.scope.Session(session) }
+
+func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: m.scope.Session(session)} }
 
 func (m *Memory) newView() *view { return newView(m.kind.measured, m.sessions.maxViews != 0) }
 
@@ -199,7 +211,7 @@ func (m *Memory) stepSystem(text string) *Entry {
 
 // lock waits for a session; unlock must follow.
 func (m *Memory) lock(ctx context.Context, session string) (*liveSession, error) {
-	s, err := m.sessions.lock(ctx, session)
+	s, err := m.sessions.lock(ctx, m.scope.Session(session))
 	if err != nil {
 		return nil, m.waitError(session, err)
 	}

@@ -162,16 +162,6 @@ func (m *Memory) infoOf(session string, s State) (SessionInfo, error) {
 		Used: used, Limit: limit, Unit: unit, LastSaid: s.LastSaid, Flushes: s.Flushes, Turns: s.Turns}, nil
 }
 
-// Head returns version, state and values of a session as committed; the zero
-// Head for an unknown or expired one. The values must not be modified.
-func (m *Memory) Head(ctx context.Context, session string) (Head, error) {
-	head, err := m.store.Head(ctx, m.key(session))
-	if err != nil || m.expired(head.State) {
-		return Head{}, err
-	}
-	return head, nil
-}
-
 // Variables returns the session's variables as committed, by name.
 func (m *Memory) Variables(ctx context.Context, session string) ([]Variable, error) {
 	head, err := m.Head(ctx, session)

@@ -59,6 +59,11 @@ func (m *Memory) Rewind(ctx context.Context, session string, turn int64) error {
 		if err != nil {
 			return false, err
 		}
+		if m.context != nil && event.From > 0 {
+			if err := m.context.Withdraw(contextSession{t}, event.From); err != nil {
+				return false, err
+			}
+		}
 		n.rewind(t.policy, m, past, event)
 		return true, nil
 	}, nil)
@@ -104,8 +109,8 @@ func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e Event) {
 // dropContext removes the values of a context that depend on messages from a position on.
 func (t *transition) dropContext(c ContextSource, from int64) {
 	if c != nil {
-		for _, name := range c.Stale(Head{Version: t.next.version, State: t.next.state, Values: t.next.values}, from) {
-			t.setValue(name, nil)
+		for name, value := range c.Stale(Head{Version: t.next.version, State: t.next.state, Values: t.next.values}, from) {
+			t.setValue(name, value)
 		}
 		return
 	}

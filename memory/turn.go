@@ -23,21 +23,23 @@ type Turn struct {
 	cancel context.CancelCauseFunc // releases ctx; nil if it is the caller's
 
 	mu        sync.Mutex
-	base      *view          // the session when the turn began
-	space     view           // base, if it is a copy of the cached view
-	policy    evictionPolicy // with the limits of that moment
-	staged    []*Entry       // the messages that were added
-	first     [1]*Entry      // the array of staged, if the store does not keep the slices of a change
-	step      *Entry         // the step's system message, nil for none
-	call      *callRecord    // the last call of a model, nil for none
-	set       []Variable     // the variables that were set; those that were removed have no value
-	factors   factors        // what the turn learned of the counts of providers; nil for nothing
-	most      int            // tokens that messages may have after a rejected request, 0 for no limit
-	context   TurnContext    // nil without context, and before the first call of a model
-	operation string         // the idempotency key, empty for none
-	done      bool           // the session has committed the operation before
-	report    *TurnReport    // nil if none is wanted
-	unchecked bool           // some staged messages have ids that the session may have outside its window
+	base      *view                       // the session when the turn began
+	space     view                        // base, if it is a copy of the cached view
+	policy    evictionPolicy              // with the limits of that moment
+	staged    []*Entry                    // the messages that were added
+	first     [1]*Entry                   // the array of staged, if the store does not keep the slices of a change
+	step      *Entry                      // the step's system message, nil for none
+	call      *callRecord                 // the last call of a model, nil for none
+	set       []Variable                  // the variables that were set; those that were removed have no value
+	shared    []sharedVariable            // those that were set for several sessions
+	before    func(context.Context) error // runs before the commit; nil for nothing
+	factors   factors                     // what the turn learned of the counts of providers; nil for nothing
+	most      int                         // tokens that messages may have after a rejected request, 0 for no limit
+	context   TurnContext                 // nil without context, and before the first call of a model
+	operation string                      // the idempotency key, empty for none
+	done      bool                        // the session has committed the operation before
+	report    *TurnReport                 // nil if none is wanted
+	unchecked bool                        // some staged messages have ids that the session may have outside its window
 	ended     bool
 }
 
@@ -90,7 +92,7 @@ func (m *Memory) open(ctx context.Context, session string, fresh bool) (*Turn, e
 	if m.inProcess != nil {
 		t.staged = t.first[:0]
 	}
-	live, cached, err := m.sessions.lockWithView(ctx, session, &t.space)
+	live, cached, err := m.sessions.lockWithView(ctx, t.key.Session, &t.space)
 	if err != nil {
 		return nil, m.waitError(session, err)
 	}
@@ -249,6 +251,11 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 	}
 	if err := t.interrupted(); err != nil {
 		return err
+	}
+	if t.before != nil {
+		if err := t.before(ctx); err != nil {
+			return err
+		}
 	}
 	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
 		if err := t.dropKnown(ctx, t.base); err != nil {

@@ -105,10 +105,31 @@ type contextSession struct{ turn *Turn }
 func (s contextSession) Context() context.Context     { return s.turn.ctx }
 func (s contextSession) Key() Key                     { return s.turn.key }
 func (s contextSession) Store() Store                 { return s.turn.memory.store }
-func (s contextSession) Variables() []Variable        { return s.turn.variables() }
 func (s contextSession) Tokens(msg *chat.Message) int { return tokensOf(s.turn.memory.counter, msg) }
 func (s contextSession) Count(text string) int        { return s.turn.memory.Count(text) }
 func (s contextSession) Now() time.Time               { return s.turn.memory.moment() }
+
+func (s contextSession) Variables(scope Scope) ([]Variable, error) {
+	return s.turn.variablesIn(s.turn.ctx, scope)
+}
+
+func (s contextSession) IsShared(scope Scope) bool { return s.turn.sharedSession(scope) != "" }
+
+func (s contextSession) Shared(scope Scope) (Head, error) {
+	return s.turn.memory.Head(s.turn.ctx, scope.Session(s.turn.key.Session))
+}
+
+func (s contextSession) UpdateShared(scope Scope, name string, change func(Head) ([]byte, bool)) error {
+	return s.turn.memory.UpdateValue(s.turn.ctx, scope.Session(s.turn.key.Session), name, change)
+}
+
+func (s contextSession) Others(scope Scope) iter.Seq2[SessionHead, error] {
+	return s.turn.memory.ListOf(s.turn.ctx, scope, s.turn.key.Session)
+}
+
+func (s contextSession) EntriesOf(l SessionHead, from int64) iter.Seq2[*Entry, error] {
+	return s.turn.memory.entriesOf(s.turn.ctx, l, from)
+}
 
 func (s contextSession) Head() Head {
 	b := s.turn.base

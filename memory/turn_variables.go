@@ -1,6 +1,9 @@
 package memory
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Set sets a variable of the session, or removes it if value is null or nil. The
 // change is part of the turn: Commit stores it. If several processes set the
@@ -31,3 +34,20 @@ func (t *Turn) Variables() []Variable {
 
 // variables returns the variables as Commit would store them, the one that was set last at the end.
 func (t *Turn) variables() []Variable { return mergeVariables(variablesOf(t.base.values), t.set) }
+
+// SetVariables sets variables outside of a turn, all or none; one with a nil or
+// null value is removed. Only names and values are read. It waits while a turn
+// of the session is active.
+func (m *Memory) SetVariables(ctx context.Context, session string, set ...Variable) error {
+	t, err := m.open(ctx, session, false)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	for _, v := range set {
+		if err := t.Set(v.Name, v.Value); err != nil {
+			return err
+		}
+	}
+	return t.commit(ctx, true)
+}

@@ -35,6 +35,12 @@ type Variable struct {
 	Turn  int64           `json:"turn"`  // the turn that set it, or the last turn before
 }
 
+// sharedVariable is a variable that a turn sets for several sessions.
+type sharedVariable struct {
+	session string // that of the scope
+	Variable
+}
+
 // VariableError reports why a variable cannot be stored.
 type VariableError struct {
 	Memory  string // the memory's id

@@ -30,23 +30,6 @@ func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...ch
 	return t.commit(ctx, true)
 }
 
-// SetVariables sets variables outside of a turn, all or none; one with a nil or
-// null value is removed. Only names and values are read. It waits while a turn
-// of the session is active.
-func (m *Memory) SetVariables(ctx context.Context, session string, set ...Variable) error {
-	t, err := m.open(ctx, session, false)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	for _, v := range set {
-		if err := t.Set(v.Name, v.Value); err != nil {
-			return err
-		}
-	}
-	return t.commit(ctx, true)
-}
-
 // Set replaces the whole window, system message included, by msgs and fits it
 // once. The former messages stay in the history, to which msgs are added; those
 // that the session has already get new ids.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -16,6 +17,7 @@ import (
 type blockModels struct {
 	summarizer func(*spec.SummaryBlock) promptcontext.Summarizer
 	embedder   func(*spec.RetrievalBlock) promptcontext.Embedder
+	extractor  func(*spec.FactsBlock) promptcontext.Extractor
 }
 
 // sharedModels are the models of the application.
@@ -30,6 +32,9 @@ func (a *App) sharedModels() blockModels {
 				return uncached{m}, err
 			})
 		},
+		extractor: func(b *spec.FactsBlock) promptcontext.Extractor {
+			return steps.FactExtractor(b.Model.ID, func() (model.Chat, error) { return a.models.chat.get(b.Model.To) })
+		},
 	}
 }
 
@@ -38,6 +43,7 @@ func noModels() blockModels {
 	return blockModels{
 		summarizer: func(*spec.SummaryBlock) promptcontext.Summarizer { return nopModel{} },
 		embedder:   func(*spec.RetrievalBlock) promptcontext.Embedder { return nopModel{} },
+		extractor:  func(*spec.FactsBlock) promptcontext.Extractor { return nopModel{} },
 	}
 }
 
@@ -51,14 +57,18 @@ var blockBuilders = sync.OnceValue(func() map[reflect.Type]blockBuilder {
 		return promptcontext.Block{Kind: promptcontext.Pinned, Priority: b.Priority, Text: b.Text}
 	})
 	addBlock(table, func(b *spec.VariablesBlock, _ blockModels) promptcontext.Block {
-		return promptcontext.Block{Kind: promptcontext.Variables, Priority: b.Priority}
+		return promptcontext.Block{Kind: promptcontext.Variables, Priority: b.Priority, Scope: memory.Scope(b.Scope)}
 	})
 	addBlock(table, func(b *spec.SummaryBlock, m blockModels) promptcontext.Block {
-		return promptcontext.Block{Kind: promptcontext.Summary, Priority: b.Priority, MaxTokens: b.MaxTokens,
-			Instructions: b.Instructions, InputTokens: summaryInputTokens(b), Summarizer: m.summarizer(b)}
+		return promptcontext.Block{Kind: promptcontext.Summary, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxTokens: b.MaxTokens,
+			Instructions: b.Instructions, InputTokens: inputTokens(b.Model.To, b.MaxTokens), Summarizer: m.summarizer(b)}
 	})
 	addBlock(table, func(b *spec.RetrievalBlock, m blockModels) promptcontext.Block {
-		return promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, TopK: b.TopK, Embedder: m.embedder(b)}
+		return promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, Scope: memory.Scope(b.Scope), TopK: b.TopK, Embedder: m.embedder(b)}
+	})
+	addBlock(table, func(b *spec.FactsBlock, m blockModels) promptcontext.Block {
+		return promptcontext.Block{Kind: promptcontext.Facts, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxFacts: b.MaxFacts,
+			Instructions: b.Instructions, InputTokens: inputTokens(b.Model.To, b.MaxFacts*tokensOfFact), Extractor: m.extractor(b)}
 	})
 	return table
 })
@@ -76,20 +86,23 @@ func contextBlocks(m *spec.Memory, models blockModels) []promptcontext.Block {
 	return blocks
 }
 
-// summaryInputTokens returns the number of tokens of messages that a summary is made of
+// tokensOfFact is about the size of a fact.
+const tokensOfFact = 25
+
+// inputTokens returns the number of tokens of messages that a summary or facts are made of
 // in one call: what the context window of the model has room for in addition to the
-// instructions and two summaries, less a reserve, because the model may count
+// instructions and two results, less a reserve, because the model may count
 // differently. 0 is the default of the memory.
-func summaryInputTokens(b *spec.SummaryBlock) int {
+func inputTokens(m *spec.Model, result int) int {
 	const maxInput, instructions = 16_000, 500
-	if b.Model.To == nil {
+	if m == nil {
 		return 0
 	}
-	window := model.Describe(b.Model.To).ContextWindow
+	window := model.Describe(m).ContextWindow
 	if window == 0 {
 		return 0
 	}
-	return min(max((window-2*b.MaxTokens-instructions)*4/5, 100), maxInput)
+	return min(max((window-2*result-instructions)*4/5, 100), maxInput)
 }
 
 // nopModel is a model that must not be called.
@@ -100,6 +113,11 @@ var errModelDisabled = errors.New("models are disabled")
 // Summarize returns an error.
 func (nopModel) Summarize(context.Context, promptcontext.SummaryRequest) (string, error) {
 	return "", errModelDisabled
+}
+
+// Extract returns an error.
+func (nopModel) Extract(context.Context, promptcontext.FactsRequest) ([]promptcontext.FactChange, error) {
+	return nil, errModelDisabled
 }
 
 // Name returns an error.

@@ -40,7 +40,7 @@ func observeStore(ctx context.Context, operation string) func(error) {
 // that its policy supports: the others have defaults too. Its context blocks
 // have no models, so that programs that only read a memory call none.
 func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
-	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Limits: m.Limits(), Turns: memory.TurnPolicy(m.Turns), TTL: time.Duration(m.TTL), Counter: counter}
+	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Limits: m.Limits(), Turns: memory.TurnPolicy(m.Turns), TTL: time.Duration(m.TTL), Scope: memory.Scope(m.Scope), Counter: counter}
 	row, _ := m.Row()
 	if row.Supports("context") {
 		cfg.Context = promptcontext.New(nil, contextBlocks(m, noModels())...)

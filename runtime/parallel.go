@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -23,7 +24,7 @@ const (
 // task is one input row in a parallel stage.
 type task struct {
 	row     *steps.Row
-	session string          // of the row, which is not valid after it was emitted
+	session string          // of the conversation of the row, which is not valid after it was emitted
 	ordinal int64           // likewise
 	seq     int64           // its position in the input of the stage
 	out     chan *steps.Row // its results; closed at the end
@@ -33,12 +34,13 @@ type task struct {
 }
 
 // parallelSink processes several rows concurrently and passes on their results in the
-// order of the rows. If sessions is set, rows of one session never overlap. The next
+// order of the rows. If sessions is set, rows of one conversation never overlap. The next
 // sink is called by the goroutine that pushes, so it needs no locks.
 type parallelSink struct {
 	nodes    []*node
 	next     sink
 	sessions bool
+	scope    memory.Scope
 	window   int     // the maximum number of rows in the stage
 	queue    []*task // in input order: the output of the first is next
 	pushed   int64   // rows so far
@@ -57,7 +59,7 @@ type parallelSink struct {
 }
 
 func newParallelSink(ctx context.Context, s stage, next sink) *parallelSink {
-	p := &parallelSink{nodes: s.nodes, next: next, sessions: s.sessions, window: lookahead * s.workers, tail: map[string]*task{}}
+	p := &parallelSink{nodes: s.nodes, next: next, sessions: s.sessions, scope: s.scope, window: lookahead * s.workers, tail: map[string]*task{}}
 	if s.sessions {
 		p.window = max(p.window, minSessionWindow)
 	}
@@ -76,7 +78,7 @@ func (p *parallelSink) push(ctx context.Context, row *steps.Row) error {
 		}
 	}
 	p.pushed++
-	t := &task{row: row, session: row.Session, ordinal: row.Ordinal, seq: p.pushed, out: make(chan *steps.Row, outputBuffer)}
+	t := &task{row: row, session: p.scope.Session(row.Session), ordinal: row.Ordinal, seq: p.pushed, out: make(chan *steps.Row, outputBuffer)}
 	p.queue = append(p.queue, t)
 	p.enqueue(t)
 	return p.drainReady(ctx)

@@ -1,15 +1,19 @@
 package runtime
 
-import "github.com/qtype-dev/qtype/spec"
+import (
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+)
 
 // stage is a sequence of steps that one goroutine takes a row through before it
 // takes the next one: there is no channel between them.
 type stage struct {
 	nodes    []*node
-	workers  int  // rows at once
-	sessions bool // the rows of a session are processed one after the other, in order
-	isBatch  bool // it is one batch step: its results belong to no single row
-	segment  int  // the number of batch steps up to here, itself included
+	workers  int          // rows at once
+	sessions bool         // the rows of a session are processed one after the other, in order
+	scope    memory.Scope // those of a session, of a user, or all
+	isBatch  bool         // it is one batch step: its results belong to no single row
+	segment  int          // the number of batch steps up to here, itself included
 }
 
 // newStages groups the steps of a flow into stages.
@@ -40,7 +44,10 @@ func newStages(nodes []*node) []stage {
 		}
 		open.nodes = append(open.nodes, n)
 		open.workers = max(open.workers, n.limit)
-		open.sessions = open.sessions || (i >= first && i <= last && first >= 0)
+		if i >= first && i <= last && first >= 0 {
+			open.sessions = true
+			open.scope = memory.Scope(spec.Scope(open.scope).Widest(n.plan.MemoryScope()))
+		}
 		makesMany = makesMany || n.plan.Rows == spec.RowsMany
 	}
 	for _, s := range stages {

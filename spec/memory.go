@@ -1,5 +1,7 @@
 package spec
 
+import "slices"
+
 // Memory is a named chat memory that steps share by id. It stores one conversation for each session.
 type Memory struct {
 	Positioned
@@ -31,6 +33,8 @@ type Memory struct {
 	TTL Duration `yaml:"ttl" validate:"gt=0"`
 	// Turns selects what happens to a turn while another one of the same session runs: queue (it waits), reject (it fails at once) or interrupt (it cancels the other one).
 	Turns string `yaml:"concurrent_turns" alias:"turns" default:"queue" validate:"oneof=queue reject interrupt"`
+	// Scope is what one conversation belongs to: session (each session has its own), user (all sessions of a user are one conversation) or app (all sessions are one).
+	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user app"`
 	// Context are blocks that are sent to the model in addition to the chat messages; they share what chat_history_token_ratio leaves.
 	Context []ContextBlock `yaml:"context"`
 }
@@ -99,20 +103,43 @@ type PinnedBlock struct {
 
 func (*PinnedBlock) contextBlock() {}
 
-// VariablesBlock is the named values that steps and agents store for the session.
+// Scope is what a conversation, a variable or a context block belongs to.
+type Scope string
+
+// The scopes, from the narrowest.
+const (
+	ScopeSession Scope = "session" // one session
+	ScopeUser    Scope = "user"    // all sessions of a user; a session without a user has its own
+	ScopeApp     Scope = "app"     // all sessions of the memory
+)
+
+// Widest returns the wider one of two scopes.
+func (s Scope) Widest(other Scope) Scope {
+	order := []Scope{ScopeSession, ScopeUser, ScopeApp}
+	return order[max(slices.Index(order, s), slices.Index(order, other), 0)]
+}
+
+// VariablesBlock is the named values that steps and agents store for the session, for its user or for all sessions.
 type VariablesBlock struct {
 	Positioned
+	// Scope selects the values: those of the session, of its user, or of the application (app). There can be one block for each scope.
+	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user app"`
 	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"1" validate:"gte=0"`
 }
 
 func (*VariablesBlock) contextBlock() {}
 
+// BlockScope is the scope.
+func (b *VariablesBlock) BlockScope() Scope { return b.Scope }
+
 // SummaryBlock is a running summary of the messages that were evicted from the window.
 type SummaryBlock struct {
 	Positioned
 	// Model is the id of the chat model that writes the summary.
 	Model Ref[*Model] `yaml:"model" jsonschema:"required"`
+	// Scope selects what is summarized: the session, or all sessions of its user (user): a new session then begins with the summary of the earlier ones.
+	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user"`
 	// MaxTokens is the maximum length of the summary.
 	MaxTokens int `yaml:"max_tokens" default:"2000" validate:"gt=0"`
 	// Instructions are the prompt for writing the summary; they replace the default ones.
@@ -123,11 +150,16 @@ type SummaryBlock struct {
 
 func (*SummaryBlock) contextBlock() {}
 
+// BlockScope is the scope.
+func (b *SummaryBlock) BlockScope() Scope { return b.Scope }
+
 // RetrievalBlock is the evicted messages that are most similar to the newest one.
 type RetrievalBlock struct {
 	Positioned
 	// EmbeddingModel is the id of the embedding model that measures similarity.
 	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model" jsonschema:"required"`
+	// Scope selects the messages: those of the session, or of all sessions of its user (user).
+	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user"`
 	// TopK is the maximum number of retrieved messages.
 	TopK int `yaml:"top_k" default:"5" validate:"gt=0"`
 	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
@@ -135,3 +167,26 @@ type RetrievalBlock struct {
 }
 
 func (*RetrievalBlock) contextBlock() {}
+
+// BlockScope is the scope.
+func (b *RetrievalBlock) BlockScope() Scope { return b.Scope }
+
+// FactsBlock is what users stated in messages that left the window or in earlier sessions, extracted by a model. Each fact has its source message, and is updated or deleted when a later message states so.
+type FactsBlock struct {
+	Positioned
+	// Model is the id of the chat model that extracts the facts.
+	Model Ref[*Model] `yaml:"model" jsonschema:"required"`
+	// Scope selects whose facts they are: those of the user, in all sessions (user), or of the session only. A session without a user has its own facts.
+	Scope Scope `yaml:"scope" default:"user" validate:"oneof=session user"`
+	// MaxFacts is the maximum number of facts; beyond it the facts that were changed least recently are removed.
+	MaxFacts int `yaml:"max_facts" default:"100" validate:"gt=0"`
+	// Instructions are the prompt for extracting facts; they replace the default ones.
+	Instructions string `yaml:"instructions"`
+	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
+	Priority int `yaml:"priority" default:"2" validate:"gte=0"`
+}
+
+func (*FactsBlock) contextBlock() {}
+
+// BlockScope is the scope.
+func (b *FactsBlock) BlockScope() Scope { return b.Scope }

@@ -130,6 +130,26 @@ func (p *StepPlan) UsesMemory() bool {
 	return false
 }
 
+// MemoryScope returns the widest scope of the memories and of the values in them that
+// the step, a tool that it may call or a flow that it runs uses.
+func (p *StepPlan) MemoryScope() Scope {
+	scope := ScopeSession
+	for s := range p.All() {
+		for _, m := range s.Memories() {
+			scope = scope.Widest(m.Scope)
+		}
+		if v, ok := s.Step.(scopedValues); ok {
+			scope = scope.Widest(v.valueScope())
+		}
+		for _, t := range s.Tools() {
+			if v, ok := t.(scopedValues); ok {
+				scope = scope.Widest(v.valueScope())
+			}
+		}
+	}
+	return scope
+}
+
 // HoldsState reports whether the results of the step depend on other rows: it works
 // on groups of rows or uses a memory.
 func (p *StepPlan) HoldsState() bool { return p.IsBatch() || p.UsesMemory() }

@@ -44,7 +44,7 @@ func Unions() []Union {
 		{Name: "index", Type: reflect.TypeFor[Index](), Cases: []Case{
 			of[DocumentIndex]("DocumentIndex"), of[VectorIndex]("VectorIndex")}},
 		{Name: "context block", Type: reflect.TypeFor[ContextBlock](), Cases: []Case{
-			of[PinnedBlock]("pinned"), of[RetrievalBlock]("retrieval"), of[SummaryBlock]("summary"), of[VariablesBlock]("variables")}},
+			of[FactsBlock]("facts"), of[PinnedBlock]("pinned"), of[RetrievalBlock]("retrieval"), of[SummaryBlock]("summary"), of[VariablesBlock]("variables")}},
 		{Name: "feedback", Type: reflect.TypeFor[Feedback](), Cases: []Case{
 			of[CategoryFeedback]("category"), of[RatingFeedback]("rating"), of[ThumbsFeedback]("thumbs")}},
 	}

@@ -8,6 +8,8 @@ type MemoryVariables struct {
 	StepBase
 	// Memory is the id of the memory that stores the values.
 	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required" role:"values"`
+	// Scope selects whose values they are: those of the session, of its user (user), or of the application (app).
+	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user app"`
 	// Forget are the names of values that are removed before the inputs are stored.
 	Forget []string `yaml:"forget"`
 }
@@ -17,4 +19,12 @@ type MemoryTool struct {
 	ToolBase
 	// Memory is the id of the memory that stores the values.
 	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required" role:"values"`
+	// Scope selects whose values they are: those of the session, of its user (user), or of the application (app).
+	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user app"`
 }
+
+// scopedValues is a step or tool with values of a scope.
+type scopedValues interface{ valueScope() Scope }
+
+func (s *MemoryVariables) valueScope() Scope { return s.Scope }
+func (t *MemoryTool) valueScope() Scope      { return t.Scope }

@@ -57,7 +57,7 @@ func activeTurn(ctx context.Context, m *memory.Memory, session string) *memory.T
 // turnCallContext returns the call context of that turn.
 func turnCallContext(ctx context.Context, m *memory.Memory, session string) *callContext {
 	for s := callContextFrom(ctx); s != nil; s = s.outer {
-		if s.memory == m && s.session == session && s.turn != nil {
+		if s.memory == m && m.Conversation(s.session) == m.Conversation(session) && s.turn != nil {
 			return s
 		}
 	}

@@ -21,7 +21,7 @@ type memoryTool struct {
 // returns stored values. It works in the session of the step that calls it, and within
 // that step's turn if that is one of m.
 func NewMemoryTool(declared *spec.MemoryTool, m *memory.Memory) tool.Tool {
-	return &memoryTool{declared, variableStore{m}}
+	return &memoryTool{declared, variableStore{m, memory.Scope(declared.Scope)}}
 }
 
 // Info describes the tool.

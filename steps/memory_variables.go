@@ -13,7 +13,10 @@ import (
 
 // variableStore sets and reads the named values of a memory. Within a turn of the
 // memory they are committed with it.
-type variableStore struct{ memory *memory.Memory }
+type variableStore struct {
+	memory *memory.Memory
+	scope  memory.Scope
+}
 
 // set sets values in order; one without JSON text is removed.
 func (k variableStore) set(ctx context.Context, session string, values []memory.Variable) error {
@@ -22,7 +25,7 @@ func (k variableStore) set(ctx context.Context, session string, values []memory.
 	}
 	if turn := activeTurn(ctx, k.memory, session); turn != nil {
 		for _, v := range values {
-			if err := turn.Set(v.Name, v.Value); err != nil {
+			if err := turn.SetIn(k.scope, v.Name, v.Value); err != nil {
 				return err
 			}
 		}
@@ -32,7 +35,7 @@ func (k variableStore) set(ctx context.Context, session string, values []memory.
 	if err != nil {
 		return err
 	}
-	return m.SetVariables(ctx, session, values...)
+	return m.SetVariables(ctx, k.scope.Session(session), values...)
 }
 
 // read returns the session's values by their names.
@@ -51,13 +54,13 @@ func (k variableStore) read(ctx context.Context, session string) (map[string]jso
 // all returns the session's variables, within a turn those of the turn.
 func (k variableStore) all(ctx context.Context, session string) ([]memory.Variable, error) {
 	if turn := activeTurn(ctx, k.memory, session); turn != nil {
-		return turn.Variables(), nil
+		return turn.VariablesIn(ctx, k.scope)
 	}
 	m, err := memoryFor(ctx, k.memory)
 	if err != nil {
 		return nil, err
 	}
-	return m.Variables(ctx, session)
+	return m.Variables(ctx, k.scope.Session(session))
 }
 
 // memoryVariables runs MemoryVariables.
@@ -77,7 +80,7 @@ func buildMemoryVariables(s *spec.MemoryVariables, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	step := &memoryVariables{id: s.ID, store: variableStore{m}, forget: s.Forget}
+	step := &memoryVariables{id: s.ID, store: variableStore{m, memory.Scope(s.Scope)}, forget: s.Forget}
 	if step.in, err = env.slots(s.Inputs); err != nil {
 		return nil, err
 	}

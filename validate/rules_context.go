@@ -9,12 +9,12 @@ import (
 
 // contextRules returns the rules of context blocks and variables of memories.
 func contextRules() []rule {
-	return []rule{duplicateBlock(), noRoomForContext(), longSummary(), emptyPinnedBlock(), emptyMemoryStep(), emptyMemoryTool()}
+	return []rule{duplicateBlock(), narrowScope(), noRoomForContext(), longSummary(), emptyPinnedBlock(), emptyMemoryStep(), emptyMemoryTool()}
 }
 
 func duplicateBlock() rule {
 	return rule{code: "QT470", title: "duplicate context block",
-		doc: "A memory has at most one summary, one variables and one retrieval block. It can have several pinned blocks.",
+		doc: "A memory has at most one summary, one retrieval and one facts block, and one variables block for each scope. It can have several pinned blocks.",
 		sample: sample{text: `
 id: example
 memories:
@@ -27,12 +27,40 @@ memories:
 			first := map[string]spec.ContextBlock{}
 			for _, block := range m.Context {
 				kind := spec.TypeName(block)
+				if b, ok := block.(*spec.VariablesBlock); ok {
+					kind += " with scope " + string(b.Scope)
+				}
 				if before, twice := first[kind]; twice && kind != "pinned" {
 					p.list.Add(p.reportAt(placeOf(block, "type"), "the memory %q already has a block of type %s", m.ID, kind).
 						WithRelated(placeOf(before, "type"), "the first one"))
 					continue
 				}
 				first[kind] = block
+			}
+		})}
+}
+
+func narrowScope() rule {
+	return rule{code: "QT476", title: "scope narrower than that of the memory",
+		doc: "With scope: user all sessions of a user are one conversation, with scope: app all sessions are one. Their values and context cannot belong to a single session.",
+		sample: sample{text: `
+id: example
+memories:
+  - id: chat_memory
+    scope: user
+    context:
+      - {type: variables, scope: ⟦session│user⟧}
+`},
+		check: on(func(p *ruleContext, m *spec.Memory) {
+			for _, block := range m.Context {
+				b, ok := block.(interface{ BlockScope() spec.Scope })
+				if !ok || b.BlockScope().Widest(m.Scope) == b.BlockScope() {
+					continue
+				}
+				if _, written := block.Position().Lookup("scope"); written {
+					p.list.Add(p.reportAt(placeOf(block, "scope"), "the memory %q has scope %s; its context cannot have scope %s", m.ID, m.Scope, b.BlockScope()).
+						WithRelated(placeOf(m, "scope", "id"), "the scope of the memory"))
+				}
 			}
 		})}
 }

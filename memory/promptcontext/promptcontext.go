@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -32,12 +33,14 @@ const (
 	Variables memory.BlockKind = "variables" // the session's named values
 	Summary   memory.BlockKind = "summary"   // a running summary of evicted messages
 	Retrieval memory.BlockKind = "retrieval" // the evicted messages most similar to the newest user message
+	Facts     memory.BlockKind = "facts"     // what a model extracted from the messages of users, each with its source
 )
 
 // Block declares a context block.
 type Block struct {
 	Kind     memory.BlockKind // what it contains
 	Priority int              // the highest number is cut first; 0 is never cut
+	Scope    memory.Scope     // whose variables, messages or facts it has; empty: those of the memory's scope
 
 	Text string // pinned: the text
 
@@ -45,6 +48,9 @@ type Block struct {
 	MaxTokens    int        // summary: its maximal size; 0: 2,000
 	Instructions string     // summary: how to write it; empty: DefaultInstructions
 	InputTokens  int        // summary: the most tokens of messages in one call, more follow with the next; 0: 16,000
+
+	Extractor Extractor // facts: finds them in messages; required. Instructions and InputTokens are as for a summary
+	MaxFacts  int       // facts: the most that are kept; 0: 100
 
 	Embedder Embedder // retrieval: computes vectors of texts; required
 	TopK     int      // retrieval: the most messages; 0: 5
@@ -54,6 +60,7 @@ const (
 	defaultSummaryTokens = 2_000
 	defaultInputTokens   = 16_000
 	defaultTopK          = 5
+	defaultMaxFacts      = 100
 )
 
 // Summarizer adds messages to a running summary, usually with a model. It is
@@ -89,6 +96,7 @@ type source struct {
 	err       error
 	summary   *Block // nil for none
 	retrieval *Block // nil for none
+	facts     *Block // nil for none
 	vectors   vectorCache
 	warn      func(string)
 }
@@ -106,7 +114,7 @@ func New(warn func(string), blocks ...Block) memory.ContextSource {
 		if err := b.complete(); err != nil && c.err == nil {
 			c.err = fmt.Errorf("context block %d: %w", i+1, err)
 		}
-		if b.Kind != Pinned && slices.ContainsFunc(c.blocks[:i], func(o Block) bool { return o.Kind == b.Kind }) && c.err == nil {
+		if b.Kind != Pinned && slices.ContainsFunc(c.blocks[:i], func(o Block) bool { return o.Kind == b.Kind && (b.Kind != Variables || o.Scope == b.Scope) }) && c.err == nil {
 			c.err = fmt.Errorf("context block %d: only one block of kind %s is possible", i+1, b.Kind)
 		}
 		switch b.Kind {
@@ -114,6 +122,8 @@ func New(warn func(string), blocks ...Block) memory.ContextSource {
 			c.summary = b
 		case Retrieval:
 			c.retrieval = b
+		case Facts:
+			c.facts = b
 		}
 	}
 	return c
@@ -130,19 +140,24 @@ func (b *Block) complete() error {
 		return errors.New("a summary needs a summarizer")
 	case b.Kind == Retrieval && b.Embedder == nil:
 		return errors.New("retrieval needs an embedder")
-	case b.MaxTokens < 0 || b.TopK < 0 || b.InputTokens < 0:
+	case b.Kind == Facts && b.Extractor == nil:
+		return errors.New("facts need an extractor")
+	case b.MaxTokens < 0 || b.TopK < 0 || b.InputTokens < 0 || b.MaxFacts < 0:
 		return errors.New("the limits of a block must be positive")
-	case !slices.Contains([]memory.BlockKind{Pinned, Variables, Summary, Retrieval}, b.Kind):
-		return fmt.Errorf("unknown kind %q: it is pinned, variables, summary or retrieval", b.Kind)
+	case !slices.Contains([]memory.BlockKind{Pinned, Variables, Summary, Retrieval, Facts}, b.Kind):
+		return fmt.Errorf("unknown kind %q: it is pinned, variables, summary, retrieval or facts", b.Kind)
 	}
 	b.Text = strings.ToValidUTF8(b.Text, "\uFFFD")
-	for value, fallback := range map[*int]int{&b.MaxTokens: defaultSummaryTokens, &b.InputTokens: defaultInputTokens, &b.TopK: defaultTopK} {
+	for value, fallback := range map[*int]int{&b.MaxTokens: defaultSummaryTokens, &b.InputTokens: defaultInputTokens, &b.TopK: defaultTopK, &b.MaxFacts: defaultMaxFacts} {
 		if *value == 0 {
 			*value = fallback
 		}
 	}
 	if b.Instructions == "" {
 		b.Instructions = DefaultInstructions
+		if b.Kind == Facts {
+			b.Instructions = FactInstructions
+		}
 	}
 	return nil
 }
@@ -153,8 +168,10 @@ type turnContext struct {
 	source    *source
 	session   memory.ContextSession
 	begun     bool
-	variables []memory.Variable // the one that was set last at the end
-	question  string            // the id of the user message that retrieved are for
+	variables map[memory.Scope][]memory.Variable // of each scope with a block, the one that was set last at the end
+	summary   summaryState
+	facts     factState
+	question  string // the id of the user message that retrieved are for
 	retrieved []contextUnit
 	problems  map[memory.BlockKind]string
 }
@@ -167,14 +184,23 @@ func (c *source) Begin(s memory.ContextSession) memory.TurnContext {
 // the vectors, and finds the messages that are similar to the newest one.
 func (t *turnContext) Refresh() error {
 	if !t.begun {
-		t.begun, t.variables = true, t.session.Variables()
+		if err := t.readVariables(); err != nil {
+			return err
+		}
+		t.begun = true
 	}
-	if t.source.summary != nil && t.problems[Summary] == "" { // after a failure only the next turn tries again
-		problem, err := t.updateSummary()
+	for _, b := range []struct {
+		block  *Block
+		update func() (string, error)
+	}{{t.source.summary, t.updateSummary}, {t.source.facts, t.updateFacts}} {
+		if b.block == nil || t.problems[b.block.Kind] != "" { // after a failure only the next turn tries again
+			continue
+		}
+		problem, err := b.update()
 		if err != nil {
 			return err
 		}
-		t.problems[Summary] = problem
+		t.problems[b.block.Kind] = problem
 	}
 	question := t.session.NewestUser()
 	if t.source.retrieval == nil || question == nil || question.ID == t.question {
@@ -188,10 +214,29 @@ func (t *turnContext) Refresh() error {
 	return nil
 }
 
+// readVariables reads the variables of the blocks.
+func (t *turnContext) readVariables() error {
+	t.variables = map[memory.Scope][]memory.Variable{}
+	for i := range t.source.blocks {
+		if b := &t.source.blocks[i]; b.Kind == Variables {
+			all, err := t.session.Variables(b.Scope)
+			if err != nil {
+				return err
+			}
+			t.variables[b.Scope] = all
+		}
+	}
+	return nil
+}
+
 // evictedMessages is a batch of messages that left the window.
 type evictedMessages struct {
+	session  string // that of the messages if several sessions share the block; empty for the turn's own
+	version  int64  // of that session
 	messages []chat.Message
 	seqs     []int64 // their positions
+	turns    []int64
+	times    []time.Time
 	tokens   int
 	from, to int64 // the positions that the batch covers
 	more     bool  // more messages follow
@@ -201,23 +246,8 @@ type evictedMessages struct {
 // oldest first, within a number of tokens, but at least one. It skips system
 // messages, failed turns, and messages of a window that was replaced.
 func (t *turnContext) pending(after int64, maxTokens int) (evictedMessages, error) {
-	p := evictedMessages{from: max(after+1, t.session.Head().State.FirstPosition())}
-	p.to = p.from - 1
-	for e, err := range t.session.Evicted(p.from) {
-		if err != nil {
-			return p, err
-		}
-		if len(p.messages) > 0 && p.tokens+e.Tokens > maxTokens {
-			p.more = true
-			break
-		}
-		p.to = e.Seq
-		if e.Message.Role != chat.System {
-			p.messages, p.seqs = append(p.messages, e.Message), append(p.seqs, e.Seq)
-			p.tokens += e.Tokens
-		}
-	}
-	return p, nil
+	from := max(after+1, t.session.Head().State.FirstPosition())
+	return readBatch(t.session.Evicted(from), from, maxTokens)
 }
 
 // problemText returns a problem in one line, and warns of it.

@@ -61,7 +61,7 @@ func (l *letterEmbedder) Embed(_ context.Context, texts []string) ([][]float32, 
 	return out, nil
 }
 
-func contextual(t testing.TB, store memory.Store, limit int, blocks ...promptcontext.Block) *memory.Memory {
+func contextual(t fataler, store memory.Store, limit int, blocks ...promptcontext.Block) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": float64(limit), "chat_history_token_ratio": 0.5, "token_flush_size": float64(limit / 8)}, Counter: runes{}, Context: promptcontext.New(nil, blocks...)}, store)
 	if err != nil {

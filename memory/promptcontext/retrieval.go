@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -26,30 +27,143 @@ const (
 // retrieve finds the evicted messages that are most similar to the newest user
 // message. If the model fails, the turn continues without them: problem is the reason.
 func (t *turnContext) retrieve(question string) (found []contextUnit, problem string, err error) {
-	stored, problem, err := t.embedPending()
-	if err != nil || stored == nil || stored.vectors.Len() == 0 || strings.TrimSpace(question) == "" {
+	stored, problem, err := t.embedPending(t.own())
+	if err != nil || stored == nil || strings.TrimSpace(question) == "" {
+		return nil, problem, err
+	}
+	others, otherProblem, err := t.othersVectors()
+	problem = cmp.Or(problem, otherProblem)
+	if err != nil || stored.vectors.Len() == 0 && len(others) == 0 {
 		return nil, problem, err
 	}
 	s, block := t.session, t.source.retrieval
-	embedded, err := block.Embedder.Embed(s.Context(), pieces(question)[:1])
+	query, err := block.Embedder.Embed(s.Context(), pieces(question)[:1])
 	switch {
 	case s.Context().Err() != nil:
 		return nil, "", context.Cause(s.Context())
-	case err != nil || len(embedded) != 1:
+	case err != nil || len(query) != 1:
 		return nil, t.embedderProblem(err), nil
 	}
 	first, floor, rewound := s.FirstSent(), s.Head().State.FirstPosition(), s.Head().State.WasRewound()
-	matches := stored.vectors.Nearest(embedded[0], block.TopK, func(seq int64) bool { return seq >= floor && seq < first && !rewound(seq) })
-	for rank, match := range matches {
-		for e, err := range s.Store().Entries(s.Context(), s.Key(), memory.Query{From: match.ID, To: match.ID, Live: true}) {
-			if err != nil {
-				return nil, "", err
-			}
-			found = append(found, contextUnit{text: quote(e), rank: rank, seq: e.Seq})
+	var all []sourceMatch
+	for _, match := range stored.vectors.Nearest(query[0], block.TopK, func(seq int64) bool { return seq >= floor && seq < first && !rewound(seq) }) {
+		all = append(all, sourceMatch{match, s.Key(), ""})
+	}
+	for _, o := range others {
+		for _, match := range o.stored.vectors.Nearest(query[0], block.TopK, o.live) {
+			all = append(all, sourceMatch{match, o.key, o.key.Session})
 		}
 	}
-	slices.SortFunc(found, func(a, b contextUnit) int { return cmp.Compare(a.seq, b.seq) })
-	return found, problem, nil
+	slices.SortStableFunc(all, func(a, b sourceMatch) int { return cmp.Compare(b.Score, a.Score) })
+	found, err = t.quotes(all[:min(len(all), block.TopK)])
+	return found, problem, err
+}
+
+// sourceMatch is a message that is similar to the newest one.
+type sourceMatch struct {
+	vectors.Match
+	key   memory.Key
+	other string // its session, if that is not the turn's
+}
+
+// quotes returns the messages of matches, those of other sessions first, each session in
+// its order. What was deleted meanwhile is left out.
+func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err error) {
+	s := t.session
+	for rank, match := range matches {
+		for e, err := range s.Store().Entries(s.Context(), match.key, memory.Query{From: match.ID, To: match.ID, Live: true}) {
+			if err != nil {
+				return nil, err
+			}
+			unit := contextUnit{text: quote(e), rank: rank, time: e.Time, session: match.other}
+			if match.other == "" {
+				unit.seq = e.Seq
+			} else {
+				unit.text = quoteEarlier(e)
+			}
+			found = append(found, unit)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b contextUnit) int {
+		return cmp.Or(-cmp.Compare(min(len(a.session), 1), min(len(b.session), 1)), a.time.Compare(b.time), cmp.Compare(a.seq, b.seq))
+	})
+	return found, nil
+}
+
+// quoteEarlier is quote for a message of another session.
+func quoteEarlier(e *memory.Entry) string {
+	return fmt.Sprintf("- %s, %s: %s", e.Message.Role, e.Time.Format(time.DateOnly), strings.Join(lines(e.Message.Text()), "\n  "))
+}
+
+// otherVectors are the vectors of another session of the user.
+type otherVectors struct {
+	key    memory.Key
+	stored *sessionVectors
+	live   func(seq int64) bool // whether a message may be retrieved
+}
+
+// othersVectors returns the vectors of the other sessions of the scope, up to a number, the
+// newest sessions first. When a session begins, messages of the others get vectors that
+// have none.
+func (t *turnContext) othersVectors() (all []otherVectors, problem string, err error) {
+	scope := t.source.retrieval.Scope
+	if !t.session.IsShared(scope) {
+		return nil, "", nil
+	}
+	var sessions []memory.SessionHead
+	for l, err := range t.session.Others(scope) {
+		if err != nil {
+			return nil, "", err
+		}
+		sessions = append(sessions, l)
+	}
+	slices.SortStableFunc(sessions, func(a, b memory.SessionHead) int { return b.Head.State.LastSaid.Compare(a.Head.State.LastSaid) })
+	calls, total := 0, 0
+	if t.session.Head().State.Turns == 0 {
+		calls = maxSummaryCalls
+	}
+	for _, l := range sessions {
+		of := t.other(l)
+		stored, why, err := t.completeVectors(of, l.Head.State.Last, &calls)
+		problem = cmp.Or(problem, why)
+		if err != nil {
+			return nil, "", err
+		}
+		if stored == nil {
+			return all, problem, nil
+		}
+		rewound, floor := l.Head.State.WasRewound(), l.Head.State.FirstPosition()
+		all = append(all, otherVectors{of.key, stored, func(seq int64) bool { return seq >= floor && !rewound(seq) }})
+		if total += stored.vectors.Len(); total >= maxVectors {
+			break
+		}
+	}
+	return all, problem, nil
+}
+
+// completeVectors returns the vectors of another session. It computes those that are
+// missing up to a position while calls are left; nil if the model cannot be used.
+func (t *turnContext) completeVectors(of embedded, last int64, calls *int) (stored *sessionVectors, problem string, err error) {
+	stored, err = t.loadVectors(of)
+	for err == nil && stored.meta.To < last && *calls > 0 {
+		*calls--
+		next, why, failed := t.embedPending(of)
+		switch {
+		case failed != nil || next == nil:
+			return nil, why, failed
+		case next.meta.To > stored.meta.To && *calls == 0 && next.meta.To < last:
+			problem = "more messages of earlier sessions will be embedded when the next session begins"
+		case next.meta.To == stored.meta.To:
+			*calls = 0
+			problem = why
+		}
+		stored = next
+	}
+	var failed *embedderError
+	if errors.As(err, &failed) {
+		return nil, t.embedderProblem(failed.error), nil
+	}
+	return stored, problem, err
 }
 
 // quote returns a message with its role and turn; all lines but the first are indented.
@@ -66,9 +180,9 @@ func (t *turnContext) embedderProblem(err error) string {
 
 // embedPending computes vectors of the messages that left the window since the
 // last time, and returns all vectors of the session; nil if they are unavailable.
-func (t *turnContext) embedPending() (*sessionVectors, string, error) {
+func (t *turnContext) embedPending(of embedded) (*sessionVectors, string, error) {
 	for attempt := 0; ; attempt++ {
-		stored, err := t.loadVectors()
+		stored, err := t.loadVectors(of)
 		var failed *embedderError
 		if errors.As(err, &failed) {
 			return nil, t.embedderProblem(failed.error), nil
@@ -76,7 +190,7 @@ func (t *turnContext) embedPending() (*sessionVectors, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		p, err := t.pending(stored.meta.To, embedBatchTokens)
+		p, err := of.pending(stored.meta.To)
 		if err != nil || p.to < p.from {
 			return stored, "", err
 		}
@@ -84,13 +198,13 @@ func (t *turnContext) embedPending() (*sessionVectors, string, error) {
 		if err != nil || problem != "" {
 			return stored, problem, err
 		}
-		err = t.addVectors(stored, batch)
+		err = t.addVectors(of, stored, batch)
 		switch {
 		case err == nil:
 			if (p.more || batch.more) && attempt == 0 {
 				problem = "more messages will be embedded in the next turn"
 			}
-			stored, err := t.loadVectors()
+			stored, err := t.loadVectors(of)
 			return stored, problem, err
 		case !errors.Is(err, memory.ErrConflict) || attempt == maxEmbedAttempts:
 			return nil, "", err

@@ -28,10 +28,10 @@ Keep names, numbers, dates, decisions, wishes, open questions and promises exact
 // summaryState is the stored form of a summary.
 type summaryState struct {
 	Text     string    `json:"text"`     // the summary
-	To       int64     `json:"to"`       // position of the newest message that it covers
 	Messages int       `json:"messages"` // how many messages it covers
 	Tokens   int       `json:"tokens"`   // its size
 	Time     time.Time `json:"time"`     // when it was written, in UTC
+	progress           // the messages that it covers
 }
 
 // summaryOf returns the summary of a session, an empty one for none. A summary
@@ -44,12 +44,51 @@ func summaryOf(h memory.Head) summaryState {
 	return s
 }
 
-// Stale returns the summary's name if it has a message from a position on.
-func (c *source) Stale(h memory.Head, from int64) []string {
-	if summaryOf(h).To < from {
-		return nil
+// Stale removes the summary if it has a message from a position on, and the facts of such messages.
+func (c *source) Stale(h memory.Head, from int64) map[string][]byte {
+	stale := map[string][]byte{}
+	if summaryOf(h).To >= from {
+		stale[summaryValue] = nil
 	}
-	return []string{summaryValue}
+	if facts := factsOf(h); from > 0 && facts.withdraw("", from) {
+		stale[factsValue] = facts.encode()
+	}
+	return stale
+}
+
+// Withdraw removes the summary of several sessions if it has a message of the session from
+// a position on, and the facts of such messages.
+func (c *source) Withdraw(s memory.ContextSession, from int64) error {
+	session := s.Key().Session
+	if b := c.summary; b != nil && s.IsShared(b.Scope) {
+		err := s.UpdateShared(b.Scope, summaryValue, func(h memory.Head) ([]byte, bool) { return nil, summaryOf(h).Seen[session].To >= from })
+		if err != nil {
+			return err
+		}
+	}
+	if b := c.facts; b != nil && s.IsShared(b.Scope) {
+		return s.UpdateShared(b.Scope, factsValue, func(h memory.Head) ([]byte, bool) {
+			facts := factsOf(h)
+			changed := facts.withdraw(session, from)
+			return facts.encode(), changed
+		})
+	}
+	return nil
+}
+
+// readSummary reads the current summary.
+func (t *turnContext) readSummary() error {
+	head, err := t.recordOf(t.source.summary).head()
+	t.summary = summaryOf(head)
+	return err
+}
+
+// currentSummary returns the summary that a call sends.
+func (t *turnContext) currentSummary() summaryState {
+	if t.session.IsShared(t.source.summary.Scope) {
+		return t.summary
+	}
+	return summaryOf(t.session.Head())
 }
 
 // SummaryOf returns the running summary of a session of m, empty for none.
@@ -63,9 +102,13 @@ func SummaryOf(ctx context.Context, m *memory.Memory, session string) (string, e
 // returns why the summary is incomplete, empty if it is complete.
 func (t *turnContext) updateSummary() (problem string, err error) {
 	s, block := t.session, t.source.summary
+	r := t.recordOf(block)
 	for n := 0; ; n++ {
-		old := summaryOf(s.Head())
-		p, err := t.pending(old.To, block.InputTokens)
+		if err := t.readSummary(); err != nil {
+			return "", err
+		}
+		old := t.summary
+		p, err := t.unread(r, &old.progress, block.InputTokens)
 		if err != nil || len(p.messages) == 0 {
 			return "", err
 		}
@@ -84,8 +127,9 @@ func (t *turnContext) updateSummary() (problem string, err error) {
 		case text == "":
 			return t.problemText(Summary, "update failed: the model returned an empty summary"), nil
 		}
-		next := summaryState{Text: text, To: p.to, Messages: old.Messages + len(p.messages), Tokens: s.Count(text), Time: s.Now()}
-		if err := t.saveSummary(old, next, p); err != nil {
+		next := summaryState{Text: text, progress: old.advance(p), Messages: old.Messages + len(p.messages), Tokens: s.Count(text), Time: s.Now()}
+		next.More = r.shared && n+1 == maxSummaryCalls
+		if err := r.saveSummary(old, next, p); err != nil {
 			return "", err
 		}
 	}
@@ -93,13 +137,13 @@ func (t *turnContext) updateSummary() (problem string, err error) {
 
 // saveSummary replaces the old summary, unless another process was faster: then
 // its summary stays, and what it does not cover is summarized again.
-func (t *turnContext) saveSummary(old, next summaryState, p evictedMessages) error {
+func (r record) saveSummary(old, next summaryState, p evictedMessages) error {
 	raw, err := json.Marshal(next)
 	if err != nil {
 		return err
 	}
-	return t.session.Update(summaryValue, func(h memory.Head) ([]byte, memory.Event, bool) {
-		if summaryOf(h).To != old.To || p.from < h.State.FirstPosition() {
+	return r.update(summaryValue, func(h memory.Head) ([]byte, memory.Event, bool) {
+		if now := summaryOf(h); now.To != old.To || now.Messages != old.Messages || p.from < h.State.FirstPosition() {
 			return nil, memory.Event{}, false
 		}
 		return raw, memory.Event{Kind: memory.EventSummary, From: p.from, To: p.to, Messages: len(p.messages), Tokens: p.tokens, Time: next.Time,

@@ -106,10 +106,32 @@ type embedderError struct{ error }
 // Unwrap returns the cause.
 func (e *embedderError) Unwrap() error { return e.error }
 
+// embedded is a session whose messages get vectors.
+type embedded struct {
+	key     memory.Key
+	version int64
+	pending func(after int64) (evictedMessages, error) // the messages after a position
+}
+
+// own is the session of the turn: its messages get vectors when they leave the window.
+func (t *turnContext) own() embedded {
+	return embedded{t.session.Key(), t.session.Head().Version, func(after int64) (evictedMessages, error) {
+		return t.pending(after, embedBatchTokens)
+	}}
+}
+
+// other is another session of the user, all of whose messages get vectors.
+func (t *turnContext) other(l memory.SessionHead) embedded {
+	key := memory.Key{Memory: t.session.Key().Memory, Session: l.Session}
+	return embedded{key, l.Head.Version, func(after int64) (evictedMessages, error) {
+		return readBatch(t.session.EntriesOf(l, after+1), after+1, embedBatchTokens)
+	}}
+}
+
 // loadVectors reads the content of the session's companion that is not cached.
 // A companion of an earlier generation or of another model is deleted.
-func (t *turnContext) loadVectors() (*sessionVectors, error) {
-	ctx, store, key, session := t.session.Context(), t.session.Store(), t.session.Key(), t.session.Head()
+func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
+	ctx, store, key := t.session.Context(), t.session.Store(), of.key
 	cache := &t.source.vectors
 	companion := companionOf(key)
 	head, err := store.Head(ctx, companion)
@@ -117,19 +139,19 @@ func (t *turnContext) loadVectors() (*sessionVectors, error) {
 		return nil, err
 	}
 	cached := cache.get(key)
-	if cached != nil && cached.version == head.Version && cached.meta.covers(session.Version) {
+	if cached != nil && cached.version == head.Version && cached.meta.covers(of.version) {
 		return cached, nil
 	}
 	name, err := t.source.retrieval.Embedder.Name()
 	if err != nil {
 		return nil, &embedderError{err}
 	}
-	empty := &sessionVectors{meta: vectorMeta{Generation: session.Version, Model: name}}
+	empty := &sessionVectors{meta: vectorMeta{Generation: of.version, Model: name}}
 	if head.Version == 0 {
 		return empty, nil
 	}
 	next := &sessionVectors{version: head.Version, last: head.State.Last}
-	if json.Unmarshal(head.Values[metaValue], &next.meta) != nil || !next.meta.covers(session.Version) || next.meta.Model != name {
+	if json.Unmarshal(head.Values[metaValue], &next.meta) != nil || !next.meta.covers(of.version) || next.meta.Model != name {
 		cache.drop(key)
 		return empty, memory.Remove(ctx, store, companion, head.Version)
 	}
@@ -156,8 +178,8 @@ func (t *turnContext) loadVectors() (*sessionVectors, error) {
 
 // addVectors adds vectors to the session's companion. If the session was cleared
 // in the meantime the companion is deleted.
-func (t *turnContext) addVectors(stored *sessionVectors, b vectorBatch) error {
-	ctx, store, key := t.session.Context(), t.session.Store(), t.session.Key()
+func (t *turnContext) addVectors(of embedded, stored *sessionVectors, b vectorBatch) error {
+	ctx, store, key := t.session.Context(), t.session.Store(), of.key
 	meta := stored.meta
 	meta.To = b.to
 	raw, err := json.Marshal(meta)

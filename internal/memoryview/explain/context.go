@@ -55,6 +55,8 @@ func count(kind memory.BlockKind, n int) string {
 		return textfmt.Count(n, "value")
 	case promptcontext.Retrieval:
 		return textfmt.Count(n, "message")
+	case promptcontext.Facts:
+		return textfmt.Count(n, "fact")
 	}
 	return textfmt.Count(n, "line")
 }

@@ -1,0 +1,150 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+)
+
+// UpdateValue changes a named value of a session outside of a turn; a nil value removes
+// it. change is called again after a conflict, and returns false if there is nothing to
+// do. It waits while a turn of the session is active.
+func (m *Memory) UpdateValue(ctx context.Context, session, name string, change func(Head) (value []byte, ok bool)) error {
+	t, err := m.open(ctx, session, true)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+		value, ok := change(Head{Version: base.version, State: base.state, Values: base.values})
+		if !ok {
+			return false, nil
+		}
+		now := m.moment()
+		n.begin(base, now)
+		n.next.state.extend(now)
+		n.setValue(name, value)
+		return true, nil
+	}, nil)
+}
+
+// SetIn is Set for a variable of a scope. Variables of a user or of the application are
+// stored before the turn: a turn that is committed has set them.
+func (t *Turn) SetIn(scope Scope, name string, value json.RawMessage) error {
+	t.mu.Lock()
+	shared := t.sharedSession(scope)
+	t.mu.Unlock()
+	if shared == "" {
+		return t.Set(name, value)
+	}
+	v, err := newVariable(t.memory.id, name, value)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return errEnded
+	}
+	t.shared = append(t.shared, sharedVariable{shared, v})
+	t.before = t.storeShared
+	return nil
+}
+
+// sharedSession returns the session of a scope that is not that of the turn, otherwise "".
+func (t *Turn) sharedSession(scope Scope) string {
+	if s := t.memory.Conversation(scope.Session(t.key.Session)); s != t.key.Session {
+		return s
+	}
+	return ""
+}
+
+// storeShared stores the variables of other scopes.
+func (t *Turn) storeShared(ctx context.Context) error {
+	bySession := map[string][]Variable{}
+	for _, v := range t.shared {
+		bySession[v.session] = append(bySession[v.session], v.Variable)
+	}
+	for session, set := range bySession {
+		if err := t.memory.SetVariables(ctx, session, set...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// VariablesIn returns the variables of a scope with those of this turn, by name.
+func (t *Turn) VariablesIn(ctx context.Context, scope Scope) ([]Variable, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all, err := t.variablesIn(ctx, scope)
+	return sortedByName(all), err
+}
+
+// variablesIn returns them as Commit would store them, the one that was set last at the end.
+func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]Variable, error) {
+	shared := t.sharedSession(scope)
+	if shared == "" {
+		return t.variables(), nil
+	}
+	head, err := t.memory.Head(ctx, shared)
+	if err != nil {
+		return nil, err
+	}
+	all := variablesOf(head.Values)
+	for _, v := range t.shared {
+		if v.session == shared {
+			all = mergeVariables(all, []Variable{v.Variable})
+		}
+	}
+	return all, nil
+}
+
+// ListOf yields the sessions of a scope other than the session itself and those that only
+// hold what is shared, without expired ones and ordered by id: those of the same user, or
+// all of the memory. A narrower scope has none.
+func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.Seq2[SessionHead, error] {
+	const page = 100
+	return func(yield func(SessionHead, error) bool) {
+		user, _ := SplitSession(session)
+		if scope.width() == 0 || scope == UserScope && user == "" {
+			return
+		}
+		q := SessionQuery{Limit: page}
+		if scope == UserScope {
+			q.Prefix = UserPrefix(user)
+		}
+		for {
+			heads, err := ListSessions(ctx, m.store, m.id, q)
+			if err != nil {
+				yield(SessionHead{}, err)
+				return
+			}
+			for _, l := range heads {
+				q.After = l.Session
+				if l.Session == session || IsShared(l.Session) || m.expired(l.Head.State) {
+					continue
+				}
+				if !yield(l, nil) {
+					return
+				}
+			}
+			if len(heads) < page {
+				return
+			}
+		}
+	}
+}
+
+// entriesOf yields the live entries of another session from a position on, in order.
+func (m *Memory) entriesOf(ctx context.Context, l SessionHead, from int64) iter.Seq2[*Entry, error] {
+	rewound := l.Head.State.WasRewound()
+	return func(yield func(*Entry, error) bool) {
+		q := Query{From: max(from, l.Head.State.FirstPosition()), To: l.Head.State.Last, Live: true}
+		for e, err := range m.store.Entries(ctx, Key{Memory: m.id, Session: l.Session}, q) {
+			if (err != nil || !rewound(e.Seq)) && !yield(e, err) {
+				return
+			}
+		}
+	}
+}
