@@ -28,6 +28,7 @@
 //	budget, turn_report, turn, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry                      the other methods of Memory
 //	rewind, fork, ephemeral, import          those for whole sessions
+//	similar                                  those for package search
 package memory
 
 import (
