@@ -62,7 +62,7 @@ func (t *memorySearchTool) Call(ctx context.Context, args map[string]any) (any, 
 		if len(text) > maxSearchToolText {
 			text = strings.ToValidUTF8(text[:maxSearchToolText], "") + "…"
 		}
-		messages = append(messages, map[string]any{"time": m.Time.Format(time.RFC3339), "speaker": cmp.Or(m.Name, string(m.Role)), "content": text})
+		messages = append(messages, map[string]any{"time": m.Time.Format(time.RFC3339), "author": cmp.Or(m.Name, string(m.Role)), "content": text})
 	}
 	return messages, nil
 }

@@ -24,10 +24,10 @@ func searchTool(t *testing.T, scope spec.Scope) tool.Tool {
 	now := time.Date(2024, time.May, 1, 12, 0, 0, 0, time.UTC)
 	m, err := memory.New(memory.Config{ID: "chat", Counter: counter, Now: func() time.Time { return now }}, memory.NewInProcess())
 	testkit.Must(t, err)
-	for _, said := range [][2]string{{"ada/1", "my parcel was blue"}, {"ada/2", "the parcel is red"}, {"bob/1", "a secret parcel"}} {
-		msg := chat.Text(chat.User, said[1])
+	for _, added := range [][2]string{{"ada/1", "my parcel was blue"}, {"ada/2", "the parcel is red"}, {"bob/1", "a secret parcel"}} {
+		msg := chat.Text(chat.User, added[1])
 		msg.Name = "Ada"
-		testkit.Must(t, m.Append(t.Context(), said[0], msg))
+		testkit.Must(t, m.Append(t.Context(), added[0], msg))
 		now = now.AddDate(0, 0, 1)
 	}
 	declared := &spec.MemoryTool{ToolBase: spec.ToolBase{ID: "recall", Name: "recall"}, Search: true, Scope: scope}
@@ -48,11 +48,11 @@ func TestMemorySearchTool_Scopes(t *testing.T) {
 		args  map[string]any
 		want  string
 	}{
-		{spec.ScopeSession, map[string]any{"query": "parcels"}, `[{"content":"my parcel was blue","speaker":"Ada","time":"2024-05-01T12:00:00Z"}]`},
-		{spec.ScopeUser, map[string]any{"query": "red parcel", "limit": json.Number("1")}, `[{"content":"the parcel is red","speaker":"Ada","time":"2024-05-02T12:00:00Z"}]`},
-		{spec.ScopeUser, map[string]any{"query": "parcel", "since": "2024-05-02", "until": "2024-05-03"}, `[{"content":"the parcel is red","speaker":"Ada","time":"2024-05-02T12:00:00Z"}]`},
+		{spec.ScopeSession, map[string]any{"query": "parcels"}, `[{"content":"my parcel was blue","author":"Ada","time":"2024-05-01T12:00:00Z"}]`},
+		{spec.ScopeUser, map[string]any{"query": "red parcel", "limit": json.Number("1")}, `[{"content":"the parcel is red","author":"Ada","time":"2024-05-02T12:00:00Z"}]`},
+		{spec.ScopeUser, map[string]any{"query": "parcel", "since": "2024-05-02", "until": "2024-05-03"}, `[{"content":"the parcel is red","author":"Ada","time":"2024-05-02T12:00:00Z"}]`},
 		{spec.ScopeUser, map[string]any{"query": "secret"}, `[]`},
-		{spec.ScopeApp, map[string]any{"query": "secret"}, `[{"content":"a secret parcel","speaker":"Ada","time":"2024-05-03T12:00:00Z"}]`},
+		{spec.ScopeApp, map[string]any{"query": "secret"}, `[{"content":"a secret parcel","author":"Ada","time":"2024-05-03T12:00:00Z"}]`},
 		{spec.ScopeUser, map[string]any{"query": `"AND NEAR(`}, `[]`},
 	} {
 		got, err := searchTool(t, test.scope).Call(inSession(t.Context()), test.args)

@@ -146,7 +146,7 @@ tools:
 
 func searchWithValues() rule {
 	return rule{code: "QT477", title: "MemoryTool with search and values",
-		doc: "A MemoryTool with search has the arguments query, since, until and limit, and returns messages. Values need a tool of their own.",
+		doc: "A MemoryTool with search has the arguments query, since, until and limit, and returns messages. Values need another tool.",
 		sample: sample{text: `
 id: example
 memories:
@@ -157,8 +157,8 @@ tools:
 		check: on(func(p *ruleContext, t *spec.MemoryTool) {
 			for _, key := range []string{"inputs", "outputs"} {
 				if field, given := t.Position().Lookup(key); t.Search && given {
-					p.list.Add(p.reportAt(field.Span(), "the tool %q searches the memory: it has no %s of its own", t.ID, key).
-						WithHint("remove " + key + ", or search"))
+					p.list.Add(p.reportAt(field.Span(), "the tool %q searches the memory: it cannot have %s", t.ID, key).
+						WithHint("remove %s, or search", key))
 				}
 			}
 		})}

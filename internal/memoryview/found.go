@@ -18,9 +18,9 @@ func (v *View) Found(found []search.Message) error {
 		return err
 	}
 	for _, m := range found {
-		speaker := cmp.Or(m.Name, string(m.Role))
+		author := cmp.Or(m.Name, string(m.Role))
 		if _, err := fmt.Fprintf(v.Out, "%s  %s, turn %d  %s: %s\n", m.Time.Local().Format("2006-01-02 15:04"),
-			terminal.Clean(m.Session), m.Turn, terminal.Clean(speaker), terminal.Clean(m.Content)); err != nil {
+			terminal.Clean(m.Session), m.Turn, terminal.Clean(author), terminal.Clean(m.Content)); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func (c *wordCache) put(key memory.Key, x *wordIndex) {
 func (c *wordCache) drop(key memory.Key) { _ = c.take(key) }
 
 // wordIndex has the words of the messages that a session may retrieve: its own and those
-// of other sessions. It is the same as one that is made anew.
+// of other sessions. It is the same as one that is built from the store.
 type wordIndex struct {
 	corpus   ranking.Corpus
 	sessions map[string]*wordSession
@@ -124,7 +124,7 @@ func (x *wordIndex) remove(s *wordSession, state memory.State, first, last int64
 }
 
 // keep removes the sessions that are not used any more. It reports false if the index
-// should be made anew.
+// should be built again.
 func (x *wordIndex) keep(used map[string]bool) bool {
 	for session, s := range x.sessions {
 		if !used[session] {

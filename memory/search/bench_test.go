@@ -20,7 +20,7 @@ import (
 )
 
 // TestScale measures a search in a session, and in sessions, of as many messages as
-// QTYPE_SEARCH_MESSAGES says, in a SQLite file. docs/benchmarks.md has the results.
+// QTYPE_SEARCH_MESSAGES names, in a SQLite file. docs/benchmarks.md has the results.
 func TestScale(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("QTYPE_SEARCH_MESSAGES"))
 	if n == 0 {
@@ -57,7 +57,6 @@ func measureScale(t *testing.T, n int, session func(int) string, scope search.Sc
 		testkit.Must(t, store.Apply(t.Context(), memory.Key{Memory: "m", Session: name}, c))
 		seq[name] = memory.Head{Version: c.Next, State: c.State}
 	}
-	seq = nil
 	t.Logf("%d messages written in %s", n, time.Since(start).Round(time.Millisecond))
 	m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, store)
 	testkit.Must(t, err)

@@ -74,10 +74,10 @@ func (s *Searcher) shrink(used *index) {
 
 // heads yields the sessions of the scope.
 func (x *index) heads(ctx context.Context) iter.Seq2[memory.SessionHead, error] {
-	switch {
-	case x.scope.kind == memory.AppScope:
+	switch x.scope.kind {
+	case memory.AppScope:
 		return x.memory.Heads(ctx, "")
-	case x.scope.kind == memory.UserScope:
+	case memory.UserScope:
 		return x.memory.Heads(ctx, memory.UserPrefix(x.scope.id))
 	}
 	return func(yield func(memory.SessionHead, error) bool) {

@@ -6,7 +6,7 @@
 //
 // The words of messages are indexed in the memory of the process when they are first
 // searched; later searches add what was written since. Nothing is stored: an encrypted
-// conversation leaves no words on a disk. Messages are read from the store again before
+// conversation leaves no text on a disk. Messages are read from the store again before
 // they are returned, so that what was deleted, rewound or has expired is not found.
 package search
 
@@ -76,7 +76,7 @@ type Message struct {
 	Turn    int64     `json:"turn"`           // the number of its turn
 	Time    time.Time `json:"time"`           // when its turn ended
 	Role    chat.Role `json:"role"`           // its role
-	Name    string    `json:"name,omitempty"` // the name of the speaker
+	Name    string    `json:"name,omitempty"` // the name of the author
 	Content string    `json:"content"`        // its text
 	Score   float64   `json:"score"`          // greater is better; comparable within one search
 }

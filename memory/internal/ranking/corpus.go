@@ -3,7 +3,7 @@
 //
 // A message is found by its words, which are compared by their English stems and weighed
 // by BM25, and by the similarity of vectors. Both also consider the messages before and
-// after it, the names of speakers and the dates that the text mentions. The two rankings
+// after it, the names of authors and the dates that the text mentions. The two rankings
 // are combined by reciprocal rank fusion. The same messages and text give the same
 // order. docs/memory.md has the measured recall.
 package ranking
@@ -22,7 +22,7 @@ type Document struct {
 	Session int32     // number of its session, chosen by the caller
 	Seq     int64     // position in the session
 	Time    time.Time // when it was written
-	Name    string    // of the speaker; empty for none
+	Name    string    // of the author; empty for none
 	Text    string    // is not kept
 }
 
@@ -30,7 +30,7 @@ type Document struct {
 type record struct {
 	session        int32
 	previous, next int32 // documents of the same session around it, -1 for none
-	speaker        int32 // index in speakers
+	author         int32 // index in authors
 	seq            int64
 	seconds        int64 // Unix time
 	length         uint16
@@ -53,13 +53,13 @@ type Corpus struct {
 	ids      map[string]int32 // of terms
 	postings [][]uint32       // of each term, ascending
 	last     map[int32]int32  // newest document of each session
-	speakers []speaker
-	named    map[string]int32 // speakers by name
+	authors  []author
+	named    map[string]int32 // authors by name
 	first    int64            // times of the oldest and newest document
 	newest   int64
 }
 
-type speaker struct{ words []string }
+type author struct{ words []string }
 
 // Len returns the number of documents.
 func (c *Corpus) Len() int { return c.live }
@@ -83,7 +83,7 @@ func (c *Corpus) Add(d Document) bool {
 		c.ids, c.last, c.named = map[string]int32{}, map[int32]int32{}, map[string]int32{}
 	}
 	doc := int32(len(c.docs))
-	r := record{session: d.Session, previous: -1, next: -1, seq: d.Seq, seconds: d.Time.Unix(), speaker: c.speaker(d.Name)}
+	r := record{session: d.Session, previous: -1, next: -1, seq: d.Seq, seconds: d.Time.Unix(), author: c.author(d.Name)}
 	if previous, found := c.last[d.Session]; found {
 		r.previous, c.docs[previous].next = previous, doc
 	}
@@ -92,6 +92,9 @@ func (c *Corpus) Add(d Document) bool {
 	r.length = uint16(min(len(terms)-stops, math.MaxUint16))
 	for _, term := range terms {
 		c.addTerm(term, uint32(doc))
+	}
+	for _, word := range c.authors[r.author].words {
+		c.addTerm(stem(word), uint32(doc))
 	}
 	if len(c.docs) == 0 || r.seconds < c.first {
 		c.first = r.seconds
@@ -120,17 +123,17 @@ func (c *Corpus) addTerm(term string, doc uint32) {
 	c.postings[id] = append(list, doc<<countBits|1)
 }
 
-// speaker returns the number of a speaker.
-func (c *Corpus) speaker(name string) int32 {
+// author returns the number of a author.
+func (c *Corpus) author(name string) int32 {
 	n, known := c.named[name]
 	if !known {
-		n = int32(len(c.speakers))
+		n = int32(len(c.authors))
 		c.named[name] = n
-		var s speaker
+		var s author
 		for t := range words.All(name) {
 			s.words = append(s.words, t.Term)
 		}
-		c.speakers = append(c.speakers, s)
+		c.authors = append(c.authors, s)
 	}
 	return n
 }
@@ -149,11 +152,12 @@ func (c *Corpus) Remove(session int32, from, to int64) {
 		if r.previous >= 0 {
 			c.docs[r.previous].next = r.next
 		}
-		if r.next >= 0 {
+		switch {
+		case r.next >= 0:
 			c.docs[r.next].previous = r.previous
-		} else if r.previous >= 0 {
+		case r.previous >= 0:
 			c.last[session] = r.previous
-		} else {
+		default:
 			delete(c.last, session)
 		}
 		if !r.dead {

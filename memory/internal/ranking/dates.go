@@ -60,23 +60,29 @@ func mentionedDates(plain []string) []mentionedDate {
 		if m == 0 {
 			continue
 		}
-		d := 0
-		if i+1 < len(plain) {
-			d = dayOf(plain[i+1])
-		}
-		if d == 0 && i > 0 {
-			before := i - 1
-			if plain[before] == "of" {
-				before = max(before-1, 0)
-			}
-			d = dayOf(plain[before])
-		}
+		d := dayAround(plain, i)
 		if d == 0 && w == "may" && (i == 0 || !slices.Contains([]string{"in", "of", "early", "late", "during", "since", "by", "until", "before", "after", "last"}, plain[i-1])) {
 			continue // the verb
 		}
 		out = append(out, mentionedDate{year, m, d})
 	}
 	return out
+}
+
+// dayAround returns the day next to a month: May 3, 3 May, the 3rd of May; 0 for none.
+func dayAround(plain []string, i int) int {
+	if i+1 < len(plain) {
+		if d := dayOf(plain[i+1]); d != 0 {
+			return d
+		}
+	}
+	if i > 1 && plain[i-1] == "of" {
+		i--
+	}
+	if i > 0 {
+		return dayOf(plain[i-1])
+	}
+	return 0
 }
 
 func monthOf(word string) int {

@@ -14,7 +14,7 @@ const (
 	saturation  = 1.2 // of BM25, k1
 	lengthShare = 0.75
 
-	namedSpeaker     = 0.6  // share that a message of a named speaker gains
+	namedAuthor      = 0.6  // share that a message of a named author gains
 	mentionedTime    = 1.0  // share that a message of a mentioned time gains
 	namedSimilarity  = 0.15 // what its similarity gains
 	datedSimilarity  = 0.15
@@ -61,7 +61,7 @@ type ranker struct {
 	query   Query
 	plain   []string
 	stems   []string
-	named   []bool // whether the query names a speaker
+	named   []bool // whether the query names a author
 	periods []period
 }
 
@@ -69,8 +69,8 @@ type ranker struct {
 func (c *Corpus) Rank(q Query) []Result {
 	r := &ranker{Corpus: c, query: q}
 	r.plain, r.stems = queryTerms(q.Text)
-	r.named = make([]bool, len(c.speakers))
-	for i, s := range c.speakers {
+	r.named = make([]bool, len(c.authors))
+	for i, s := range c.authors {
 		r.named[i] = slices.ContainsFunc(s.words, func(w string) bool { return slices.Contains(r.plain, w) })
 	}
 	r.periods = periods(r.plain, time.Unix(c.first, 0).UTC(), time.Unix(c.newest, 0).UTC())
@@ -118,7 +118,7 @@ func (r *ranker) byWords(n int) []scored {
 	}
 	if len(r.periods) > 0 || slices.Contains(r.named, true) {
 		for _, doc := range scores.touched {
-			scores.of[doc] *= 1 + r.boost(doc, namedSpeaker, 0)
+			scores.of[doc] *= 1 + r.boost(doc, namedAuthor, 0)
 			scores.of[doc] *= 1 + r.boost(doc, 0, mentionedTime)
 		}
 	}
@@ -173,10 +173,10 @@ func (r *ranker) bySimilarity(n int) []scored {
 	return r.best(r.spread(&scores, similarityBefore, similarityAfter), n)
 }
 
-// boost returns what a document gains if the query names its speaker or its time.
+// boost returns what a document gains if the query names its author or its time.
 func (r *ranker) boost(doc int32, named, dated float32) (gain float32) {
 	d := &r.docs[doc]
-	if r.named[d.speaker] {
+	if r.named[d.author] {
 		gain += named
 	}
 	at := time.Unix(d.seconds, 0)

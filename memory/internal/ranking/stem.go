@@ -19,7 +19,7 @@ func stem(word string) string {
 	if strings.HasSuffix(word, "y") && hasVowel(word[:len(word)-1]) {
 		word = word[:len(word)-1] + "i"
 	}
-	word = replaceSuffix(word, doubleSuffixes, 0)
+	word = replaceSuffix(word, nestedSuffixes, 0)
 	word = replaceSuffix(word, shortSuffixes, 0)
 	word = stemLong(word)
 	return stemEnd(word)
@@ -32,7 +32,7 @@ type suffix struct{ from, to string }
 //
 //nolint:gochecknoglobals // constant tables
 var (
-	doubleSuffixes = []suffix{{"ational", "ate"}, {"ization", "ize"}, {"iveness", "ive"}, {"fulness", "ful"}, {"ousness", "ous"},
+	nestedSuffixes = []suffix{{"ational", "ate"}, {"ization", "ize"}, {"iveness", "ive"}, {"fulness", "ful"}, {"ousness", "ous"},
 		{"tional", "tion"}, {"biliti", "ble"}, {"entli", "ent"}, {"ousli", "ous"}, {"ation", "ate"}, {"alism", "al"}, {"aliti", "al"}, {"iviti", "ive"},
 		{"enci", "ence"}, {"anci", "ance"}, {"izer", "ize"}, {"abli", "able"}, {"alli", "al"}, {"ator", "ate"}, {"eli", "e"}}
 	shortSuffixes = []suffix{{"icate", "ic"}, {"ative", ""}, {"alize", "al"}, {"iciti", "ic"}, {"ical", "ic"}, {"ness", ""}, {"ful", ""}}
@@ -66,7 +66,7 @@ func stemPast(w string) string {
 		return w
 	case strings.HasSuffix(base, "at"), strings.HasSuffix(base, "bl"), strings.HasSuffix(base, "iz"):
 		return base + "e"
-	case endsDouble(base) && !strings.ContainsRune("lsz", rune(base[len(base)-1])):
+	case endsTwice(base) && !strings.ContainsRune("lsz", rune(base[len(base)-1])):
 		return base[:len(base)-1]
 	case measure(base) == 1 && endsShort(base):
 		return base + "e"
@@ -139,7 +139,7 @@ func hasVowel(w string) bool {
 	return false
 }
 
-func endsDouble(w string) bool {
+func endsTwice(w string) bool {
 	n := len(w)
 	return n >= 2 && w[n-1] == w[n-2] && isConsonant(w, n-1)
 }
