@@ -28,7 +28,7 @@ var layers = []string{
 	"transition", "variables", "session_table", "context",
 	"memory", "load", "commit", "timeline",
 	"budget", "turn_report", "turn", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
-	"write", "read", "expiry", "rewind", "fork", "ephemeral", "import", "similar",
+	"write", "read", "expiry", "forget_user", "rewind", "fork", "ephemeral", "import", "similar",
 }
 
 // TestFiles_ReferToEarlierFiles type-checks the package and reports references

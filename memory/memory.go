@@ -26,7 +26,7 @@
 //	session_table, context                   locks and cache; the context interface
 //	memory, load, commit, timeline           reading and writing a session
 //	budget, turn_report, turn, shared, room, turn_context, call, calibration    turns
-//	write, read, expiry                      the other methods of Memory
+//	write, read, expiry, forget_user    the other methods of Memory
 //	rewind, fork, ephemeral, import          those for whole sessions
 //	similar                                  those for package search
 package memory

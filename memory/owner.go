@@ -8,7 +8,7 @@ type Scope string
 // The scopes, from the narrowest.
 const (
 	SessionScope Scope = "session" // one session; the default
-	UserScope    Scope = "user"    // all sessions of a user; a session without a user has its own
+	UserScope    Scope = "user"    // all sessions of a user; for a session without a user, the session itself
 	AppScope     Scope = "app"     // all sessions of the memory
 )
 

@@ -51,6 +51,35 @@ func (t *Turn) SetIn(scope Scope, name string, value json.RawMessage) error {
 	return nil
 }
 
+// sharedHead returns the head of a session that other sessions share. It lives as long as a
+// session uses it: its ttl begins again when a part of it is over.
+func (m *Memory) sharedHead(ctx context.Context, session string) (Head, error) {
+	const renewedAfter = 4 // a fourth of the ttl: few turns write
+	head, err := m.Head(ctx, session)
+	if err != nil || m.ttl == 0 || head.Version == 0 || m.moment().Sub(head.State.LastSaid) < m.ttl/renewedAfter {
+		return head, err
+	}
+	return head, m.renew(ctx, session)
+}
+
+// renew extends the ttl of a session.
+func (m *Memory) renew(ctx context.Context, session string) error {
+	t, err := m.open(ctx, session, true)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+		if base.version == 0 {
+			return false, nil
+		}
+		now := m.moment()
+		n.begin(base, now)
+		n.next.state.extend(now)
+		return true, nil
+	}, nil)
+}
+
 // sharedSession returns the session of a scope that is not that of the turn, otherwise "".
 func (t *Turn) sharedSession(scope Scope) string {
 	if s := t.memory.Conversation(scope.Session(t.key.Session)); s != t.key.Session {
@@ -87,7 +116,7 @@ func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]Variable, error)
 	if shared == "" {
 		return t.variables(), nil
 	}
-	head, err := t.memory.Head(ctx, shared)
+	head, err := t.memory.sharedHead(ctx, shared)
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func (s contextSession) Variables(scope Scope) ([]Variable, error) {
 func (s contextSession) IsShared(scope Scope) bool { return s.turn.sharedSession(scope) != "" }
 
 func (s contextSession) Shared(scope Scope) (Head, error) {
-	return s.turn.memory.Head(s.turn.ctx, scope.Session(s.turn.key.Session))
+	return s.turn.memory.sharedHead(s.turn.ctx, scope.Session(s.turn.key.Session))
 }
 
 func (s contextSession) UpdateShared(scope Scope, name string, change func(Head) ([]byte, bool)) error {

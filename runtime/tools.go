@@ -20,7 +20,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.opts.Getenv},
 		Servers: a.opts.HTTP,
 		Getenv:  a.opts.Getenv,
-		Folder:  a.folder(),
+		Folder:  a.Folder(),
 		Answer:  a.opts.Clients,
 		Memory:  a.memoryTool,
 		Index:   a.indexTool,
@@ -82,9 +82,9 @@ func (a *App) indexTool(t *spec.IndexTool) (tool.Tool, error) {
 	return steps.OpenIndexTool(t, &steps.Env{Index: a.index, Embedder: a.embedder})
 }
 
-// folder returns the folder of the application's document, "" if it is not a local
+// Folder returns the folder of the application's document, "" if it is not a local
 // file.
-func (a *App) folder() string {
+func (a *App) Folder() string {
 	file := a.spec.Position().Span().File
 	if file == nil || strings.Contains(file.Path, "://") {
 		return ""

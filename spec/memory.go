@@ -109,7 +109,7 @@ type Scope string
 // The scopes, from the narrowest.
 const (
 	ScopeSession Scope = "session" // one session
-	ScopeUser    Scope = "user"    // all sessions of a user; a session without a user has its own
+	ScopeUser    Scope = "user"    // all sessions of a user; for a session without a user, the session itself
 	ScopeApp     Scope = "app"     // all sessions of the memory
 )
 
@@ -176,7 +176,7 @@ type FactsBlock struct {
 	Positioned
 	// Model is the id of the chat model that extracts the facts.
 	Model Ref[*Model] `yaml:"model" jsonschema:"required"`
-	// Scope selects whose facts they are: those of the user, in all sessions (user), or of the session only. A session without a user has its own facts.
+	// Scope selects whose facts they are: those of the user, in all sessions (user), or of the session only. For a session without a user it is the session.
 	Scope Scope `yaml:"scope" default:"user" validate:"oneof=session user"`
 	// MaxFacts is the maximum number of facts; beyond it the facts that were changed least recently are removed.
 	MaxFacts int `yaml:"max_facts" default:"100" validate:"gt=0"`

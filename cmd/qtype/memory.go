@@ -35,7 +35,7 @@ type memoryCommand struct {
 func newMemory(s *streams) *cobra.Command {
 	r := func() *memoryCommand { return &memoryCommand{streams: s} }
 	return commandGroup("memory", "Inspect and manage stored conversations",
-		r().newList(), r().newShow(), r().newHistory(), r().newExplain(), r().newExport(), newImport(s), newMemorySearch(s), newFork(s), newRewind(s), r().newClear(), r().newPrune(), newReplay(s))
+		r().newList(), r().newShow(), r().newHistory(), r().newExplain(), r().newExport(), newFacts(s), newForget(s), newImport(s), newMemorySearch(s), newFork(s), newRewind(s), r().newClear(), r().newPrune(), newReplay(s))
 }
 
 // command makes a subcommand for the memories of a document.

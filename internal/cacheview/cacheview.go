@@ -51,6 +51,16 @@ func (e *UnknownStepError) Error() string {
 	return fmt.Sprintf("no step with a cache_config has the id %q; there are: %s%s", e.ID, textfmt.List(e.Steps), diag.DidYouMean(e.ID, e.Steps))
 }
 
+// NoCacheError reports that an application declares no cache.
+type NoCacheError struct {
+	Application string // its id
+}
+
+// Error names the application.
+func (e *NoCacheError) Error() string {
+	return fmt.Sprintf("application %s has no step with a cache_config", e.Application)
+}
+
 // OpenDeclared opens the caches of an application's steps and embedding models; of the
 // step or model of an id unless it is empty.
 func OpenDeclared(app *spec.Application, step string, warn func(string)) (Caches, error) {
@@ -78,7 +88,7 @@ func OpenDeclared(app *spec.Application, step string, warn func(string)) (Caches
 	}
 	switch {
 	case len(ids) == 0:
-		return nil, fmt.Errorf("application %s has no step with a cache_config", app.ID)
+		return nil, &NoCacheError{Application: app.ID}
 	case len(folders) == 0:
 		return nil, &UnknownStepError{ID: step, Steps: ids}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -146,6 +147,28 @@ func TestScope_Variables(t *testing.T) {
 				t.Errorf("after a turn that ends with %v, session %q has %v, want %q", end, session, all, want)
 			}
 		}
+	}
+}
+
+// TestScope_TTL checks that what sessions share lives as long as one of them is used.
+func TestScope_TTL(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	m, err := memory.New(memory.Config{ID: "m", Counter: runes{}, TTL: 10 * time.Hour, Now: func() time.Time { return now },
+		Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Facts, Scope: memory.UserScope, Priority: 1, Extractor: &scriptedExtractor{}},
+			promptcontext.Block{Kind: promptcontext.Variables, Scope: memory.AppScope, Priority: 1})}, memory.NewInProcess())
+	testkit.Must(t, err)
+	_, err = promptcontext.PutFact(t.Context(), m, memory.UserSession("ada", ""), "", "The user likes tea.")
+	testkit.Must(t, err)
+	testkit.Must(t, m.SetVariables(t.Context(), "/", memory.Variable{Name: "open", Value: []byte("true")}))
+	for i := range 10 {
+		now = now.Add(4 * time.Hour)
+		if sent := say(t, m, fmt.Sprintf("ada/%d", i), "Hello.", "Hello."); !strings.Contains(sent, "tea") || !strings.Contains(sent, "open: true") {
+			t.Fatalf("after %d turns a call has\n%s", i, sent)
+		}
+	}
+	now = now.Add(10*time.Hour + time.Second)
+	if sent := say(t, m, "ada/later", "Hello.", "Hello."); strings.Contains(sent, "tea") || strings.Contains(sent, "open") {
+		t.Errorf("after the ttl a call has\n%s", sent)
 	}
 }
 

@@ -33,16 +33,17 @@ func sessionOf(id string) (session string, ok bool) {
 }
 
 func (t *turn) responseKey(session string) memory.Key {
-	return responseKey(t.flow.ID(), t.principal.StoredSession(session))
+	return ResponseKey(t.flow.ID(), t.principal.StoredSession(session))
 }
 
-func responseKey(flow, stored string) memory.Key {
+// ResponseKey returns where the newest response of a flow in a stored session is known.
+func ResponseKey(flow, stored string) memory.Key {
 	return memory.Key{Memory: responsesMemory, Session: flow + "/" + stored}
 }
 
 // Forget deletes what is known of the responses of a flow in a stored session.
 func Forget(ctx context.Context, store memory.Store, flow, session string) error {
-	return store.Delete(ctx, responseKey(flow, session))
+	return store.Delete(ctx, ResponseKey(flow, session))
 }
 
 // newestResponse returns the id of the newest response of a session, empty for none.

@@ -41,6 +41,10 @@ type record struct {
 	version int64     // of the stored record, 0 if there is none
 }
 
+// Parts returns the parts of a store that have the records of sessions, by stored ids that
+// begin with the prefix of the principal.
+func Parts() []string { return []string{recordsMemory, newestMemory} }
+
 func recordKey(session string) memory.Key {
 	return memory.Key{Memory: recordsMemory, Session: session}
 }

@@ -69,7 +69,7 @@ func TestRank(t *testing.T) {
 		want []int
 	}{
 		{"adopting a dog", []int{0}},
-		{"Does Bob bake?", []int{3, 2}},
+		{"Does Bob bake?", []int{3, 1, 2}},
 		{"baking on 3 March 2024", []int{2, 3}},
 		{"strassen straßen", []int{4}},
 		{"the", []int{1}},

@@ -1,0 +1,102 @@
+package erasure_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/erasure"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+type counter struct{}
+
+func (counter) Count(text string) int { return len(text) }
+
+type app struct {
+	spec   *spec.Application
+	memory *memory.Memory
+	store  memory.Store
+}
+
+func (a *app) Spec() *spec.Application      { return a.spec }
+func (a *app) Memory(string) *memory.Memory { return a.memory }
+func (a *app) StoreLocation(string) string  { return "in the process" }
+func (a *app) StateStore() memory.Store     { return a.store }
+
+// put creates a session of a part of the store with one value.
+func (a *app) put(t *testing.T, part, session, name, value string) {
+	t.Helper()
+	testkit.Must(t, a.store.Apply(t.Context(), memory.Key{Memory: part, Session: session},
+		memory.Change{Next: 1, Values: map[string][]byte{name: []byte(value)}}))
+}
+
+// left returns all sessions that the store has.
+func (a *app) left(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, part := range []string{"chat", "qtype:sessions", "qtype:sessions:newest", "qtype:session-inputs", "qtype:responses", "qtype:runs", "qtype:unfinished-runs"} {
+		for l, err := range a.store.Sessions(t.Context(), part) {
+			testkit.Must(t, err)
+			all = append(all, part+" "+l.Session)
+		}
+	}
+	return all
+}
+
+// TestUser deletes a user among others with names that are similar.
+func TestUser(t *testing.T) {
+	a := &app{store: memory.NewInProcess(), spec: &spec.Application{Memories: []*spec.Memory{{ID: "chat"}}, Flows: []*spec.Flow{{ID: "main"}}}}
+	var err error
+	a.memory, err = memory.New(memory.Config{ID: "chat", Policy: "unbounded", Counter: counter{}}, a.store)
+	testkit.Must(t, err)
+	for _, session := range []string{"ada/1", "ada/2", "ad/1", "adam/1", "ada%2F/1", "ada"} {
+		testkit.Must(t, a.memory.Append(t.Context(), session, chat.Text(chat.User, "hi")))
+	}
+	testkit.Must(t, a.memory.SetVariables(t.Context(), memory.UserSession("ada", ""), memory.Variable{Name: "plan", Value: []byte("1")}))
+	for _, user := range []string{"ada", "bob"} {
+		a.put(t, "qtype:sessions", user+"/1", "session", "{}")
+		a.put(t, "qtype:sessions:newest", user+"/0000000000000000/1", "session", "{}")
+		a.put(t, "qtype:session-inputs", "main/"+user+"/1", "x", "1")
+		a.put(t, "qtype:responses", "main/"+user+"/1", "newest", "1")
+		a.put(t, "qtype:runs", "run-of-"+user, "request", `{"id":"r","owner":"`+user+`","session":"`+user+`/1","created":"2026-01-01T00:00:00Z"}`)
+		a.put(t, "qtype:unfinished-runs", "run-of-"+user, "x", "1")
+	}
+	a.put(t, "qtype:runs", "run-by-session", "request", `{"id":"r","session":"ada/3","created":"2026-01-01T00:00:00Z"}`)
+	folder := t.TempDir()
+	for name, text := range map[string]string{"a.csv.qtype-journal": `"ada/1"`, "b.csv.qtype-journal": `"adam/1"`, "c.csv.qtype-journal": `{"user":"ada"}`, "ada.csv": `"ada/1"`} {
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+
+	receipt, err := erasure.User(t.Context(), erasure.Config{App: a, User: "ada", Journals: []string{folder}})
+	testkit.Must(t, err)
+	want := []string{"chat ad/1", "chat ada", "chat ada%2F/1", "chat adam/1", "qtype:sessions bob/1", "qtype:sessions:newest bob/0000000000000000/1",
+		"qtype:session-inputs main/bob/1", "qtype:responses main/bob/1", "qtype:runs run-of-bob", "qtype:unfinished-runs run-of-bob"}
+	if got := a.left(t); !slices.Equal(got, want) {
+		t.Errorf("the store has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var kinds []string
+	for _, one := range receipt.Deleted {
+		kinds = append(kinds, one.Kind+" "+one.ID)
+	}
+	if want := []string{"session ada/2", "session ada/1", "shared ada/", "server qtype:sessions ada/1", "server qtype:sessions:newest ada/0000000000000000/1",
+		"server qtype:session-inputs main/ada/1", "server qtype:responses main/ada/1", "run run-by-session", "run run-of-ada"}; !slices.Equal(kinds, want) {
+		t.Errorf("the receipt lists %q, want %q", kinds, want)
+	}
+	slices.Sort(receipt.Journals)
+	if len(receipt.Journals) != 2 || filepath.Base(receipt.Journals[0]) != "a.csv.qtype-journal" || filepath.Base(receipt.Journals[1]) != "c.csv.qtype-journal" {
+		t.Errorf("the deleted journals are %q", receipt.Journals)
+	}
+	again, err := erasure.User(t.Context(), erasure.Config{App: a, User: "ada", Journals: []string{folder}})
+	if err != nil || len(again.Deleted)+len(again.Journals) != 0 {
+		t.Errorf("the second erasure returns %+v, %v", again, err)
+	}
+	if _, err := erasure.User(t.Context(), erasure.Config{App: a}); err == nil {
+		t.Error("an erasure of no user is accepted")
+	}
+}

@@ -1,0 +1,40 @@
+package runs
+
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// Erase deletes the records of runs by their owner and stored session, and returns their ids.
+// A run that another process continues is deleted too: it ends with an error.
+func Erase(ctx context.Context, store memory.Store, match func(owner, session string) bool) (deleted []string, err error) {
+	const page = 200
+	q := memory.SessionQuery{Limit: page}
+	for {
+		heads, err := memory.ListSessions(ctx, store, runsMemory, q)
+		if err != nil {
+			return deleted, err
+		}
+		for _, l := range heads {
+			q.After = l.Session
+			rec, err := openRecord(ctx, store, l.Session)
+			if err != nil {
+				return deleted, err
+			}
+			var req storedRequest
+			if !rec.get(requestValue, &req) || !match(req.Owner, req.Session) {
+				continue
+			}
+			for _, part := range []string{unfinishedMemory, runsMemory} {
+				if err := store.Delete(ctx, memory.Key{Memory: part, Session: l.Session}); err != nil {
+					return deleted, err
+				}
+			}
+			deleted = append(deleted, l.Session)
+		}
+		if len(heads) < page {
+			return deleted, nil
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package memory
+
+import (
+	"context"
+	"slices"
+)
+
+// ForgetUser deletes all sessions of a user and what they share, expired ones included.
+// It returns what it deleted. It waits while a turn of such a session is active.
+func (m *Memory) ForgetUser(ctx context.Context, user string) (deleted []SessionHead, err error) {
+	const page = 500
+	for user != "" {
+		heads, err := ListSessions(ctx, m.store, m.id, SessionQuery{Prefix: UserPrefix(user), Limit: page})
+		if err != nil || len(heads) == 0 {
+			return deleted, err
+		}
+		for _, l := range slices.Backward(heads) { // what sessions share comes last: a turn that ends meanwhile may write it
+			if err := m.delete(ctx, Key{Memory: m.id, Session: l.Session}); err != nil {
+				return deleted, err
+			}
+			deleted = append(deleted, l)
+		}
+	}
+	return nil, nil
+}
+
+// delete deletes a stored session.
+func (m *Memory) delete(ctx context.Context, key Key) error {
+	s, err := m.sessions.lock(ctx, key.Session)
+	if err != nil {
+		return m.waitError(key.Session, err)
+	}
+	defer m.sessions.unlock(s)
+	if err := m.forget(ctx, key); err != nil {
+		return err
+	}
+	return m.store.Delete(ctx, key)
+}
