@@ -26,7 +26,7 @@ const visits = `
 2024-03-09 Jon: Rye and sourdough, and I burned the first twelve loaves.
 2024-04-20 Mara: The half marathon was yesterday. I finished in two hours and four minutes.
 2024-04-20 Jon: Congratulations! Which medal did you get?
-2024-04-20 Mara: Everybody got a wooden one.
+2024-04-20 Mara: Each runner got a wooden one.
 2024-05-11 Jon: My sister Ines visited, we went to the aquarium.
 2024-05-11 Mara: Did she like it?
 2024-05-11 Jon: She could not stop watching the sea otters.
@@ -62,7 +62,7 @@ func TestSearch_Quality(t *testing.T) {
 		"What did Jon's sister like?":             "sea otters",
 		"What pet did Mara adopt?":                "greyhound",
 		"What did Mara buy on 17 February 2024?":  "new shoes",
-		"What did Jon tell in March?":             "bakery",
+		"What did Jon report in March?":             "bakery",
 	} {
 		got := find(t, s, search.Query{Text: question, Scope: search.Session("s"), Limit: 3})
 		if !slices.ContainsFunc(got, func(text string) bool { return strings.Contains(text, answer) }) {
