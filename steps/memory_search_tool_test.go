@@ -48,11 +48,11 @@ func TestMemorySearchTool_Scopes(t *testing.T) {
 		args  map[string]any
 		want  string
 	}{
-		{spec.ScopeSession, map[string]any{"query": "parcels"}, `[{"content":"my parcel was blue","author":"Ada","time":"2024-05-01T12:00:00Z"}]`},
-		{spec.ScopeUser, map[string]any{"query": "red parcel", "limit": json.Number("1")}, `[{"content":"the parcel is red","author":"Ada","time":"2024-05-02T12:00:00Z"}]`},
-		{spec.ScopeUser, map[string]any{"query": "parcel", "since": "2024-05-02", "until": "2024-05-03"}, `[{"content":"the parcel is red","author":"Ada","time":"2024-05-02T12:00:00Z"}]`},
+		{spec.ScopeSession, map[string]any{"query": "parcels"}, `[{"author":"Ada","content":"my parcel was blue","time":"2024-05-01T12:00:00Z"}]`},
+		{spec.ScopeUser, map[string]any{"query": "red parcel", "limit": json.Number("1")}, `[{"author":"Ada","content":"the parcel is red","time":"2024-05-02T12:00:00Z"}]`},
+		{spec.ScopeUser, map[string]any{"query": "parcel", "since": "2024-05-02", "until": "2024-05-03"}, `[{"author":"Ada","content":"the parcel is red","time":"2024-05-02T12:00:00Z"}]`},
 		{spec.ScopeUser, map[string]any{"query": "secret"}, `[]`},
-		{spec.ScopeApp, map[string]any{"query": "secret"}, `[{"content":"a secret parcel","author":"Ada","time":"2024-05-03T12:00:00Z"}]`},
+		{spec.ScopeApp, map[string]any{"query": "secret"}, `[{"author":"Ada","content":"a secret parcel","time":"2024-05-03T12:00:00Z"}]`},
 		{spec.ScopeUser, map[string]any{"query": `"AND NEAR(`}, `[]`},
 	} {
 		got, err := searchTool(t, test.scope).Call(inSession(t.Context()), test.args)
