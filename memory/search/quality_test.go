@@ -62,7 +62,7 @@ func TestSearch_Quality(t *testing.T) {
 		"What did Jon's sister like?":             "sea otters",
 		"What pet did Mara adopt?":                "greyhound",
 		"What did Mara buy on 17 February 2024?":  "new shoes",
-		"What did Jon report in March?":             "bakery",
+		"What did Jon report in March?":           "bakery",
 	} {
 		got := find(t, s, search.Query{Text: question, Scope: search.Session("s"), Limit: 3})
 		if !slices.ContainsFunc(got, func(text string) bool { return strings.Contains(text, answer) }) {
