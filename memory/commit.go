@@ -41,7 +41,11 @@ func (m *Memory) expireIfDue(ctx context.Context, key Key, v *view) (*view, erro
 		if !m.expired(v.state) {
 			return v, nil
 		}
-		err := m.remove(ctx, key, v.version)
+		err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session, Reason: auditExpired, Messages: v.state.Last})
+		if err != nil {
+			return nil, err
+		}
+		err = m.remove(ctx, key, v.version)
 		if err == nil {
 			return m.newView(), nil
 		}
@@ -63,6 +67,20 @@ func (m *Memory) Head(ctx context.Context, session string) (Head, error) {
 		return Head{}, err
 	}
 	return head, nil
+}
+
+// auditExpired is the reason why a session is deleted whose ttl is over.
+const auditExpired = "expired"
+
+// erase deletes a session that the caller has locked.
+func (m *Memory) erase(ctx context.Context, key Key) error {
+	if err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session}); err != nil {
+		return err
+	}
+	if err := m.forget(ctx, key); err != nil {
+		return err
+	}
+	return m.store.Delete(ctx, key)
 }
 
 // remove deletes a session that has the given version.

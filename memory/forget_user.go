@@ -31,8 +31,5 @@ func (m *Memory) delete(ctx context.Context, key Key) error {
 		return m.waitError(key.Session, err)
 	}
 	defer m.sessions.unlock(s)
-	if err := m.forget(ctx, key); err != nil {
-		return err
-	}
-	return m.store.Delete(ctx, key)
+	return m.erase(ctx, key)
 }

@@ -25,6 +25,9 @@ func (e *SessionExistsError) Error() string {
 // returns a *SessionExistsError if the target exists, and a *TurnError for an
 // unknown session or turn.
 func (m *Memory) Fork(ctx context.Context, from, to string, turn int64) error {
+	if err := m.record(ctx, AuditRecord{Operation: AuditCopy, Session: m.Conversation(from), ToSession: m.Conversation(to)}); err != nil {
+		return err
+	}
 	return m.create(ctx, to, func(p evictionPolicy, n *transition) error { return n.copy(ctx, p, m, from, turn) })
 }
 

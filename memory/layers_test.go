@@ -25,7 +25,7 @@ var layers = []string{
 	"entry", "window", "tokens", "message", "balance", "owner", "store", "listing", "observed_store", "event_log", "inprocess",
 	"eviction", "view", "correction",
 	"policy", anyPolicy, "policies",
-	"transition", "variables", "session_table", "context",
+	"transition", "variables", "session_table", "context", "audit",
 	"memory", "load", "commit", "timeline",
 	"budget", "turn_report", "turn", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "forget_user", "rewind", "fork", "ephemeral", "import", "similar",

@@ -23,7 +23,7 @@
 //	eviction, view, correction               a session at one version, and how its counts are corrected
 //	policy, policy_*, policies               what leaves the window
 //	variables, transition                    changes: the one path of every write
-//	session_table, context                   locks and cache; the context interface
+//	session_table, context, audit            locks and cache; the context interface; audit logs
 //	memory, load, commit, timeline           reading and writing a session
 //	budget, turn_report, turn, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry, forget_user    the other methods of Memory
@@ -59,6 +59,7 @@ type Config struct {
 	Context  ContextSource               // flush: what is sent in addition to the messages; nil: nothing
 	Live     int                         // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
 	Now      func() time.Time            // the clock; nil: time.Now
+	Audit    Auditor                     // records reads and deletions; nil: nothing is recorded
 	Observe  StoreObserver               // is notified of the operations of the store; nil: nothing is
 }
 
@@ -72,6 +73,7 @@ type Memory struct {
 	turns       TurnPolicy
 	ttl         time.Duration
 	scope       Scope
+	audit       Auditor
 	counter     Counter
 	now         func() time.Time
 	store       Store
@@ -96,7 +98,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, ttl: cfg.TTL, scope: cfg.Scope, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context}
+		turns: cfg.Turns, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -226,4 +228,18 @@ func (m *Memory) waitError(session string, err error) error {
 // isConflict reports whether another writer was faster, so that a change can be tried again.
 func isConflict(err error) bool {
 	return errors.Is(err, ErrConflict) || errors.Is(err, ErrDuplicateMessage)
+}
+
+// record reports an access to the auditor.
+func (m *Memory) record(ctx context.Context, r AuditRecord) error {
+	if m.audit == nil {
+		return nil
+	}
+	r.Time, r.Memory = m.moment(), m.id
+	r.User, _ = SplitSession(r.Session)
+	r.Actor = actorOf(ctx)
+	if err := m.audit(r); err != nil {
+		return fmt.Errorf("memory %s, session %q: the access cannot be recorded in the audit log: %w", m.id, r.Session, err)
+	}
+	return nil
 }

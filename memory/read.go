@@ -23,6 +23,9 @@ func (m *Memory) Read(ctx context.Context, session string, o ReadOptions) (Windo
 		*space = view{}
 		m.views.Put(space)
 	}()
+	if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
+		return Window{}, err
+	}
 	v, p, err := m.committed(ctx, session, space)
 	if err != nil {
 		return Window{}, err
@@ -73,6 +76,10 @@ func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, e
 func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		key := m.key(session)
+		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: key.Session}); err != nil {
+			yield(Entry{}, err)
+			return
+		}
 		head, err := m.store.Head(ctx, key)
 		var gaps, rewound seqRanges
 		if err == nil {

@@ -36,6 +36,9 @@ func (m *Memory) Rewind(ctx context.Context, session string, turn int64) error {
 		return err
 	}
 	defer t.close()
+	if err := m.record(ctx, AuditRecord{Operation: AuditRewind, Session: t.key.Session, FromTurn: turn}); err != nil {
+		return err
+	}
 	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
 		if turn < 1 || turn > base.state.Turns {
 			return false, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.state.Turns}

@@ -74,8 +74,5 @@ func (m *Memory) Clear(ctx context.Context, session string) error {
 		return err
 	}
 	defer m.sessions.unlock(s)
-	if err := m.forget(ctx, m.key(session)); err != nil {
-		return err
-	}
-	return m.store.Delete(ctx, m.key(session))
+	return m.erase(ctx, m.key(session))
 }

@@ -21,6 +21,7 @@ import (
 func (a *App) memoryConfig(m *spec.Memory) memory.Config {
 	cfg := MemoryConfig(m, Counter(a.spec, m))
 	cfg.ID, cfg.Observe = a.spec.ID+"/"+m.ID, observeStore
+	cfg.Audit = a.auditor(m)
 	if cfg.Context != nil {
 		cfg.Context = promptcontext.New(a.opts.Warn, contextBlocks(m, a.sharedModels())...)
 	}

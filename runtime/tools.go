@@ -84,8 +84,11 @@ func (a *App) indexTool(t *spec.IndexTool) (tool.Tool, error) {
 
 // Folder returns the folder of the application's document, "" if it is not a local
 // file.
-func (a *App) Folder() string {
-	file := a.spec.Position().Span().File
+func (a *App) Folder() string { return folderOf(a.spec) }
+
+// folderOf returns the folder of the document that declares something, as Folder does.
+func folderOf(n spec.Node) string {
+	file := n.Position().Span().File
 	if file == nil || strings.Contains(file.Path, "://") {
 		return ""
 	}

@@ -35,6 +35,8 @@ type Memory struct {
 	Turns string `yaml:"concurrent_turns" alias:"turns" default:"queue" validate:"oneof=queue reject interrupt"`
 	// Scope is what one conversation belongs to: session (each session has its own), user (all sessions of a user are one conversation) or app (all sessions are one).
 	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user app"`
+	// AuditLog is a file that gets a line of JSON for each access to stored conversations other than a turn: reads, deletions, rewinds and copies, with session, user and time; it is relative to the file with the key. If it cannot be written, the access is refused.
+	AuditLog string `yaml:"audit_log"`
 	// Context are blocks that are sent to the model in addition to the chat messages; they share what chat_history_token_ratio leaves.
 	Context []ContextBlock `yaml:"context"`
 }

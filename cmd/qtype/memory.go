@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -54,11 +56,19 @@ func (r *memoryCommand) command(use, short string, run func(context.Context, *ru
 				return err
 			}
 			defer closeApp(c.Context(), app, &err)
-			return run(c.Context(), app)
+			return run(memory.WithActor(c.Context(), actor()), app)
 		},
 	}
 	r.withMemory(c)
 	return c
+}
+
+// actor returns the name of the user of the system, for audit logs.
+func actor() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
 }
 
 func (r *memoryCommand) withMemory(c *cobra.Command) {

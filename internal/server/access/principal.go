@@ -19,6 +19,9 @@ type principalKey struct{}
 
 // WithPrincipal returns a context with the caller of a request.
 func WithPrincipal(ctx context.Context, p Principal) context.Context {
+	if p.Name != "" {
+		ctx = memory.WithActor(ctx, p.Name)
+	}
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
