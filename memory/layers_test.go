@@ -28,7 +28,7 @@ var layers = []string{
 	"transition", "variables", "session_table", "context", "audit",
 	"memory", "load", "commit", "timeline", "lease",
 	"budget", "turn_report", "turn", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
-	"write", "read", "expiry", "forget_user", "rewind", "edit", "fork", "ephemeral", "import",
+	"write", "read", "expiry", "forget_user", "rewind", "edit", "fork", "ephemeral", "import", "similar",
 }
 
 // TestFiles_ReferToEarlierFiles type-checks the package and reports references

@@ -28,6 +28,7 @@
 //	budget, turn_report, turn, turn_commit, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry, forget_user         the other methods of Memory
 //	rewind, edit, fork, ephemeral, import    those that change what is there, and those for whole sessions
+//	similar                                  those for package search
 package memory
 
 import (

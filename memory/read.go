@@ -94,11 +94,19 @@ func (e *MissingEntriesError) Error() string {
 // messages it yields a *MissingEntriesError if the store does not have all of them.
 func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		key := m.key(session)
-		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: key.Session}); err != nil {
+		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
 			yield(Entry{}, err)
 			return
 		}
+		m.Scan(ctx, session, from, to)(yield)
+	}
+}
+
+// Scan is HistoryRange for an index of the messages: it is not an access for audit logs. What
+// a program shows of them must be read with another method.
+func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		key := m.key(session)
 		head, err := m.store.Head(ctx, key)
 		var statuses *statuses
 		if err == nil {

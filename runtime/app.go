@@ -15,6 +15,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -64,7 +65,8 @@ type App struct {
 	opts        Options
 	stores      storeurl.Set // the stores that the document names
 	memories    map[string]*memory.Memory
-	memoryStore map[string]memory.Store // by the ids of memories
+	memoryStore map[string]memory.Store     // by the ids of memories
+	searchers   map[string]*search.Searcher // by the ids of memories
 	models      *models
 	tools       map[string]func() (tool.Tool, error)
 	toolFactory *factory.Factory
@@ -100,6 +102,9 @@ func (a *App) Spec() *spec.Application { return a.spec }
 
 // Memory returns the shared memory with an id, nil if none is declared.
 func (a *App) Memory(id string) *memory.Memory { return a.memories[id] }
+
+// Searcher returns what searches the memory with an id, nil if none is declared.
+func (a *App) Searcher(id string) *search.Searcher { return a.searchers[id] }
 
 // Flow returns the declared flow with an id, the first one for an empty id.
 func (a *App) Flow(id string) (*spec.Flow, error) {

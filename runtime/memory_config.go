@@ -131,10 +131,13 @@ func MemoryIDs(f *spec.Flow) []string {
 	return ids
 }
 
-// memoryTool makes a tool that stores values in a memory.
+// memoryTool makes a tool that stores values in a memory, or searches it.
 func (a *App) memoryTool(t *spec.MemoryTool) (tool.Tool, error) {
 	if t.Memory.To == nil || a.memories[t.Memory.To.ID] == nil {
 		return nil, errors.New("tool " + t.ID + ": memory " + t.Memory.ID + " is not part of the application")
+	}
+	if t.Search {
+		return steps.NewMemorySearchTool(t, a.searchers[t.Memory.To.ID]), nil
 	}
 	return steps.NewMemoryTool(t, a.memories[t.Memory.To.ID]), nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -21,7 +22,7 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
-	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, memoryStore: map[string]memory.Store{},
+	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, searchers: map[string]*search.Searcher{}, memoryStore: map[string]memory.Store{},
 		models: newModels(), tools: map[string]func() (tool.Tool, error){}}
 	a.toolFactory = a.newToolFactory()
 	for _, doc := range app.Documents() {
@@ -52,7 +53,7 @@ func (a *App) registerEntities(doc *spec.Document) error {
 		if err != nil {
 			return fmt.Errorf("memory %s: %w", m.ID, err)
 		}
-		a.memories[m.ID], a.memoryStore[m.ID] = shared, store
+		a.memories[m.ID], a.memoryStore[m.ID], a.searchers[m.ID] = shared, store, search.New(shared)
 	}
 	return nil
 }

@@ -14,13 +14,44 @@ type MemoryVariables struct {
 	Forget []string `yaml:"forget"`
 }
 
-// MemoryTool lets a model set and read named values that a memory stores for the session: each argument of a call is stored under its name, then the outputs are read by their names. An omitted optional argument does not change the stored value.
+// MemoryTool lets a model set and read named values that a memory stores for the session: each argument of a call is stored under its name, then the outputs are read by their names. An omitted optional argument does not change the stored value. With search, it lets a model search the history of conversations instead.
 type MemoryTool struct {
 	ToolBase
-	// Memory is the id of the memory that stores the values.
+	// Memory is the id of the memory that stores the values or has the history.
 	Memory Ref[*Memory] `yaml:"memory" jsonschema:"required" role:"values"`
-	// Scope selects whose values they are: those of the session, of its user (user), or of the application (app).
+	// Scope selects whose values or messages they are: those of the session, of its user (user), or of the application (app).
 	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user app"`
+	// Search makes the tool search the messages of the scope, by words, and by meaning too if the memory has a block of type retrieval. The arguments of a call are query, a text, and optionally since and until, dates, and limit, an int; the result is a list of messages with their times. The tool then has no inputs and outputs.
+	Search bool `yaml:"search" default:"false"`
+}
+
+// The arguments of a MemoryTool with search.
+const (
+	MemorySearchQuery = "query" // what to find
+	MemorySearchSince = "since" // the first day
+	MemorySearchUntil = "until" // the last day
+	MemorySearchLimit = "limit" // the maximum number of messages
+)
+
+// Arguments returns the inputs, or those of a search.
+func (t *MemoryTool) Arguments() []*Variable {
+	if !t.Search {
+		return t.Inputs
+	}
+	return []*Variable{
+		{ID: MemorySearchQuery, Type: Type{Name: "text"}},
+		{ID: MemorySearchSince, Type: Type{Name: "date", Optional: true}, Optional: true},
+		{ID: MemorySearchUntil, Type: Type{Name: "date", Optional: true}, Optional: true},
+		{ID: MemorySearchLimit, Type: Type{Name: "int", Optional: true}, Optional: true},
+	}
+}
+
+// Results returns the outputs. A search has none: its result is a list of messages.
+func (t *MemoryTool) Results() (vars []*Variable, declared bool) {
+	if t.Search {
+		return nil, false
+	}
+	return t.ToolBase.Results()
 }
 
 // scopedValues is a step or tool with values of a scope.

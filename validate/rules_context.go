@@ -9,7 +9,7 @@ import (
 
 // contextRules returns the rules of context blocks and variables of memories.
 func contextRules() []rule {
-	return []rule{duplicateBlock(), narrowScope(), noRoomForContext(), longSummary(), emptyPinnedBlock(), emptyMemoryStep(), emptyMemoryTool()}
+	return []rule{duplicateBlock(), narrowScope(), noRoomForContext(), longSummary(), emptyPinnedBlock(), emptyMemoryStep(), emptyMemoryTool(), searchWithValues()}
 }
 
 func duplicateBlock() rule {
@@ -137,9 +137,29 @@ tools:
   - {type: MemoryTool, id: note_plan, name: note_plan, description: Notes the customer's plan., memory: chat_memory⟦│, inputs: [{id: plan, type: text}]⟧}
 `},
 		check: on(func(p *ruleContext, t *spec.MemoryTool) {
-			if len(t.Inputs)+len(t.Outputs) == 0 {
+			if len(t.Inputs)+len(t.Outputs) == 0 && !t.Search {
 				p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q neither writes nor reads a value", t.ID).
-					WithHint("declare the values to write under inputs and the values to read under outputs"))
+					WithHint("declare the values to write under inputs and the values to read under outputs, or set search"))
+			}
+		})}
+}
+
+func searchWithValues() rule {
+	return rule{code: "QT477", title: "MemoryTool with search and values",
+		doc: "A MemoryTool with search has the arguments query, since, until and limit, and returns messages. Values need another tool.",
+		sample: sample{text: `
+id: example
+memories:
+  - {id: chat_memory}
+tools:
+  - {type: MemoryTool, id: recall, name: recall, description: Searches the conversation., memory: chat_memory, search: true⟦, inputs: [{id: plan, type: text}]│⟧}
+`},
+		check: on(func(p *ruleContext, t *spec.MemoryTool) {
+			for _, key := range []string{"inputs", "outputs"} {
+				if field, given := t.Position().Lookup(key); t.Search && given {
+					p.list.Add(p.reportAt(field.Span(), "the tool %q searches the memory: it cannot have %s", t.ID, key).
+						WithHint("remove %s, or search", key))
+				}
 			}
 		})}
 }

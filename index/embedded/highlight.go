@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/words"
 )
 
 const (
@@ -33,7 +34,7 @@ func (x *Index) shown(e index.Entry) []string {
 // passage is a part of a text around words that match.
 type passage struct {
 	text    string
-	words   []token
+	words   []words.Token
 	matches int // different terms
 }
 
@@ -55,18 +56,18 @@ func highlights(texts []string, terms []queryTerm) []string {
 func passages(text string, terms []queryTerm) []passage {
 	var list []passage
 	var seen map[string]bool
-	for t := range tokens(text) {
-		if !isMatch(t.term, terms) {
+	for t := range words.All(text) {
+		if !isMatch(t.Term, terms) {
 			continue
 		}
 		last := len(list) - 1
-		if last < 0 || t.end-list[last].words[0].start > passageBytes {
+		if last < 0 || t.End-list[last].words[0].Start > passageBytes {
 			list, seen = append(list, passage{text: text}), map[string]bool{}
 			last++
 		}
 		list[last].words = append(list[last].words, t)
-		if !seen[t.term] {
-			seen[t.term] = true
+		if !seen[t.Term] {
+			seen[t.Term] = true
 			list[last].matches++
 		}
 	}
@@ -106,7 +107,7 @@ func withoutEnding(word string) string {
 
 // marked returns the passage with some text around its words.
 func (p *passage) marked() string {
-	first, last := p.words[0].start, p.words[len(p.words)-1].end
+	first, last := p.words[0].Start, p.words[len(p.words)-1].End
 	room := max(0, passageBytes-(last-first)) / 2
 	from, to := boundary(p.text, first-room, -1), boundary(p.text, last+room, 1)
 	var b strings.Builder
@@ -115,8 +116,8 @@ func (p *passage) marked() string {
 	}
 	at := from
 	for _, w := range p.words {
-		b.WriteString(p.text[at:w.start] + "**" + p.text[w.start:w.end] + "**")
-		at = w.end
+		b.WriteString(p.text[at:w.Start] + "**" + p.text[w.Start:w.End] + "**")
+		at = w.End
 	}
 	b.WriteString(p.text[at:to])
 	if to < len(p.text) {

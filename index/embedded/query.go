@@ -3,6 +3,8 @@ package embedded
 import (
 	"slices"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/words"
 )
 
 // Bounds of a query.
@@ -76,31 +78,31 @@ func parseQuery(text string) []queryTerm {
 
 // phraseOf returns the words of a text as a phrase.
 func phraseOf(text string) (t queryTerm) {
-	for token := range tokens(text) {
+	for token := range words.All(text) {
 		if len(t.words) == maxPhraseTerms {
 			break
 		}
-		t.words = append(t.words, token.term)
+		t.words = append(t.words, token.Term)
 	}
 	t.prefix = len(t.words) > 0 && strings.HasSuffix(text, "*")
 	return t
 }
 
 // parseWords returns the words of a text. Neighbors that are words of one character each,
-// see isOneWord, are a phrase.
+// see words.IsOneWord, are a phrase.
 func parseWords(text string) (terms []queryTerm) {
 	previousEnd, previousAlone := -1, false
-	for token := range tokens(text) {
-		first := []rune(token.term)[0]
-		alone := isOneWord(first)
-		if alone && previousAlone && token.start == previousEnd && len(terms[len(terms)-1].words) < maxPhraseTerms {
+	for token := range words.All(text) {
+		first := []rune(token.Term)[0]
+		alone := words.IsOneWord(first)
+		if alone && previousAlone && token.Start == previousEnd && len(terms[len(terms)-1].words) < maxPhraseTerms {
 			last := &terms[len(terms)-1]
-			last.words = append(last.words, token.term)
+			last.words = append(last.words, token.Term)
 		} else {
-			terms = append(terms, queryTerm{words: []string{token.term}})
+			terms = append(terms, queryTerm{words: []string{token.Term}})
 		}
-		terms[len(terms)-1].prefix = strings.HasPrefix(text[token.end:], "*")
-		previousEnd, previousAlone = token.end, alone
+		terms[len(terms)-1].prefix = strings.HasPrefix(text[token.End:], "*")
+		previousEnd, previousAlone = token.End, alone
 	}
 	return terms
 }

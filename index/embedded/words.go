@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/words"
 )
 
 // The rows of words are numbered by entry and field. Field 0 is the text of the entry;
@@ -42,8 +43,8 @@ func (w *writer) putWords(entry int64, e *index.Entry) error {
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
 		var content []string
 		for _, text := range texts[field] {
-			for t := range tokens(text) {
-				content = append(content, t.term)
+			for t := range words.All(text) {
+				content = append(content, t.Term)
 			}
 		}
 		if len(content) == 0 {

@@ -98,6 +98,7 @@ type source struct {
 	retrieval *Block // nil for none
 	facts     *Block // nil for none
 	vectors   vectorCache
+	words     wordCache
 	warn      func(string)
 }
 

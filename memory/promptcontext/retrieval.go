@@ -13,7 +13,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 const (
@@ -24,8 +23,8 @@ const (
 	maxPieces          = 16      // of one message; the text after them is not searched
 )
 
-// retrieve finds the evicted messages that are most similar to the newest user
-// message. If the model fails, the turn continues without them: problem is the reason.
+// retrieve finds the evicted messages that are most relevant for the newest user
+// message, by words and meaning. If the model fails, the turn continues without them: problem is the reason.
 func (t *turnContext) retrieve(question string) (found []contextUnit, problem string, err error) {
 	stored, problem, err := t.embedPending(t.own())
 	if err != nil || stored == nil || strings.TrimSpace(question) == "" {
@@ -44,32 +43,18 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 	case err != nil || len(query) != 1:
 		return nil, t.embedderProblem(err), nil
 	}
-	state := s.Head().State
-	own := retrievable(state)
-	first := s.FirstSent()
-	var all []sourceMatch
-	for _, match := range stored.vectors.Nearest(query[0], block.TopK, func(seq int64) bool { return state.Edits().Original(seq) < first && own(seq) }) {
-		all = append(all, sourceMatch{match, s.Key(), ""})
+	all, err := t.rank(question, query[0], stored, others)
+	if err != nil {
+		return nil, "", err
 	}
-	for _, o := range others {
-		for _, match := range o.stored.vectors.Nearest(query[0], block.TopK, o.live) {
-			all = append(all, sourceMatch{match, o.key, o.key.Session})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b sourceMatch) int { return cmp.Compare(b.Score, a.Score) })
-	found, err = t.quotes(all[:min(len(all), block.TopK)])
+	found, err = t.quotes(all)
 	return found, problem, err
 }
 
-// retrievable returns whether the text at a position is part of a session's conversation.
-func retrievable(state memory.State) func(seq int64) bool {
-	rewound, floor, edits := state.WasRewound(), state.FirstPosition(), state.Edits()
-	return func(seq int64) bool { return edits.Original(seq) >= floor && !rewound(seq) }
-}
-
-// sourceMatch is a message that is similar to the newest one.
+// sourceMatch is a message that is relevant for the newest one.
 type sourceMatch struct {
-	vectors.Match
+	seq   int64 // its place in the conversation
+	text  int64 // where its newest text is
 	key   memory.Key
 	other string // its session, if that is not the turn's
 }
@@ -79,13 +64,13 @@ type sourceMatch struct {
 func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err error) {
 	s := t.session
 	for rank, match := range matches {
-		for e, err := range s.Store().Entries(s.Context(), match.key, memory.Query{From: match.ID, To: match.ID, Live: true}) {
+		for e, err := range s.Store().Entries(s.Context(), match.key, memory.Query{From: match.text, To: match.text, Live: true}) {
 			if err != nil {
 				return nil, err
 			}
 			unit := contextUnit{text: quote(e), rank: rank, time: e.Time, session: match.other}
 			if match.other == "" {
-				unit.seq = s.Head().State.Edits().Original(e.Seq)
+				unit.seq = match.seq
 			} else {
 				unit.text = quoteEarlier(e)
 			}
@@ -107,7 +92,7 @@ func quoteEarlier(e *memory.Entry) string {
 type otherVectors struct {
 	key    memory.Key
 	stored *sessionVectors
-	live   func(seq int64) bool // whether a message may be retrieved
+	head   memory.SessionHead
 }
 
 // othersVectors returns the vectors of the other sessions of the scope, up to a number, the
@@ -140,7 +125,7 @@ func (t *turnContext) othersVectors() (all []otherVectors, problem string, err e
 		if stored == nil {
 			return all, problem, nil
 		}
-		all = append(all, otherVectors{of.key, stored, retrievable(l.Head.State)})
+		all = append(all, otherVectors{of.key, stored, l})
 		if total += stored.vectors.Len(); total >= maxVectors {
 			break
 		}
@@ -270,7 +255,7 @@ func (t *turnContext) embed(source embedded, p evictedMessages) (vectorBatch, st
 			b.edited = max(b.edited, id)
 		}
 		msg := &p.messages[i]
-		if msg.Role == chat.Tool || msg.Role == chat.Function || len(msg.ToolCalls) > 0 {
+		if !isRetrieved(msg) {
 			continue
 		}
 		for _, piece := range pieces(msg.Text()) {

@@ -163,7 +163,7 @@ func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
 	}
 	from := int64(1)
 	if cached != nil && cached.meta.Generation == next.meta.Generation && cached.version < next.version && next.version-cached.version < maxChangesPerGeneration {
-		next.vectors, from = cached.vectors, cached.last+1 // only the session's turn appends to them
+		next.vectors, from = cached.vectors.Newest(2*maxVectors), cached.last+1 // a copy: others may append too
 	}
 	for e, err := range store.Entries(ctx, companion, memory.Query{From: from, To: next.last}) {
 		if err != nil {
@@ -222,6 +222,7 @@ func (c *source) Delete(ctx context.Context, store memory.Store, key memory.Key)
 		return nil
 	}
 	c.vectors.drop(key)
+	c.words.drop(key)
 	return store.Delete(ctx, companionOf(key))
 }
 

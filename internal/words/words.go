@@ -1,4 +1,5 @@
-package embedded
+// Package words splits texts into the words that full-text searches compare.
+package words
 
 import (
 	"iter"
@@ -12,20 +13,20 @@ import (
 // maxTerm is the number of bytes of a term; longer words are cut.
 const maxTerm = 128
 
-// token is a word of a text.
-type token struct {
-	term       string // as it is indexed: lower case, without accents
-	start, end int    // its place in the text, in bytes
+// Token is a word of a text.
+type Token struct {
+	Term       string // as it is indexed: lower case, without accents
+	Start, End int    // its place in the text, in bytes
 }
 
-// tokens returns the words of a text: sequences of letters, marks and digits. Each
+// All returns the words of a text: sequences of letters, marks and digits. Each
 // character of a script without spaces, and each symbol such as an emoji, is a word.
-func tokens(text string) iter.Seq[token] {
-	return func(yield func(token) bool) {
+func All(text string) iter.Seq[Token] {
+	return func(yield func(Token) bool) {
 		for i := 0; i < len(text); {
 			end, word := nextToken(text, i)
 			if word {
-				if term := normalize(text[i:end]); term != "" && !yield(token{term, i, end}) {
+				if term := normalize(text[i:end]); term != "" && !yield(Token{term, i, end}) {
 					return
 				}
 			}
@@ -41,14 +42,14 @@ func nextToken(text string, i int) (end int, word bool) {
 	switch {
 	case r == utf8.RuneError:
 		return end, false
-	case isOneWord(r):
+	case IsOneWord(r):
 		return end, true
 	case !inWord(r):
 		return end, false
 	}
 	for end < len(text) {
 		r, size := utf8.DecodeRuneInString(text[end:])
-		if !inWord(r) || isOneWord(r) {
+		if !inWord(r) || IsOneWord(r) {
 			break
 		}
 		end += size
@@ -63,9 +64,9 @@ func inWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || unicode.IsNumber(r))
 }
 
-// isOneWord reports whether a character is a word: of scripts that do not separate
+// IsOneWord reports whether a character is a word by itself: of scripts that do not separate
 // words by spaces, and symbols.
-func isOneWord(r rune) bool {
+func IsOneWord(r rune) bool {
 	if r < 0xa0 {
 		return false
 	}
@@ -101,7 +102,7 @@ func normalize(word string) string {
 func simplify(word string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(word) {
-		if inWord(r) && !unicode.Is(unicode.Mn, r) || isOneWord(r) {
+		if inWord(r) && !unicode.Is(unicode.Mn, r) || IsOneWord(r) {
 			b.WriteRune(unicode.ToLower(r))
 		}
 	}

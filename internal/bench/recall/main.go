@@ -1,0 +1,248 @@
+// Command recall measures how many of the messages that answer a question a search of a
+// memory finds, and how many of them its context block retrieval brings into a window.
+//
+//	go run ./internal/bench/recall [-embeddings http://HOST/v1] [-only 43,47] [-window 4000] conversations.jsonl
+//
+// A line of the file is a conversation: {id, turns: [{id, time, speaker, text}],
+// questions: [{question, evidence: [ids of turns]}]}, such as those of LoCoMo.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/tokenizer"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/search"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// conversation is a line of the file.
+type conversation struct {
+	ID    string `json:"id"`
+	Turns []struct {
+		ID      string `json:"id"`
+		Time    string `json:"time"`
+		Speaker string `json:"speaker"`
+		Text    string `json:"text"`
+	} `json:"turns"`
+	Questions []struct {
+		Question string   `json:"question"`
+		Evidence []string `json:"evidence"`
+	} `json:"questions"`
+}
+
+// options are the flags.
+type options struct {
+	url    string
+	only   string
+	limit  int
+	window int
+	ratio  float64
+	topK   int
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.url, "embeddings", "", "the address of a server with OpenAI's API for embeddings; without it only words are compared")
+	flag.StringVar(&o.only, "only", "", "the ids of conversations, separated by commas")
+	flag.IntVar(&o.limit, "limit", search.DefaultLimit, "messages that a search returns")
+	flag.IntVar(&o.window, "window", 0, "tokens of a window that the block retrieval fills; 0 to search")
+	flag.Float64Var(&o.ratio, "ratio", 0.1, "the share of the window for the newest messages")
+	flag.IntVar(&o.topK, "top-k", 200, "messages that the block retrieves, if they fit")
+	flag.Parse()
+	if err := run(context.Background(), o, flag.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // only read
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 64<<20)
+	sum, questions := 0.0, 0
+	for lines.Scan() {
+		var c conversation
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			return err
+		}
+		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), c.ID) {
+			continue
+		}
+		recall, err := o.measure(ctx, &c)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("conversation %s: %d messages, %d questions, recall %.3f\n", c.ID, len(c.Turns), len(c.Questions), recall/float64(len(c.Questions)))
+		sum, questions = sum+recall, questions+len(c.Questions)
+	}
+	fmt.Printf("all: %d questions, recall %.3f\n", questions, sum/float64(max(questions, 1)))
+	return lines.Err()
+}
+
+// measure returns the sum of the shares of the evidence that was found.
+func (o *options) measure(ctx context.Context, c *conversation) (sum float64, err error) {
+	var blocks []promptcontext.Block
+	if o.url != "" {
+		blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 1, TopK: o.topK, Embedder: &embedder{url: o.url}})
+	}
+	counter, err := tokenizer.For(tokenizer.Cl100k)
+	if err != nil {
+		return 0, err
+	}
+	at := time.Time{}
+	m, err := memory.New(memory.Config{ID: "recall", Counter: counter, Context: promptcontext.New(nil, blocks...), Now: func() time.Time { return at },
+		Limits: memory.Limits{"token_limit": float64(cmp.Or(o.window, 100_000)), "chat_history_token_ratio": o.ratio, "token_flush_size": 100}}, memory.NewInProcess())
+	if err != nil {
+		return 0, err
+	}
+	for i, t := range c.Turns {
+		msg := chat.Text(chat.User, t.Text)
+		if t.Speaker != c.Turns[0].Speaker {
+			msg.Role = chat.Assistant
+		}
+		msg.ID, msg.Name = t.ID, t.Speaker
+		if at, err = time.Parse("3:04 pm on 2 January, 2006", t.Time); err != nil {
+			return 0, err
+		}
+		if err := m.Append(ctx, "s", msg); err != nil {
+			return 0, fmt.Errorf("turn %d: %w", i+1, err)
+		}
+	}
+	texts := map[string]string{}
+	for _, t := range c.Turns {
+		texts[t.ID] = t.Text
+	}
+	s := search.New(m)
+	for _, q := range c.Questions {
+		found, err := o.found(ctx, m, s, q.Question)
+		if err != nil {
+			return 0, err
+		}
+		hits := 0
+		for _, id := range q.Evidence {
+			if found(id, texts[id]) {
+				hits++
+			}
+		}
+		sum += float64(hits) / float64(len(q.Evidence))
+	}
+	return sum, nil
+}
+
+// found returns a function that reports whether a message was found for a question.
+func (o *options) found(ctx context.Context, m *memory.Memory, s *search.Searcher, question string) (func(id, text string) bool, error) {
+	results, err := s.Search(ctx, search.Query{Text: question, Scope: search.Session("s"), Limit: o.limit})
+	if err != nil {
+		return nil, err
+	}
+	if results.Problem != "" {
+		return nil, fmt.Errorf("embeddings: %s", results.Problem)
+	}
+	if o.window == 0 {
+		return func(id, _ string) bool {
+			return slices.ContainsFunc(results.Messages, func(f search.Message) bool { return f.ID == id })
+		}, nil
+	}
+	turn, err := m.Begin(ctx, "s")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = turn.Abort(ctx, io.EOF) }()
+	if err := turn.Add(chat.Text(chat.User, question)); err != nil {
+		return nil, err
+	}
+	sent, err := turn.Window()
+	if err != nil {
+		return nil, err
+	}
+	var all strings.Builder
+	for i := range sent {
+		all.WriteString(sent[i].Text() + "\n")
+	}
+	text := oneLine(all.String())
+	return func(_, evidence string) bool { return strings.Contains(text, oneLine(evidence)) }, nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// embedder is a client of a server of embeddings, which keeps vectors.
+type embedder struct {
+	url   string
+	known map[string][]float32
+}
+
+// Name is the model.
+func (*embedder) Name() (string, error) { return "all-MiniLM-L6-v2", nil }
+
+// Embed returns the vectors of texts.
+func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if e.known == nil {
+		e.known = map[string][]float32{}
+	}
+	var missing []string
+	for _, t := range texts {
+		if e.known[t] == nil && !slices.Contains(missing, t) {
+			missing = append(missing, t)
+		}
+	}
+	if len(missing) > 0 {
+		if err := e.request(ctx, missing); err != nil {
+			return nil, err
+		}
+	}
+	out := make([][]float32, len(texts))
+	for i, t := range texts {
+		out[i] = e.known[t]
+	}
+	return out, nil
+}
+
+func (e *embedder) request(ctx context.Context, texts []string) error {
+	body, err := json.Marshal(map[string]any{"model": "all-MiniLM-L6-v2", "input": texts})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/embeddings", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer struct {
+		Data []struct {
+			Embedding []float32 `json:"embedding"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if len(answer.Data) != len(texts) {
+		return fmt.Errorf("%s returned %d vectors of %d texts: HTTP %d", e.url, len(answer.Data), len(texts), resp.StatusCode)
+	}
+	for i, t := range texts {
+		e.known[t] = answer.Data[i].Embedding
+	}
+	return nil
+}

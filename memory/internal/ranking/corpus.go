@@ -1,0 +1,181 @@
+// Package ranking orders the messages of conversations by their relevance for a text.
+// The search of memories and the context block retrieval share it.
+//
+// A message is found by its words, which are compared by their English stems and weighed
+// by BM25, and by the similarity of vectors. Both also consider the messages before and
+// after it, the names of authors and the dates that the text mentions. The two rankings
+// are combined by reciprocal rank fusion. The same messages and text give the same
+// order. docs/memory.md has the measured recall.
+package ranking
+
+import (
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/words"
+)
+
+// Document is a message.
+type Document struct {
+	Session int32     // number of its session, chosen by the caller
+	Seq     int64     // position in the session
+	Time    time.Time // when it was written
+	Name    string    // of the author; empty for none
+	Text    string    // is not kept
+}
+
+// record is what a Corpus keeps of a document.
+type record struct {
+	session        int32
+	previous, next int32 // documents of the same session around it, -1 for none
+	author         int32 // index in authors
+	seq            int64
+	seconds        int64 // Unix time
+	length         uint16
+	dead           bool
+}
+
+// A posting is the number of a document and how often a term occurs in it.
+const (
+	countBits = 6
+	maxCount  = 1<<countBits - 1
+	maxDocs   = 1 << (32 - countBits)
+)
+
+// Corpus is a set of messages. Methods that change it must not be called concurrently
+// with others. The zero value is empty.
+type Corpus struct {
+	docs     []record
+	live     int
+	total    int64            // of the lengths
+	ids      map[string]int32 // of terms
+	postings [][]uint32       // of each term, ascending
+	last     map[int32]int32  // newest document of each session
+	authors  []author
+	named    map[string]int32 // authors by name
+	first    int64            // times of the oldest and newest document
+	newest   int64
+}
+
+type author struct{ words []string }
+
+// Len returns the number of documents.
+func (c *Corpus) Len() int { return c.live }
+
+// Dead returns the number of removed documents that still use memory.
+func (c *Corpus) Dead() int { return len(c.docs) - c.live }
+
+// At returns session and position of a document.
+func (c *Corpus) At(doc int) (session int32, seq int64) { return c.docs[doc].session, c.docs[doc].seq }
+
+// Time returns when a document was written, with a precision of seconds.
+func (c *Corpus) Time(doc int) time.Time { return time.Unix(c.docs[doc].seconds, 0) }
+
+// Add adds a message; those of one session are added in their order. It returns false,
+// and adds nothing, if the corpus is full.
+func (c *Corpus) Add(d Document) bool {
+	if len(c.docs) >= maxDocs {
+		return false
+	}
+	if c.ids == nil {
+		c.ids, c.last, c.named = map[string]int32{}, map[int32]int32{}, map[string]int32{}
+	}
+	doc := int32(len(c.docs))
+	r := record{session: d.Session, previous: -1, next: -1, seq: d.Seq, seconds: d.Time.Unix(), author: c.author(d.Name)}
+	if previous, found := c.last[d.Session]; found {
+		r.previous, c.docs[previous].next = previous, doc
+	}
+	c.last[d.Session] = doc
+	terms, stops := textTerms(d.Text)
+	r.length = uint16(min(len(terms)-stops, math.MaxUint16))
+	for _, term := range terms {
+		c.addTerm(term, uint32(doc))
+	}
+	for _, word := range c.authors[r.author].words {
+		c.addTerm(stem(word), uint32(doc))
+	}
+	if len(c.docs) == 0 || r.seconds < c.first {
+		c.first = r.seconds
+	}
+	c.newest = max(c.newest, r.seconds)
+	c.docs = append(c.docs, r)
+	c.live++
+	c.total += int64(r.length)
+	return true
+}
+
+func (c *Corpus) addTerm(term string, doc uint32) {
+	id, known := c.ids[term]
+	if !known {
+		id = int32(len(c.postings))
+		c.ids[strings.Clone(term)] = id // the term may be a part of the text
+		c.postings = append(c.postings, nil)
+	}
+	list := c.postings[id]
+	if n := len(list); n > 0 && list[n-1]>>countBits == doc {
+		if list[n-1]&maxCount < maxCount {
+			list[n-1]++
+		}
+		return
+	}
+	c.postings[id] = append(list, doc<<countBits|1)
+}
+
+// author returns the number of a author.
+func (c *Corpus) author(name string) int32 {
+	n, known := c.named[name]
+	if !known {
+		n = int32(len(c.authors))
+		c.named[name] = n
+		var s author
+		for t := range words.All(name) {
+			s.words = append(s.words, t.Term)
+		}
+		c.authors = append(c.authors, s)
+	}
+	return n
+}
+
+// Remove removes the documents of a session from a position up to another one.
+func (c *Corpus) Remove(session int32, from, to int64) {
+	doc, found := c.last[session]
+	if !found {
+		return
+	}
+	for ; doc >= 0; doc = c.docs[doc].previous {
+		r := &c.docs[doc]
+		if r.seq < from || r.seq > to {
+			continue
+		}
+		if r.previous >= 0 {
+			c.docs[r.previous].next = r.next
+		}
+		switch {
+		case r.next >= 0:
+			c.docs[r.next].previous = r.previous
+		case r.previous >= 0:
+			c.last[session] = r.previous
+		default:
+			delete(c.last, session)
+		}
+		if !r.dead {
+			r.dead = true
+			c.live--
+			c.total -= int64(r.length)
+		}
+	}
+}
+
+// Session yields the documents of a session with their positions, the newest first.
+func (c *Corpus) Session(session int32) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		doc, found := c.last[session]
+		for ; found && doc >= 0; doc = c.docs[doc].previous {
+			if !yield(int(doc), c.docs[doc].seq) {
+				return
+			}
+		}
+	}
+}

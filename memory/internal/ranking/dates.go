@@ -1,0 +1,114 @@
+package ranking
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A message mentions what happened on a day up to daysAfter days later.
+const daysAfter = 7
+
+// period is a time that a query mentions.
+type period struct{ from, to time.Time }
+
+// mentionedDate is a date of a query; 0 for a part that it does not name.
+type mentionedDate struct{ year, month, day int }
+
+// periods returns the times of messages, within first and last, that a query refers to:
+// those of a day such as "May 3, 2023", "3 May" or 2023-05-03, and of a month.
+func periods(plain []string, first, last time.Time) []period {
+	var out []period
+	for _, d := range mentionedDates(plain) {
+		years := []int{d.year}
+		if d.year == 0 {
+			years = nil
+			for y := max(first.Year()-1, last.Year()-20); y <= last.Year(); y++ {
+				years = append(years, y)
+			}
+		}
+		for _, y := range years {
+			from := time.Date(y, time.Month(d.month), max(d.day, 1), 0, 0, 0, 0, time.UTC)
+			to := from.AddDate(0, 1, 0)
+			if d.day > 0 {
+				from, to = from.AddDate(0, 0, -1), from.AddDate(0, 0, daysAfter+1)
+			}
+			out = append(out, period{from, to})
+		}
+	}
+	return out
+}
+
+// mentionedDates finds the dates that the words of a query name.
+func mentionedDates(plain []string) []mentionedDate {
+	year := 0
+	for _, w := range plain {
+		if n := number(w); n >= 1900 && n < 2200 && year == 0 {
+			year = n
+		}
+	}
+	var out []mentionedDate
+	for i, w := range plain {
+		if n := number(w); n >= 1900 && n < 2200 && i+2 < len(plain) { // 2023-05-03
+			if m, d := number(plain[i+1]), dayOf(plain[i+2]); len(plain[i+1]) == 2 && m >= 1 && m <= 12 && d > 0 {
+				out = append(out, mentionedDate{n, m, d})
+			}
+			continue
+		}
+		m := monthOf(w)
+		if m == 0 {
+			continue
+		}
+		d := dayAround(plain, i)
+		if d == 0 && w == "may" && (i == 0 || !slices.Contains([]string{"in", "of", "early", "late", "during", "since", "by", "until", "before", "after", "last"}, plain[i-1])) {
+			continue // the verb
+		}
+		out = append(out, mentionedDate{year, m, d})
+	}
+	return out
+}
+
+// dayAround returns the day next to a month: May 3, 3 May, the 3rd of May; 0 for none.
+func dayAround(plain []string, i int) int {
+	if i+1 < len(plain) {
+		if d := dayOf(plain[i+1]); d != 0 {
+			return d
+		}
+	}
+	if i > 1 && plain[i-1] == "of" {
+		i--
+	}
+	if i > 0 {
+		return dayOf(plain[i-1])
+	}
+	return 0
+}
+
+func monthOf(word string) int {
+	for m := time.January; m <= time.December; m++ {
+		if strings.EqualFold(m.String(), word) {
+			return int(m)
+		}
+	}
+	return 0
+}
+
+// dayOf returns the day of a month: 3, 3rd.
+func dayOf(word string) int {
+	for _, ending := range []string{"st", "nd", "rd", "th"} {
+		word = strings.TrimSuffix(word, ending)
+	}
+	if n := number(word); n >= 1 && n <= 31 {
+		return n
+	}
+	return 0
+}
+
+// number returns a number without a sign, -1 for another text.
+func number(text string) int {
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
+		return n
+	}
+	return -1
+}

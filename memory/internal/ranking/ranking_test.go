@@ -1,0 +1,171 @@
+package ranking
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestStem(t *testing.T) {
+	for word, want := range map[string]string{
+		"caresses": "caress", "ponies": "poni", "cats": "cat", "feed": "feed", "agreed": "agre", "plastered": "plaster", "motoring": "motor",
+		"sing": "sing", "conflated": "conflat", "troubled": "troubl", "sized": "size", "hopping": "hop", "falling": "fall", "hissing": "hiss",
+		"filing": "file", "happy": "happi", "sky": "sky", "relational": "relat", "conditional": "condit", "vietnamization": "vietnam",
+		"hopefulness": "hope", "formality": "formal", "triplicate": "triplic", "formative": "form", "electrical": "electr", "goodness": "good",
+		"allowance": "allow", "adjustment": "adjust", "adoption": "adopt", "effective": "effect", "probate": "probat", "rate": "rate",
+		"cease": "ceas", "controll": "control", "roll": "roll", "größe": "größe", "w2v": "w2v", "is": "is", "replacement": "replac",
+	} {
+		if got := stem(word); got != want {
+			t.Errorf("stem(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestMentionedDates(t *testing.T) {
+	for text, want := range map[string][]mentionedDate{
+		"what did Ann do on May 3, 2023?":     {{2023, 5, 3}},
+		"the 3rd of may":                      {{0, 5, 3}},
+		"who came on 3 may":                   {{0, 5, 3}},
+		"on 2023-05-03":                       {{2023, 5, 3}},
+		"in June 2022":                        {{2022, 6, 0}},
+		"may I ask who may come":              nil,
+		"in may":                              {{0, 5, 0}},
+		"between July 1st and August 22 2021": {{2021, 7, 1}, {2021, 8, 22}},
+		"99999999999999999999 march":          {{0, 3, 0}},
+	} {
+		plain, _ := queryTerms(text)
+		if got := mentionedDates(plain); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func corpusOf(texts ...string) *Corpus {
+	c := &Corpus{}
+	for i, text := range texts {
+		name, text, _ := strings.Cut(text, ": ")
+		c.Add(Document{Seq: int64(i + 1), Name: name, Text: text, Time: time.Date(2024, time.March, 1+i, 0, 0, 0, 0, time.UTC)})
+	}
+	return c
+}
+
+func docsOf(results []Result) (docs []int) {
+	for _, r := range results {
+		docs = append(docs, r.Doc)
+	}
+	return docs
+}
+
+func TestRank(t *testing.T) {
+	c := corpusOf("Ann: we adopted two dogs", "Bob: the weather is fine", "Ann: I bake bread", "Bob: I bake bread", "Ann: straßenbahn fährt")
+	for _, test := range []struct {
+		text string
+		want []int
+	}{
+		{"adopting a dog", []int{0}},
+		{"Does Bob bake?", []int{3, 1, 2}},
+		{"baking on 3 March 2024", []int{2, 3}},
+		{"strassen straßen", []int{4}},
+		{"the", []int{1}},
+		{"", nil},
+		{`"'()*:^-NEAR( AND OR`, nil},
+	} {
+		if got := docsOf(c.Rank(Query{Text: test.text, Limit: 10})); !slices.Equal(got, test.want) {
+			t.Errorf("%q: %v, want %v", test.text, got, test.want)
+		}
+	}
+}
+
+// TestRank_Neighbors checks that an answer is found by the question before it, unless
+// they are of different conversations.
+func TestRank_Neighbors(t *testing.T) {
+	at := time.Date(2024, time.March, 1, 0, 0, 0, 0, time.UTC)
+	c := &Corpus{}
+	for i, d := range []Document{{Text: "where is the passport?", Time: at}, {Text: "in a drawer", Time: at}, {Text: "hello", Time: at.Add(48 * time.Hour)}} {
+		d.Seq = int64(i)
+		c.Add(d)
+	}
+	if got := docsOf(c.Rank(Query{Text: "passport", Limit: 5})); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("found %v", got)
+	}
+}
+
+func TestRank_Similarity(t *testing.T) {
+	c := corpusOf("Ann: rain", "Bob: sun", "Ann: snow")
+	got := c.Rank(Query{Text: "weather", Limit: 2, Similar: []Similarity{{0, 0.2}, {1, 0.9}, {2, -0.4}}, Match: func(doc int) bool { return doc != 1 }})
+	if !slices.Equal(docsOf(got), []int{0}) {
+		t.Errorf("found %v", got)
+	}
+}
+
+// TestCorpus_EqualsAFreshOne checks that a corpus from which messages were removed ranks
+// as one that never had them.
+func TestCorpus_EqualsAFreshOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type message struct {
+			Document
+			removed bool
+		}
+		var all []message
+		c := &Corpus{}
+		next := map[int32]int64{}
+		words := rapid.SampledFrom([]string{"bread", "breads", "dog", "rain", "may", "ann", "the", "5", "2024"})
+		text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(words, 0, 5).Draw(t, "words"), " ") })
+		for range rapid.IntRange(1, 40).Draw(t, "operations") {
+			session := int32(rapid.IntRange(0, 2).Draw(t, "session"))
+			if rapid.IntRange(0, 3).Draw(t, "remove") > 0 {
+				next[session]++
+				m := message{Document: Document{Session: session, Seq: next[session], Name: rapid.SampledFrom([]string{"", "Ann", "Bob"}).Draw(t, "name"), Text: text.Draw(t, "text"),
+					Time: time.Date(2024, time.May, rapid.IntRange(1, 9).Draw(t, "day"), 0, 0, 0, 0, time.UTC)}}
+				all = append(all, m)
+				c.Add(m.Document)
+				continue
+			}
+			from := int64(rapid.IntRange(0, 10).Draw(t, "from"))
+			to := from + int64(rapid.IntRange(0, 10).Draw(t, "length"))
+			c.Remove(session, from, to)
+			for i := range all {
+				if all[i].Session == session && all[i].Seq >= from && all[i].Seq <= to {
+					all[i].removed = true
+				}
+			}
+		}
+		fresh := &Corpus{}
+		for _, m := range all {
+			if !m.removed {
+				fresh.Add(m.Document)
+			}
+		}
+		describe := func(c *Corpus, q string) (out []string) {
+			for _, r := range c.Rank(Query{Text: q, Limit: 100}) {
+				session, seq := c.At(r.Doc)
+				out = append(out, fmt.Sprintf("%d %d %.6f", session, seq, math.Abs(r.Score)))
+			}
+			return out
+		}
+		for _, q := range []string{text.Draw(t, "query"), "bread in May 2024", "ann dogs", "rai"} {
+			if got, want := describe(c, q), describe(fresh, q); !slices.Equal(got, want) {
+				t.Fatalf("%q: %v, a fresh one finds %v", q, got, want)
+			}
+		}
+	})
+}
+
+func FuzzRank(f *testing.F) {
+	c := corpusOf("Ann: we adopted two dogs in May", "Bob: 日本語 and emoji 🎉")
+	f.Add("NEAR(dogs AND \"*")
+	f.Add("2024-99-99 may 31 🎉")
+	f.Fuzz(func(_ *testing.T, text string) {
+		c.Rank(Query{Text: text, Limit: 10})
+		stem(text)
+		d := &Corpus{}
+		d.Add(Document{Text: text, Name: text})
+		d.Rank(Query{Text: text, Limit: 1})
+	})
+}

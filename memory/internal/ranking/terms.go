@@ -1,0 +1,57 @@
+package ranking
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/words"
+)
+
+const (
+	maxTextBytes  = 64 << 10 // of a message whose words are found
+	maxQueryBytes = 8 << 10  // of a query
+	maxQueryTerms = 64
+)
+
+// stopWords are English words that are left out of queries that have others.
+const stopWords = " a an and are as at be been but by can could d did do does doing for from had has have having he her hers him his how i if in into is it its itself just ll m me my of on or our re s she should so some t than that the their them then there these they this those to too up ve was we were what when where which while who whom why will with would you your yours " //nolint:gosec // words, no credentials
+
+func isStopWord(word string) bool { return strings.Contains(stopWords, " "+word+" ") }
+
+// textTerms returns the stems of the words of a text.
+func textTerms(text string) (terms []string, stops int) {
+	for t := range words.All(cut(text, maxTextBytes)) {
+		if isStopWord(t.Term) {
+			stops++
+		}
+		terms = append(terms, stem(t.Term))
+	}
+	return terms, stops
+}
+
+// queryTerms returns the words of a query and the stems to find: those of its stop words
+// only if it has no other words.
+func queryTerms(text string) (plain, stems []string) {
+	var stops []string
+	for t := range words.All(cut(text, maxQueryBytes)) {
+		plain = append(plain, t.Term)
+		list := &stems
+		if isStopWord(t.Term) {
+			list = &stops
+		}
+		if s := stem(t.Term); !slices.Contains(*list, s) && len(*list) < maxQueryTerms {
+			*list = append(*list, s)
+		}
+	}
+	if len(stems) == 0 {
+		stems = stops
+	}
+	return plain, stems
+}
+
+func cut(text string, n int) string {
+	if len(text) > n {
+		return strings.ToValidUTF8(text[:n], "")
+	}
+	return text
+}

@@ -1,0 +1,73 @@
+package search_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/search"
+	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// TestScale measures a search in a session, and in sessions, of as many messages as
+// QTYPE_SEARCH_MESSAGES names, in a SQLite file. docs/benchmarks.md has the results.
+func TestScale(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("QTYPE_SEARCH_MESSAGES"))
+	if n == 0 {
+		t.Skip("a measurement: set QTYPE_SEARCH_MESSAGES")
+	}
+	t.Run("one session", func(t *testing.T) { measureScale(t, n, func(int) string { return "s" }, search.Session("s"), 5_000) })
+	t.Run("many sessions", func(t *testing.T) {
+		measureScale(t, n, func(i int) string { return fmt.Sprintf("u%d/s%d", i%1000, i) }, search.All(), 1)
+	})
+}
+
+func measureScale(t *testing.T, n int, session func(int) string, scope search.Scope, batch int) {
+	store, err := sqlite.Open(filepath.Join(t.TempDir(), "m.db"))
+	testkit.Must(t, err)
+	defer store.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(random, 1.1, 2, 50_000)
+	seq := map[string]memory.Head{}
+	start := time.Now()
+	for i := 0; i < n; i += batch {
+		name := session(i)
+		head := seq[name]
+		c := memory.Change{Version: head.Version, Next: memory.NextVersion(head.Version), State: head.State}
+		for range min(batch, n-i) {
+			var text []string
+			for range 20 {
+				text = append(text, fmt.Sprintf("w%d", zipf.Uint64()))
+			}
+			c.State.Last++
+			c.Entries = append(c.Entries, &memory.Entry{Message: chat.Message{ID: fmt.Sprint(name, c.State.Last), Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: strings.Join(text, " ")}}},
+				Seq: c.State.Last, Turn: c.State.Last, Tokens: 20, Time: time.Unix(1_700_000_000+int64(i), 0)})
+		}
+		c.State.Turns, c.State.First, c.State.LastSaid = c.State.Last, c.State.Last+1, time.Unix(1_700_000_000+int64(i), 0)
+		testkit.Must(t, store.Apply(t.Context(), memory.Key{Memory: "m", Session: name}, c))
+		seq[name] = memory.Head{Version: c.Next, State: c.State}
+	}
+	t.Logf("%d messages written in %s", n, time.Since(start).Round(time.Millisecond))
+	m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, store)
+	testkit.Must(t, err)
+	s := search.New(m)
+	for i, text := range []string{"w40000 w17 w3", "w30000 w120", "w5 w1 w2 w9", "w777 w8888"} {
+		start := time.Now()
+		found, err := s.Search(context.Background(), search.Query{Text: text, Scope: scope})
+		testkit.Must(t, err)
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		t.Logf("search %d: %s, %d found, %d MB of heap", i+1, time.Since(start).Round(time.Millisecond), len(found.Messages), stats.HeapAlloc>>20)
+	}
+}
