@@ -44,7 +44,7 @@ func sessionPaths() object {
 		member("/sessions/{session}", object{
 			member("get", path("get_session", "sessions", "A session", id, nil, one, 401, 404, 429, 503)),
 			member("patch", path("rename_session", "sessions", "Rename a session", id,
-				closed("Rename", object{member("title", typed("string"))}, []string{"title"}), one, 400, 401, 404, 409, 413, 415, 422, 429, 503)),
+				closed("Rename", object{member("title", typed("string"))}, []string{"title"}), one, 400, 401, 403, 404, 409, 413, 415, 422, 429, 503)),
 			member("delete", path("delete_session", "sessions", "Delete a session", id, nil,
 				object{member("204", object{member("description", "It was deleted")})}, 401, 404, 409, 429, 503)),
 		}),
@@ -54,7 +54,7 @@ func sessionPaths() object {
 		member("/sessions/{session}/messages/{message}", object{
 			member("patch", path("edit_message", "sessions", "Give a message another text", message,
 				closed("EditMessage", object{member("text", typed("string"))}, []string{"text"}), one, 400, 401, 404, 409, 413, 415, 422, 429, 503)),
-			member("delete", path("delete_message", "sessions", "Remove a message from the conversation", message, nil, one, 400, 401, 404, 409, 422, 429, 503)),
+			member("delete", path("delete_message", "sessions", "Remove a message from the conversation", message, nil, one, 400, 401, 403, 404, 409, 422, 429, 503)),
 		}),
 		member("/sessions/{session}/context", object{member("get", path("get_context", "sessions", "What the next call of the model sends", ofMemory, nil,
 			object{member("200", response("The context", jsonContent(typed("object"))))}, 400, 401, 404, 429, 503))}),

@@ -83,6 +83,7 @@ func (s *Service) branch(w http.ResponseWriter, r *http.Request) (*session, *bra
 	if err := readJSON(w, r, body, maxBody); err != nil {
 		return nil, nil, err
 	}
+	one.heads = one.own() // the others continue as they are
 	if body.Turn == nil && body.Keep == nil {
 		return nil, nil, invalid("/turn", "it is required: the number of a turn")
 	}
@@ -163,6 +164,9 @@ func (s *Service) checkNew(ctx context.Context, stored string) error {
 	for _, m := range s.memories("") {
 		if err != nil {
 			return err
+		}
+		if m.Conversation(stored) != stored {
+			continue // other sessions share it
 		}
 		var info memory.SessionInfo
 		if info, err = m.Info(ctx, stored); err == nil && !info.LastSaid.IsZero() {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/memoryview"
+	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -54,6 +55,9 @@ func (s *Service) revise(w http.ResponseWriter, r *http.Request, change func(con
 	}
 	if m.Memory == nil {
 		return unknownMessage()
+	}
+	if m.Scope() == memory.AppScope {
+		return problem.New(http.StatusForbidden, "not_allowed", "all users share this conversation: its messages cannot be changed by one of them")
 	}
 	err = s.changing(r.Context(), one.stored, func(ctx context.Context) error {
 		e, err := m.Find(ctx, one.stored, r.PathValue("message"))

@@ -69,10 +69,19 @@ func (s *Service) load(ctx context.Context, id, stored string) (*session, error)
 			one.heads = append(one.heads, head{m, info})
 		}
 	}
+	if rec.version == 0 && len(one.own()) == 0 {
+		one.heads = nil // other sessions of the user have conversations that this one would share
+	}
 	if rec.version == 0 && len(one.heads) > 0 {
 		err = one.describe(ctx)
 	}
 	return one, err
+}
+
+// own returns the heads of conversations that belong to the session alone: not to all
+// sessions of the user, or to all of the application.
+func (o *session) own() []head {
+	return slices.DeleteFunc(slices.Clone(o.heads), func(h head) bool { return h.memory.Conversation(o.stored) != o.stored })
 }
 
 // describe makes the record of a session that the server did not begin.
@@ -395,6 +404,9 @@ func (s *Service) remove(w http.ResponseWriter, r *http.Request) error {
 	err = s.changing(r.Context(), one.stored, func(ctx context.Context) error {
 		for _, m := range s.memories(one.record.Flow) {
 			for _, session := range s.opts.App().SessionsOf(one.stored) {
+				if m.Conversation(session) != session {
+					continue // other sessions share it
+				}
 				if err := m.Clear(ctx, session); err != nil {
 					return err
 				}
