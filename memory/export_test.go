@@ -1,6 +1,11 @@
 package memory
 
-import "github.com/qtype-dev/qtype/spec"
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
 
 // NewWithEviction returns a memory with a policy that is not in spec.Policies:
 // evict returns the indexes of the entries that leave, ascending.
@@ -26,4 +31,18 @@ func PolicyBuilders() []spec.Policy {
 		names = append(names, name)
 	}
 	return names
+}
+
+// AppendUnchecked appends messages as versions did that accepted tool calls without
+// results, and results without calls.
+func (m *Memory) AppendUnchecked(ctx context.Context, session string, msgs ...chat.Message) error {
+	t, err := m.open(ctx, session, false)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if err := t.Add(msgs...); err != nil {
+		return err
+	}
+	return t.commit(ctx, true)
 }

@@ -22,11 +22,11 @@ const anyPolicy = "policy_*"
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"entry", "window", "tokens", "message", "balance", "owner", "store", "clock", "listing", "observed_store", "event_log", "inprocess",
+	"entry", "window", "tokens", "message", "balance", "owner", "store", "pairing", "clock", "listing", "observed_store", "event_log", "inprocess",
 	"eviction", "edited", "view", "correction",
 	"policy", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context", "audit",
-	"memory", "load", "commit", "timeline", "lease",
+	"memory", "load", "commit", "timeline", "lease", "open_calls",
 	"budget", "turn_report", "turn", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "forget_user", "rewind", "edit", "fork", "ephemeral", "import", "similar",
 }

@@ -115,7 +115,7 @@ func (b *branching) note(t *rapid.T) {
 
 func (b *branching) append(t *rapid.T) {
 	msgs := b.drawSome(t)
-	b.do(t, change{make: func(m *memory.Memory, s string) error { return m.Append(context.Background(), s, msgs...) }})
+	b.do(t, change{make: func(m *memory.Memory, s string) error { return m.AppendUnchecked(context.Background(), s, msgs...) }})
 }
 
 func (b *branching) replace(t *rapid.T) {

@@ -68,6 +68,11 @@ func (t *Turn) store(ctx context.Context, each bool) error {
 		if err := t.rebase(ctx, base); err != nil {
 			return false, err
 		}
+		if t.strict && !t.done {
+			if err := t.checkPairs(ctx); err != nil {
+				return false, err
+			}
+		}
 		if !t.done {
 			changed, err = t.plan(n, each)
 		}
@@ -76,6 +81,29 @@ func (t *Turn) store(ctx context.Context, each bool) error {
 		}
 		return t.releaseLease(n, changed), err
 	}, nil)
+}
+
+// checkPairs returns a *BalanceError if the staged messages cannot follow those of the
+// session, after it dropped those that the session has already.
+func (t *Turn) checkPairs(ctx context.Context) error {
+	open, err := t.memory.openCalls(ctx, t.key, t.base)
+	if err != nil {
+		return err
+	}
+	p := pairing{open: open}
+	for i, e := range t.staged {
+		switch {
+		case p.add(&e.Message):
+		case t.unchecked:
+			if err := t.dropKnown(ctx, t.base); err != nil {
+				return err
+			}
+			return t.checkPairs(ctx)
+		default:
+			return p.violation(t.key, i, &e.Message)
+		}
+	}
+	return nil
 }
 
 // releaseLease adds to the turn's last change that it gives up its lease, and reports

@@ -8,7 +8,9 @@ import (
 
 // Append adds messages, each of them as an append in itself: the window is
 // fitted to the policy after every one. All are stored, or none. It waits while
-// a turn of the session is active.
+// a turn of the session is active. The error is a *BalanceError unless the results of
+// tool calls directly follow their call; the calls of the newest message may wait for
+// results of a later Append.
 func (m *Memory) Append(ctx context.Context, session string, msgs ...chat.Message) error {
 	return m.AppendOnce(ctx, session, "", msgs...)
 }
@@ -21,6 +23,7 @@ func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...ch
 		return err
 	}
 	defer t.close()
+	t.strict = true
 	if t.SetIdempotencyKey(key) {
 		return nil
 	}
@@ -32,9 +35,12 @@ func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...ch
 
 // Set replaces the whole window, system message included, by msgs and fits it
 // once. The former messages stay in the history, to which msgs are added; those
-// that the session has already get new ids.
+// that the session has already get new ids. Tool calls and results are checked as by Append.
 func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) error {
 	if err := checkMessages(msgs); err != nil {
+		return err
+	}
+	if err := checkPairs(m.key(session), msgs); err != nil {
 		return err
 	}
 	t, err := m.open(ctx, session, true)

@@ -62,5 +62,6 @@ func isMemoryError(err error) bool {
 	var taken *memory.InterruptedError
 	var budget *memory.BudgetError
 	var empty *memory.EmptyWindowError
-	return errors.As(err, &store) || errors.As(err, &busy) || errors.As(err, &taken) || errors.As(err, &budget) || errors.As(err, &empty)
+	var unbalanced *memory.BalanceError
+	return errors.As(err, &store) || errors.As(err, &busy) || errors.As(err, &taken) || errors.As(err, &budget) || errors.As(err, &empty) || errors.As(err, &unbalanced)
 }

@@ -252,12 +252,15 @@ func TestRun_EachMatchesEnd(t *testing.T) {
 
 func drawLine(t *rapid.T) string {
 	text := strings.Repeat("x", rapid.IntRange(0, 30).Draw(t, "size"))
-	message := fmt.Sprintf(`{"role":"%s","content":"%s"}`, rapid.SampledFrom([]string{"user", "assistant", "system", "tool"}).Draw(t, "role"), text)
+	message := fmt.Sprintf(`{"role":"%s","content":"%s"}`, rapid.SampledFrom([]string{"user", "assistant", "system"}).Draw(t, "role"), text)
 	switch rapid.IntRange(0, 12).Draw(t, "kind") {
 	case 0:
 		return `{"op":"clear"}`
 	case 1:
 		return `{"op":"set","messages":[` + message + `,` + message + `]}`
+	case 3:
+		return `{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"find","arguments":"{}"}}]}` + "\n" +
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"c","content":"%s"}`, text)
 	case 2:
 		return fmt.Sprintf(`{"op":"limit","token_limit":%d}`, rapid.IntRange(1, 200).Draw(t, "limit"))
 	}

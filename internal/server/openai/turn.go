@@ -19,6 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -131,7 +132,7 @@ func (a *api) start(ctx context.Context, t *turn) (*runs.Start, error) {
 
 // importEarlier adds the messages before the newest to the memories of a session.
 func (t *turn) importEarlier(ctx context.Context, session string) error {
-	earlier := t.conversation.earlier
+	earlier, _ := chat.Balance(t.conversation.earlier) // a client may have left results out
 	if len(earlier) == 0 {
 		return nil
 	}
