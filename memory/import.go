@@ -181,22 +181,7 @@ func (in *Transcript) check(memory string) error {
 	hidden := in.hidden()
 	for i := range in.Entries {
 		e := &in.Entries[i]
-		problem := ""
-		switch err := checkMessages([]chat.Message{e.Message}); {
-		case err != nil:
-			problem = err.Error()
-		case e.Turn < 0 || e.Turn > maxImported:
-			problem = fmt.Sprintf("invalid turn %d", e.Turn)
-		case i > 0 && (e.Turn == 0) != (in.Entries[0].Turn == 0):
-			problem = "either all messages have a turn, or none"
-		case i > 0 && e.Turn < in.Entries[i-1].Turn:
-			problem = fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Entries[i-1].Turn)
-		case e.Turn == 0 && (e.Status == Failed || len(in.Events) > 0):
-			problem = "without turns there are no statuses and no events"
-		case e.Status != Failed && ids[e.Message.ID]:
-			problem = fmt.Sprintf("an earlier message has the id %q", e.Message.ID)
-		}
-		if problem != "" {
+		if problem := in.entryProblem(i, ids); problem != "" {
 			return &TranscriptError{Part: "entry", Index: i, Problem: problem}
 		}
 		if e.Status == Failed {
@@ -214,6 +199,27 @@ func (in *Transcript) check(memory string) error {
 		return err
 	}
 	return in.checkVariables(memory)
+}
+
+// entryProblem returns what is wrong with an entry, empty for nothing; ids has those of the
+// messages before it.
+func (in *Transcript) entryProblem(i int, ids map[string]bool) string {
+	e := &in.Entries[i]
+	switch err := checkMessages([]chat.Message{e.Message}); {
+	case err != nil:
+		return err.Error()
+	case e.Turn < 0 || e.Turn > maxImported:
+		return fmt.Sprintf("invalid turn %d", e.Turn)
+	case i > 0 && (e.Turn == 0) != (in.Entries[0].Turn == 0):
+		return "either all messages have a turn, or none"
+	case i > 0 && e.Turn < in.Entries[i-1].Turn:
+		return fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Entries[i-1].Turn)
+	case e.Turn == 0 && (e.Status == Failed || len(in.Events) > 0):
+		return "without turns there are no statuses and no events"
+	case e.Status != Failed && ids[e.Message.ID]:
+		return fmt.Sprintf("an earlier message has the id %q", e.Message.ID)
+	}
+	return ""
 }
 
 // maxImported bounds turns and positions of a transcript, so that numbers do not overflow.

@@ -50,7 +50,7 @@ type progress struct {
 // mark is how far one of several sessions was read.
 type mark struct {
 	Generation int64 `json:"life,omitempty"` // the session's version when it was read first; 0 after an import
-	To         int64 `json:"to"`   // position of the newest message that was read
+	To         int64 `json:"to"`             // position of the newest message that was read
 }
 
 // of returns how far a session was read: 0 if it was deleted and created again since.
