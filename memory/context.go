@@ -32,6 +32,14 @@ type ContextSource interface {
 	Prune(ctx context.Context, store Store, memory string) error
 }
 
+// PortableContext is implemented by a ContextSource with values that move with a session.
+type PortableContext interface {
+	// Portable returns the values of a session, as JSON, that a transcript has.
+	Portable(h Head) map[string][]byte
+	// Imported returns the value of a new session for one of a transcript, or why it is invalid.
+	Imported(name string, value []byte) ([]byte, error)
+}
+
 // TurnContext is the context of one turn.
 type TurnContext interface {
 	// Refresh updates the context before a call of the model.

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -13,12 +14,14 @@ type Transcript struct {
 	Entries   []Entry    // in order; Seq and Tokens are ignored, and of the statuses only Failed counts
 	Events    []Event    // in order; none if the entries have no turns
 	Variables []Variable // the one that was set last at the end
+
+	Values map[string][]byte // what ContextValues returned, such as facts
 }
 
 // TranscriptError reports why a transcript cannot be imported.
 type TranscriptError struct {
-	Part    string // entry, event or variable
-	Index   int    // its index in the Transcript; -1 if the error concerns them all
+	Part    string // entry, event, variable or value
+	Index   int    // its index in the Transcript, of values in the order of their names; -1 if the error concerns them all
 	Problem string // what is wrong
 }
 
@@ -38,7 +41,11 @@ func (e *TranscriptError) Error() string {
 // transcript: among others for a tool call without result, and the reverse.
 func (m *Memory) Import(ctx context.Context, session string, in Transcript) error {
 	in.Variables = slices.Clone(in.Variables)
-	if err := in.check(m.id); err != nil {
+	err := in.check(m.id)
+	if err == nil {
+		in.Values, err = m.importedValues(in.Values)
+	}
+	if err != nil {
 		return err
 	}
 	return m.create(ctx, session, func(p evictionPolicy, n *transition) error {
@@ -46,16 +53,62 @@ func (m *Memory) Import(ctx context.Context, session string, in Transcript) erro
 		scratch.store = NewInProcess()
 		key := scratch.key(session)
 		var err error
-		if in.Entries[0].Turn == 0 {
+		switch {
+		case len(in.Entries) == 0:
+			n.importEmpty(scratch, in)
+		case in.Entries[0].Turn == 0:
 			err = n.importBare(ctx, p, scratch, key, in)
-		} else {
+		default:
 			err = n.importWhole(ctx, p, scratch, key, in)
 		}
 		if err == nil && len(in.Variables) > 0 {
 			n.writeVariables(in.Variables, nil)
 		}
+		if err == nil {
+			for name, value := range in.Values {
+				n.setValue(name, value)
+			}
+		}
 		return err
 	})
+}
+
+// ContextValues returns the values of a session, as JSON, that its context has in addition to the
+// messages and that a transcript has too, such as facts.
+func (m *Memory) ContextValues(ctx context.Context, session string) (map[string][]byte, error) {
+	portable, ok := m.context.(PortableContext)
+	if !ok {
+		return nil, nil
+	}
+	head, err := m.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	return portable.Portable(head), nil
+}
+
+// importedValues checks the values of a transcript.
+func (m *Memory) importedValues(values map[string][]byte) (map[string][]byte, error) {
+	portable, ok := m.context.(PortableContext)
+	checked := map[string][]byte{}
+	for i, name := range slices.Sorted(maps.Keys(values)) {
+		err := fmt.Errorf("the memory has no context block for %s", name)
+		if ok {
+			checked[name], err = portable.Imported(name, values[name])
+		}
+		if err != nil {
+			return nil, &TranscriptError{Part: "value", Index: i, Problem: err.Error()}
+		}
+	}
+	return checked, nil
+}
+
+// importEmpty creates a session without messages: what several sessions share, or what was set
+// before the first message.
+func (t *transition) importEmpty(scratch *Memory, in Transcript) {
+	t.begin(scratch.newView(), scratch.moment())
+	t.next.state.LastSaid = t.now
+	t.change.Events = in.Events
 }
 
 // importBare appends the entries to a scratch memory, and copies its session.
@@ -119,7 +172,7 @@ func (t *transition) importWhole(ctx context.Context, p evictionPolicy, scratch 
 
 // check returns a *TranscriptError for an invalid transcript.
 func (in *Transcript) check(memory string) error {
-	if len(in.Entries) == 0 {
+	if len(in.Entries) == 0 && len(in.Variables) == 0 && len(in.Values) == 0 {
 		return &TranscriptError{Index: -1, Problem: "it has no messages"}
 	}
 	ids := map[string]bool{}
@@ -128,22 +181,7 @@ func (in *Transcript) check(memory string) error {
 	hidden := in.hidden()
 	for i := range in.Entries {
 		e := &in.Entries[i]
-		problem := ""
-		switch err := checkMessages([]chat.Message{e.Message}); {
-		case err != nil:
-			problem = err.Error()
-		case e.Turn < 0 || e.Turn > maxImported:
-			problem = fmt.Sprintf("invalid turn %d", e.Turn)
-		case i > 0 && (e.Turn == 0) != (in.Entries[0].Turn == 0):
-			problem = "either all messages have a turn, or none"
-		case i > 0 && e.Turn < in.Entries[i-1].Turn:
-			problem = fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Entries[i-1].Turn)
-		case e.Turn == 0 && (e.Status == Failed || len(in.Events) > 0):
-			problem = "without turns there are no statuses and no events"
-		case e.Status != Failed && ids[e.Message.ID]:
-			problem = fmt.Sprintf("an earlier message has the id %q", e.Message.ID)
-		}
-		if problem != "" {
+		if problem := in.entryProblem(i, ids); problem != "" {
 			return &TranscriptError{Part: "entry", Index: i, Problem: problem}
 		}
 		if e.Status == Failed {
@@ -161,6 +199,27 @@ func (in *Transcript) check(memory string) error {
 		return err
 	}
 	return in.checkVariables(memory)
+}
+
+// entryProblem returns what is wrong with an entry, empty for nothing; ids has those of the
+// messages before it.
+func (in *Transcript) entryProblem(i int, ids map[string]bool) string {
+	e := &in.Entries[i]
+	switch err := checkMessages([]chat.Message{e.Message}); {
+	case err != nil:
+		return err.Error()
+	case e.Turn < 0 || e.Turn > maxImported:
+		return fmt.Sprintf("invalid turn %d", e.Turn)
+	case i > 0 && (e.Turn == 0) != (in.Entries[0].Turn == 0):
+		return "either all messages have a turn, or none"
+	case i > 0 && e.Turn < in.Entries[i-1].Turn:
+		return fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Entries[i-1].Turn)
+	case e.Turn == 0 && (e.Status == Failed || len(in.Events) > 0):
+		return "without turns there are no statuses and no events"
+	case e.Status != Failed && ids[e.Message.ID]:
+		return fmt.Sprintf("an earlier message has the id %q", e.Message.ID)
+	}
+	return ""
 }
 
 // maxImported bounds turns and positions of a transcript, so that numbers do not overflow.

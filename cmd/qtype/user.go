@@ -36,13 +36,13 @@ func (r *memoryCommand) findSession(ctx context.Context, m memoryview.Memory) (s
 	if r.user == "" || r.session != "" {
 		return memoryview.FindSession(ctx, m, r.stored(r.session))
 	}
-	sessions, err := m.Sessions(ctx)
-	if err != nil {
-		return "", err
-	}
 	var own []string
-	for _, s := range sessions {
-		if id, ok := strings.CutPrefix(s.Session, memory.UserPrefix(r.user)); ok && id != "" {
+	filter := memory.SessionFilter{SessionQuery: memory.SessionQuery{Prefix: memory.UserPrefix(r.user)}}
+	for s, err := range m.EachSession(ctx, filter) {
+		if err != nil {
+			return "", err
+		}
+		if s.Messages > 0 || !memory.IsShared(s.Session) {
 			own = append(own, s.Session)
 		}
 	}

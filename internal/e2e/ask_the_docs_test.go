@@ -43,7 +43,8 @@ type retriever struct {
 	find func(ctx context.Context, question string) ([]index.Match, error)
 }
 
-// bounds are the least values of recall@5 and MRR that the test accepts.
+// bounds are the least values of recall@5 and MRR that the test accepts. They are below the
+// measured ones, which change with each page of the documentation.
 type bounds struct{ recall, mrr float64 }
 
 // TestAskTheDocs_Evaluation fills the index of examples/ask_the_docs and measures how well
@@ -55,7 +56,7 @@ func TestAskTheDocs_Evaluation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("OPENAI_API_KEY", "")
-	evaluate(t, root, "evaluation", []bounds{{0.80, 0.64}, {0.46, 0.34}, {0.72, 0.54}, {0.80, 0.64}, {0.45, 0.36}})
+	evaluate(t, root, "evaluation", []bounds{{0.78, 0.62}, {0.42, 0.32}, {0.70, 0.50}, {0.78, 0.62}, {0.42, 0.32}})
 }
 
 // TestAskTheDocs_SentenceModel is the same with the vectors of a real model. Its first run
@@ -69,7 +70,7 @@ func TestAskTheDocs_SentenceModel(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "none")
 	t.Setenv("OPENAI_BASE_URL", "http://"+server.Address()+"/v1")
 	t.Setenv("DOCS_EMBEDDINGS", "all-MiniLM-L6-v2")
-	evaluate(t, root, "evaluation of all-MiniLM-L6-v2", []bounds{{0.80, 0.64}, {0.83, 0.67}, {0.88, 0.74}, {0.87, 0.73}, {0.84, 0.67}})
+	evaluate(t, root, "evaluation of all-MiniLM-L6-v2", []bounds{{0.78, 0.62}, {0.80, 0.64}, {0.85, 0.70}, {0.84, 0.70}, {0.80, 0.64}})
 }
 
 // evaluate measures the retrievers with an embedding model; section names the table.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 
@@ -46,16 +47,24 @@ type View struct {
 // AmbiguousSessionError reports that a session must be named because a memory has
 // several.
 type AmbiguousSessionError struct {
-	Sessions int // the number of sessions
+	Sessions int  // the number of sessions
+	More     bool // there may be more
 }
 
 // Error returns how to name one.
 func (e *AmbiguousSessionError) Error() string {
-	return fmt.Sprintf("which session? pass --session; qtype memory list shows all %d", e.Sessions)
+	number := textfmt.Thousands(e.Sessions)
+	if e.More {
+		number += " and more"
+	}
+	return "which session? pass --session; qtype memory list shows all " + number
 }
 
+// maxCandidates bounds the sessions that are read for a message.
+const maxCandidates = 1_000
+
 // FindSession checks that a memory has a session. If session is empty, it returns
-// the only one.
+// the only one; what several sessions share is not one.
 func FindSession(ctx context.Context, m Memory, session string) (string, error) {
 	if session != "" {
 		switch info, err := m.Info(ctx, session); {
@@ -65,13 +74,24 @@ func FindSession(ctx context.Context, m Memory, session string) (string, error) 
 			return session, nil
 		}
 	}
-	sessions, err := m.Sessions(ctx) // for the message
-	if err != nil {
-		return "", err
+	prefixes := []string{""}
+	if session != "" {
+		_, size := utf8.DecodeRuneInString(session)
+		prefixes = []string{session[:size], ""}
 	}
 	var ids []string
-	for _, s := range sessions {
-		ids = append(ids, s.Session)
+	for _, prefix := range prefixes {
+		for s, err := range m.EachSession(ctx, memory.SessionFilter{SessionQuery: memory.SessionQuery{Prefix: prefix}}) {
+			if err != nil {
+				return "", err
+			}
+			if session == "" && onlyShared(s) {
+				continue
+			}
+			if ids = append(ids, s.Session); len(ids)%maxCandidates == 0 {
+				break
+			}
+		}
 	}
 	switch {
 	case len(ids) == 0:
@@ -79,10 +99,14 @@ func FindSession(ctx context.Context, m Memory, session string) (string, error) 
 	case session != "":
 		return "", fmt.Errorf("memory %s has no session %q%s", m.ID, session, diag.DidYouMean(session, ids))
 	case len(ids) > 1:
-		return "", &AmbiguousSessionError{Sessions: len(ids)}
+		return "", &AmbiguousSessionError{Sessions: len(ids), More: len(ids) == maxCandidates}
 	}
 	return ids[0], nil
 }
+
+// onlyShared reports whether a stored session is no conversation: it has values that the
+// sessions of a user or of the memory share.
+func onlyShared(s memory.SessionInfo) bool { return s.Messages == 0 && memory.IsShared(s.Session) }
 
 // sessionRow is a line of the list of sessions.
 type sessionRow struct {
@@ -96,6 +120,8 @@ type sessionRow struct {
 	Unit     string    `json:"unit"`      // unit of Used and Limit
 	Flushes  int       `json:"flushes"`   // how often messages were evicted
 	LastSaid time.Time `json:"last_said"` // when the newest message was added
+
+	Shared bool `json:"shared,omitempty"` // it has no messages, but what the sessions of a user or of the memory share
 }
 
 // ListOptions select the sessions of a list.
@@ -127,7 +153,7 @@ func (v *View) List(ctx context.Context, memories []Memory, o ListOptions) error
 				return nil
 			}
 			last = s.Session
-			if err := p.add(sessionRow{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid}); err != nil {
+			if err := p.add(sessionRow{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid, onlyShared(s)}); err != nil {
 				return err
 			}
 		}
@@ -176,7 +202,11 @@ func (p *sessionPrinter) flush() error {
 		p.table.line(&b, "memory", "session", "messages", "in window", "tokens / limit", "last message")
 	}
 	for _, r := range rows {
-		p.table.line(&b, terminal.Clean(r.Memory), terminal.Clean(r.Session), textfmt.Thousands(r.Messages), textfmt.Thousands(r.InWindow), usage(r), textfmt.Ago(p.now.Sub(r.LastSaid)))
+		used := usage(r)
+		if r.Shared {
+			used = "shared values"
+		}
+		p.table.line(&b, terminal.Clean(r.Memory), terminal.Clean(r.Session), textfmt.Thousands(r.Messages), textfmt.Thousands(r.InWindow), used, textfmt.Ago(p.now.Sub(r.LastSaid)))
 	}
 	_, err := io.WriteString(p.out, b.String())
 	return err

@@ -49,14 +49,14 @@ type progress struct {
 
 // mark is how far one of several sessions was read.
 type mark struct {
-	Generation int64 `json:"life"` // the session's version when it was read first
-	To         int64 `json:"to"`   // position of the newest message that was read
+	Generation int64 `json:"life,omitempty"` // the session's version when it was read first; 0 after an import
+	To         int64 `json:"to"`             // position of the newest message that was read
 }
 
 // of returns how far a session was read: 0 if it was deleted and created again since.
 func (p *progress) of(session string, version int64) int64 {
 	m, found := p.Seen[session]
-	if !found || !(vectorMeta{Generation: m.Generation}).covers(version) {
+	if !found || m.Generation > 0 && !(vectorMeta{Generation: m.Generation}).covers(version) {
 		return 0
 	}
 	return m.To
@@ -73,7 +73,7 @@ func (p *progress) advance(b evictedMessages) progress {
 		next.Seen = map[string]mark{}
 	}
 	m := next.Seen[b.session]
-	if p.of(b.session, b.version) == 0 {
+	if m.Generation == 0 || p.of(b.session, b.version) == 0 {
 		m.Generation = b.version
 	}
 	m.To = b.to

@@ -118,7 +118,7 @@ func (r *reader) begin(id string) error {
 	if r.options.Session == nil {
 		r.id = &id
 	}
-	r.Transcript, r.messages, r.events, r.variables = memory.Transcript{}, nil, nil, 0
+	r.Transcript, r.messages, r.events, r.variables, r.values = memory.Transcript{}, nil, nil, 0, 0
 	return nil
 }
 
@@ -133,6 +133,7 @@ type reader struct {
 	messages  []int // the line of each entry
 	events    []int // the line of each event
 	variables int   // the line of the variables
+	values    int   // the line of the values of context blocks
 }
 
 // atLine returns an error of the memory with the line that it concerns.
@@ -144,6 +145,8 @@ func (r *reader) atLine(e *memory.TranscriptError) error {
 		line = r.messages[e.Index]
 	case e.Part == "event":
 		line = r.events[e.Index]
+	case e.Part == "value":
+		line = r.values
 	default:
 		line = r.variables
 	}
@@ -230,8 +233,14 @@ func (r *reader) operate(raw []byte) error {
 		}
 		slices.SortStableFunc(r.Variables, func(a, b memory.Variable) int { return cmp.Compare(a.Turn, b.Turn) })
 		return nil
+	case op.Op == opContext && r.Values == nil:
+		r.values, r.Values = r.line, map[string][]byte{}
+		for name, value := range op.Set {
+			r.Values[name] = value
+		}
+		return nil
 	}
-	return fmt.Errorf("an operation of a transcript is session, event or, once, variables, not %q", op.Op)
+	return fmt.Errorf("an operation of a transcript is session, event or, once, variables and context, not %q", op.Op)
 }
 
 // decode reads a JSON object and rejects unknown fields.

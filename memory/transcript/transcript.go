@@ -11,6 +11,7 @@
 //	{"op": "session", "session": "c-1"}
 //	{"op": "event", "event": {"kind": "flush", "turn": 7, "from": 1, "to": 4, …}}
 //	{"op": "variables", "set": {"plan": "Gold"}, "turns": {"plan": 3}}
+//	{"op": "context", "set": {"facts": {"facts": [{"id": "f1", …}], "next": 1, "to": 4}}}
 //
 // The object qtype is optional, in all messages or in none: without it the messages
 // are appended, and each user message begins a turn. Its field message has the
@@ -46,7 +47,7 @@ type operation struct {
 	Op      string                     `json:"op"`                // the name of the operation
 	Session *string                    `json:"session,omitempty"` // of the operation session: the id of the session that follows
 	Event   *memory.Event              `json:"event,omitempty"`   // of the operation event
-	Set     map[string]json.RawMessage `json:"set,omitempty"`     // of the operation variables: values by name
+	Set     map[string]json.RawMessage `json:"set,omitempty"`     // of the operations variables and context: values by name
 	Turns   map[string]int64           `json:"turns,omitempty"`   // those that set the variables
 }
 
@@ -55,6 +56,7 @@ const (
 	opSession   = "session"
 	opEvent     = "event"
 	opVariables = "variables"
+	opContext   = "context"
 )
 
 // ExportSession is Export after a line with the id of the session, so that a file may
@@ -66,7 +68,7 @@ func ExportSession(ctx context.Context, m *memory.Memory, session string, out io
 	return Export(ctx, m, session, out)
 }
 
-// Export writes a session: messages, events and variables. It reads the history
+// Export writes a session: messages, events, variables and facts. It reads the history
 // while it writes. A session that does not exist has no lines.
 func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
 	head, err := m.Head(ctx, session)
@@ -90,13 +92,31 @@ func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer
 			return err
 		}
 	}
+	return exportValues(ctx, m, session, out)
+}
+
+// exportValues writes the variables, and the values of context blocks such as facts.
+func exportValues(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
 	variables, err := m.Variables(ctx, session)
-	if err != nil || len(variables) == 0 {
+	if err != nil {
 		return err
 	}
-	op := operation{Op: opVariables, Set: map[string]json.RawMessage{}, Turns: map[string]int64{}}
-	for _, v := range variables {
-		op.Set[v.Name], op.Turns[v.Name] = v.Value, v.Turn
+	if len(variables) > 0 {
+		op := operation{Op: opVariables, Set: map[string]json.RawMessage{}, Turns: map[string]int64{}}
+		for _, v := range variables {
+			op.Set[v.Name], op.Turns[v.Name] = v.Value, v.Turn
+		}
+		if err := writeLine(out, op); err != nil {
+			return err
+		}
+	}
+	values, err := m.ContextValues(ctx, session)
+	if err != nil || len(values) == 0 {
+		return err
+	}
+	op := operation{Op: opContext, Set: map[string]json.RawMessage{}}
+	for name, value := range values {
+		op.Set[name] = value
 	}
 	return writeLine(out, op)
 }

@@ -100,7 +100,7 @@ func TestImport_Invalid(t *testing.T) {
 		{"", "line 1: it has no messages"},
 		{"[]", "line 1: it is not a JSON object"},
 		{"\n{\"role\":\"x\"}", `line 2: unknown role "x": a role is assistant, chatbot, developer, function, model, system, tool, user`},
-		{`{"op":"clear"}`, `line 1: an operation of a transcript is session, event or, once, variables, not "clear"`},
+		{`{"op":"clear"}`, `line 1: an operation of a transcript is session, event or, once, variables and context, not "clear"`},
 		{`{"op":"event","event":{"kindd":1}}`, `line 1: unknown field "kindd"`},
 		{`{"op":"event","event":{"turn":"1"}}`, `line 1: "event.turn" must not be string`},
 		{message("user", `"id":"a","turn":2`) + message("user", `"id":"b","turn":1`), "line 2: turn 1 follows turn 2"},

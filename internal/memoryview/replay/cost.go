@@ -108,7 +108,7 @@ func readCostLine(raw []byte, n int) ([]costLine, error) {
 	}
 	if op, ok := keys["op"]; ok {
 		switch string(op) {
-		case `"event"`, `"variables"`:
+		case `"event"`, `"variables"`, `"context"`:
 			return nil, nil
 		case `"session"`, `"clear"`:
 			return []costLine{{line: n}}, nil

@@ -46,6 +46,8 @@ func (r *replay) operate(ctx context.Context, keys map[string]json.RawMessage) e
 			return err
 		}
 		return r.variables(ctx, keys["set"])
+	case "context": // of a full export
+		return rejectUnknownKeys(op, keys, "set")
 	case "read":
 		if err := rejectUnknownKeys(op, keys, "as", "n_rounds", "max_context", "notice", "empty"); err != nil {
 			return err
