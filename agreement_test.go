@@ -78,7 +78,7 @@ func outcomeOf(t *testing.T, name string, m mutation) int {
 	}
 	err := build(t, program)
 	if _, otherBuild := errors.AsType[*hugot.BuildTagError](err); otherBuild {
-		return built // a note of validate says so
+		return built // a note of validate states it
 	}
 	if err != nil {
 		t.Errorf("%s with %s is valid, but a run refuses it: %v\n%s", name, m.value, err, m.text)

@@ -8,7 +8,7 @@ func availableRules() []rule { return []rule{notAvailable()} }
 // notAvailable has no sample while this version runs the whole language.
 func notAvailable() rule {
 	return rule{code: "QT482", title: "not available in this version",
-		doc:    "The language has this type or provider, but this version of qtype does not run it. A run refuses it, so that an application never does something other than its document says.",
+		doc:    "The language has this type or provider, but this version of qtype does not run it. A run refuses it, so that an application never does something other than its document declares.",
 		sample: sample{},
 		check: on(func(p *ruleContext, n spec.Node) {
 			missing := spec.CheckAvailable(n)

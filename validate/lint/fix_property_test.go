@@ -96,12 +96,12 @@ func mutate(t *rapid.T, text string) string {
 	old := text[at[0]:at[1]]
 	i := rapid.IntRange(0, len(old)-2).Draw(t, "letter")
 	letters := []byte(old)
-	switch rapid.SampledFrom([]string{"swap", "drop", "double", "key", "word"}).Draw(t, "how") {
+	switch rapid.SampledFrom([]string{"swap", "drop", "repeat", "key", "word"}).Draw(t, "how") {
 	case "swap":
 		letters[i], letters[i+1] = letters[i+1], letters[i]
 	case "drop":
 		letters = slices.Delete(letters, i, i+1)
-	case "double":
+	case "repeat":
 		letters = slices.Insert(letters, i, letters[i])
 	case "key":
 		letters = []byte(rapid.SampledFrom(likelyKeys).Draw(t, "key"))

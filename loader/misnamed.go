@@ -9,12 +9,12 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// mistake is a key that documents often have, because other systems or other parts of the
+// misnamedKey is a key that documents often have, because other systems or other parts of the
 // language have it, and what is meant.
-type mistake struct {
-	in   []reflect.Type // the structs in which it is one; nil for every struct
+type misnamedKey struct {
+	in   []reflect.Type // the structs in which it is misnamed; nil for every struct
 	keys []string       // the keys as they are written
-	key  string         // the key that is meant; empty if that is no key of the same mapping
+	key  string         // the key that is meant; empty if it is not a key of the same mapping
 	hint string         // what to do, for a key that a different name does not correct; KEY is the written key
 }
 
@@ -22,8 +22,8 @@ type mistake struct {
 type misnamedValue struct {
 	key    string   // the key, or the name of the union for `type`
 	values []string // the values as they are written, in lower case
-	value  string   // the value that is meant; empty if the hint says more
-	hint   string   // what to do; empty if the value says it
+	value  string   // the value that is meant; empty if the hint has more
+	hint   string   // what to do; empty if the value is enough
 }
 
 func structs(samples ...any) []reflect.Type {
@@ -34,12 +34,12 @@ func structs(samples ...any) []reflect.Type {
 	return types
 }
 
-// mistakes is the table of keys. The first row that fits decides.
-func mistakes() []mistake {
+// misnamedKeys is the table of keys. The first row that fits decides.
+func misnamedKeys() []misnamedKey {
 	models, callers := structs(spec.Model{}, spec.EmbeddingModel{}), structs(spec.LLMInference{}, spec.Agent{})
 	parameters := []string{"temperature", "max_tokens", "max_completion_tokens", "max_output_tokens", "top_p", "top_k", "stop", "seed",
 		"frequency_penalty", "presence_penalty", "reasoning_effort", "logit_bias"}
-	return []mistake{
+	return []misnamedKey{
 		{keys: []string{"name"}, key: "id"},
 		{in: models, keys: parameters, hint: "write it under inference_params, which are sent to the provider: inference_params: {KEY: …}"},
 		{in: callers, keys: parameters, hint: "it is a setting of the model: write it in the model, under inference_params"},
@@ -108,7 +108,7 @@ func misnamedValues() []misnamedValue {
 // explainKey adds to the diagnostic of an unknown key what is probably meant, if a row of
 // the table has it. n is the mapping, t its struct.
 func explainKey(found diag.Diagnostic, n *node, key *node, t reflect.Type, p *plan) diag.Diagnostic {
-	for _, m := range mistakes() {
+	for _, m := range misnamedKeys() {
 		if !slices.Contains(m.keys, strings.ToLower(key.text)) || m.in != nil && !slices.Contains(m.in, t) {
 			continue
 		}
@@ -126,8 +126,8 @@ func explainKey(found diag.Diagnostic, n *node, key *node, t reflect.Type, p *pl
 }
 
 // explainValue adds to the diagnostic of an unknown value what is probably meant, and
-// reports whether a row of the table has it. Several meanings are possible, so that it is
-// no fix.
+// reports whether a row of the table has it. Several meanings are possible, so that nothing
+// is fixed.
 func explainValue(found diag.Diagnostic, key, value string, known []string) (diag.Diagnostic, bool) {
 	for _, m := range misnamedValues() {
 		if m.key != key || !slices.Contains(m.values, strings.ToLower(value)) {
