@@ -17,12 +17,21 @@ func (d *decoder) checkRule(n *node, v reflect.Value, f *field) {
 	if d.checker == nil {
 		d.checker = validator.New()
 	}
-	if d.checker.Var(v.Interface(), f.rule) != nil {
+	if !d.isValid(v, f.rule) {
 		d.diags.add(ruleDiagnostic(n, f))
 		if v.Kind() != reflect.String {
 			setDefault(v, f)
 		}
 	}
+}
+
+// isValid reports whether a value fits a validator rule. What an address is, is decided
+// by the function that a run uses as well.
+func (d *decoder) isValid(v reflect.Value, rule string) bool {
+	if rest, isAddress := strings.CutSuffix(rule, "http_url"); isAddress && v.Kind() == reflect.String {
+		return rest == "omitempty," && v.String() == "" || spec.IsHTTPAddress(v.String())
+	}
+	return d.checker.Var(v.Interface(), rule) == nil
 }
 
 // ruleDiagnostic describes a violated rule of the tags of package spec.
@@ -35,7 +44,7 @@ func ruleDiagnostic(n *node, f *field) diag.Diagnostic {
 		case name == "oneof":
 			return choiceDiagnostic(n, f, strings.Fields(param))
 		case name == "http_url":
-			return ruleKind.At(n.span, "%q needs an address that starts with http:// or https://", f.name)
+			return addressDiagnostic(n, f)
 		case words[name] != "":
 			bounds = append(bounds, words[name]+" "+param)
 		}
@@ -46,8 +55,20 @@ func ruleDiagnostic(n *node, f *field) diag.Diagnostic {
 	return ruleRange.At(n.span, "%q must be %s, not %s", f.name, strings.Join(bounds, " and "), n.shown())
 }
 
+// addressDiagnostic describes a text that is not the address of a server.
+func addressDiagnostic(n *node, f *field) diag.Diagnostic {
+	found := ruleKind.At(n.span, "%q needs an address that starts with http:// or https://", f.name)
+	if !strings.Contains(n.text, "://") && spec.IsHTTPAddress("http://"+n.text) && strings.ContainsAny(n.text, ".:") {
+		return found.WithHint("such as http://%s", n.shown())
+	}
+	return found
+}
+
 func choiceDiagnostic(n *node, f *field, choices []string) diag.Diagnostic {
 	found := ruleChoice.At(n.span, "%q cannot be %q", f.name, n.shown())
+	if explained, ok := explainValue(found, f.name, n.text, choices); ok {
+		return explained
+	}
 	if found = found.WithNearest(n.text, choices); found.Suggestion != "" {
 		return found
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/joho/godotenv"
 
@@ -161,16 +162,17 @@ func readDotEnv(path string) (map[string]string, diag.List) {
 		return nil, diag.List{ruleDotEnv.At(whole, "%s %s", path, asReadError(err))}
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	if values, err := parseDotEnv(text); err == nil {
+	if values, err := parseDotEnv(text); err == nil && !hasBareLine(text) {
 		return values, nil
 	}
 	// Without a text no excerpt is printed, which could show secrets.
 	values, diags := map[string]string{}, diag.List(nil)
 	for i, line := range bytes.Split(text, []byte{'\n'}) {
 		parsed, err := parseDotEnv(line)
-		if err != nil {
-			at := source.Span{File: file, Start: source.Pos{Line: i + 1, Column: 1}, End: source.Pos{Line: i + 1, Column: 2}}
-			diags.Add(ruleDotEnv.At(at, "this line is not of the form NAME=value and is ignored"))
+		if column, problem := dotEnvProblem(string(line), err); problem != "" {
+			at := source.Span{File: file, Start: source.Pos{Line: i + 1, Column: column}, End: source.Pos{Line: i + 1, Column: column + 1}}
+			diags.Add(ruleDotEnv.At(at, "%s; the line is ignored", problem))
+			continue
 		}
 		for name, value := range parsed {
 			values[name] = value
@@ -178,6 +180,61 @@ func readDotEnv(path string) (map[string]string, diag.List) {
 	}
 	return values, diags
 }
+
+// hasBareLine reports whether a text without quotes over several lines has a line without a
+// value, which the parser takes for a part of the next name.
+func hasBareLine(text []byte) bool {
+	for line := range strings.Lines(string(text)) {
+		if strings.Count(line, `"`)%2+strings.Count(line, "'")%2 > 0 {
+			return false
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, problem := dotEnvProblem(line, nil); problem != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// dotEnvProblem returns what is wrong with a line of a .env file that the parser rejects
+// with an error, and the column. The text of the line is not part of it: it may be secret.
+func dotEnvProblem(line string, rejected error) (column int, problem string) {
+	body := strings.TrimLeft(line, " \t")
+	skipped := len(line) - len(body)
+	if rest, ok := strings.CutPrefix(body, "export "); ok {
+		skipped += len(body) - len(strings.TrimLeft(rest, " \t"))
+		body = strings.TrimLeft(rest, " \t")
+	}
+	body = strings.TrimRight(body, "\r\n")
+	name := strings.TrimLeft(body, nameCharacters)
+	at := skipped + len(body) - len(name)
+	switch {
+	case strings.TrimSpace(body) == "" || body[0] == '#':
+		return 0, ""
+	case at == skipped:
+		return at + 1, "a name is expected here, of letters, digits and _"
+	}
+	separator := strings.TrimLeft(name, " \t")
+	at += len(name) - len(separator)
+	switch {
+	case separator == "":
+		return skipped + 1, "this line is not of the form NAME=value"
+	case separator[0] != '=' && separator[0] != ':':
+		return utf8.RuneCountInString(line[:at]) + 1, "= is expected here: a line has the form NAME=value"
+	case rejected == nil:
+		return 0, ""
+	}
+	value := strings.TrimLeft(separator[1:], " \t")
+	at += len(separator) - len(value)
+	if value != "" && (value[0] == '"' || value[0] == '\'') {
+		return utf8.RuneCountInString(line[:at]) + 1, "the quote that opens here is not closed"
+	}
+	return utf8.RuneCountInString(line[:at]) + 1, "the value cannot be read: put it in quotes"
+}
+
+// nameCharacters are the characters of names in .env files.
+const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
 
 // parseDotEnv parses text. A panic of the parser is an error too.
 func parseDotEnv(text []byte) (values map[string]string, err error) {

@@ -1,6 +1,7 @@
 package loader_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -204,6 +205,21 @@ func TestOddDotEnvFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+	for content, want := range map[string]string{
+		"GOOD=1\nthis is no line\n":       "2:6 = is expected here: a line has the form NAME=value; the line is ignored",
+		"GOOD=1\nONLY\n":                  "2:1 this line is not of the form NAME=value; the line is ignored",
+		"GOOD=1\n  export BAD='x\n":       "2:14 the quote that opens here is not closed; the line is ignored",
+		"GOOD=1\n# x\n\n-D=1\nLAST = 2\n": "4:1 a name is expected here, of letters, digits and _; the line is ignored",
+	} {
+		path := write(t, "app.yaml", "id: app\ndescription: ${GOOD}\n", ".env", content)
+		result, list := loader.Load(t.Context(), path, loader.Options{Lookup: noEnv})
+		if len(list) != 1 || result.Document.Application.Description != "1" {
+			t.Fatalf("%q: %v", content, list)
+		}
+		if got := fmt.Sprintf("%d:%d %s", list[0].Span.Start.Line, list[0].Span.Start.Column, list[0].Message); got != want {
+			t.Errorf("%q: got %s, want %s", content, got, want)
+		}
 	}
 	path := write(t, "app.yaml", "id: app\n", ".env/x", "a folder")
 	if _, list := loader.Load(t.Context(), path, loader.Options{Lookup: noEnv}); len(list) > 0 {

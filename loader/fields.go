@@ -124,9 +124,13 @@ func (d *decoder) decodeKeys(n *node, v reflect.Value, p *plan, owner string) un
 
 // reportUnknown reports an unknown key of a mapping and records what it may mean.
 func (d *decoder) reportUnknown(n *node, pair pair, v reflect.Value, p *plan, unknown unknownKeys, found diag.Diagnostic) {
+	found = explainKey(found, n, pair.key, v.Type(), p)
 	hideUnknown(pair, v, p, found.Suggestion)
 	// A key cannot be renamed to one that exists.
 	if len(found.Fixes) > 0 && (unknown.meant[found.Suggestion] || n.has(found.Suggestion)) {
+		found = found.WithoutFix()
+	}
+	if i, known := p.byName[found.Suggestion]; known && len(found.Fixes) > 0 && !d.fits(pair, &p.fields[i], v.Type()) {
 		found = found.WithoutFix()
 	}
 	if found.Suggestion == "" {

@@ -56,7 +56,11 @@ func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain 
 		return likely, false
 	}
 	found := ruleUnionTag.At(tag.span, "unknown %s type %q", u.Name, tag.shown())
-	if found = found.WithNearest(tag.text, tags(u)); found.Suggestion != "" {
+	explained, ok := explainValue(found, u.Name, tag.text, tags(u))
+	if !ok {
+		explained = found.WithNearest(tag.text, tags(u))
+	}
+	if found = explained; found.Suggestion != "" {
 		if !diag.IsUnambiguous(tag.text, found.Suggestion, tags(u)) {
 			n.markInvalid()
 		}
@@ -67,7 +71,9 @@ func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain 
 		}
 	} else {
 		n.markInvalid() // the intended type is not known
-		found = found.WithHint("%s", oneOf(tags(u)))
+		if found.Hint == "" {
+			found = found.WithHint("%s", oneOf(tags(u)))
+		}
 	}
 	d.diags.add(found)
 	return likely, false

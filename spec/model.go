@@ -7,6 +7,8 @@ type ModelEntity interface {
 	Entity
 	// Base returns the fields that both kinds of models share.
 	Base() *Model
+	// Conflict returns the first key that the provider cannot use, and why; empty for none.
+	Conflict() (key, problem string)
 }
 
 // Model is a chat model.

@@ -162,6 +162,10 @@ func RowsOf(s Step) Rows { return Rows(stepTag(s, "rows")) }
 // StepBase declares, and CHAIN for all others.
 func SpanOf(s Step) string { return cmp.Or(stepTag(s, "span"), "CHAIN") }
 
+// RecordAdvice is what to do if an output of the step is a custom type, which it cannot
+// set: the tag `records` of the embedded StepBase. It is empty for steps without advice.
+func RecordAdvice(s Step) string { return stepTag(s, "records") }
+
 // stepInfo is what the tags of a type of step declare.
 type stepInfo struct {
 	tag                   reflect.StructTag // of the embedded StepBase

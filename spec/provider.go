@@ -18,12 +18,14 @@ type Provider struct {
 	KeyEnv          []string        // environment variables of the key, the preferred one first
 	BaseURL         string          // address of the provider's service, with REGION or RESOURCE where it depends on them; empty for none
 	BaseURLEnv      string          // environment variable that overrides BaseURL; empty for none
+	BaseURLOldEnv   string          // earlier name of BaseURLEnv, which is read if BaseURLEnv is not set; empty for none
 	BaseURLDoc      string          // what `base_url` must be; empty where the key is not allowed
 	Auths           []string        // types of auth that it accepts; empty for none
 	ModelKeys       []string        // keys of Model that only this provider and others that list them have
 	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
 	Tools           bool            // its chat models can call tools
 	Embeddings      bool            // it has embedding models
+	EmbeddingModels []string        // parts of the names of its embedding models, one of which a model_id must have; empty for any name
 	NoChat          bool            // it has no chat models
 	BuildTag        string          // only a build of the program with this tag can call it; empty for every build
 	PromptCache     bool            // prompts are cached by markers in requests, which prompt_cache: none leaves out
@@ -175,7 +177,7 @@ func providerRows() []Provider {
 		{
 			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api"},
 			Key: ServiceKey, KeyEnv: []string{"OPENAI_API_KEY"}, Auths: keys,
-			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
+			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLOldEnv: "OPENAI_API_BASE", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
 			ContextWindows: []ContextWindow{
 				{"chatgpt-4o", 128_000}, {"gpt-3.5-turbo", 16_385}, {"gpt-3.5-turbo-instruct", 4_096},
 				{"gpt-4", 8_192}, {"gpt-4-0125", 128_000}, {"gpt-4-1106", 128_000}, {"gpt-4-32k", 32_768},
@@ -194,7 +196,7 @@ func providerRows() []Provider {
 			},
 		},
 		{
-			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
+			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, EmbeddingModels: []string{"amazon.titan-embed", "cohere.embed"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
 			Key: CloudIdentity, KeyEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"}, Auths: append([]string{"aws"}, keys...),
 			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
 			ContextWindows: []ContextWindow{{"nova-lite", 300_000}, {"nova-micro", 128_000}, {"nova-premier", 1_000_000}, {"nova-pro", 300_000}},

@@ -23,7 +23,7 @@
 //
 // Tags of an embedded StepBase describe the type of the step: rows (see Rows), in and
 // out (see Signature), streams:"text", writes:"maybe" for a step that may leave its
-// outputs as they were, span:"…" (see SpanOf), and without_inputs:"reads_row" for a step
+// outputs as they were, span:"…" (see SpanOf), records:"…" (see RecordAdvice), and without_inputs:"reads_row" for a step
 // that without inputs reads the whole row.
 //
 // The loader fills the values of this package, and package validate links them.

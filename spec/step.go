@@ -126,7 +126,7 @@ type PathRef struct {
 
 // LLMInference calls a chat model, with or without a memory.
 type LLMInference struct {
-	StepBase `span:"LLM" streams:"text" in:"question: text" out:"answer: text; QT322 exactly 1; QT323 text|ChatMessage"`
+	StepBase `span:"LLM" streams:"text" records:"use an Agent, whose output may be a custom type, or a text here and a Decoder after it" in:"question: text" out:"answer: text; QT322 exactly 1; QT323 text|ChatMessage"`
 	Concurrent
 	// Model is the id of the chat model to call.
 	Model Ref[ModelEntity] `yaml:"model" jsonschema:"required"`

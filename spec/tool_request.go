@@ -54,9 +54,13 @@ func (t *APITool) HasBody() bool {
 	return sendsBody()[method] || method == "DELETE" && (t.Body != "" || t.BodyFormat != "" && t.BodyFormat != BodyJSON)
 }
 
-// Conflict returns the first key of the tool that contradicts another one, and what is
-// wrong with it; both are empty if there is none.
+// Conflict returns the first key of the tool that no request can be made of, or that
+// contradicts another one, and what is wrong with it; both are empty if there is none.
+// The validator reports it, and a run refuses it.
 func (t *APITool) Conflict() (key, problem string) {
+	if key, problem := t.requestConflict(); problem != "" {
+		return key, problem
+	}
 	if t.Body != "" {
 		if problem := t.bodyConflict(); problem != "" {
 			return "body", problem

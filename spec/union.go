@@ -7,8 +7,9 @@ import (
 
 // Case is one alternative of a union: the value of the key `type` and its struct.
 type Case struct {
-	Tag string      // the value of `type`
-	New func() Node // makes an empty value of the alternative
+	Tag     string      // the value of `type`
+	New     func() Node // makes an empty value of the alternative
+	Missing bool        // this version does not run it; see CheckAvailable
 }
 
 // Union is a set of structs of which a document chooses one by the key `type`.

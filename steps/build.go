@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 	"sync"
@@ -114,9 +115,12 @@ func Unsupported() []string {
 // the first row, such as templates, paths and names of tools. A step type that
 // cannot run yet is a *spec.NotAvailableError. A runner serves one run of one flow.
 func Build(s spec.Step, env *Env) (Runner, error) {
+	if missing := spec.CheckAvailable(s); missing != nil {
+		return nil, missing
+	}
 	build, ok := builders()[reflect.TypeOf(s)]
 	if !ok {
-		return nil, &spec.NotAvailableError{What: "step type " + spec.TypeName(s), Key: "type"}
+		return nil, fmt.Errorf("step type %s has no builder", spec.TypeName(s))
 	}
 	return build(s, env)
 }

@@ -1,73 +1,30 @@
 package tool
 
 import (
-	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // endpoint is a URL with placeholders: {name} is replaced by an argument.
 type endpoint struct {
-	parts []part
-}
-
-// part is literal text of the URL, or a placeholder.
-type part struct {
-	text    string // the literal text
-	name    string // name of the argument, for a placeholder
-	inQuery bool   // whether it is in the query
+	parts []spec.EndpointPart
 }
 
 // parseEndpoint parses an endpoint and checks that it is a URL.
 func parseEndpoint(text string) (*endpoint, error) {
-	e := &endpoint{}
-	trial := "" // the URL with x for every placeholder
-	for rest := text; rest != ""; {
-		before, after, found := strings.Cut(rest, "{")
-		if before != "" {
-			e.parts = append(e.parts, part{text: before})
-			trial += before
-		}
-		if !found {
-			break
-		}
-		name, tail, closed := strings.Cut(after, "}")
-		if !closed || name == "" || strings.ContainsAny(name, "{/?#") {
-			return nil, errors.New(`endpoint: unmatched "{"`)
-		}
-		if !hasFullHost(trial) {
-			return nil, fmt.Errorf("endpoint: {%s} is allowed in the path or the query, not in the host", name)
-		}
-		e.parts = append(e.parts, part{name: name, inQuery: strings.Contains(trial, "?")})
-		trial += "x"
-		rest = tail
-	}
-	u, err := url.Parse(trial)
-	switch {
-	case err != nil:
-		return nil, errors.New("endpoint is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("endpoint must begin with http:// or https://")
-	case u.Hostname() == "":
-		return nil, errors.New("endpoint has no host")
-	}
-	return e, nil
-}
-
-// hasFullHost reports whether the scheme and the host of a URL are complete.
-func hasFullHost(text string) bool {
-	_, rest, found := strings.Cut(text, "://")
-	return found && strings.ContainsAny(rest, "/?")
+	parts, err := spec.ParseEndpoint(text)
+	return &endpoint{parts: parts}, err
 }
 
 // names lists the placeholders.
 func (e *endpoint) names() []string {
 	var names []string
 	for _, p := range e.parts {
-		if p.name != "" && !slices.Contains(names, p.name) {
-			names = append(names, p.name)
+		if p.Name != "" && !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
 		}
 	}
 	return names
@@ -84,23 +41,23 @@ func (e *pathArgumentError) Error() string { return e.name + ": " + e.problem }
 func (e *endpoint) fill(value func(name string) (string, error)) (*url.URL, error) {
 	var b strings.Builder
 	for _, p := range e.parts {
-		if p.name == "" {
-			b.WriteString(p.text)
+		if p.Name == "" {
+			b.WriteString(p.Text)
 			continue
 		}
-		v, err := value(p.name)
+		v, err := value(p.Name)
 		if err != nil {
 			return nil, err
 		}
-		if p.inQuery {
+		if p.InQuery {
 			b.WriteString(url.QueryEscape(v))
 			continue
 		}
 		if v == "" {
-			return nil, &pathArgumentError{p.name, "must not be empty: it is part of the path"}
+			return nil, &pathArgumentError{p.Name, "must not be empty: it is part of the path"}
 		}
 		if hasDotDot(v) {
-			return nil, &pathArgumentError{p.name, "must not hold . or .. as a part of the path"}
+			return nil, &pathArgumentError{p.Name, "must not hold . or .. as a part of the path"}
 		}
 		b.WriteString(url.PathEscape(v))
 	}
@@ -118,8 +75,8 @@ func (e *endpoint) fill(value func(name string) (string, error)) (*url.URL, erro
 func (e *endpoint) staticPart() string {
 	var b strings.Builder
 	for _, p := range e.parts {
-		if p.name == "" {
-			b.WriteString(p.text)
+		if p.Name == "" {
+			b.WriteString(p.Text)
 			continue
 		}
 		b.WriteString("x")

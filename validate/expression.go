@@ -28,7 +28,7 @@ func (p *checker) linkExpressions() {
 		}
 		parsed, err := expression.Parse(x.expr.Text)
 		if err != nil {
-			p.list.Add(expressionError(x.expr, "the expression is invalid", err))
+			p.list.Add(withoutBraces(expressionError(x.expr, "the expression is invalid", err), x.expr))
 			continue
 		}
 		types, readsAll := p.linkNames(x, parsed)
@@ -164,7 +164,7 @@ func notBoolean(x *spec.Expression, result expression.Result) diag.Diagnostic {
 func Condition(x *spec.Expression, vars []*spec.Variable) diag.List {
 	parsed, err := expression.Parse(x.Text)
 	if err != nil {
-		return diag.List{expressionError(x, "the expression is invalid", err)}
+		return diag.List{withoutBraces(expressionError(x, "the expression is invalid", err), x)}
 	}
 	types, list := linkCondition(x, parsed, vars)
 	if len(list) > 0 {

@@ -9,13 +9,17 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Notes returns what a user should know about a valid document: for each memory and model
-// with a declared context window, that tokens are estimates, and the safety margin.
+// Notes returns what a user should know about a valid document: that it declares nothing,
+// which models need another build of the program, and for each memory and model with a
+// declared context window, that tokens are estimates, and the safety margin.
 func Notes(doc *spec.Document) []string {
 	if doc == nil || doc.Application == nil {
 		return nil
 	}
-	var notes []string
+	notes := buildNotes(doc)
+	if Summarise(doc) == (Summary{}) && len(doc.Application.References) == 0 {
+		notes = append(notes, "the document declares nothing: a flow makes it an application, and models, tools or types a library for other documents")
+	}
 	for _, f := range doc.Application.Flows {
 		if f == nil {
 			continue
@@ -28,6 +32,17 @@ func Notes(doc *spec.Document) []string {
 			if note := marginNote(m, called.Base()); note != "" && !slices.Contains(notes, note) {
 				notes = append(notes, note)
 			}
+		}
+	}
+	return notes
+}
+
+// buildNotes returns a note for each model that only another build of the program runs.
+func buildNotes(doc *spec.Document) []string {
+	var notes []string
+	for _, m := range doc.Application.Models {
+		if row, ok := spec.LookupProvider(m.Base().Provider); ok && row.BuildTag != "" {
+			notes = append(notes, fmt.Sprintf("model %s: the provider %s runs only in a build with -tags %s", m.EntityID(), row.Name, row.BuildTag))
 		}
 	}
 	return notes

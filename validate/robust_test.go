@@ -169,8 +169,8 @@ func TestTemplate_Positions(t *testing.T) {
 		{`"{name }"`, `11:20 the placeholder {name } has spaces around its name; did you mean "{name}"?`},
 		{`"{name.first}"`, `11:20 the placeholder {name.first} reads a part of "name", which templates do not support`},
 		{`"{name} and { open"`, "11:31 unclosed {"},
-		{`"{{name}}} ends"`, "11:28 unmatched }"},
-		{`"{{name}} {name"`, "11:29 unclosed {"},
+		{`"{{fine}}} ends {name}"`, "11:28 unmatched }"},
+		{`"{{fine}} {name"`, "11:29 unclosed {"},
 		{`"\x7b0}"`, "11:19 the placeholder {0} has no name"}, // with an escape the position is that of the whole text
 	} {
 		text := "id: shop\nflows:\n  - id: main\n    variables: [{id: name, type: text}, {id: prompt, type: text}]\n" +

@@ -44,6 +44,9 @@ func on[T any](f func(*ruleContext, T)) check {
 
 // documentation returns the rule for users.
 func (r rule) documentation() diag.Rule {
+	if r.sample == (sample{}) {
+		return diag.Rule{Code: r.code, Severity: r.severity(), Title: r.title, Doc: r.doc}
+	}
 	return diag.Rule{Code: r.code, Severity: r.severity(), Title: r.title, Doc: r.doc,
 		Wrong: r.sample.wrong(), Right: r.sample.right()}
 }
@@ -61,7 +64,7 @@ func table() []rule {
 		signatureRules(), dataRules(), invocationRules(), memoryRules(), policyRules(), contextRules(),
 		encryptionRules(), modelRules(), toolRules(), agentRules(), syncRules(), filterRules(), argumentRules(), splitterRules(), rerankerRules(), citationRules(), authRules(), indexRules(),
 		expressionRules(), controlRules(), referenceRules(), externalRules(), secretRules(), queryRules(), allowRules(), unusedSettingRules(),
-		flowLint(), stepLint(), documentLint())
+		availableRules(), flowLint(), stepLint(), templateLint(), documentLint())
 	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })
 	return all
 }

@@ -17,13 +17,13 @@ func authRules() []rule {
 
 func unsupportedAuth() rule {
 	return rule{code: "QT914", warning: true, title: "unsupported credentials",
-		doc: "Each provider, tool and store supports certain types of auth: openai an API key, Bedrock AWS credentials, and an APITool every type except cloud credentials.",
+		doc: "Each provider, tool and store supports certain types of auth: openai an API key, Bedrock AWS credentials, and an APITool every type. It is an error for a model whose provider cannot send the credentials, because a run refuses it.",
 		sample: sample{text: `
 id: example
 auths:
-  - ⟦{type: aws, id: account, region: eu-west-1}│{type: api_key, id: account, api_key: "${OPENAI_API_KEY:-}"}⟧
+  - {type: api_key, id: account, api_key: "${OPENAI_API_KEY:-}"}
 models:
-  - {type: Model, id: writer, provider: openai, auth: account}
+  - {type: Model, id: writer, provider: ⟦mock│openai⟧, auth: account}
 `},
 		check: on(func(p *ruleContext, e spec.Entity) {
 			user := an(spec.TypeName(e))
@@ -40,14 +40,14 @@ models:
 			}
 			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
 				if ok {
-					p.checkAuthType(auth, user, types)
+					p.checkAuthType(auth, user, types, e)
 				}
 			}
 		})}
 }
 
 // checkAuthType reports an auth of a type that its user does not accept.
-func (p *ruleContext) checkAuthType(auth *spec.Ref[spec.Auth], user string, accepted []string) {
+func (p *ruleContext) checkAuthType(auth *spec.Ref[spec.Auth], user string, accepted []string, owner spec.Entity) {
 	if auth.To == nil || slices.Contains(accepted, spec.TypeName(auth.To)) {
 		return
 	}
@@ -55,7 +55,11 @@ func (p *ruleContext) checkAuthType(auth *spec.Ref[spec.Auth], user string, acce
 		p.report(auth.Span, "%s takes no auth; %q has no effect", user, auth.ID)
 		return
 	}
-	p.report(auth.Span, "%s takes an auth of type %s; %q is of type %s", user, strings.Join(accepted, " or "), auth.ID, spec.TypeName(auth.To))
+	found := p.reportAt(auth.Span, "%s takes an auth of type %s; %q is of type %s", user, strings.Join(accepted, " or "), auth.ID, spec.TypeName(auth.To))
+	if m, isModel := owner.(spec.ModelEntity); isModel && m.Base().AuthConflict() != "" {
+		found = found.WithSeverity(diag.Error) // a run refuses it
+	}
+	p.list.Add(found)
 }
 
 func unsendableCredentials() rule {

@@ -235,21 +235,16 @@ models:
 }
 
 func kindOfModel() rule {
-	return rule{code: "QT416", warning: true, title: "provider without models of this kind",
-		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models.",
+	return rule{code: "QT416", title: "provider without models of this kind",
+		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models. Of Amazon Bedrock, the embedding models of Titan and Cohere are supported.",
 		sample: sample{text: `
 id: example
 models:
   - {type: ⟦Model│EmbeddingModel⟧, id: vectors, provider: hugot, model_id: models/all-MiniLM-L6-v2⟦│, dimensions: 384⟧}
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			row, known := spec.LookupProvider(m.Base().Provider)
-			switch _, embeds := m.(*spec.EmbeddingModel); {
-			case !known || row.Client == spec.MissingClient:
-			case embeds && !row.Embeddings:
-				p.report(fieldKey(m, "provider"), "the provider %s has no embedding models", row.Name)
-			case !embeds && row.NoChat:
-				p.report(fieldKey(m, "provider"), "the provider %s has no chat models", row.Name)
+			if key, problem := m.Conflict(); problem != "" && m.Position().Complete("provider", "model_id") && isDecided(m.Base().ModelID) {
+				p.report(placeOf(m, key, "id"), "%s", problem)
 			}
 		})}
 }

@@ -108,8 +108,19 @@ func (p *ruleContext) checkTypes(s spec.Step, d spec.Demand, ports []port) {
 		if place := typePlace(one.To.Position().Field("type")); !place.IsZero() {
 			diagnostic = diagnostic.WithRelated(place, "declared here")
 		}
+		if advice := spec.RecordAdvice(s); d.Outputs && advice != "" && isRecord(one.To.Type) {
+			diagnostic = diagnostic.WithHint("%s", advice)
+		}
 		p.list.Add(diagnostic)
 	}
+}
+
+// isRecord reports whether a type is a custom type, or a list of one.
+func isRecord(t spec.Type) bool {
+	for t.Elem != nil {
+		t = *t.Elem
+	}
+	return t.Custom != nil
 }
 
 // demandSample is the example of a demand's rule. It is generated from the step's

@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -41,7 +43,7 @@ tools:
 // requestConflict reports keys of an APITool that contradict each other.
 func requestConflict() rule {
 	return rule{code: "QT463", title: "request that cannot be made",
-		doc: "The keys of an APITool describe one request: body names an input, only POST, PUT, PATCH and DELETE send one, a form is made of all inputs, names are of arguments, and each kind of pagination needs its own keys.",
+		doc: "The keys of an APITool describe one request: body names an input, the method is one of HTTP, the endpoint a URL that starts with http:// or https://, only POST, PUT, PATCH and DELETE send a body, a form is made of all inputs, names are of arguments, and each kind of pagination needs its own keys.",
 		sample: sample{text: `
 id: example
 tools:
@@ -56,12 +58,21 @@ tools:
     outputs: [{id: count, type: int}]
 `},
 		check: on(func(p *ruleContext, t *spec.APITool) {
-			if !t.Position().Complete("inputs") || !t.Position().Complete("parameters") {
+			if _, written := t.Position().Lookup("endpoint"); !written || !t.Position().Complete("inputs", "parameters", "endpoint", "method", "headers") || !isDecided(t.Method+t.Endpoint+strings.Join(slices.Sorted(maps.Values(t.Headers)), " ")) {
 				return
 			}
-			if key, problem := t.Conflict(); problem != "" {
-				p.report(placeOf(t, key, "id"), "the tool %q: %s", t.ID, problem)
+			key, problem := t.Conflict()
+			if _, unknown := t.UnknownPlaceholder(); problem == "" || unknown {
+				return // QT415 has the place of an unknown placeholder
 			}
+			found := p.reportAt(placeOf(t, key, "id"), "the tool %q: %s", t.ID, problem)
+			switch {
+			case key == "method":
+				found = found.WithNearest(t.Method, spec.Methods())
+			case key == "endpoint" && !strings.Contains(t.Endpoint, "://") && spec.IsHTTPAddress("https://"+t.Endpoint):
+				found = found.WithHint("such as https://%s", t.Endpoint)
+			}
+			p.list.Add(found)
 		})}
 }
 
@@ -78,7 +89,7 @@ func modelFacingName(t spec.Tool) string {
 }
 
 func unknownPlaceholder() rule {
-	return rule{code: "QT415", warning: true, title: "endpoint with an unknown placeholder",
+	return rule{code: "QT415", title: "endpoint with an unknown placeholder",
 		doc: "{name} in an endpoint is replaced by the input or parameter with that name.",
 		sample: sample{text: `
 id: example
@@ -124,6 +135,8 @@ func (p *ruleContext) reportPlaceholder(t *spec.APITool, name string, e excerpt)
 		if diag.IsUnambiguous(name, near, ids) {
 			diagnostic = diagnostic.WithInside("{" + name + "}")
 		}
+	} else if len(ids) > 0 {
+		diagnostic = diagnostic.WithHint("the arguments are %s", joinNames(ids))
 	}
 	p.list.Add(diagnostic)
 }

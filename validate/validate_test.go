@@ -52,8 +52,14 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// unavailableCode is the code of what this version does not run, which has no example.
+const unavailableCode = "QT482"
+
 func TestRules_Examples(t *testing.T) {
 	for _, rule := range validate.Rules() {
+		if rule.Code == unavailableCode {
+			continue // this version runs the whole language
+		}
 		t.Run(rule.Code, func(t *testing.T) {
 			_, wrong := checked(t, rule.Wrong)
 			_, right := checked(t, rule.Right)
@@ -81,7 +87,8 @@ func TestRules_Unique(t *testing.T) {
 		if rule.Code <= last {
 			t.Errorf("%s is listed after %s", rule.Code, last)
 		}
-		if last = rule.Code; rule.Title == "" || rule.Doc == "" || rule.Wrong == "" || rule.Right == "" || rule.Wrong == rule.Right {
+		last = rule.Code
+		if isComplete := rule.Wrong != "" && rule.Right != "" && rule.Wrong != rule.Right; rule.Title == "" || rule.Doc == "" || isComplete == (rule.Code == unavailableCode) {
 			t.Errorf("%s is incomplete", rule.Code)
 		}
 	}

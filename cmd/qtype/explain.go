@@ -19,6 +19,7 @@ func newExplain(s *streams) *cobra.Command {
 		Use:   "explain [CODE]",
 		Short: "Explain a diagnostic code, with examples",
 		Example: `  qtype explain QT202
+  qtype explain 202
   qtype explain        # lists all codes`,
 		Args: optionalArgument("code"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -28,7 +29,7 @@ func newExplain(s *streams) *cobra.Command {
 			if len(args) == 0 {
 				return s.WriteTo("", ruleList())
 			}
-			return explainCode(s, strings.ToUpper(args[0]))
+			return explainCode(s, fullCode(args[0]))
 		},
 	}
 }
@@ -52,6 +53,16 @@ func ruleList() string {
 		fmt.Fprintf(&b, "%s  %-7s  %s\n", r.Code, r.Severity, r.Title)
 	}
 	return b.String()
+}
+
+// fullCode returns a code as it is declared, also for 202, qt202 and QT-202.
+func fullCode(code string) string {
+	upper := strings.ToUpper(strings.TrimSpace(code))
+	number := strings.TrimLeft(strings.TrimPrefix(upper, "QT"), "- ")
+	if number != "" && strings.Trim(number, "0123456789") == "" {
+		return fmt.Sprintf("QT%03s", number)
+	}
+	return upper
 }
 
 func explainCode(s *streams, code string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/scaffold"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 func newInit(s *streams) *cobra.Command {
@@ -48,11 +49,20 @@ func writeProject(s *streams, folder, template string) error {
 	for _, path := range written {
 		fmt.Fprintln(s.Out, "wrote", terminal.Clean(path))
 	}
-	app := terminal.Clean(filepath.Join(folder, "app.qtype.yaml"))
+	app := asArgument(filepath.Join(folder, "app.qtype.yaml"))
 	try := fmt.Sprintf(`qtype run %s -i '"Hello"'`, app)
 	if template == "batch" {
-		try = fmt.Sprintf("qtype run %s -I %s", app, terminal.Clean(filepath.Join(folder, "reviews.csv")))
+		try = fmt.Sprintf("qtype run %s -I %s", app, asArgument(filepath.Join(folder, "reviews.csv")))
 	}
-	_, err = fmt.Fprintf(s.Out, "\nnow try:\n  qtype validate %s\n  qtype test %s\n  %s\n", app, terminal.Clean(filepath.Join(".", folder)), try)
+	_, err = fmt.Fprintf(s.Out, "\nnow try:\n  qtype validate %s\n  qtype test %s\n  %s\n", app, asArgument(filepath.Join(".", folder)), try)
 	return err
+}
+
+// asArgument returns a path as a word of a command that can be pasted into a shell: quoted,
+// and never taken for a flag.
+func asArgument(path string) string {
+	if strings.HasPrefix(path, "-") {
+		path = "." + string(filepath.Separator) + path
+	}
+	return textfmt.ShellQuote(path)
 }

@@ -139,6 +139,7 @@ func TestRun_Value(t *testing.T) {
 		"not JSON":       {`{"name": `, "", "", "-i: not valid JSON: it ends before it is complete"},
 		"two values":     {`{"name": "a", "age": 1} 2`, "", "", "-i: not valid JSON: unexpected text after the first value; pass several rows as an array"},
 		"scalar":         {"7", "", "", `-i: expected a JSON object with the flow's inputs: {"name": …, "age": …, "tags": …}`},
+		"text":           {"hi", "", "", `-i: flow sum has 3 inputs, so "hi" is not enough: pass a JSON object, such as {"name": …, "age": …, "tags": …}`},
 		"no object":      {"[1]", "", "", "-i: item 1 of the array is not an object: a row is an object with the flow's inputs"},
 		"none":           {"", "", "", "flow sum needs input: name (text), age (int); pass -i JSON, or rows with -I FILE"},
 	}

@@ -153,19 +153,8 @@ func (l *journal) advice(args []string) string {
 	command := []string{"qtype"}
 	for _, a := range args {
 		if a != "--resume" && a != "--restart" {
-			command = append(command, shellQuote(a))
+			command = append(command, textfmt.ShellQuote(a))
 		}
 	}
 	return ": finished rows are in " + l.checkpoints.Path() + "; continue with: " + strings.Join(append(command, "--resume"), " ")
-}
-
-// shellQuote quotes a word for a shell where it is needed.
-func shellQuote(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

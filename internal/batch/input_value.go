@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/mediafile"
@@ -95,7 +96,10 @@ func (in *input) parseValue(text []byte) ([]map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	var v any
-	if err := dec.Decode(&v); err != nil {
+	if err := dec.Decode(&v); err != nil && body[0] != '{' && body[0] != '[' {
+		return nil, fmt.Errorf("flow %s has %s, so %s is not enough: pass a JSON object, such as %s", in.flow.ID, textfmt.Count(len(in.flow.Inputs), "input"),
+			strconv.Quote(textfmt.Ellipsis(string(body), maxQuotedInput)), in.example())
+	} else if err != nil {
 		return nil, fmt.Errorf("not valid JSON: %s", jsonReason(err))
 	}
 	if dec.More() {
@@ -109,6 +113,9 @@ func (in *input) parseValue(text []byte) ([]map[string]any, error) {
 	}
 	return nil, fmt.Errorf("expected a JSON object with the flow's inputs: %s", in.example())
 }
+
+// maxQuotedInput is how many characters of an input an error quotes.
+const maxQuotedInput = 40
 
 // checkKeys rejects keys that are neither inputs nor the session or its user. Unlike an unused
 // column of a file, such a key is a mistyped one.

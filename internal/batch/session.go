@@ -216,9 +216,9 @@ func textOf(columns []string, get func(string) (any, bool)) string {
 
 // newSessionFlags returns the flags that continue the conversation that a run begins.
 func (in *input) newSessionFlags() string {
-	flags := "--session " + shellQuote(in.newSession)
+	flags := "--session " + textfmt.ShellQuote(in.newSession)
 	if user := cmp.Or(in.cfg.User, in.onlyUser()); user != "" {
-		return "--user " + shellQuote(user) + " " + flags
+		return "--user " + textfmt.ShellQuote(user) + " " + flags
 	}
 	return flags
 }

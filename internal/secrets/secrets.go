@@ -73,12 +73,10 @@ func New(m spec.SecretManager, opts Options) (*Reader, error) {
 	if opts.HTTP == nil {
 		opts.HTTP = accesstoken.Client()
 	}
-	build, ok := builders()[reflect.TypeOf(m)]
-	if !ok {
-		err := &spec.NotAvailableError{Owner: "secret manager " + m.EntityID(), Key: "type", What: "type " + spec.TypeName(m)}
-		return nil, err.At(m)
+	if missing := spec.CheckAvailable(m); missing != nil {
+		return nil, missing.At(m)
 	}
-	from, err := build(m, opts)
+	from, err := builders()[reflect.TypeOf(m)](m, opts)
 	if err != nil {
 		return nil, fmt.Errorf("secret manager %s: %w", m.EntityID(), err)
 	}

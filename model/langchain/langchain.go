@@ -26,6 +26,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -65,7 +66,7 @@ type Model struct {
 
 func newModel(c Config, cl client) (*Model, error) {
 	base, err := url.Parse(c.BaseURL)
-	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+	if err != nil || !spec.IsHTTPAddress(c.BaseURL) {
 		return nil, fmt.Errorf("model %s: base_url must be an http or https address", c.Info.ID)
 	}
 	for _, param := range slices.Sorted(maps.Keys(c.Params)) { // sorted, so that the error is always the same

@@ -91,7 +91,7 @@ func TestNativeProviders(t *testing.T) {
 		}
 	}
 	if _, err := provider.NewEmbedder(&spec.EmbeddingModel{Model: spec.Model{ID: "v", Provider: "anthropic"}}, provider.Options{Getenv: env()}); err == nil ||
-		err.Error() != "model v: provider anthropic has no embedding models" {
+		err.Error() != "model v: the provider anthropic has no embedding models" {
 		t.Errorf("got %v", err)
 	}
 }

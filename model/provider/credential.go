@@ -1,8 +1,9 @@
 package provider
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -41,12 +42,11 @@ func authCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 	}
 	id := m.Auth.To.EntityID()
 	auth, ok := m.Auth.To.(spec.KeyAuth)
-	if !ok && row.Key == spec.CloudIdentity && slices.Contains(row.Auths, spec.TypeName(m.Auth.To)) {
+	if !ok && row.Key == spec.CloudIdentity && m.AuthConflict() == "" {
 		return credential{name: id}, nil // the provider's builder uses it
 	}
-	if !ok {
-		return credential{}, authError(m, fmt.Errorf("provider %s takes an auth of type %s; %s is %s",
-			m.Provider, strings.Join(row.Auths, " or "), id, spec.TypeName(m.Auth.To)))
+	if problem := m.AuthConflict(); problem != "" || !ok {
+		return credential{}, authError(m, errors.New(cmp.Or(problem, "auth "+id+" has no key")))
 	}
 	secret, host := auth.ModelKey()
 	key, err := reveal(secret, opts)

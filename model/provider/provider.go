@@ -76,12 +76,12 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 	if m.IsMock() {
 		return newMock(m, nil, opts)
 	}
+	if _, problem := m.Conflict(); problem != "" {
+		return nil, fmt.Errorf("model %s: %s", m.ID, problem)
+	}
 	client, err := prepare(m, opts)
 	if err != nil {
 		return nil, err
-	}
-	if client.chat == nil {
-		return nil, fmt.Errorf("model %s: provider %s has no chat models", m.ID, m.Provider)
 	}
 	if client.missing != "" {
 		other, err := offlineMock(m, client.missing)
@@ -114,12 +114,13 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	if m.IsMock() {
 		return mockEmbedder(m, nil, opts), nil
 	}
+	if _, problem := m.Conflict(); problem != "" {
+		return nil, fmt.Errorf("model %s: %s", m.ID, problem)
+	}
 	client, err := prepare(&m.Model, opts)
 	switch {
 	case err != nil:
 		return nil, err
-	case client.embedder == nil:
-		return nil, fmt.Errorf("model %s: provider %s has no embedding models", m.ID, m.Provider)
 	case client.missing != "":
 		if _, err := offlineMock(&m.Model, client.missing); err != nil {
 			return nil, err
@@ -155,11 +156,11 @@ func (c *client) limitKey() string {
 
 // prepare finds the provider, the server and the key of a model.
 func prepare(m *spec.Model, opts Options) (*client, error) {
-	row, known := spec.LookupProvider(m.Provider)
-	build, available := builders()[m.Provider]
-	if !known || !available {
-		return nil, &spec.NotAvailableError{Owner: "model " + m.ID, What: "provider " + m.Provider, Key: "provider"}
+	if missing := spec.CheckAvailable(m); missing != nil {
+		return nil, missing
 	}
+	row, _ := spec.LookupProvider(m.Provider)
+	build := builders()[m.Provider]
 	if row.Client == spec.LocalClient {
 		return &client{builder: build, config: wire.Config{Info: model.Describe(m), Params: m.InferenceParams}}, nil
 	}
@@ -167,14 +168,14 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := cmp.Or(m.BaseURL, cred.host)
-	if base == "" && row.BaseURLEnv != "" {
-		if base = opts.Getenv(row.BaseURLEnv); base != "" && build.envBaseURL != nil {
+	base, variable := cmp.Or(m.BaseURL, cred.host), ""
+	if base == "" {
+		if base, variable = environmentBaseURL(m, row, opts); base != "" && build.envBaseURL != nil {
 			base = build.envBaseURL(base)
 		}
 	}
 	base = withOwnPath(base, row.BaseURL)
-	c := &client{builder: build, config: wire.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, row.BaseURL), Key: cred.key,
+	c := &client{builder: build, config: wire.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, row.BaseURL), BaseURLEnv: variable, Key: cred.key,
 		Credential: cmp.Or(cred.name, firstOf(row.KeyEnv)), Params: m.InferenceParams, HTTP: opts.HTTP}}
 	if cred.key == "" {
 		switch {
@@ -193,6 +194,27 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 		}
 	}
 	return c, nil
+}
+
+// environmentBaseURL returns the base URL that the environment sets for a provider, and the
+// name of the variable; both are empty if it sets none.
+func environmentBaseURL(m *spec.Model, row spec.Provider, opts Options) (base, variable string) {
+	if row.BaseURLEnv == "" {
+		return "", ""
+	}
+	if base = opts.Getenv(row.BaseURLEnv); base != "" {
+		return base, row.BaseURLEnv
+	}
+	if row.BaseURLOldEnv == "" {
+		return "", ""
+	}
+	if base = opts.Getenv(row.BaseURLOldEnv); base == "" {
+		return "", ""
+	}
+	if opts.Warn != nil {
+		opts.Warn(fmt.Sprintf("model %s: %s is the earlier name of %s and is used as such; set %s", m.ID, row.BaseURLOldEnv, row.BaseURLEnv, row.BaseURLEnv))
+	}
+	return base, row.BaseURLOldEnv
 }
 
 // withOwnPath returns the provider's own address for its server without a path, such as

@@ -65,6 +65,8 @@ func TestNew_BaseURLAndKey(t *testing.T) {
 	}{
 		"base URL of the document":      {spec.Model{BaseURL: here}, []string{"OPENAI_BASE_URL", "http://127.0.0.1:1"}, ""},
 		"base URL of the environment":   {spec.Model{}, []string{"OPENAI_BASE_URL", here}, ""},
+		"earlier name of the variable":  {spec.Model{}, []string{"OPENAI_API_BASE", here}, ""},
+		"both names of the variable":    {spec.Model{}, []string{"OPENAI_BASE_URL", here, "OPENAI_API_BASE", "http://127.0.0.1:1"}, ""},
 		"both of the environment":       {spec.Model{}, []string{"OPENAI_BASE_URL", here, "OPENAI_API_KEY", " k1\n"}, "Bearer k1"},
 		"key's own host":                {spec.Model{Auth: keyAuth("a", "k2", here)}, []string{"OPENAI_BASE_URL", "http://127.0.0.1:1", "OPENAI_API_KEY", "k1"}, "Bearer k2"},
 		"document before the key":       {spec.Model{Auth: keyAuth("a", "k2", "http://127.0.0.1:1"), BaseURL: here}, nil, "Bearer k2"},
@@ -89,6 +91,33 @@ func TestNew_BaseURLAndKey(t *testing.T) {
 				t.Error("it is a mock")
 			}
 		})
+	}
+}
+
+// A bad address of the environment is reported with the name of its variable.
+func TestNew_BaseURLOfEnvironment(t *testing.T) {
+	for variable, value := range map[string]string{"OPENAI_BASE_URL": "localhost:1234/v1", "OPENAI_API_BASE": "http://"} {
+		var warnings []string
+		opts := provider.Options{Getenv: env(variable, value, "OPENAI_API_KEY", "k"), Warn: func(line string) { warnings = append(warnings, line) }}
+		_, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, opts)
+		if want := "model gpt: " + variable + " must be an http or https address, such as http://localhost:11434/v1"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if got := strings.Join(warnings, "\n"); (got != "") != (variable == "OPENAI_API_BASE") || got != "" && got != "model gpt: OPENAI_API_BASE is the earlier name of OPENAI_BASE_URL and is used as such; set OPENAI_BASE_URL" {
+			t.Errorf("%s: warnings %q", variable, got)
+		}
+	}
+}
+
+// A run refuses models that the provider does not have.
+func TestNew_KindOfModel(t *testing.T) {
+	_, err := provider.New(&spec.Model{ID: "gpt", Provider: "hugot", ModelID: "m"}, provider.Options{Getenv: env()})
+	if err == nil || err.Error() != "model gpt: the provider hugot has no chat models" {
+		t.Error(err)
+	}
+	_, err = provider.NewEmbedder(&spec.EmbeddingModel{Model: spec.Model{ID: "v", Provider: "aws-bedrock", ModelID: "amazon.nova-lite-v1:0"}}, provider.Options{Getenv: env()})
+	if err == nil || !strings.Contains(err.Error(), "model v: amazon.nova-lite-v1:0 is not an embedding model of aws-bedrock that is supported") {
+		t.Error(err)
 	}
 }
 

@@ -14,8 +14,8 @@ func TestBuilders(t *testing.T) {
 			continue
 		}
 		for _, c := range u.Cases {
-			if _, ok := builders()[reflect.TypeOf(c.New())]; !ok {
-				t.Errorf("tool type %s has no builder", c.Tag)
+			if _, ok := builders()[reflect.TypeOf(c.New())]; ok == c.Missing {
+				t.Errorf("tool type %s: has a builder: %v, is missing: %v", c.Tag, ok, c.Missing)
 			}
 		}
 		if len(u.Cases) != len(builders()) {

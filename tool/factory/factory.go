@@ -77,10 +77,10 @@ func (f *Factory) Close() {
 // that the declaration cannot work here. A tool that a remote document declares
 // must not start programs.
 func (f *Factory) Tool(t spec.Tool) (tool.Tool, error) {
-	b, ok := builders()[reflect.TypeOf(t)]
-	if !ok {
-		return nil, &spec.NotAvailableError{Owner: "tool " + t.EntityID(), What: "tool type " + spec.TypeName(t), Key: "type"}
+	if missing := spec.CheckAvailable(t); missing != nil {
+		return nil, missing
 	}
+	b := builders()[reflect.TypeOf(t)]
 	if from := remoteURL(t); from != "" && b.startsPrograms(t) {
 		return nil, fmt.Errorf("tool %s is declared at %s and starts a program: remote documents must not start programs; copy the document to this host to run it", t.EntityID(), from)
 	}

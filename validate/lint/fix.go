@@ -123,6 +123,10 @@ func replace(path string, text []byte, mode os.FileMode) (err error) {
 	return os.Rename(file.Name(), path)
 }
 
+// firstMeaningCode is the first code of diagnostics of the meaning of documents; those below
+// are of their form.
+const firstMeaningCode = "QT2"
+
 // isFixable reports whether the fix of a diagnostic is offered. The meaning of an
 // included file depends on the including file, so only its form is fixed, and only
 // inside the working directory.
@@ -134,38 +138,74 @@ func isFixable(d diag.Diagnostic) bool {
 	case isRemote(f.Path): // read-only
 		return false
 	}
-	return f.From.File == nil || d.Code < "QT2" && filepath.IsLocal(f.Path)
+	return f.From.File == nil || d.Code < firstMeaningCode && filepath.IsLocal(f.Path)
 }
 
 // maxFixPasses limits how often a document is fixed and checked again: a fixed
 // section can have diagnostics that were not visible before.
 const maxFixPasses = 10
 
+// maxFixAttempts limits how often fixing starts again without fixes that caused a diagnostic.
+const maxFixAttempts = 8
+
 // Fix finds documents, applies all safe fixes, and returns the changed files, which
-// are not written yet, and the results after the fixes.
+// are not written yet, and the results after the fixes. A fix that causes a diagnostic is
+// not safe, because it changed the meaning: fixing starts again without it.
 func Fix(ctx context.Context, find Finder, opts loader.Options) ([]Change, []Result, error) {
-	m := &fixer{files: map[string]*Change{}, frozen: map[string]bool{}}
+	refused := map[string]bool{}
+	for range maxFixAttempts {
+		m := &fixer{files: map[string]*Change{}, frozen: map[string]bool{}, refused: refused}
+		results, err := m.run(ctx, find, opts)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !m.refuseHarmful(results) {
+			return m.changes(hiddenIn(results)), results, nil
+		}
+	}
+	documents, err := find.Find(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, Check(ctx, documents, opts), ctx.Err()
+}
+
+// run fixes and checks the documents until there is nothing left to fix.
+func (m *fixer) run(ctx context.Context, find Finder, opts loader.Options) ([]Result, error) {
 	find.Open = m.open
 	opts.Open = m.open
 	for pass := 0; ; pass++ {
 		documents, err := find.Find(ctx)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		results := Check(ctx, documents, opts)
 		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
+			return nil, ctx.Err()
 		}
 		if pass == 0 {
-			m.hidden = hiddenIn(results)
+			m.hidden, m.initial = hiddenIn(results), countDiagnostics(results)
 		}
 		if m.revertBroken(results) {
 			continue
 		}
-		if pass == maxFixPasses || !m.apply(Diagnostics(results)) {
-			return m.changes(hiddenIn(results)), results, nil
+		list := Diagnostics(results)
+		if m.readable == nil {
+			// The form first: it decides which diagnostics of meaning there are.
+			if pass < maxFixPasses && m.apply(formOf(list)) {
+				continue
+			}
+			m.readable = countDiagnostics(results)
+		}
+		if pass >= maxFixPasses || !m.apply(list) {
+			return results, nil
 		}
 	}
+}
+
+// formOf returns the diagnostics of the form of documents.
+func formOf(list diag.List) diag.List {
+	return slices.DeleteFunc(slices.Clone(list), func(d diag.Diagnostic) bool { return d.Code >= firstMeaningCode })
 }
 
 // fixer holds the fixed text of files.
@@ -176,6 +216,10 @@ type fixer struct {
 	fixed      map[string]int           // number of diagnostics that the last pass fixed in them
 	formErrors map[string]int           // countFormErrors before the last pass
 	hidden     map[string][]source.Span // secrets of the original files by real path
+	initial    map[string]int           // countDiagnostics of the original files
+	readable   map[string]int           // countDiagnostics of the files once their form was fixed; nil before
+	applied    []appliedFix             // the fixes so far
+	refused    map[string]bool          // keys of fixes that are not applied, see keyOfFix
 }
 
 // open returns the fixed text of a file; nil if it is unchanged.
@@ -208,8 +252,12 @@ func (m *fixer) apply(list diag.List) bool {
 	byFile := map[string][]edit{}
 	names := map[string]*source.File{}
 	for i, d := range list {
+		if len(d.Fixes) > 0 && m.refused[keyOfFix(d)] {
+			continue
+		}
 		for _, f := range d.Fixes {
 			real := realPath(f.Span.File.Path)
+			m.applied = append(m.applied, appliedFix{key: keyOfFix(d), real: real, line: f.Span.Start.Line, column: f.Span.Start.Column, isForm: d.Code < firstMeaningCode})
 			if !m.frozen[real] {
 				byFile[real] = append(byFile[real], edit{f, i})
 				names[real] = f.Span.File

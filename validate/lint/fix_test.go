@@ -48,7 +48,7 @@ func TestFix(t *testing.T) {
 		{"an id", broken, valid},
 		{"an id of two that are near", "id: shop\n" + memories + valid[len("id: shop\n"):len(valid)-2] + ", memory: chat_memory_1}\n", ""},
 		{"a type of another language", strings.Replace(valid, "message, type: ChatMessage", "message, type: 'list[string]'", 1), strings.Replace(valid, "message, type: ChatMessage", "message, type: 'list[text]'", 1)},
-		{"visible only after another fix", "id: shop\nflows:\n  - id: f\n    step: []\n    variabels: [{id: a, tpye: text}]\n", "id: shop\nflows:\n  - id: f\n    steps: []\n    variables: [{id: a, type: text}]\n"},
+		{"visible only after another fix", "id: shop\nflows:\n  - id: f\n    step: [{id: e, type: Echo}]\n    variabels: [{id: a, tpye: text}]\n", "id: shop\nflows:\n  - id: f\n    steps: [{id: e, type: Echo}]\n    variables: [{id: a, type: text}]\n"},
 		{"a comment that is no longer needed", "id: shop # qtype:ignore QT105\n# qtype:ignore QT202: once\n  # another\n", "id: shop\n  # another\n"},
 		{"one code of a comment", "id: 42 # qtype:ignore QT105, QT202: the shop's own number\n", "id: 42 # qtype:ignore QT105: the shop's own number\n"},
 		{"an ignored diagnostic", "id: shop\ndescripton: a # qtype:ignore QT103\n", ""},
@@ -60,6 +60,11 @@ func TestFix(t *testing.T) {
 		{"a text with a variable", "id: shop\nmodels: [{id: m, type: Model, provider: '${X:-opneai}'}]\n", ""},
 		{"invalid YAML", "id: [\ndescripton: a", ""},
 		{"not UTF-8 text", "id: a\x00", ""},
+		{"not a flow in place of a condition", strings.Replace(routed, "flow: reply", "then: reply", 1), routed},
+		{"words of other languages in a case", strings.Replace(routed, "when: n > 1, flow: reply", "if: n > 1, then: reply", 1), routed},
+		{"not a text in place of a number", strings.Replace(valid, "{type: LLMInference", "{type: LLMInference, batch_size: many", 1), ""},
+		{"a key of another system", strings.Replace(prompted, "system_message", "system_prompt", 1), prompted},
+		{"braces of another language of templates", placeholder("{{ name }}"), placeholder("{name}")},
 		{"a placeholder", placeholder("{nmae}"), placeholder("{name}")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,6 +90,18 @@ func TestFix(t *testing.T) {
 		})
 	}
 }
+
+const routed = `id: shop
+flows:
+  - {id: reply, variables: [{id: n, type: int}], inputs: [n], outputs: [n], steps: [{type: Echo, id: pass, inputs: [n], outputs: [n]}]}
+  - id: main
+    variables: [{id: n, type: int}]
+    inputs: [n]
+    outputs: [n]
+    steps: [{type: Switch, id: choose, cases: [{when: n > 1, flow: reply}], inputs: [n], outputs: [n]}]
+`
+
+var prompted = valid[:len(valid)-2] + ", system_message: Be brief.}\n"
 
 func placeholder(name string) string {
 	return `id: greeter

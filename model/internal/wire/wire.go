@@ -5,6 +5,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Limits of a response.
@@ -35,6 +37,7 @@ var ErrTooLong = errors.New("the response is too long")
 type Config struct {
 	Info       model.Info     // describes the model; ID is used in errors, Name in requests
 	BaseURL    string         // the server's address, without the path of the method
+	BaseURLEnv string         // the environment variable that BaseURL is from, for error messages; empty for the document
 	Key        string         // empty for none
 	Credential string         // source of the key for error messages: id of an auth or name of a variable
 	Params     map[string]any // inference parameters, sent unchanged
@@ -74,8 +77,8 @@ type Format struct {
 // NewServer checks a Config. It calls nothing.
 func NewServer(c Config, form Format) (*Server, error) {
 	base, err := url.Parse(c.BaseURL)
-	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, fmt.Errorf("model %s: base_url must be an http or https address, such as %s", c.Info.ID, form.Example)
+	if err != nil || !spec.IsHTTPAddress(c.BaseURL) {
+		return nil, fmt.Errorf("model %s: %s must be an http or https address, such as %s", c.Info.ID, cmp.Or(c.BaseURLEnv, "base_url"), form.Example)
 	}
 	c.Info.Endpoint = httpx.Server(base)
 	s := &Server{Config: c, Base: base, form: form, http: &http.Client{}}

@@ -2,18 +2,14 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"embed"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // examples are documents with one error each and the output of QType (Python): a
@@ -64,6 +60,7 @@ middle. The files and the full output follow the table.
 	for i, m := range all {
 		fmt.Fprintf(&b, "| [%d](#%d) | %s | %s | %s |\n", i+1, i+1, cell(m.title), qtypeOutput(m.diagnostics), pythonOutput(m))
 	}
+	b.WriteString(newcomersTable())
 	b.WriteString("\n## Full output\n")
 	for i, m := range all {
 		var text bytes.Buffer
@@ -87,17 +84,7 @@ func read(name string) (example, error) {
 		return example{}, fmt.Errorf("%s: expected a title, app.qtype.yaml and python.txt", name)
 	}
 	document := archive.Files[0]
-	opts := loader.Options{
-		NoDotEnv: true, Lookup: func(string) (string, bool) { return "", false },
-		Open: func(_ context.Context, path string) (io.ReadCloser, error) {
-			if path != document.Name {
-				return nil, fs.ErrNotExist
-			}
-			return io.NopCloser(bytes.NewReader(document.Data)), nil
-		},
-	}
-	results := lint.Check(context.Background(), []lint.Document{{Path: document.Name}}, opts)
-	return example{title, string(document.Data), string(archive.Files[1].Data), ended, lint.Diagnostics(results)}, nil
+	return example{title, string(document.Data), string(archive.Files[1].Data), ended, checkText(document.Data)}, nil
 }
 
 // qtypeOutput returns a line for each diagnostic, with its hint.

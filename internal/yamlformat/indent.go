@@ -1,4 +1,4 @@
-package lsp
+package yamlformat
 
 import (
 	"strings"
@@ -106,18 +106,21 @@ func (x *indenter) placeValue(n *outline.Node, after, by, column int) {
 }
 
 // collapseSpaces replaces the spaces between a colon or dash and its value on the
-// same line by one space.
+// same line by one space, also around a tag or an anchor.
 func (x *indenter) collapseSpaces(after, start int) {
 	row := x.row(after)
 	if x.row(start) != row || start <= after {
 		return
 	}
-	from := start
-	for from > after && x.text[from-1] == ' ' {
-		from--
-	}
-	if start-from > 1 {
-		x.spaceRuns = append(x.spaceRuns, spaceRun{row, from - x.start[row], start - x.start[row]})
+	for from := after; from < start; from++ {
+		to := from
+		for to < start && x.text[to] == ' ' {
+			to++
+		}
+		if to-from > 1 {
+			x.spaceRuns = append(x.spaceRuns, spaceRun{row, from - x.start[row], to - x.start[row]})
+		}
+		from = max(from, to-1)
 	}
 }
 

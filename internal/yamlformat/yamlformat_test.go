@@ -1,4 +1,4 @@
-package lsp
+package yamlformat
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 )
 
-func TestFormatText(t *testing.T) {
+func TestFormat(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"formatted already", "id: x\nmemories:\n  - id: m\n", "id: x\nmemories:\n  - id: m\n"},
 		{"spaces at the ends of lines", "id: x  \n\t\nmemories: []\t\n", "id: x\n\nmemories: []\n"},
@@ -31,12 +31,12 @@ func TestFormatText(t *testing.T) {
 		{"Windows line ends", "a:\r\n    b: 1  \r\n\r\n\r\nc: 2\r\n", "a:\r\n  b: 1\r\n\r\nc: 2\r\n"},
 		{"nothing", "", ""},
 		{"only comments", "# one\n\n\n# two", "# one\n\n# two\n"},
-		{"a value on the next line", "a:\n      b\nc:   !include  x.yaml\n", "a:\n      b\nc:   !include x.yaml\n"},
+		{"a value on the next line", "a:\n      b\nc:   !include  x.yaml\n", "a:\n      b\nc: !include x.yaml\n"},
 		{"explicit indentation", "a:\n    b: |2\n         x\n", "a:\n  b: |2\n       x\n"},
 		{"directive and dashes", "---\na:\n    b: 1\n", "---\na:\n  b: 1\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := formatText(c.text)
+			got, err := Format(c.text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,23 +62,23 @@ func assertSameMeaning(t interface{ Fatalf(string, ...any) }, before, after stri
 	if !isSameTree(a, b) || !equalIgnoringSpace(before, after) {
 		t.Fatalf("the meaning changed:\n%s\n----\n%s", before, after)
 	}
-	again, err := formatText(after)
+	again, err := Format(after)
 	if err != nil || again != after {
 		t.Fatalf("formatting is not idempotent (%v):\n%s\n----\n%s", err, after, again)
 	}
 }
 
-func TestFormatText_BrokenYAML(t *testing.T) {
+func TestFormat_BrokenYAML(t *testing.T) {
 	for _, text := range []string{"a: [", "a: 1\n b: 2\n", "a: 1\n---\nb: 2\n", "\ta: 1\n"} {
-		if got, err := formatText(text); err == nil && got != text {
+		if got, err := Format(text); err == nil && got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 }
 
-func TestFormatText_Documents(t *testing.T) {
+func TestFormat_Documents(t *testing.T) {
 	for file, text := range lsptest.Documents(t) {
-		made, err := formatText(text)
+		made, err := Format(text)
 		if err != nil {
 			continue // invalid on purpose
 		}
@@ -130,12 +130,12 @@ func drawBlock(t *rapid.T, column, depth int) string {
 	return b.String()
 }
 
-// TestFormatText_KeepsMeaning formats documents with arbitrary white space.
-func TestFormatText_KeepsMeaning(t *testing.T) {
+// TestFormat_KeepsMeaning formats documents with arbitrary white space.
+func TestFormat_KeepsMeaning(t *testing.T) {
 	moved := 0
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawBlock(t, 0, 0)
-		made, err := formatText(text)
+		made, err := Format(text)
 		if err != nil {
 			return // not valid YAML
 		}
@@ -149,13 +149,13 @@ func TestFormatText_KeepsMeaning(t *testing.T) {
 	}
 }
 
-// FuzzFormatText formats any text: YAML keeps its meaning, other text is rejected.
-func FuzzFormatText(f *testing.F) {
+// FuzzFormat formats any text: YAML keeps its meaning, other text is rejected.
+func FuzzFormat(f *testing.F) {
 	for _, text := range []string{"a:\n    - b: |+\n        x\n\n    -   c: [1,\n      2]\n# d\n", "a: &x {b: \"c\n  d\"}\ne:\n- *x\n"} {
 		f.Add(text) // short seeds, because the fuzzer takes long to minimize long ones
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		made, err := formatText(text)
+		made, err := Format(text)
 		if err != nil {
 			return
 		}

@@ -1,0 +1,10 @@
+package yamlformat
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain checks that the tests leak no goroutine.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

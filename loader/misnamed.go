@@ -1,0 +1,159 @@
+package loader
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// misnamedKey is a key that documents often have, because other systems or other parts of the
+// language have it, and what is meant.
+type misnamedKey struct {
+	in   []reflect.Type // the structs in which it is misnamed; nil for every struct
+	keys []string       // the keys as they are written
+	key  string         // the key that is meant; empty if it is not a key of the same mapping
+	hint string         // what to do, for a key that a different name does not correct; KEY is the written key
+}
+
+// misnamedValue is a value that is often written for a key with a fixed set of values.
+type misnamedValue struct {
+	key    string   // the key, or the name of the union for `type`
+	values []string // the values as they are written, in lower case
+	value  string   // the value that is meant; empty if the hint has more
+	hint   string   // what to do; empty if the value is enough
+}
+
+func structs(samples ...any) []reflect.Type {
+	types := make([]reflect.Type, len(samples))
+	for i, s := range samples {
+		types[i] = reflect.TypeOf(s)
+	}
+	return types
+}
+
+// misnamedKeys is the table of keys. The first row that fits decides.
+func misnamedKeys() []misnamedKey {
+	models, callers := structs(spec.Model{}, spec.EmbeddingModel{}), structs(spec.LLMInference{}, spec.Agent{})
+	parameters := []string{"temperature", "max_tokens", "max_completion_tokens", "max_output_tokens", "top_p", "top_k", "stop", "seed",
+		"frequency_penalty", "presence_penalty", "reasoning_effort", "logit_bias"}
+	return []misnamedKey{
+		{keys: []string{"name"}, key: "id"},
+		{in: models, keys: parameters, hint: "write it under inference_params, which are sent to the provider: inference_params: {KEY: …}"},
+		{in: callers, keys: parameters, hint: "it is a setting of the model: write it in the model, under inference_params"},
+		{in: models, keys: []string{"model", "model_name", "name"}, key: "model_id"},
+		{in: models, keys: []string{"url", "endpoint", "host", "api_base", "openai_api_base", "azure_endpoint"}, key: "base_url"},
+		{in: models, keys: []string{"api_key", "apikey", "key", "token"}, hint: "declare an auth of type api_key under auths and name it here: auth: ID; or set the environment variable of the provider"},
+		{in: models, keys: []string{"system_prompt", "system_message", "prompt"}, hint: "write system_message in the step that calls the model"},
+		{in: callers, keys: []string{"system_prompt", "system", "instructions", "system_instruction"}, key: "system_message"},
+		{in: callers, keys: []string{"prompt", "prompt_template", "template", "user_message", "user_prompt"}, hint: "add a PromptTemplate step before this one, with the text as its template, and use its output as the input here"},
+		{in: structs(spec.Agent{}), keys: []string{"max_iterations", "max_steps", "max_turns", "max_rounds", "max_tool_calls"}, key: "max_tool_executions"},
+		{in: structs(spec.PromptTemplate{}), keys: []string{"prompt", "text", "content"}, key: "template"},
+		{in: structs(spec.SwitchCase{}), keys: []string{"if", "condition", "case"}, key: "when"},
+		{in: structs(spec.SwitchCase{}), keys: []string{"then", "do", "goto", "run"}, key: "flow"},
+		{in: structs(spec.Switch{}), keys: []string{"default", "otherwise"}, key: "else"},
+		{in: structs(spec.Loop{}), keys: []string{"while"}, hint: "until is the opposite condition: the loop ends when it is true"},
+		{in: structs(spec.Loop{}), keys: []string{"times", "count", "limit"}, key: "max_iterations"},
+		{in: structs(spec.Memory{}), keys: []string{"window", "window_size", "k", "last_n"}, hint: "with policy: window the key is n_rounds; token_limit limits the tokens"},
+		{in: structs(spec.APITool{}), keys: []string{"url", "uri", "path"}, key: "endpoint"},
+		{in: structs(spec.Flow{}), keys: []string{"memory", "model"}, hint: "write it in the steps that use it"},
+		{in: structs(spec.Variable{}), keys: []string{"default", "value"}, hint: "variables have no default: give the value as an input, or set it with a Transform step"},
+		{in: structs(spec.Variable{}), keys: []string{"optional", "required"}, hint: "a ? at the end of the type makes a variable optional: type: text?"},
+		{keys: []string{"input"}, key: "inputs"},
+		{keys: []string{"output"}, key: "outputs"},
+	}
+}
+
+// misnamedValues is the table of values. The base URLs are those of the services' own
+// documentation of 2025.
+func misnamedValues() []misnamedValue {
+	compatible := func(url string, names ...string) misnamedValue {
+		return misnamedValue{key: "provider", values: names, hint: "it has OpenAI's protocol: write provider: openai and base_url: " + url}
+	}
+	return []misnamedValue{
+		{key: "provider", values: []string{"azure", "azure_openai", "azureopenai", "azure-ai"}, value: "azure-openai"},
+		{key: "provider", values: []string{"bedrock", "aws", "amazon", "aws_bedrock", "amazon-bedrock"}, value: "aws-bedrock"},
+		{key: "provider", values: []string{"vertex", "vertexai", "vertex-ai", "vertex_ai", "gcp", "google-vertex"}, value: "gcp-vertex"},
+		{key: "provider", values: []string{"google", "gemini", "googleai", "google_ai", "google-genai"}, value: "google-ai"},
+		{key: "provider", values: []string{"claude"}, value: "anthropic"},
+		{key: "provider", values: []string{"gpt", "chatgpt", "open-ai", "open_ai"}, value: "openai"},
+		{key: "provider", values: []string{"huggingface", "hugging-face", "hf"}, value: "langchaingo:huggingface"},
+		{key: "provider", values: []string{"mistralai", "mistral-ai"}, value: "mistral"},
+		{key: "provider", values: []string{"fake", "test", "dummy", "echo"}, value: "mock"},
+		compatible("http://localhost:8000/v1", "vllm"), compatible("http://localhost:1234/v1", "lmstudio", "lm-studio", "lm_studio"),
+		compatible("http://localhost:8080/v1", "llamacpp", "llama.cpp", "llama-cpp", "localai"),
+		compatible("https://api.groq.com/openai/v1", "groq"), compatible("https://api.together.xyz/v1", "together", "togetherai"),
+		compatible("https://openrouter.ai/api/v1", "openrouter"), compatible("https://api.deepseek.com/v1", "deepseek"),
+		compatible("https://api.fireworks.ai/inference/v1", "fireworks"), compatible("https://api.x.ai/v1", "xai", "grok"),
+		compatible("https://api.cohere.ai/compatibility/v1", "cohere"), compatible("the address of the proxy", "litellm"),
+		{key: "step", values: []string{"llm", "chat", "completion", "llmcall", "generate", "chatcompletion"}, value: "LLMInference"},
+		{key: "step", values: []string{"prompt", "template"}, value: "PromptTemplate"},
+		{key: "step", values: []string{"if", "condition", "conditional", "branch", "router"}, value: "Switch"},
+		{key: "step", values: []string{"tool", "toolcall", "calltool", "apitool", "function"}, value: "InvokeTool"},
+		{key: "step", values: []string{"flow", "subflow", "callflow"}, value: "InvokeFlow"},
+		{key: "step", values: []string{"embedding", "embed"}, value: "InvokeEmbedding"},
+		{key: "step", values: []string{"foreach", "map", "for_each"}, hint: "Explode makes a row of each item of a list, Collect a list of the rows; Loop repeats a flow"},
+		{key: "step", values: []string{"set", "assign", "python", "code"}, value: "Transform"},
+		{key: "tool", values: []string{"api", "http", "rest", "openapi"}, value: "APITool"},
+		{key: "tool", values: []string{"python", "function", "pythontool"}, value: "PythonFunctionTool"},
+		{key: "tool", values: []string{"mcp"}, value: "MCPTool"},
+		{key: "model", values: []string{"llm", "chat", "chatmodel", "generativemodel"}, value: "Model"},
+		{key: "auth", values: []string{"apikey", "key", "api-key"}, value: "api_key"},
+		{key: "auth", values: []string{"bearer", "token"}, value: "bearer_token"},
+	}
+}
+
+// explainKey adds to the diagnostic of an unknown key what is probably meant, if a row of
+// the table has it. n is the mapping, t its struct.
+func explainKey(found diag.Diagnostic, n *node, key *node, t reflect.Type, p *plan) diag.Diagnostic {
+	for _, m := range misnamedKeys() {
+		if !slices.Contains(m.keys, strings.ToLower(key.text)) || m.in != nil && !slices.Contains(m.in, t) {
+			continue
+		}
+		if _, known := p.byName[m.key]; m.key != "" && (!known || n.has(m.key)) {
+			continue
+		}
+		found.Suggestion, found.Hint = "", ""
+		found = found.WithoutFix()
+		if m.key == "" {
+			return found.WithHint("%s", strings.ReplaceAll(m.hint, "KEY", key.shown()))
+		}
+		return found.WithSuggestion(m.key).WithReplacement(key.text, m.key)
+	}
+	return found
+}
+
+// explainValue adds to the diagnostic of an unknown value what is probably meant, and
+// reports whether a row of the table has it. Several meanings are possible, so that nothing
+// is fixed.
+func explainValue(found diag.Diagnostic, key, value string, known []string) (diag.Diagnostic, bool) {
+	for _, m := range misnamedValues() {
+		if m.key != key || !slices.Contains(m.values, strings.ToLower(value)) {
+			continue
+		}
+		if m.value == "" {
+			return found.WithHint("%s", m.hint), true
+		}
+		if slices.Contains(known, m.value) {
+			return found.WithSuggestion(m.value), true
+		}
+	}
+	return found, false
+}
+
+// fits reports whether a value can be decoded as a field, so that a fix that renames its key
+// causes no diagnostic. In a list or a mapping there may be errors that are fixed as well.
+func (d *decoder) fits(value pair, f *field, owner reflect.Type) bool {
+	const most = 100 // diagnostics
+	scratch := &decoder{diags: &diagnostics{limit: most, seen: map[string]bool{}}, builders: d.builders, plans: d.plans, unions: d.unions,
+		checker: d.checker, declared: map[string]bool{}, inTool: d.inTool}
+	scratch.decodeField(value, f, reflect.New(owner).Elem(), "")
+	if value.value.kind != sequence && value.value.kind != mapping {
+		return scratch.diags.raised == 0
+	}
+	return !slices.ContainsFunc(scratch.diags.list, func(found diag.Diagnostic) bool {
+		return found.Severity == diag.Error && len(found.Fixes) == 0
+	})
+}

@@ -1,0 +1,97 @@
+package validate
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// templateLint returns the warnings about the text of templates.
+func templateLint() []rule { return []rule{doubledBraces(), unusedTemplateInput()} }
+
+func doubledBraces() rule {
+	return rule{code: "QT921", warning: true, title: "doubled braces around an input of a template",
+		doc: "Templates have single braces: {name} is replaced by the input. {{ and }} are literal braces, as in Python's str.format, so {{ name }} of Jinja is printed as { name }. If the braces are meant, ignore the warning by a comment.",
+		sample: sample{in: "name: text", out: "greeting: text",
+			steps: `- {type: PromptTemplate, id: greet, template: "Hello ⟦{{ name }}│{name}⟧", inputs: [name], outputs: [greeting]}`},
+		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
+			for _, one := range doubledInputs(s) {
+				name := strings.TrimSpace(strings.Trim(one.text, "{}"))
+				p.list.Add(p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q prints %s as { %s }", s.ID, one.text, name).
+					WithHint("did you mean \"{%s}\"? templates have single braces", name).
+					WithSuggestion("{" + name + "}").WithInside(one.text))
+			}
+		})}
+}
+
+// doubled matches a name in doubled braces, with a character on both sides that may be a
+// third brace.
+var doubled = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{+[ \t]*[A-Za-z_][A-Za-z0-9_]*[ \t]*\}+`) })
+
+// doubledInputs returns the inputs of a step that its template has in doubled braces.
+func doubledInputs(s *spec.PromptTemplate) []placeholder {
+	var found []placeholder
+	ins := s.Common().AllInputs()
+	for _, at := range doubled().FindAllStringIndex(s.Template, -1) {
+		text := s.Template[at[0]:at[1]]
+		name := strings.Trim(text, "{}")
+		if len(text)-len(name) == 4 && strings.HasPrefix(text, "{{") && strings.HasSuffix(text, "}}") && containsPort(ins, strings.TrimSpace(name)) {
+			found = append(found, placeholder{text: text, name: strings.TrimSpace(name), place: excerptAt(s.Template, at[0], len(text))})
+		}
+	}
+	return found
+}
+
+func unusedTemplateInput() rule {
+	return rule{code: "QT922", warning: true, title: "input that a template never uses",
+		doc: "A template inserts only the inputs that it names in braces. An input that it does not name is read for nothing; often its placeholder was forgotten.",
+		sample: sample{in: "name: text, city: text", out: "greeting: text",
+			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}⟦│ of {city}⟧", inputs: [name, city], outputs: [greeting]}`},
+		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
+			if !isDecided(s.Template) || s.Template == "" || !s.Position().Complete("template", "inputs") {
+				return
+			}
+			ins, used := s.Common().AllInputs(), doubledInputs(s)
+			for _, one := range placeholders(s.Template) {
+				if one.problem != "" || !containsPort(ins, one.name) {
+					return // QT905 reports it, and it may be the missing one
+				}
+				used = append(used, one)
+			}
+			for _, in := range ins {
+				if !slices.ContainsFunc(used, func(one placeholder) bool { return one.name == in.ID }) {
+					p.list.Add(p.reportAt(in.Span, "the template of step %q never uses its input %q", s.ID, in.ID).
+						WithHint("write {%s} in the template, or remove the input", in.ID))
+				}
+			}
+		})}
+}
+
+// bracedName matches a name in the braces or marks of other languages of templates.
+var bracedName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\{\{?|\$\{|<%=?|\$)\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:\}\}?|%>)?`)
+})
+
+// withoutBraces adds to the error of an expression that it has a name in braces, as
+// templates have them: expressions do not.
+func withoutBraces(found diag.Diagnostic, x *spec.Expression) diag.Diagnostic {
+	at := strings.IndexAny(x.Text, "{$<")
+	for at >= 0 {
+		if match := bracedName().FindStringSubmatch(x.Text[at:]); match != nil && (x.Text[at] != '<' || strings.HasPrefix(match[0], "<%")) {
+			found.Span = partOf(x, at, len(match[0]))
+			found.Message = "the expression has " + match[0] + ": expressions name variables without braces"
+			found.Suggestion, found.Hint = "", ""
+			return found.WithSuggestion(match[1])
+		}
+		next := strings.IndexAny(x.Text[at+1:], "{$<")
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	return found
+}
