@@ -27,6 +27,7 @@ type chatCommand struct {
 	quiet     bool
 	clients   *clients
 	store     storeFlag
+	trace     traceFlag
 }
 
 func newChat(s *streams) *cobra.Command {
@@ -47,6 +48,9 @@ If standard input is not a terminal, each line is answered on standard output.`,
 			if err := checkUser(cmd.Flags()); err != nil {
 				return err
 			}
+			if err := c.trace.check(); err != nil {
+				return err
+			}
 			return c.run(cmd.Context(), args[0])
 		},
 	}
@@ -59,6 +63,7 @@ If standard input is not a terminal, each line is answered on standard output.`,
 	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
 	c.store.addTo(f)
 	c.clients.flags(f)
+	c.trace.addTo(f)
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print answers and prompts only")
 	return cmd
 }
@@ -85,6 +90,11 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	defer closeApp(ctx, app, &err)
 	ctx, sendTraces := c.startTraces(ctx, app, c.quiet)
 	defer sendTraces()
+	ctx, _, closeTrace, err := c.trace.start(ctx, c.streams, app, "turn")
+	if err != nil {
+		return err
+	}
+	defer closeTrace(&err)
 	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: memory.UserSession(c.user, c.session), Quiet: c.quiet}
 	if err = chat.Run(ctx); errors.Is(err, chatui.ErrTurnFailed) {
 		err = errSilent

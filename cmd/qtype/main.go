@@ -71,7 +71,7 @@ func setGCPercent() {
 func execute(ctx context.Context, s *streams, args []string) int {
 	s.args = args
 	root := newRoot(s)
-	root.SetArgs(args)
+	root.SetArgs(joinTrace(args))
 	err := root.ExecuteContext(ctx)
 	s.report(err)
 	var usage *usageError

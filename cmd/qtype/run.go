@@ -28,6 +28,7 @@ type runCommand struct {
 	store    storeFlag
 	flags    *pflag.FlagSet
 	suspend  suspendFlags
+	trace    traceFlag
 }
 
 func newRun(s *streams) *cobra.Command {
@@ -66,6 +67,7 @@ func newRun(s *streams) *cobra.Command {
 	r.store.addTo(f)
 	r.clients.flags(f)
 	r.suspend.addTo(f)
+	r.trace.addTo(f)
 	f.BoolVarP(&r.Quiet, "quiet", "q", false, "no progress and no summary")
 	return c
 }
@@ -96,6 +98,9 @@ func (r *runCommand) checkFlags() error {
 		if err := records.Writable(path); err != nil {
 			return &usageError{reason: err.Error()}
 		}
+	}
+	if err := r.trace.check(r.InputFile, r.Output, r.ErrorFile); err != nil {
+		return err
 	}
 	return r.checkDistinctFiles()
 }
@@ -197,7 +202,12 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	defer closeApp(ctx, app, &err)
 	ctx, sendTraces := r.startTraces(ctx, app, r.Quiet)
 	defer sendTraces()
-	r.Format, r.Command, r.Config.Streams = r.format.value, r.args, &r.streams.Streams
+	ctx, trace, closeTrace, err := r.trace.start(ctx, r.streams, app, "row")
+	if err != nil {
+		return err
+	}
+	defer closeTrace(&err)
+	r.Format, r.Command, r.Config.Streams, r.Trace = r.format.value, r.args, &r.streams.Streams, trace
 	err = suspended(batch.Run(ctx, app, r.Config))
 	var input *batch.InputError
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/traceview"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -44,6 +45,7 @@ type Config struct {
 	Quiet         bool   // no progress and no summary
 	Prompts       bool   // the user may be prompted, so no progress bars are drawn
 
+	Trace   *traceview.Trace // shows what rows did; nil for nothing
 	Streams *terminal.Streams
 	Command []string // the arguments of the command line, for advice on resuming
 }
@@ -233,6 +235,7 @@ func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum 
 		if err := j.writeResult(res, sum); err != nil {
 			return err
 		}
+		j.Trace.RowDone(res.Number)
 		if err := limit.check(res); err != nil {
 			return err
 		}
