@@ -1,14 +1,17 @@
 package runtime
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// knownSecrets are the texts that were used as secrets.
+// knownSecrets are the texts of secrets.
 type knownSecrets struct {
+	once  sync.Once
 	mu    sync.Mutex
 	texts map[string]bool
 }
@@ -25,18 +28,51 @@ func (k *knownSecrets) add(text string) {
 	k.texts[text] = true
 }
 
-// Secrets returns the texts that the application has used as secrets so far, and those of
-// EnvironmentSecrets, so that a caller can remove them from what it shows. The longest
-// come first.
+// Secrets returns the secrets of the document, those of its secret manager that were used
+// so far, and EnvironmentSecrets, so that a caller can remove them from what it shows. The
+// longest come first.
 func (a *App) Secrets() []string {
-	all := EnvironmentSecrets(a.opts.Getenv)
+	a.known.once.Do(func() {
+		eachSecret(reflect.ValueOf(a.spec), map[uintptr]bool{}, func(s spec.Secret) { a.known.add(s.Reveal()) })
+	})
 	a.known.mu.Lock()
-	for text := range a.known.texts {
-		all = append(all, text)
-	}
+	all := slices.AppendSeq(EnvironmentSecrets(a.opts.Getenv), maps.Keys(a.known.texts))
 	a.known.mu.Unlock()
 	sortSecrets(all)
 	return all
+}
+
+// eachSecret calls found for each secret in a value of package spec. seen has the pointers
+// that were followed: entities refer to each other.
+func eachSecret(v reflect.Value, seen map[uintptr]bool, found func(spec.Secret)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || seen[v.Pointer()] {
+			return
+		}
+		seen[v.Pointer()] = true
+		eachSecret(v.Elem(), seen, found)
+	case reflect.Interface:
+		eachSecret(v.Elem(), seen, found)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			eachSecret(v.Index(i), seen, found)
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			eachSecret(it.Value(), seen, found)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[spec.Secret]() {
+			found(v.Interface().(spec.Secret))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				eachSecret(v.Field(i), seen, found)
+			}
+		}
+	}
 }
 
 // EnvironmentSecrets returns the values of the environment variables in which providers

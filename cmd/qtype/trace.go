@@ -13,10 +13,22 @@ import (
 type traceFlag struct{ value string }
 
 // traceTerminal is the value of --trace without a file.
-const traceTerminal = "-"
+const traceTerminal = "true"
+
+// String returns the value.
+func (t *traceFlag) String() string { return t.value }
+
+// Set sets the value.
+func (t *traceFlag) Set(v string) error {
+	t.value = v
+	return nil
+}
+
+// Type is that of a flag without a value, so that help does not show the default.
+func (t *traceFlag) Type() string { return "bool" }
 
 func (t *traceFlag) addTo(f *pflag.FlagSet) {
-	f.StringVar(&t.value, "trace", "", "show the steps, prompts, calls of tools, tokens and times on standard error, or write them to `FILE` (.jsonl .html)")
+	f.Var(t, "trace", "show steps, prompts, calls of tools, tokens and times on standard error, or write them to `FILE` (.jsonl .html)")
 	f.Lookup("trace").NoOptDefVal = traceTerminal
 }
 

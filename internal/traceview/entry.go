@@ -47,7 +47,7 @@ func entries(spans []telemetry.Span) []*entry {
 			roots = append(roots, e)
 		}
 	}
-	d := &description{}
+	d := &description{sent: map[string][]json.RawMessage{}}
 	for i, e := range roots {
 		d.describe(e, roots[:i])
 	}
@@ -56,7 +56,7 @@ func entries(spans []telemetry.Span) []*entry {
 
 // description describes the entries of a row in the order of their starts.
 type description struct {
-	sent []json.RawMessage // the messages of the call of a model before
+	sent map[string][]json.RawMessage // the messages of the call of a model before, by the enclosing span
 }
 
 // kinds is the table of what the kinds of spans are called and how they are described.
@@ -154,7 +154,7 @@ func (e *entry) describeModel(d *description) {
 	if reason := fmt.Sprint(e.span.Attributes["finish_reason"]); e.span.Attributes["finish_reason"] != nil && reason != "stop" {
 		e.notes = append(e.notes, "finish reason "+reason)
 	}
-	e.blocks = append(e.blocks, d.messages(e.span.Input)...)
+	e.blocks = append(e.blocks, d.messages(e.span)...)
 	var answer chat.Message
 	if json.Unmarshal(e.span.Output, &answer) == nil && len(e.span.Output) > 0 {
 		e.blocks = append(e.blocks, block{label: "answer", text: messageText(answer)})
@@ -162,19 +162,19 @@ func (e *entry) describeModel(d *description) {
 }
 
 // messages returns the messages of a call. Those that the call before has sent are counted only.
-func (d *description) messages(input json.RawMessage) []block {
+func (d *description) messages(s *telemetry.Span) []block {
 	var in struct {
 		Messages []json.RawMessage `json:"messages"`
 	}
-	_ = json.Unmarshal(input, &in) // the span has written it
-	same := 0
-	for same < len(d.sent) && same < len(in.Messages) && bytes.Equal(d.sent[same], in.Messages[same]) {
+	_ = json.Unmarshal(s.Input, &in) // the span has written it
+	before, same := d.sent[s.Parent], 0
+	for same < len(before) && same < len(in.Messages) && bytes.Equal(before[same], in.Messages[same]) {
 		same++
 	}
-	if same < len(d.sent) {
+	if same < len(before) {
 		same = 0 // another conversation, or a window that has moved
 	}
-	d.sent = in.Messages
+	d.sent[s.Parent] = in.Messages
 	var blocks []block
 	if same > 0 {
 		text := textfmt.Count(same, "message") + " as in the call before"

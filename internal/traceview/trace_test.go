@@ -188,7 +188,9 @@ func TestNew_Errors(t *testing.T) {
 			t.Errorf("%s: the error is %v", path, err)
 		}
 	}
-	if err := (*traceview.Trace)(nil).Close(); err != nil {
-		t.Error(err)
+	var off *traceview.Trace
+	off.RowDone(1)
+	if err := off.Close(); err != nil || off.Context(t.Context()) != t.Context() || off.OnTerminal() {
+		t.Error("a command without a trace is observed", err)
 	}
 }
