@@ -148,7 +148,7 @@ func (s *observedStep) Process(ctx context.Context, row *steps.Row, emit steps.E
 	}
 	if probe, ok := ctx.Value(cacheProbeKey{}).(*cacheProbe); ok {
 		probe.missed = true
-		ctx = context.WithValue(ctx, cacheProbeKey{}, (*cacheProbe)(nil)) // flows within the step have caches of their own
+		ctx = context.WithValue(ctx, cacheProbeKey{}, (*cacheProbe)(nil)) // flows within the step have other caches
 	}
 	o := &rowTrace{node: s.node, vars: &t.stepTrace(s.node).vars}
 	inner := o.start(ctx, row)

@@ -73,7 +73,7 @@ func completeTools(_ context.Context, _ *cobra.Command, p *qtype.Program, typed 
 }
 
 // completeSessions returns sessions in the default store of the document. Other stores may be
-// on other machines and are not asked.
+// on remote hosts and are not read.
 func completeSessions(ctx context.Context, c *cobra.Command, p *qtype.Program, typed string) []string {
 	if store := c.Flags().Lookup("store"); store != nil && store.Changed {
 		return nil

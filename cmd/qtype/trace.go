@@ -76,7 +76,7 @@ func closeTrace(trace *traceview.Trace, err *error) {
 	}
 }
 
-// joinTrace lets the file of --trace be a word of its own, although the flag needs none.
+// joinTrace lets the file of --trace be a separate word, although the flag needs none.
 func joinTrace(args []string) []string {
 	var joined []string
 	for i := 0; i < len(args); i++ {

@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// addToolFailure counts a call of a tool that failed. The model was told why, so that the row may be done.
+// addToolFailure counts a call of a tool that failed. The model got the error, so that the row may be done.
 func (s *summary) addToolFailure(ev steps.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -84,23 +84,27 @@ func (c *textView) setDisplay(d *display) { c.show = d }
 
 // write writes a result's outputs. The summary has the reasons of failed rows.
 func (c *textView) write(res *runtime.Result) error {
-	if res.Err != nil {
-		return nil
-	}
 	var b strings.Builder
-	for v, x := range res.Outputs() {
-		if !c.single {
-			writeDetail(&b, v, x)
-			continue
+	if res.Err == nil {
+		for v, x := range res.Outputs() {
+			c.writeOutput(&b, v, x)
 		}
-		text := value.Text(x)
-		if c.safe {
-			text = terminal.Printable(text)
-		}
-		b.WriteString(strings.TrimSuffix(text, "\n") + "\n")
 	}
 	_, err := io.WriteString(c.show.above(c.out), b.String())
 	return err
+}
+
+// writeOutput writes one output.
+func (c *textView) writeOutput(b *strings.Builder, v *spec.Variable, x any) {
+	if !c.single {
+		writeDetail(b, v, x)
+		return
+	}
+	text := value.Text(x)
+	if c.safe {
+		text = terminal.Printable(text)
+	}
+	b.WriteString(strings.TrimSuffix(text, "\n") + "\n")
 }
 
 // writeDetail writes one output. A text of several lines begins under its name.

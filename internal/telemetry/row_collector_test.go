@@ -74,7 +74,7 @@ func TestRowCollector_Cache(t *testing.T) {
 	}
 }
 
-// TestRowCollector_Batches: a batch is a row of its own, and so are the rows made of it.
+// TestRowCollector_Batches: a batch is passed on separately, and so are the rows made of it.
 func TestRowCollector_Batches(t *testing.T) {
 	app := open(t, `
 id: app
