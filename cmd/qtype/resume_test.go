@@ -297,7 +297,7 @@ func TestResume_RejectedCredentials(t *testing.T) {
 		return 0
 	})
 	text, status := k.run(t)
-	if status != 1 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "stopped: model lists rejected the credentials for 3 rows in a row: ") ||
+	if status != 1 || strings.Count(text, "\n") != 3 || !strings.Contains(text, "stopped: model lists rejected the credentials for 3 rows in a row: ") ||
 		!strings.HasSuffix(text, "continue with: qtype run app.qtype.yaml -I in.csv -o out.jsonl -q --resume\n") {
 		t.Fatalf("exit status %d: %s", status, text)
 	}
