@@ -55,6 +55,12 @@ func (o *options) defaultStore(p *Program) (memory.Store, error) {
 	return sqlite.Open(place.file)
 }
 
+// DefaultStoreFile returns the file of DefaultStore for a document, whether or not it exists.
+func DefaultStoreFile(p *Program) (string, error) {
+	place, err := findPlace(p)
+	return place.file, err
+}
+
 // checkDefaultUsed returns an error if no memory is in the default store.
 func checkDefaultUsed(app *spec.Application) error {
 	if len(app.Memories) == 0 || usesDefault(app) {

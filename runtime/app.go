@@ -76,6 +76,7 @@ type App struct {
 	caches      caches  // of steps with a cache_config
 
 	secretManager secretManager
+	known         knownSecrets
 }
 
 // stepPlans yields the plans of all steps of an application and of what it

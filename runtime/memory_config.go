@@ -41,6 +41,9 @@ func (a *App) namespace(app *spec.Application, m *spec.Memory) string {
 	return store.Namespace
 }
 
+// DefaultStoreID returns the id under which the default store has a memory.
+func DefaultStoreID(app *spec.Application, m *spec.Memory) string { return app.ID + "/" + m.ID }
+
 // observeStore reports an operation of the store of a memory if ctx has observers.
 func observeStore(ctx context.Context, operation string) func(error) {
 	if !steps.ObservedKind(ctx, steps.OperationStore) {

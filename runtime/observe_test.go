@@ -176,7 +176,10 @@ flow list 4 3 1
 `, `
 flow list 4 3 1
   step read 4 3 1
+    cache read
+    cache read
     row read: n: expected int, got "x"
+    cache read
   step group 4 2 1
     batch group
     batch group

@@ -25,10 +25,7 @@ func (s *tracedStep) process(row *steps.Row, emit steps.Emit) error {
 		return emit(r)
 	}
 	if s.node.cached { // an observedStep in the cache reports the rows that are not cached
-		err := s.node.process(s.ctx, row, counted)
-		s.trace.ended(time.Now())
-		s.countError(err)
-		return err
+		return s.processCached(row, counted)
 	}
 	o := &rowTrace{node: s.node, vars: &s.trace.vars}
 	ctx := o.start(s.ctx, row)
@@ -37,6 +34,33 @@ func (s *tracedStep) process(row *steps.Row, emit steps.Emit) error {
 	s.countError(o.own(err))
 	return err
 }
+
+// processCached runs a step that has a cache. If the results are from the cache, that is reported as an operation.
+func (s *tracedStep) processCached(row *steps.Row, counted steps.Emit) error {
+	if !steps.ObservedKind(s.ctx, steps.OperationCacheHit) {
+		err := s.node.process(s.ctx, row, counted)
+		s.trace.ended(time.Now())
+		s.countError(err)
+		return err
+	}
+	probe := &cacheProbe{}
+	o := &rowTrace{node: s.node, vars: &s.trace.vars}
+	op := o.operation(row)
+	op.Kind, op.Begun = steps.OperationCacheHit, time.Now()
+	err := s.node.process(context.WithValue(s.ctx, cacheProbeKey{}, probe), row, o.emitTo(counted))
+	s.trace.ended(time.Now())
+	s.countError(err)
+	if !probe.missed && s.ctx.Err() == nil {
+		o.span = steps.StartSpan(s.ctx, op)
+		o.end(err)
+	}
+	return err
+}
+
+// cacheProbe notes whether a step behind a cache was run.
+type cacheProbe struct{ missed bool }
+
+type cacheProbeKey struct{}
 
 func (s *tracedStep) countRow(r *steps.Row) {
 	s.trace.done.Add(1)
@@ -64,10 +88,12 @@ type rowTrace struct {
 
 // start reports the start and returns the context of what the step calls.
 func (o *rowTrace) start(ctx context.Context, row *steps.Row) context.Context {
-	op := &steps.Operation{Kind: steps.OperationRow, ID: o.node.id, Step: o.node.plan, Session: row.Session, Row: row.Number}
-	op.Input = o.vars.reads.of(row)
-	o.span = steps.StartSpan(ctx, op)
+	o.span = steps.StartSpan(ctx, o.operation(row))
 	return o.span.Context(ctx)
+}
+
+func (o *rowTrace) operation(row *steps.Row) *steps.Operation {
+	return &steps.Operation{Kind: steps.OperationRow, ID: o.node.id, Step: o.node.plan, Session: row.Session, Row: row.Number, Input: o.vars.reads.of(row)}
 }
 
 // emitTo returns an emit function that notes what the step emits.
@@ -119,6 +145,10 @@ func (s *observedStep) Process(ctx context.Context, row *steps.Row, emit steps.E
 	t := flowTraceOf(ctx)
 	if t == nil {
 		return s.step.Process(ctx, row, emit)
+	}
+	if probe, ok := ctx.Value(cacheProbeKey{}).(*cacheProbe); ok {
+		probe.missed = true
+		ctx = context.WithValue(ctx, cacheProbeKey{}, (*cacheProbe)(nil)) // flows within the step have other caches
 	}
 	o := &rowTrace{node: s.node, vars: &t.stepTrace(s.node).vars}
 	inner := o.start(ctx, row)

@@ -37,6 +37,7 @@ const (
 	OperationFlow      OperationKind = "flow"      // a run of a flow, or a call of one by a step or a tool
 	OperationStep      OperationKind = "step"      // a step, with all rows of one run of the flow
 	OperationRow       OperationKind = "row"       // a step on one row; there is none if a cache has the results
+	OperationCacheHit  OperationKind = "cache"     // a step on one row whose results are from its cache
 	OperationBatch     OperationKind = "batch"     // a step on a group of rows
 	OperationModel     OperationKind = "model"     // one attempt to call a chat model; each retry and fallback is another
 	OperationEmbedding OperationKind = "embedding" // one attempt to call an embedding model
@@ -52,14 +53,14 @@ type Operation struct {
 	Kind    OperationKind // what the operation does
 	ID      string        // of the flow, step, model, tool or memory
 	Begun   time.Time     // when it began; the zero time for now
-	Session string        // row, memory: the session as stored
-	Row     int64         // row: the number of the input row; 0 if it came from several
+	Session string        // row, cache, memory: the session as stored
+	Row     int64         // row, cache: the number of the input row; 0 if it came from several
 
 	Flow    *spec.Flow     // flow
-	Step    *spec.StepPlan // step, row, batch
+	Step    *spec.StepPlan // step, row, cache, batch
 	Workers int            // step: the maximum number of rows at once; 0 if it has no limit of that kind
 	Rows    int            // batch: the number of its rows
-	Input   []value.Field  // row: the variables that the step reads and that are set
+	Input   []value.Field  // row, cache: the variables that the step reads and that are set
 
 	Model   *model.Info     // model, embedding
 	Prices  *spec.Prices    // model, embedding; nil if the document has none
@@ -79,11 +80,11 @@ type OperationResult struct {
 	Ended time.Time // when it ended; the zero time for now
 
 	Read    int64         // flow, step: rows that arrived
-	Done    int64         // flow: rows that came out, failed ones included; step, row, batch: rows that the step emitted
-	Failed  int64         // flow, step, row, batch: rows that failed; for a step also those that arrived failed
+	Done    int64         // flow: rows that came out, failed ones included; step, row, cache, batch: rows that the step emitted
+	Failed  int64         // flow, step, row, cache, batch: rows that failed; for a step also those that arrived failed
 	Input   []value.Field // flow: the inputs of the only row; nil for several
 	Session string        // flow: the session of the only row; empty for several
-	Output  []value.Field // flow: the outputs of the only result; row: those of the last row that was emitted
+	Output  []value.Field // flow: the outputs of the only result; row, cache: those of the last row that was emitted
 
 	FirstDelta time.Time       // model: when the first delta came; zero if the answer was not streamed
 	Response   *model.Response // model; nil after an error

@@ -24,9 +24,10 @@ type chatCommand struct {
 	user      string
 	input     string
 	ephemeral bool
-	quiet     bool
 	clients   *clients
 	store     storeFlag
+	trace     traceFlag
+	log       logLevel
 }
 
 func newChat(s *streams) *cobra.Command {
@@ -47,19 +48,33 @@ If standard input is not a terminal, each line is answered on standard output.`,
 			if err := checkUser(cmd.Flags()); err != nil {
 				return err
 			}
-			return c.run(cmd.Context(), args[0])
+			if err := c.trace.check(); err != nil {
+				return err
+			}
+			if err := c.log.check(cmd); err != nil {
+				return err
+			}
+			return c.run(c.log.context(cmd.Context(), c.streams), args[0])
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&c.flow, "flow", "f", "", "`ID` of the flow (default: the first conversational one)")
-	f.StringVarP(&c.session, "session", "s", defaultSession, "`ID` of the session")
-	f.StringVar(&c.user, "user", "", "`USER` to whom the session belongs")
-	f.StringVarP(&c.input, "input", "i", "", "the flow's other inputs, the same for every turn: a `JSON` object")
-	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
-	c.store.addTo(f)
-	c.clients.flags(f)
-	f.BoolVarP(&c.quiet, "quiet", "q", false, "print answers and prompts only")
+	addFlags(f, "Input", func() {
+		f.StringVarP(&c.flow, "flow", "f", "", "`ID` of the flow (default: the first conversational one)")
+		f.StringVarP(&c.input, "input", "i", "", "the flow's other inputs, the same for every turn: a `JSON` object")
+	})
+	addFlags(f, "Conversation", func() {
+		f.StringVarP(&c.session, "session", "s", defaultSession, "`ID` of the session")
+		f.StringVar(&c.user, "user", "", "`USER` to whom the session belongs")
+		f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
+		c.store.addTo(f)
+	})
+	addFlags(f, "Tools and approvals", func() { c.clients.flags(f) })
+	addFlags(f, "Messages", func() {
+		c.trace.addTo(f)
+		c.log.addTo(cmd, "print answers and prompts only")
+	})
+	groupHelp(cmd)
 	return cmd
 }
 
@@ -78,23 +93,28 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	lines := terminal.NewLines(c.In)
 	defer lines.Close()
 	c.clients.prompt(lines)
-	app, err := c.newApp(p, c.clients, &c.store, c.ephemeral, c.quiet)
+	app, err := c.newApp(p, c.clients, &c.store, c.ephemeral, &c.log)
 	if err != nil {
 		return err
 	}
 	defer closeApp(ctx, app, &err)
-	ctx, sendTraces := c.startTraces(ctx, app, c.quiet)
+	ctx, sendTraces := c.startTraces(ctx, app, &c.log)
 	defer sendTraces()
-	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: memory.UserSession(c.user, c.session), Quiet: c.quiet}
+	ctx, _, closeTrace, err := c.trace.start(ctx, c.streams, app, "turn")
+	if err != nil {
+		return err
+	}
+	defer closeTrace(&err)
+	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: memory.UserSession(c.user, c.session), Quiet: c.log.quiet}
 	if err = chat.Run(ctx); errors.Is(err, chatui.ErrTurnFailed) {
 		err = errSilent
 	}
 	return err
 }
 
-// newApp makes the application of a program. Warnings and the output of tools go to
-// standard error unless quiet is set.
-func (s *streams) newApp(p *qtype.Program, c *clients, store *storeFlag, ephemeral, quiet bool) (*runtime.App, error) {
+// newApp makes the application of a program. Warnings go to standard error, and the output
+// of tools, as far as the level of messages admits them.
+func (s *streams) newApp(p *qtype.Program, c *clients, store *storeFlag, ephemeral bool, log *logLevel) (*runtime.App, error) {
 	opts, err := c.options(p.Document.Application)
 	if err != nil {
 		return nil, err
@@ -107,8 +127,11 @@ func (s *streams) newApp(p *qtype.Program, c *clients, store *storeFlag, ephemer
 	if ephemeral {
 		opts = append(opts, qtype.WithEphemeral())
 	}
-	if !quiet {
-		opts = append(opts, qtype.WithLog(s.Logger("")), qtype.WithWarnings(s.Logger("warning: ")))
+	if log.warnings() {
+		opts = append(opts, qtype.WithWarnings(s.Logger("warning: ")))
+	}
+	if !log.quiet {
+		opts = append(opts, qtype.WithLog(s.Logger("")))
 	}
 	return qtype.New(p, opts...)
 }

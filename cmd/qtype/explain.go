@@ -22,8 +22,11 @@ func newExplain(s *streams) *cobra.Command {
   qtype explain 202
   qtype explain        # lists all codes`,
 		Args: optionalArgument("code"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return codes(), cobra.ShellCompDirectiveNoFileComp
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return matching(allRules(), strings.ToUpper(typed), func(r diag.Rule) string { return r.Code }), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
@@ -37,11 +38,28 @@ func start() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
+	written := &remotefs.TemporaryFiles{}
+	context.AfterFunc(ctx, func() { onSecondSignal(written, signals, stop) })
+	ctx = remotefs.WithTemporaryFiles(ctx, written)
 	storeurl.Quiet()
 	s := &streams{Streams: terminal.Standard()}
 	defer runtime.KeepAlive(s) // with its ballast
 	return execute(ctx, s, os.Args[1:])
+}
+
+// onSecondSignal lets the next signal end the process at once, as it does by default; before,
+// temporary files are removed.
+func onSecondSignal(written *remotefs.TemporaryFiles, signals []os.Signal, stop func()) {
+	if written.Empty() { // also qtype chat, where an interrupt stops an answer
+		stop()
+		return
+	}
+	second := make(chan os.Signal, 1)
+	signal.Notify(second, signals...)
+	stop()
+	received, _ := (<-second).(syscall.Signal)
+	written.Remove()
+	os.Exit(128 + int(received)) // the exit status that shells report for the signal
 }
 
 // tuneGC relaxes the garbage collector for commands that process rows or large documents.
@@ -71,7 +89,7 @@ func setGCPercent() {
 func execute(ctx context.Context, s *streams, args []string) int {
 	s.args = args
 	root := newRoot(s)
-	root.SetArgs(args)
+	root.SetArgs(joinTrace(joinShorts(args)))
 	err := root.ExecuteContext(ctx)
 	s.report(err)
 	var usage *usageError

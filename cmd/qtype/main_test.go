@@ -179,7 +179,7 @@ func TestRun_TableOnTerminal(t *testing.T) {
 func TestRun_DetailsOnTerminal(t *testing.T) {
 	inFolder(t, map[string]string{})
 	code, out, _ := onTerminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
-	if want := "reply:\n  You sent: one\n    two\uFFFD\n"; code != exitDone || out != want {
+	if want := "You sent: one\n  two\uFFFD\n"; code != exitDone || out != want {
 		t.Errorf("status %d, output %q, want %q", code, out, want)
 	}
 }

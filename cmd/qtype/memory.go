@@ -27,6 +27,7 @@ type memoryCommand struct {
 	user    string
 	all     bool
 	turn    int64
+	full    bool
 	page    memoryview.Page // show, history: the messages
 	format  *enumFlag
 	store   storeFlag
@@ -111,6 +112,7 @@ func (r *memoryCommand) newHistory() *cobra.Command {
 		}
 		return r.view().History(ctx, m, r.session, r.page)
 	})))
+	c.Flags().BoolVar(&r.full, "full", false, "all lines of the messages, instead of one line for each")
 	return r.withPage(c)
 }
 
@@ -207,7 +209,7 @@ func (r *memoryCommand) newPrune() *cobra.Command {
 
 // view returns a view as wide as the terminal.
 func (r *memoryCommand) view() *memoryview.View {
-	v := &memoryview.View{Out: r.Out, JSON: r.format != nil && r.format.value == "json"}
+	v := &memoryview.View{Out: r.Out, Full: r.full, JSON: r.format != nil && r.format.value == "json"}
 	if r.OutTerminal {
 		v.Width = r.Width
 	}

@@ -29,6 +29,9 @@ func newRoot(s *streams) *cobra.Command {
 
 		PersistentPreRun: s.tuneGC,
 	}
+	root.Version = version()
+	root.SetVersionTemplate(versionLine())
+	root.Flags().Bool("version", false, "print the version") // without a short form
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -37,6 +40,8 @@ func newRoot(s *streams) *cobra.Command {
 	addGroup(root, "Author:", newInit(s), newValidate(s), newFormat(s), newDiff(s), newExplain(s), newSchema(s), newLSP(s), newMCP(s), newVisualize(s), newConvert(s))
 	addGroup(root, "State:", newMemory(s), newIndex(s), newCache(s))
 	root.AddCommand(newVersion(s))
+	addOriginalFlags(s, root)
+	completeFlags(root)
 	root.InitDefaultCompletionCmd()
 	return root
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,49 +26,71 @@ type runCommand struct {
 	batch.Config
 	format   *enumFlag
 	failFast bool
+	mkdir    bool
 	clients  *clients
 	store    storeFlag
 	flags    *pflag.FlagSet
 	suspend  suspendFlags
+	trace    traceFlag
+	log      logLevel
 }
 
 func newRun(s *streams) *cobra.Command {
-	r := &runCommand{streams: s, clients: newClients(s), format: newEnumFlag("", "table", "jsonl", "json", "csv", "tsv")}
+	r := &runCommand{streams: s, clients: newClients(s), format: newEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv")}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
 		Example: `  qtype run app.qtype.yaml -i '{"message": "Where is my parcel?"}' --session c-014
   qtype run app.qtype.yaml -I messages.csv -o replies.parquet
-  qtype run app.qtype.yaml -I messages.csv --errors failed.jsonl | jq .label`,
+  qtype run app.qtype.yaml -I messages.csv --errors failed.jsonl >replies.jsonl`,
 		Args: arguments("a document: qtype run APP"), ValidArgsFunction: yamlFiles,
-		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := r.log.check(c); err != nil {
+				return err
+			}
+			r.Quiet = r.log.quiet
+			return r.run(r.log.context(c.Context(), r.streams), args[0])
+		},
 	}
 	f := c.Flags()
 	r.flags = f
 	f.SortFlags = false
-	f.StringVarP(&r.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
-	f.StringVarP(&r.Input, "input", "i", "", "input: `JSON` object or array, text, @FILE, or - for stdin")
-	f.StringVarP(&r.InputFile, "input-file", "I", "", "run over every row of `FILE` (.csv .tsv .json .jsonl .parquet .xlsx), or - for stdin")
-	f.StringVarP(&r.Output, "output", "o", "", "write the results to `FILE`: .csv .tsv .json .jsonl .parquet")
-	r.format.addTo(c, "format", "", "output format (default: table on a terminal, otherwise jsonl)")
-	f.StringVarP(&r.Session, "session", "s", "", "`ID` of the session of all rows")
-	f.StringVar(&r.SessionColumn, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
-	f.BoolVar(&r.SessionPerRow, "session-per-row", false, "a new session for each row")
-	f.StringVar(&r.User, "user", "", "`USER` to whom the sessions belong")
-	f.StringVar(&r.UserColumn, "user-column", "", "`COLUMN` with the user of each row (default: user_id or user)")
-	f.BoolVar(&r.Ephemeral, "ephemeral", false, "keep memories in RAM only")
-	f.StringVar(&r.ErrorFile, "errors", "", "write the failed rows, with their errors, to `FILE`")
-	f.Int64Var(&r.Offset, "offset", 0, "skip the first `N` rows")
-	f.Int64Var(&r.Limit, "limit", 0, "process at most `N` rows")
-	f.BoolVar(&r.failFast, "fail-fast", false, "stop at the first failed row")
-	f.Int64Var(&r.MaxFailures, "max-failures", 0, "stop after `N` failed rows")
-	f.BoolVar(&r.Resume, "resume", false, "resume an interrupted run (with -I and -o)")
-	f.BoolVar(&r.RetryFailed, "retry-failed", false, "with --resume, retry failed rows")
-	f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
-	r.store.addTo(f)
-	r.clients.flags(f)
-	r.suspend.addTo(f)
-	f.BoolVarP(&r.Quiet, "quiet", "q", false, "no progress and no summary")
+	addFlags(f, "Input and output", func() {
+		f.StringVarP(&r.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
+		f.StringVarP(&r.Input, "input", "i", "", "input: `JSON` object or array, text, @FILE, or - for stdin")
+		f.StringVarP(&r.InputFile, "input-file", "I", "", "run over every row of `FILE` (.csv .tsv .json .jsonl .parquet .xlsx), or - for stdin")
+		f.StringVarP(&r.Output, "output", "o", "", "write the results to `FILE`: .csv .tsv .json .jsonl .parquet (without a suffix: Parquet)")
+		f.BoolVar(&r.mkdir, "mkdir", false, "create the folders of -o and --errors")
+		r.format.addTo(c, "format", "", "output format (default: table on a terminal, text for a single input there, otherwise jsonl)")
+	})
+	addFlags(f, "Rows and failures", func() {
+		f.Int64Var(&r.Offset, "offset", 0, "skip the first `N` rows")
+		f.Int64Var(&r.Limit, "limit", 0, "process at most `N` rows")
+		f.StringVar(&r.ErrorFile, "errors", "", "write the failed rows, with their errors, to `FILE`")
+		f.BoolVar(&r.failFast, "fail-fast", false, "stop at the first failed row")
+		f.Int64Var(&r.MaxFailures, "max-failures", 0, "stop after `N` failed rows")
+		f.BoolVar(&r.Resume, "resume", false, "resume an interrupted run (with -I and -o)")
+		f.BoolVar(&r.RetryFailed, "retry-failed", false, "with --resume, retry failed rows")
+		f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
+	})
+	addFlags(f, "Conversations", func() {
+		f.StringVarP(&r.Session, "session", "s", "", "`ID` of the session of all rows")
+		f.StringVar(&r.SessionColumn, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
+		f.BoolVar(&r.SessionPerRow, "session-per-row", false, "a new session for each row")
+		f.StringVar(&r.User, "user", "", "`USER` to whom the sessions belong")
+		f.StringVar(&r.UserColumn, "user-column", "", "`COLUMN` with the user of each row (default: user_id or user)")
+		f.BoolVar(&r.Ephemeral, "ephemeral", false, "keep memories in RAM only")
+		r.store.addTo(f)
+	})
+	addFlags(f, "Tools and approvals", func() {
+		r.clients.flags(f)
+		r.suspend.addTo(f)
+	})
+	addFlags(f, "Messages", func() {
+		r.trace.addTo(f)
+		r.log.addTo(c, "no progress; failures and warnings only")
+	})
+	groupHelp(c)
 	return c
 }
 
@@ -89,16 +113,45 @@ func (r *runCommand) checkFlags() error {
 	if err := r.suspend.check(r.InputFile, r.Ephemeral); err != nil {
 		return err
 	}
+	if err := r.checkOutputs(); err != nil {
+		return err
+	}
+	if err := r.trace.check(r.InputFile, r.Output, r.ErrorFile); err != nil {
+		return err
+	}
+	return r.checkDistinctFiles()
+}
+
+// checkOutputs rejects files that cannot be written.
+func (r *runCommand) checkOutputs() error {
 	for _, path := range []string{r.Output, r.ErrorFile} {
-		if path == "" {
+		if path == "" || path == r.Output && hasNoSuffix(path) {
 			continue
 		}
 		if err := records.Writable(path); err != nil {
 			return &usageError{reason: err.Error()}
 		}
 	}
-	return r.checkDistinctFiles()
+	if err := r.checkFolder("-o", r.Output); err != nil {
+		return err
+	}
+	return r.checkFolder("--errors", r.ErrorFile)
 }
+
+// checkFolder rejects a file in a folder that does not exist, which a typing error would otherwise create.
+func (r *runCommand) checkFolder(flag, path string) error {
+	if _, remote := remotefs.Remote(path); remote || path == "" || r.mkdir {
+		return nil
+	}
+	folder := filepath.Dir(remotefs.Path(path))
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return usagef("%s %s: there is no folder %s: create it, or pass --mkdir", flag, path, folder)
+	}
+	return nil
+}
+
+// hasNoSuffix reports whether a path names no format, so that the file is Parquet.
+func hasNoSuffix(path string) bool { return path != "" && filepath.Ext(path) == "" }
 
 // checkSessions rejects flags for sessions and users that exclude each other or are empty.
 func (r *runCommand) checkSessions() error {
@@ -179,6 +232,9 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	}
 	if !r.Quiet {
 		r.printWarnings(path, list)
+		if hasNoSuffix(r.Output) {
+			fmt.Fprintf(r.Err, "%s has no suffix: it is written as a Parquet file\n", terminal.Clean(r.Output))
+		}
 	}
 	if r.InTerminal && r.ErrTerminal {
 		lines := terminal.NewLines(r.In)
@@ -190,14 +246,19 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	app, err := r.newApp(p, r.clients, &r.store, r.Ephemeral, r.Quiet)
+	app, err := r.newApp(p, r.clients, &r.store, r.Ephemeral, &r.log)
 	if err != nil {
 		return err
 	}
 	defer closeApp(ctx, app, &err)
-	ctx, sendTraces := r.startTraces(ctx, app, r.Quiet)
+	ctx, sendTraces := r.startTraces(ctx, app, &r.log)
 	defer sendTraces()
-	r.Format, r.Command, r.Config.Streams = r.format.value, r.args, &r.streams.Streams
+	ctx, trace, closeTrace, err := r.trace.start(ctx, r.streams, app, "row")
+	if err != nil {
+		return err
+	}
+	defer closeTrace(&err)
+	r.Format, r.Command, r.Config.Streams, r.Trace = r.format.value, r.args, &r.streams.Streams, trace
 	err = suspended(batch.Run(ctx, app, r.Config))
 	var input *batch.InputError
 	switch {

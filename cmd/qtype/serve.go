@@ -59,7 +59,7 @@ A first SIGINT or SIGTERM stops accepting requests and waits until active runs h
 ended, for --drain-timeout at most; a second one ends the process.`,
 		Example: `  qtype serve app.qtype.yaml
   qtype serve app.qtype.yaml --port 9000 --reload
-  qtype serve --hash-key ci >> keys.txt
+  (umask 077; qtype serve --hash-key ci >>keys.txt)
   qtype serve app.qtype.yaml --host 0.0.0.0 --api-keys keys.txt`,
 		Args: c.arguments, ValidArgsFunction: yamlFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -9,10 +9,10 @@ import (
 
 // startTraces returns a context whose runs are sent to the telemetry of an application,
 // and a function that sends the rest and must be called at the end. A telemetry that
-// cannot be used is a warning, unless quiet is set: the run does not need it.
-func (s *streams) startTraces(ctx context.Context, app *runtime.App, quiet bool) (context.Context, func()) {
+// cannot be used is a warning: the run does not need it.
+func (s *streams) startTraces(ctx context.Context, app *runtime.App, log *logLevel) (context.Context, func()) {
 	o := telemetry.Options{Version: version()}
-	if !quiet {
+	if log.warnings() {
 		o.Warn = s.Logger("warning: ")
 	}
 	e, err := telemetry.Open(ctx, app, o)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -28,6 +30,7 @@ type testCommand struct {
 	quiet  bool
 	record string // all, missing, or empty for a replay
 	prune  bool
+	trace  traceFlag
 }
 
 func newTest(s *streams) *cobra.Command {
@@ -52,12 +55,13 @@ Calls that no mock answers come from the file that a test file declares as recor
 	c.Flags().StringVar(&t.record, "record", "", "call models and servers and write the recordings: `all`, or missing ones")
 	c.Flags().Lookup("record").NoOptDefVal = "all"
 	c.Flags().BoolVar(&t.prune, "remove-stale", false, "remove recordings that no test uses")
+	t.trace.addTo(c.Flags())
 	c.Flags().BoolVarP(&t.quiet, "quiet", "q", false, "print failed tests only")
 	return c
 }
 
 // all runs the tests at the paths.
-func (t *testCommand) all(ctx context.Context, paths []string) error {
+func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	names, err := regexp.Compile(t.run)
 	if err != nil {
 		return usagef("--run: invalid regular expression %q", t.run)
@@ -70,6 +74,15 @@ func (t *testCommand) all(ctx context.Context, paths []string) error {
 	case t.prune && t.run != "":
 		return usagef("--remove-stale and --run exclude each other: the other tests may use the recordings")
 	}
+	if err := t.trace.check(); err != nil {
+		return err
+	}
+	trace, err := t.trace.open(t.streams, func() []string { return runtime.EnvironmentSecrets(os.Getenv) }, "turn", "tests")
+	if err != nil {
+		return err
+	}
+	defer closeTrace(trace, &err)
+	ctx = trace.Context(ctx)
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}

@@ -14,9 +14,14 @@ func newVersion(s *streams) *cobra.Command {
 		Short: "Print the version",
 		Args:  arguments(),
 		RunE: func(*cobra.Command, []string) error {
-			return s.WriteTo("", fmt.Sprintf("qtype %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH))
+			return s.WriteTo("", versionLine())
 		},
 	}
+}
+
+// versionLine is what qtype version and qtype --version print.
+func versionLine() string {
+	return fmt.Sprintf("qtype %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version returns the module's version that the build recorded, or the commit.

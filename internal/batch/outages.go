@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,7 +9,40 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/steps"
 )
+
+// addToolFailure counts a call of a tool that failed. The model got the error, so that the row may be done.
+func (s *summary) addToolFailure(ev steps.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what := terminal.Clean(ev.Tool + ": " + ev.Err.Error())
+	if s.tools[what] > 0 || len(s.tools) < maxReasons {
+		s.tools[what]++
+	}
+}
+
+// toolFailures returns a line with the most frequent failed calls of tools by models; empty if
+// there were none.
+func (s *summary) toolFailures() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.SortedFunc(maps.Keys(s.tools), func(a, b string) int {
+		return cmp.Or(s.tools[b]-s.tools[a], strings.Compare(a, b))
+	})
+	var parts []string
+	for i, what := range all {
+		if i == shownReasons {
+			parts = append(parts, fmt.Sprintf("%s more", textfmt.Count(len(all)-i, "reason")))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s × %s", textfmt.Thousands(s.tools[what]), what))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "failed tool calls " + strings.Join(parts, " · ")
+}
 
 // outages returns a line with the calls that fallbacks answered, and with the circuit
 // breakers that have opened; empty if there were none.

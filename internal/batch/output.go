@@ -30,16 +30,15 @@ func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink
 	columns := newOutputColumns(flow, in)
 	switch {
 	case cfg.Output != "":
-		format, _ = records.FormatOf(cfg.Output) // the caller has checked it
-		w, err := records.Create(ctx, cfg.Output, columns.in(format))
+		format = outputFormat(cfg.Output)
+		w, err := records.CreateFormat(ctx, cfg.Output, format, columns.in(format))
 		if err != nil {
 			return nil, err
 		}
 		return &recordSink{out: w, columns: columns}, nil
+	case format == "text", format == "" && cfg.Streams.OutTerminal && in.file == nil && len(in.values) == 1:
+		return &textView{out: cfg.Streams.Out, single: len(flow.Outputs) == 1, safe: cfg.Streams.OutTerminal}, nil
 	case format == "" && cfg.Streams.OutTerminal, format == "table":
-		if in.file == nil && len(in.values) == 1 && format == "" {
-			return &detailView{out: cfg.Streams.Out}, nil
-		}
 		return newTable(cfg.Streams, columns), nil
 	case format == "":
 		format = records.JSONL
@@ -49,6 +48,16 @@ func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink
 		return nil, err
 	}
 	return &recordSink{out: w, columns: columns, flush: format != records.JSON}, nil
+}
+
+// outputFormat returns the format of an output file, whose name the caller has checked. One
+// without a suffix is a Parquet file.
+func outputFormat(path string) records.Format {
+	format, known := records.FormatOf(path)
+	if !known {
+		return records.Parquet
+	}
+	return format
 }
 
 // outputColumns are the columns of results.

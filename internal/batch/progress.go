@@ -38,7 +38,7 @@ func (j *job) showProgress(ctx context.Context, p *runtime.Progress) *display {
 	if _, plain := j.results.(*recordSink); plain && d.shared && j.Output == "" {
 		return d // records and bars on one terminal would garble each other
 	}
-	if j.Quiet || j.Prompts || (j.in.file == nil && len(j.in.values) < 2) {
+	if j.Quiet || j.Prompts || j.Trace.OnTerminal() && j.Streams.ErrTerminal || (j.in.file == nil && len(j.in.values) < 2) {
 		return d
 	}
 	m := &progressBars{progress: p, total: j.in.total, begin: time.Now(), batches: j.batches}

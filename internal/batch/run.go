@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/traceview"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -25,8 +26,8 @@ type Config struct {
 	Flow          string // the flow's id; empty for the first flow
 	Input         string // the rows as JSON or text, "@FILE", or "-" for standard input
 	InputFile     string // the file with the rows, if Input is empty
-	Output        string // the file for the results; empty for standard output
-	Format        string // of standard output: a format of package records, "table", or empty for the default
+	Output        string // the file for the results, Parquet if it has no suffix; empty for standard output
+	Format        string // of standard output: a format of package records, "table", "text", or empty for the default
 	Session       string // the session of all rows
 	SessionColumn string // the column with the session of each row; empty for session_id or session
 	SessionPerRow bool   // each row has a new session
@@ -41,9 +42,10 @@ type Config struct {
 	Restart       bool   // discard an interrupted run
 	RetryFailed   bool   // with Resume: run failed rows again
 	Ephemeral     bool   // memories are not stored
-	Quiet         bool   // no progress and no summary
+	Quiet         bool   // no progress, and a summary of failures only
 	Prompts       bool   // the user may be prompted, so no progress bars are drawn
 
+	Trace   *traceview.Trace // shows what rows did; nil for nothing
 	Streams *terminal.Streams
 	Command []string // the arguments of the command line, for advice on resuming
 }
@@ -135,6 +137,9 @@ const longRun = 100
 
 // printHeader writes what is run, on which rows, with which models.
 func (j *job) printHeader(models []model.Info) {
+	if j.journal == nil && j.note != "" && (j.in.total < 0 || j.in.total >= longRun) {
+		defer fmt.Fprintln(j.Streams.Err, "note: "+terminal.Clean(j.note)) // after the header
+	}
 	if j.Quiet {
 		return
 	}
@@ -153,11 +158,8 @@ func (j *job) printHeader(models []model.Info) {
 	if j.in.newSession != "" && !j.Ephemeral {
 		fmt.Fprintln(j.Streams.Err, "new conversation: continue it with "+terminal.Clean(j.in.newSessionFlags()))
 	}
-	switch {
-	case j.journal != nil && j.journal.before > 0:
+	if j.journal != nil && j.journal.before > 0 {
 		fmt.Fprintf(j.Streams.Err, "resumed: %s %s before\n", textfmt.Count(j.journal.before, "row"), j.journal.progress())
-	case j.note != "" && (j.in.total < 0 || j.in.total >= longRun):
-		fmt.Fprintln(j.Streams.Err, "note: "+terminal.Clean(j.note))
 	}
 }
 
@@ -197,7 +199,7 @@ func (j *job) execute(ctx context.Context) error {
 	if closing := j.journal.end(err == nil || broken); err == nil {
 		err = closing
 	}
-	if _, done, _ := progress.Rows(); !j.Quiet && (err == nil || done > 0) {
+	if _, done, _ := progress.Rows(); err == nil || done > 0 {
 		sum.print()
 	}
 	if err == nil && sum.failed > 0 {
@@ -218,7 +220,7 @@ func (j *job) explainUnfinished(err error) error {
 func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
 	j.results.setDisplay(show)
 	limit := &failureLimit{max: j.MaxFailures}
-	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback), runtime.WithDeferFailed(limit.mayDefer)}
+	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventToolResult), runtime.WithDeferFailed(limit.mayDefer)}
 	if !j.Quiet && j.in.file != nil {
 		opts = append(opts, runtime.WithStepTimes())
 	}
@@ -233,6 +235,7 @@ func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum 
 		if err := j.writeResult(res, sum); err != nil {
 			return err
 		}
+		j.Trace.RowDone(res.Number)
 		if err := limit.check(res); err != nil {
 			return err
 		}

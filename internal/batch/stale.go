@@ -4,16 +4,27 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// staleTempFiles returns the incomplete outputs of runs that were killed, which
-// have hidden names. Only once this run has the journal is it known that those
-// runs have ended.
+// staleTempFiles returns the incomplete outputs and files of failed rows of runs that were
+// killed, which have hidden names. Only once this run has the journal is it known that
+// those runs have ended.
 func (cfg *Config) staleTempFiles() []string {
 	if cfg.Output == "" || cfg.InputFile == "" {
 		return nil
 	}
-	final := cfg.Output
+	stale := tempFilesOf(cfg.Output)
+	if cfg.ErrorFile != "" {
+		stale = append(stale, tempFilesOf(cfg.ErrorFile)...)
+	}
+	return stale
+}
+
+// tempFilesOf returns the temporary files of a local file.
+func tempFilesOf(address string) []string {
+	final := remotefs.Path(address)
 	if real, err := filepath.EvalSymlinks(final); err == nil {
 		final = real
 	}

@@ -41,6 +41,7 @@ type summary struct {
 	mu        sync.Mutex
 	cost      float64
 	fallbacks map[string]int // answers of fallbacks, by the models and the reason
+	tools     map[string]int // failed calls of tools by models, by the tool and the reason
 }
 
 // memoryUse is what a run did to a memory.
@@ -50,7 +51,7 @@ type memoryUse struct {
 }
 
 func newSummary(j *job, p *runtime.Progress) *summary {
-	return &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, memories: map[string]*memoryUse{}, fallbacks: map[string]int{}}
+	return &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, memories: map[string]*memoryUse{}, fallbacks: map[string]int{}, tools: map[string]int{}}
 }
 
 // addTurn counts a turn of a memory.
@@ -66,7 +67,7 @@ func (s *summary) addTurn(ev steps.Event) {
 	used.flushes += ev.Flushes
 }
 
-// event counts tokens, turns of memories and fallbacks. It is called by several goroutines.
+// event counts tokens, turns of memories, fallbacks and failed calls of tools. It is called by several goroutines.
 func (s *summary) event(ev steps.Event) {
 	if ev.Kind == steps.EventUsage {
 		s.input.Add(int64(ev.Input))
@@ -81,6 +82,9 @@ func (s *summary) event(ev steps.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.fallbacks[fmt.Sprintf("%s → %s: %s", ev.Failed.Model, ev.Model, ev.Failed.Reason())]++
+	}
+	if ev.Kind == steps.EventToolResult && ev.Err != nil && ev.CallID != "" { // otherwise a step called the tool, and its row has failed
+		s.addToolFailure(ev)
 	}
 }
 
@@ -123,21 +127,22 @@ func (s *summary) add(res *runtime.Result) {
 	}
 }
 
-// print writes the summary.
+// print writes the summary; if the run is quiet, only what failed.
 func (s *summary) print() {
 	j, out := s.job, s.job.Streams.Err
+	if j.Quiet && s.failed == 0 {
+		s.printLines(s.toolFailures())
+		return
+	}
 	rows := textfmt.Count(s.done+s.failed, "row")
 	if j.in.file != nil && j.batches {
 		rows += fmt.Sprintf(" made of %s", textfmt.Thousands(j.rowsRead(s.progress)))
 	}
 	fmt.Fprintf(out, "%s: %s\n", rows, s.outcome())
-	for _, line := range s.reasonLines() {
-		fmt.Fprintln(out, line)
-	}
-	for _, line := range []string{s.usage(), s.outages(), s.caches(), s.indexes(), s.times()} {
-		if line != "" {
-			fmt.Fprintln(out, line)
-		}
+	s.printLines(s.reasonLines()...)
+	s.printLines(s.toolFailures())
+	if !j.Quiet {
+		s.printLines(s.usage(), s.outages(), s.caches(), s.indexes(), s.times())
 	}
 	switch {
 	case s.failed == 0:
@@ -146,6 +151,15 @@ func (s *summary) print() {
 		fmt.Fprintf(out, "failed rows: written to %s, run again with -I %s\n", file, file)
 	case j.in.file != nil:
 		fmt.Fprintln(out, "failed rows: write them with --errors failed.jsonl, run again with -I failed.jsonl")
+	}
+}
+
+// printLines writes the lines that are not empty.
+func (s *summary) printLines(lines ...string) {
+	for _, line := range lines {
+		if line != "" {
+			fmt.Fprintln(s.job.Streams.Err, line)
+		}
 	}
 }
 

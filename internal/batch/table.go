@@ -71,29 +71,40 @@ func (t *table) close() error { return t.Flush() }
 // abort writes the rows that are buffered: they are complete.
 func (t *table) abort() { _ = t.Flush() }
 
-// detailView writes the result of a single input: each output in full, under its name.
-type detailView struct {
-	out  io.Writer
-	show *display
-	some bool // a result was written
+// textView writes results as texts: the output of a flow that has one, otherwise each
+// under its name.
+type textView struct {
+	out    io.Writer
+	show   *display
+	single bool // the flow has one output
+	safe   bool // characters that a terminal acts upon are replaced
 }
 
-func (c *detailView) setDisplay(d *display) { c.show = d }
+func (c *textView) setDisplay(d *display) { c.show = d }
 
 // write writes a result's outputs. The summary has the reasons of failed rows.
-func (c *detailView) write(res *runtime.Result) error {
+func (c *textView) write(res *runtime.Result) error {
 	var b strings.Builder
-	if c.some {
-		b.WriteString("\n")
-	}
-	c.some = true
 	if res.Err == nil {
 		for v, x := range res.Outputs() {
-			writeDetail(&b, v, x)
+			c.writeOutput(&b, v, x)
 		}
 	}
 	_, err := io.WriteString(c.show.above(c.out), b.String())
 	return err
+}
+
+// writeOutput writes one output.
+func (c *textView) writeOutput(b *strings.Builder, v *spec.Variable, x any) {
+	if !c.single {
+		writeDetail(b, v, x)
+		return
+	}
+	text := value.Text(x)
+	if c.safe {
+		text = terminal.Printable(text)
+	}
+	b.WriteString(strings.TrimSuffix(text, "\n") + "\n")
 }
 
 // writeDetail writes one output. A text of several lines begins under its name.
@@ -110,5 +121,5 @@ func writeDetail(b *strings.Builder, v *spec.Variable, x any) {
 	}
 }
 
-func (c *detailView) close() error { return nil }
-func (c *detailView) abort()       {}
+func (c *textView) close() error { return nil }
+func (c *textView) abort()       {}

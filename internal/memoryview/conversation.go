@@ -121,7 +121,11 @@ func (v *View) History(ctx context.Context, m Memory, session string, page Page)
 				err = p.Rule(e.Status.String() + " from here")
 			}
 			status = e.Status.String()
-			if err == nil {
+			switch {
+			case err != nil:
+			case v.Full:
+				err = p.FullMessage(e.Message, e.Tokens)
+			default:
 				err = p.Message(e.Message, e.Tokens)
 			}
 		}

@@ -42,6 +42,7 @@ type View struct {
 	Out   io.Writer // where it writes
 	Width int       // columns of the terminal; 0 for a default
 	JSON  bool      // one JSON object a line
+	Full  bool      // History writes whole messages, not one line of each
 }
 
 // AmbiguousSessionError reports that a session must be named because a memory has

@@ -48,6 +48,12 @@ func Create(ctx context.Context, path string, columns []Column) (*Writer, error)
 		return nil, &FileError{Path: shown, Reason: strings.TrimPrefix(err.Error(), shown+": ")}
 	}
 	format, _ := FormatOf(path)
+	return CreateFormat(ctx, path, format, columns)
+}
+
+// CreateFormat is Create in a format that is not that of the extension.
+func CreateFormat(ctx context.Context, path string, format Format, columns []Column) (*Writer, error) {
+	shown := remotefs.Redacted(path)
 	file, err := remotefs.Create(ctx, path)
 	if err != nil {
 		return nil, writeError(shown, err)

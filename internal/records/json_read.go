@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -53,6 +54,9 @@ func (r *Reader) startObject(a *array) error {
 		return a.describe(err)
 	}
 	if !a.dec.More() {
+		if lists, isTable := indexedColumns(values); isTable {
+			values = lists
+		}
 		if rows, isTable := tableOf(values); isTable {
 			if rows < 0 {
 				return &FileError{Path: r.path, Reason: "the columns have different lengths"}
@@ -89,6 +93,31 @@ func tableOf(values []any) (rows int, isTable bool) {
 		}
 	}
 	return rows, len(values) > 0
+}
+
+// indexedColumns returns the columns of an object that pandas has written: each value is an
+// object whose keys are the numbers of the index, the same in each.
+func indexedColumns(values []any) (lists []any, isTable bool) {
+	var index []string
+	for i, v := range values {
+		column, isObject := v.(*value.Record)
+		if !isObject || column.Len() == 0 {
+			return nil, false
+		}
+		if i == 0 {
+			index = column.Names()
+		}
+		if !slices.Equal(index, column.Names()) {
+			return nil, false
+		}
+		list := make([]any, 0, len(index))
+		for _, item := range column.All() {
+			list = append(list, item)
+		}
+		lists = append(lists, list)
+	}
+	isNumber := func(key string) bool { return strings.Trim(key, "0123456789") == "" }
+	return lists, len(index) > 0 && !slices.ContainsFunc(index, func(key string) bool { return !isNumber(key) })
 }
 
 // columnRows returns an iterator over lists of one length, a row at a time.

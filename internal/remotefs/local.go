@@ -1,6 +1,7 @@
 package remotefs
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -48,13 +49,14 @@ type localUpload struct {
 	address string
 	out     *os.File
 	final   string
-	inPlace bool // a pipe or a device
+	noted   *TemporaryFiles // has the file; may be nil
+	inPlace bool            // a pipe or a device
 	done    bool
 }
 
 // createLocal creates missing directories and the temporary file. For a link it
 // replaces the target; an existing file keeps its mode.
-func createLocal(address, path string) (Upload, error) {
+func createLocal(ctx context.Context, address, path string) (Upload, error) {
 	final := path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		final = real
@@ -79,11 +81,12 @@ func createLocal(address, path string) (Upload, error) {
 	if err := os.MkdirAll(filepath.Dir(final), 0o777); err != nil {
 		return nil, localError(address, err)
 	}
-	f, err := os.OpenFile(temporaryName(final), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	noted := temporaryFilesOf(ctx)
+	f, err := noted.create(temporaryName(final), mode)
 	if err != nil {
 		return nil, localError(address, err)
 	}
-	return &localUpload{address: address, out: f, final: final}, nil
+	return &localUpload{address: address, out: f, final: final, noted: noted}, nil
 }
 
 // checkWritable returns an error for a read-only file, which a rename would replace.
@@ -116,6 +119,7 @@ func (u *localUpload) Commit() error {
 		return nil
 	}
 	u.done = true
+	defer u.noted.done(u.out.Name())
 	if err := u.commit(); err != nil {
 		u.discard()
 		return localError(u.address, err)
@@ -148,6 +152,7 @@ func (u *localUpload) Abort() error {
 		return nil
 	}
 	u.done = true
+	defer u.noted.done(u.out.Name())
 	u.discard()
 	return nil
 }

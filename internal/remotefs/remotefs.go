@@ -113,7 +113,7 @@ func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
 	scheme, rest := split(address)
 	switch scheme {
 	case "", "file", "local":
-		return createLocal(address, rest)
+		return createLocal(ctx, address, rest)
 	case "http", "https":
 		return nil, Writable(address)
 	}

@@ -38,6 +38,9 @@ flows:
 		{"recorder", func(ctx context.Context) context.Context {
 			return telemetry.NewRecorder(100, 10<<20).Context(ctx, "r")
 		}},
+		{"collector", func(ctx context.Context) context.Context {
+			return steps.WithObserver(ctx, telemetry.NewRowCollector(func(*telemetry.RowSpans) {}))
+		}},
 		{"metrics", func(ctx context.Context) context.Context {
 			return steps.WithObserver(ctx, telemetry.NewMetrics(false))
 		}},

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -40,10 +42,20 @@ type Tokens struct {
 	Cached int `json:"cached,omitempty"` // of those read, from the provider's prompt cache
 }
 
+// spanOwner keeps the spans of an observer. Its lock guards them.
+type spanOwner interface {
+	sync.Locker
+	// ended is called with the lock when a span has ended.
+	ended(s *recordedSpan)
+	// release is called without the lock after ended.
+	release()
+}
+
 // recordedSpan is a span before it is rendered: texts are shared with the run.
 type recordedSpan struct {
-	observer *runRecorder
-	named    bool // it has the id of a tracer, or there is none
+	owner    spanOwner
+	group    *spanGroup // of a RowCollector
+	named    bool       // it has the id of a tracer, or there is none
 	id       spanID
 	trace    string
 	parent   *recordedSpan
@@ -56,8 +68,14 @@ type recordedSpan struct {
 	dropped  bool // the result was too large
 }
 
-func newRecordedSpan(r *runRecorder, op *steps.Operation) *recordedSpan {
-	s := &recordedSpan{observer: r, id: newSpanID(), op: *op, begun: op.Begun}
+// newRecordedSpan returns the span of an operation; ctx has the enclosing one of the owner.
+func newRecordedSpan(ctx context.Context, owner spanOwner, op *steps.Operation) *recordedSpan {
+	s := &recordedSpan{owner: owner, id: newSpanID(), op: *op, begun: op.Begun}
+	if outer, ok := ctx.Value(recordedKey{owner}).(*recordedSpan); ok {
+		s.parent, s.trace = outer, outer.trace
+	} else {
+		s.trace = traceOf(ctx)
+	}
 	if s.begun.IsZero() {
 		s.begun = time.Now()
 	}
@@ -105,7 +123,7 @@ func (s *recordedSpan) dropResult() {
 
 // spanKinds are the kinds of spans in the HTTP API.
 var spanKinds = map[steps.OperationKind]string{
-	steps.OperationFlow: "flow", steps.OperationStep: "step", steps.OperationRow: "step", steps.OperationBatch: "step",
+	steps.OperationFlow: "flow", steps.OperationStep: "step", steps.OperationRow: "step", steps.OperationBatch: "step", steps.OperationCacheHit: "step",
 	steps.OperationModel: "model", steps.OperationEmbedding: "embedding", steps.OperationTool: "tool",
 	steps.OperationMemory: "memory", steps.OperationRetrieval: "memory",
 }
@@ -190,6 +208,9 @@ func (s *recordedSpan) addAttributes(to map[string]any) {
 		set("mock", true, m.Mock)
 	}
 	set("call_id", op.CallID, op.CallID != "")
+	set("cached", true, op.Kind == steps.OperationCacheHit)
+	set("fallback", true, len(op.Failed) > 0)
+	set("session", op.Session, op.Session != "")
 	set("first_token_ms", milliseconds(r.FirstDelta.Sub(s.begun)), !r.FirstDelta.IsZero())
 	if r.Response != nil {
 		to["finish_reason"] = r.Response.Finish

@@ -130,11 +130,15 @@ type runRecorder struct {
 	run      string
 }
 
-type recordedKey struct{}
+// recordedKey is the key of the enclosing span of one owner: a run may have several.
+type recordedKey struct{ owner spanOwner }
 
-// Observes reports whether operations of a kind are recorded. Steps as a whole are left out, because their rows are
+// Observes reports whether operations of a kind are recorded.
+func (r *runRecorder) Observes(kind steps.OperationKind) bool { return isRecorded(kind) }
+
+// isRecorded reports whether operations of a kind are recorded. Steps as a whole are left out, because their rows are
 // below the flow, and so are operations of stores, which have no part in an answer.
-func (r *runRecorder) Observes(kind steps.OperationKind) bool {
+func isRecorded(kind steps.OperationKind) bool {
 	return kind != steps.OperationStep && kind != steps.OperationStore
 }
 
@@ -143,12 +147,7 @@ func (r *runRecorder) Start(ctx context.Context, op *steps.Operation) steps.Span
 	if !r.Observes(op.Kind) {
 		return nil
 	}
-	s := newRecordedSpan(r, op)
-	if outer, ok := ctx.Value(recordedKey{}).(*recordedSpan); ok && outer.observer == r {
-		s.parent, s.trace = outer, outer.trace
-	} else {
-		s.trace = traceOf(ctx)
-	}
+	s := newRecordedSpan(ctx, r, op)
 	if !r.recorder.add(r.run, s) {
 		return nil
 	}
@@ -168,7 +167,7 @@ func traceOf(ctx context.Context) string {
 func (s *recordedSpan) Context(ctx context.Context) context.Context {
 	outside := steps.TraceIDOf(ctx)
 	s.adopt(outside)
-	ctx = context.WithValue(ctx, recordedKey{}, s)
+	ctx = context.WithValue(ctx, recordedKey{s.owner}, s)
 	if s.op.Kind == steps.OperationFlow && (outside == nil || outside.Span != s.id.String()) {
 		ctx = steps.WithTraceID(ctx, steps.TraceID{Trace: s.trace, Span: s.id.String()})
 	}
@@ -178,9 +177,8 @@ func (s *recordedSpan) Context(ctx context.Context) context.Context {
 // adopt takes the id of the operation in a trace of a Tracer, unless it is that of an
 // enclosing operation.
 func (s *recordedSpan) adopt(id *steps.TraceID) {
-	r := s.observer.recorder
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	s.owner.Lock()
+	defer s.owner.Unlock()
 	if s.named {
 		return
 	}
@@ -199,15 +197,29 @@ func (s *recordedSpan) adopt(id *steps.TraceID) {
 
 // End records the end of the operation.
 func (s *recordedSpan) End(result *steps.OperationResult) {
-	r := s.observer.recorder
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	s.owner.Lock()
 	s.end = result.Ended
 	if s.end.IsZero() {
 		s.end = time.Now()
 	}
 	s.result = *result
-	if recorded := r.runs[s.observer.run]; recorded != nil && !r.charge(recorded, resultSize(result)) {
+	s.owner.ended(s)
+	s.owner.Unlock()
+	s.owner.release()
+}
+
+// Lock locks the recorder.
+func (r *runRecorder) Lock() { r.recorder.mu.Lock() }
+
+// Unlock unlocks the recorder.
+func (r *runRecorder) Unlock() { r.recorder.mu.Unlock() }
+
+// ended removes the result of a span if there is no room for it.
+func (r *runRecorder) ended(s *recordedSpan) {
+	if recorded := r.recorder.runs[r.run]; recorded != nil && !r.recorder.charge(recorded, resultSize(&s.result)) {
 		s.dropResult()
 	}
 }
+
+// release does nothing: spans are read when they are requested.
+func (r *runRecorder) release() {}

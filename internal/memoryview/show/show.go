@@ -11,6 +11,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -63,6 +64,27 @@ func (p *Printer) Window(w memory.Window, rule string) error {
 // was printed before.
 func (p *Printer) Message(m chat.Message, tokens int) error {
 	_, err := io.WriteString(p.Out, p.line(m, tokens))
+	return err
+}
+
+// FullMessage prints all lines of a message below its role.
+func (p *Printer) FullMessage(m chat.Message, tokens int) error {
+	var b strings.Builder
+	count := textfmt.Thousands(tokens)
+	b.WriteString(runewidth.FillRight(strings.TrimSpace(p.roleColumn(m)), p.width()-len(count)-1) + " " + count + "\n")
+	for _, block := range m.Blocks {
+		text := content(chat.Message{Blocks: []chat.Block{block}})
+		if !block.Media() && block.Type == "text" {
+			text = terminal.Printable(strings.TrimRight(block.Text, "\n"))
+		}
+		for l := range strings.SplitSeq(text, "\n") {
+			b.WriteString(strings.TrimRight("  "+l, " ") + "\n")
+		}
+	}
+	for _, c := range m.ToolCalls {
+		b.WriteString("  " + content(chat.Message{ToolCalls: []chat.ToolCall{c}}) + "\n")
+	}
+	_, err := io.WriteString(p.Out, b.String())
 	return err
 }
 

@@ -1,0 +1,179 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/testkit"
+)
+
+// exampleServers are the beginnings of examples that run until a signal, and the text that
+// they print when they are ready.
+var exampleServers = map[string]string{
+	"qtype serve app.qtype.yaml":                   "Ctrl-C ends it",
+	"qtype mcp --app app.qtype.yaml --http 127.0.": "http://",
+}
+
+// exampleFolders are what the folder of an example needs besides testdata/examples, by the
+// beginning of the example: commands that are run before it.
+var exampleFolders = map[string]string{
+	"git show":                                "git init -q -b main . && git add app.qtype.yaml && git -c user.name=t -c user.email=t@example.com commit -qm one",
+	"qtype eval app.qtype-eval.yaml --base":   "qtype eval app.qtype-eval.yaml -o report.json",
+	"qtype serve app.qtype.yaml --host 0.0.0": "(umask 077; qtype serve --hash-key ci >>keys.txt)",
+	"qtype memory edit":                       "seq 8 | qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session c-1",
+	"qtype memory import app.qtype.yaml --in": "echo hi | qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session me && qtype memory export app.qtype.yaml --full --all >all.jsonl && rm -r .qtype",
+	"qtype memory list":                       "qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session me <transcript.jsonl",
+}
+
+// TestHelpExamples runs every example of the help texts in a folder with the files that it
+// names, offline.
+func TestHelpExamples(t *testing.T) {
+	files, err := filepath.Abs("testdata/examples")
+	testkit.Must(t, err)
+	count := 0
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for line := range strings.Lines(c.Example) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), "        #")
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			count++
+			if strings.HasPrefix(line, "qtype memory facts") { // needs facts that a model has extracted; memory_user.txtar
+				continue
+			}
+			t.Run(line, func(t *testing.T) {
+				t.Parallel()
+				runExample(t, files, line)
+			})
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot(&streams{Streams: terminal.Streams{}}))
+	if count < 40 {
+		t.Errorf("only %d examples", count)
+	}
+}
+
+// runExample runs one line of a shell.
+func runExample(t *testing.T, files, line string) {
+	folder := t.TempDir()
+	testkit.Must(t, os.CopyFS(folder, os.DirFS(files)))
+	for prefix, before := range exampleFolders {
+		if strings.HasPrefix(line, prefix) {
+			cmd := exampleCommand(t, folder, before)
+			if text, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", before, err, text)
+			}
+		}
+	}
+	for prefix, ready := range exampleServers {
+		if strings.HasPrefix(line, prefix) {
+			serveExample(t, folder, line, ready)
+			return
+		}
+	}
+	cmd := exampleCommand(t, folder, line)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// exampleCommand returns a command of a shell in a folder, without credentials.
+func exampleCommand(t *testing.T, folder, line string) *exec.Cmd {
+	cmd := testkit.Command(t, "sh", "-c", line)
+	cmd.Dir = folder
+	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY=", "HOME="+folder, "TMPDIR="+folder)
+	return cmd
+}
+
+// serveExample runs a server on any free port until it is ready, and ends it by a signal.
+func serveExample(t *testing.T, folder, line, ready string) {
+	if strings.HasPrefix(line, "qtype serve") {
+		line += " --port 0"
+	} else {
+		line += " --http 127.0.0.1:0"
+	}
+	cmd := exampleCommand(t, folder, "exec "+line)
+	out, err := cmd.StderrPipe()
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
+	timeout := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer timeout.Stop()
+	var text strings.Builder
+	b := make([]byte, 1024)
+	for !strings.Contains(text.String(), ready) {
+		n, err := out.Read(b)
+		text.Write(b[:n])
+		if err != nil {
+			t.Fatalf("it ended before %q: %s", ready, text.String())
+		}
+	}
+	testkit.Must(t, cmd.Process.Signal(syscall.SIGTERM))
+	go func() {
+		for {
+			if _, err := out.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRun_SecondInterrupt: the second Ctrl-C ends a run that does not react to the first
+// one, and leaves no temporary file.
+func TestRun_SecondInterrupt(t *testing.T) {
+	folder := t.TempDir()
+	testkit.Must(t, os.CopyFS(folder, os.DirFS("testdata/examples")))
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "qtype", "run", "app.qtype.yaml", "-I", "-", "-o", "out.csv", "--errors", "failed.csv", "-q")
+	cmd.Dir = folder
+	in, err := cmd.StdinPipe() // never written to, so that the run waits for rows
+	testkit.Must(t, err)
+	defer func() { _ = in.Close() }()
+	testkit.Must(t, cmd.Start())
+	hidden := func() []string {
+		all, err := filepath.Glob(filepath.Join(folder, ".*.tmp"))
+		testkit.Must(t, err)
+		return all
+	}
+	_, err = in.Write([]byte("message\none\n"))
+	testkit.Must(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for len(hidden()) < 2 {
+		select {
+		case err := <-ended:
+			t.Fatalf("the run has ended: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	for {
+		_ = cmd.Process.Signal(os.Interrupt) // until it has ended: the second one may come before the first is handled
+		select {
+		case <-ended:
+			if code := cmd.ProcessState.ExitCode(); code != 130 {
+				t.Errorf("exit status %d", code)
+			}
+			if left := hidden(); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

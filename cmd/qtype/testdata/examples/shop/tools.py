@@ -1,0 +1,3 @@
+def total(count: int, price: float) -> float:
+    """Multiplies."""
+    return count * price
