@@ -28,10 +28,12 @@ type runCommand struct {
 	store    storeFlag
 	flags    *pflag.FlagSet
 	suspend  suspendFlags
+	engine   *enumFlag
+	temporal temporalFlags
 }
 
 func newRun(s *streams) *cobra.Command {
-	r := &runCommand{streams: s, clients: newClients(s), format: newEnumFlag("", "table", "jsonl", "json", "csv", "tsv")}
+	r := &runCommand{streams: s, clients: newClients(s), format: newEnumFlag("", "table", "jsonl", "json", "csv", "tsv"), engine: newEnumFlag("local", "temporal")}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
@@ -66,6 +68,8 @@ func newRun(s *streams) *cobra.Command {
 	r.store.addTo(f)
 	r.clients.flags(f)
 	r.suspend.addTo(f)
+	r.engine.addTo(c, "engine", "", "run the rows in this process (local), or on workers (temporal; see qtype worker)")
+	r.temporal.addRunTo(f)
 	f.BoolVarP(&r.Quiet, "quiet", "q", false, "no progress and no summary")
 	return c
 }
@@ -87,6 +91,9 @@ func (r *runCommand) checkFlags() error {
 		return err
 	}
 	if err := r.suspend.check(r.InputFile, r.Ephemeral); err != nil {
+		return err
+	}
+	if err := r.checkEngine(); err != nil {
 		return err
 	}
 	for _, path := range []string{r.Output, r.ErrorFile} {
@@ -188,6 +195,9 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	}
 	ctx, suspended, err := r.openSuspension(ctx, path)
 	if err != nil {
+		return err
+	}
+	if err := r.openEngine(path); err != nil {
 		return err
 	}
 	app, err := r.newApp(p, r.clients, &r.store, r.Ephemeral, r.Quiet)
