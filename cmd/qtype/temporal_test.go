@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -224,6 +225,62 @@ func TestTemporal_KilledWorker(t *testing.T) {
 		t.Errorf("the blobs were not deleted: %v", left)
 	}
 	c.save("history_activities.json")
+}
+
+// answers is a flow without a memory: nothing but checkpoints protects its calls.
+const answers = `id: answers
+models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}]
+    inputs: [text]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: say, model: m, inputs: [text], outputs: [answer]}]
+`
+
+// TestTemporal_Checkpoint: another worker continues the chunk of a killed one: finished rows
+// are not run again, apart from those of the last moment.
+func TestTemporal_Checkpoint(t *testing.T) {
+	const rows, killed, lost = 40, 25, 12
+	var calls atomic.Int64
+	reached := make(chan struct{})
+	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
+		if calls.Add(1) == killed {
+			close(reached)
+		}
+		time.Sleep(20 * time.Millisecond) // as a fast model
+		return "answer to " + messages[len(messages)-1].Content, 0
+	}))
+	t.Cleanup(model.Close)
+	var input, want strings.Builder
+	input.WriteString("text\n")
+	for i := range rows {
+		text := fmt.Sprintf("message %d %s", i, strings.Repeat("x", 300)) // too much for a history
+		fmt.Fprintln(&input, text)
+		fmt.Fprintf(&want, `{"row":%d,"answer":"answer to %s","error":null}`+"\n", i+1, text)
+	}
+	c := newCluster(t, fmt.Sprintf(answers, model.URL), input.String())
+	first := c.worker()
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s")
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	<-reached
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.worker()
+	if got := <-result; !strings.HasPrefix(got, "0\n") || !strings.Contains(got, "40 rows: 40 done") {
+		t.Fatal(got)
+	}
+	if n := calls.Load(); n > rows+lost {
+		t.Errorf("%d calls for %d rows, want at most %d", n, rows, rows+lost)
+	}
+	t.Logf("%d calls for %d rows", calls.Load(), rows)
+	if diff := cmp.Diff(want.String(), c.read("out.jsonl")); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // save writes the history of the run for TestReplay, if QTYPE_RECORD is set.

@@ -6,12 +6,15 @@ import (
 	"context"
 	"hash/fnv"
 	"iter"
+	"sync"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 const (
 	maxPartitions = 32      // chunks of a run that run at once
+	maxWrites     = 8       // chunks that are stored at once
 	maxChunkBytes = 1 << 20 // of the rows of a chunk
 )
 
@@ -24,9 +27,12 @@ type uploader struct {
 	max   int // rows of a chunk
 
 	partitions [maxPartitions]partitionRows
-	chunks     []int // the number of chunks of each partition
-	next       int   // the partition of the next chunk of a flow without sessions
-	total      int64 // rows
+	chunks     []int                 // the number of chunks of each partition
+	next       int                   // the partition of the next chunk of a flow without sessions
+	writes     sync.WaitGroup        // of chunks
+	slots      chan struct{}         // one for each write
+	failed     atomic.Pointer[error] // why a chunk could not be stored
+	total      int64                 // rows
 }
 
 // partitionRows are the rows of a partition that are not stored yet.
@@ -37,7 +43,8 @@ type partitionRows struct {
 
 // upload stores all rows. The inline chunks are nil if the rows are not small.
 func (u *uploader) upload(ctx context.Context, rows iter.Seq[runtime.Input]) (partitions []int, inline [][][]byte, err error) {
-	u.chunks = make([]int, maxPartitions)
+	u.chunks, u.slots = make([]int, maxPartitions), make(chan struct{}, maxWrites)
+	defer u.writes.Wait()
 	size, whole := 0, true // all rows are still in partitions
 	for in := range rows {
 		if err := ctx.Err(); err != nil {
@@ -70,7 +77,8 @@ func (u *uploader) upload(ctx context.Context, rows iter.Seq[runtime.Input]) (pa
 			return nil, nil, err
 		}
 	}
-	return u.chunks, nil, nil
+	u.writes.Wait()
+	return u.chunks, nil, u.failure()
 }
 
 // partitionOf returns the partition of a row.
@@ -99,10 +107,23 @@ func (u *uploader) split(at int) []chunk {
 // store stores the rows of a partition as blobs.
 func (u *uploader) store(ctx context.Context, at int) error {
 	for _, c := range u.split(at) {
-		if err := u.blobs.write(ctx, inputName(u.run, at, u.chunks[at]), c); err != nil {
-			return err
-		}
+		name := inputName(u.run, at, u.chunks[at])
 		u.chunks[at]++
+		u.slots <- struct{}{}
+		u.writes.Go(func() {
+			defer func() { <-u.slots }()
+			if err := u.blobs.write(ctx, name, c); err != nil {
+				u.failed.CompareAndSwap(nil, &err)
+			}
+		})
+	}
+	return u.failure()
+}
+
+// failure returns why a chunk could not be stored; nil if all could so far.
+func (u *uploader) failure() error {
+	if err := u.failed.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
