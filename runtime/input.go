@@ -37,6 +37,8 @@ type Input struct {
 	// AnyFile lets the row name all files of this computer, as what the user types may; without
 	// it, those in the folder of Base and below it.
 	AnyFile bool
+
+	encoded []byte // the whole row; see EncodedInput
 }
 
 // Row returns an Input that has only values.
@@ -55,6 +57,9 @@ func (s *rowAllocator) resolve(columns []string) {
 
 // fromInput returns an input as a row, its values coerced to the declared types.
 func (s *rowAllocator) fromInput(ctx context.Context, in Input, number int64) *steps.Row {
+	if in.encoded != nil {
+		return s.decode(in.encoded)
+	}
 	err := in.Err
 	switch {
 	case in.Session != "":

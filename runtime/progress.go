@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,15 @@ type Progress struct {
 	rows  atomic.Int64
 	done  atomic.Int64
 	fails atomic.Int64
+	steps atomic.Pointer[[]StepProgress] // of a run in other processes; see Set
+}
+
+// Set replaces the progress by that of a run in other processes.
+func (p *Progress) Set(read, done, failed int64, all []StepProgress) {
+	p.rows.Store(read)
+	p.done.Store(done)
+	p.fails.Store(failed)
+	p.steps.Store(&all)
 }
 
 // Rows returns the number of input rows that were read, of results that were yielded,
@@ -43,6 +53,9 @@ func (p *Progress) Rows() (read, done, failed int64) {
 
 // Steps returns the progress of each step in the order of the flow; nil before the run.
 func (p *Progress) Steps() []StepProgress {
+	if elsewhere := p.steps.Load(); elsewhere != nil {
+		return slices.Clone(*elsewhere)
+	}
 	nodes := p.nodes.Load()
 	if nodes == nil {
 		return nil

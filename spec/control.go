@@ -26,7 +26,7 @@ type Assignment struct {
 // Switch runs one of several flows for each row: that of the first case whose condition holds.
 // The flow's inputs and outputs are the step's inputs and outputs of the same ids.
 type Switch struct {
-	StepBase `rows:"many" writes:"maybe"`
+	StepBase `rows:"many" writes:"maybe" work:"compute"`
 	// Cases are tried in order.
 	Cases []*SwitchCase `yaml:"cases" jsonschema:"required" nonempty:"true"`
 	// Else is the id of the flow for rows that match no case; without it such rows pass unchanged, and the step's outputs keep their values.
@@ -45,7 +45,7 @@ type SwitchCase struct {
 // Loop runs a flow repeatedly for each row, each time with the values of the previous run; the flow makes one row of each row.
 // The flow's inputs and outputs are the step's inputs and outputs of the same ids.
 type Loop struct {
-	StepBase
+	StepBase `work:"compute"`
 	// Flow is the id of the flow to run.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 	// Until is the condition that ends the loop, evaluated after each run: an expression over the variables of the flow, such as score > 0.9. Without it the flow runs max_iterations times.
@@ -57,14 +57,14 @@ type Loop struct {
 // Parallel runs several flows concurrently for each row and merges their outputs; each makes one row of each row, and the first that fails cancels the others.
 // The flows' inputs and outputs are the step's inputs and outputs of the same ids.
 type Parallel struct {
-	StepBase
+	StepBase `work:"compute"`
 	// Flows are the ids of the flows to run. No two of them write the same output.
 	Flows []Ref[*Flow] `yaml:"flows" jsonschema:"required" nonempty:"true"`
 }
 
 // Transform sets variables by expressions.
 type Transform struct {
-	StepBase
+	StepBase `work:"compute"`
 	// Set maps each variable that is set to an expression over the variables of the flow, such as total: price * quantity. All expressions see the row as it was before the step.
 	Set Assignments `yaml:"set" jsonschema:"required" nonempty:"true"`
 }

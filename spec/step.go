@@ -168,7 +168,7 @@ type Agent struct {
 
 // PromptTemplate fills a template with the row's values.
 type PromptTemplate struct {
-	StepBase `in:"question: text" out:"prompt: text; QT320 exactly 1; QT321 text"`
+	StepBase `in:"question: text" out:"prompt: text; QT320 exactly 1; QT321 text" work:"compute"`
 	// Template is the text; {name} is replaced by the input of that name, {{ and }} are literal braces.
 	Template string `yaml:"template" jsonschema:"required" syntax:"template" example:"\"Answer briefly: {question}\""`
 }
@@ -178,26 +178,26 @@ func (s *PromptTemplate) PromptText() string { return s.Template }
 
 // Echo copies its inputs to its outputs.
 type Echo struct {
-	StepBase
+	StepBase `work:"compute"`
 }
 
 // Decoder parses a text as JSON or XML into its outputs.
 type Decoder struct {
-	StepBase `in:"json: text; QT330 exactly 1; QT331 text" out:"label: text; QT332 at least 1"`
+	StepBase `in:"json: text; QT330 exactly 1; QT331 text" out:"label: text; QT332 at least 1" work:"compute"`
 	// Format is the text's form: json or xml.
 	Format string `yaml:"format" default:"json" validate:"oneof=json xml"`
 }
 
 // FieldExtractor extracts values from its input by a JSONPath, one row for each match.
 type FieldExtractor struct {
-	StepBase `rows:"many" in:"found: SearchResult; QT345 exactly 1" out:"words: text; QT346 exactly 1"`
+	StepBase `rows:"many" in:"found: SearchResult; QT345 exactly 1" out:"words: text; QT346 exactly 1" work:"compute"`
 	// JSONPath is the path, such as $.items[*].name.
 	JSONPath string `yaml:"json_path" jsonschema:"required" syntax:"jsonpath" example:"$.content"`
 }
 
 // Explode makes one row of each element of a list.
 type Explode struct {
-	StepBase `rows:"many" in:"names: list[text]; QT333 exactly 1; QT335 list" out:"name: text; QT334 exactly 1"`
+	StepBase `rows:"many" in:"names: list[text]; QT333 exactly 1; QT335 list" out:"name: text; QT334 exactly 1" work:"compute"`
 }
 
 // Collect makes one list of a variable's values over many rows.
@@ -210,7 +210,7 @@ type Collect struct {
 
 // Construct builds a record from its inputs.
 type Construct struct {
-	StepBase
+	StepBase `work:"compute"`
 	// FieldBindings maps each field of the record to a variable.
 	FieldBindings Bindings `yaml:"field_bindings" jsonschema:"required"`
 }
@@ -260,7 +260,7 @@ type InvokeTool struct {
 
 // InvokeFlow runs another flow for each row.
 type InvokeFlow struct {
-	StepBase `rows:"many"`
+	StepBase `rows:"many" work:"compute"`
 	// Flow is the id of the flow to run.
 	Flow Ref[*Flow] `yaml:"flow" jsonschema:"required"`
 	// InputBindings maps the flow's inputs to variables; without it, the flow gets no values.

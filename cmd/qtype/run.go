@@ -33,10 +33,12 @@ type runCommand struct {
 	suspend  suspendFlags
 	trace    traceFlag
 	log      logLevel
+	engine   *enumFlag
+	temporal temporalFlags
 }
 
 func newRun(s *streams) *cobra.Command {
-	r := &runCommand{streams: s, clients: newClients(s), format: newEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv")}
+	r := &runCommand{streams: s, clients: newClients(s), format: newEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: newEnumFlag("local", "temporal")}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
@@ -72,6 +74,10 @@ func newRun(s *streams) *cobra.Command {
 		f.BoolVar(&r.Resume, "resume", false, "resume an interrupted run (with -I and -o)")
 		f.BoolVar(&r.RetryFailed, "retry-failed", false, "with --resume, retry failed rows")
 		f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
+	})
+	addFlags(f, "Engine", func() {
+		r.engine.addTo(c, "engine", "", "run the rows in this process (local), or on workers (temporal; see qtype worker)")
+		r.temporal.addRunTo(f)
 	})
 	addFlags(f, "Conversations", func() {
 		f.StringVarP(&r.Session, "session", "s", "", "`ID` of the session of all rows")
@@ -111,6 +117,9 @@ func (r *runCommand) checkFlags() error {
 		return err
 	}
 	if err := r.suspend.check(r.InputFile, r.Ephemeral); err != nil {
+		return err
+	}
+	if err := r.checkEngine(); err != nil {
 		return err
 	}
 	if err := r.checkOutputs(); err != nil {
@@ -244,6 +253,9 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	}
 	ctx, suspended, err := r.openSuspension(ctx, path)
 	if err != nil {
+		return err
+	}
+	if err := r.openEngine(path); err != nil {
 		return err
 	}
 	app, err := r.newApp(p, r.clients, &r.store, r.Ephemeral, &r.log)

@@ -27,8 +27,8 @@ type journal struct {
 // openJournal opens the journal of a run, or creates it. It is nil if the run
 // cannot be resumed; note is then the reason.
 func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, note string, err error) {
-	if cfg.InputFile == "" || cfg.Output == "" {
-		return nil, "", nil // the caller has rejected --resume
+	if cfg.InputFile == "" || cfg.Output == "" || cfg.Engine != nil {
+		return nil, "", nil // the caller has rejected --resume, or the engine resumes the run
 	}
 	if why := cfg.unresumable(app, flow); why != "" {
 		if cfg.Resume {
@@ -150,11 +150,5 @@ func (l *journal) advice(args []string) string {
 	if l == nil {
 		return ""
 	}
-	command := []string{"qtype"}
-	for _, a := range args {
-		if a != "--resume" && a != "--restart" {
-			command = append(command, textfmt.ShellQuote(a))
-		}
-	}
-	return ": finished rows are in " + l.checkpoints.Path() + "; continue with: " + strings.Join(append(command, "--resume"), " ")
+	return ": finished rows are in " + l.checkpoints.Path() + "; continue with: " + resumeCommand(args)
 }

@@ -44,6 +44,7 @@ type Config struct {
 	Ephemeral     bool   // memories are not stored
 	Quiet         bool   // no progress, and a summary of failures only
 	Prompts       bool   // the user may be prompted, so no progress bars are drawn
+	Engine        Engine // runs the rows in other processes; nil for this one
 
 	Trace   *traceview.Trace // shows what rows did; nil for nothing
 	Streams *terminal.Streams
@@ -83,7 +84,10 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 	if j.results, err = newSink(ctx, &cfg, flow, in); err != nil {
 		return err
 	}
-	if j.journal, j.note, err = openJournal(app, flow, &cfg); err != nil {
+	if err = j.openEngine(ctx); err == nil {
+		j.journal, j.note, err = openJournal(app, flow, &cfg)
+	}
+	if err != nil {
 		j.results.abort()
 		return err
 	}
@@ -95,7 +99,7 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 	j.batches = len(batchSteps) > 0 || err != nil
 	if j.failures, err = newFailureFile(ctx, &cfg, in, flow, j.batches); err != nil {
 		j.results.abort()
-		return errors.Join(err, j.journal.end(false))
+		return errors.Join(err, j.journal.end(false), j.closeEngine(false))
 	}
 	j.printHeader(models)
 	return j.execute(ctx)
@@ -118,9 +122,10 @@ type job struct {
 	in       *input
 	results  sink
 	failures *failureFile
-	journal  *journal // nil if there is none
-	note     string   // why there is no journal, if the user may expect one
-	batches  bool     // the flow has batch steps: results do not belong to single rows
+	journal  *journal  // nil if there is none
+	remote   EngineRun // nil if the rows run in this process
+	note     string    // why there is no journal, if the user may expect one
+	batches  bool      // the flow has batch steps: results do not belong to single rows
 }
 
 // rowsRead returns how many rows of the input were read, in this run and before.
@@ -196,7 +201,7 @@ func (j *job) execute(ctx context.Context) error {
 	case err != nil && !broken:
 		err = j.explainUnfinished(err)
 	}
-	if closing := j.journal.end(err == nil || broken); err == nil {
+	if closing := errors.Join(j.journal.end(err == nil || broken), j.closeEngine(err == nil)); err == nil {
 		err = closing
 	}
 	if _, done, _ := progress.Rows(); err == nil || done > 0 {
@@ -213,22 +218,18 @@ func (j *job) explainUnfinished(err error) error {
 	if j.Output == "" || errors.Is(err, checkpoint.ErrBusy) {
 		return err
 	}
-	return fmt.Errorf("%w: %s was not written%s", err, j.Output, j.journal.advice(j.Command))
+	advice := j.journal.advice(j.Command)
+	if j.remote != nil && j.remote.Advice() != "" {
+		advice = ": " + j.remote.Advice() + "; continue with: " + resumeCommand(j.Command)
+	}
+	return fmt.Errorf("%w: %s was not written%s", err, j.Output, advice)
 }
 
 // writeResults runs the flow and writes each result.
 func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum *summary, show *display) error {
 	j.results.setDisplay(show)
 	limit := &failureLimit{max: j.MaxFailures}
-	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventToolResult), runtime.WithDeferFailed(limit.mayDefer)}
-	if !j.Quiet && j.in.file != nil {
-		opts = append(opts, runtime.WithStepTimes())
-	}
-	opts = append(opts, runtime.WithPartialInput(func() bool { return j.Offset > 0 || j.Limit > 0 || j.in.failedRows.Load() }))
-	if j.journal != nil {
-		opts = append(opts, runtime.WithCheckpoints(j.journal.checkpoints))
-	}
-	for res, err := range j.app.Run(ctx, j.flow.ID, j.in.rows, opts...) {
+	for res, err := range j.runRows(ctx, progress, sum, limit) {
 		if err != nil {
 			return err
 		}
@@ -241,6 +242,19 @@ func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum 
 		}
 	}
 	return nil
+}
+
+// runOptions returns the options of a run in this process.
+func (j *job) runOptions(progress *runtime.Progress, sum *summary, limit *failureLimit) []runtime.RunOption {
+	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventToolResult), runtime.WithDeferFailed(limit.mayDefer)}
+	if !j.Quiet && j.in.file != nil {
+		opts = append(opts, runtime.WithStepTimes())
+	}
+	opts = append(opts, runtime.WithPartialInput(func() bool { return j.Offset > 0 || j.Limit > 0 || j.in.failedRows.Load() }))
+	if j.journal != nil {
+		opts = append(opts, runtime.WithCheckpoints(j.journal.checkpoints))
+	}
+	return opts
 }
 
 // writeResult writes one result. If it does not fit the output, its row has failed.

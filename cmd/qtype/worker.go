@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/terminal"
+)
+
+// defaultParallel is how many chunks a worker runs at once.
+const defaultParallel = 4
+
+// workerCommand is one call of qtype worker.
+type workerCommand struct {
+	*streams
+	temporal temporalFlags
+	clients  *clients
+	store    storeFlag
+	parallel int
+	log      logLevel
+}
+
+func newWorker(s *streams) *cobra.Command {
+	w := &workerCommand{streams: s, clients: newClients(s)}
+	c := &cobra.Command{
+		Use:   "worker APP",
+		Short: "Run rows for qtype run --engine temporal",
+		Example: `  qtype worker app.qtype.yaml --temporal-address temporal:7233 --blobs /mnt/shared/blobs
+  qtype run app.qtype.yaml -I messages.csv -o replies.parquet --engine temporal --temporal-address temporal:7233 --blobs /mnt/shared/blobs`,
+		Args: arguments("a document: qtype worker APP"), ValidArgsFunction: yamlFiles,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := w.log.check(c); err != nil {
+				return err
+			}
+			return w.run(w.log.context(c.Context(), s), args[0])
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	w.temporal.addTo(f)
+	w.temporal.addBlobsTo(f)
+	f.IntVar(&w.parallel, "parallel", defaultParallel, "run `N` chunks of rows at once")
+	w.store.addTo(f)
+	w.clients.flags(f)
+	w.log.addTo(c, "print failures and warnings only")
+	return c
+}
+
+func (w *workerCommand) run(ctx context.Context, path string) (err error) {
+	if w.parallel < 1 {
+		return usagef("--parallel cannot be %d: expected a positive number of chunks", w.parallel)
+	}
+	p, list := qtype.Check(ctx, path, qtype.WithStrict())
+	if err := list.Err(); err != nil {
+		return err
+	}
+	if w.log.warnings() {
+		w.printWarnings(path, list)
+	}
+	app, err := w.newApp(p, w.clients, &w.store, false, &w.log)
+	if err != nil {
+		return err
+	}
+	defer closeApp(ctx, app, &err)
+	ctx, sendTraces := w.startTraces(ctx, app, &w.log)
+	defer sendTraces()
+	cfg := durable.WorkerConfig{Config: w.temporal.at(path), Parallel: w.parallel, Log: w.Err, Ready: func(queue string) {
+		if !w.log.quiet {
+			fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queue "+queue))
+		}
+	}}
+	if w.log.quiet {
+		cfg.Log = io.Discard
+	}
+	return durable.Work(ctx, app, cfg)
+}

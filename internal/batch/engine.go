@@ -1,0 +1,87 @@
+package batch
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// Engine runs the rows of a flow in other processes.
+type Engine interface {
+	// Open finds the run that the configuration resumes, or prepares a new one.
+	Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cfg *Config) (EngineRun, error)
+}
+
+// EngineRun is one run of an Engine.
+type EngineRun interface {
+	// ID returns the id of the run, which stays the same when it is resumed.
+	ID() string
+	// Run processes the rows and yields the results as runtime.App.Run does: in order,
+	// failed ones included. It updates the progress and reports the events of the rows
+	// that the summary counts. If the context ends, the run does, too.
+	Run(ctx context.Context, job EngineJob) iter.Seq2[*runtime.Result, error]
+	// Close ends the use of the run. done reports whether all results are written.
+	Close(done bool) error
+	// Advice returns what an error states about a run that was not completed; empty if
+	// it cannot be resumed.
+	Advice() string
+}
+
+// EngineJob is what an EngineRun runs.
+type EngineJob struct {
+	Rows      iter.Seq[runtime.Input] // the rows, in order
+	ReadError func() error            // why Rows has ended early; nil if it has not
+	Progress  *runtime.Progress       // what is shown
+	Event     func(steps.Event)       // counts tokens, turns of memories and fallbacks
+}
+
+// Settings returns the flags that change the results of the run, by name.
+func (cfg *Config) Settings() map[string]string { return cfg.settings() }
+
+// OutageCheck returns a func that takes the results of rows in order. It returns an error
+// when several rows in succession have failed because a model rejects the credentials, or
+// a memory store is not usable, that all other rows would fail too.
+func OutageCheck() func(*runtime.Result) error { return new(failureLimit).check }
+
+// openEngine opens the run of the engine; nil if rows run in this process.
+func (j *job) openEngine(ctx context.Context) (err error) {
+	if j.Engine == nil {
+		return nil
+	}
+	if j.remote, err = j.Engine.Open(ctx, j.app, j.flow, j.Config); err == nil {
+		j.in.run = j.remote.ID()
+	}
+	return err
+}
+
+// closeEngine ends the use of the engine's run.
+func (j *job) closeEngine(done bool) error {
+	if j.remote == nil {
+		return nil
+	}
+	return j.remote.Close(done)
+}
+
+// runRows runs the rows, in this process or by the engine.
+func (j *job) runRows(ctx context.Context, progress *runtime.Progress, sum *summary, limit *failureLimit) iter.Seq2[*runtime.Result, error] {
+	if j.remote != nil {
+		return j.remote.Run(ctx, EngineJob{Rows: j.in.rows, ReadError: func() error { return j.in.err }, Progress: progress, Event: sum.event})
+	}
+	return j.app.Run(ctx, j.flow.ID, j.in.rows, j.runOptions(progress, sum, limit)...)
+}
+
+// resumeCommand returns the command line that continues a run.
+func resumeCommand(args []string) string {
+	command := []string{"qtype"}
+	for _, a := range args {
+		if a != "--resume" && a != "--restart" {
+			command = append(command, textfmt.ShellQuote(a))
+		}
+	}
+	return strings.Join(append(command, "--resume"), " ")
+}

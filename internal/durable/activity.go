@@ -1,0 +1,143 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// chunkRunner runs chunks. It is safe for concurrent use.
+type chunkRunner struct {
+	app   *runtime.App
+	blobs *blobs
+}
+
+// run is the activity: it runs the rows of a chunk.
+func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
+	if strings.ContainsAny(t.Run, "./\\") { // it is part of the names of blobs
+		return done{}, temporal.NewNonRetryableApplicationError("the id of the run is not valid", failedError, nil)
+	}
+	info := activity.GetInfo(ctx)
+	if info.Attempt > 1 || t.Resumed {
+		if finished, err := w.finished(ctx, t); finished != nil || err != nil {
+			return deref(finished), err
+		}
+	}
+	rows := &chunk{}
+	if err := w.rows(ctx, t, rows); err != nil {
+		return done{}, err
+	}
+	out, err := w.process(ctx, t, rows, info.IsLocalActivity)
+	if err != nil {
+		return done{}, err
+	}
+	return w.finish(ctx, t, out)
+}
+
+// deref returns the value of a pointer, the zero value for nil.
+func deref(d *done) done {
+	if d == nil {
+		return done{}
+	}
+	return *d
+}
+
+// finished returns the result of an earlier attempt that has stored its output; nil if
+// there is none.
+func (w *chunkRunner) finished(ctx context.Context, t task) (*done, error) {
+	out := &output{}
+	err := w.blobs.read(ctx, outputName(t.Run, t.Partition, t.Number), out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps}, nil
+}
+
+// rows reads the rows of the chunk.
+func (w *chunkRunner) rows(ctx context.Context, t task, rows *chunk) error {
+	if t.Rows != nil {
+		return decode(t.Rows, rows)
+	}
+	err := w.blobs.read(ctx, inputName(t.Run, t.Partition, t.Number), rows)
+	if errors.Is(err, fs.ErrNotExist) {
+		return temporal.NewNonRetryableApplicationError("a worker does not find the rows of the run: "+err.Error()+
+			"; the run and all workers need the same --blobs, which all of them can reach", failedError, nil)
+	}
+	return err
+}
+
+// finish stores the output, or returns a small one of small rows.
+func (w *chunkRunner) finish(ctx context.Context, t task, out *output) (done, error) {
+	made := done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps}
+	if t.Max > 0 {
+		data, err := encode(out)
+		if err != nil {
+			return done{}, err
+		}
+		if len(data) <= t.Max {
+			made.Output = data
+			return made, nil
+		}
+	}
+	return made, w.blobs.write(ctx, outputName(t.Run, t.Partition, t.Number), out)
+}
+
+// process runs the rows that an earlier attempt has not finished.
+func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal bool) (*output, error) {
+	codec, err := w.app.NewRowCodec(t.Flow)
+	if err != nil {
+		return nil, temporal.NewNonRetryableApplicationError(err.Error(), failedError, nil)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[int64]*finishedRow{}}
+	opts := []runtime.RunOption{
+		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.Run),
+		runtime.WithEvents(c.event, steps.EventUsage, steps.EventTurn, steps.EventFallback),
+	}
+	if !isLocal {
+		if err := c.restore(ctx); err != nil {
+			return nil, err
+		}
+		opts = append(opts, runtime.WithRowStore(c, t.Flow, t.Run))
+		defer c.beat(ctx, cancel)()
+	}
+	out := &output{}
+	input := func(yield func(runtime.Input) bool) {
+		for _, row := range rows.Rows {
+			if !yield(runtime.EncodedInput(row)) {
+				return
+			}
+		}
+	}
+	check := batch.OutageCheck()
+	for res, err := range w.app.Run(ctx, t.Flow, input, opts...) {
+		if err != nil {
+			return nil, c.explain(ctx, err)
+		}
+		out.Results = append(out.Results, codec.AppendResult(nil, res))
+		out.Stats.Rows++
+		if res.Err != nil {
+			out.Stats.Failed++
+		}
+		if err := check(res); err != nil {
+			return nil, temporal.NewNonRetryableApplicationError(err.Error(), outageError, nil)
+		}
+	}
+	counts := c.stats()
+	out.Stats.Steps, out.Stats.Events = counts.Steps, counts.Events
+	return out, nil
+}

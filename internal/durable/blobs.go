@@ -1,0 +1,91 @@
+//go:build temporal
+
+package durable
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
+)
+
+// maxInline is the size in bytes up to which values are parts of Temporal's histories;
+// larger ones are blobs.
+const maxInline = 8 << 10
+
+// maxOutputs is the size in bytes of all outputs together that are not blobs.
+const maxOutputs = 64 << 10
+
+// blobs is the place in which a run and its workers exchange large values.
+type blobs struct {
+	base   string // a folder, or an address
+	client remotefs.Client
+}
+
+// address returns the address of a blob.
+func (b *blobs) address(name string) string {
+	if _, remote := remotefs.Remote(b.base); remote {
+		return strings.TrimSuffix(b.base, "/") + "/" + name
+	}
+	return filepath.Join(remotefs.Path(b.base), filepath.FromSlash(name))
+}
+
+// write stores a value. It replaces what has the name.
+func (b *blobs) write(ctx context.Context, name string, value any) error {
+	out, err := b.client.Create(ctx, b.address(name))
+	if err != nil {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	if err := gob.NewEncoder(out).Encode(value); err != nil {
+		return errors.Join(fmt.Errorf("blobs: %w", err), out.Abort())
+	}
+	if err := out.Commit(); err != nil {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	return nil
+}
+
+// read reads a value that write has stored. The error matches fs.ErrNotExist if there is none.
+func (b *blobs) read(ctx context.Context, name string, value any) (err error) {
+	in, err := b.client.Open(ctx, b.address(name))
+	if err != nil {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	if err := gob.NewDecoder(in).Decode(value); err != nil {
+		return fmt.Errorf("blobs: %s is not readable: %w", remotefs.Redacted(b.address(name)), err)
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
+}
+
+// remove deletes the blobs of a run from a folder; buckets have lifecycle rules for it.
+func (b *blobs) remove(run string) error {
+	if _, remote := remotefs.Remote(b.base); remote {
+		return nil
+	}
+	if err := os.RemoveAll(b.address(run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	return nil
+}
+
+// encode returns a value as write stores it.
+func encode(value any) ([]byte, error) {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(value)
+	return b.Bytes(), err
+}
+
+// decode reads what encode has returned.
+func decode(data []byte, value any) error {
+	return gob.NewDecoder(bytes.NewReader(data)).Decode(value)
+}

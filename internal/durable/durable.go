@@ -1,0 +1,60 @@
+// Package durable runs the rows of flows on Temporal: a run is a workflow, a chunk of rows
+// an activity, and workers on any number of computers run the chunks. The results are those
+// of a run in one process, in the same order.
+//
+// The client of Temporal makes the program some 15 MB larger, so it is only part of a build
+// with -tags temporal; without the tag, every func returns a *BuildTagError.
+package durable
+
+import (
+	"io"
+	"time"
+)
+
+// The defaults of Config.
+const (
+	DefaultAddress   = "127.0.0.1:7233"
+	DefaultNamespace = "default"
+	DefaultChunk     = 100
+	DefaultHeartbeat = 10 * time.Second
+)
+
+// Config is what runs and workers need to find each other.
+type Config struct {
+	Address   string        // host and port of Temporal
+	Namespace string        // of Temporal
+	Blobs     string        // the folder, or the address of a bucket, in which rows and results are exchanged
+	Chunk     int           // the most rows of a chunk
+	Heartbeat time.Duration // how long a worker may be silent before another one gets its chunk
+}
+
+// WorkerConfig describes a worker.
+type WorkerConfig struct {
+	Config
+	Parallel int                // how many chunks are run at once
+	Log      io.Writer          // for warnings and errors of Temporal's client; nil for none
+	Ready    func(queue string) // called when the worker polls; may be nil
+}
+
+// BuildTagError reports a program that was built without the client of Temporal.
+type BuildTagError struct{}
+
+// Error names the build tag.
+func (e *BuildTagError) Error() string {
+	return "this program was built without Temporal: build it with -tags temporal (make build-temporal)"
+}
+
+// Run describes a workflow.
+type Run struct {
+	ID       string    `json:"id"`                 // of the workflow
+	Flow     string    `json:"flow"`               // the flow's id
+	Status   string    `json:"status"`             // running, completed, failed, canceled, terminated or timed_out
+	Started  time.Time `json:"started"`            // when it began
+	Closed   time.Time `json:"closed,omitzero"`    // when it ended; zero if it runs
+	Rows     int64     `json:"rows,omitempty"`     // the rows of finished chunks
+	Failed   int64     `json:"failed,omitempty"`   // those that failed
+	Reason   string    `json:"reason,omitempty"`   // why it did not complete
+	Input    string    `json:"input,omitempty"`    // the file with the rows
+	Queue    string    `json:"queue,omitempty"`    // the task queue of the document
+	Document string    `json:"document,omitempty"` // the application's id
+}

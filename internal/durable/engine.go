@@ -1,0 +1,213 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// engine is the batch.Engine.
+type engine struct{ Config }
+
+// NewEngine returns the engine that runs rows on Temporal.
+func NewEngine(cfg Config) (batch.Engine, error) { return &engine{cfg}, nil }
+
+// memoHeader is the key of the memo with the description of a run, a checkpoint.Header.
+const memoHeader = "qtype"
+
+// Open finds the workflow that is resumed, or prepares a new one.
+func (e *engine) Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cfg *batch.Config) (batch.EngineRun, error) {
+	if err := checkConfig(cfg); err != nil {
+		return nil, err
+	}
+	codec, err := app.NewRowCodec(flow.ID)
+	if err != nil {
+		return nil, err
+	}
+	header, err := headerOf(flow, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c, err := dial(ctx, e.Config, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &engineRun{
+		cfg: e.Config, batch: cfg, client: c, codec: codec, app: app, flow: flow, header: header,
+		blobs: &blobs{base: e.Blobs}, workflow: workflowID(app, flow, cfg), queue: queueOf(app),
+	}
+	if err := r.find(ctx); err != nil {
+		return nil, errors.Join(err, r.Close(false))
+	}
+	return r, nil
+}
+
+// checkConfig rejects what this engine does not have.
+func checkConfig(cfg *batch.Config) error {
+	switch {
+	case cfg.Ephemeral:
+		return &batch.InputError{Reason: "--ephemeral and --engine temporal exclude each other: the rows run in other processes"}
+	case cfg.RetryFailed:
+		return &batch.InputError{Reason: "--retry-failed is not available with --engine temporal: run the file of --errors"}
+	}
+	return nil
+}
+
+// headerOf describes a run, so that only the same run is resumed.
+func headerOf(flow *spec.Flow, cfg *batch.Config) (h checkpoint.Header, err error) {
+	h = checkpoint.Header{
+		Started: time.Now().UTC().Truncate(time.Second), Run: rand.Text(), Flow: flow.ID, Settings: cfg.Settings(),
+		Parts: checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"description", "ui", "fallbacks"}}),
+	}
+	if cfg.InputFile == "" {
+		return h, nil
+	}
+	h.Input.Path = remotefs.Redacted(cfg.InputFile)
+	info, err := os.Stat(cfg.InputFile)
+	if err == nil && info.Mode().IsRegular() {
+		h.Input, err = checkpoint.Describe(cfg.InputFile)
+		return h, err
+	}
+	return h, nil
+}
+
+// workflowID returns the id of the workflow of a run: the same for the same output, so that
+// it is found again.
+func workflowID(app *runtime.App, flow *spec.Flow, cfg *batch.Config) string {
+	name := rand.Text()
+	if cfg.Output != "" {
+		full := cfg.Output
+		if _, remote := remotefs.Remote(full); !remote {
+			if abs, err := filepath.Abs(remotefs.Path(full)); err == nil {
+				full = abs
+			}
+		}
+		sum := sha256.Sum256([]byte(full))
+		name = hex.EncodeToString(sum[:10])
+	}
+	return strings.Join([]string{"qtype", app.Spec().ID, flow.ID, name}, "-")
+}
+
+// find looks for the workflow of an earlier run with the same output, and decides whether it
+// is resumed.
+func (r *engineRun) find(ctx context.Context) error {
+	known, err := r.client.DescribeWorkflowExecution(ctx, r.workflow, "")
+	switch {
+	case isNotFound(err):
+		return r.checkNothingToResume()
+	case err != nil:
+		return fmt.Errorf("no answer from Temporal at %s: %w", r.cfg.Address, err)
+	}
+	info := known.GetWorkflowExecutionInfo()
+	status := info.GetStatus()
+	var was checkpoint.Header
+	payload := info.GetMemo().GetFields()[memoHeader]
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, &was); err != nil {
+		return fmt.Errorf("workflow %s is not a run of qtype: %w", r.workflow, err)
+	}
+	if !r.batch.Resume {
+		if r.batch.Restart || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+			r.replaced = was.Run
+			return nil
+		}
+		return fmt.Errorf("workflow %s has an interrupted run of this output (%s): use --resume to continue or --restart to start over", r.workflow, statusName(status))
+	}
+	if changes := was.Changes(r.header); len(changes) > 0 {
+		return fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changes, "; "))
+	}
+	r.header = was
+	return r.attach(ctx, status)
+}
+
+// checkNothingToResume returns the error of --resume without a run.
+func (r *engineRun) checkNothingToResume() error {
+	if !r.batch.Resume {
+		return nil
+	}
+	if _, err := os.Stat(r.batch.Output); err == nil {
+		return fmt.Errorf("--resume: no interrupted run found for %s; omit --resume to overwrite it", r.batch.Output)
+	}
+	return nil
+}
+
+// attach reads the plan of an earlier workflow, and what it has finished.
+func (r *engineRun) attach(ctx context.Context, status enums.WorkflowExecutionStatus) error {
+	p, err := r.planOf(ctx)
+	if err != nil {
+		return err
+	}
+	r.plan = p
+	unfinished := []enums.WorkflowExecutionStatus{
+		enums.WORKFLOW_EXECUTION_STATUS_CANCELED, enums.WORKFLOW_EXECUTION_STATUS_FAILED,
+		enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT,
+	}
+	if r.isRunning = !slices.Contains(unfinished, status); r.isRunning {
+		return nil
+	}
+	var last state
+	err = r.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, &last)
+	if s, ok := stateOf(err); ok {
+		r.plan.State = s
+	}
+	r.plan.Resumed, r.plan.MaxFailures = true, 0
+	if r.batch.MaxFailures > 0 { // the earlier run has counted its own
+		r.plan.MaxFailures = r.plan.State.Failed + r.batch.MaxFailures
+	}
+	return nil
+}
+
+// planOf returns the input of the newest execution of the workflow.
+func (r *engineRun) planOf(ctx context.Context) (*plan, error) {
+	events := r.client.GetWorkflowHistory(ctx, r.workflow, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	if !events.HasNext() {
+		return nil, fmt.Errorf("workflow %s has no history", r.workflow)
+	}
+	first, err := events.Next()
+	if err != nil {
+		return nil, fmt.Errorf("workflow %s: %w", r.workflow, err)
+	}
+	p := &plan{}
+	input := first.GetWorkflowExecutionStartedEventAttributes().GetInput()
+	if err := converter.GetDefaultDataConverter().FromPayloads(input, p); err != nil {
+		return nil, fmt.Errorf("workflow %s is not a run of qtype: %w", r.workflow, err)
+	}
+	return p, nil
+}
+
+// start starts the workflow, or one that continues an earlier one.
+func (r *engineRun) start(ctx context.Context) error {
+	options := client.StartWorkflowOptions{
+		ID: r.workflow, TaskQueue: r.queue, WorkflowExecutionErrorWhenAlreadyStarted: true,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		Memo:                     map[string]any{memoHeader: r.header, memoApp: r.app.Spec().ID},
+	}
+	if r.batch.Restart {
+		options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
+	}
+	_, err := r.client.ExecuteWorkflow(ctx, options, workflowName, *r.plan)
+	if err != nil {
+		return fmt.Errorf("the workflow cannot be started: %w", err)
+	}
+	return nil
+}

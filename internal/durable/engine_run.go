@@ -1,0 +1,226 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+const (
+	progressPause = time.Second      // between two queries of the progress
+	cancelTimeout = 20 * time.Second // for a workflow that was canceled
+)
+
+// errStoppedReading ends the reading of results.
+var errStoppedReading = errors.New("no more results are wanted")
+
+// engineRun is the batch.EngineRun.
+type engineRun struct {
+	cfg       Config
+	batch     *batch.Config
+	client    client.Client
+	codec     *runtime.RowCodec
+	app       *runtime.App
+	flow      *spec.Flow
+	header    checkpoint.Header
+	blobs     *blobs
+	workflow  string // its id
+	queue     string
+	plan      *plan // nil before the rows are stored
+	isRunning bool  // the workflow was started earlier, and runs or is complete
+	started   bool
+	replaced  string // the id of an earlier run that this one replaces; empty for none
+}
+
+// ID returns the id of the run.
+func (r *engineRun) ID() string { return r.header.Run }
+
+// Advice returns where the run is.
+func (r *engineRun) Advice() string {
+	if r.batch.Output == "" || r.batch.InputFile == "" || !r.started {
+		return ""
+	}
+	return "finished rows are in workflow " + r.workflow
+}
+
+// Close closes the connection, and deletes the blobs of a run that is complete.
+func (r *engineRun) Close(done bool) error {
+	var err error
+	if done {
+		err = r.blobs.remove(r.header.Run)
+	}
+	r.client.Close()
+	return errors.Join(err, r.blobs.client.Close())
+}
+
+// Run stores the rows, lets the workflow run them, and yields the results.
+func (r *engineRun) Run(ctx context.Context, job batch.EngineJob) iter.Seq2[*runtime.Result, error] {
+	return func(yield func(*runtime.Result, error) bool) {
+		err := r.run(ctx, job, func(res *runtime.Result) bool { return yield(res, nil) })
+		if err != nil && !errors.Is(err, errStoppedReading) {
+			yield(nil, err)
+		}
+	}
+}
+
+func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*runtime.Result) bool) error {
+	if r.plan == nil || r.batch.ErrorFile != "" {
+		if err := r.prepare(ctx, job); err != nil || r.plan == nil {
+			return err
+		}
+	}
+	if !r.isRunning {
+		if err := r.start(ctx); err != nil {
+			return err
+		}
+		if r.replaced != "" {
+			if err := r.blobs.remove(r.replaced); err != nil {
+				return err
+			}
+		}
+	}
+	r.started = true
+	r.hint(ctx)
+	s, err := r.await(ctx, job.Progress)
+	failure, stopped := errors.AsType[*temporal.ApplicationError](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case stopped && failure.Type() == stoppedError:
+		s, _ = stateOf(err)
+	default:
+		return explain(err)
+	}
+	job.Progress.Set(s.Rows, s.Rows, s.Failed, progressOf(s.Steps))
+	wanted := true
+	d := &downloader{codec: r.codec, blobs: r.blobs, run: r.plan.Run, state: s, count: func(ev event) { job.Event(ev.event()) }}
+	reading := d.results(ctx, r.plan.Partitions, func(res *runtime.Result) bool {
+		wanted = yield(res)
+		return wanted
+	})
+	switch {
+	case reading != nil:
+		return reading
+	case !wanted:
+		return errStoppedReading
+	case err != nil:
+		return explain(err)
+	}
+	return nil
+}
+
+// prepare reads the rows and stores them, unless an earlier run has. The plan stays nil if
+// the rows could not be read to the end.
+func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
+	if r.plan != nil { // only the file of failed rows needs them
+		for range job.Rows {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	}
+	u := &uploader{codec: r.codec, blobs: r.blobs, run: r.header.Run, max: r.cfg.Chunk}
+	partitions, inline, err := u.upload(ctx, job.Rows)
+	if err != nil || job.ReadError() != nil {
+		return errors.Join(err, r.blobs.remove(r.header.Run))
+	}
+	r.plan = &plan{
+		Run: r.header.Run, App: r.app.Spec().ID, Flow: r.flow.ID, Partitions: partitions, Inline: inline, Local: r.flow.Plan().IsComputation(),
+		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, HistoryLimit: historyLimit,
+	}
+	if inline != nil {
+		chunks := 0
+		for _, n := range partitions {
+			chunks += n
+		}
+		r.plan.MaxOutput = min(maxInline, maxOutputs/max(chunks, 1))
+	}
+	return nil
+}
+
+// await waits for the end of the workflow. If ctx ends, it cancels the workflow.
+func (r *engineRun) await(ctx context.Context, shown *runtime.Progress) (s state, err error) {
+	watch, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop()
+	watching.Go(func() { r.watch(watch, shown) })
+	err = r.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, &s)
+	if ctx.Err() == nil {
+		return s, err
+	}
+	last, end := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	defer end()
+	if err := r.client.CancelWorkflow(last, r.workflow, ""); err != nil {
+		return s, err
+	}
+	return s, r.client.GetWorkflow(last, r.workflow, "").Get(last, &s)
+}
+
+// watch updates the progress.
+func (r *engineRun) watch(ctx context.Context, shown *runtime.Progress) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(progressPause):
+		}
+		var s state
+		answer, err := r.client.QueryWorkflow(ctx, r.workflow, "", progressQuery)
+		if err == nil && answer.Get(&s) == nil && ctx.Err() == nil {
+			shown.Set(s.Rows, s.Rows, s.Failed, progressOf(s.Steps))
+		}
+	}
+}
+
+// hint prints a note if there is no worker.
+func (r *engineRun) hint(ctx context.Context) {
+	queue, err := r.client.DescribeTaskQueue(ctx, r.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil || len(queue.GetPollers()) > 0 || r.batch.Quiet {
+		return
+	}
+	fmt.Fprintf(r.batch.Streams.Err, "no worker has this document: start one with qtype worker (task queue %s)\n", r.queue)
+}
+
+// explain returns the error of a workflow as a user understands it.
+func explain(err error) error {
+	var canceled *temporal.CanceledError
+	var terminated *temporal.TerminatedError
+	switch failure, ok := errors.AsType[*temporal.ApplicationError](err); {
+	case ok:
+		return errors.New(failure.Message())
+	case errors.As(err, &canceled):
+		return errors.New("the workflow was canceled")
+	case errors.As(err, &terminated):
+		return errors.New("the workflow was terminated")
+	}
+	return err
+}
+
+// stateOf returns what a workflow that ended with the error has finished.
+func stateOf(err error) (s state, ok bool) {
+	var canceled *temporal.CanceledError
+	switch failure, isFailure := errors.AsType[*temporal.ApplicationError](err); {
+	case isFailure && failure.HasDetails():
+		return s, failure.Details(&s) == nil
+	case errors.As(err, &canceled) && canceled.HasDetails():
+		return s, canceled.Details(&s) == nil
+	}
+	return s, false
+}

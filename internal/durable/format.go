@@ -1,0 +1,148 @@
+//go:build temporal
+
+package durable
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// formatVersion is part of the name of task queues: workers of another version do not
+// take part in a run.
+const formatVersion = 1
+
+// chunk is a sequence of rows that one worker runs.
+type chunk struct {
+	Rows [][]byte // as runtime.RowCodec encodes them
+}
+
+// output is what a chunk has made.
+type output struct {
+	Results [][]byte // as runtime.RowCodec encodes them, in order
+	Stats   stats
+}
+
+// finishedRow is a row of a chunk that is finished.
+type finishedRow struct {
+	Number  int64
+	Results [][]byte // as checkpoint.Store gets them
+}
+
+// progress is what a chunk that is not complete has made.
+type progress struct {
+	Rows  []finishedRow
+	Stats stats
+}
+
+// place is where a value is: here, or in a blob.
+type place struct {
+	Inline []byte `json:"inline,omitempty"`
+	Blob   string `json:"blob,omitempty"`
+}
+
+// stats is what the progress and the summary of a run show.
+type stats struct {
+	Rows   int64       // results
+	Failed int64       // those that failed
+	Steps  []stepStats // in the order of the flow
+	Events []event     // the tokens, turns and fallbacks
+}
+
+// stepStats counts the rows of a step; see runtime.StepProgress.
+type stepStats struct {
+	Step   string        `json:"step"`
+	In     int64         `json:"in"`
+	Done   int64         `json:"done"`
+	Failed int64         `json:"failed,omitempty"`
+	Hits   int64         `json:"hits,omitempty"`
+	Misses int64         `json:"misses,omitempty"`
+	Time   time.Duration `json:"time,omitempty"`
+}
+
+// stepsOf returns the counts of a run in this process.
+func stepsOf(p *runtime.Progress) []stepStats {
+	var all []stepStats
+	for _, s := range p.Steps() {
+		all = append(all, stepStats{Step: s.Step, In: s.In, Done: s.Done, Failed: s.Failed, Hits: s.Hits, Misses: s.Misses, Time: s.Time})
+	}
+	return all
+}
+
+// progressOf is the reverse of stepsOf.
+func progressOf(all []stepStats) []runtime.StepProgress {
+	var list []runtime.StepProgress
+	for _, s := range all {
+		list = append(list, runtime.StepProgress{Step: s.Step, In: s.In, Done: s.Done, Failed: s.Failed, Hits: s.Hits, Misses: s.Misses, Time: s.Time})
+	}
+	return list
+}
+
+// addSteps returns the sums of two lists of counts of one flow.
+func addSteps(a, b []stepStats) []stepStats {
+	sum := make([]stepStats, max(len(a), len(b)))
+	copy(sum, a)
+	for i, s := range b {
+		t := &sum[i]
+		t.Step = s.Step
+		t.In, t.Done, t.Failed = t.In+s.In, t.Done+s.Done, t.Failed+s.Failed
+		t.Hits, t.Misses, t.Time = t.Hits+s.Hits, t.Misses+s.Misses, t.Time+s.Time
+	}
+	return sum
+}
+
+// event is the sum of some steps.Events.
+type event struct {
+	Kind                   steps.EventKind
+	Memory, Session, Model string
+	Failed                 *model.Failure
+	Input, Output, Cached  int
+	Flushes                int
+	Cost                   float64
+}
+
+// addEvent adds an event to a list in which the events of tokens are one, and those of the
+// turns of a session with a memory.
+func addEvent(all []event, ev event) []event {
+	for i := range all {
+		known := &all[i]
+		if ev.Failed == nil && known.Kind == ev.Kind && known.Memory == ev.Memory && known.Session == ev.Session {
+			known.Input, known.Output, known.Cached = known.Input+ev.Input, known.Output+ev.Output, known.Cached+ev.Cached
+			known.Cost, known.Flushes = known.Cost+ev.Cost, known.Flushes+ev.Flushes
+			return all
+		}
+	}
+	return append(all, ev)
+}
+
+// eventOf returns what is kept of an event.
+func eventOf(ev steps.Event) event {
+	kept := event{Kind: ev.Kind, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Cost: ev.Cost, Flushes: ev.Flushes, Memory: ev.Memory, Failed: ev.Failed}
+	if ev.Kind == steps.EventTurn {
+		kept.Session = ev.Session
+	}
+	if ev.Kind == steps.EventFallback {
+		kept.Model = ev.Model
+	}
+	return kept
+}
+
+// event is the reverse of eventOf.
+func (e event) event() steps.Event {
+	return steps.Event{Kind: e.Kind, Input: e.Input, Output: e.Output, Cached: e.Cached, Cost: e.Cost, Flushes: e.Flushes,
+		Memory: e.Memory, Session: e.Session, Model: e.Model, Failed: e.Failed}
+}
+
+// The names of the blobs of a run.
+func inputName(run string, partition, number int) string {
+	return fmt.Sprintf("%s/in/%d/%d", run, partition, number)
+}
+func outputName(run string, partition, number int) string {
+	return fmt.Sprintf("%s/out/%d/%d", run, partition, number)
+}
+func partName(run string, partition, number int) string {
+	return fmt.Sprintf("%s/part/%d/%d", run, partition, number)
+}

@@ -1,0 +1,137 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	enums "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+)
+
+// memoApp is the key of the memo with the id of the application.
+const memoApp = "app"
+
+// maxListed is how many workflows List returns at most: the newest ones.
+const maxListed = 1_000
+
+// List returns the runs that Temporal has, the newest first. Of runs that were resumed or
+// continued it has the newest execution.
+func List(ctx context.Context, cfg Config) ([]Run, error) {
+	c, err := dial(ctx, cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = %q", workflowName)}
+	seen := map[string]bool{}
+	var all []Run
+	for len(all) < maxListed {
+		page, err := c.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("the runs cannot be listed: %w", err)
+		}
+		for _, info := range page.GetExecutions() {
+			if id := info.GetExecution().GetWorkflowId(); !seen[id] {
+				seen[id] = true
+				all = append(all, runOf(info))
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			break
+		}
+	}
+	return all, nil
+}
+
+// runOf returns what Temporal's list has of a run.
+func runOf(info *workflowpb.WorkflowExecutionInfo) Run {
+	r := Run{ID: info.GetExecution().GetWorkflowId(), Status: statusName(info.GetStatus()), Started: info.GetStartTime().AsTime(), Queue: info.GetTaskQueue()}
+	if info.GetCloseTime() != nil {
+		r.Closed = info.GetCloseTime().AsTime()
+	}
+	var header checkpoint.Header
+	fields := info.GetMemo().GetFields()
+	data := converter.GetDefaultDataConverter()
+	if data.FromPayload(fields[memoHeader], &header) == nil {
+		r.Flow, r.Input = header.Flow, header.Input.Path
+	}
+	_ = data.FromPayload(fields[memoApp], &r.Document) // the run of another program has none
+	return r
+}
+
+// statusName returns the name of a status for users.
+func statusName(s enums.WorkflowExecutionStatus) string {
+	var name strings.Builder
+	for i, letter := range s.String() { // such as TimedOut
+		if i > 0 && letter >= 'A' && letter <= 'Z' {
+			name.WriteByte('_')
+		}
+		name.WriteRune(letter)
+	}
+	return strings.ToLower(name.String())
+}
+
+// Show returns a run with what it has finished. For a run that is not complete a worker
+// must be there to answer.
+func Show(ctx context.Context, cfg Config, id string) (*Run, error) {
+	c, err := dial(ctx, cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	known, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return nil, unknownRun(id, err)
+	}
+	r := runOf(known.GetWorkflowExecutionInfo())
+	var s state
+	if r.Closed.IsZero() {
+		answer, err := c.QueryWorkflow(ctx, id, "", progressQuery)
+		if err != nil {
+			return &r, nil // no worker is there
+		}
+		err = answer.Get(&s)
+		r.Rows, r.Failed = s.Rows, s.Failed
+		return &r, err
+	}
+	if err := c.GetWorkflow(ctx, id, "").Get(ctx, &s); err != nil {
+		r.Reason = explain(err).Error()
+		s, _ = stateOf(err)
+	}
+	r.Rows, r.Failed = s.Rows, s.Failed
+	return &r, nil
+}
+
+// Cancel ends a run, which can be resumed.
+func Cancel(ctx context.Context, cfg Config, id string) error {
+	c, err := dial(ctx, cfg, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return cancel(ctx, c, id)
+}
+
+func cancel(ctx context.Context, c client.Client, id string) error {
+	if err := c.CancelWorkflow(ctx, id, ""); err != nil {
+		return unknownRun(id, err)
+	}
+	return nil
+}
+
+// unknownRun returns the error for the id of a run that Temporal does not have.
+func unknownRun(id string, err error) error {
+	if isNotFound(err) {
+		return errors.New("there is no such run, or it has ended: " + id)
+	}
+	return err
+}

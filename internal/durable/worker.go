@@ -1,0 +1,72 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+const (
+	stopTimeout  = 10 * time.Second       // for chunks that are stopped with their worker
+	maxBeatPause = 200 * time.Millisecond // between two heartbeats with finished rows
+)
+
+// Work runs chunks of the application until ctx ends.
+func Work(ctx context.Context, app *runtime.App, cfg WorkerConfig) error {
+	c, err := dial(ctx, cfg.Config, cfg.Log)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	queue := queueOf(app)
+	failed := make(chan error, 1)
+	w := worker.New(c, queue, worker.Options{
+		MaxConcurrentActivityExecutionSize:      cfg.Parallel,
+		MaxConcurrentLocalActivityExecutionSize: cfg.Parallel,
+		MaxHeartbeatThrottleInterval:            maxBeatPause,
+		DefaultHeartbeatThrottleInterval:        maxBeatPause,
+		WorkerStopTimeout:                       stopTimeout,
+		OnFatalError: func(err error) {
+			select {
+			case failed <- err:
+			default:
+			}
+		},
+	})
+	place := &blobs{base: cfg.Blobs}
+	register(w, &chunkRunner{app: app, blobs: place})
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("the worker cannot start: %w", err)
+	}
+	if cfg.Ready != nil {
+		cfg.Ready(queue)
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		err = fmt.Errorf("the worker has lost Temporal: %w", err)
+	}
+	w.Stop()
+	return errors.Join(err, place.client.Close())
+}
+
+// registry is what a worker and a test of workflows have in common.
+type registry interface {
+	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
+	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
+}
+
+// register adds the workflow and the activity.
+func register(w registry, r *chunkRunner) {
+	w.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: workflowName})
+	w.RegisterActivityWithOptions(r.run, activity.RegisterOptions{Name: activityName})
+}

@@ -1,0 +1,205 @@
+//go:build temporal
+
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// The names that histories have.
+const (
+	workflowName  = "qtype.run"
+	activityName  = "qtype.chunk"
+	progressQuery = "progress"
+)
+
+const (
+	maxAttempts  = 20             // of a chunk whose workers die, or cannot reach the blobs
+	maxChunkTime = 24 * time.Hour // of one attempt
+	maxLocalTime = time.Hour      // of an attempt without input or output
+	maxRetryWait = 30 * time.Second
+	historyLimit = 5_000 // events, after which the workflow continues as a new one
+)
+
+// The types of errors that end a run. Others are repeated by Temporal.
+const (
+	outageError  = "outage"  // all other rows would fail, too
+	failedError  = "failed"  // the flow cannot run
+	stoppedError = "stopped" // as many rows as the user allows have failed
+)
+
+// plan is the input of the workflow.
+type plan struct {
+	Run          string        // a unique id, part of the idempotency keys of turns
+	App          string        // the application's id
+	Flow         string        // the flow's id
+	Partitions   []int         // the number of chunks of each partition; those of a partition run one after the other
+	Inline       [][][]byte    // the encoded chunks, if they are small; by partition and number
+	Local        bool          // the steps only compute, so chunks are local activities
+	Resumed      bool          // an earlier workflow may have finished some chunks
+	MaxFailures  int64         // the number of failed rows that stops the run; 0 for any number
+	Heartbeat    time.Duration // how long a worker may be silent
+	MaxOutput    int           // bytes of an output that is not a blob; 0 if all are
+	HistoryLimit int           // events, after which the workflow continues as a new one
+	State        state         // what is finished
+}
+
+// state is what a run has finished. It is the result of the workflow.
+type state struct {
+	Next   []int            // the number of finished chunks of each partition
+	Inline []map[int][]byte // the outputs that are small, if the rows are too; by partition and number
+	Rows   int64            // results
+	Failed int64            // those that failed
+	Steps  []stepStats      // the sums
+}
+
+// task is the input of an activity.
+type task struct {
+	Run       string        // as in the plan
+	Flow      string        // as in the plan
+	Partition int           // the number of the partition
+	Number    int           // of the chunk in its partition
+	Rows      []byte        // the encoded chunk; nil if it is a blob
+	Resumed   bool          // as in the plan
+	Beat      time.Duration // the interval of heartbeats
+	Max       int           // bytes of an output that is returned
+}
+
+// done is the result of an activity.
+type done struct {
+	Rows   int64
+	Failed int64
+	Steps  []stepStats
+	Output []byte // the encoded output; nil if it is a blob
+}
+
+// runWorkflow runs the chunks of a plan: those of a partition in order, the partitions at the same time.
+func runWorkflow(ctx workflow.Context, p plan) (state, error) {
+	r := &scheduler{plan: p, state: p.State}
+	if r.state.Next == nil {
+		r.state.Next, r.state.Inline = make([]int, len(p.Partitions)), make([]map[int][]byte, len(p.Partitions))
+	}
+	if err := workflow.SetQueryHandler(ctx, progressQuery, func() (state, error) { return r.progress(), nil }); err != nil {
+		return r.state, err
+	}
+	inner, cancel := workflow.WithCancel(ctx)
+	r.cancel = cancel
+	wait := workflow.NewWaitGroup(ctx)
+	for partition := range p.Partitions {
+		wait.Add(1)
+		workflow.Go(inner, func(ctx workflow.Context) {
+			defer wait.Done()
+			r.runPartition(ctx, partition)
+		})
+	}
+	wait.Wait(ctx)
+	switch {
+	case r.isComplete():
+		return r.state, nil
+	case ctx.Err() != nil:
+		return r.state, temporal.NewCanceledError(r.state)
+	case r.err != nil:
+		return r.state, r.failure()
+	case r.hasTooManyFailures():
+		return r.state, temporal.NewNonRetryableApplicationError(fmt.Sprintf("%d rows failed", r.state.Failed), stoppedError, nil, r.state)
+	}
+	p.State = r.state
+	return r.state, workflow.NewContinueAsNewError(ctx, workflowName, p)
+}
+
+// scheduler is one execution of the workflow.
+type scheduler struct {
+	plan   plan
+	state  state
+	err    error // why the run cannot go on; nil if it can
+	cancel func()
+}
+
+// progress returns the state without results.
+func (r *scheduler) progress() state {
+	s := r.state
+	s.Inline = nil
+	return s
+}
+
+// runPartition runs chunks until all are finished, or the workflow is to end.
+func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
+	for r.state.Next[partition] < r.plan.Partitions[partition] && !r.mustEnd(ctx) {
+		number := r.state.Next[partition]
+		var made done
+		err := r.execute(ctx, partition, number).Get(ctx, &made)
+		switch {
+		case temporal.IsCanceledError(err):
+			return
+		case err != nil:
+			if r.err == nil {
+				r.err = err
+			}
+			r.cancel()
+			return
+		}
+		r.state.Next[partition]++
+		r.state.Rows, r.state.Failed = r.state.Rows+made.Rows, r.state.Failed+made.Failed
+		r.state.Steps = addSteps(r.state.Steps, made.Steps)
+		if made.Output != nil {
+			if r.state.Inline[partition] == nil {
+				r.state.Inline[partition] = map[int][]byte{}
+			}
+			r.state.Inline[partition][number] = made.Output
+		}
+	}
+}
+
+// execute starts the activity of a chunk.
+func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
+	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Beat: r.plan.Heartbeat / 3, Max: r.plan.MaxOutput}
+	if r.plan.Inline != nil {
+		t.Rows = r.plan.Inline[partition][number]
+	}
+	retry := &temporal.RetryPolicy{
+		InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: maxRetryWait, MaximumAttempts: maxAttempts,
+		NonRetryableErrorTypes: []string{outageError, failedError},
+	}
+	if r.plan.Local {
+		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: maxLocalTime, RetryPolicy: retry})
+		return workflow.ExecuteLocalActivity(ctx, activityName, t)
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: maxChunkTime, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry,
+	})
+	return workflow.ExecuteActivity(ctx, activityName, t)
+}
+
+// mustEnd reports whether no further chunk is to be started.
+func (r *scheduler) mustEnd(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return r.err != nil || ctx.Err() != nil || r.hasTooManyFailures() ||
+		info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= r.plan.HistoryLimit
+}
+
+func (r *scheduler) hasTooManyFailures() bool {
+	return r.plan.MaxFailures > 0 && r.state.Failed >= r.plan.MaxFailures
+}
+
+func (r *scheduler) isComplete() bool {
+	for partition, chunks := range r.plan.Partitions {
+		if r.state.Next[partition] < chunks {
+			return false
+		}
+	}
+	return true
+}
+
+// failure returns the error of the workflow, with what is finished, from which it is resumed.
+func (r *scheduler) failure() error {
+	kind, text := failedError, r.err.Error()
+	if cause, ok := errors.AsType[*temporal.ApplicationError](r.err); ok {
+		kind, text = cause.Type(), cause.Message()
+	}
+	return temporal.NewNonRetryableApplicationError(text, kind, nil, r.state)
+}

@@ -1,0 +1,149 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// NotDivisibleError reports a flow whose rows cannot be divided among processes.
+type NotDivisibleError struct {
+	Flow   string // the flow's id
+	Reason string // what depends on all rows
+}
+
+// Error returns the reason.
+func (e *NotDivisibleError) Error() string {
+	return fmt.Sprintf("the rows of flow %s cannot be divided among workers: %s", e.Flow, e.Reason)
+}
+
+// RowCodec converts the rows of a flow and their results to bytes and back, so that
+// other processes can run the rows. It is for one goroutine: what it appends to a
+// sequence of results depends on the results before.
+type RowCodec struct {
+	flow    *flow
+	rows    *rowAllocator
+	inputs  checkpoint.RowEncoder
+	results checkpoint.RowEncoder
+	decoder checkpoint.RowDecoder
+	outputs []outputSlot
+	scope   memory.Scope // of the rows that must run one after the other; see Order
+}
+
+// NewRowCodec returns the codec of a flow. The error is a *NotDivisibleError for a flow
+// with batch steps, or with a budget, which both concern all rows together.
+func (a *App) NewRowCodec(flowID string) (*RowCodec, error) {
+	declared, err := a.Flow(flowID)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.compile(declared)
+	if err != nil {
+		return nil, err
+	}
+	batches, err := c.batchSteps()
+	switch {
+	case err != nil:
+		return nil, &NotDivisibleError{Flow: declared.ID, Reason: err.Error()}
+	case len(batches) > 0:
+		return nil, &NotDivisibleError{Flow: declared.ID, Reason: fmt.Sprintf("step %s works on many rows at once", batches[0])}
+	case declared.Budget != nil:
+		return nil, &NotDivisibleError{Flow: declared.ID, Reason: "its budget is one for all rows"}
+	}
+	codec := &RowCodec{flow: c, rows: c.newRowAllocator(), outputs: c.outputs(), scope: memory.Scope(scopeOf(declared))}
+	codec.inputs = checkpoint.RowEncoder{Slots: codec.rows.slots(), Code: ErrorCode}
+	slots := c.outputSlots()
+	codec.results = checkpoint.RowEncoder{Slots: slots, Code: ErrorCode}
+	codec.decoder = checkpoint.RowDecoder{Slots: slots}
+	return codec, nil
+}
+
+// scopeOf returns the widest scope of the memories that a flow uses.
+func scopeOf(f *spec.Flow) spec.Scope {
+	scope := spec.ScopeSession
+	for _, s := range f.Plan().Steps {
+		if s.UsesMemory() {
+			scope = scope.Widest(s.MemoryScope())
+		}
+	}
+	return scope
+}
+
+// outputSlots returns the slots of the flow's outputs, each once.
+func (f *flow) outputSlots() []int { return f.liveSlots(len(f.stages) + 1) }
+
+// slots returns the slots of the flow's inputs.
+func (s *rowAllocator) slots() []int {
+	all := make([]int, len(s.inputs))
+	for i := range s.inputs {
+		all[i] = s.inputs[i].slot
+	}
+	return all
+}
+
+// HasSessions reports whether the flow uses a memory, so that rows of one session must
+// run in order.
+func (c *RowCodec) HasSessions() bool { return c.rows.needsSession != "" }
+
+// Order returns a name that is the same for all rows that must run one after the other
+// because they use the same conversation: those of the session, or of what its memories
+// share among sessions.
+func (c *RowCodec) Order(session string) string { return c.scope.Session(session) }
+
+// EncodeInput returns an input as bytes for EncodedInput. The values are converted to
+// the declared types, and files that they name are read; a row with an input that does
+// not fit is encoded with its error. number is used if the input has no number.
+func (c *RowCodec) EncodeInput(ctx context.Context, in Input, number int64) (data []byte, session string) {
+	if in.Number > 0 {
+		number = in.Number
+	}
+	row := c.rows.fromInput(ctx, in, number)
+	c.inputs.Reset()
+	return c.inputs.Append(nil, row), row.Session
+}
+
+// EncodedInput returns the input that EncodeInput has encoded, for a run of the same flow.
+func EncodedInput(data []byte) Input { return Input{encoded: data} }
+
+// decode returns an encoded input as a row.
+func (s *rowAllocator) decode(data []byte) *steps.Row {
+	row := s.newRow("", 0)
+	from := checkpoint.RowDecoder{Slots: s.slots()}
+	if err := from.Decode(data, row); err != nil {
+		row.Err = &steps.Error{Err: err}
+	}
+	row.Ordinal = row.Number
+	return row
+}
+
+// AppendResult appends a result to b, for DecodeResult, which must get the results of a
+// sequence in the same order. Reset begins a sequence.
+func (c *RowCodec) AppendResult(b []byte, res *Result) []byte {
+	return c.results.Append(b, &steps.Row{Values: res.values, Session: res.Session, Number: res.Number, Err: res.Err})
+}
+
+// Reset begins a sequence of results.
+func (c *RowCodec) Reset() {
+	c.results.Reset()
+	c.decoder = checkpoint.RowDecoder{Slots: c.decoder.Slots}
+}
+
+// DecodeResult returns a result that AppendResult has encoded. It has the flow's outputs
+// only, and its error has the text and the code of the original one.
+func (c *RowCodec) DecodeResult(data []byte) (*Result, error) {
+	row := c.flow.newRow("", 0)
+	if err := c.decoder.Decode(data, row); err != nil {
+		return nil, err
+	}
+	return c.flow.result(row, c.outputs), nil
+}
+
+// WithRowStore records finished rows in s and takes those that s has from it, as
+// WithCheckpoints does. id is the id of the run; see WithRunID.
+func WithRowStore(s checkpoint.Store, flowID, id string) RunOption {
+	return func(r *run) { r.checkpoints, r.checkpointFlow, r.id = s, flowID, id }
+}
