@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math"
+	"slices"
 
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -12,22 +13,24 @@ func (t *Turn) Window() ([]chat.Message, error) { return t.Fit(Budget{}) }
 
 // Fit is Window for a call with a budget. If the room is not sufficient, the
 // oldest rounds are left out of this call, whole; they stay in the window. It
-// returns a *BudgetError if the newest round does not fit, an *EmptyWindowError
-// if the policy's limit leaves nothing to send, and a *ContextError if the
-// context does not fit into token_limit.
+// returns a *BudgetError if the newest round does not fit, an *EmptyWindowError if the
+// policy's limit has no room for the newest message, a *TurnSizeError if it has none for
+// the question together with the newest tool results, and a *ContextError if the context does
+// not fit into token_limit.
 func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return nil, errEnded
 	}
+	t.noteQuestion()
 	if err := t.refreshContext(); err != nil {
 		return nil, err
 	}
 	b = t.within(b)
 	v, sel, own := t.fitted()
-	if sel.left.size() == len(v.entries) && len(t.staged) > 0 && !isSystem(t.staged[len(t.staged)-1]) {
-		return nil, t.emptyWindowError(v)
+	if err := t.checkSent(v, sel); err != nil {
+		return nil, err
 	}
 	entries := sel.entries(v)
 	for i := range sel.cut {
@@ -46,6 +49,7 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 		return nil, err
 	}
 	t.noteCall(b, v, sel, entries[left:], left)
+	t.call.omitted = t.omitted(entries[left:])
 	t.call.call.Repairs = changes
 	var messages []chat.Message
 	if c != nil {
@@ -58,14 +62,6 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 		messages, _ = chat.Balance(messages)
 	}
 	return messages, err
-}
-
-// emptyWindowError is the error if the policy evicts everything that was added.
-func (t *Turn) emptyWindowError(v *view) error {
-	newest := t.staged[len(t.staged)-1]
-	err := &EmptyWindowError{Memory: t.memory.id}
-	err.Used, err.Limit, err.Unit = t.policy.usage(1+v.systemCount(), newest.Tokens+v.systemTokens())
-	return err
 }
 
 // leaveOut returns how many of the oldest entries have no room in this call:
@@ -101,6 +97,27 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, o
 		return 0, &BudgetError{Budget: b, Factor: factor, Template: reserve, Memory: t.memory.id, System: v.systemTokens(), Context: fixed, Round: tokens, Messages: len(entries) - n}
 	}
 	return n, nil
+}
+
+// omitted returns the messages after the first one that is sent that are not sent.
+func (t *Turn) omitted(sent []*Entry) []*Entry {
+	all := slices.Concat(t.base.entries, t.staged)
+	all = slices.DeleteFunc(all, isSystem)
+	first := len(all) - len(sent)
+	if len(sent) == 0 || all[first].Message.ID == sent[0].Message.ID {
+		return nil
+	}
+	var out []*Entry
+	next := 0
+	for _, e := range all {
+		switch {
+		case next < len(sent) && e.Message.ID == sent[next].Message.ID:
+			next++
+		case next > 0:
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left int) {

@@ -21,11 +21,11 @@
 //	store, pairing, clock, listing           the Store interface
 //	observed_store, event_log, inprocess     stores
 //	eviction, edited, view, correction       a session at one version, and how its counts are corrected
-//	policy, policy_*, policies               what leaves the window
+//	policy, kept, policy_*, policies         what leaves the window
 //	variables, transition                    changes: the one path of every write
 //	session_table, context, audit            locks and cache; the context interface; audit logs
 //	memory, load, commit, timeline, lease, open_calls    reading and writing a session
-//	budget, turn_report, turn, turn_commit, shared, room, turn_context, call, calibration    turns
+//	budget, turn_report, turn, question, turn_commit, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry, forget_user         the other methods of Memory
 //	rewind, edit, fork, ephemeral, import    those that change what is there, and those for whole sessions
 //	similar                                  those for package search

@@ -213,7 +213,7 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	if len(v.entries) == 0 || system && !p.countsSystem() {
 		return
 	}
-	s := leaving(p, v, own, user)
+	s := leaving(p, v, own, user, eviction{})
 	if s.size() == 0 {
 		return
 	}
@@ -337,7 +337,8 @@ type callRecord struct {
 	first, last string // ids of the first and the last message
 	from, to    int64  // their positions, 0 for messages of the turn
 	messages    int
-	estimated   bool // the messages were fitted with a margin
+	omitted     []*Entry // messages after the first one that were not sent
+	estimated   bool     // the messages were fitted with a margin
 	tokens      int
 	call        Call
 }
@@ -366,7 +367,23 @@ func (t *transition) recordCall(n *callRecord) {
 			e.To = added.Seq
 		}
 	}
+	e.Call.Omitted = t.positionsOf(n.omitted).String()
 	t.change.Events = append([]Event{e}, t.change.Events...)
+}
+
+// positionsOf returns the positions of messages, of which some are added by the change.
+func (t *transition) positionsOf(entries []*Entry) seqRanges {
+	var all []seqRange
+	for _, e := range entries {
+		seq := e.Seq
+		if i := slices.IndexFunc(t.change.Entries, func(added *Entry) bool { return added.Message.ID == e.Message.ID }); i >= 0 {
+			seq = t.change.Entries[i].Seq
+		}
+		if seq > 0 {
+			all = append(all, seqRange{seq, seq})
+		}
+	}
+	return seqRanges(nil).union(all...)
 }
 
 // setFactors stores the factors of the turn; a factor of another turn that is higher stays.

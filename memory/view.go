@@ -24,6 +24,8 @@ type view struct {
 
 	texts map[int64]*Entry // the newest texts of edited messages that were read, by the positions of the messages
 
+	reserved int // messages that stay and are not among entries; their tokens are in tokens
+
 	pending bool // system is part of a turn that has not ended, before the last tail entries
 	tail    int
 

@@ -118,10 +118,18 @@ func (r *Report) addAll(entries []memory.Entry, sent memory.Event, events []memo
 	texts, edited := editsBefore(r.Turn, events)
 	messages := slices.DeleteFunc(slices.Clone(entries), func(e memory.Entry) bool { return texts[e.Seq] })
 	evicted := evictedBefore(sent, messages, events)
+	omitted := func(int64) bool { return false }
+	if r.Call != nil {
+		omitted = r.Call.WasOmitted()
+	}
 	for _, e := range messages {
 		text := edited[e.Seq].By
 		if text > 0 && text <= int64(len(entries)) {
 			e.Tokens = entries[text-1].Tokens
+		}
+		if omitted(e.Seq) {
+			r.appendGap(e, Gap{Kind: limit, Turn: r.Turn, Reason: "over the policy's limit in this call; the question of the turn stays"})
+			continue
 		}
 		r.add(e, sent, events, evicted[e.Seq].Kind != "")
 		if n := len(r.Sent); n > 0 && r.Sent[n-1].Seq == e.Seq {
@@ -225,7 +233,7 @@ func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event, e
 }
 
 func (r *Report) addGap(e memory.Entry, events []memory.Event) {
-	gap := Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: budget, Turn: r.Turn,
+	gap := Gap{Kind: budget, Turn: r.Turn,
 		Reason: fmt.Sprintf("over the context window of %s in this call", textfmt.Thousands(r.Call.ContextWindow))}
 	if r.Call.ContextWindow == 0 {
 		gap.Reason = "the provider rejected the request as too long"
@@ -241,6 +249,12 @@ func (r *Report) addGap(e memory.Entry, events []memory.Event) {
 	if ev, found := Removal(e, events, r.Turn); found {
 		gap.Kind, gap.Turn, gap.Reason = ev.Kind, ev.Turn, ev.Reason
 	}
+	r.appendGap(e, gap)
+}
+
+// appendGap adds an entry to Missing, for the reason that gap has.
+func (r *Report) appendGap(e memory.Entry, gap Gap) {
+	gap.From, gap.To, gap.Messages, gap.Tokens = e.Seq, e.Seq, 1, e.Tokens
 	if n := len(r.Missing); n > 0 {
 		before := &r.Missing[n-1]
 		if before.Kind == gap.Kind && before.Turn == gap.Turn && before.Reason == gap.Reason {
