@@ -114,6 +114,13 @@ func (c *Call) WasOmitted() func(seq int64) bool {
 	return omitted.has
 }
 
+// WasShortened returns a function that reports whether the message at a position is one of
+// Shortened.
+func (c *Call) WasShortened() func(seq int64) bool {
+	shortened, _ := parseSeqRanges(c.Shortened) // written by this package
+	return shortened.has
+}
+
 // statuses derives the statuses of the entries of a session from its state.
 type statuses struct {
 	state                    State

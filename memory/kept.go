@@ -65,6 +65,7 @@ func (v *view) without(kept eviction) (rest *view, index func(i int) int) {
 // evictExcept is evictionPolicy.evict for a view with entries that stay: others leave in
 // their place.
 func evictExcept(p evictionPolicy, v *view, own, user int, kept eviction) eviction {
+	v = compacted(p, v)
 	s := p.evict(v, own, user)
 	if !s.intersects(kept) {
 		return s

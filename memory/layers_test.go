@@ -23,7 +23,7 @@ const anyPolicy = "policy_*"
 // file and in the files before it.
 var layers = []string{
 	"entry", "window", "tokens", "message", "balance", "owner", "store", "pairing", "clock", "listing", "observed_store", "event_log", "inprocess",
-	"eviction", "edited", "view", "correction",
+	"eviction", "edited", "compaction", "view", "correction",
 	"policy", "kept", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context", "audit",
 	"memory", "load", "commit", "timeline", "lease", "open_calls",

@@ -121,6 +121,18 @@ func sizeOf(p evictionPolicy, v *view) (messages, tokens int) {
 	return len(v.entries), v.tokens
 }
 
+// compacted returns the view as it is sent: with short forms of old messages if it exceeds
+// the limit without them.
+func compacted(p evictionPolicy, v *view) *view {
+	if v.compactor == nil {
+		return v
+	}
+	if used, limit, unit := p.usage(sizeOf(p, v)); limit == 0 || used <= limit || unit != InTokens {
+		return v
+	}
+	return v.shortened()
+}
+
 // keepAll is the part of a policy that sends all that it has not evicted, and does
 // not count the system message.
 type keepAll struct{}

@@ -62,6 +62,9 @@ func (t *Turn) fitted() (next *view, sel selection, own int) {
 	v := *t.base // only this turn writes behind the end of its array
 	v.step = t.step
 	own = len(v.entries)
+	if v.compactor != nil {
+		v.places = t.places()
+	}
 	for _, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
 		if isSystem(e) {
 			v.system, v.pending, v.tail = e, true, 0
@@ -75,7 +78,17 @@ func (t *Turn) fitted() (next *view, sel selection, own int) {
 		v.remove(s)
 		own -= s.before(own)
 	}
-	return &v, selectExcept(t.policy, &v, t.questionIn(&v)), own
+	next = compacted(t.policy, &v)
+	return next, selectExcept(t.policy, next, t.questionIn(next)), own
+}
+
+// places returns the positions that the staged messages will get.
+func (t *Turn) places() map[*Entry]int64 {
+	places := map[*Entry]int64{}
+	for i, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
+		places[e] = t.base.state.Last + int64(i) + 1
+	}
+	return places
 }
 
 // missing reports whether a call cannot be made, because what is sent exceeds the limit or

@@ -18,12 +18,14 @@ import (
 
 // agentTurns runs turns with rounds of tool calls on a memory with random limits.
 type agentTurns struct {
-	cfg       memory.Config
-	memory    *memory.Memory
-	limits    memory.Limits
-	n         int
-	questions []chat.Message
-	added     []chat.Message // of the turn
+	cfg        memory.Config
+	memory     *memory.Memory
+	limits     memory.Limits
+	resultSize int // the most characters of a tool result
+	n          int
+	questions  []chat.Message
+	added      []chat.Message // of the turn
+	turn       *memory.Turn   // the turn
 }
 
 // drawAgentLimits draws a policy with limits that are often too small.
@@ -51,6 +53,7 @@ func (a *agentTurns) text(t *rapid.T, role chat.Role, most int) chat.Message {
 func (a *agentTurns) run(t *rapid.T) {
 	turn, err := a.memory.Begin(context.Background(), "s")
 	testkit.Must(t, err)
+	a.turn = turn
 	system := rapid.SampledFrom([]string{"", "brief"}).Draw(t, "system")
 	turn.System(system)
 	a.questions, a.added = nil, nil
@@ -60,7 +63,7 @@ func (a *agentTurns) run(t *rapid.T) {
 	a.add(t, turn, a.questions...)
 	budget := memory.Budget{}
 	if rapid.Bool().Draw(t, "small model") {
-		budget = memory.Budget{Model: "small", ContextWindow: rapid.IntRange(100, 800).Draw(t, "context_window"), Answer: 20}
+		budget = memory.Budget{Model: "small", ContextWindow: rapid.IntRange(100, 200+5*a.resultSize).Draw(t, "context_window"), Answer: 20}
 	}
 	for calls := rapid.IntRange(0, 5).Draw(t, "rounds of calls"); ; calls-- {
 		sent, err := turn.Fit(budget)
@@ -79,7 +82,7 @@ func (a *agentTurns) run(t *rapid.T) {
 		}
 		a.add(t, turn, call)
 		for _, c := range call.ToolCalls {
-			result := a.text(t, chat.Tool, 120)
+			result := a.text(t, chat.Tool, a.resultSize)
 			result.ToolCallID = c.ID
 			a.add(t, turn, result)
 		}
@@ -134,6 +137,38 @@ func (a *agentTurns) checkRequest(t *rapid.T, sent []chat.Message, system string
 		t.Fatalf("not balanced: %v, balanced %v", written(sent), written(balanced))
 	}
 	a.checkLimits(t, sent, b)
+	a.checkShortened(t, sent)
+}
+
+// checkShortened checks that results that are not whole name the message with the whole one.
+func (a *agentTurns) checkShortened(t *rapid.T, sent []chat.Message) {
+	for i, m := range sent {
+		_, note, short := strings.Cut(m.Text(), "the whole result is message ")
+		if !short {
+			continue
+		}
+		var place int64
+		_, err := fmt.Sscanf(note, "%d", &place)
+		testkit.Must(t, err)
+		whole, err := a.turn.Message(place)
+		testkit.Must(t, err)
+		start, _, _ := strings.Cut(m.Text(), "\n")
+		if whole.ID != m.ID || !strings.HasPrefix(whole.Text(), start) || memory.Tokens(runes{}, whole) <= a.cfg.Compact.ToolResults {
+			t.Fatalf("message %d is %q, which was sent as %q", place, whole.Text(), m.Text())
+		}
+		if memory.Tokens(runes{}, m) > a.cfg.Compact.ToolResults {
+			t.Fatalf("%q has more than %d tokens", m.Text(), a.cfg.Compact.ToolResults)
+		}
+		newer := 0
+		for _, later := range sent[i+1:] {
+			if later.Role == chat.Tool {
+				newer++
+			}
+		}
+		if newer < a.cfg.Compact.KeepResults {
+			t.Fatalf("one of the newest %d results was shortened", a.cfg.Compact.KeepResults)
+		}
+	}
 }
 
 func (a *agentTurns) checkLimits(t *rapid.T, sent []chat.Message, b memory.Budget) {
@@ -154,7 +189,7 @@ func (a *agentTurns) checkLimits(t *rapid.T, sent []chat.Message, b memory.Budge
 	}
 }
 
-// checkExplained checks that the event of the last call says what was sent.
+// checkExplained checks that the event of the last call has what was sent.
 func (a *agentTurns) checkExplained(t *rapid.T) {
 	var sent memory.Event
 	for e, err := range a.memory.Events(context.Background(), "s") {
@@ -201,7 +236,7 @@ func TestTurn_KeepsQuestion(t *testing.T) {
 	for _, row := range spec.Policies() {
 		t.Run(string(row.Name), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				a := &agentTurns{limits: drawAgentLimits(t, row.Name)}
+				a := &agentTurns{limits: drawAgentLimits(t, row.Name), resultSize: 120}
 				a.cfg = memory.Config{ID: "m", Policy: row.Name, Limits: a.limits, Counter: runes{},
 					KeepSystemFirst: row.Supports("keep_system_first") && rapid.Bool().Draw(t, "keep_system_first")}
 				var err error

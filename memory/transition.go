@@ -174,7 +174,7 @@ func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, ent
 	if base.state.Last > 0 {
 		t.addEvent(event)
 	}
-	empty := newView(base.measured, base.weighed)
+	empty := newView(base.measured, base.weighed, base.compactor)
 	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step
 	empty.begin = base.state.Last + 1
 	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
@@ -222,10 +222,11 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 		return
 	}
 	event := Event{Kind: EventFlush, Rule: rule}
-	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, v))
+	sent := compacted(p, v)
+	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, sent))
 	from := len(t.change.Events)
 	for low, high := range s.runs {
-		for i, e := range v.entries[low:high] {
+		for i, e := range sent.entries[low:high] {
 			last := len(t.change.Events) - 1
 			if i == 0 || v.gaps.has(v.entries[low+i-1].Seq+1) { // an event covers no messages that left before
 				event.From = e.Seq
@@ -258,7 +259,7 @@ func (t *transition) finish(p evictionPolicy, base *view) {
 func (t *transition) settle(p evictionPolicy) {
 	v := &t.next
 	st := &v.state
-	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), v.tokens
+	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), compacted(p, v).tokens
 	st.Keep, st.Kept, st.Used = 0, 0, 0 // the policy was another one before
 	if r, ok := p.(rereader); ok {
 		st.Keep, st.Kept = v.begin, len(v.entries)
@@ -337,6 +338,7 @@ type callRecord struct {
 	first, last string // ids of the first and the last message
 	from, to    int64  // their positions, 0 for messages of the turn
 	messages    int
+	shortened   []*Entry // messages that were sent in a short form
 	omitted     []*Entry // messages after the first one that were not sent
 	estimated   bool     // the messages were fitted with a margin
 	tokens      int
@@ -367,7 +369,7 @@ func (t *transition) recordCall(n *callRecord) {
 			e.To = added.Seq
 		}
 	}
-	e.Call.Omitted = t.positionsOf(n.omitted).String()
+	e.Call.Omitted, e.Call.Shortened = t.positionsOf(n.omitted).String(), t.positionsOf(n.shortened).String()
 	t.change.Events = append([]Event{e}, t.change.Events...)
 }
 

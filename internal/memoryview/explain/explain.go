@@ -37,6 +37,8 @@ type Message struct {
 	Role   chat.Role `json:"role"`           // the role
 	Tokens int       `json:"tokens"`         // its size
 	Text   int64     `json:"text,omitempty"` // position of its text, if it had been edited before
+
+	Shortened bool `json:"shortened,omitempty"` // it was sent in a short form; Tokens is its whole size
 }
 
 // Gap is a range of messages that were not sent, for one reason.
@@ -118,9 +120,10 @@ func (r *Report) addAll(entries []memory.Entry, sent memory.Event, events []memo
 	texts, edited := editsBefore(r.Turn, events)
 	messages := slices.DeleteFunc(slices.Clone(entries), func(e memory.Entry) bool { return texts[e.Seq] })
 	evicted := evictedBefore(sent, messages, events)
-	omitted := func(int64) bool { return false }
+	none := func(int64) bool { return false }
+	omitted, shortened := none, none
 	if r.Call != nil {
-		omitted = r.Call.WasOmitted()
+		omitted, shortened = r.Call.WasOmitted(), r.Call.WasShortened()
 	}
 	for _, e := range messages {
 		text := edited[e.Seq].By
@@ -133,7 +136,7 @@ func (r *Report) addAll(entries []memory.Entry, sent memory.Event, events []memo
 		}
 		r.add(e, sent, events, evicted[e.Seq].Kind != "")
 		if n := len(r.Sent); n > 0 && r.Sent[n-1].Seq == e.Seq {
-			r.Sent[n-1].Text = text
+			r.Sent[n-1].Text, r.Sent[n-1].Shortened = text, shortened(e.Seq)
 		}
 	}
 }
@@ -300,11 +303,26 @@ func (r *Report) Write(out io.Writer) error {
 			fmt.Fprintf(&b, "message %d was sent with its new text, message %d\n", m.Seq, m.Text)
 		}
 	}
+	r.writeShortened(&b)
 	for _, g := range r.Missing {
 		b.WriteString(wrap("left out: "+g.text(), 100, "          "))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeShortened writes which messages were sent in a short form.
+func (r *Report) writeShortened(b *strings.Builder) {
+	if r.Call == nil || r.Call.Shortened == "" {
+		return
+	}
+	whole := 0
+	for _, m := range r.Sent {
+		if m.Shortened {
+			whole += m.Tokens
+		}
+	}
+	b.WriteString(wrap(fmt.Sprintf("shortened: the tool results %s, %s tokens as a whole (shorten_tool_results)", r.Call.Shortened, textfmt.Thousands(whole)), 100, "           "))
 }
 
 // writeCall writes what the last call of the turn sent.
