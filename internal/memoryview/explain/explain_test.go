@@ -208,3 +208,33 @@ func TestTurn_Revised(t *testing.T) {
 		}
 	}
 }
+
+// TestTurn_Shortened checks that results that were sent in a short form are reported.
+func TestTurn_Shortened(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: "token_window", Limits: memory.Limits{"max_tokens": 500}, Counter: runes{},
+		Compact: memory.Compaction{ToolResults: 200}}, memory.NewInProcess())
+	testkit.Must(t, err)
+	result := chat.Text(chat.Tool, strings.Repeat("r", 600))
+	result.ToolCallID = "a"
+	turn, err := m.Begin(t.Context(), "s")
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "q"), chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "a", Name: "f"}}}, result,
+		chat.Text(chat.Assistant, "looking")))
+	sent, err := turn.Fit(memory.Budget{Model: "small"})
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Commit(t.Context()))
+	r, err := explain.Turn(t.Context(), m, "s", 0)
+	testkit.Must(t, err)
+	var b strings.Builder
+	testkit.Must(t, r.Write(&b))
+	if want := "shortened: the tool results 3, 616 tokens as a whole (shorten_tool_results)\n"; !strings.HasSuffix(b.String(), want) || len(r.Missing) > 0 {
+		t.Errorf("got %s, want %s", b.String(), want)
+	}
+	tokens := 0
+	for _, msg := range sent {
+		tokens += m.Tokens(msg)
+	}
+	if r.Tokens != tokens || !r.Sent[2].Shortened || r.Sent[2].Tokens != 616 {
+		t.Errorf("sent %+v, %d tokens, want %d", r.Sent, r.Tokens, tokens)
+	}
+}
