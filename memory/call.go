@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"errors"
 	"math"
+	"slices"
 
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -12,60 +14,90 @@ func (t *Turn) Window() ([]chat.Message, error) { return t.Fit(Budget{}) }
 
 // Fit is Window for a call with a budget. If the room is not sufficient, the
 // oldest rounds are left out of this call, whole; they stay in the window. It
-// returns a *BudgetError if the newest round does not fit, an *EmptyWindowError
-// if the policy's limit leaves nothing to send, and a *ContextError if the
-// context does not fit into token_limit.
+// returns a *BudgetError if the newest round does not fit, an *EmptyWindowError if the
+// policy's limit has no room for the newest message, a *TurnSizeError if it has none for
+// the question together with the newest tool results, and a *ContextError if the context does
+// not fit into token_limit.
 func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return nil, errEnded
 	}
+	t.noteQuestion()
 	if err := t.refreshContext(); err != nil {
 		return nil, err
 	}
 	b = t.within(b)
-	v, sel, own := t.fitted()
-	if sel.left.size() == len(v.entries) && len(t.staged) > 0 && !isSystem(t.staged[len(t.staged)-1]) {
-		return nil, t.emptyWindowError(v)
+	r, err := t.prepare(b, false)
+	if err != nil || r.left > 0 {
+		r, err = t.prepareShort(b, r, err)
 	}
-	entries := sel.entries(v)
-	for i := range sel.cut {
-		entries[i].Tokens = tokensOf(t.memory.counter, &entries[i].Message) // they are copies
-	}
-	own -= sel.left.before(own)
-	var c CallContext
-	fixed := 0
-	changes, added, repairable := repairs(t.memory.counter, entries, own)
-	if t.context != nil {
-		c = t.context.Assemble(v.systemEntry(), entries, false)
-		fixed = c.MinTokens()
-	}
-	left, err := t.leaveOut(b, fixed, added, v, entries, own)
 	if err != nil {
 		return nil, err
 	}
-	t.noteCall(b, v, sel, entries[left:], left)
-	t.call.call.Repairs = changes
+	sent := r.entries[r.left:]
+	t.noteCall(b, r, sent)
 	var messages []chat.Message
-	if c != nil {
-		messages, err = t.withContext(c, b, v, entries[left:])
+	if r.context != nil {
+		messages, err = t.withContext(r.context, b, r.view, sent)
 	} else {
-		w := t.memory.arrange(v, entries[left:])
+		w := t.memory.arrange(r.view, sent)
 		messages = w.Messages()
 	}
-	if repairable {
+	if r.repairable {
 		messages, _ = chat.Balance(messages)
 	}
 	return messages, err
 }
 
-// emptyWindowError is the error if the policy evicts everything that was added.
-func (t *Turn) emptyWindowError(v *view) error {
-	newest := t.staged[len(t.staged)-1]
-	err := &EmptyWindowError{Memory: t.memory.id}
-	err.Used, err.Limit, err.Unit = t.policy.usage(1+v.systemCount(), newest.Tokens+v.systemTokens())
-	return err
+// fittedCall is what a call sends.
+type fittedCall struct {
+	view       *view
+	selection  selection
+	entries    []*Entry
+	left       int         // the number of first entries that have no room in the model's context window
+	context    CallContext // nil without context
+	changes    int         // see repairs
+	repairable bool
+}
+
+// prepare fits the window to the policy and to the budget; with short set, old messages have
+// short forms although the policy has room for them.
+func (t *Turn) prepare(b Budget, short bool) (*fittedCall, error) {
+	v, sel, own := t.fitted()
+	if c := v.shortened(); short && c != v {
+		v, sel = c, selectExcept(t.policy, c, t.questionIn(c))
+	}
+	r := &fittedCall{view: v, selection: sel}
+	if err := t.checkSent(v, sel); err != nil {
+		return r, err
+	}
+	r.entries = sel.entries(v)
+	for i := range sel.cut {
+		r.entries[i].Tokens = tokensOf(t.memory.counter, &r.entries[i].Message) // they are copies
+	}
+	own -= sel.left.before(own)
+	changes, added, repairable := repairs(t.memory.counter, r.entries, own)
+	r.changes, r.repairable = changes, repairable
+	fixed := 0
+	if t.context != nil {
+		r.context = t.context.Assemble(v.systemEntry(), r.entries, false)
+		fixed = r.context.MinTokens()
+	}
+	var err error
+	r.left, err = t.leaveOut(b, fixed, added, v, r.entries, own)
+	return r, err
+}
+
+// prepareShort is prepare with short forms for a call that has no room for all messages. It
+// returns r and err, the result without them, if there are none.
+func (t *Turn) prepareShort(b Budget, r *fittedCall, err error) (*fittedCall, error) {
+	var over *BudgetError
+	if err != nil && !errors.As(err, &over) || r.view.shortened() == r.view {
+		return r, err
+	}
+	return t.prepare(b, true)
 }
 
 // leaveOut returns how many of the oldest entries have no room in this call:
@@ -103,17 +135,45 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, o
 	return n, nil
 }
 
-func (t *Turn) noteCall(b Budget, v *view, sel selection, sent []*Entry, left int) {
+// omitted returns the messages after the first one that is sent that are not sent.
+func (t *Turn) omitted(sent []*Entry) []*Entry {
+	all := slices.Concat(t.base.entries, t.staged)
+	all = slices.DeleteFunc(all, isSystem)
+	first := len(all) - len(sent)
+	if len(sent) == 0 || all[first].Message.ID == sent[0].Message.ID {
+		return nil
+	}
+	var out []*Entry
+	next := 0
+	for _, e := range all {
+		switch {
+		case next < len(sent) && e.Message.ID == sent[next].Message.ID:
+			next++
+		case next > 0:
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*Entry) {
+	v := r.view
 	calls := 1
 	if t.call != nil {
 		calls += t.call.call.Calls
 	}
 	factor, _ := t.factor(b.Model)
 	n := &callRecord{estimated: b.Margin > 1, messages: len(sent), tokens: sumTokens(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
-		Tools: b.Tools, System: v.systemTokens(), Factor: factor, Estimate: sumTokens(sent) + v.systemTokens() + b.Tools, Seen: t.base.state.Last, Left: left, Cut: sel.note, Calls: calls}}
+		Tools: b.Tools, System: v.systemTokens(), Factor: factor, Estimate: sumTokens(sent) + v.systemTokens() + b.Tools, Seen: t.base.state.Last, Left: r.left, Cut: r.selection.note, Repairs: r.changes, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
 		n.first, n.from, n.last, n.to = first.Message.ID, first.Seq, last.Message.ID, last.Seq
+	}
+	n.omitted = t.omitted(sent)
+	for _, e := range sent {
+		if slices.Contains(v.short, e) {
+			n.shortened = append(n.shortened, e)
+		}
 	}
 	t.call = n
 }

@@ -60,6 +60,42 @@ func (m *Memory) Find(ctx context.Context, session, message string) (Entry, erro
 	return *e, nil
 }
 
+// Message returns the message of the conversation at a position, whole and as it is now. It
+// returns a *MessageError if there is none, as Find does.
+func (m *Memory) Message(ctx context.Context, session string, position int64) (chat.Message, error) {
+	return m.messageAt(ctx, m.key(session), position)
+}
+
+// Message is Memory.Message during a turn, whose own messages have the positions that they
+// will get: those in the notes of short forms.
+func (t *Turn) Message(position int64) (chat.Message, error) {
+	t.mu.Lock()
+	ctx, key, places := t.ctx, t.key, t.places()
+	t.mu.Unlock()
+	for e, place := range places {
+		if place == position {
+			return e.Message, nil
+		}
+	}
+	return t.memory.messageAt(ctx, key, position)
+}
+
+func (m *Memory) messageAt(ctx context.Context, key Key, position int64) (chat.Message, error) {
+	head, err := m.store.Head(ctx, key)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	v := m.newView()
+	if !m.expired(head.State) {
+		v.state = head.State
+	}
+	e, err := m.place(ctx, key, v, position)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	return e.Message, nil
+}
+
 // place returns the message of the conversation to which a position belongs, as it is now.
 func (m *Memory) place(ctx context.Context, key Key, v *view, position int64) (*Entry, error) {
 	statuses, err := v.state.statuses()
@@ -259,7 +295,7 @@ func (t *transition) edit(old, text *Entry) {
 		texts = map[int64]*Entry{}
 	}
 	texts[old.Seq] = text
-	next := newView(v.measured, v.weighed)
+	next := newView(v.measured, v.weighed, v.compactor)
 	next.version, next.state, next.values, next.system, next.step, next.stored, next.texts = v.version, v.state, v.values, v.system, v.step, v.stored, texts
 	next.begin, next.gaps = v.begin, v.gaps.union(seqRange{text.Seq, text.Seq})
 	for _, e := range v.entries {

@@ -107,6 +107,20 @@ func (s State) ranges() (evicted, rewound seqRanges, err error) {
 	return evicted, rewound, err
 }
 
+// WasOmitted returns a function that reports whether the message at a position is one of
+// Omitted.
+func (c *Call) WasOmitted() func(seq int64) bool {
+	omitted, _ := parseSeqRanges(c.Omitted) // written by this package
+	return omitted.has
+}
+
+// WasShortened returns a function that reports whether the message at a position is one of
+// Shortened.
+func (c *Call) WasShortened() func(seq int64) bool {
+	shortened, _ := parseSeqRanges(c.Shortened) // written by this package
+	return shortened.has
+}
+
 // statuses derives the statuses of the entries of a session from its state.
 type statuses struct {
 	state                    State

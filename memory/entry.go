@@ -111,6 +111,8 @@ type Call struct {
 	System        int     `json:"system,omitempty"`         // of those, used by the system message
 	Seen          int64   `json:"seen"`                     // position of the newest message when the turn began; later ones of other turns were not sent
 	Left          int     `json:"left,omitempty"`           // messages left out of this call only, for lack of room in the context window
+	Omitted       string  `json:"omitted,omitempty"`        // positions after the first message that were not sent, so that the question of the turn stays, such as "5-7,9"
+	Shortened     string  `json:"shortened,omitempty"`      // positions of messages that were sent in a short form, such as "5-7,9"
 	Factor        float64 `json:"factor,omitempty"`         // the provider's count of earlier calls, divided by this memory's: the window was fitted by it
 	Estimate      int     `json:"estimate,omitempty"`       // tokens of the whole request as this memory counts them
 	Reported      int     `json:"reported,omitempty"`       // tokens of the whole request as the provider counted them, 0 if it reported none

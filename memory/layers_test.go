@@ -23,11 +23,11 @@ const anyPolicy = "policy_*"
 // file and in the files before it.
 var layers = []string{
 	"entry", "window", "tokens", "message", "balance", "owner", "store", "pairing", "clock", "listing", "observed_store", "event_log", "inprocess",
-	"eviction", "edited", "view", "correction",
-	"policy", anyPolicy, "policies",
+	"eviction", "edited", "compaction", "view", "correction",
+	"policy", "kept", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context", "audit",
 	"memory", "load", "commit", "timeline", "lease", "open_calls",
-	"budget", "turn_report", "turn", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
+	"budget", "turn_report", "turn", "question", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "forget_user", "rewind", "edit", "fork", "ephemeral", "import", "similar",
 }
 

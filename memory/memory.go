@@ -20,12 +20,12 @@
 //	owner                                    users and their sessions
 //	store, pairing, clock, listing           the Store interface
 //	observed_store, event_log, inprocess     stores
-//	eviction, edited, view, correction       a session at one version, and how its counts are corrected
-//	policy, policy_*, policies               what leaves the window
+//	eviction, edited, compaction, view, correction    a session at one version, and how its counts are corrected
+//	policy, kept, policy_*, policies         what leaves the window
 //	variables, transition                    changes: the one path of every write
 //	session_table, context, audit            locks and cache; the context interface; audit logs
 //	memory, load, commit, timeline, lease, open_calls    reading and writing a session
-//	budget, turn_report, turn, turn_commit, shared, room, turn_context, call, calibration    turns
+//	budget, turn_report, turn, question, turn_commit, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry, forget_user         the other methods of Memory
 //	rewind, edit, fork, ephemeral, import    those that change what is there, and those for whole sessions
 //	similar                                  those for package search
@@ -36,6 +36,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +62,7 @@ type Config struct {
 	Live     int                         // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
 	Now      func() time.Time            // the clock; nil: time.Now
 	Audit    Auditor                     // records reads and deletions; nil: nothing is recorded
+	Compact  Compaction                  // what is shortened before messages leave; zero: nothing
 	Observe  StoreObserver               // is notified of the operations of the store; nil: nothing is
 }
 
@@ -87,6 +89,7 @@ type Memory struct {
 	transitions sync.Pool     // of *transition
 	views       sync.Pool     // of *view
 	context     ContextSource // nil for none
+	compactor   *compactor    // nil for none
 }
 
 // New returns the memory that cfg declares. Several memories may share a
@@ -101,7 +104,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context}
+		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter)}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -137,10 +140,17 @@ func (m *Memory) check(cfg *Config) error {
 		return fmt.Errorf("memory %s: ttl must be positive, not %s", cfg.ID, cfg.TTL)
 	case cfg.KeepSystemFirst && !m.kind.Supports("keep_system_first"):
 		return m.unsupported("keep_system_first")
+	case m.compactor != nil && !m.kind.Supports("shorten_tool_results"):
+		return m.unsupported("shorten_tool_results")
 	case m.scope != "" && m.scope != SessionScope && m.scope.width() == 0:
 		return fmt.Errorf("memory %s: scope must be session, user or app, not %q", cfg.ID, m.scope)
 	case !m.turns.valid():
 		return fmt.Errorf("memory %s: turns must be queue, reject or interrupt, not %q", cfg.ID, m.turns)
+	}
+	if err := cfg.Compact.check(); err != nil {
+		return fmt.Errorf("memory %s: %w", m.id, err)
+	}
+	switch {
 	case m.context == nil:
 		return nil
 	case !m.kind.Supports("context"):
@@ -155,9 +165,14 @@ func (m *Memory) check(cfg *Config) error {
 // unsupported is the error for a setting of other policies.
 func (m *Memory) unsupported(key string) error {
 	owners, _ := spec.PoliciesWith(key)
-	text := fmt.Sprintf("policy %s", owners[0])
-	if len(owners) > 1 {
-		text = fmt.Sprintf("the policies %s and %s", owners[0], owners[1])
+	names := make([]string, len(owners))
+	for i, p := range owners {
+		names[i] = string(p)
+	}
+	last := len(names) - 1
+	text := "policy " + names[0]
+	if last > 0 {
+		text = "the policies " + strings.Join(names[:last], ", ") + " and " + names[last]
 	}
 	return fmt.Errorf("memory %s: %s is for %s, not %s", m.id, key, text, m.kind.Name)
 }
@@ -206,7 +221,9 @@ func (m *Memory) Conversation(session string) string { return m.scope.Session(se
 
 func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: m.scope.Session(session)} }
 
-func (m *Memory) newView() *view { return newView(m.kind.measured, m.sessions.maxViews != 0) }
+func (m *Memory) newView() *view {
+	return newView(m.kind.measured, m.sessions.maxViews != 0, m.compactor)
+}
 
 // moment returns the current time in the precision of stores: microseconds, UTC.
 func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }

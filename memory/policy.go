@@ -49,7 +49,8 @@ func (l Limits) int(key string) int { return int(l[key]) }
 type evictionPolicy interface {
 	// evict returns the entries that leave for good. own is the index of the
 	// first message of the newest append or turn, user that of the last user
-	// message up to own, or -1.
+	// message up to own, or -1. The view's tokens include those of messages that stay
+	// and are not among its entries; reserved is the number of these messages.
 	evict(v *view, own, user int) eviction
 	// selectForCall returns what is sent of the entries that evict left.
 	selectForCall(v *view) selection
@@ -72,6 +73,9 @@ type rereader interface {
 	covers(v *view) bool
 	// withOptions returns the policy for one read.
 	withOptions(o ReadOptions) (evictionPolicy, error)
+	// selectKept is selectForCall for a view with entries that are sent, whole, before
+	// the newest of those that follow them.
+	selectKept(v *view, kept eviction) selection
 	// evicted sets the event for what left the window since its first position
 	// was first; before and added are the entries of the window then and of the
 	// change. It returns nil if nothing left.
@@ -115,6 +119,18 @@ func sizeOf(p evictionPolicy, v *view) (messages, tokens int) {
 		return len(v.entries) + v.systemCount(), v.tokens + v.systemTokens()
 	}
 	return len(v.entries), v.tokens
+}
+
+// compacted returns the view as it is sent: with short forms of old messages if it exceeds
+// the limit without them.
+func compacted(p evictionPolicy, v *view) *view {
+	if v.compactor == nil {
+		return v
+	}
+	if used, limit, unit := p.usage(sizeOf(p, v)); limit == 0 || used <= limit || unit != InTokens {
+		return v
+	}
+	return v.shortened()
 }
 
 // keepAll is the part of a policy that sends all that it has not evicted, and does
@@ -162,38 +178,6 @@ func newestRound(entries []*Entry, own, user int) int {
 		}
 	}
 	return own
-}
-
-// leaving returns the entries that leave a view, and sets its state's Open: a
-// tool call and its results leave together, independent of the result of the policy. own
-// and user are as for evictionPolicy.evict.
-func leaving(p evictionPolicy, v *view, own, user int) eviction {
-	s := p.evict(v, own, user)
-	if v.tools > 0 {
-		s = s.withToolResults(v.entries)
-	}
-	if v.state.Open {
-		s = s.withOrphans(v.entries, own)
-	}
-	v.state.Open = s.size() > 0 && (v.tools > 0 || v.state.Open) && hasOpenCalls(v, s, own)
-	return s
-}
-
-// hasOpenCalls reports whether results that are yet to come belong to a call
-// that leaves with s, or left before the messages from own on.
-func hasOpenCalls(v *view, s eviction, own int) bool {
-	for i := len(v.entries) - 1; i >= 0; i-- {
-		if !s.has(i) {
-			return i < own && v.state.Open
-		}
-		if len(v.entries[i].Message.ToolCalls) > 0 {
-			return true
-		}
-		if !isResult(v.entries[i]) {
-			return false
-		}
-	}
-	return v.state.Open
 }
 
 // orphanedResults returns how many entries at the front are results of a tool

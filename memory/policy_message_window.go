@@ -12,7 +12,7 @@ func newMessageWindow(l Limits) evictionPolicy { return &messageWindow{max: l.in
 
 func (p *messageWindow) evict(v *view, _, _ int) eviction {
 	n := orphanedResults(v)
-	for n < len(v.entries) && len(v.entries)-n+v.systemCount() > p.max {
+	for n < len(v.entries) && len(v.entries)-n+v.reserved+v.systemCount() > p.max {
 		n += v.unit(n)
 	}
 	return evictPrefix(n)

@@ -115,6 +115,40 @@ func (p *roundWindow) selectForCall(v *view) selection {
 		used: min(chars, budget) + utf8.RuneCountInString(notice)}
 }
 
+// selectKept drops messages that precede the newest of the entries that are sent, then
+// the oldest that follow it; at last it cuts the front of the newest one, if there is any
+// room for it.
+func (p *roundWindow) selectKept(v *view, kept eviction) selection {
+	from, chars, whole := 0, 0, 0
+	var first []*Entry
+	for low, high := range kept.runs {
+		for i := low; i < high; i++ {
+			first, whole = append(first, v.entries[i]), whole+int(v.sizes[i])
+		}
+		from = high
+	}
+	budget, notice := p.budget()
+	if budget <= whole {
+		budget, notice = p.max, ""
+	}
+	budget -= whole
+	for _, size := range v.sizes[from:] {
+		chars += int(size)
+	}
+	n := from
+	end, size := nextUnit(v, n)
+	for chars > budget && (end < len(v.entries) || budget < 1) && n < len(v.entries) {
+		n, chars = end, chars-size
+		end, size = nextUnit(v, n)
+	}
+	sel := selection{cut: cutFront(first, 0, notice), note: true}
+	sel.left = evictPrefix(n).except(kept)
+	if chars > budget && n < len(v.entries) {
+		sel.cut = slices.Concat(sel.cut, first[1:], cutFront(v.entries[n:end], chars-budget, ""))
+	}
+	return sel
+}
+
 // cutFront removes excess characters at the front, message by message, and puts
 // the notice before the rest of the first one. It returns copies.
 func cutFront(entries []*Entry, excess int, notice string) []*Entry {

@@ -341,6 +341,7 @@ func (m *Memory) Variables(ctx context.Context, session string) ([]Variable, err
 
 // window returns what is sent of a view.
 func (m *Memory) window(p evictionPolicy, v *view) Window {
+	v = compacted(p, v)
 	sel := p.selectForCall(v)
 	w := m.arrange(v, sel.entries(v))
 	w.Cut = sel.note

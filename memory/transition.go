@@ -174,7 +174,7 @@ func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, ent
 	if base.state.Last > 0 {
 		t.addEvent(event)
 	}
-	empty := newView(base.measured, base.weighed)
+	empty := newView(base.measured, base.weighed, base.compactor)
 	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step
 	empty.begin = base.state.Last + 1
 	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
@@ -213,7 +213,7 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	if len(v.entries) == 0 || system && !p.countsSystem() {
 		return
 	}
-	s := leaving(p, v, own, user)
+	s := leaving(p, v, own, user, eviction{})
 	if s.size() == 0 {
 		return
 	}
@@ -222,10 +222,11 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 		return
 	}
 	event := Event{Kind: EventFlush, Rule: rule}
-	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, v))
+	sent := compacted(p, v)
+	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, sent))
 	from := len(t.change.Events)
 	for low, high := range s.runs {
-		for i, e := range v.entries[low:high] {
+		for i, e := range sent.entries[low:high] {
 			last := len(t.change.Events) - 1
 			if i == 0 || v.gaps.has(v.entries[low+i-1].Seq+1) { // an event covers no messages that left before
 				event.From = e.Seq
@@ -258,7 +259,7 @@ func (t *transition) finish(p evictionPolicy, base *view) {
 func (t *transition) settle(p evictionPolicy) {
 	v := &t.next
 	st := &v.state
-	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), v.tokens
+	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), compacted(p, v).tokens
 	st.Keep, st.Kept, st.Used = 0, 0, 0 // the policy was another one before
 	if r, ok := p.(rereader); ok {
 		st.Keep, st.Kept = v.begin, len(v.entries)
@@ -337,7 +338,9 @@ type callRecord struct {
 	first, last string // ids of the first and the last message
 	from, to    int64  // their positions, 0 for messages of the turn
 	messages    int
-	estimated   bool // the messages were fitted with a margin
+	shortened   []*Entry // messages that were sent in a short form
+	omitted     []*Entry // messages after the first one that were not sent
+	estimated   bool     // the messages were fitted with a margin
 	tokens      int
 	call        Call
 }
@@ -366,7 +369,23 @@ func (t *transition) recordCall(n *callRecord) {
 			e.To = added.Seq
 		}
 	}
+	e.Call.Omitted, e.Call.Shortened = t.positionsOf(n.omitted).String(), t.positionsOf(n.shortened).String()
 	t.change.Events = append([]Event{e}, t.change.Events...)
+}
+
+// positionsOf returns the positions of messages, of which some are added by the change.
+func (t *transition) positionsOf(entries []*Entry) seqRanges {
+	var all []seqRange
+	for _, e := range entries {
+		seq := e.Seq
+		if i := slices.IndexFunc(t.change.Entries, func(added *Entry) bool { return added.Message.ID == e.Message.ID }); i >= 0 {
+			seq = t.change.Entries[i].Seq
+		}
+		if seq > 0 {
+			all = append(all, seqRange{seq, seq})
+		}
+	}
+	return seqRanges(nil).union(all...)
 }
 
 // setFactors stores the factors of the turn; a factor of another turn that is higher stays.

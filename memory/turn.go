@@ -28,6 +28,8 @@ type Turn struct {
 	policy    evictionPolicy              // with the limits of that moment
 	staged    []*Entry                    // the messages that were added
 	first     [1]*Entry                   // the array of staged, if the store does not keep the slices of a change
+	question  []*Entry                    // the user messages that the turn began with; nil before the first call of a model
+	repeated  []*Entry                    // user messages of the window that were added again
 	step      *Entry                      // the step's system message, nil for none
 	call      *callRecord                 // the last call of a model, nil for none
 	set       []Variable                  // the variables that were set; those that were removed have no value
@@ -182,6 +184,7 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 	for i := range msgs {
 		if id := msgs[i].ID; id != "" {
 			if t.isStaged(id) || t.base.has(id) {
+				t.repeat(id)
 				continue
 			}
 			t.unchecked = t.unchecked || !t.base.isComplete()
@@ -189,6 +192,15 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 		t.staged = append(t.staged, newEntry(t.memory.counter, msgs[i]))
 	}
 	return nil
+}
+
+// repeat records that a message of the window was added again.
+func (t *Turn) repeat(id string) {
+	for _, e := range t.base.entries {
+		if e.Message.ID == id && isUser(e) {
+			t.repeated = append(t.repeated, e)
+		}
+	}
 }
 
 // Has reports whether the window, or this turn, has a message with an id. Add ignores such
@@ -201,28 +213,6 @@ func (t *Turn) Has(id string) bool {
 
 func (t *Turn) isStaged(id string) bool {
 	return slices.ContainsFunc(t.staged, func(e *Entry) bool { return e.Message.ID == id })
-}
-
-// fitted returns the session as a Commit of the staged messages would leave it;
-// own is the index of the turn's first message among the remaining entries.
-func (t *Turn) fitted() (next *view, sel selection, own int) {
-	v := *t.base // only this turn writes behind the end of its array
-	v.step = t.step
-	own = len(v.entries)
-	for _, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
-		if isSystem(e) {
-			v.system, v.pending, v.tail = e, true, 0
-		} else {
-			v.append(e)
-			v.tail++
-		}
-	}
-	if n := len(v.entries); n > own {
-		s := leaving(t.policy, &v, own, userUpTo(&v, t.base, own))
-		v.remove(s)
-		own -= s.before(own)
-	}
-	return &v, t.policy.selectForCall(&v), own
 }
 
 // planner describes a change of a session: it prepares n, and reports whether

@@ -72,9 +72,10 @@ func (m *Memory) PreviewContext(ctx context.Context, session string) (*ContextPr
 		return nil, err
 	}
 	t := &Turn{memory: m, key: m.key(session), ctx: ctx, base: base, policy: p}
-	c := m.context.Begin(contextSession{t}).Assemble(base.systemEntry(), base.entries, true)
+	sent := compacted(p, base).entries
+	c := m.context.Begin(contextSession{t}).Assemble(base.systemEntry(), sent, true)
 	preview := &ContextPreview{}
-	if preview.Room, preview.Refused = t.contextRoom(c, base, base.entries); preview.Refused == nil {
+	if preview.Room, preview.Refused = t.contextRoom(c, base, sent); preview.Refused == nil {
 		c.Shrink(preview.Room)
 	}
 	preview.Parts, preview.Tokens = c.Report(), c.Tokens()

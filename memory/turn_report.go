@@ -20,7 +20,7 @@ func (r *TurnReport) fill(p evictionPolicy, before *view, n *transition) {
 	}
 	flushes := n.next.state.Flushes - before.state.Flushes
 	*r = TurnReport{Version: n.next.version, Added: len(n.change.Entries), Flushes: flushes, Messages: n.next.state.InWindow}
-	r.Used, r.Limit, r.Unit = p.usage(sizeOf(p, &n.next))
+	r.Used, r.Limit, r.Unit = p.usage(sizeOf(p, compacted(p, &n.next)))
 	if r.Unit == InCharacters {
 		r.Used = n.next.state.Used
 	}

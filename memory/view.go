@@ -24,6 +24,12 @@ type view struct {
 
 	texts map[int64]*Entry // the newest texts of edited messages that were read, by the positions of the messages
 
+	compactor *compactor       // makes short forms; nil for none
+	places    map[*Entry]int64 // with a compactor: the positions that messages of a turn that has not ended will get
+	short     []*Entry         // the entries that are short forms
+
+	reserved int // messages that stay and are not among entries; their tokens are in tokens
+
 	pending bool // system is part of a turn that has not ended, before the last tail entries
 	tail    int
 
@@ -32,8 +38,22 @@ type view struct {
 	chars    int     // their sum
 }
 
-func newView(measured, weighed bool) *view {
-	return &view{state: State{First: 1}, begin: 1, user: -1, measured: measured, weighed: weighed}
+func newView(measured, weighed bool, c *compactor) *view {
+	return &view{state: State{First: 1}, begin: 1, user: -1, measured: measured, weighed: weighed, compactor: c}
+}
+
+// shortened returns the view with short forms of old messages, itself if there are none.
+func (v *view) shortened() *view {
+	if v.compactor == nil || len(v.short) > 0 || v.tools == 0 {
+		return v
+	}
+	entries, short := v.compactor.shorten(v.entries, v.places)
+	if len(short) == 0 {
+		return v
+	}
+	c := *v
+	c.entries, c.short, c.tokens = entries, short, v.tokens-sumTokens(v.entries)+sumTokens(entries)
+	return &c
 }
 
 func (v *view) append(e *Entry) {

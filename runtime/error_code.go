@@ -62,6 +62,7 @@ func isMemoryError(err error) bool {
 	var taken *memory.InterruptedError
 	var budget *memory.BudgetError
 	var empty *memory.EmptyWindowError
+	var small *memory.TurnSizeError
 	var unbalanced *memory.BalanceError
-	return errors.As(err, &store) || errors.As(err, &busy) || errors.As(err, &taken) || errors.As(err, &budget) || errors.As(err, &empty) || errors.As(err, &unbalanced)
+	return errors.As(err, &store) || errors.As(err, &busy) || errors.As(err, &taken) || errors.As(err, &budget) || errors.As(err, &empty) || errors.As(err, &small) || errors.As(err, &unbalanced)
 }

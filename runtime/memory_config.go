@@ -65,6 +65,9 @@ func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
 	if row.Supports("keep_system_first") {
 		cfg.KeepSystemFirst = m.KeepSystemFirst
 	}
+	if row.Supports("shorten_tool_results") && m.ShortenToolResults > 0 {
+		cfg.Compact = memory.Compaction{ToolResults: m.ShortenToolResults, KeepResults: m.KeepToolResults}
+	}
 	return cfg
 }
 
@@ -134,10 +137,13 @@ func MemoryIDs(f *spec.Flow) []string {
 	return ids
 }
 
-// memoryTool makes a tool that stores values in a memory, or searches it.
+// memoryTool makes a tool that stores values in a memory, searches it, or reads its messages.
 func (a *App) memoryTool(t *spec.MemoryTool) (tool.Tool, error) {
 	if t.Memory.To == nil || a.memories[t.Memory.To.ID] == nil {
 		return nil, errors.New("tool " + t.ID + ": memory " + t.Memory.ID + " is not part of the application")
+	}
+	if t.Read {
+		return steps.NewMemoryReadTool(t, a.memories[t.Memory.To.ID]), nil
 	}
 	if t.Search {
 		return steps.NewMemorySearchTool(t, a.searchers[t.Memory.To.ID]), nil

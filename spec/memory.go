@@ -25,6 +25,10 @@ type Memory struct {
 	NRounds int `yaml:"n_rounds" default:"3" validate:"gt=0"`
 	// MaxContext is for the policy round_window: the maximum number of characters in the window.
 	MaxContext int `yaml:"max_context" default:"10000" validate:"gt=0"`
+	// ShortenToolResults is the size in tokens to which old tool results are shortened, before any message leaves, once the window exceeds its limit of tokens or the context window of the model. The start and the end stay, with a note of the message's number, by which a MemoryTool with read returns the whole result. Without it results stay whole.
+	ShortenToolResults int `yaml:"shorten_tool_results" validate:"gte=50"`
+	// KeepToolResults is for shorten_tool_results: how many of the newest tool results stay whole.
+	KeepToolResults int `yaml:"keep_tool_results" default:"3" validate:"gte=0"`
 	// Tokenizer counts tokens: an encoding of OpenAI (o200k_base, cl100k_base, p50k_base, p50k_edit or r50k_base), or the path of a model's tokenizer.json of Hugging Face or .model file of SentencePiece, relative to the file with the key; by default the encoding of the model that reads the memory, which is an estimate for models of others.
 	Tokenizer Tokenizer `yaml:"tokenizer"`
 	// Store is where the memory is stored: the id of a store, or a URL such as postgres://host/db; by default the application's first store.

@@ -166,6 +166,18 @@ type Agent struct {
 	Sources Ref[*Variable] `yaml:"sources"`
 }
 
+// Prompted is implemented by the steps that have a system message.
+type Prompted interface {
+	// SystemPrompt returns the system message, empty for none.
+	SystemPrompt() string
+}
+
+// SystemPrompt is the system message.
+func (s *LLMInference) SystemPrompt() string { return s.SystemMessage }
+
+// SystemPrompt is the system message.
+func (a *Agent) SystemPrompt() string { return a.SystemMessage }
+
 // PromptTemplate fills a template with the row's values.
 type PromptTemplate struct {
 	StepBase `in:"question: text" out:"prompt: text; QT320 exactly 1; QT321 text" work:"compute"`

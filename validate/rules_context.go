@@ -137,16 +137,16 @@ tools:
   - {type: MemoryTool, id: note_plan, name: note_plan, description: Notes the customer's plan., memory: chat_memory⟦│, inputs: [{id: plan, type: text}]⟧}
 `},
 		check: on(func(p *ruleContext, t *spec.MemoryTool) {
-			if len(t.Inputs)+len(t.Outputs) == 0 && !t.Search {
+			if len(t.Inputs)+len(t.Outputs) == 0 && !t.Search && !t.Read {
 				p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q neither writes nor reads a value", t.ID).
-					WithHint("declare the values to write under inputs and the values to read under outputs, or set search"))
+					WithHint("declare the values to write under inputs and the values to read under outputs, or set search or read"))
 			}
 		})}
 }
 
 func searchWithValues() rule {
-	return rule{code: "QT477", title: "MemoryTool with search and values",
-		doc: "A MemoryTool with search has the arguments query, since, until and limit, and returns messages. Values need another tool.",
+	return rule{code: "QT477", title: "MemoryTool with search or read, and values",
+		doc: "A MemoryTool with search has the arguments query, since, until and limit, and returns messages; one with read has message and offset, and reads messages of the session. Values, and both together, need another tool.",
 		sample: sample{text: `
 id: example
 memories:
@@ -155,10 +155,14 @@ tools:
   - {type: MemoryTool, id: recall, name: recall, description: Searches the conversation., memory: chat_memory, search: true⟦, inputs: [{id: plan, type: text}]│⟧}
 `},
 		check: on(func(p *ruleContext, t *spec.MemoryTool) {
-			for _, key := range []string{"inputs", "outputs"} {
-				if field, given := t.Position().Lookup(key); t.Search && given {
-					p.list.Add(p.reportAt(field.Span(), "the tool %q searches the memory: it cannot have %s", t.ID, key).
-						WithHint("remove %s, or search", key))
+			what, mode, others := "searches the memory", "search", []string{"inputs", "outputs"}
+			if t.Read {
+				what, mode, others = "reads messages of the session", "read", []string{"inputs", "outputs", "search", "scope"}
+			}
+			for _, key := range others {
+				if field, given := t.Position().Lookup(key); given && (t.Search || t.Read) {
+					p.list.Add(p.reportAt(field.Span(), "the tool %q %s: it cannot have %s", t.ID, what, key).
+						WithHint("remove %s, or %s", key, mode))
 				}
 			}
 		})}

@@ -3,11 +3,14 @@ package validate
 import (
 	"fmt"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 // memoryRules returns the rules of conflicting limits.
-func memoryRules() []rule { return []rule{flushTooLarge(), memoryTooLarge()} }
+func memoryRules() []rule {
+	return []rule{flushTooLarge(), memoryTooLarge(), windowWithoutQuestion(), windowBelowToolCalls()}
+}
 
 func flushTooLarge() rule {
 	return rule{code: "QT401", warning: true, title: "flush larger than the memory's share for messages",
@@ -50,6 +53,78 @@ memories:
 				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, but the context window of model %q is %d",
 					memory.ID, limit, model.ID, model.ContextWindow).
 					WithRelated(placeOf(memory.To, key, "id"), fmt.Sprintf("%s is %d", key, limit)))
+			}
+		})}
+}
+
+func windowWithoutQuestion() rule {
+	return rule{code: "QT442", warning: true, title: "window without room for a question",
+		doc: "message_window and token_window count the system message, and each call of a model needs it and the question. If the limit has no room for both, every call fails.",
+		sample: sample{head: `models: [{type: Model, id: writer, provider: openai}]
+memories: [{id: recent, policy: message_window, max_messages: ⟦1│10⟧}]`, in: "question: ChatMessage", out: "answer: ChatMessage",
+			steps: "- {type: LLMInference, id: reply, model: writer, memory: recent, system_message: Be brief., inputs: [question], outputs: [answer]}"},
+		check: on(func(p *ruleContext, s spec.Step) {
+			memory, row := p.windowOf(s)
+			if memory == nil || len(row.Limits) == 0 {
+				return
+			}
+			prompted, ok := s.(spec.Prompted)
+			limit := row.Limits[0]
+			most, needed := int(memory.To.Limit(limit.Key)), 1
+			if !ok || prompted.SystemPrompt() == "" || most == 0 {
+				return
+			}
+			if limit.Unit == spec.UnitTokens {
+				needed = systemMessageTokens + countTokens(memory.To.Tokenizer, prompted.SystemPrompt())
+			}
+			if most <= needed {
+				p.list.Add(p.reportAt(memory.Span, "the memory %q has no room for a question: the system message of step %q has %d of the %d %s in its window",
+					memory.ID, s.EntityID(), needed, most, limit.Unit).WithRelated(placeOf(memory.To, limit.Key, "id"), fmt.Sprintf("%s is %d", limit.Key, most)))
+			}
+		})}
+}
+
+// systemMessageTokens are the tokens of a system message in addition to its text.
+const systemMessageTokens = 4
+
+// windowOf returns the memory of a step, and its policy, if the policy counts the system
+// message like the others.
+func (p *checker) windowOf(s spec.Step) (*spec.Ref[*spec.Memory], spec.PolicyRow) {
+	_, memory := p.modelAndMemoryOf(s)
+	if memory == nil || memory.To == nil {
+		return nil, spec.PolicyRow{}
+	}
+	row, _ := memory.To.Row()
+	if !row.Supports("keep_system_first") {
+		return nil, spec.PolicyRow{}
+	}
+	return memory, row
+}
+
+func windowBelowToolCalls() rule {
+	return rule{code: "QT443", warning: true, title: "window smaller than an Agent's tool calls",
+		doc: "A tool call takes two messages or more of the window during the turn: the call and its result. The system message, the question and the newest call stay; if max_messages is smaller than that, each turn with a tool call fails. If it is smaller than what the declared max_tool_executions may add, the model no longer sees earlier calls of the same turn.",
+		sample: sample{head: `models: [{type: Model, id: writer, provider: openai}]
+memories: [{id: recent, policy: message_window, max_messages: ⟦10│20⟧}]
+tools: [{type: PythonFunctionTool, id: weather, name: weather, description: Returns the weather., function_name: weather, module_path: tools}]`, in: "question: ChatMessage", out: "answer: ChatMessage",
+			steps: "- {type: Agent, id: reply, model: writer, memory: recent, tools: [weather], max_tool_executions: 8, inputs: [question], outputs: [answer]}"},
+		check: on(func(p *ruleContext, s *spec.Agent) {
+			memory, row := p.windowOf(s)
+			if memory == nil || len(row.Limits) == 0 || row.Limits[0].Unit != spec.UnitMessages || len(s.Tools)+len(s.Handoffs) == 0 {
+				return
+			}
+			most, first := int(memory.To.Limit(row.Limits[0].Key)), 1
+			if s.SystemMessage != "" {
+				first = 2
+			}
+			at, calls := memory.Span, 1
+			if place, written := s.Position().Lookup("max_tool_executions"); written {
+				at, calls = place.Span(), s.MaxToolExecutions
+			}
+			if needed := first + 2*calls; most > 0 && most < needed {
+				p.list.Add(p.reportAt(at, "the agent %q may add %d messages to the window in one turn with %s, but the memory %q holds %d",
+					s.ID, needed, textfmt.Count(calls, "tool call"), memory.ID, most).
+					WithRelated(placeOf(memory.To, row.Limits[0].Key, "id"), fmt.Sprintf("%s is %d", row.Limits[0].Key, most)))
 			}
 		})}
 }

@@ -37,6 +37,8 @@ type Message struct {
 	Role   chat.Role `json:"role"`           // the role
 	Tokens int       `json:"tokens"`         // its size
 	Text   int64     `json:"text,omitempty"` // position of its text, if it had been edited before
+
+	Shortened bool `json:"shortened,omitempty"` // it was sent in a short form; Tokens is its whole size
 }
 
 // Gap is a range of messages that were not sent, for one reason.
@@ -53,7 +55,7 @@ type Gap struct {
 // Reasons of one call to leave out messages without evicting them.
 const (
 	budget memory.EventKind = "budget" // over the model's context window
-	limit  memory.EventKind = "limit"  // over the policy's limit, and the turn then failed
+	limit  memory.EventKind = "limit"  // over the policy's limit, and the turn then failed or its question stayed
 )
 
 // NoTurnError reports an unknown turn.
@@ -137,11 +139,26 @@ func (r *Report) Write(out io.Writer) error {
 			fmt.Fprintf(&b, "message %d was sent with its new text, message %d\n", m.Seq, m.Text)
 		}
 	}
+	r.writeShortened(&b)
 	for _, line := range r.missing() {
 		b.WriteString(wrap("left out: "+line, 100, "          "))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeShortened writes which messages were sent in a short form.
+func (r *Report) writeShortened(b *strings.Builder) {
+	if r.Call == nil || r.Call.Shortened == "" {
+		return
+	}
+	whole := 0
+	for _, m := range r.Sent {
+		if m.Shortened {
+			whole += m.Tokens
+		}
+	}
+	b.WriteString(wrap(fmt.Sprintf("shortened: the tool results %s, %s tokens as a whole (shorten_tool_results)", r.Call.Shortened, textfmt.Thousands(whole)), 100, "           "))
 }
 
 // writeCall writes what the last call of the turn sent.

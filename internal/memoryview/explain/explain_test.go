@@ -98,6 +98,35 @@ func TestTurn_FailedOverLimit(t *testing.T) {
 	}
 }
 
+// TestTurn_Omitted checks that messages that gave way to the question of the turn are reported.
+func TestTurn_Omitted(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", Limits: memory.Limits{"max_messages": 3}, Counter: runes{}}, memory.NewInProcess())
+	testkit.Must(t, err)
+	turn, err := m.Begin(t.Context(), "s")
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "q")))
+	for _, id := range []string{"a", "b"} {
+		_, err := turn.Fit(memory.Budget{Model: "small"})
+		testkit.Must(t, err)
+		result := chat.Text(chat.Tool, "r")
+		result.ToolCallID = id
+		testkit.Must(t, turn.Add(chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: id, Name: "f"}}}, result))
+	}
+	_, err = turn.Fit(memory.Budget{Model: "small"})
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.Assistant, "answer")))
+	testkit.Must(t, turn.Commit(t.Context()))
+	r, err := explain.Turn(t.Context(), m, "s", 0)
+	testkit.Must(t, err)
+	var b strings.Builder
+	testkit.Must(t, r.Write(&b))
+	want := "turn 1 sent 3 messages, 50 tokens, to small\nthis was the last of 3 calls\n" +
+		"left out: messages 2 to 3: over the policy's limit in this call; the question of the turn stays\n"
+	if b.String() != want {
+		t.Errorf("got %s\nwant %s", b.String(), want)
+	}
+}
+
 // TestExport checks that an export can be replayed.
 func TestExport(t *testing.T) {
 	m := newSession(t)
@@ -177,5 +206,35 @@ func TestTurn_Revised(t *testing.T) {
 		if b.String() != want {
 			t.Errorf("got %s\nwant %s", b.String(), want)
 		}
+	}
+}
+
+// TestTurn_Shortened checks that results that were sent in a short form are reported.
+func TestTurn_Shortened(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Policy: "token_window", Limits: memory.Limits{"max_tokens": 500}, Counter: runes{},
+		Compact: memory.Compaction{ToolResults: 200}}, memory.NewInProcess())
+	testkit.Must(t, err)
+	result := chat.Text(chat.Tool, strings.Repeat("r", 600))
+	result.ToolCallID = "a"
+	turn, err := m.Begin(t.Context(), "s")
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "q"), chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "a", Name: "f"}}}, result,
+		chat.Text(chat.Assistant, "looking")))
+	sent, err := turn.Fit(memory.Budget{Model: "small"})
+	testkit.Must(t, err)
+	testkit.Must(t, turn.Commit(t.Context()))
+	r, err := explain.Turn(t.Context(), m, "s", 0)
+	testkit.Must(t, err)
+	var b strings.Builder
+	testkit.Must(t, r.Write(&b))
+	if want := "shortened: the tool results 3, 616 tokens as a whole (shorten_tool_results)\n"; !strings.HasSuffix(b.String(), want) || len(r.Missing) > 0 {
+		t.Errorf("got %s, want %s", b.String(), want)
+	}
+	tokens := 0
+	for _, msg := range sent {
+		tokens += m.Tokens(msg)
+	}
+	if r.Tokens != tokens || !r.Sent[2].Shortened || r.Sent[2].Tokens != 616 {
+		t.Errorf("sent %+v, %d tokens, want %d", r.Sent, r.Tokens, tokens)
 	}
 }

@@ -176,14 +176,29 @@ func (r *reader) addNewer(messages []message) {
 	if r.sent.From > 0 && inRange > r.sent.Messages {
 		before = NewRemovals(r.events, r.sent.Turn-1, r.last)
 	}
+	omitted, shortened := none, none
+	if r.Call != nil {
+		omitted, shortened = r.Call.WasOmitted(), r.Call.WasShortened()
+	}
 	for _, e := range messages {
 		evicted := false
+		if omitted(e.seq) {
+			r.addGap(Gap{From: e.seq, To: e.seq, Messages: 1, Tokens: e.tokens, Kind: limit, Turn: r.Turn,
+				Reason: "over the policy's limit in this call; the question of the turn stays"})
+			continue
+		}
 		if before != nil && !e.failed {
 			_, evicted = before.at(e.seq, false)
 		}
 		r.add(e, evicted)
+		if n := len(r.Sent); n > 0 && r.Sent[n-1].Seq == e.seq {
+			r.Sent[n-1].Shortened = shortened(e.seq)
+		}
 	}
 }
+
+// none reports false for each position.
+func none(int64) bool { return false }
 
 // scan is a method of a memory that yields the messages of a range.
 type scan func(ctx context.Context, session string, from, to int64) iter.Seq2[memory.Entry, error]

@@ -1,0 +1,162 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
+
+// TurnSizeError reports that the limit of a policy has no room for what each call of a
+// turn needs: the system message, the question, and the newest tool call with its results.
+type TurnSizeError struct {
+	Memory string // the memory's id
+	Used   int    // size of these messages
+	Limit  int    // the window's limit
+	Unit   Unit   // unit of both
+}
+
+// Error names the sizes.
+func (e *TurnSizeError) Error() string {
+	return fmt.Sprintf("memory %s: the window's limit is %s %s, but the system message, the question and the newest messages of the turn have %s: increase the limit or shorten the results of tools",
+		e.Memory, textfmt.Thousands(e.Limit), e.Unit, textfmt.Thousands(e.Used))
+}
+
+// noteQuestion records the question before the first call of a model: the last user
+// messages that were added, without other messages between them. They may be part of the
+// window already.
+func (t *Turn) noteQuestion() {
+	switch {
+	case len(t.question) > 0:
+	case lastUser(t.staged) >= 0:
+		t.question = slices.Clone(lastUsers(t.staged))
+	default:
+		t.question = t.repeated
+	}
+}
+
+// lastUsers returns the last user messages without others between them.
+func lastUsers(entries []*Entry) []*Entry {
+	last := lastUser(entries)
+	first := last
+	for first > 0 && isUser(entries[first-1]) {
+		first--
+	}
+	return entries[first : last+1]
+}
+
+// questionIn returns the entries that have the question.
+func (t *Turn) questionIn(v *view) eviction {
+	if len(t.question) == 0 {
+		return eviction{}
+	}
+	return keptFrom(v.entries, func(e *Entry) bool {
+		return isUser(e) && slices.ContainsFunc(t.question, func(q *Entry) bool { return q.Message.ID == e.Message.ID })
+	})
+}
+
+// fitted returns what the next call sends: the session as a Commit of the staged messages
+// would leave it, but with the question. own is the index of the turn's first message
+// among the remaining entries.
+func (t *Turn) fitted() (next *view, sel selection, own int) {
+	v := *t.base // only this turn writes behind the end of its array
+	v.step = t.step
+	own = len(v.entries)
+	if v.compactor != nil {
+		v.places = t.places()
+	}
+	for _, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
+		if isSystem(e) {
+			v.system, v.pending, v.tail = e, true, 0
+		} else {
+			v.append(e)
+			v.tail++
+		}
+	}
+	if n := len(v.entries); n > own {
+		s := leaving(t.policy, &v, own, userUpTo(&v, t.base, own), t.questionIn(&v))
+		v.remove(s)
+		own -= s.before(own)
+	}
+	next = compacted(t.policy, &v)
+	return next, selectExcept(t.policy, next, t.questionIn(next)), own
+}
+
+// places returns the positions that the staged messages will get.
+func (t *Turn) places() map[*Entry]int64 {
+	places := map[*Entry]int64{}
+	for i, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
+		places[e] = t.base.state.Last + int64(i) + 1
+	}
+	return places
+}
+
+// missing reports whether a call cannot be made, because what is sent exceeds the limit or
+// lacks the newest messages of the turn.
+func (t *Turn) missing(v *view, sel selection) bool {
+	sent := sel.entries(v)
+	if unit := t.newestUnit(); len(unit) > 0 {
+		if n := len(sent); n == 0 || sent[n-1].Message.ID != unit[len(unit)-1].Message.ID {
+			return true
+		}
+	}
+	if len(t.staged) == 0 || isSystem(t.staged[len(t.staged)-1]) {
+		return false
+	}
+	used, limit, unit := t.usageOf(v, sent)
+	return len(sent) == 0 || used > limit && (t.policy.countsSystem() || unit == InCharacters)
+}
+
+// newestUnit returns the newest message that was added, with the tool call and the other
+// results if it is a result; nil if its call is not there.
+func (t *Turn) newestUnit() []*Entry {
+	if len(t.staged) == 0 {
+		return nil
+	}
+	all := slices.DeleteFunc(slices.Concat(t.base.entries, t.staged), isSystem)
+	for i, e := range slices.Backward(all) {
+		if !isResult(e) {
+			if n := len(all) - i; n == 1 || len(e.Message.ToolCalls) > 0 {
+				return all[i:]
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// usageOf returns how much of the limit entries use with the system message.
+func (t *Turn) usageOf(v *view, entries []*Entry) (used, limit int, unit Unit) {
+	all := *v
+	all.entries, all.tokens = entries, sumTokens(entries)
+	used, limit, unit = t.policy.usage(sizeOf(t.policy, &all))
+	if unit == InCharacters {
+		for _, e := range entries {
+			used += characters(&e.Message)
+		}
+	}
+	return used, limit, unit
+}
+
+// checkSent returns an error if the limit has no room for the question and the newest
+// messages of the turn.
+func (t *Turn) checkSent(v *view, sel selection) error {
+	if !t.missing(v, sel) {
+		return nil
+	}
+	unit := t.newestUnit()
+	if len(unit) == 0 {
+		unit = t.staged[len(t.staged)-1:]
+	}
+	needed := slices.Clone(t.question)
+	for _, e := range unit {
+		if !slices.Contains(needed, e) {
+			needed = append(needed, e)
+		}
+	}
+	used, limit, size := t.usageOf(v, needed)
+	if len(needed) == 1 {
+		return &EmptyWindowError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size}
+	}
+	return &TurnSizeError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size}
+}
