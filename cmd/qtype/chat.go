@@ -27,6 +27,7 @@ type chatCommand struct {
 	quiet     bool
 	clients   *clients
 	store     storeFlag
+	access    accessFlags
 }
 
 func newChat(s *streams) *cobra.Command {
@@ -59,12 +60,13 @@ If standard input is not a terminal, each line is answered on standard output.`,
 	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
 	c.store.addTo(f)
 	c.clients.flags(f)
+	c.access.addTo(f)
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print answers and prompts only")
 	return cmd
 }
 
 func (c *chatCommand) run(ctx context.Context, path string) (err error) {
-	p, list := qtype.Check(ctx, path, qtype.WithStrict())
+	p, list := qtype.Check(ctx, path, c.access.options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type runCommand struct {
 	store    storeFlag
 	flags    *pflag.FlagSet
 	suspend  suspendFlags
+	access   accessFlags
 }
 
 func newRun(s *streams) *cobra.Command {
@@ -66,6 +67,7 @@ func newRun(s *streams) *cobra.Command {
 	r.store.addTo(f)
 	r.clients.flags(f)
 	r.suspend.addTo(f)
+	r.access.addTo(f)
 	f.BoolVarP(&r.Quiet, "quiet", "q", false, "no progress and no summary")
 	return c
 }
@@ -173,7 +175,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err := r.checkFlags(); err != nil {
 		return err
 	}
-	p, list := qtype.Check(ctx, path, qtype.WithStrict())
+	p, list := qtype.Check(ctx, path, r.access.options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}
