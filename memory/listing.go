@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"iter"
+	"slices"
 )
 
 // SessionQuery selects a page of the sessions of a memory.
@@ -62,4 +63,35 @@ func (q SessionQuery) Bounds() (from, to string) {
 		}
 	}
 	return from, ""
+}
+
+// ReverseEventReader is implemented by stores that read the newest events of a session
+// without reading those before.
+type ReverseEventReader interface {
+	// EventsReversed yields the events of a session, newest first, and reads them while the
+	// range continues.
+	EventsReversed(ctx context.Context, key Key) iter.Seq2[Event, error]
+}
+
+// EventsReversed yields the events of a session of a store, newest first. With a store that is
+// not a ReverseEventReader it reads all of them before the first one.
+func EventsReversed(ctx context.Context, store Store, key Key) iter.Seq2[Event, error] {
+	if r, ok := store.(ReverseEventReader); ok {
+		return r.EventsReversed(ctx, key)
+	}
+	return func(yield func(Event, error) bool) {
+		var all []Event
+		for e, err := range store.Events(ctx, key) {
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			all = append(all, e)
+		}
+		for _, e := range slices.Backward(all) {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
 }

@@ -93,3 +93,8 @@ func (s *observedStore) Time(ctx context.Context) (time.Time, error) { return St
 func (s *observedStore) ListSessions(ctx context.Context, memory string, q SessionQuery) ([]SessionHead, error) {
 	return ListSessions(ctx, s.Store, memory, q)
 }
+
+// EventsReversed yields the store's events, newest first.
+func (s *observedStore) EventsReversed(ctx context.Context, key Key) iter.Seq2[Event, error] {
+	return EventsReversed(ctx, s.Store, key)
+}

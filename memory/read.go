@@ -221,9 +221,20 @@ func (m *Memory) confirm(ctx context.Context, key Key, read Head, missing *Missi
 
 // Events yields the events of the session in order.
 func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[Event, error] {
+	return withReasons(m.store.Events(ctx, m.key(session)))
+}
+
+// EventsReversed yields the events of the session, newest first, and reads them while the
+// range continues.
+func (m *Memory) EventsReversed(ctx context.Context, session string) iter.Seq2[Event, error] {
+	return withReasons(EventsReversed(ctx, m.store, m.key(session)))
+}
+
+// withReasons adds the reasons of evictions, which are not stored.
+func withReasons(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		builders := policyBuilders()
-		for e, err := range m.store.Events(ctx, m.key(session)) {
+		for e, err := range events {
 			if reason := builders[e.Rule].reason; err == nil && e.Reason == "" && reason != nil {
 				e.Reason = reason(e)
 			}

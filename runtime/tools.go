@@ -32,6 +32,10 @@ func (a *App) newToolFactory() *factory.Factory {
 			defer cancel()
 			inner := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Tool.SessionIn(call.Caller.Session), Number: call.Caller.Row}
 			err := flows(steps.WithToolSession(ctx, call.Tool), inner, func(outputs []any, failed *steps.Error) error {
+				// A flow may end before it notices that its last call exceeded the budget.
+				if over, ok := errors.AsType[*BudgetError](context.Cause(ctx)); ok {
+					return over
+				}
 				if failed != nil {
 					return emit(outputs, failed)
 				}

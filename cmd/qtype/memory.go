@@ -117,6 +117,8 @@ func (r *memoryCommand) newHistory() *cobra.Command {
 func (r *memoryCommand) newExplain() *cobra.Command {
 	c := r.withFormat(r.withSession(r.command("explain", "Explain what a past turn sent to the model", r.explain)))
 	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "`NUMBER` of the turn (default: the newest one)")
+	r.withPage(c)
+	c.Flags().Lookup("limit").Usage = "the most `MESSAGES` that were sent, and the most ranges that were not (default: all)"
 	return c
 }
 
@@ -131,6 +133,9 @@ func (r *memoryCommand) explain(ctx context.Context, app *runtime.App) error {
 	report, err := explain.Turn(ctx, m.Memory, r.session, r.turn)
 	if err != nil {
 		return err
+	}
+	if r.page != (memoryview.Page{}) {
+		report.Select(r.page.From, r.page.Limit)
 	}
 	if r.format.value == "json" {
 		enc := json.NewEncoder(r.Out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -76,30 +77,23 @@ func (v *View) Window(ctx context.Context, m Memory, session string, page Page) 
 
 // lastFlush describes the newest flush of a session; empty if there was none.
 func lastFlush(ctx context.Context, m Memory, session string) (string, error) {
-	var flushes []memory.Event
-	for ev, err := range m.Events(ctx, session) {
+	rewound := int64(math.MaxInt64) // what this turn and later ones flushed returned
+	for ev, err := range m.EventsReversed(ctx, session) {
 		switch {
 		case err != nil:
 			return "", err
-		case ev.Kind == memory.EventFlush:
-			flushes = append(flushes, ev)
-		case ev.Kind == memory.EventRewind: // what these turns flushed returned
-			flushes = slices.DeleteFunc(flushes, func(f memory.Event) bool { return f.Turn >= ev.Rewound })
+		case ev.Kind == memory.EventRewind:
+			rewound = min(rewound, ev.Rewound)
+		case ev.Kind == memory.EventFlush && ev.Turn < rewound:
+			limit := textfmt.Thousands(ev.Limit)
+			if ev.Unit != memory.InTokens && ev.Unit != "" {
+				limit += " " + string(ev.Unit)
+			}
+			return fmt.Sprintf("flushed up to message %s, last on %s (over %s: %s tokens left)", textfmt.Thousands(ev.To),
+				ev.Time.Local().Format("2006-01-02 15:04"), limit, textfmt.Thousands(ev.Tokens)), nil
 		}
 	}
-	if len(flushes) == 0 {
-		return "", nil
-	}
-	messages, last := 0, flushes[len(flushes)-1]
-	for _, ev := range flushes {
-		messages += ev.Messages
-	}
-	limit := textfmt.Thousands(last.Limit)
-	if last.Unit != memory.InTokens && last.Unit != "" {
-		limit += " " + string(last.Unit)
-	}
-	return fmt.Sprintf("%s flushed, last on %s (over %s: %s tokens left)", textfmt.Count(messages, "message"),
-		last.Time.Local().Format("2006-01-02 15:04"), limit, textfmt.Thousands(last.Tokens)), nil
+	return "", nil
 }
 
 // History writes the messages of a session, or a page of them, with a rule before each

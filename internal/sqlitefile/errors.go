@@ -3,6 +3,7 @@ package sqlitefile
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -36,6 +37,8 @@ func Diagnose(err error) (Kind, string) {
 		return diagnoseSQLite(sqlite)
 	case errors.Is(err, errForeign):
 		return Foreign, errForeign.Error()
+	case errors.Is(err, errOldFormat):
+		return Denied, errOldFormat.Error()
 	case errors.As(err, &tooNew):
 		return TooNew, tooNew.Error()
 	case errors.Is(err, fs.ErrPermission):
@@ -76,6 +79,12 @@ func primaryCode(err *driver.Error) int { return err.Code() & 0xff }
 func IsBusy(err error) bool {
 	var sqlite *driver.Error
 	return errors.As(err, &sqlite) && primaryCode(sqlite) == lib.SQLITE_BUSY
+}
+
+// isDenied reports whether SQLite could not write the file, or those that it needs in its folder.
+func isDenied(err error) bool {
+	var sqlite *driver.Error
+	return errors.As(err, &sqlite) && slices.Contains([]int{lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM}, primaryCode(sqlite))
 }
 
 // IsDuplicate reports whether a unique index on a column, TABLE.COLUMN, rejected a row.

@@ -150,6 +150,9 @@ func (f *File[T]) connect(ctx context.Context) (*Conn[T], error) {
 	const maxAttempts = 50
 	for attempt := 1; ; attempt++ {
 		c, err := f.connectOnce(ctx)
+		if isDenied(err) {
+			return f.connectReadOnly(ctx, err)
+		}
 		if err == nil || !IsBusy(err) || attempt == maxAttempts {
 			return c, err
 		}

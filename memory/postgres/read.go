@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_
 	selectByID   = selectEntries + ` AND message_key = ANY ($3) ORDER BY seq`
 	selectEvents = `SELECT id, event FROM %sevents
 WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2) AND id > $3 ORDER BY id LIMIT $4`
+	selectEventsReversed = `SELECT id, event FROM %sevents
+WHERE session_id = (SELECT id FROM %ssessions WHERE memory_key = $1 AND session_key = $2) AND id < $3 ORDER BY id DESC LIMIT $4`
 	// selectSessions compares the indexed part of ids first, then the whole ids.
 	selectSessions = `SELECT session, version, state FROM %ssessions
 WHERE memory_key = $1 AND (substring(session FROM 1 FOR 256), session) > (substring($2::bytea FROM 1 FOR 256), $2)
@@ -159,22 +162,34 @@ func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, st
 
 // Events yields the session's events.
 func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
+	return s.events(ctx, k, selectEvents, 0)
+}
+
+// EventsReversed yields the session's events, newest first.
+func (s *Store) EventsReversed(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
+	return s.events(ctx, k, selectEventsReversed, math.MaxInt64)
+}
+
+// events yields the events that a query selects after the one with an id, page by page.
+func (s *Store) events(ctx context.Context, k memory.Key, selection string, id int64) iter.Seq2[memory.Event, error] {
 	return func(yield func(memory.Event, error) bool) {
-		for after := int64(0); ; {
+		for after := id; ; {
 			var events []memory.Event
 			err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
 				events = nil
-				rows, err := pool.Query(ctx, s.sql(selectEvents), key(k.Memory), key(k.Session), after, listPage)
+				rows, err := pool.Query(ctx, s.sql(selection), key(k.Memory), key(k.Session), after, listPage)
 				if err != nil {
 					return err
 				}
-				var id int64
+				last := after
 				var text string
-				_, err = pgx.ForEachRow(rows, []any{&id, &text}, func() error {
-					after = id
+				_, err = pgx.ForEachRow(rows, []any{&last, &text}, func() error {
 					events = append(events, memory.Event{})
 					return s.server.Location.Decode(text, &events[len(events)-1])
 				})
+				if err == nil {
+					after = last
+				}
 				return err
 			})
 			if !storage.YieldAll(yield, events, err) || len(events) < listPage {

@@ -198,24 +198,48 @@ func (s *Store) readAt(ctx context.Context, k memory.Key, seqs []int64) ([]*memo
 func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
 	return func(yield func(memory.Event, error) bool) {
 		for from := int64(0); ; from += listPage {
-			events, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.Event, error) {
-				texts, err := client.LRange(ctx, s.names(k).events, from, from+listPage-1).Result()
-				if err != nil {
-					return nil, err
-				}
-				events := make([]memory.Event, len(texts))
-				for i, text := range texts {
-					if err := s.server.Location.Decode(text, &events[i]); err != nil {
-						return nil, err
-					}
-				}
-				return events, nil
-			})
+			events, err := s.eventsBetween(ctx, k, from, from+listPage-1)
 			if !storage.YieldAll(yield, events, err) || len(events) < listPage {
 				return
 			}
 		}
 	}
+}
+
+// EventsReversed yields the session's events, newest first.
+func (s *Store) EventsReversed(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
+	return func(yield func(memory.Event, error) bool) {
+		n, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (int64, error) {
+			return client.LLen(ctx, s.names(k).events).Result()
+		})
+		if err != nil {
+			yield(memory.Event{}, err)
+			return
+		}
+		for ; n > 0; n -= listPage {
+			events, err := s.eventsBetween(ctx, k, max(n-listPage, 0), n-1)
+			slices.Reverse(events)
+			if !storage.YieldAll(yield, events, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) eventsBetween(ctx context.Context, k memory.Key, from, to int64) ([]memory.Event, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.Event, error) {
+		texts, err := client.LRange(ctx, s.names(k).events, from, to).Result()
+		if err != nil {
+			return nil, err
+		}
+		events := make([]memory.Event, len(texts))
+		for i, text := range texts {
+			if err := s.server.Location.Decode(text, &events[i]); err != nil {
+				return nil, err
+			}
+		}
+		return events, nil
+	})
 }
 
 // Sessions yields the sessions of one memory.

@@ -16,7 +16,7 @@ const page = 256
 
 // reads holds the prepared queries.
 type reads struct {
-	head, entries, byID, liveByID, events, sessions, sessionsFrom, sessionsBetween *sql.Stmt
+	head, entries, byID, liveByID, events, eventsReversed, sessions, sessionsFrom, sessionsBetween *sql.Stmt
 }
 
 const (
@@ -35,10 +35,11 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 		selectRange:    &r.entries,
 		selectByID:     &r.byID,
 		selectLiveByID: &r.liveByID,
-		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id":  &r.events,
-		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session": &r.sessions,
-		listFrom + " ORDER BY session LIMIT ?":                                           &r.sessionsFrom,
-		listFrom + " AND session < ? ORDER BY session LIMIT ?":                           &r.sessionsBetween,
+		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id":      &r.events,
+		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id DESC": &r.eventsReversed,
+		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session":     &r.sessions,
+		listFrom + " ORDER BY session LIMIT ?":                                               &r.sessionsFrom,
+		listFrom + " AND session < ? ORDER BY session LIMIT ?":                               &r.sessionsBetween,
 	})
 }
 
@@ -155,6 +156,15 @@ func (s *Store) entry(row *sql.Rows) (*memory.Entry, error) {
 
 // Events yields the session's events.
 func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
+	return s.events(ctx, key, func(r *reads) *sql.Stmt { return r.events })
+}
+
+// EventsReversed yields the session's events, newest first.
+func (s *Store) EventsReversed(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
+	return s.events(ctx, key, func(r *reads) *sql.Stmt { return r.eventsReversed })
+}
+
+func (s *Store) events(ctx context.Context, key memory.Key, statement func(*reads) *sql.Stmt) iter.Seq2[memory.Event, error] {
 	return func(yield func(memory.Event, error) bool) {
 		c, err := s.open(ctx, false)
 		if err != nil {
@@ -164,7 +174,7 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 		if c == nil {
 			return
 		}
-		for row, err := range query(ctx, c.Statements.events, key.Memory, key.Session) {
+		for row, err := range query(ctx, statement(&c.Statements.reads), key.Memory, key.Session) {
 			var text string
 			var e memory.Event
 			if err == nil {

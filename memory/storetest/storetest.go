@@ -97,6 +97,15 @@ func dump(t *testing.T, s memory.Store, key memory.Key) dumped {
 		testkit.Must(t, err)
 		d.Events = append(d.Events, e)
 	}
+	var reversed []memory.Event
+	for e, err := range memory.EventsReversed(t.Context(), s, key) {
+		testkit.Must(t, err)
+		reversed = append(reversed, e)
+	}
+	slices.Reverse(reversed)
+	if diff := cmp.Diff(d.Events, reversed); diff != "" {
+		t.Errorf("the events in the other direction: %s", diff)
+	}
 	return d
 }
 

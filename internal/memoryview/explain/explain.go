@@ -4,10 +4,8 @@ package explain
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +26,8 @@ type Report struct {
 	Change   string       `json:"change,omitempty"` // what the turn did to earlier messages: edited, deleted or rewound them
 	Sent     []Message    `json:"sent"`             // messages that were sent, oldest first
 	Missing  []Gap        `json:"missing"`          // earlier messages that were not sent
+
+	page bool // Select was called
 }
 
 // Message is a message that was sent.
@@ -71,65 +71,6 @@ func (e *NoTurnError) Error() string {
 	return fmt.Sprintf("session %q has no turn %d; its turns are 1 to %d", e.Session, e.Turn, e.Last)
 }
 
-// Turn reports on one turn; 0 is the newest one.
-func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*Report, error) {
-	events, err := collect(m.Events(ctx, session))
-	if err != nil {
-		return nil, err
-	}
-	entries, err := collect(m.History(ctx, session))
-	if err != nil {
-		return nil, err
-	}
-	var last int64
-	for _, e := range entries {
-		last = max(last, e.Turn)
-	}
-	for _, e := range events {
-		if isRevision(e.Kind) {
-			last = max(last, e.Turn)
-		}
-	}
-	if turn == 0 {
-		turn = last
-	}
-	if turn < 1 || turn > last {
-		return nil, &NoTurnError{Session: session, Turn: turn, Last: last}
-	}
-	r := &Report{Turn: turn, Sent: []Message{}, Missing: []Gap{}}
-	var sent memory.Event
-	for _, e := range events {
-		switch {
-		case e.Turn == turn && e.Kind == memory.EventSent:
-			sent, r.Call, r.Messages, r.Tokens = e, e.Call, e.Messages, e.Tokens
-		case e.Turn == turn && e.Kind == memory.EventFailed:
-			r.Failed = e.Reason
-		case e.Turn == turn && isRevision(e.Kind):
-			r.Change, r.Time = e.Reason, e.Time
-		}
-	}
-	r.addAll(entries, sent, events)
-	return r, nil
-}
-
-// addAll adds the entries to Sent or Missing; the texts of edited messages are
-// not listed separately.
-func (r *Report) addAll(entries []memory.Entry, sent memory.Event, events []memory.Event) {
-	texts, edited := editsBefore(r.Turn, events)
-	messages := slices.DeleteFunc(slices.Clone(entries), func(e memory.Entry) bool { return texts[e.Seq] })
-	evicted := evictedBefore(sent, messages, events)
-	for _, e := range messages {
-		text := edited[e.Seq].By
-		if text > 0 && text <= int64(len(entries)) {
-			e.Tokens = entries[text-1].Tokens
-		}
-		r.add(e, sent, events, evicted[e.Seq].Kind != "")
-		if n := len(r.Sent); n > 0 && r.Sent[n-1].Seq == e.Seq {
-			r.Sent[n-1].Text = text
-		}
-	}
-}
-
 // isRevision reports whether an event of this kind is a turn that changes earlier messages.
 func isRevision(kind memory.EventKind) bool {
 	return kind == memory.EventEdit || kind == memory.EventDelete || kind == memory.EventRewind
@@ -167,106 +108,16 @@ func editsBefore(turn int64, events []memory.Event) (texts map[int64]bool, edite
 	return texts, edited
 }
 
-// evictedBefore returns the positions within a call's range of messages that had
-// left the window before it: those between others that stayed.
-func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]memory.Event {
-	inRange := 0
-	for _, e := range entries {
-		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Message.Role != chat.System {
-			inRange++
-		}
-	}
-	if sent.From == 0 || inRange <= sent.Messages {
-		return nil
-	}
-	evicted := map[int64]memory.Event{}
-	for _, e := range events {
-		if e.Turn >= sent.Turn || !slices.Contains([]memory.EventKind{memory.EventFlush, memory.EventRewind, memory.EventDelete}, e.Kind) {
-			continue
-		}
-		if e.Kind == memory.EventRewind { // what these turns evicted returned
-			maps.DeleteFunc(evicted, func(_ int64, one memory.Event) bool { return undoes(e, one) })
-		}
-		for seq := max(e.From, sent.From); seq <= min(e.To, sent.To); seq++ {
-			evicted[seq] = e
-		}
-	}
-	return evicted
-}
-
-func collect[T any](seq func(func(T, error) bool)) (all []T, err error) {
-	for v, err := range seq {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, nil
-}
-
-// add adds an entry to Sent or Missing; evicted entries left the window before.
-func (r *Report) add(e memory.Entry, sent memory.Event, events []memory.Event, evicted bool) {
-	if e.Turn == r.Turn {
-		r.Time = e.Time
-	}
-	if r.Call == nil || e.Turn > r.Turn || e.Message.Role == chat.System {
-		return
-	}
-	ofTurn := e.Turn == r.Turn
-	seen := ofTurn || e.Seq <= r.Call.Seen && e.Status != memory.Failed
-	switch {
-	case seen && !evicted && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
-		r.Sent = append(r.Sent, Message{Seq: e.Seq, Turn: e.Turn, Role: e.Message.Role, Tokens: e.Tokens})
-	case ofTurn && e.Seq > sent.To:
-		// added after the last call, such as its answer
-	default:
-		r.addGap(e, events)
-	}
-}
-
-func (r *Report) addGap(e memory.Entry, events []memory.Event) {
-	gap := Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: budget, Turn: r.Turn,
-		Reason: fmt.Sprintf("over the context window of %s in this call", textfmt.Thousands(r.Call.ContextWindow))}
-	if r.Call.ContextWindow == 0 {
-		gap.Reason = "the provider rejected the request as too long"
-	}
-	switch {
-	case r.Call.Left > 0:
-	case e.Seq <= r.Call.Seen:
-		gap.Kind = limit
-		gap.Reason = "over the policy's limit in this call; not evicted, because the turn failed"
-	default:
-		gap.Reason = "added by another process during this turn"
-	}
-	if ev, found := Removal(e, events, r.Turn); found {
-		gap.Kind, gap.Turn, gap.Reason = ev.Kind, ev.Turn, ev.Reason
-	}
+// addGap adds a range to Missing, to the last one if it has the same reason.
+func (r *Report) addGap(gap Gap) {
 	if n := len(r.Missing); n > 0 {
 		before := &r.Missing[n-1]
 		if before.Kind == gap.Kind && before.Turn == gap.Turn && before.Reason == gap.Reason {
-			before.To, before.Messages, before.Tokens = gap.To, before.Messages+1, before.Tokens+gap.Tokens
+			before.To, before.Messages, before.Tokens = gap.To, before.Messages+gap.Messages, before.Tokens+gap.Tokens
 			return
 		}
 	}
 	r.Missing = append(r.Missing, gap)
-}
-
-// Removal returns the event by which a message left the window, up to a turn; the
-// newest one if a rewind had returned it. found is false if there is none.
-func Removal(e memory.Entry, events []memory.Event, turn int64) (ev memory.Event, found bool) {
-	for _, one := range events {
-		if one.Turn <= turn && undoes(one, ev) {
-			found = false // the removal was undone
-		}
-		covers := one.From <= e.Seq && e.Seq <= one.To && one.Turn <= turn && isRemoval(one.Kind)
-		if covers && (one.Kind == memory.EventFailed) == (e.Status == memory.Failed) {
-			ev, found = one, true
-		}
-		if covers && one.Kind == memory.EventRewind {
-			break // for good; a later event may span it
-		}
-	}
-	return ev, found
 }
 
 // isRemoval reports whether events of this kind remove messages from the window.
@@ -286,8 +137,8 @@ func (r *Report) Write(out io.Writer) error {
 			fmt.Fprintf(&b, "message %d was sent with its new text, message %d\n", m.Seq, m.Text)
 		}
 	}
-	for _, g := range r.Missing {
-		b.WriteString(wrap("left out: "+g.text(), 100, "          "))
+	for _, line := range r.missing() {
+		b.WriteString(wrap("left out: "+line, 100, "          "))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"time"
 
@@ -164,11 +165,11 @@ func roleOf(r chat.Role) string {
 // reasons finds why messages are not in the window. It reads the events of the session
 // only if one is not.
 type reasons struct {
-	memory  memoryview.Memory
-	session string
-	read    bool
-	events  []memory.Event
-	context *memoryview.Context
+	memory   memoryview.Memory
+	session  string
+	read     bool
+	removals *explain.Removals
+	context  *memoryview.Context
 }
 
 func (r *reasons) of(ctx context.Context, e memory.Entry) (status, reason string, err error) {
@@ -180,14 +181,20 @@ func (r *reasons) of(ctx context.Context, e memory.Entry) (status, reason string
 	}
 	if !r.read {
 		r.read = true
-		if r.events, err = collect(r.memory.Events(ctx, r.session)); err != nil {
+		events, err := collect(r.memory.Events(ctx, r.session))
+		if err != nil {
 			return "", "", err
 		}
+		info, err := r.memory.Info(ctx, r.session)
+		if err != nil {
+			return "", "", err
+		}
+		r.removals = explain.NewRemovals(events, math.MaxInt64, info.Messages)
 		if r.context, err = memoryview.ContextOf(ctx, r.memory, r.session); err != nil {
 			return "", "", err
 		}
 	}
-	removal, _ := explain.Removal(e, r.events, 1<<62)
+	removal, _ := r.removals.Of(e)
 	switch {
 	case e.Status == memory.Failed:
 		return failed, removal.Reason, nil

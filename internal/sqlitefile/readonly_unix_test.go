@@ -1,0 +1,91 @@
+//go:build unix
+
+package sqlitefile_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
+	"github.com/qtype-dev/qtype/internal/testkit"
+)
+
+// readOnlyFile names the file that TestReadOnly reads in a process without permissions.
+const readOnlyFile = "QTYPE_TEST_READ_ONLY_FILE"
+
+// TestReadOnly checks that a file can be read where neither it nor its folder can be
+// written, and that changes, and upgrades, are rejected. Permissions do not hold for root, so
+// the test runs itself as another user.
+func TestReadOnly(t *testing.T) {
+	if path := os.Getenv(readOnlyFile); path != "" {
+		readReadOnly(t, path)
+		return
+	}
+	folder := publicFolder(t)
+	path := filepath.Join(folder, "file.db")
+	if n := rows(t, open(path, first, second)); n != 1 {
+		t.Fatalf("%d rows", n)
+	}
+	testkit.Must(t, os.Chmod(path, 0o444))
+	cmd := exec.CommandContext(t.Context(), copyOfTest(t, folder), "-test.run=^TestReadOnly$", "-test.v")
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), readOnlyFile+"="+path)
+	if os.Getuid() == 0 {
+		const unprivileged = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
+	}
+	testkit.Must(t, os.Chmod(folder, 0o555))
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestReadOnly") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// publicFolder returns a new folder that every user can read.
+func publicFolder(t *testing.T) string {
+	folder, err := os.MkdirTemp("", "qtype-read-only-") //nolint:usetesting // the parent of t.TempDir is private
+	testkit.Must(t, err)
+	testkit.Must(t, os.Chmod(folder, 0o755))
+	t.Cleanup(func() {
+		testkit.Must(t, os.Chmod(folder, 0o755))
+		testkit.Must(t, os.RemoveAll(folder))
+	})
+	return folder
+}
+
+// copyOfTest copies this program into a folder: its own may be private.
+func copyOfTest(t *testing.T, folder string) string {
+	self, err := os.Executable()
+	testkit.Must(t, err)
+	raw, err := os.ReadFile(self)
+	testkit.Must(t, err)
+	program := filepath.Join(folder, "program")
+	testkit.Must(t, os.WriteFile(program, raw, 0o755))
+	return program
+}
+
+func readReadOnly(t *testing.T, path string) {
+	if n := rows(t, open(path, first, second)); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+	f := open(path, first, second)
+	c, err := f.Open(t.Context(), true)
+	testkit.Must(t, err)
+	_, err = c.Write.ExecContext(t.Context(), "INSERT INTO t VALUES (2)")
+	if kind, message := sqlitefile.Diagnose(err); kind != sqlitefile.Denied || message != "no permission to write the file" {
+		t.Errorf("got %v %q", kind, message)
+	}
+	testkit.Must(t, f.Close(nil))
+	_, err = open(path, first, second, "SELECT 1").Open(t.Context(), true)
+	if kind, message := sqlitefile.Diagnose(err); kind != sqlitefile.Denied || !strings.HasPrefix(message, "written by an older version") {
+		t.Errorf("got %v %q", kind, message)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	testkit.Must(t, err)
+	if len(entries) != 2 {
+		t.Errorf("the folder has %v", entries)
+	}
+}
