@@ -61,6 +61,7 @@ var asked = map[string]string{
 	"internal/sqldb/connect.go:openPostgres":                "Open",
 	"internal/sqldb/connect.go:openSQLite":                  "Open",
 	"internal/sqlitefile/sqlitefile.go:connectOnce":         "App.storeAt, App.openDeclared, openEmbedded and App.cacheOf",
+	"internal/sqlitefile/readonly.go:openReadOnly":          "like connectOnce",
 	"internal/sqlitefile/sqlitefile.go:ignoreInGit":         "like connectOnce",
 	"internal/sqlitefile/sqlitefile.go:prepareFile":         "like connectOnce",
 	"internal/sqlitefile/sqlitefile.go:setPageSize":         "like connectOnce",
@@ -98,7 +99,7 @@ var unrelated = map[string]string{
 	"cmd/qtype/mcp.go:assist":                               "a flag or a setting of the user",
 	"cmd/qtype/memory_replay.go:openInput":                  "a flag or a setting of the user",
 	"cmd/qtype/serve.go:run":                                "a flag or a setting of the user",
-	"evaluate.go:openVariant":                               "a lookup that the loader asks about",
+	"evaluate.go:openVariant":                               "a lookup, filtered by the loader",
 	"internal/batch/input_value.go:readValue":               "a file that the user names",
 	"internal/batch/stale.go:staleTempFiles":                "a file that the user names",
 	"internal/checkpoint/header.go:digestOf":                "the journal of the user",
@@ -147,7 +148,7 @@ var unrelated = map[string]string{
 }
 
 // TestTrust_EveryPath finds all functions of the module that reach a file, the environment,
-// a program or a server. A new one asks package trust what the document may do, or is
+// a program or a server. A new one calls package trust, which decides what the document may do, or is
 // listed with the reason why no document decides about it.
 func TestTrust_EveryPath(t *testing.T) {
 	found := map[string]bool{}

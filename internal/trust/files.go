@@ -33,7 +33,7 @@ func (p *Policy) isBelowBase(name string) bool {
 }
 
 // readAddress returns an error if the document may not read an address. Buckets are read
-// with the credentials of the user, so only the document's own folder is allowed.
+// with the credentials of the user, so only the folder of the document is allowed.
 func (p *Policy) readAddress(name string) error {
 	u, err := url.Parse(name)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") {

@@ -1,6 +1,6 @@
 // Package trust decides what a document may reach: files, environment variables,
 // programs, servers and credentials. Each package that opens one of them for a document
-// asks the Policy of the document first; no other package decides.
+// calls the Policy of the document first; no other package decides.
 //
 // A nil *Policy allows everything: a trusted document of a user without an organization.
 package trust
