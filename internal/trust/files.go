@@ -50,7 +50,7 @@ func (p *Policy) readAddress(name string) error {
 	return p.refuse("read the bucket "+bucket, "--allow-host "+bucket)
 }
 
-// isInBucket reports whether an address is in the folder of the document's own bucket.
+// isInBucket reports whether an address is in the folder of its bucket.
 func (p *Policy) isInBucket(name string) bool {
 	return p.Base != "" && !strings.HasPrefix(p.Base, "http") && strings.HasPrefix(name, p.Base) &&
 		!slices.Contains(strings.Split(name, "/"), "..")
