@@ -132,7 +132,7 @@ func accessError(at source.Span, format string, args ...any) diag.Diagnostic {
 func readLimits(ctx context.Context) (*trust.Limits, diag.List) {
 	named := os.Getenv(policyVariable)
 	file := cmp.Or(named, policyFile)
-	if _, err := os.Stat(file); named == "" && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(file); named == "" && errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the user names the file
 		return nil, nil
 	}
 	declared := &spec.AccessPolicy{}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
@@ -31,7 +33,7 @@ func (a *accessFlags) given() bool {
 
 // options returns the options for the flags and others.
 func (a *accessFlags) options(others ...qtype.Option) []qtype.Option {
-	all := append(others[:len(others):len(others)], qtype.WithGrants(a.grants))
+	all := append(slices.Clone(others), qtype.WithGrants(a.grants))
 	if a.trust {
 		all = append(all, qtype.WithTrust())
 	}
