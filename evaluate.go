@@ -41,7 +41,7 @@ func openVariant(ctx context.Context, path string, env map[string]string, opts [
 			}
 			return os.LookupEnv(name)
 		}
-		opts = append(opts, func(o *options) { o.load.Lookup = lookup })
+		opts = append(opts, func(o *options) { o.loader.Lookup = lookup })
 	}
 	p, list := Check(ctx, path, opts...)
 	return &eval.Program{App: p.Document.Application, New: func() (*runtime.App, error) { return New(p, opts...) }}, list

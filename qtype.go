@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -46,22 +47,26 @@ type Program struct {
 	Document *spec.Document // the document; empty if nothing could be read
 	Files    []*source.File // all files that were read, the root first
 
-	lookup func(name string) (string, bool) // the environment of the document, .env files included
+	lookup func(name string) (string, bool) // the environment of the user, .env files included
+	policy *trust.Policy                    // what the document may reach; nil for everything
 }
 
 type options struct {
-	load         loader.Options
+	loader       loader.Options
 	run          runtime.Options
 	ephemeral    bool                 // nothing is stored
 	storeAddress string               // see WithDefaultStore
 	edit         func(*spec.Document) // changes the document before it is checked; may be nil
+	grants       Grants               // what a restricted document may reach in addition
+	sandbox      bool                 // restricts a local document
+	trusted      bool                 // trusts a document from an address
 }
 
 // Option changes how a document is read or run.
 type Option func(*options)
 
 // WithStrict makes an unset environment variable an error. Runs need it.
-func WithStrict() Option { return func(o *options) { o.load.Strict = true } }
+func WithStrict() Option { return func(o *options) { o.loader.Strict = true } }
 
 // WithStore stores all memories in s instead of the stores that the document names.
 // The App closes it.
@@ -124,11 +129,11 @@ func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.Lis
 	for _, f := range opts {
 		f(&o)
 	}
-	loaded, list := loader.Load(ctx, path, o.load)
+	loaded, policy, list := o.load(ctx, path)
 	if o.edit != nil && list.Errors() == 0 {
 		o.edit(loaded.Document)
 	}
-	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup}
+	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup, policy: policy}
 	list = append(list, validate.Check(loaded.Document)...)
 	// A comment can silence a warning, but not an error: the document could not run.
 	list = lint.IgnoreWarnings(p.Files, list)
@@ -165,6 +170,6 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 	if o.run.Getenv == nil && p.lookup != nil {
 		o.run.Getenv = func(name string) string { v, _ := p.lookup(name); return v }
 	}
-	o.run.Cache = !o.ephemeral
+	o.run.Cache, o.run.Policy = !o.ephemeral, p.policy
 	return runtime.New(p.Document.Application, o.run)
 }

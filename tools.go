@@ -115,13 +115,16 @@ const (
 
 // TestOptions configure Test.
 type TestOptions struct {
-	Names    *regexp.Regexp     // run only tests whose names match; nil for all
-	Record   TestRecordMode     // what tests do with calls that no mock answers, if their file declares recordings
-	Prune    bool               // remove recordings that no test uses
-	Options  []Option           // how applications are read and run
-	Started  func(*TestReport)  // called before the tests of a file are run, or if they cannot be; may be nil
-	Finished func(*TestOutcome) // called after each test; may be nil
-	Ended    func(*TestReport)  // called after the tests of a file; may be nil
+	Names  *regexp.Regexp // run only tests whose names match; nil for all
+	Record TestRecordMode // what tests do with calls that no mock answers, if their file declares recordings
+	Prune  bool           // remove recordings that no test uses
+	// AllowEffects lets all tests read and write files, query databases, start programs and
+	// call servers, as if they listed everything under allow.
+	AllowEffects bool
+	Options      []Option           // how applications are read and run
+	Started      func(*TestReport)  // called before the tests of a file are run, or if they cannot be; may be nil
+	Finished     func(*TestOutcome) // called after each test; may be nil
+	Ended        func(*TestReport)  // called after the tests of a file; may be nil
 }
 
 // Test runs the tests in files *.qtype-test.yaml, with mocks in place of models and
@@ -152,6 +155,7 @@ func (o TestOptions) file(ctx context.Context, path string) (TestReport, error) 
 	if file != nil {
 		tests = file.Tests(o.Names)
 		file.Mode = o.Record
+		file.AllowEffects = o.AllowEffects
 		r.Recorded = file.HasRecordings()
 	}
 	if o.Started != nil && (file == nil || len(tests) > 0) {

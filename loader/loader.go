@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -45,6 +46,9 @@ type Options struct {
 	Fetch func(ctx context.Context, address, base string) ([]byte, error)
 	// Limits bound the resources that a document may use.
 	Limits Limits
+	// Policy is what the document may reach: includes that it may read, and environment
+	// variables. nil allows everything.
+	Policy *trust.Policy
 }
 
 // Limits bound the resources that a document may use. A zero field means the default.

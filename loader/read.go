@@ -112,6 +112,9 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 			return in, err
 		}
 	}
+	if err := r.allowed(path); err != nil {
+		return nil, err
+	}
 	if base != "" && !remotefs.IsUnder(base, path) {
 		return nil, &readError{text: "is not below " + remotefs.Redacted(base) + ", the only address that this document may read"}
 	}
@@ -129,6 +132,17 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 		return openBelow(r.opts.Confine, path)
 	}
 	return openRegular(path, os.Stat, func() (*os.File, error) { return os.Open(path) })
+}
+
+// allowed returns an error if the policy of the document does not allow an include.
+func (r *reader) allowed(path string) error {
+	if len(r.files) == 0 {
+		return nil // the document itself, which the user names
+	}
+	if err := r.opts.Policy.Read(path); err != nil {
+		return &readError{text: "cannot be read: " + err.Error()}
+	}
+	return nil
 }
 
 // openRegular checks the file before it opens it, because opening a pipe waits for a writer.

@@ -218,9 +218,17 @@ func (b *builder) tagged(n *yaml.Node, made *node) kind {
 	return want
 }
 
+// allowedVariable returns an environment variable that the document may have.
+func (b *builder) allowedVariable(name string) (string, bool) {
+	if b.opts.Policy.Env(name) != nil {
+		return "", false
+	}
+	return b.lookup(name)
+}
+
 // expand expands environment variables in a text and reports those that are not set.
 func (b *builder) expand(made *node, start, end int) {
-	expanded, unset := expand(made.text, b.lookup)
+	expanded, unset := expand(made.text, b.allowedVariable)
 	made.text, made.unset = expanded, len(unset) > 0
 	at := start
 	for _, name := range unset {
@@ -231,7 +239,9 @@ func (b *builder) expand(made *node, start, end int) {
 			at += i + len(written)
 		}
 		found := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("set it, or write a default: ${%s:-…}", name)
-		if b.opts.Strict {
+		if err := b.opts.Policy.Env(name); err != nil {
+			found = ruleUnset.At(span, "%s", err).WithSeverity(diag.Error)
+		} else if b.opts.Strict {
 			found = found.WithSeverity(diag.Error)
 		}
 		b.diags.add(found)

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/memory/storeurl"
@@ -29,6 +30,7 @@ type Options struct {
 	Store   memory.Store                       // the store of all memories; nil: those that the document names
 	Default memory.Store                       // the store of memories for which the document names none; nil: in process
 	Getenv  func(string) string                // the environment; nil: os.Getenv
+	Policy  *trust.Policy                      // what the document may reach; nil: everything
 	HTTP    *http.Client                       // for models and tools; nil: the App makes one
 	Clients func(id string) tool.ClientHandler // returns the handler of the ClientTool with an id; nil, or a nil handler, if there is none
 	Approve tool.Approver                      // decides whether an Agent may call a tool that needs approval; nil if nothing can
@@ -52,6 +54,8 @@ type Mocks struct {
 	WrapModel    func(*spec.Model, model.Chat) (model.Chat, error)
 	WrapEmbedder func(*spec.EmbeddingModel, model.Embedder) (model.Embedder, error) // changes an embedding model
 	WrapTool     func(spec.Tool, tool.Tool) tool.Tool                               // changes a tool
+
+	NoStepCache bool // results of steps are not cached
 
 	HTTP *http.Client // for readers, rerankers and tools, in place of that of the Options; MCP servers and models use that
 }

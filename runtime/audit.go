@@ -16,9 +16,12 @@ func (a *App) auditor(m *spec.Memory) memory.Auditor {
 	if m.AuditLog == "" || a.opts.Store != nil {
 		return nil
 	}
-	path := m.AuditLog
-	if !filepath.IsAbs(path) {
+	path := a.opts.Policy.Output(m.AuditLog)
+	if !filepath.IsAbs(path) && path == m.AuditLog {
 		path = filepath.Join(folderOf(m), path)
+	}
+	if err := a.opts.Policy.Write(path); err != nil {
+		return func(memory.AuditRecord) error { return err }
 	}
 	return (&auditLog{path: path}).write
 }

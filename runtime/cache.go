@@ -22,8 +22,15 @@ type caches struct {
 	open map[string]*stepcache.Cache
 }
 
-// cacheOf returns the cache of a folder.
+// cacheOf returns the cache of a folder, nil if the document may not write there.
 func (a *App) cacheOf(folder string) *stepcache.Cache {
+	folder = a.opts.Policy.Output(folder)
+	if err := a.opts.Policy.Write(folder); err != nil {
+		if a.opts.Warn != nil {
+			a.opts.Warn("nothing is cached: " + err.Error())
+		}
+		return nil
+	}
 	if whole, err := filepath.Abs(folder); err == nil {
 		folder = whole
 	}
@@ -56,11 +63,15 @@ func (a *App) closeCaches() error {
 func (a *App) addCache(n *node, l *layout) {
 	base := n.plan.Step.Common()
 	cfg := base.CacheConfig
-	if n.step == nil || cfg == nil || n.plan.UsesMemory() {
+	if n.step == nil || cfg == nil || n.plan.UsesMemory() || a.opts.Mocks.NoStepCache {
+		return
+	}
+	folder := a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory))
+	if folder == nil {
 		return
 	}
 	c := stepcache.StepConfig{
-		Cache: a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory)), Failures: cfg.OnError == "Cache", Code: ErrorCode,
+		Cache: folder, Failures: cfg.OnError == "Cache", Code: ErrorCode,
 		Scope:   stepcache.Scope{Namespace: cfg.Namespace, Step: base.ID, Version: cfg.Version},
 		Policy:  stepcache.Policy{Compress: cfg.Compress, MaxBytes: int64(cfg.MaxSizeMB) << 20},
 		Inputs:  newPorts(l, base.AllInputs()),
@@ -92,7 +103,11 @@ func (a *App) cacheVectors(m *spec.EmbeddingModel, made model.Embedder) model.Em
 	if err != nil {
 		return made // values that JSON does not have cannot be sent either
 	}
-	return stepcache.NewEmbedder(made, a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory)), params, int64(cfg.MaxSizeMB)<<20)
+	folder := a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory))
+	if folder == nil {
+		return made
+	}
+	return stepcache.NewEmbedder(made, folder, params, int64(cfg.MaxSizeMB)<<20)
 }
 
 // uncached is an embedding model without its cache. Memories use it: they store the vectors

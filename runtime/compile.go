@@ -144,7 +144,7 @@ func (a *App) env(l *layout) *steps.Env {
 		Approve:  a.opts.Approve,
 		Database: a.database,
 		HTTP: func(s tool.Service) (*http.Client, error) {
-			return tool.Client(s, tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.opts.Getenv})
+			return tool.Client(s, tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy})
 		},
 		Index:  a.index,
 		Ranker: a.ranker,

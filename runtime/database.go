@@ -36,7 +36,7 @@ func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := sqldb.Open(address, s.Query, login)
+	made, err := sqldb.Open(a.background(), address, s.Query, login)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (a *App) databaseLogin(s *spec.SQLSource) (sqldb.Login, error) {
 			return user, password, err
 		}, nil
 	case *spec.AWSAuth:
-		signer, err := awsauth.New(auth, awsauth.Options{Getenv: a.opts.Getenv, Secret: a.secret})
+		signer, err := awsauth.New(auth, awsauth.Options{Getenv: a.Getenv, Secret: a.secret, Policy: a.opts.Policy})
 		if err != nil {
 			return nil, err
 		}

@@ -68,9 +68,9 @@ func (a *App) openIndex(x spec.Index) (index.Index, error) {
 			return mock, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), openIndexTimeout)
+	ctx, cancel := context.WithTimeout(a.background(), openIndexTimeout)
 	defer cancel()
-	opened, err := store.Open(ctx, x, store.Options{Getenv: a.opts.Getenv, HTTP: a.opts.HTTP, Secret: a.secret})
+	opened, err := store.Open(ctx, x, store.Options{Getenv: a.Getenv, HTTP: a.opts.HTTP, Secret: a.secret, Policy: a.opts.Policy})
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", positionPrefix(x), err)
 	}

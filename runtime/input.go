@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/mediafile"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -76,7 +77,7 @@ func (s *rowAllocator) fromInput(ctx context.Context, in Input, number int64) *s
 		to := &s.inputs[i]
 		raw, ok := to.find(&in)
 		if to.media && ok {
-			raw, err = loadMedia(ctx, to.variable, raw, &mediafile.Source{Base: in.Base, AnyFile: in.AnyFile})
+			raw, err = loadMedia(trust.ForUser(ctx), to.variable, raw, &mediafile.Source{Base: in.Base, AnyFile: in.AnyFile})
 		}
 		if err == nil {
 			row.Values[to.slot], err = inputValue(to.variable, raw, ok)

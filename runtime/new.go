@@ -3,9 +3,11 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/spec"
@@ -21,6 +23,9 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	}
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
+	}
+	if opts.Policy != nil && opts.HTTP == nil {
+		opts.HTTP = &http.Client{Transport: &policyTransport{policy: opts.Policy, next: httpx.Transport(maxConcurrentCalls)}}
 	}
 	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, searchers: map[string]*search.Searcher{}, memoryStore: map[string]memory.Store{},
 		models: newModels(), tools: map[string]func() (tool.Tool, error){}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -73,6 +74,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.id != "" {
 		ctx = steps.WithRunID(ctx, r.id)
 	}
+	ctx = trust.With(ctx, a.opts.Policy)
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }
 	}

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"fmt"
 	"sync"
 
@@ -28,11 +27,13 @@ func (a *App) secret(s spec.Secret) (text string, err error) {
 		return "", fmt.Errorf("secret %s needs a secret_manager", s.Ref.SecretName)
 	}
 	m := &a.secretManager
-	m.once.Do(func() { m.reader, m.err = secrets.New(declared, secrets.Options{Getenv: a.opts.Getenv}) })
+	m.once.Do(func() {
+		m.reader, m.err = secrets.New(declared, secrets.Options{Getenv: a.Getenv, Policy: a.opts.Policy})
+	})
 	if m.err != nil {
 		return "", m.err
 	}
-	return m.reader.Read(context.Background(), *s.Ref) // a read has a time limit
+	return m.reader.Read(a.background(), *s.Ref) // a read has a time limit
 }
 
 // Secret returns the text of a secret of the document. Its errors never include the
@@ -40,4 +41,4 @@ func (a *App) secret(s spec.Secret) (text string, err error) {
 func (a *App) Secret(s spec.Secret) (string, error) { return a.secret(s) }
 
 // Getenv returns a variable of the environment that the document sees.
-func (a *App) Getenv(name string) string { return a.opts.Getenv(name) }
+func (a *App) Getenv(name string) string { return a.opts.Policy.Getenv(a.opts.Getenv)(name) }

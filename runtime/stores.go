@@ -37,6 +37,9 @@ func (a *App) storeAt(url spec.Secret) (memory.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.opts.Policy.Store(address); err != nil {
+		return nil, err
+	}
 	return a.stores.Open(address, a.storeOptions()...)
 }
 
@@ -55,6 +58,9 @@ func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
 	}
 	address, err := storeurl.Address(s.Type, url)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.opts.Policy.Store(address); err != nil {
 		return nil, err
 	}
 	opts := a.storeOptions()

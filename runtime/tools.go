@@ -17,7 +17,7 @@ import (
 func (a *App) newToolFactory() *factory.Factory {
 	flows := a.nested()
 	return factory.New(factory.Options{
-		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.opts.Getenv},
+		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy},
 		Servers: a.opts.HTTP,
 		Getenv:  a.opts.Getenv,
 		Folder:  a.Folder(),
@@ -26,6 +26,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Index:   a.indexTool,
 		Sample:  a.sample,
 		Log:     a.opts.Log,
+		Remote:  a.opts.Policy.IsRemote(),
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 			ctx, cancel := withBudget(ctx, &BudgetError{Tool: call.Tool.ID}, call.Tool.Budget)
 			defer cancel()

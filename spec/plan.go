@@ -215,6 +215,11 @@ func (p *StepPlan) OffersCallerTools() bool { return stepTag(p.Step, "caller_too
 // WritesFiles reports whether the step writes files.
 func (p *StepPlan) WritesFiles() bool { return stepTag(p.Step, "files") == "writes" }
 
+// Effect is what a type of step does outside of the process, apart from calls of models and
+// HTTP servers: a phrase such as "writes files". It is declared by the tag `effect` of the
+// StepBase; empty for a step without one.
+func Effect(s Step) string { return stepTag(s, "effect") }
+
 // IsBatch reports whether the step works on groups of rows.
 func (p *StepPlan) IsBatch() bool { return p.Rows == RowsBatch }
 

@@ -2,7 +2,7 @@ package spec
 
 // DocumentSource reads documents through a reader class.
 type DocumentSource struct {
-	StepBase `rows:"many" out:"doc: RAGDocument; QT351 exactly 1; QT352 RAGDocument"`
+	StepBase `rows:"many" effect:"reads files, servers or databases" out:"doc: RAGDocument; QT351 exactly 1; QT352 RAGDocument"`
 	// ReaderModule is the name of the reader, or the Python class that it replaces.
 	ReaderModule string `yaml:"reader_module" jsonschema:"required" example:"llama_index.core.SimpleDirectoryReader"`
 	// Args are the arguments of the reader. An input of the step with the name of an argument replaces it.
@@ -15,7 +15,7 @@ type DocumentSource struct {
 
 // DocToTextConverter turns a document into text.
 type DocToTextConverter struct {
-	StepBase `in:"doc: RAGDocument; QT353 exactly 1; QT354 RAGDocument" out:"plain: RAGDocument; QT355 exactly 1; QT356 RAGDocument"`
+	StepBase `effect:"reads the files of documents" in:"doc: RAGDocument; QT353 exactly 1; QT354 RAGDocument" out:"plain: RAGDocument; QT355 exactly 1; QT356 RAGDocument"`
 	Concurrent
 }
 

@@ -234,14 +234,14 @@ type Aggregate struct {
 
 // FileSource reads a file, one row for each record.
 type FileSource struct {
-	StepBase `rows:"many"`
+	StepBase `rows:"many" effect:"reads files"`
 	// Path is a variable that holds the path, or {uri: …} for a constant one.
 	Path PathRef `yaml:"path" jsonschema:"required"`
 }
 
 // FileWriter writes rows to a file.
 type FileWriter struct {
-	StepBase `rows:"batch" without_inputs:"reads_row" files:"writes"`
+	StepBase `rows:"batch" without_inputs:"reads_row" files:"writes" effect:"writes files"`
 	Batched
 	// Path is a variable that holds the path, or {uri: …} for a constant one.
 	Path PathRef `yaml:"path" jsonschema:"required"`
@@ -249,7 +249,7 @@ type FileWriter struct {
 
 // SQLSource runs a query, one row for each result row.
 type SQLSource struct {
-	StepBase `rows:"many" out:"name: text; QT350 at least 1"`
+	StepBase `rows:"many" effect:"queries a database" out:"name: text; QT350 at least 1"`
 	// Query is the SQL text; :name is replaced by the input of that name.
 	Query string `yaml:"query" jsonschema:"required" syntax:"sql" example:"select name from people"`
 	// Connection is the database's URL.

@@ -11,6 +11,8 @@ type Suite struct {
 	Models []*ModelMock `yaml:"models"`
 	// Tools are mocks that replace the application's tools in every test of the file.
 	Tools []*ToolMock `yaml:"tools"`
+	// Allow lists what the tests of the file may really do: ids or types of steps and tools that read or write files, query databases, start programs or call servers.
+	Allow []string `yaml:"allow"`
 	// Tests are the tests. Each runs on a new application with empty memories.
 	Tests []*Test `yaml:"tests" jsonschema:"required"`
 }
@@ -28,6 +30,8 @@ type Test struct {
 	Models []*ModelMock `yaml:"models"`
 	// Tools are mocks that replace the application's tools; they take precedence over the file's.
 	Tools []*ToolMock `yaml:"tools"`
+	// Allow lists what the test may really do, in addition to that of the file: ids or types of steps and tools.
+	Allow []string `yaml:"allow"`
 	// Turns are run one after the other.
 	Turns []*Turn `yaml:"turns" jsonschema:"required"`
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -83,6 +84,7 @@ func (w *fileWriter) Batch(ctx context.Context, rows []*Row, emit Emit) error {
 	for _, row := range rows {
 		path, err := w.path.of(row)
 		if err == nil {
+			path = trust.From(ctx).Output(path)
 			groups[path] = append(groups[path], row)
 			continue
 		}

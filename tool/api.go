@@ -81,12 +81,12 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 	if err := a.duplicateParam(); err != nil {
 		return fail(err)
 	}
-	a.http = newHTTPClient(opts.HTTP, t.AllowPrivate)
-	a.http.CheckRedirect = a.redirect
 	server, err := url.Parse(a.endpoint.staticPart())
 	if err != nil {
 		return fail(errors.New("endpoint is not a URL"))
 	}
+	a.http = newHTTPClient(opts.HTTP, t.AllowPrivate && opts.Policy.AllowsPrivate(server))
+	a.http.CheckRedirect = a.redirect
 	a.http.Transport = &authTransport{next: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
 	return a, nil
 }

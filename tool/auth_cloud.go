@@ -17,7 +17,7 @@ import (
 
 // awsCredential signs requests by Signature Version 4, for the service that the tool names.
 func awsCredential(auth *spec.AWSAuth, s Service, opts Options) (*credential, error) {
-	signer, err := awsauth.New(auth, awsauth.Options{Getenv: opts.Getenv, Secret: opts.Secret})
+	signer, err := awsauth.New(auth, awsauth.Options{Getenv: opts.Getenv, Secret: opts.Secret, Policy: opts.Policy})
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,9 @@ func bodyOf(req *http.Request) ([]byte, error) {
 
 // vertexCredential adds the access tokens of a Google identity.
 func vertexCredential(auth *spec.VertexAuth, _ Service, opts Options) (*credential, error) {
+	if err := googleauth.Allowed(opts.Policy, auth); err != nil {
+		return nil, err
+	}
 	id, err := googleauth.New(auth, opts.Getenv)
 	if err != nil {
 		return nil, err
@@ -68,7 +71,7 @@ func vertexCredential(auth *spec.VertexAuth, _ Service, opts Options) (*credenti
 // azureCredential adds tokens of an Entra ID identity for the resource that the tool
 // names, otherwise for the scheme and the host of the endpoint.
 func azureCredential(auth *spec.AzureAuth, s Service, opts Options) (*credential, error) {
-	id, err := azureauth.New(auth, azureauth.Options{Getenv: opts.Getenv, Secret: opts.Secret})
+	id, err := azureauth.New(auth, azureauth.Options{Getenv: opts.Getenv, Secret: opts.Secret, Policy: opts.Policy})
 	if err != nil {
 		return nil, err
 	}

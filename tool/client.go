@@ -17,11 +17,14 @@ func Client(s Service, opts Options) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := opts.Policy.Address(u); err != nil {
+		return nil, err
+	}
 	auth, err := readAuth(s, opts)
 	if err != nil {
 		return nil, err
 	}
-	c := newHTTPClient(opts.HTTP, s.AllowPrivate)
+	c := newHTTPClient(opts.HTTP, s.AllowPrivate && opts.Policy.AllowsPrivate(u))
 	c.Transport = &authTransport{next: c.Transport, host: u.Host, scheme: u.Scheme, auth: auth}
 	c.CheckRedirect = noRedirect
 	return c, nil

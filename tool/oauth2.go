@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -36,7 +37,11 @@ func newTokenSource(auth *spec.OAuth2Auth, service Service, opts Options) (*toke
 	if !isWebURL(auth.TokenURL) {
 		return nil, fmt.Errorf("auth %s: token_url is not an http or https address", auth.ID)
 	}
-	s := &tokenSource{name: auth.ID, cached: make(chan *oauth2.Token, 1), http: newHTTPClient(opts.HTTP, service.AllowPrivate),
+	server, err := url.Parse(auth.TokenURL)
+	if err != nil {
+		return nil, fmt.Errorf("auth %s: token_url is not an http or https address", auth.ID)
+	}
+	s := &tokenSource{name: auth.ID, cached: make(chan *oauth2.Token, 1), http: newHTTPClient(opts.HTTP, service.AllowPrivate && opts.Policy.AllowsPrivate(server)),
 		config: clientcredentials.Config{ClientID: auth.ClientID, ClientSecret: secret, TokenURL: auth.TokenURL, Scopes: auth.Scopes}}
 	s.http.Transport = &authTransport{next: s.http.Transport, auth: &credential{}} // adds the User-Agent only
 	s.http.CheckRedirect = noRedirect                                              // the secret is for the declared server only

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -70,6 +71,8 @@ type Options struct {
 	Secret func(spec.Secret) (string, error)
 	// Getenv returns a variable of the environment; nil means os.Getenv.
 	Getenv func(name string) string
+	// Policy is what the document may reach; nil allows everything.
+	Policy *trust.Policy
 }
 
 // Describe returns the Info of a tool with these inputs.

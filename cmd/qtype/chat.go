@@ -28,6 +28,7 @@ type chatCommand struct {
 	store     storeFlag
 	trace     traceFlag
 	log       logLevel
+	access    accessFlags
 }
 
 func newChat(s *streams) *cobra.Command {
@@ -70,6 +71,7 @@ If standard input is not a terminal, each line is answered on standard output.`,
 		c.store.addTo(f)
 	})
 	addFlags(f, "Tools and approvals", func() { c.clients.flags(f) })
+	addFlags(f, "Access", func() { c.access.addTo(f) })
 	addFlags(f, "Messages", func() {
 		c.trace.addTo(f)
 		c.log.addTo(cmd, "print answers and prompts only")
@@ -79,7 +81,7 @@ If standard input is not a terminal, each line is answered on standard output.`,
 }
 
 func (c *chatCommand) run(ctx context.Context, path string) (err error) {
-	p, list := qtype.Check(ctx, path, qtype.WithStrict())
+	p, list := qtype.Check(ctx, path, c.access.options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type costCommand struct {
 	format     *enumFlag
 	limit      float64
 	worstLimit float64
+	access     accessFlags
 	flags      *pflag.FlagSet
 }
 
@@ -52,6 +53,7 @@ worst case is what context windows and the budget of the flow allow.`,
 	f.Float64Var(&k.limit, "limit", 0, "fail if the expected cost is above `MONEY`")
 	f.Float64Var(&k.worstLimit, "worst-limit", 0, "fail if the worst case is above `MONEY`, or not limited")
 	k.format.addTo(c, "format", "", "output format")
+	k.access.addTo(f)
 	return c
 }
 
@@ -77,7 +79,7 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, qtype.WithLog(func(string) {}))
+	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, k.access.options(qtype.WithLog(func(string) {}))...)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type evalCommand struct {
 	html     string
 	baseline string
 	quiet    bool
+	access   accessFlags
 	flags    *pflag.FlagSet
 }
 
@@ -66,6 +67,7 @@ Without metrics the output is compared with the column expected.`,
 	f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
 	f.BoolVar(&e.Restart, "restart", false, "discard an interrupted evaluation and start over")
 	e.format.addTo(c, "format", "", "output format")
+	e.access.addTo(f)
 	f.BoolVarP(&e.quiet, "quiet", "q", false, "print only why the evaluation fails")
 	return c
 }
@@ -113,7 +115,7 @@ func (e *evalCommand) run(ctx context.Context) error {
 	if e.ErrTerminal && !e.quiet {
 		e.Progress = func(done, total int) { fmt.Fprintf(e.Err, "\r%d/%d rows", done, total) }
 	}
-	report, err := qtype.Evaluate(ctx, e.EvaluationConfig, qtype.WithLog(func(line string) { fmt.Fprintln(e.Err, line) }))
+	report, err := qtype.Evaluate(ctx, e.EvaluationConfig, e.access.options(qtype.WithLog(func(line string) { fmt.Fprintln(e.Err, line) }))...)
 	if e.Progress != nil {
 		fmt.Fprint(e.Err, "\r\x1b[K")
 	}

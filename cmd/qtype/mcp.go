@@ -26,6 +26,7 @@ type mcpCommand struct {
 	quiet     bool
 	clients   *clients
 	store     storeFlag
+	grants    accessFlags
 }
 
 func newMCP(s *streams) *cobra.Command {
@@ -57,6 +58,7 @@ memories resources. Approvals and client tools are requested from the client.`,
 	f.BoolVar(&m.ephemeral, "ephemeral", false, "with --app, keep memories in RAM only")
 	m.store.addTo(f)
 	m.clients.flags(f)
+	m.grants.addTo(f)
 	f.BoolVarP(&m.quiet, "quiet", "q", false, "no warnings and no output of tools on standard error")
 	// Clients pass the transport; it is the default.
 	f.Bool("stdio", true, "use standard input and output")
@@ -69,10 +71,12 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 		return usagef("--dir is for the server without --app")
 	case m.app == "" && (m.ephemeral || m.store.address != "" || len(m.clients.programs) > 0 || len(m.clients.user.Approved) > 0):
 		return usagef("--ephemeral, --store, --client-tool and --approve require --app")
+	case m.app == "" && m.grants.given():
+		return usagef("--trust, --sandbox, --env, --out-dir and the flags --allow-… require --app")
 	case m.app == "":
 		return m.assist(ctx, hasFolder || m.address == "")
 	}
-	p, list := qtype.Check(ctx, m.app, qtype.WithStrict())
+	p, list := qtype.Check(ctx, m.app, m.grants.options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type runCommand struct {
 	log      logLevel
 	engine   *enumFlag
 	temporal temporalFlags
+	access   accessFlags
 }
 
 func newRun(s *streams) *cobra.Command {
@@ -92,6 +93,7 @@ func newRun(s *streams) *cobra.Command {
 		r.clients.flags(f)
 		r.suspend.addTo(f)
 	})
+	addFlags(f, "Access", func() { r.access.addTo(f) })
 	addFlags(f, "Messages", func() {
 		r.trace.addTo(f)
 		r.log.addTo(c, "no progress; failures and warnings only")
@@ -235,7 +237,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err := r.checkFlags(); err != nil {
 		return err
 	}
-	p, list := qtype.Check(ctx, path, qtype.WithStrict())
+	p, list := qtype.Check(ctx, path, r.access.options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}

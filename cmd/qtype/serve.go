@@ -37,6 +37,7 @@ type serveCommand struct {
 	noUI      bool
 	ephemeral bool
 	place     storeFlag
+	grants    accessFlags
 	store     memory.Store // of all versions of the document with --ephemeral; otherwise nil
 	hashKey   string
 	drain     time.Duration
@@ -77,6 +78,7 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 	f.BoolVar(&c.noUI, "no-ui", false, "no web interface")
 	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
 	c.place.addTo(f)
+	c.grants.addTo(f)
 	f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
 	c.accessFlags(f)
 	c.logFormat.addTo(cmd, "log-format", "", "format of the log on standard error")
@@ -139,7 +141,7 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if err := access.CheckListen(c.access.Host, control.Authenticated(), c.insecure); err != nil {
 		return usagef("%s", err)
 	}
-	p, list := qtype.Check(ctx, path, qtype.WithStrict())
+	p, list := qtype.Check(ctx, path, c.grants.options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}
@@ -275,7 +277,7 @@ func filesOf(p *qtype.Program, path string) []string {
 // loader reads the document again.
 func (c *serveCommand) loader(path string) server.Loader {
 	return func(ctx context.Context) (*runtime.App, []string, *server.ReloadError) {
-		p, list := qtype.Check(ctx, path, qtype.WithStrict())
+		p, list := qtype.Check(ctx, path, c.grants.reload(qtype.WithStrict())...)
 		if list.Err() != nil {
 			return nil, filesOf(p, path), &server.ReloadError{Message: fmt.Sprintf("%s has errors", path), Diagnostics: list}
 		}

@@ -31,6 +31,7 @@ type testCommand struct {
 	record string // all, missing, or empty for a replay
 	prune  bool
 	trace  traceFlag
+	allow  bool
 }
 
 func newTest(s *streams) *cobra.Command {
@@ -43,7 +44,10 @@ place of models and tools, and the expected results. For a directory, all such f
 below it are run; the default is the current directory.
 
 Calls that no mock answers come from the file that a test file declares as recordings;
---record makes the calls and writes it.`,
+--record makes the calls and writes it.
+
+Steps and tools that read or write files, query databases or start programs fail a test,
+unless it lists them under allow; --allow-effects allows all of them.`,
 		Example: `  qtype test
   qtype test app.qtype-test.yaml --run 'name'
   qtype test --format junit > report.xml
@@ -56,6 +60,7 @@ Calls that no mock answers come from the file that a test file declares as recor
 	c.Flags().Lookup("record").NoOptDefVal = "all"
 	c.Flags().BoolVar(&t.prune, "remove-stale", false, "remove recordings that no test uses")
 	t.trace.addTo(c.Flags())
+	c.Flags().BoolVar(&t.allow, "allow-effects", false, "let all tests read and write files, query databases, start programs and call servers")
 	c.Flags().BoolVarP(&t.quiet, "quiet", "q", false, "print failed tests only")
 	return c
 }
@@ -86,7 +91,7 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
+	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
 	if t.format.value == "text" {
 		o.Started, o.Finished, o.Ended = t.started, t.finished, t.ended
 	}

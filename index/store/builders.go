@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -66,6 +67,9 @@ func newQdrant(_ context.Context, r request, a *spec.QdrantArguments) (index.Ind
 }
 
 func newPGVector(_ context.Context, r request, a *spec.PGVectorArguments) (index.Index, error) {
+	if err := r.Policy.Database(cmp.Or(a.ConnectionString, "postgresql://"+cmp.Or(a.Host, "localhost"))); err != nil {
+		return nil, err
+	}
 	return pgvector.New(pgvector.Config{Arguments: a, Name: r.entity.Common().Name, Dimensions: r.dimensions, User: r.credential.user, Password: r.credential.key})
 }
 

@@ -22,7 +22,10 @@ func openEmbedded(_ context.Context, r request, args *spec.EmbeddedIndexArgument
 		path = filepath.Join(embeddedFolder, url.PathEscape(r.entity.Common().Name)+".db")
 	}
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.Folder, path)
+		path = r.Policy.Output(filepath.Join(r.Folder, path))
+	}
+	if err := r.Policy.Write(path); err != nil {
+		return nil, err
 	}
 	_, isVector := r.entity.(*spec.VectorIndex)
 	return embedded.Open(embedded.Options{

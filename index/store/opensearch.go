@@ -46,7 +46,7 @@ func newOpenSearch(_ context.Context, r request) (index.Index, error) {
 	if r.credential.kind == "aws" {
 		service := awsService(common.Service, address)
 		c.Serverless = service == "aoss"
-		signer, err := awsauth.New(r.credential.identity, awsauth.Options{Getenv: r.Getenv, Secret: r.Secret})
+		signer, err := awsauth.New(r.credential.identity, awsauth.Options{Getenv: r.Getenv, Secret: r.Secret, Policy: r.Policy})
 		if err != nil {
 			return nil, err
 		}
@@ -105,6 +105,9 @@ func (r request) serverConfig(name, address string, a spec.ConnectionArguments) 
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: !a.VerifyCerts} //nolint:gosec // verify_certs of the document
 	if a.CACerts != "" {
+		if err := r.Policy.Read(a.CACerts); err != nil {
+			return c, err
+		}
 		roots, err := certificates(a.CACerts)
 		if err != nil {
 			return c, err

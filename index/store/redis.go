@@ -64,6 +64,9 @@ func (r request) redisOptions(key, address string, a spec.ConnectionArguments) (
 	if err != nil || u.Host == "" || !strings.EqualFold(u.Scheme, "redis") && !strings.EqualFold(u.Scheme, "rediss") {
 		return nil, errors.New(key + " must be a URL such as redis://HOST:6379/0, or rediss:// for TLS") // err may contain the password
 	}
+	if err := r.Policy.Service(u.Host); err != nil {
+		return nil, err
+	}
 	o, err := driver.ParseURL(u.String())
 	if err != nil {
 		return nil, errors.New(key + ": " + strings.TrimPrefix(err.Error(), "redis: "))

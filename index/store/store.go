@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -19,6 +20,7 @@ type Options struct {
 	Getenv func(name string) string          // the environment; nil means os.Getenv
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Secret func(spec.Secret) (string, error) // resolves secrets; nil accepts only those that are texts
+	Policy *trust.Policy                     // what the document may reach; nil allows everything
 	Folder string                            // base of relative paths of embedded indexes; empty for the working directory
 }
 

@@ -39,6 +39,10 @@ type File struct {
 	Suite *spec.Suite // the content
 	Mode  RecordMode  // what the tests do with calls that no mock answers
 
+	// AllowEffects lets all tests read and write files, query databases, start programs and
+	// call servers.
+	AllowEffects bool
+
 	program    *Program
 	recordings *recording.File // nil if the file declares none
 }

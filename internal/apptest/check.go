@@ -21,6 +21,7 @@ type checker struct {
 
 func (c *checker) checkSuite(s *spec.Suite) {
 	c.checkMocks(s.Models, s.Tools)
+	c.checkAllow(s, s.Allow)
 	if len(s.Tests) == 0 && s.Position().Complete("tests") {
 		c.list.Add(ruleInvalid.At(spanOf(s, "tests"), "the file has no tests").WithHint("add one with a name and turns"))
 	}
@@ -62,6 +63,7 @@ func (c *checker) checkID(place source.Span, noun, id string, ids []string) {
 
 func (c *checker) checkTest(t *spec.Test) {
 	c.checkMocks(t.Models, t.Tools)
+	c.checkAllow(t, t.Allow)
 	ids, named := idsOf(c.app.Flows), true
 	c.checkID(spanOf(t, "flow"), "flow", t.Flow, ids)
 	if len(t.Turns) == 0 && t.Position().Complete("turns") {

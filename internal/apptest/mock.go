@@ -29,6 +29,8 @@ import (
 type testEnv struct {
 	models  []*spec.ModelMock // those of the test before those of the file
 	tools   []*spec.ToolMock
+	allow   []string           // ids and types of what the test may really do
+	effects bool               // it may do everything
 	session *recording.Session // nil if the file declares no recordings
 
 	mu       sync.Mutex
@@ -37,12 +39,12 @@ type testEnv struct {
 }
 
 func newTestEnv(f *File, t *spec.Test) *testEnv {
-	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), requests: map[string][]model.Request{}}
+	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, requests: map[string][]model.Request{}}
 }
 
 // mocks returns the mocks for the runtime.
 func (e *testEnv) mocks() runtime.Mocks {
-	return e.recordMocks(runtime.Mocks{Model: e.model, Embedder: e.embedder, Tool: e.tool, Index: e.index})
+	return e.recordMocks(runtime.Mocks{Model: e.model, Embedder: e.embedder, Tool: e.tool, Index: e.index, NoStepCache: true})
 }
 
 // index returns an empty index for a test, in the place of the one that the document
@@ -156,7 +158,10 @@ func (e *testEnv) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 func (e *testEnv) tool(t spec.Tool) tool.Tool {
 	i := slices.IndexFunc(e.tools, func(d *spec.ToolMock) bool { return d.ID == t.EntityID() })
 	if i < 0 {
-		return e.replayedServer(t)
+		if recorded := e.replayedServer(t); recorded != nil {
+			return recorded
+		}
+		return e.refusedServer(t)
 	}
 	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), mock: e.tools[i]}
 }

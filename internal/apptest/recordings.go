@@ -161,6 +161,9 @@ func (e *testEnv) httpClient() *http.Client {
 	if e.session != nil && !e.session.Replays() {
 		return nil
 	}
+	if e.session == nil && e.allowsServer() {
+		return nil
+	}
 	return &http.Client{Transport: blockedTransport{}}
 }
 

@@ -28,7 +28,8 @@ var (
 	ruleFailed = diag.Rule{
 		Code: "QT804", Severity: diag.Error, Title: "a turn failed unexpectedly, or did not fail",
 		Doc: "The row of the flow failed although the test does not expect it, or with an error that fails does not match, or it did not fail although the test expects it. " +
-			"Models without a mock and tools that would call a server fail, too: tests are offline.",
+			"Models without a mock and tools that would call a server fail, too: tests are offline. " +
+			"So do steps and tools that would read or write files, query databases or start programs, unless the test has a mock of the tool, or lists the step or tool under allow.",
 		Wrong: "tests:\n  - name: It fails\n    turns: [{input: Hello, fails: 'no answer'}]\n",
 		Right: "models: [{id: writer, rules: [{error: no answer}]}]\ntests:\n  - name: It fails\n    turns: [{input: Hello, fails: 'no answer'}]\n",
 	}

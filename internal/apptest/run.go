@@ -90,6 +90,9 @@ type testRun struct {
 
 // runTurn runs a turn through a flow and checks its results.
 func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
+	if r.checkEffects(t, flow); len(r.diagnostics) > 0 {
+		return
+	}
 	values := t.Inputs
 	if _, only := given(flow); t.Input != nil {
 		values = map[string]any{only: t.Input}

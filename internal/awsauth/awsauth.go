@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -28,6 +29,7 @@ import (
 type Options struct {
 	Getenv func(name string) string          // the environment; nil means os.Getenv
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
+	Policy *trust.Policy                     // decides whether the credentials of the environment may be used; nil: they may
 }
 
 // Signer signs requests. It is safe for concurrent use, and fetches credentials when it
@@ -55,6 +57,11 @@ func New(auth *spec.AWSAuth, opts Options) (*Signer, error) {
 	keys, err := keyPair(auth, opts)
 	if err != nil {
 		return nil, err
+	}
+	if keys == nil || keys.Source == fromEnvironment {
+		if err := opts.Policy.Identity("the AWS credentials of the environment"); err != nil {
+			return nil, err
+		}
 	}
 	cfg, err := config.LoadDefaultConfig(context.Background(), loadOptions(auth, keys, opts)...)
 	if err != nil {
@@ -107,7 +114,7 @@ func keyPair(auth *spec.AWSAuth, opts Options) (*aws.Credentials, error) {
 	}
 	source := "document"
 	if texts[0] == "" && texts[1] == "" && auth.ProfileName == "" {
-		source = "environment"
+		source = fromEnvironment
 		texts = [3]string{opts.Getenv("AWS_ACCESS_KEY_ID"), opts.Getenv("AWS_SECRET_ACCESS_KEY"), opts.Getenv("AWS_SESSION_TOKEN")}
 	}
 	switch {
@@ -118,6 +125,9 @@ func keyPair(auth *spec.AWSAuth, opts Options) (*aws.Credentials, error) {
 	}
 	return &aws.Credentials{AccessKeyID: texts[0], SecretAccessKey: texts[1], SessionToken: texts[2], Source: source}, nil
 }
+
+// fromEnvironment is the source of keys that the document does not contain.
+const fromEnvironment = "environment"
 
 // reveal returns the text of a secret.
 func reveal(s spec.Secret, opts Options) (string, error) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/accesstoken"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -24,6 +25,7 @@ import (
 type Options struct {
 	Getenv func(name string) string          // the environment; nil means os.Getenv
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
+	Policy *trust.Policy                     // decides whether the credentials of the environment may be used; nil: they may
 }
 
 // Identity is a Microsoft Entra ID identity. It is safe for concurrent use.
@@ -58,6 +60,9 @@ func New(auth *spec.AzureAuth, opts Options) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", id.name, err)
 	}
+	if err := allowed(opts.Policy, auth); err != nil {
+		return nil, err
+	}
 	id.tenant = cmp.Or(auth.TenantID, opts.Getenv("AZURE_TENANT_ID"))
 	id.client = cmp.Or(auth.ClientID, opts.Getenv("AZURE_CLIENT_ID"))
 	id.file = auth.FederatedTokenFile
@@ -69,6 +74,18 @@ func New(auth *spec.AzureAuth, opts Options) (*Identity, error) {
 		return nil, fmt.Errorf("%s: tenant_id and client_id are needed with a client_secret or a federated_token_file", id.name)
 	}
 	return id, nil
+}
+
+// allowed returns an error if a document may not use the credentials that it names, those
+// of the environment or of a file.
+func allowed(p *trust.Policy, auth *spec.AzureAuth) error {
+	switch {
+	case auth.FederatedTokenFile != "":
+		return p.Read(auth.FederatedTokenFile)
+	case auth.ClientSecret.IsZero():
+		return p.Identity("the Azure credentials of the environment")
+	}
+	return nil
 }
 
 // reveal returns the text of a secret.

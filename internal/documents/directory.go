@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/documents/format"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -78,6 +79,9 @@ func emitAll(read []*Document, err error, emit Emit) error {
 
 // list returns the files to read, relative to the folder, and the errors of folders.
 func (d *directory) list(ctx context.Context, root string) (files []string, failed []error, err error) {
+	if err := trust.From(ctx).Read(root); err != nil {
+		return nil, nil, err
+	}
 	info, err := os.Stat(root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -135,6 +139,9 @@ func (d *directory) read(ctx context.Context, path string, absolute bool) ([]*Do
 		if full, err := filepath.Abs(path); err == nil {
 			f.name = full
 		}
+	}
+	if err := trust.From(ctx).Read(path); err != nil { // also a link in a folder that may be read
+		return nil, err
 	}
 	in, err := os.Open(path)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/accesstoken"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -81,6 +82,15 @@ func New(auth *spec.VertexAuth, getenv func(string) string) (*Identity, error) {
 	id.region = cmp.Or(auth.Region, getenv("GOOGLE_CLOUD_LOCATION"), getenv("GOOGLE_CLOUD_REGION"), settings.region, "us-central1")
 	id.tokens = accesstoken.NewSource(fetch)
 	return id, nil
+}
+
+// Allowed returns an error if a document may not use the credentials that it names, those
+// of the environment or of a file.
+func Allowed(p *trust.Policy, auth *spec.VertexAuth) error {
+	if auth != nil && auth.ServiceAccountFile != "" {
+		return p.Read(auth.ServiceAccountFile)
+	}
+	return p.Identity("the Google credentials of the environment")
 }
 
 // Name returns what the credentials are, for messages.

@@ -1,18 +1,24 @@
 package httpx
 
 import (
+	"context"
 	"net"
 	"net/http"
+	"net/url"
+	"syscall"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/trust"
 )
 
 // Transport returns a transport that times out connecting, but has no limit for an
-// answer: each call sets its own. It keeps up to perServer idle connections to a
+// answer: each call sets its own. Calls for a document, by their context, reach only the
+// servers that its policy allows, also after redirects. It keeps up to perServer idle connections to a
 // server, which should be the number of concurrent calls.
 func Transport(perServer int) *http.Transport {
 	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           Dialer().DialContext,
+		Proxy:                 Proxy,
+		DialContext:           DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
 		ForceAttemptHTTP2:     true,
@@ -25,4 +31,46 @@ func Transport(perServer int) *http.Transport {
 // Dialer returns the dialer of a Transport, for transports that check addresses.
 func Dialer() *net.Dialer {
 	return &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+}
+
+// Proxy returns the proxy of the environment for a request. It is called for each request,
+// so it is where the policy of the document decides about the server.
+func Proxy(req *http.Request) (*url.URL, error) {
+	if err := trust.From(req.Context()).Address(req.URL); err != nil {
+		return nil, err
+	}
+	return http.ProxyFromEnvironment(req)
+}
+
+// DialContext connects to a server as Dialer does, if the policy of the document of the
+// context allows its resolved address.
+func DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	d := Dialer()
+	if p := trust.From(ctx); p.Restricted() && !IsProxy(http.ProxyFromEnvironment, address) {
+		d.Control = func(_, resolved string, _ syscall.RawConn) error { return p.Dial(address, resolved) }
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// IsProxy reports whether the address is that of the proxy for outgoing calls. The
+// operator configured it, so it may be private.
+func IsProxy(proxyFor func(*http.Request) (*url.URL, error), address string) bool {
+	for _, outside := range []string{"http://example.com", "https://example.com"} {
+		u, err := url.Parse(outside)
+		if err != nil {
+			continue
+		}
+		proxy, err := proxyFor(&http.Request{URL: u})
+		if err != nil || proxy == nil {
+			continue
+		}
+		port := proxy.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443", "socks5": "1080"}[proxy.Scheme]
+		}
+		if net.JoinHostPort(proxy.Hostname(), port) == address {
+			return true
+		}
+	}
+	return false
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -82,7 +83,7 @@ func OpenStream(in io.Reader, name string, opts Options) (*Reader, error) {
 // open opens the file's bytes.
 func (r *Reader) open(ctx context.Context, path string) (io.Reader, error) {
 	if _, remote := remotefs.Remote(path); !remote {
-		f, err := openFile(path)
+		f, err := openFile(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +105,10 @@ func (r *Reader) open(ctx context.Context, path string) (io.Reader, error) {
 	return in, nil
 }
 
-func openFile(path string) (*os.File, error) {
+func openFile(ctx context.Context, path string) (*os.File, error) {
+	if err := trust.From(ctx).Read(path); err != nil {
+		return nil, err
+	}
 	local := remotefs.Path(path)
 	info, err := os.Stat(local)
 	if err != nil {

@@ -25,6 +25,7 @@ var errIdleTimeout = fmt.Errorf("idle: %w", os.ErrDeadlineExceeded)
 func (c *Client) http() *http.Client {
 	if c.client == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.Proxy, transport.DialContext = httpx.Proxy, httpx.DialContext
 		c.client = &http.Client{Transport: transport, CheckRedirect: c.redirect}
 	}
 	return c.client

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/trust"
 )
 
 // Object is an object of a bucket.
@@ -18,6 +20,10 @@ type Object struct {
 // after an error. Only schemes of buckets have lists.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
+		if err := trust.From(ctx).Read(prefix); err != nil {
+			yield(Object{}, err)
+			return
+		}
 		// An address needs a key; the prefix of all objects has none.
 		store, key, err := c.store(ctx, prefix+"k")
 		if err != nil {

@@ -2,7 +2,8 @@
 // file://, http:// and https:// (read only), and in a build with -tags cloud also
 // s3://, gs:// and Azure's az:// and abfs://. Addresses are those of fsspec, so
 // that documents written for QType mean the same. Errors redact the passwords and
-// signatures that an address may hold.
+// signatures that an address may hold. The policy of the document of a context, see
+// package trust, is asked first.
 package remotefs
 
 import (
@@ -13,6 +14,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/trust"
 )
 
 // Client opens and creates streams. The zero value is ready to use. It is safe for
@@ -90,6 +93,9 @@ func (u *lastUpload) Abort() error  { return errors.Join(u.Upload.Abort(), u.cli
 // Open is like the function Open. The reader must not be used after the client is
 // closed or ctx ends.
 func (c *Client) Open(ctx context.Context, address string) (io.ReadCloser, error) {
+	if err := trust.From(ctx).Read(address); err != nil {
+		return nil, err
+	}
 	scheme, rest := split(address)
 	switch scheme {
 	case "", "file", "local":
@@ -110,6 +116,9 @@ func (c *Client) Open(ctx context.Context, address string) (io.ReadCloser, error
 // Create is like the function Create. The upload must not be used after the client
 // is closed or ctx ends.
 func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
+	if err := trust.From(ctx).Write(address); err != nil {
+		return nil, err
+	}
 	scheme, rest := split(address)
 	switch scheme {
 	case "", "file", "local":

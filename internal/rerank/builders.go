@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/qtype-dev/qtype/internal/awsauth"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -22,6 +23,7 @@ type Options struct {
 	Getenv   func(name string) string                           // the environment; nil means os.Getenv
 	HTTP     *http.Client                                       // carries the calls; nil means NewClient
 	Secret   func(spec.Secret) (string, error)                  // resolves references to a secret manager; nil where there is none
+	Policy   *trust.Policy                                      // what the document may reach; nil allows everything
 	Model    func(*spec.Model) (model.Chat, error)              // returns a chat model; nil where there are none
 	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // returns an embedding model; nil where there are none
 }
@@ -71,7 +73,11 @@ func New(s *spec.Reranker, opts Options) (Ranker, error) {
 // NewBedrock makes the Ranker of a BedrockReranker. It calls no server.
 func NewBedrock(auth *spec.AWSAuth, modelID string, opts Options) (Ranker, error) {
 	opts = opts.withDefaults()
-	signer, err := awsauth.New(auth, awsauth.Options{Getenv: opts.Getenv, Secret: opts.Secret})
+	identity := awsauth.Options{Getenv: opts.Getenv, Secret: opts.Secret}
+	if auth != nil { // otherwise the user's own credentials go to their own service
+		identity.Getenv, identity.Policy = opts.Policy.Getenv(opts.Getenv), opts.Policy
+	}
+	signer, err := awsauth.New(auth, identity)
 	if err != nil {
 		return nil, err
 	}

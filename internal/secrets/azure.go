@@ -13,7 +13,7 @@ import (
 
 // newAzure reads secrets of an Azure Key Vault.
 func newAzure(m *spec.AzureKeyVault, opts Options) (source, error) {
-	id, err := azureauth.New(m.Auth.To, azureauth.Options{Getenv: opts.Getenv, Secret: plain})
+	id, err := azureauth.New(m.Auth.To, azureauth.Options{Getenv: opts.Getenv, Secret: plain, Policy: opts.Policy})
 	if err != nil {
 		return source{}, err
 	}

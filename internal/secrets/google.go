@@ -13,6 +13,9 @@ import (
 
 // newGoogle reads secrets by the method versions.access of Google Cloud Secret Manager.
 func newGoogle(m *spec.GoogleSecretManager, opts Options) (source, error) {
+	if err := googleauth.Allowed(opts.Policy, m.Auth.To); err != nil {
+		return source{}, err
+	}
 	id, err := googleauth.New(m.Auth.To, opts.Getenv)
 	if err != nil {
 		return source{}, err

@@ -18,6 +18,9 @@ const maxSecret = 64 << 10
 // newEnvironment reads variables of the environment.
 func newEnvironment(m *spec.EnvSecretManager, opts Options) (source, error) {
 	return source{local: true, read: func(_ context.Context, name string) (string, error) {
+		if err := opts.Policy.Env(m.Prefix + name); err != nil {
+			return "", err
+		}
 		if text := opts.Getenv(m.Prefix + name); text != "" {
 			return text, nil
 		}
@@ -26,8 +29,13 @@ func newEnvironment(m *spec.EnvSecretManager, opts Options) (source, error) {
 }
 
 // newFiles reads the files of a folder.
-func newFiles(m *spec.FileSecretManager, _ Options) (source, error) {
-	return source{local: true, read: func(_ context.Context, name string) (string, error) { return readFile(m.Directory, name) }}, nil
+func newFiles(m *spec.FileSecretManager, opts Options) (source, error) {
+	return source{local: true, read: func(_ context.Context, name string) (string, error) {
+		if err := opts.Policy.Read(filepath.Join(m.Directory, name)); err != nil {
+			return "", err
+		}
+		return readFile(m.Directory, name)
+	}}, nil
 }
 
 // readFile reads a secret's file, without line ends at the end, which editors add.

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/accesstoken"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 // Options are the environment of a secret manager.
 type Options struct {
 	Getenv func(name string) string // the environment; nil means os.Getenv
+	Policy *trust.Policy            // what the document may reach; nil allows everything
 	HTTP   *http.Client             // for the services; nil means a client that follows no redirects
 }
 

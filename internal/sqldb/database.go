@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/sqlquery"
+	"github.com/qtype-dev/qtype/internal/trust"
 )
 
 // idleTime is how long an unused connection stays open.
@@ -38,10 +39,14 @@ type Source struct {
 type Login func(ctx context.Context, u *sqlquery.URL) (user, password string, err error)
 
 // Open returns a Source without connecting. Errors describe an invalid URL or query,
-// without the password. login is nil if the URL has the credentials.
-func Open(address, text string, login Login) (*Source, error) {
+// without the password. login is nil if the URL has the credentials. The policy of the
+// document of the context decides whether it may use the database.
+func Open(ctx context.Context, address, text string, login Login) (*Source, error) {
 	u, err := sqlquery.ParseURL(address)
 	if err != nil {
+		return nil, err
+	}
+	if err := allowed(trust.From(ctx), u); err != nil {
 		return nil, err
 	}
 	if u.Dialect == sqlquery.SQLite && login != nil {

@@ -79,6 +79,9 @@ func (d *destination) read() error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return errors.New("the endpoint is not an http or https address")
 	}
+	if err := d.app.Policy().Address(u); err != nil {
+		return err
+	}
 	d.base = &url.URL{Scheme: u.Scheme, Host: u.Host}
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -152,7 +155,7 @@ func (d *destination) key(variable string) (string, error) {
 	}
 	var err error
 	d.client, err = tool.Client(tool.Service{Tool: d.declared.ID, URL: d.traces, Auth: d.declared.Auth, AllowPrivate: true},
-		tool.Options{Secret: d.app.Secret})
+		tool.Options{Secret: d.app.Secret, Getenv: d.app.Getenv, Policy: d.app.Policy()})
 	return "", err
 }
 

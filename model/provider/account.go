@@ -25,7 +25,8 @@ type accountFinder func(m *spec.Model, c *wire.Config, opts Options) (missing st
 // awsAccount signs calls with an AWS identity, unless there is an API key of Bedrock.
 func awsAccount(m *spec.Model, c *wire.Config, opts Options) (missing string, err error) {
 	identity, _ := m.Auth.To.(*spec.AWSAuth)
-	signer, err := awsauth.New(identity, awsauth.Options{Getenv: opts.Getenv, Secret: opts.Secret})
+	getenv, policy := opts.identity(m)
+	signer, err := awsauth.New(identity, awsauth.Options{Getenv: getenv, Secret: opts.Secret, Policy: policy})
 	if err != nil {
 		return "", err
 	}
@@ -52,7 +53,11 @@ func awsAccount(m *spec.Model, c *wire.Config, opts Options) (missing string, er
 // googleAccount adds a token of a Google identity to calls. The address gets the region.
 func googleAccount(m *spec.Model, c *wire.Config, opts Options) (missing string, err error) {
 	account, _ := m.Auth.To.(*spec.VertexAuth)
-	id, err := googleauth.New(account, opts.Getenv)
+	getenv, policy := opts.identity(m)
+	if err := googleauth.Allowed(policy, account); err != nil {
+		return "", err
+	}
+	id, err := googleauth.New(account, getenv)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +97,8 @@ func azureAccount(m *spec.Model, c *wire.Config, opts Options) (missing string, 
 		return "", nil
 	}
 	account, _ := m.Auth.To.(*spec.AzureAuth)
-	id, err := azureauth.New(account, azureauth.Options{Getenv: opts.Getenv, Secret: opts.Secret})
+	getenv, policy := opts.identity(m)
+	id, err := azureauth.New(account, azureauth.Options{Getenv: getenv, Secret: opts.Secret, Policy: policy})
 	if err != nil {
 		return "", err
 	}

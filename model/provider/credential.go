@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode"
 
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -26,10 +28,33 @@ func findCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 	}
 	for _, variable := range row.KeyEnv {
 		if key := strings.TrimSpace(opts.Getenv(variable)); key != "" {
+			if err := opts.Policy.Credential(variable, m.BaseURL, isOwnServer(m, row)); err != nil {
+				return credential{}, authError(m, err)
+			}
 			return credential{key: key, name: variable}, nil
 		}
 	}
 	return c, nil
+}
+
+// isOwnServer reports whether a model is called at a server of its provider, or at one that
+// the environment of the user names, and not at one that the document chose.
+func isOwnServer(m *spec.Model, row spec.Provider) bool {
+	if m.BaseURL == "" {
+		return true
+	}
+	chosen, err := url.Parse(m.BaseURL)
+	own, err2 := url.Parse(row.BaseURL)
+	return err == nil && err2 == nil && chosen.Scheme == own.Scheme && own.Host != "" && strings.EqualFold(chosen.Host, own.Host)
+}
+
+// identity returns the environment and the policy for an identity of a cloud: without an
+// auth and an address of the document, it is that of the user, for a server of the provider.
+func (o Options) identity(m *spec.Model) (getenv func(string) string, p *trust.Policy) {
+	if m.Auth.To == nil && m.BaseURL == "" {
+		return o.Getenv, nil
+	}
+	return o.Policy.Getenv(o.Getenv), o.Policy
 }
 
 // authCredential reads the auth of a model; the zero credential where it has none.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec"
@@ -23,6 +24,8 @@ type Options struct {
 	Getenv func(name string) string          // the environment; nil means os.Getenv
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
+
+	Policy *trust.Policy // what the document may reach; nil allows everything. Getenv is that of the user: credentials go to the servers of their provider
 
 	Warn    func(string)       // receives warnings, one line each; nil for none
 	Traffic *model.Traffic     // limits and breakers that models share; nil for those of one model
@@ -159,9 +162,15 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	if missing := spec.CheckAvailable(m); missing != nil {
 		return nil, missing
 	}
+	if err := opts.Policy.Provider(m.Provider); err != nil {
+		return nil, authError(m, err)
+	}
 	row, _ := spec.LookupProvider(m.Provider)
 	build := builders()[m.Provider]
 	if row.Client == spec.LocalClient {
+		if err := opts.Policy.Read(m.Name()); err != nil {
+			return nil, authError(m, err)
+		}
 		return &client{builder: build, config: wire.Config{Info: model.Describe(m), Params: m.InferenceParams}}, nil
 	}
 	cred, err := findCredential(m, row, opts)

@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"sync"
@@ -15,45 +16,56 @@ import (
 
 // builder is what the factory knows of one type of tool.
 type builder struct {
-	build          func(*Factory, spec.Tool) (tool.Tool, error)
-	startsPrograms func(spec.Tool) bool             // whether its calls start programs on this host
-	source         func(*Factory, spec.Tool) string // see Factory.Source
-	server         bool                             // what build returns is a tool.Set
+	build   func(*Factory, spec.Tool) (tool.Tool, error)
+	program func(spec.Tool) string           // the program that its calls start on this host, as the document names it; empty for none
+	source  func(*Factory, spec.Tool) string // see Factory.Source
+	server  bool                             // what build returns is a tool.Set
 }
 
 // builders is the one table of the types of tools.
 var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	table := map[reflect.Type]builder{}
-	add(table, (*Factory).api, never, noSource)
-	add(table, (*Factory).client, never, noSource)
-	add(table, (*Factory).command, always, noSource)
-	add(table, (*Factory).flow, never, noSource)
-	add(table, (*Factory).index, never, noSource)
-	addServer(table, (*Factory).mcp, func(t *spec.MCPTool) bool { return t.Command != "" })
-	add(table, (*Factory).memory, never, noSource)
-	add(table, (*Factory).python, func(t *spec.PythonFunctionTool) bool { return !builtin.Has(t) }, (*Factory).pythonSource)
+	add(table, (*Factory).api, noProgram, noSource)
+	add(table, (*Factory).client, noProgram, noSource)
+	add(table, (*Factory).command, commandProgram, noSource)
+	add(table, (*Factory).flow, noProgram, noSource)
+	add(table, (*Factory).index, noProgram, noSource)
+	addServer(table, (*Factory).mcp, func(t *spec.MCPTool) string { return t.Command })
+	add(table, (*Factory).memory, noProgram, noSource)
+	add(table, (*Factory).python, pythonProgram, (*Factory).pythonSource)
 	return table
 })
 
 // add adds the builder of one type of tool.
-func add[T spec.Tool](table map[reflect.Type]builder, build func(*Factory, T) (tool.Tool, error), startsPrograms func(T) bool, source func(*Factory, T) string) {
+func add[T spec.Tool](table map[reflect.Type]builder, build func(*Factory, T) (tool.Tool, error), program func(T) string, source func(*Factory, T) string) {
 	table[reflect.TypeFor[T]()] = builder{
-		build:          func(f *Factory, t spec.Tool) (tool.Tool, error) { return build(f, t.(T)) },
-		startsPrograms: func(t spec.Tool) bool { return startsPrograms(t.(T)) },
-		source:         func(f *Factory, t spec.Tool) string { return source(f, t.(T)) },
+		build:   func(f *Factory, t spec.Tool) (tool.Tool, error) { return build(f, t.(T)) },
+		program: func(t spec.Tool) string { return program(t.(T)) },
+		source:  func(f *Factory, t spec.Tool) string { return source(f, t.(T)) },
 	}
 }
 
 // addServer adds the builder of one type of tool that is a tool.Set.
-func addServer[T spec.Tool](table map[reflect.Type]builder, build func(*Factory, T) (tool.Tool, error), startsPrograms func(T) bool) {
-	add(table, build, startsPrograms, noSource)
+func addServer[T spec.Tool](table map[reflect.Type]builder, build func(*Factory, T) (tool.Tool, error), program func(T) string) {
+	add(table, build, program, noSource)
 	b := table[reflect.TypeFor[T]()]
 	b.server = true
 	table[reflect.TypeFor[T]()] = b
 }
 
-func never[T spec.Tool](T) bool                { return false }
-func always[T spec.Tool](T) bool               { return true }
+func noProgram[T spec.Tool](T) string { return "" }
+
+// commandProgram returns the program of a tool. A tool without one fails later.
+func commandProgram(t *spec.CommandTool) string { return cmp.Or(t.Program, "without a name") }
+
+// pythonProgram returns python, unless the function is part of this program.
+func pythonProgram(t *spec.PythonFunctionTool) string {
+	if builtin.Has(t) {
+		return ""
+	}
+	return "python"
+}
+
 func noSource[T spec.Tool](*Factory, T) string { return "" }
 
 func (f *Factory) api(t *spec.APITool) (tool.Tool, error) { return tool.NewAPI(t, f.opts.Options) }

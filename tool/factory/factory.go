@@ -31,6 +31,7 @@ type Options struct {
 	Memory  func(*spec.MemoryTool) (tool.Tool, error) // makes a MemoryTool; nil where there are no memories
 	Index   func(*spec.IndexTool) (tool.Tool, error)  // makes an IndexTool; nil where there are no indexes
 	Log     func(line string)                         // receives what Python functions print; may be nil
+	Remote  bool                                      // tools that remote documents declare may start programs, as far as the policy allows them
 }
 
 // Sampler calls a model for the server of an MCPTool.
@@ -81,10 +82,32 @@ func (f *Factory) Tool(t spec.Tool) (tool.Tool, error) {
 		return nil, missing
 	}
 	b := builders()[reflect.TypeOf(t)]
-	if from := remoteURL(t); from != "" && b.startsPrograms(t) {
-		return nil, fmt.Errorf("tool %s is declared at %s and starts a program: remote documents must not start programs; copy the document to this host to run it", t.EntityID(), from)
+	if program := b.program(t); program != "" {
+		if err := f.checkProgram(t, program); err != nil {
+			return nil, err
+		}
 	}
 	return b.build(f, t)
+}
+
+// checkProgram returns an error if the document may not start the program of a tool.
+func (f *Factory) checkProgram(t spec.Tool, program string) error {
+	if err := f.opts.Policy.Program(program); err != nil {
+		return fmt.Errorf("tool %s: %w", t.EntityID(), err)
+	}
+	if from := remoteURL(t); from != "" && !f.opts.Remote {
+		return fmt.Errorf("tool %s is declared at %s and starts a program: remote documents must not start programs; copy the document to this host to run it", t.EntityID(), from)
+	}
+	return nil
+}
+
+// Program returns the program that the calls of a tool start on this host, as the document
+// names it; empty for none.
+func Program(t spec.Tool) string {
+	if b, ok := builders()[reflect.TypeOf(t)]; ok {
+		return b.program(t)
+	}
+	return ""
 }
 
 // IsServer reports whether a declared tool is made as a tool.Set: the tools of a server.

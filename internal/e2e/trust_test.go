@@ -1,0 +1,224 @@
+package e2e_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
+)
+
+// reaches are the functions and types by which code reaches a file, the environment, a
+// program or a server.
+var reaches = []string{
+	"os.Open", "os.OpenFile", "os.OpenRoot", "os.OpenInRoot", "os.ReadFile", "os.ReadDir", "os.DirFS", "os.Create", "os.CreateTemp", "os.MkdirTemp", "os.WriteFile",
+	"os.Getenv", "os.LookupEnv", "os.Environ", "os.StartProcess", "exec.Command", "exec.CommandContext",
+	"http.Client", "http.Transport", "http.DefaultClient", "http.DefaultTransport", "http.Get", "http.Post", "http.Head", "http.PostForm",
+	"net.Dial", "net.DialTimeout", "net.Dialer", "sql.Open", "sql.OpenDB", "stdlib.OpenDB", "filepath.WalkDir", "filepath.Walk", "filepath.Glob",
+	"tls.LoadX509KeyPair", "config.LoadDefaultConfig", "driver.NewClient", "pgxpool.New", "pgxpool.NewWithConfig",
+}
+
+// asked are the functions that reach something for a document, and where package trust is
+// asked about it.
+var asked = map[string]string{
+	"index/internal/remote/client.go:NewClient":             "httpx.DialContext and httpx.Proxy",
+	"index/pgvector/pgvector.go:New":                        "index/store newPGVector",
+	"index/redis/redis.go:New":                              "index/store redisOptions",
+	"index/store/opensearch.go:certificates":                "serverConfig",
+	"index/store/store.go:open":                             "App.Getenv",
+	"internal/accesstoken/accesstoken.go:Client":            "New of awsauth and azureauth, and googleauth.Allowed",
+	"internal/awsauth/awsauth.go:Endpoint":                  "App.Getenv",
+	"internal/awsauth/awsauth.go:New":                       "Options.Policy",
+	"internal/azureauth/azureauth.go:New":                   "Options.Policy",
+	"internal/azureauth/azureauth.go:newRequest":            "New",
+	"internal/documents/directory.go:list":                  "the function itself",
+	"internal/documents/directory.go:read":                  "the function itself",
+	"internal/googleauth/googleauth.go:New":                 "Allowed",
+	"internal/googleauth/googleauth.go:configuration":       "Allowed",
+	"internal/httpx/transport.go:Dialer":                    "DialContext",
+	"internal/httpx/transport.go:Transport":                 "DialContext and Proxy",
+	"internal/records/open.go:openFile":                     "the function itself",
+	"internal/remotefs/cloud_azure.go:azureFromEnvironment": "Client.Open, Create and List",
+	"internal/remotefs/cloud_google.go:openGoogle":          "Client.Open, Create and List",
+	"internal/remotefs/cloud_s3.go:openS3":                  "Client.Open, Create and List",
+	"internal/remotefs/http.go:http":                        "httpx.DialContext and httpx.Proxy",
+	"internal/remotefs/local.go:checkWritable":              "Client.Create",
+	"internal/remotefs/local.go:commit":                     "Client.Create",
+	"internal/remotefs/local.go:createLocal":                "Client.Create",
+	"internal/remotefs/local.go:openLocal":                  "Client.Open",
+	"internal/rerank/builders.go:withDefaults":              "findKey sends keys to their own server only",
+	"internal/rerank/server.go:NewClient":                   "httpx.DialContext and httpx.Proxy",
+	"internal/secrets/local.go:readFile":                    "newFiles",
+	"internal/secrets/secrets.go:New":                       "newEnvironment",
+	"internal/sqldb/connect.go:mysqlTLS":                    "Open",
+	"internal/sqldb/connect.go:openMySQL":                   "Open",
+	"internal/sqldb/connect.go:openPostgres":                "Open",
+	"internal/sqldb/connect.go:openSQLite":                  "Open",
+	"internal/sqlitefile/sqlitefile.go:connectOnce":         "App.storeAt, App.openDeclared, openEmbedded and App.cacheOf",
+	"internal/sqlitefile/readonly.go:openReadOnly":          "like connectOnce",
+	"internal/sqlitefile/sqlitefile.go:ignoreInGit":         "like connectOnce",
+	"internal/sqlitefile/sqlitefile.go:prepareFile":         "like connectOnce",
+	"internal/sqlitefile/sqlitefile.go:setPageSize":         "like connectOnce",
+	"internal/subprocess/subprocess.go:Run":                 "Factory.checkProgram",
+	"internal/telemetry/environment.go:newClient":           "the endpoint is that of the user; that of a document: destination.read",
+	"internal/telemetry/feedback.go:NewFeedback":            "destination.read",
+	"internal/tokenizer/tokenfile/tokenfile.go:read":        "loader decodeTokenizer",
+	"loader/env.go:environment":                             "builder.allowedVariable",
+	"loader/env.go:readDotEnv":                              "builder.allowedVariable",
+	"loader/read.go:open":                                   "reader.allowed",
+	"loader/read.go:openBelow":                              "reader.allowed",
+	"memory/postgres/store.go:connections":                  "App.storeAt and App.openDeclared",
+	"memory/redis/store.go:open":                            "App.storeAt and App.openDeclared",
+	"model/hugot/folder.go:findModel":                       "prepare of model/provider",
+	"model/hugot/folder.go:readJSON":                        "prepare of model/provider",
+	"model/hugot/folder.go:readSettings":                    "prepare of model/provider",
+	"model/internal/wire/wire.go:NewServer":                 "the client of the application: policyTransport",
+	"model/langchain/transport.go:fixTransport":             "the client of the application: policyTransport",
+	"model/provider/provider.go:withDefaults":               "findCredential, and policyTransport",
+	"runtime/audit.go:write":                                "App.auditor",
+	"runtime/new.go:New":                                    "policyTransport, and App.Getenv",
+	"tool/mcp/mcp.go:program":                               "Factory.checkProgram",
+	"tool/python/check.go:Source":                           "Factory.checkProgram",
+	"tool/python/worker.go:start":                           "Factory.checkProgram",
+	"tool/ssrf_guard.go:newHTTPClient":                      "httpx.DialContext and httpx.Proxy",
+}
+
+// unrelated are those that reach what no document names: files of the user, of the program
+// or of tests.
+var unrelated = map[string]string{
+	"access.go:readLimits":                                  "the policy of the organization, and the state of the user",
+	"access.go:stateFolder":                                 "the policy of the organization, and the state of the user",
+	"cmd/qtype/eval.go:write":                               "a flag or a setting of the user",
+	"cmd/qtype/main.go:setGCPercent":                        "a flag or a setting of the user",
+	"cmd/qtype/mcp.go:assist":                               "a flag or a setting of the user",
+	"cmd/qtype/memory_replay.go:openInput":                  "a flag or a setting of the user",
+	"cmd/qtype/serve.go:run":                                "a flag or a setting of the user",
+	"evaluate.go:openVariant":                               "a lookup, filtered by the loader",
+	"internal/batch/input_value.go:readValue":               "a file that the user names",
+	"internal/batch/stale.go:staleTempFiles":                "a file that the user names",
+	"internal/checkpoint/header.go:digestOf":                "the journal of the user",
+	"internal/checkpoint/index.go:newReplay":                "the journal of the user",
+	"internal/checkpoint/journal.go:Create":                 "the journal of the user",
+	"internal/checkpoint/journal.go:Open":                   "the journal of the user",
+	"internal/clienttool/clienttool.go:Program":             "a flag of the user",
+	"internal/clienttool/suspension.go:OpenSuspension":      "a flag of the user",
+	"internal/clienttool/suspension.go:write":               "a flag of the user",
+	"internal/docgen/sample.go:readSamples":                 "generates documentation",
+	"internal/erasure/erasure.go:journalsIn":                "journals of the user",
+	"internal/estimate/estimate.go:Run":                     "temporary, or refuses all requests",
+	"internal/estimate/estimate.go:index":                   "temporary, or refuses all requests",
+	"internal/eval/report.go:ReadReport":                    "a file that the user names",
+	"internal/lsp/roots.go:documentsIn":                     "the editor of the user",
+	"internal/lsp/workspace.go:openFile":                    "the editor of the user",
+	"internal/mediafile/open.go:local":                      "a file that the user names in an input",
+	"internal/recording/file.go:Open":                       "recordings of tests",
+	"internal/recording/file.go:replaceFile":                "recordings of tests",
+	"internal/recording/http.go:Client":                     "recordings of tests",
+	"internal/records/compress.go:random":                   "a temporary file",
+	"internal/scaffold/scaffold.go:create":                  "a new project of the user",
+	"internal/server/access/control.go:New":                 "a setting of the operator",
+	"internal/server/access/jwks.go:fetch":                  "a setting of the operator",
+	"internal/server/access/keyfile.go:readPrivate":         "a setting of the operator",
+	"internal/server/access/tls.go:load":                    "a setting of the operator",
+	"internal/server/access/token.go:newTokenVerifier":      "a setting of the operator",
+	"internal/telemetry/environment.go:enabled":             "settings of OpenTelemetry of the user",
+	"internal/telemetry/environment.go:environmentEndpoint": "settings of OpenTelemetry of the user",
+	"internal/telemetry/environment.go:tlsConfig":           "settings of OpenTelemetry of the user",
+	"internal/telemetry/environment.go:variable":            "settings of OpenTelemetry of the user",
+	"internal/telemetry/exporter.go:hidesContent":           "settings of OpenTelemetry of the user",
+	"internal/telemetry/exporter.go:newExporter":            "settings of OpenTelemetry of the user",
+	"internal/terminal/streams.go:Standard":                 "the terminal of the user",
+	"internal/terminal/streams.go:WriteTo":                  "the terminal of the user",
+	"internal/trust/record.go:Find":                         "the state of the user",
+	"internal/trust/record.go:Save":                         "the state of the user",
+	"place.go:dataFolder":                                   "the default store of the user",
+	"place.go:findPlace":                                    "the default store of the user",
+	"place.go:isWritable":                                   "the default store of the user",
+	"validate/lint/document.go:filesIn":                     "files that the user checks",
+	"validate/lint/fix.go:Write":                            "files that the user checks",
+	"validate/lint/fix.go:applyTo":                          "files that the user checks",
+	"validate/lint/fix.go:replace":                          "files that the user checks",
+	"validate/lint/markdown.go:readPage":                    "files that the user checks",
+}
+
+// TestTrust_EveryPath finds all functions of the module that reach a file, the environment,
+// a program or a server. A new one calls package trust, which decides what the document may do, or is
+// listed with the reason why no document decides about it.
+func TestTrust_EveryPath(t *testing.T) {
+	found := map[string]bool{}
+	testkit.Must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(name, ".") && name != "." || name == "testdata" || name == "node_modules" || strings.HasSuffix(name, "test") || name == "bench" || name == "generate" || name == "testkit"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		return findReaches(path, found)
+	}))
+	for _, place := range slices.Sorted(maps.Keys(found)) {
+		if asked[place] == "" && unrelated[place] == "" {
+			t.Errorf("%s is not listed: ask the trust.Policy of the document there, and add it to the tables of this test", place)
+		}
+	}
+	for _, table := range []map[string]string{asked, unrelated} {
+		for place := range table {
+			if !found[place] {
+				t.Errorf("%s is listed, but reaches nothing", place)
+			}
+		}
+	}
+}
+
+// findReaches adds the functions of a file that reach something: path:function.
+func findReaches(path string, found map[string]bool) error {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	rel := filepath.ToSlash(path)
+	for _, declared := range file.Decls {
+		name := "declaration"
+		if f, ok := declared.(*ast.FuncDecl); ok {
+			name = f.Name.Name
+		}
+		ast.Inspect(declared, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			of, ok := selector.X.(*ast.Ident)
+			if ok && slices.Contains(reaches, of.Name+"."+selector.Sel.Name) && isUse(declared, selector) {
+				found[rel+":"+name] = true
+			}
+			return true
+		})
+	}
+	return nil
+}
+
+// isUse reports whether a selector is a value or a call, and not the type of a parameter, a
+// field or a pointer.
+func isUse(within ast.Node, selector *ast.SelectorExpr) bool {
+	use := true
+	ast.Inspect(within, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.StarExpr:
+			use = use && n.X != selector
+		case *ast.Field:
+			use = use && n.Type != selector
+		case *ast.TypeAssertExpr:
+			use = use && n.Type != selector
+		}
+		return use
+	})
+	return use
+}
