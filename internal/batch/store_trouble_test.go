@@ -81,6 +81,24 @@ func checkStored(t *testing.T, address string, rows int) {
 	}
 }
 
+// waitForTurn waits until the first turn is stored: a store does not wait for a server that
+// has never answered.
+func waitForTurn(t *testing.T, address string) {
+	store, err := storeurl.Open(address)
+	if err != nil {
+		return // runRows reports it
+	}
+	defer func() { _ = store.Close() }() // it is only read
+	for start := time.Now(); time.Since(start) < 30*time.Second; {
+		for s, err := range store.Sessions(t.Context(), "app/chat") {
+			if err == nil && s.Session != "" {
+				return
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // TestRun_StoreRestarts checks that no row fails while the server of its memory is killed
 // and started again several times (QTYPE_RESTARTS, by default 2).
 func TestRun_StoreRestarts(t *testing.T) {
@@ -103,6 +121,7 @@ func TestRun_StoreRestarts(t *testing.T) {
 			}
 			finished := make(chan error, 1)
 			go func() {
+				waitForTurn(t, address)
 				for range restarts {
 					time.Sleep(100 * time.Millisecond)
 					if err := errors.Join(s.Kill(), s.Restart()); err != nil {

@@ -102,7 +102,7 @@ func (s *summary) costText() string {
 	if s.cost == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("cost %.4g", s.cost)
+	text := "cost " + textfmt.Amount(s.cost)
 	for step := range s.job.flow.Plan().All() {
 		if slices.ContainsFunc(step.Models(), func(m spec.ModelEntity) bool { return m.Base().HasBuiltinPrices() }) {
 			return text + " (with built-in prices of " + spec.PricesDate + ", in US dollars)"

@@ -119,7 +119,7 @@ func usageNotes(t *telemetry.Tokens, cost *float64) []string {
 		notes = append(notes, fmt.Sprintf("%s, %s out", text, textfmt.Thousands(t.Output)))
 	}
 	if cost != nil && *cost > 0 {
-		notes = append(notes, fmt.Sprintf("cost %.4g", *cost))
+		notes = append(notes, "cost "+textfmt.Amount(*cost))
 	}
 	return notes
 }
