@@ -27,7 +27,7 @@ func closed(name string, properties object, required []string) object {
 func sessionPaths() object {
 	id := []object{pathParameter("session")}
 	ofMemory := slices.Concat(id, []object{queryParameter("memory", typed("string"))})
-	message := append(ofMemory[:2:2], pathParameter("message"))
+	message := slices.Concat(ofMemory, []object{pathParameter("message")})
 	one := object{member("200", response("The session", jsonContent(ref("Session"))))}
 	made := object{member("201", response("The new session", jsonContent(ref("Session"))))}
 	limit := queryParameter("limit", object{member("type", "integer"), member("minimum", 1), member("maximum", 200)})
