@@ -81,7 +81,7 @@ func (m *costMeter) add(ev steps.Event) {
 	case b.Calls > 0 && m.calls > b.Calls:
 		m.exceeded("calls", fmt.Sprint(b.Calls), fmt.Sprint(m.calls))
 	case b.Money > 0 && m.money > b.Money:
-		m.exceeded("money", fmt.Sprint(b.Money), textfmt.Amount(m.money))
+		m.exceeded("money", textfmt.Amount(b.Money), textfmt.Amount(m.money))
 	}
 }
 

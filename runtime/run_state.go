@@ -49,5 +49,8 @@ func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error 
 			return err
 		}
 	}
+	if ctx.Err() != nil { // the rows may have ended because of it
+		return context.Cause(ctx)
+	}
 	return first.finish(ctx)
 }

@@ -14,7 +14,7 @@ func TestBudget_EndsRun(t *testing.T) {
 	for budget, over := range map[string]string{
 		"{tokens: 40}":      "flow talk is over its budget: 45 tokens, 40 are allowed",
 		"{calls: 2}":        "flow talk is over its budget: 3 calls, 2 are allowed",
-		"{money: 0.00005}":  "flow talk is over its budget: 6e-05 money, 5e-05 are allowed",
+		"{money: 0.00005}":  "flow talk is over its budget: 0.00006 money, 0.00005 are allowed",
 		"{seconds: 1.0e-9}": "flow talk is over its budget: more than 1e-09 seconds, 1e-09 are allowed",
 	} {
 		app := openApp(t, fmt.Sprintf(`
