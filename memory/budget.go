@@ -24,6 +24,7 @@ type BudgetError struct {
 	Memory   string  // the memory's id
 	System   int     // tokens of the system message
 	Context  int     // tokens of the context that is never cut
+	Pinned   int     // tokens of the pinned messages of older rounds
 	Round    int     // tokens of the newest round
 	Messages int     // its messages
 	Factor   float64 // the provider's count, divided by this memory's; 1 if the provider has counted nothing yet
@@ -36,7 +37,7 @@ func (e *BudgetError) Error() string {
 	for _, p := range []struct {
 		name   string
 		tokens int
-	}{{"the system message", e.System}, {"the context that is never cut", e.Context}, {"the tools", e.Tools}, {"the answer", e.Answer}} {
+	}{{"the pinned messages", e.Pinned}, {"the system message", e.System}, {"the context that is never cut", e.Context}, {"the tools", e.Tools}, {"the answer", e.Answer}} {
 		if p.tokens > 0 {
 			parts = append(parts, fmt.Sprintf("%s (%s)", p.name, textfmt.Thousands(p.tokens)))
 		}
@@ -50,7 +51,7 @@ func (e *BudgetError) Error() string {
 		model = "model " + e.Model
 	}
 	text := fmt.Sprintf("memory %s: %s reads and writes %s tokens in one call, but %s need %s",
-		e.Memory, model, textfmt.Thousands(e.ContextWindow), list, textfmt.Thousands(e.Round+e.System+e.Context+e.Tools+e.Answer))
+		e.Memory, model, textfmt.Thousands(e.ContextWindow), list, textfmt.Thousands(e.Round+e.Pinned+e.System+e.Context+e.Tools+e.Answer))
 	if e.Factor > 1 {
 		text += fmt.Sprintf(" and up to %.1f times as many by the provider's count of earlier calls", e.Factor)
 	}

@@ -25,18 +25,25 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 		return nil, errEnded
 	}
 	t.noteQuestion()
+	b = t.within(b)
+	t.noteOthers(b, 0)
 	if err := t.refreshContext(); err != nil {
 		return nil, err
 	}
-	b = t.within(b)
 	r, err := t.prepare(b, false)
-	if err != nil || r.left > 0 {
+	if err == nil && r.context != nil && t.noteOthers(b, r.context.Tokens()) && r.left > 0 {
+		if err := t.refreshContext(); err != nil { // what leaves now is summarized
+			return nil, err
+		}
+		r, err = t.prepare(b, false)
+	}
+	if err != nil || r.left > 0 { // short forms may be enough
 		r, err = t.prepareShort(b, r, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	sent := r.entries[r.left:]
+	sent := r.sent()
 	t.noteCall(b, r, sent)
 	var messages []chat.Message
 	if r.context != nil {
@@ -62,12 +69,28 @@ type fittedCall struct {
 	repairable bool
 }
 
+// sent returns the entries that are sent: without the oldest ones, but with those that are
+// pinned.
+func (r *fittedCall) sent() []*Entry {
+	pins := parsedPins(r.view)
+	var kept []*Entry
+	for _, e := range r.entries[:r.left] {
+		if pins.has(e.Seq) {
+			kept = append(kept, e)
+		}
+	}
+	if len(kept) == 0 {
+		return r.entries[r.left:]
+	}
+	return append(kept, r.entries[r.left:]...)
+}
+
 // prepare fits the window to the policy and to the budget; with short set, old messages have
 // short forms although the policy has room for them.
 func (t *Turn) prepare(b Budget, short bool) (*fittedCall, error) {
 	v, sel, own := t.fitted()
 	if c := v.shortened(); short && c != v {
-		v, sel = c, selectExcept(t.policy, c, t.questionIn(c))
+		v, sel = c, selectExcept(t.policy, c, t.keptIn(c))
 	}
 	r := &fittedCall{view: v, selection: sel}
 	if err := t.checkSent(v, sel); err != nil {
@@ -101,7 +124,7 @@ func (t *Turn) prepareShort(b Budget, r *fittedCall, err error) (*fittedCall, er
 }
 
 // leaveOut returns how many of the oldest entries have no room in this call:
-// whole rounds, never the newest one. own is the index of the turn's first
+// whole rounds, never the newest one; pinned messages among them are sent. own is the index of the turn's first
 // entry; fixed are the tokens of the context that is never cut, added those of results
 // that are missing in older rounds.
 func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, own int) (int, error) {
@@ -121,16 +144,20 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, o
 		own = min(own, len(entries)-1)
 		newest = newestRound(entries, own, lastUser(entries[:own+1]))
 	}
-	n := 0
+	n, pins, pinned := 0, parsedPins(v), 0
 	for (tokens > most || tokens+added+t.uncounted(b, entries[n:], own-n) > room) && n < newest {
 		for first := true; n < newest && (first || !isUser(entries[n])); first = false {
-			tokens -= entries[n].Tokens
+			if pins.has(entries[n].Seq) {
+				pinned += entries[n].Tokens
+			} else {
+				tokens -= entries[n].Tokens
+			}
 			n++
 		}
 	}
 	if tokens > room {
 		factor, reserve := t.factor(b.Model)
-		return 0, &BudgetError{Budget: b, Factor: factor, Template: reserve, Memory: t.memory.id, System: v.systemTokens(), Context: fixed, Round: tokens, Messages: len(entries) - n}
+		return 0, &BudgetError{Budget: b, Factor: factor, Template: reserve, Memory: t.memory.id, System: v.systemTokens(), Context: fixed, Pinned: pinned, Round: tokens - pinned, Messages: len(entries) - n}
 	}
 	return n, nil
 }
@@ -164,7 +191,7 @@ func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*Entry) {
 	}
 	factor, _ := t.factor(b.Model)
 	n := &callRecord{estimated: b.Margin > 1, messages: len(sent), tokens: sumTokens(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
-		Tools: b.Tools, System: v.systemTokens(), Factor: factor, Estimate: sumTokens(sent) + v.systemTokens() + b.Tools, Seen: t.base.state.Last, Left: r.left, Cut: r.selection.note, Repairs: r.changes, Calls: calls}}
+		Tools: b.Tools, System: v.systemTokens(), Factor: factor, Estimate: sumTokens(sent) + v.systemTokens() + b.Tools, Seen: t.base.state.Last, Left: len(r.entries) - len(sent), Cut: r.selection.note, Repairs: r.changes, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
 		n.first, n.from, n.last, n.to = first.Message.ID, first.Seq, last.Message.ID, last.Seq
@@ -173,6 +200,9 @@ func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*Entry) {
 	for _, e := range sent {
 		if slices.Contains(v.short, e) {
 			n.shortened = append(n.shortened, e)
+		}
+		if slices.ContainsFunc(v.plain, func(p *Entry) bool { return p.Message.ID == e.Message.ID }) {
+			n.plain = append(n.plain, e)
 		}
 	}
 	t.call = n
@@ -213,4 +243,37 @@ func (t *Turn) Repairs() (changes int, isNew bool) {
 	}
 	changes = t.call.call.Repairs
 	return changes, changes > 0 && changes != storedRepairs(t.base.values)
+}
+
+// noteOthers notes what a call needs besides messages, if that counts for Compaction.At, and
+// reports whether it is more than in earlier calls of the turn: a window that a summary was
+// made for does not grow again. A context window below token_limit counts as its share of
+// the difference.
+func (t *Turn) noteOthers(b Budget, context int) bool {
+	p, ok := t.policy.(contextPolicy)
+	if !ok || t.memory.compactAt == 0 {
+		return false
+	}
+	system := t.base.system
+	if i := slices.IndexFunc(t.staged, isSystem); i >= 0 {
+		system = t.staged[i]
+	}
+	if system == nil {
+		system = t.step
+	}
+	others := context
+	if system != nil {
+		others += system.Tokens
+	}
+	if b.ContextWindow > 0 {
+		factor, reserve := t.factor(b.Model)
+		entries := slices.Concat(t.base.entries, t.staged)
+		others += b.Tools + int(float64(b.Answer+reserve)/factor) + t.uncounted(b, entries, len(t.base.entries))
+		if window := int(float64(b.ContextWindow) / factor); window < p.contextLimit() {
+			others += int(float64(p.contextLimit()-window) * t.memory.compactAt)
+		}
+	}
+	grown := others > t.others
+	t.others = max(t.others, others)
+	return grown
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -16,6 +17,13 @@ import (
 type Compaction struct {
 	ToolResults int // tokens of an old tool result in its short form, at least MinShortResult; 0: results stay whole
 	KeepResults int // the number of newest tool results that stay whole, at least those of the newest call
+	// At is for flush with a context that summarizes: the share of the room of a call, above 0
+	// and at most 1, at which the older half of the window leaves. The room is token_limit, or
+	// the context window of the model if that is smaller; messages, system message, context,
+	// descriptions of tools and the answer count. It replaces chat_history_token_ratio and
+	// token_flush_size. 0: the limits apply.
+	At          float64
+	ImageRounds int // the number of newest rounds that keep their images, in a small window too; 0: all
 }
 
 // MinShortResult is the smallest Compaction.ToolResults: the note alone needs some 30 tokens.
@@ -28,6 +36,10 @@ func (c Compaction) check() error {
 		return fmt.Errorf("shorten_tool_results must be at least %d, not %d", MinShortResult, c.ToolResults)
 	case c.KeepResults < 0:
 		return fmt.Errorf("keep_tool_results must not be negative, not %d", c.KeepResults)
+	case c.At != 0 && !(c.At > 0 && c.At <= 1):
+		return fmt.Errorf("compact_at must be above 0 and at most 1, not %v", c.At)
+	case c.ImageRounds < 0:
+		return fmt.Errorf("drop_images must be positive, not %d", c.ImageRounds)
 	}
 	return nil
 }
@@ -41,7 +53,8 @@ type compactor struct {
 	forms map[formKey]*Entry // forms that were made; nil for a message that has none
 }
 
-// formKey identifies a short form: the note has the position.
+// formKey identifies a short form: the note has the position. That of a message without its
+// images has none.
 type formKey struct {
 	entry *Entry
 	place int64
@@ -52,7 +65,7 @@ const maxForms = 512
 
 // newCompactor returns nil if nothing is compacted.
 func newCompactor(c Compaction, counter Counter) *compactor {
-	if c.ToolResults == 0 {
+	if c.ToolResults == 0 && c.ImageRounds == 0 {
 		return nil
 	}
 	return &compactor{Compaction: c, counter: counter, forms: map[formKey]*Entry{}}
@@ -98,14 +111,18 @@ func (c *compactor) candidates(entries []*Entry) []int {
 
 // form returns the short form of a result, nil if it has none.
 func (c *compactor) form(e *Entry, place int64) *Entry {
-	key := formKey{e, place}
+	return c.cached(formKey{e, place}, func() *Entry { return c.newForm(e, place) })
+}
+
+// cached returns a form, and makes it if it is not known.
+func (c *compactor) cached(key formKey, make func() *Entry) *Entry {
 	c.mu.Lock()
 	form, known := c.forms[key]
 	c.mu.Unlock()
 	if known {
 		return form
 	}
-	form = c.newForm(e, place)
+	form = make()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.forms) >= maxForms {
@@ -139,4 +156,73 @@ func withShortText(blocks []chat.Block, text []rune, keep, tokens int, place int
 	short := fmt.Sprintf("%s\n[… about %s of %s left out; the whole result is message %d …]\n%s", string(text[:keep-tail]),
 		textfmt.Thousands(left), textfmt.Count(tokens, "token"), place, string(text[len(text)-tail:]))
 	return slices.Insert(out, 0, chat.Block{Type: "text", Text: short})
+}
+
+// withoutImages returns entries with captions in place of the images of old rounds, and the
+// entries that have them. User messages that directly follow each other begin one round.
+func (c *compactor) withoutImages(entries []*Entry) (out, plain []*Entry) {
+	out = entries
+	for i, e := range entries[:oldRounds(entries, c.ImageRounds)] {
+		if !hasImage(e) {
+			continue
+		}
+		form := c.cached(formKey{entry: e}, func() *Entry { return c.captioned(e) })
+		if form == nil {
+			continue
+		}
+		if len(plain) == 0 {
+			out = slices.Clone(entries)
+		}
+		out[i], plain = form, append(plain, form)
+	}
+	return out, plain
+}
+
+// oldRounds returns how many entries precede the newest rounds.
+func oldRounds(entries []*Entry, newest int) int {
+	for i, e := range slices.Backward(entries) {
+		if !isUser(e) || i > 0 && isUser(entries[i-1]) {
+			continue
+		}
+		if newest--; newest == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// hasImage reports whether a message has an image.
+func hasImage(e *Entry) bool { return slices.ContainsFunc(e.Message.Blocks, isImage) }
+
+func isImage(b chat.Block) bool { return b.Type == "image" }
+
+// captioned returns an entry with captions in place of its images, nil if they are not
+// shorter.
+func (c *compactor) captioned(e *Entry) *Entry {
+	f := *e
+	f.Message.Blocks = slices.Clone(e.Message.Blocks)
+	for i, b := range f.Message.Blocks {
+		if isImage(b) {
+			f.Message.Blocks[i] = chat.Block{Type: "text", Text: caption(b)}
+		}
+	}
+	if f.Tokens = tokensOf(c.counter, &f.Message); f.Tokens > e.Tokens {
+		return nil
+	}
+	return &f
+}
+
+// caption describes an image that is not sent, such as [image left out: image/png, 1,024 bytes].
+func caption(b chat.Block) string {
+	var parts []string
+	if b.MimeType != "" {
+		parts = append(parts, b.MimeType)
+	}
+	if b.Media() {
+		parts = append(parts, textfmt.Count(len(b.Data), "byte"))
+	}
+	if len(parts) == 0 {
+		return "[image left out]"
+	}
+	return "[image left out: " + strings.Join(parts, ", ") + "]"
 }

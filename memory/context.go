@@ -92,7 +92,7 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	// NewestUser returns the newest user message, nil for none.
 	NewestUser() *chat.Message
 	// FirstSent returns the position of the first message that the next call
-	// sends, or the position after the history for one of the turn itself.
+	// sends, without those that are pinned, or the position after the history for one of the turn itself.
 	FirstSent() int64
 	// Evicted yields the entries from a position up to FirstSent that may be part of
 	// the context: neither failed, rewound nor deleted nor from a window that was

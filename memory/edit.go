@@ -331,6 +331,7 @@ func (t *transition) remove(all []*Entry) {
 		}
 		t.addEvent(event)
 	}
+	st.Pinned = parsedRanges(st.Pinned).except(gone).String()
 	var indexes []int
 	for i, e := range v.entries {
 		if gone.has(e.Seq) {

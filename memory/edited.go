@@ -88,6 +88,15 @@ func parseEdits(text string) (Edits, error) {
 	return out, nil
 }
 
+// IsPinned reports whether the message at a position is pinned.
+func (s State) IsPinned(position int64) bool {
+	if s.Pinned == "" {
+		return false
+	}
+	pins, _ := parseSeqRanges(s.Pinned) // written by this package
+	return pins.has(position)
+}
+
 // withText returns an entry with the text of another one, nil for its own. It keeps its
 // id, its place and its time.
 func withText(e, text *Entry) *Entry {

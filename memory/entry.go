@@ -75,6 +75,8 @@ const (
 	EventRewind EventKind = "rewind" // the messages of a turn and of those after it left for good
 	EventDelete EventKind = "delete" // messages were deleted
 	EventEdit   EventKind = "edit"   // a message has another text
+	EventPin    EventKind = "pin"    // a message was pinned: the policy keeps it
+	EventUnpin  EventKind = "unpin"  // a message is no longer pinned
 	EventSent   EventKind = "sent"   // the last call of a model in a turn
 
 	EventSummary   EventKind = "summary"   // evicted messages were added to the summary
@@ -93,6 +95,7 @@ type Event struct {
 	Rule     spec.Policy `json:"rule,omitempty"`    // flush: the policy
 	Before   int         `json:"before,omitempty"`  // flush: size of the window before, in Unit
 	Limit    int         `json:"limit,omitempty"`   // flush: the exceeded limit, in Unit
+	Others   int         `json:"others,omitempty"`  // flush with Compaction.At: of Before, what calls need besides messages
 	Unit     Unit        `json:"unit,omitempty"`    // flush: unit of Before and Limit; tokens if empty
 	Rewound  int64       `json:"rewound,omitempty"` // rewind: the first turn that left
 	Revised  bool        `json:"revised,omitempty"` // rewind: edits and deletions of earlier messages stay
@@ -113,6 +116,7 @@ type Call struct {
 	Left          int     `json:"left,omitempty"`           // messages left out of this call only, for lack of room in the context window
 	Omitted       string  `json:"omitted,omitempty"`        // positions after the first message that were not sent, so that the question of the turn stays, such as "5-7,9"
 	Shortened     string  `json:"shortened,omitempty"`      // positions of messages that were sent in a short form, such as "5-7,9"
+	Imageless     string  `json:"imageless,omitempty"`      // positions of messages that were sent with captions in place of their images, such as "5-7,9"
 	Factor        float64 `json:"factor,omitempty"`         // the provider's count of earlier calls, divided by this memory's: the window was fitted by it
 	Estimate      int     `json:"estimate,omitempty"`       // tokens of the whole request as this memory counts them
 	Reported      int     `json:"reported,omitempty"`       // tokens of the whole request as the provider counted them, 0 if it reported none

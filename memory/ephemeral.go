@@ -35,7 +35,7 @@ func (m *Memory) Ephemeral(history []chat.Message) (*Memory, error) {
 // clone returns a memory of the same configuration, without a store and a ttl.
 func (m *Memory) clone() *Memory {
 	c := &Memory{id: m.id, kind: m.kind, systemFirst: m.systemFirst, limitsOf: m.limitsOf, turns: m.turns, lease: m.lease,
-		counter: m.counter, now: m.now, context: m.context, compactor: m.compactor}
+		counter: m.counter, now: m.now, context: m.context, compactor: m.compactor, compactAt: m.compactAt}
 	if p := m.policy.Load(); p != nil {
 		c.policy.Store(p)
 	}

@@ -173,6 +173,19 @@ func (r seqRanges) union(others ...seqRange) seqRanges {
 	return out
 }
 
+// except returns the positions that are not in other ranges.
+func (r seqRanges) except(other seqRanges) seqRanges {
+	var out seqRanges
+	for _, one := range r {
+		for seq := one.from; seq <= one.to; seq++ {
+			if !other.has(seq) {
+				out = out.union(seqRange{seq, seq})
+			}
+		}
+	}
+	return out
+}
+
 // since returns the positions from a position on.
 func (r seqRanges) since(from int64) seqRanges {
 	i := sort.Search(len(r), func(i int) bool { return r[i].to >= from })

@@ -236,7 +236,7 @@ func (in *Transcript) hidden() seqRanges {
 
 // checkEvents checks what the window follows from.
 func (in *Transcript) checkEvents() error {
-	kinds := []EventKind{EventFlush, EventFailed, EventSet, EventRewind, EventDelete, EventEdit, EventSent, EventSummary, EventVariables}
+	kinds := []EventKind{EventFlush, EventFailed, EventSet, EventRewind, EventDelete, EventEdit, EventPin, EventUnpin, EventSent, EventSummary, EventVariables}
 	texts := map[int64]bool{}
 	for i, e := range in.Events {
 		problem := ""
@@ -249,7 +249,7 @@ func (in *Transcript) checkEvents() error {
 			problem = fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Events[i-1].Turn)
 		case e.From < 0 || e.From > e.To || e.To > int64(len(in.Entries)) || e.From == 0 && e.To > 0:
 			problem = fmt.Sprintf("there are no messages %d to %d", e.From, e.To)
-		case e.Kind == EventDelete && e.From == 0:
+		case (e.Kind == EventDelete || e.Kind == EventPin || e.Kind == EventUnpin) && e.From == 0:
 			problem = "it names no messages"
 		case e.Kind == EventEdit:
 			problem = in.editProblem(e, texts)

@@ -11,6 +11,21 @@ func keptFrom(entries []*Entry, keep func(*Entry) bool) eviction {
 	return evictIndexes(indexes)
 }
 
+// pinned returns the entries that are pinned.
+func (v *view) pinned() eviction {
+	pins := parsedPins(v)
+	if len(pins) == 0 {
+		return eviction{}
+	}
+	return keptFrom(v.entries, func(e *Entry) bool { return pins.has(e.Seq) })
+}
+
+// parsedPins returns the positions of the pinned messages.
+func parsedPins(v *view) seqRanges {
+	pins, _ := parseSeqRanges(v.state.Pinned) // written by this package
+	return pins
+}
+
 // intersects reports whether two sets have an index in common.
 func (s eviction) intersects(other eviction) bool {
 	found := false
@@ -45,7 +60,7 @@ func (v *view) without(kept eviction) (rest *view, index func(i int) int) {
 	if v.measured {
 		r.sizes = restOf(kept, v.sizes)
 	}
-	r.user, r.users, r.tools = lastUser(r.entries), 0, 0
+	r.user, r.users, r.tools, r.images = lastUser(r.entries), 0, 0, 0
 	var indexes []int
 	for i, e := range v.entries {
 		if kept.has(i) {
@@ -57,6 +72,9 @@ func (v *view) without(kept eviction) (rest *view, index func(i int) int) {
 		}
 		if isToolUse(e) {
 			r.tools++
+		}
+		if hasImage(e) {
+			r.images++
 		}
 	}
 	return &r, func(i int) int { return indexes[i] }

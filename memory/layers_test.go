@@ -28,7 +28,7 @@ var layers = []string{
 	"transition", "variables", "session_table", "context", "audit",
 	"memory", "load", "commit", "timeline", "lease", "open_calls",
 	"budget", "turn_report", "turn", "question", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
-	"write", "read", "expiry", "forget_user", "rewind", "edit", "fork", "ephemeral", "import", "similar",
+	"write", "read", "expiry", "forget_user", "rewind", "edit", "pin", "fork", "ephemeral", "import", "similar",
 }
 
 // TestFiles_ReferToEarlierFiles type-checks the package and reports references

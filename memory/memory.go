@@ -27,7 +27,7 @@
 //	memory, load, commit, timeline, lease, open_calls    reading and writing a session
 //	budget, turn_report, turn, question, turn_commit, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry, forget_user         the other methods of Memory
-//	rewind, edit, fork, ephemeral, import    those that change what is there, and those for whole sessions
+//	rewind, edit, pin, fork, ephemeral, import    those that change what is there, and those for whole sessions
 //	similar                                  those for package search
 package memory
 
@@ -90,6 +90,7 @@ type Memory struct {
 	views       sync.Pool     // of *view
 	context     ContextSource // nil for none
 	compactor   *compactor    // nil for none
+	compactAt   float64       // Compaction.At
 }
 
 // New returns the memory that cfg declares. Several memories may share a
@@ -104,7 +105,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter)}
+		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -140,15 +141,13 @@ func (m *Memory) check(cfg *Config) error {
 		return fmt.Errorf("memory %s: ttl must be positive, not %s", cfg.ID, cfg.TTL)
 	case cfg.KeepSystemFirst && !m.kind.Supports("keep_system_first"):
 		return m.unsupported("keep_system_first")
-	case m.compactor != nil && !m.kind.Supports("shorten_tool_results"):
-		return m.unsupported("shorten_tool_results")
 	case m.scope != "" && m.scope != SessionScope && m.scope.width() == 0:
 		return fmt.Errorf("memory %s: scope must be session, user or app, not %q", cfg.ID, m.scope)
 	case !m.turns.valid():
 		return fmt.Errorf("memory %s: turns must be queue, reject or interrupt, not %q", cfg.ID, m.turns)
 	}
-	if err := cfg.Compact.check(); err != nil {
-		return fmt.Errorf("memory %s: %w", m.id, err)
+	if err := m.checkCompaction(cfg.Compact); err != nil {
+		return err
 	}
 	switch {
 	case m.context == nil:
@@ -158,6 +157,25 @@ func (m *Memory) check(cfg *Config) error {
 	}
 	if err := m.context.Check(); err != nil {
 		return fmt.Errorf("memory %s: %w", m.id, err)
+	}
+	return nil
+}
+
+// checkCompaction returns an error for settings that are invalid or that the policy does not have.
+func (m *Memory) checkCompaction(c Compaction) error {
+	for _, setting := range []struct {
+		key  string
+		used bool
+	}{{"shorten_tool_results", c.ToolResults > 0}, {"compact_at", c.At != 0}, {"drop_images", c.ImageRounds > 0}} {
+		if setting.used && !m.kind.Supports(setting.key) {
+			return m.unsupported(setting.key)
+		}
+	}
+	if err := c.check(); err != nil {
+		return fmt.Errorf("memory %s: %w", m.id, err)
+	}
+	if m.context == nil && c.At > 0 {
+		return fmt.Errorf("memory %s: compact_at needs a context that summarizes what leaves", m.id)
 	}
 	return nil
 }
@@ -192,7 +210,7 @@ func (m *Memory) Tokens(msg chat.Message) int { return Tokens(m.counter, msg) }
 // SetLimits changes the limits of all sessions. With policy flush the new ones
 // apply from the next message on, with the others to reads as well.
 func (m *Memory) SetLimits(l Limits) error {
-	p, err := m.kind.with(l)
+	p, err := m.build(l)
 	if err != nil {
 		return fmt.Errorf("memory %s: %w", m.id, err)
 	}
@@ -200,12 +218,21 @@ func (m *Memory) SetLimits(l Limits) error {
 	return nil
 }
 
+// build returns the policy with limits.
+func (m *Memory) build(l Limits) (evictionPolicy, error) {
+	p, err := m.kind.with(l)
+	if c, ok := p.(compactingPolicy); ok && err == nil && m.compactAt > 0 {
+		c.compactAt(m.compactAt)
+	}
+	return p, err
+}
+
 // policyOf returns the policy with the current limits of a session.
 func (m *Memory) policyOf(session string) (evictionPolicy, error) {
 	if m.limitsOf == nil {
 		return *m.policy.Load(), nil
 	}
-	p, err := m.kind.with(m.limitsOf(session))
+	p, err := m.build(m.limitsOf(session))
 	if err != nil {
 		return nil, fmt.Errorf("memory %s, session %q: %w", m.id, session, err)
 	}

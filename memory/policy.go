@@ -65,6 +65,12 @@ type evictionPolicy interface {
 	describe(e *Event, rest []*Entry)
 }
 
+// compactingPolicy is an evictionPolicy with Compaction.At.
+type compactingPolicy interface {
+	// compactAt sets the share of the limit at which messages leave.
+	compactAt(share float64)
+}
+
 // rereader is an evictionPolicy that can show messages again that an earlier
 // limit excluded: its views hold more than is sent.
 type rereader interface {
@@ -118,15 +124,16 @@ func sizeOf(p evictionPolicy, v *view) (messages, tokens int) {
 	if p.countsSystem() {
 		return len(v.entries) + v.systemCount(), v.tokens + v.systemTokens()
 	}
-	return len(v.entries), v.tokens
+	return len(v.entries), v.tokens + v.others
 }
 
-// compacted returns the view as it is sent: with short forms of old messages if it exceeds
-// the limit without them.
+// compacted returns the view as it is sent: without the images of old rounds, and with short
+// forms of old results if it exceeds the limit without them.
 func compacted(p evictionPolicy, v *view) *view {
 	if v.compactor == nil {
 		return v
 	}
+	v = v.withoutImages()
 	if used, limit, unit := p.usage(sizeOf(p, v)); limit == 0 || used <= limit || unit != InTokens {
 		return v
 	}

@@ -17,6 +17,7 @@ type flush struct {
 	share float64 // chat_history_token_ratio
 	cap   int     // the most tokens of the window: limit × share
 	size  int     // the fewest tokens that leave at a time
+	at    float64 // compact_at, 0 for none
 }
 
 func newFlush(l Limits) evictionPolicy {
@@ -28,10 +29,17 @@ func newFlush(l Limits) evictionPolicy {
 	return p
 }
 
+// compactAt makes a share of the limit the cap, and lets half of it leave at a time.
+func (p *flush) compactAt(share float64) {
+	p.at = share
+	p.cap = max(int(math.Floor(float64(p.limit)*share+1e-6)), 1)
+	p.size = max(p.cap/2, 1)
+}
+
 // evict returns blocks of at least size tokens, each up to the next user
 // message, until the rest fits. The newest round stays.
 func (p *flush) evict(v *view, own, user int) eviction {
-	tokens, entries := v.tokens, v.entries
+	tokens, entries := v.tokens+v.others, v.entries
 	if tokens <= p.cap {
 		return eviction{}
 	}
@@ -59,9 +67,22 @@ func (p *flush) describe(e *Event, rest []*Entry) {
 	if isUser(rest[0]) {
 		to = "to the start of a round"
 	}
+	if p.at > 0 {
+		e.Reason = fmt.Sprintf("%s tokens%s exceeded compact_at %v of token_limit %s; at least %s had to leave, %s left, %s",
+			textfmt.Thousands(e.Before), e.others(), p.at, textfmt.Thousands(p.limit), textfmt.Thousands(max(p.size, e.Before-p.cap)), textfmt.Thousands(e.Tokens), to)
+		return
+	}
 	e.Reason = fmt.Sprintf("%s tokens exceeded the chat share of %s (token_limit %s × chat_history_token_ratio %v); at least %s had to leave, %s left, %s",
 		textfmt.Thousands(e.Before), textfmt.Thousands(p.cap), textfmt.Thousands(p.limit), p.share, textfmt.Thousands(max(p.size, e.Before-p.cap)), textfmt.Thousands(e.Tokens), to)
 	if left := e.Before - e.Tokens; left > p.cap {
 		e.Reason += fmt.Sprintf("; the newest round stays, though its %s tokens exceed the share", textfmt.Thousands(left))
 	}
+}
+
+// others describes what is counted in addition to the messages.
+func (e *Event) others() string {
+	if e.Others == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s of them for the rest of the call,", textfmt.Thousands(e.Others))
 }

@@ -14,12 +14,17 @@ type TurnSizeError struct {
 	Used   int    // size of these messages
 	Limit  int    // the window's limit
 	Unit   Unit   // unit of both
+	Pinned int    // number of pinned messages among them
 }
 
 // Error names the sizes.
 func (e *TurnSizeError) Error() string {
-	return fmt.Sprintf("memory %s: the window's limit is %s %s, but the system message, the question and the newest messages of the turn have %s: increase the limit or shorten the results of tools",
-		e.Memory, textfmt.Thousands(e.Limit), e.Unit, textfmt.Thousands(e.Used))
+	pinned, advice := "", ""
+	if e.Pinned > 0 {
+		pinned, advice = textfmt.Count(e.Pinned, "pinned message")+", ", ", unpin messages"
+	}
+	return fmt.Sprintf("memory %s: the window's limit is %s %s, but the system message, %sthe question and the newest messages of the turn have %s: increase the limit%s or shorten the results of tools",
+		e.Memory, textfmt.Thousands(e.Limit), e.Unit, pinned, textfmt.Thousands(e.Used), advice)
 }
 
 // noteQuestion records the question before the first call of a model: the last user
@@ -45,13 +50,14 @@ func lastUsers(entries []*Entry) []*Entry {
 	return entries[first : last+1]
 }
 
-// questionIn returns the entries that have the question.
-func (t *Turn) questionIn(v *view) eviction {
+// keptIn returns the entries that have the question, and those that are pinned.
+func (t *Turn) keptIn(v *view) eviction {
 	if len(t.question) == 0 {
-		return eviction{}
+		return v.pinned()
 	}
+	pins := parsedPins(v)
 	return keptFrom(v.entries, func(e *Entry) bool {
-		return isUser(e) && slices.ContainsFunc(t.question, func(q *Entry) bool { return q.Message.ID == e.Message.ID })
+		return pins.has(e.Seq) || isUser(e) && slices.ContainsFunc(t.question, func(q *Entry) bool { return q.Message.ID == e.Message.ID })
 	})
 }
 
@@ -61,6 +67,7 @@ func (t *Turn) questionIn(v *view) eviction {
 func (t *Turn) fitted() (next *view, sel selection, own int) {
 	v := *t.base // only this turn writes behind the end of its array
 	v.step = t.step
+	v.others = t.others
 	own = len(v.entries)
 	if v.compactor != nil {
 		v.places = t.places()
@@ -74,12 +81,12 @@ func (t *Turn) fitted() (next *view, sel selection, own int) {
 		}
 	}
 	if n := len(v.entries); n > own {
-		s := leaving(t.policy, &v, own, userUpTo(&v, t.base, own), t.questionIn(&v))
+		s := leaving(t.policy, &v, own, userUpTo(&v, t.base, own), t.keptIn(&v))
 		v.remove(s)
 		own -= s.before(own)
 	}
 	next = compacted(t.policy, &v)
-	return next, selectExcept(t.policy, next, t.questionIn(next)), own
+	return next, selectExcept(t.policy, next, t.keptIn(next)), own
 }
 
 // places returns the positions that the staged messages will get.
@@ -148,7 +155,13 @@ func (t *Turn) checkSent(v *view, sel selection) error {
 	if len(unit) == 0 {
 		unit = t.staged[len(t.staged)-1:]
 	}
-	needed := slices.Clone(t.question)
+	pinned := v.pinned()
+	needed := slices.DeleteFunc(slices.Clone(v.entries), func(e *Entry) bool { return !v.state.IsPinned(e.Seq) })
+	for _, e := range t.question {
+		if !slices.Contains(needed, e) {
+			needed = append(needed, e)
+		}
+	}
 	for _, e := range unit {
 		if !slices.Contains(needed, e) {
 			needed = append(needed, e)
@@ -158,5 +171,5 @@ func (t *Turn) checkSent(v *view, sel selection) error {
 	if len(needed) == 1 {
 		return &EmptyWindowError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size}
 	}
-	return &TurnSizeError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size}
+	return &TurnSizeError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size, Pinned: pinned.size()}
 }

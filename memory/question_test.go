@@ -24,8 +24,12 @@ type agentTurns struct {
 	resultSize int // the most characters of a tool result
 	n          int
 	questions  []chat.Message
-	added      []chat.Message // of the turn
-	turn       *memory.Turn   // the turn
+	added      []chat.Message  // of the turn
+	turn       *memory.Turn    // the turn
+	pinned     map[string]bool // ids of the pinned messages
+	store      memory.Store
+	copies     int
+	system     string // of all turns, with pinned messages
 }
 
 // drawAgentLimits draws a policy with limits that are often too small.
@@ -54,11 +58,18 @@ func (a *agentTurns) run(t *rapid.T) {
 	turn, err := a.memory.Begin(context.Background(), "s")
 	testkit.Must(t, err)
 	a.turn = turn
-	system := rapid.SampledFrom([]string{"", "brief"}).Draw(t, "system")
+	system := a.system
+	if a.pinned == nil {
+		system = rapid.SampledFrom([]string{"", "brief"}).Draw(t, "system")
+	}
 	turn.System(system)
 	a.questions, a.added = nil, nil
 	for range rapid.IntRange(1, 2).Draw(t, "questions") {
-		a.questions = append(a.questions, a.text(t, chat.User, 60))
+		question := a.text(t, chat.User, 60)
+		if a.cfg.Compact.ImageRounds > 0 && rapid.Bool().Draw(t, "image") {
+			question.Blocks = append(question.Blocks, image(9))
+		}
+		a.questions = append(a.questions, question)
 	}
 	a.add(t, turn, a.questions...)
 	budget := memory.Budget{}
@@ -138,6 +149,12 @@ func (a *agentTurns) checkRequest(t *rapid.T, sent []chat.Message, system string
 	}
 	a.checkLimits(t, sent, b)
 	a.checkShortened(t, sent)
+	a.checkImages(t, sent)
+	for id := range a.pinned {
+		if !slices.ContainsFunc(sent, func(m chat.Message) bool { return m.ID == id }) {
+			t.Fatalf("the pinned message %s was not sent: %v", id, written(sent))
+		}
+	}
 }
 
 // checkShortened checks that results that are not whole name the message with the whole one.
@@ -201,11 +218,11 @@ func (a *agentTurns) checkExplained(t *rapid.T) {
 	omitted, n := omittedPositions(t, sent.Call.Omitted), 0
 	for e, err := range a.memory.History(context.Background(), "s") {
 		testkit.Must(t, err)
-		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Message.Role != chat.System && !omitted[e.Seq] {
+		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Status != memory.Rewound && e.Message.Role != chat.System && !omitted[e.Seq] {
 			n++
 		}
 	}
-	if n != sent.Messages {
+	if n != sent.Messages && len(a.pinned) == 0 { // package explain accounts for what left between pinned messages
 		t.Fatalf("the event has %d messages from %d to %d without %q, not %d", n, sent.From, sent.To, sent.Call.Omitted, sent.Messages)
 	}
 }

@@ -342,7 +342,7 @@ func (m *Memory) Variables(ctx context.Context, session string) ([]Variable, err
 // window returns what is sent of a view.
 func (m *Memory) window(p evictionPolicy, v *view) Window {
 	v = compacted(p, v)
-	sel := p.selectForCall(v)
+	sel := selectExcept(p, v, v.pinned())
 	w := m.arrange(v, sel.entries(v))
 	w.Cut = sel.note
 	for i := range sel.cut {

@@ -100,6 +100,7 @@ type State struct {
 	Rewound  string    `json:"rewound,omitempty"`  // positions that are not part of the conversation, in the form of Evicted: rewound, deleted, or the text of an edit
 	Deleted  string    `json:"deleted,omitempty"`  // of those, positions that were deleted
 	Edited   string    `json:"edited,omitempty"`   // messages that were edited, with the positions of their texts, such as "5>12"; the last one of a message counts
+	Pinned   string    `json:"pinned,omitempty"`   // positions of messages that the policy keeps, in the form of Evicted
 	Keep     int64     `json:"keep,omitempty"`     // round_window: later reads may need the messages from this position on
 	Kept     int       `json:"kept,omitempty"`     // round_window: the number of those messages
 	Used     int       `json:"used,omitempty"`     // round_window: characters in the window

@@ -13,6 +13,7 @@ type timeline struct {
 	rewound  seqRanges   // what left with its turns
 	deleted  []turnRange // what was deleted
 	edited   []turnEdit  // what was edited
+	pins     []turnPin   // what was pinned, and no longer
 	flushes  int
 	returned bool  // a rewind, deletion or edit was ignored or undone
 	undone   int64 // the lowest position that an ignored or undone event concerns, 0 for none
@@ -30,6 +31,12 @@ type turnEdit struct {
 	turn int64
 }
 
+// turnPin is a pin that was set or removed in a turn.
+type turnPin struct {
+	turnRange
+	set bool
+}
+
 // readTimeline reads the events of a session up to a turn.
 func (m *Memory) readTimeline(ctx context.Context, key Key, turn int64) (*timeline, error) {
 	l := &timeline{}
@@ -45,6 +52,10 @@ func (m *Memory) readTimeline(ctx context.Context, key Key, turn int64) (*timeli
 func (l *timeline) add(e Event, through int64) {
 	one := turnRange{seqRange{e.From, e.To}, e.Turn}
 	switch {
+	case e.Kind == EventPin || e.Kind == EventUnpin:
+		if e.Turn <= through {
+			l.pins = append(l.pins, turnPin{one, e.Kind == EventPin})
+		}
 	case !slices.Contains([]EventKind{EventFlush, EventSet, EventRewind, EventDelete, EventEdit}, e.Kind):
 	case e.Turn > through:
 		l.undo(one)
@@ -87,13 +98,17 @@ func (l *timeline) rewind(turn int64, positions seqRange, keep bool) bool {
 	}
 	l.deleted = slices.DeleteFunc(l.deleted, revise)
 	l.edited = slices.DeleteFunc(l.edited, func(e turnEdit) bool { return revise(turnRange{seqRange{e.of, e.of}, e.turn}) })
+	pins := len(l.pins)
+	l.pins = slices.DeleteFunc(l.pins, func(p turnPin) bool {
+		return p.turn >= turn && (!keep || positions.from > 0 && p.from >= positions.from)
+	})
 	if len(l.deleted)+len(l.edited) < revisions {
 		l.returned = true
 	}
 	if positions.from > 0 {
 		l.rewound = l.rewound.union(positions)
 	}
-	return len(l.evicted)+len(l.set) < before || len(l.deleted)+len(l.edited) < revisions
+	return len(l.evicted)+len(l.set) < before || len(l.pins) < pins || len(l.deleted)+len(l.edited) < revisions
 }
 
 // edits returns the edits.
@@ -103,6 +118,19 @@ func (l *timeline) edits() Edits {
 		all = append(all, e.edit)
 	}
 	return all
+}
+
+// pinned returns the positions that are pinned, from a position on.
+func (l *timeline) pinned(from int64) seqRanges {
+	var all seqRanges
+	for _, p := range l.pins {
+		if p.set {
+			all = all.union(p.seqRange)
+		} else {
+			all = all.except(seqRanges{p.seqRange})
+		}
+	}
+	return all.except(l.hidden()).since(from)
 }
 
 // removed returns the positions that were deleted.
@@ -171,6 +199,7 @@ func (m *Memory) restore(ctx context.Context, p evictionPolicy, base *view, l *t
 		}
 		st.Floor = max(st.Floor, first)
 	}
+	st.Pinned = l.pinned(max(st.Floor, 1)).String()
 	if err := m.restoreSystem(ctx, key, base, v, l); err != nil {
 		return nil, err
 	}

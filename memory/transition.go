@@ -49,6 +49,7 @@ type addition struct {
 	entries []*Entry
 	each    bool   // every entry is an append in itself, otherwise they are one turn
 	step    *Entry // the step's system message, nil for none
+	others  int    // what the calls of the turn need besides messages
 }
 
 // begin makes t a transition that changes nothing.
@@ -97,6 +98,7 @@ func (t *transition) add(p evictionPolicy, rule spec.Policy, base *view, a addit
 		return false
 	}
 	t.beginTurn(base, entries, now)
+	t.next.others = a.others
 	t.next.step = a.step // the policy counts the system message of this turn
 	own := len(t.next.entries)
 	for _, e := range t.change.Entries {
@@ -109,6 +111,7 @@ func (t *transition) add(p evictionPolicy, rule spec.Policy, base *view, a addit
 		at := min(own, n-1)
 		t.evict(p, rule, at, userUpTo(&t.next, base, at), own == n)
 	}
+	t.next.others = 0
 	if a.step == nil {
 		t.next.step = base.step
 	} else {
@@ -177,7 +180,7 @@ func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, ent
 	empty := newView(base.measured, base.weighed, base.compactor)
 	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step
 	empty.begin = base.state.Last + 1
-	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open = 0, empty.begin, empty.begin, false
+	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open, empty.state.Pinned = 0, empty.begin, empty.begin, false, ""
 	t.next = *empty
 	for _, e := range t.change.Entries {
 		t.put(e)
@@ -213,7 +216,7 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	if len(v.entries) == 0 || system && !p.countsSystem() {
 		return
 	}
-	s := leaving(p, v, own, user, eviction{})
+	s := leaving(p, v, own, user, v.pinned())
 	if s.size() == 0 {
 		return
 	}
@@ -224,6 +227,7 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	event := Event{Kind: EventFlush, Rule: rule}
 	sent := compacted(p, v)
 	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, sent))
+	event.Others = v.others
 	from := len(t.change.Events)
 	for low, high := range s.runs {
 		for i, e := range sent.entries[low:high] {
@@ -339,6 +343,7 @@ type callRecord struct {
 	from, to    int64  // their positions, 0 for messages of the turn
 	messages    int
 	shortened   []*Entry // messages that were sent in a short form
+	plain       []*Entry // messages that were sent without their images
 	omitted     []*Entry // messages after the first one that were not sent
 	estimated   bool     // the messages were fitted with a margin
 	tokens      int
@@ -370,6 +375,7 @@ func (t *transition) recordCall(n *callRecord) {
 		}
 	}
 	e.Call.Omitted, e.Call.Shortened = t.positionsOf(n.omitted).String(), t.positionsOf(n.shortened).String()
+	e.Call.Imageless = t.positionsOf(n.plain).String()
 	t.change.Events = append([]Event{e}, t.change.Events...)
 }
 

@@ -36,6 +36,7 @@ type Turn struct {
 	shared    []sharedVariable            // those that were set for several sessions
 	before    func(context.Context) error // runs before the commit; nil for nothing
 	factors   factors                     // what the turn learned of the counts of providers; nil for nothing
+	others    int                         // with Compaction.At: the most tokens that a call of the turn needed besides messages
 	most      int                         // tokens that messages may have after a rejected request, 0 for no limit
 	context   TurnContext                 // nil without context, and before the first call of a model
 	operation string                      // the idempotency key, empty for none

@@ -132,7 +132,7 @@ func (t *Turn) commitRetry(each bool) commitRetry {
 // plan makes n what Commit changes, and reports whether that is anything.
 func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
 	m := t.memory
-	a := addition{entries: t.staged, each: each, step: t.step}
+	a := addition{entries: t.staged, each: each, step: t.step, others: t.others}
 	if each {
 		a.step = t.base.step
 	}

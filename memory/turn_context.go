@@ -148,8 +148,11 @@ func (s contextSession) NewestUser() *chat.Message {
 
 func (s contextSession) FirstSent() int64 {
 	v, sel, _ := s.turn.fitted()
-	if rest := sel.left.rest(v.entries); len(rest) > 0 && rest[0].Seq > 0 {
-		return rest[0].Seq
+	pins := parsedPins(v)
+	for _, e := range sel.left.rest(v.entries) {
+		if e.Seq > 0 && !pins.has(e.Seq) {
+			return e.Seq
+		}
 	}
 	return s.turn.base.state.Last + 1 // the turn's messages have no position yet
 }

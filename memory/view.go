@@ -17,6 +17,7 @@ type view struct {
 	user    int       // index of the last user message in entries, -1 for none
 	users   int       // number of user messages in entries
 	tools   int       // number of entries with tool calls or results
+	images  int       // number of entries with images
 	bytes   int       // approximate memory used by entries; 0 unless weighed
 	weighed bool      // bytes is maintained: the number of cached views is bounded
 
@@ -27,8 +28,11 @@ type view struct {
 	compactor *compactor       // makes short forms; nil for none
 	places    map[*Entry]int64 // with a compactor: the positions that messages of a turn that has not ended will get
 	short     []*Entry         // the entries that are short forms
+	plain     []*Entry         // the entries without their images, before results were shortened
 
 	reserved int // messages that stay and are not among entries; their tokens are in tokens
+
+	others int // tokens that a call needs besides messages; with Compaction.At they count
 
 	pending bool // system is part of a turn that has not ended, before the last tail entries
 	tail    int
@@ -44,7 +48,7 @@ func newView(measured, weighed bool, c *compactor) *view {
 
 // shortened returns the view with short forms of old messages, itself if there are none.
 func (v *view) shortened() *view {
-	if v.compactor == nil || len(v.short) > 0 || v.tools == 0 {
+	if v.compactor == nil || v.compactor.ToolResults == 0 || len(v.short) > 0 || v.tools == 0 {
 		return v
 	}
 	entries, short := v.compactor.shorten(v.entries, v.places)
@@ -53,6 +57,21 @@ func (v *view) shortened() *view {
 	}
 	c := *v
 	c.entries, c.short, c.tokens = entries, short, v.tokens-sumTokens(v.entries)+sumTokens(entries)
+	return &c
+}
+
+// withoutImages returns the view with captions in place of old images, itself if there are
+// none.
+func (v *view) withoutImages() *view {
+	if v.compactor.ImageRounds == 0 || v.images == 0 || len(v.plain) > 0 {
+		return v
+	}
+	entries, plain := v.compactor.withoutImages(v.entries)
+	if len(plain) == 0 {
+		return v
+	}
+	c := *v
+	c.entries, c.plain, c.tokens = entries, plain, v.tokens-sumTokens(v.entries)+sumTokens(entries)
 	return &c
 }
 
@@ -74,6 +93,9 @@ func (v *view) append(e *Entry) {
 	v.tokens += e.Tokens
 	if isToolUse(e) {
 		v.tools++
+	}
+	if hasImage(e) {
+		v.images++
 	}
 	if v.weighed {
 		v.bytes += approximateBytes(e)
@@ -125,6 +147,9 @@ func (v *view) remove(s eviction) {
 			}
 			if v.tools > 0 && isToolUse(e) {
 				v.tools--
+			}
+			if v.images > 0 && hasImage(e) {
+				v.images--
 			}
 			if v.weighed {
 				v.bytes -= approximateBytes(e)

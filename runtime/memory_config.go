@@ -68,6 +68,12 @@ func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
 	if row.Supports("shorten_tool_results") && m.ShortenToolResults > 0 {
 		cfg.Compact = memory.Compaction{ToolResults: m.ShortenToolResults, KeepResults: m.KeepToolResults}
 	}
+	if row.Supports("compact_at") {
+		cfg.Compact.At = m.CompactAt
+	}
+	if row.Supports("drop_images") {
+		cfg.Compact.ImageRounds = m.DropImages
+	}
 	return cfg
 }
 

@@ -15,6 +15,8 @@ type Memory struct {
 	ChatHistoryTokenRatio float64 `yaml:"chat_history_token_ratio" default:"0.7" validate:"gt=0,lte=1"`
 	// TokenFlushSize is for the policy flush: the minimum number of tokens evicted at a time once the share for chat messages is exceeded.
 	TokenFlushSize int `yaml:"token_flush_size" default:"3000" validate:"gt=0"`
+	// CompactAt is for the policy flush with a context block of type summary: the share of token_limit, or of the context window of the model if that is smaller, at which the older half of the window leaves and is added to the summary. The whole call counts: messages, system message, context, descriptions of tools and the room for the answer. It replaces chat_history_token_ratio and token_flush_size.
+	CompactAt float64 `yaml:"compact_at" validate:"gt=0,lte=1"`
 	// MaxMessages is for the policy message_window: the maximum number of messages in the window.
 	MaxMessages int `yaml:"max_messages" validate:"gt=0"`
 	// MaxTokens is for the policy token_window: the maximum number of tokens in the window.
@@ -29,6 +31,8 @@ type Memory struct {
 	ShortenToolResults int `yaml:"shorten_tool_results" validate:"gte=50"`
 	// KeepToolResults is for shorten_tool_results: how many of the newest tool results stay whole.
 	KeepToolResults int `yaml:"keep_tool_results" default:"3" validate:"gte=0"`
+	// DropImages is the number of newest rounds that keep their images; a round is one user message, or several that directly follow each other, up to the next one. Images of older rounds are sent as captions that name the type and the size, in each call. Without it all images are sent.
+	DropImages int `yaml:"drop_images" validate:"gt=0"`
 	// Tokenizer counts tokens: an encoding of OpenAI (o200k_base, cl100k_base, p50k_base, p50k_edit or r50k_base), or the path of a model's tokenizer.json of Hugging Face or .model file of SentencePiece, relative to the file with the key; by default the encoding of the model that reads the memory, which is an estimate for models of others.
 	Tokenizer Tokenizer `yaml:"tokenizer"`
 	// Store is where the memory is stored: the id of a store, or a URL such as postgres://host/db; by default the application's first store.

@@ -68,27 +68,29 @@ const (
 	settingKeepSystemFirst = "keep_system_first"
 	settingShortenResults  = "shorten_tool_results"
 	settingKeepResults     = "keep_tool_results"
+	settingDropImages      = "drop_images"
+	settingCompactAt       = "compact_at"
 )
 
 // Policies returns the rows of all policies, the default first.
 func Policies() []PolicyRow {
 	return []PolicyRow{
-		{Name: PolicyFlush, Doc: "blocks of old messages, QType's way", Settings: []string{settingContext, settingShortenResults, settingKeepResults}, Limits: []PolicyLimit{
+		{Name: PolicyFlush, Doc: "blocks of old messages, QType's way", Settings: []string{settingContext, settingCompactAt, settingShortenResults, settingKeepResults, settingDropImages}, Limits: []PolicyLimit{
 			{Key: "token_limit", Unit: UnitTokens, Stricter: LowerIsStricter, Doc: "the most tokens that chat messages and context together may hold"},
 			{Key: "chat_history_token_ratio", Unit: UnitShare, Stricter: LowerIsStricter, Doc: "the share of token_limit for chat messages, above 0 and at most 1; the rest is for context"},
 			{Key: "token_flush_size", Unit: UnitTokens, Doc: "how many tokens at least leave at a time once the chat share is exceeded"},
 		}},
-		{Name: PolicyMessageWindow, Doc: "at most max_messages", Settings: []string{settingKeepSystemFirst, settingShortenResults, settingKeepResults}, Limits: []PolicyLimit{
+		{Name: PolicyMessageWindow, Doc: "at most max_messages", Settings: []string{settingKeepSystemFirst, settingShortenResults, settingKeepResults, settingDropImages}, Limits: []PolicyLimit{
 			{Key: "max_messages", Unit: UnitMessages, Stricter: LowerIsStricter, Doc: "the most messages in the window"},
 		}},
-		{Name: PolicyTokenWindow, Doc: "at most max_tokens", Settings: []string{settingKeepSystemFirst, settingShortenResults, settingKeepResults}, Limits: []PolicyLimit{
+		{Name: PolicyTokenWindow, Doc: "at most max_tokens", Settings: []string{settingKeepSystemFirst, settingShortenResults, settingKeepResults, settingDropImages}, Limits: []PolicyLimit{
 			{Key: "max_tokens", Unit: UnitTokens, Stricter: LowerIsStricter, Doc: "the most tokens in the window"},
 		}},
 		{Name: PolicyRoundWindow, Doc: "the last n_rounds", Limits: []PolicyLimit{
 			{Key: "n_rounds", Unit: UnitRounds, Stricter: LowerIsStricter, Doc: "how many rounds, from one user message up to the next, stay in the window"},
 			{Key: "max_context", Unit: UnitCharacters, Stricter: LowerIsStricter, Doc: "the most characters in the window"},
 		}},
-		{Name: PolicyUnbounded, Doc: "nothing", Settings: []string{settingShortenResults, settingKeepResults}},
+		{Name: PolicyUnbounded, Doc: "nothing", Settings: []string{settingShortenResults, settingKeepResults, settingDropImages}},
 	}
 }
 

@@ -77,7 +77,7 @@ memories:
       - {type: variables}
 `}, warning: true,
 		check: on(func(p *ruleContext, m *spec.Memory) {
-			if row, _ := m.Row(); len(m.Context) > 0 && row.Supports("chat_history_token_ratio") && m.ChatHistoryTokenRatio == 1 {
+			if row, _ := m.Row(); len(m.Context) > 0 && row.Supports("chat_history_token_ratio") && m.ChatHistoryTokenRatio == 1 && m.CompactAt == 0 {
 				p.list.Add(p.reportAt(placeOf(m, "chat_history_token_ratio", "id"), "the messages of memory %q can use all of token_limit, which leaves no tokens for its context", m.ID).
 					WithHint("the default 0.7 leaves 0.3 of token_limit for the context"))
 			}

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
@@ -9,7 +10,7 @@ import (
 
 // memoryRules returns the rules of conflicting limits.
 func memoryRules() []rule {
-	return []rule{flushTooLarge(), memoryTooLarge(), windowWithoutQuestion(), windowBelowToolCalls()}
+	return []rule{flushTooLarge(), memoryTooLarge(), windowWithoutQuestion(), windowBelowToolCalls(), compactWithoutSummary()}
 }
 
 func flushTooLarge() rule {
@@ -21,7 +22,7 @@ memories:
   - {id: chat_memory, token_limit: 2000, token_flush_size: ⟦3000│500⟧}
 `},
 		check: on(func(p *ruleContext, m *spec.Memory) {
-			share := chatShare(m)
+			share := chatShare(m) // 0 with compact_at
 			if share > 0 && float64(m.TokenFlushSize) > share {
 				p.list.Add(p.reportAt(placeOf(m, "token_flush_size", "token_limit", "id"),
 					"the memory %q flushes %d tokens at once, but its share for messages is only %.0f", m.ID, m.TokenFlushSize, share).
@@ -53,6 +54,26 @@ memories:
 				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, but the context window of model %q is %d",
 					memory.ID, limit, model.ID, model.ContextWindow).
 					WithRelated(placeOf(memory.To, key, "id"), fmt.Sprintf("%s is %d", key, limit)))
+			}
+		})}
+}
+
+func compactWithoutSummary() rule {
+	return rule{code: "QT444", title: "compact_at without a summary",
+		doc: "compact_at is the share of the context window at which the older half of the messages is added to the summary. Without a context block of type summary it would be lost.",
+		sample: sample{text: `
+id: example
+models: [{type: Model, id: writer, provider: mock}]
+memories:
+  - id: chat_memory
+    compact_at: 0.8⟦│
+    context: [{type: summary, model: writer}]⟧
+`},
+		check: on(func(p *ruleContext, m *spec.Memory) {
+			isSummary := func(b spec.ContextBlock) bool { return spec.TypeName(b) == "summary" }
+			if row, _ := m.Row(); m.CompactAt > 0 && row.Supports("compact_at") && !slices.ContainsFunc(m.Context, isSummary) {
+				p.list.Add(p.reportAt(placeOf(m, "compact_at"), "the memory %q has compact_at, but no context block of type summary", m.ID).
+					WithHint("add {type: summary, model: …} to context"))
 			}
 		})}
 }
@@ -130,9 +151,9 @@ tools: [{type: PythonFunctionTool, id: weather, name: weather, description: Retu
 }
 
 // chatShare returns the maximum number of tokens of messages in a memory with the
-// policy flush, or 0 for other policies.
+// policy flush, or 0 for other policies and with compact_at.
 func chatShare(m *spec.Memory) float64 {
-	if row, _ := m.Row(); !row.Supports("chat_history_token_ratio") {
+	if row, _ := m.Row(); !row.Supports("chat_history_token_ratio") || m.CompactAt > 0 {
 		return 0
 	}
 	return float64(m.TokenLimit) * m.ChatHistoryTokenRatio

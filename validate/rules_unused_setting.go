@@ -17,7 +17,7 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
+		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: check{nodeType: reflect.TypeFor[spec.Node](), run: func(p *ruleContext, n spec.Node) {
@@ -33,6 +33,11 @@ func ignoredKey() rule {
 			case *spec.Memory:
 				if at, given := n.Position().Lookup("keep_tool_results"); given && n.ShortenToolResults == 0 {
 					p.list.Add(p.reportAt(at.Span(), "keep_tool_results of memory %q has no effect without shorten_tool_results", n.ID))
+				}
+				for _, key := range []string{"chat_history_token_ratio", "token_flush_size"} {
+					if at, given := n.Position().Lookup(key); given && n.CompactAt > 0 {
+						p.list.Add(p.reportAt(at.Span(), "%s of memory %q has no effect with compact_at, which replaces it", key, n.ID))
+					}
 				}
 			case *spec.APITool:
 				if n.AuthAudience != "" && !hasAudience(n.Auth.To) {

@@ -54,6 +54,43 @@ message stays in the history; qtype memory clear deletes a session for good.`
 	return c
 }
 
+func newPin(s *streams) *cobra.Command {
+	r := &memoryEdit{memoryCommand: memoryCommand{streams: s}}
+	c := r.withMessage(r.command("pin", "Keep a message of a session in the window", r.pin))
+	c.Long = `Keeps a message in the window, a tool call together with its results: other messages leave
+in its place. It counts towards the limits of the memory.`
+	return c
+}
+
+func newUnpin(s *streams) *cobra.Command {
+	r := &memoryEdit{memoryCommand: memoryCommand{streams: s}}
+	c := r.withMessage(r.command("unpin", "Undo qtype memory pin", r.unpin))
+	c.Long = `The policy of the memory may evict the message again.`
+	return c
+}
+
+func (r *memoryEdit) pin(ctx context.Context, app *runtime.App) error {
+	m, e, err := r.find(ctx, app)
+	if err != nil {
+		return err
+	}
+	if err := m.Pin(ctx, r.session, e.Seq); err != nil {
+		return err
+	}
+	return r.report(m, e, "pinned")
+}
+
+func (r *memoryEdit) unpin(ctx context.Context, app *runtime.App) error {
+	m, e, err := r.find(ctx, app)
+	if err != nil {
+		return err
+	}
+	if err := m.Unpin(ctx, r.session, e.Seq); err != nil {
+		return err
+	}
+	return r.report(m, e, "unpinned")
+}
+
 func (r *memoryEdit) withMessage(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&r.message, "message", "", "`ID` of the message, or its position in the history (required)")
 	return r.withSession(c)

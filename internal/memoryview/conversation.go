@@ -47,6 +47,10 @@ func (v *View) Window(ctx context.Context, m Memory, session string, page Page) 
 	if n := len(window.Entries); n < whole {
 		window.SystemAt, shown = 0, fmt.Sprintf("%s of %s are shown", textfmt.Thousands(n), textfmt.Count(whole, "message"))
 	}
+	pinned, err := pinsOf(ctx, m, session)
+	if err != nil {
+		return err
+	}
 	blocks, err := m.PreviewContext(ctx, session)
 	if err != nil {
 		return err
@@ -61,14 +65,14 @@ func (v *View) Window(ctx context.Context, m Memory, session string, page Page) 
 		if window.System != nil {
 			entries = slices.Insert(entries, window.SystemAt, window.System)
 		}
-		return writeLines(v.Out, messagesJSON(entries...))
+		return writeLines(v.Out, messagesJSON(pinned, entries...))
 	}
 	flush, err := lastFlush(ctx, m, session)
 	if err != nil {
 		return err
 	}
 	p := v.printer()
-	p.Context, p.Total = blocks, whole
+	p.Context, p.Total, p.Pinned = blocks, whole, pinned
 	if shown != "" {
 		flush = strings.Join(slices.DeleteFunc([]string{flush, shown}, func(s string) bool { return s == "" }), "; ")
 	}
@@ -104,6 +108,11 @@ func (v *View) History(ctx context.Context, m Memory, session string, page Page)
 	if err != nil {
 		return err
 	}
+	pinned, err := pinsOf(ctx, m, session)
+	if err != nil {
+		return err
+	}
+	p.Pinned = pinned
 	turn, status := int64(-1), ""
 	last := int64(0)
 	if page.Limit > 0 {
@@ -111,7 +120,7 @@ func (v *View) History(ctx context.Context, m Memory, session string, page Page)
 	}
 	for e, err := range m.HistoryRange(ctx, session, max(page.From, 1), last) {
 		if err == nil && v.JSON {
-			err = writeLines(v.Out, messagesJSON(&e))
+			err = writeLines(v.Out, messagesJSON(pinned, &e))
 		} else if err == nil {
 			if e.Turn != turn {
 				turn = e.Turn
@@ -126,7 +135,7 @@ func (v *View) History(ctx context.Context, m Memory, session string, page Page)
 			case v.Full:
 				err = p.FullMessage(e.Message, e.Tokens)
 			default:
-				err = p.Message(e.Message, e.Tokens)
+				err = p.Message(&e)
 			}
 		}
 		if err != nil {
@@ -134,6 +143,12 @@ func (v *View) History(ctx context.Context, m Memory, session string, page Page)
 		}
 	}
 	return nil
+}
+
+// pinsOf returns a function that reports whether a message of a session is pinned.
+func pinsOf(ctx context.Context, m Memory, session string) (func(seq int64) bool, error) {
+	head, err := m.Head(ctx, session)
+	return head.State.IsPinned, err
 }
 
 // contextNotes returns the changes to the session's context, by turn.
@@ -155,22 +170,23 @@ func contextNotes(ctx context.Context, m Memory, session string) (map[int64][]st
 
 // messageJSON is a message of a history or a window as JSON.
 type messageJSON struct {
-	Seq     int64           `json:"seq"`           // position in the history
-	Turn    int64           `json:"turn"`          // number of its turn
-	Status  string          `json:"status"`        // its status, such as in window
-	Tokens  int             `json:"tokens"`        // its size
-	Time    time.Time       `json:"time,omitzero"` // zero for the system message of a step
-	Message json.RawMessage `json:"message"`       // the message in OpenAI's form
+	Seq     int64           `json:"seq"`              // position in the history
+	Turn    int64           `json:"turn"`             // number of its turn
+	Status  string          `json:"status"`           // its status, such as in window
+	Pinned  bool            `json:"pinned,omitempty"` // the policy keeps it
+	Tokens  int             `json:"tokens"`           // its size
+	Time    time.Time       `json:"time,omitzero"`    // zero for the system message of a step
+	Message json.RawMessage `json:"message"`          // the message in OpenAI's form
 }
 
-func messagesJSON(entries ...*memory.Entry) []messageJSON {
+func messagesJSON(pinned func(seq int64) bool, entries ...*memory.Entry) []messageJSON {
 	all := make([]messageJSON, 0, len(entries))
 	for _, e := range entries {
 		text, err := json.Marshal(e.Message)
 		if err != nil {
 			text = []byte("null") // cannot happen: a message always has a JSON form
 		}
-		all = append(all, messageJSON{e.Seq, e.Turn, e.Status.String(), e.Tokens, e.Time, text})
+		all = append(all, messageJSON{e.Seq, e.Turn, e.Status.String(), pinned(e.Seq), e.Tokens, e.Time, text})
 	}
 	return all
 }

@@ -52,6 +52,8 @@ type conversation struct {
 	values      map[string]string
 	system      string
 	inputTokens int
+	at          float64 // compact_at
+	budget      memory.Budget
 }
 
 func checkConversation(t *rapid.T, store memory.Store, reopen func() memory.Store, most int) {
@@ -60,7 +62,10 @@ func checkConversation(t *rapid.T, store memory.Store, reopen func() memory.Stor
 	c.inputTokens = rapid.SampledFrom([]int{0, 0, 50, 300}).Draw(t, "input_tokens")
 	c.pinned = strings.Repeat("p", rapid.IntRange(1, 60).Draw(t, "pinned"))
 	c.system = rapid.SampledFrom([]string{"", "Be kind."}).Draw(t, "system")
-	cfg := memory.Config{ID: "m", Counter: runes{}, Limits: memory.Limits{"token_limit": float64(c.limit), "chat_history_token_ratio": float64(float64(rapid.IntRange(10, 90).Draw(t, "percent")) / 100), "token_flush_size": float64(rapid.IntRange(1, 200).Draw(t, "flush"))}, Context: promptcontext.New(nil,
+	if c.at = rapid.SampledFrom([]float64{0, 0.5, 0.8, 1}).Draw(t, "compact_at"); c.at > 0 {
+		c.budget = memory.Budget{Model: "small", ContextWindow: rapid.IntRange(c.limit/2, 2*c.limit).Draw(t, "context_window"), Answer: rapid.IntRange(0, 40).Draw(t, "answer"), Tools: rapid.IntRange(0, 40).Draw(t, "tools")}
+	}
+	cfg := memory.Config{ID: "m", Compact: memory.Compaction{At: c.at}, Counter: runes{}, Limits: memory.Limits{"token_limit": float64(c.limit), "chat_history_token_ratio": float64(float64(rapid.IntRange(10, 90).Draw(t, "percent")) / 100), "token_flush_size": float64(rapid.IntRange(1, 200).Draw(t, "flush"))}, Context: promptcontext.New(nil,
 		promptcontext.Block{Kind: promptcontext.Pinned, Text: c.pinned}, promptcontext.Block{Kind: promptcontext.Variables, Priority: rapid.IntRange(1, 3).Draw(t, "priority")},
 		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: c.summarizer, MaxTokens: 100_000, InputTokens: c.inputTokens},
 		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: rapid.IntRange(1, 4).Draw(t, "top_k"), Embedder: c.vectors})}
@@ -139,7 +144,14 @@ func (c *conversation) turn(commits bool) {
 
 // sent checks one call against the limit and the history.
 func (c *conversation) sent(turn *memory.Turn) []chat.Message {
-	out, err := turn.Window()
+	out, err := turn.Fit(c.budget)
+	var small *memory.BudgetError
+	if errors.As(err, &small) {
+		if small.Round+small.System+small.Context+small.Tools+small.Answer <= small.ContextWindow {
+			c.Fatalf("rejected without reason: %v", err)
+		}
+		return nil
+	}
 	var over *memory.ContextError
 	if errors.As(err, &over) {
 		if over.Messages+over.System+over.Context <= c.limit || over.Context < len(c.pinned) {
@@ -159,6 +171,9 @@ func (c *conversation) sent(turn *memory.Turn) []chat.Message {
 	}
 	if total > c.limit {
 		c.Fatalf("%d tokens were sent, token_limit is %d (%d of messages)", total, c.limit, messageTokens)
+	}
+	if window := c.budget.ContextWindow; window > 0 && total+c.budget.Answer+c.budget.Tools > window {
+		c.Fatalf("%d tokens were sent, the context window is %d", total, window)
 	}
 	if out[0].Role != chat.System || !strings.Contains(out[0].Text(), c.pinned) || !strings.HasPrefix(out[0].Text(), c.system) {
 		c.Fatalf("the pinned text is not sent: %q", out[0].Text())

@@ -170,7 +170,7 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 		similar = x.similar(similar, o.key, query, o.stored, o.head.Head.State)
 	}
 	var all []sourceMatch
-	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: t.source.retrieval.TopK}) {
+	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: t.source.retrieval.TopK, Match: func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }}) {
 		number, seq := x.corpus.At(r.Doc)
 		match := sourceMatch{seq: seq, key: x.keys[number]}
 		match.text = edits[match.key.Session].Current(seq)
@@ -181,6 +181,13 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 	}
 	cache.put(s.Key(), x)
 	return all, nil
+}
+
+// isPinned reports whether a message is one of a session that its window still has, because
+// it is pinned.
+func (x *wordIndex) isPinned(doc int, key memory.Key, state memory.State) bool {
+	number, seq := x.corpus.At(doc)
+	return state.Pinned != "" && x.keys[number] == key && state.IsPinned(seq)
 }
 
 // similar adds the similarities of the messages of a session. The vector of an edited message

@@ -38,6 +38,7 @@ type Message struct {
 	Tokens int       `json:"tokens"`         // its size
 	Text   int64     `json:"text,omitempty"` // position of its text, if it had been edited before
 
+	Pinned    bool `json:"pinned,omitempty"`    // the policy kept it because it was pinned
 	Shortened bool `json:"shortened,omitempty"` // it was sent in a short form; Tokens is its whole size
 }
 
@@ -75,7 +76,7 @@ func (e *NoTurnError) Error() string {
 
 // isRevision reports whether an event of this kind is a turn that changes earlier messages.
 func isRevision(kind memory.EventKind) bool {
-	return kind == memory.EventEdit || kind == memory.EventDelete || kind == memory.EventRewind
+	return slices.Contains([]memory.EventKind{memory.EventEdit, memory.EventDelete, memory.EventRewind, memory.EventPin, memory.EventUnpin}, kind)
 }
 
 // undoes reports whether a rewind undoes an earlier event.
@@ -83,7 +84,7 @@ func undoes(rewind, e memory.Event) bool {
 	if rewind.Kind != memory.EventRewind || min(e.Turn, cmp.Or(e.Rewound, e.Turn)) < rewind.Rewound {
 		return false
 	}
-	revision := e.Kind == memory.EventEdit || e.Kind == memory.EventDelete
+	revision := isRevision(e.Kind) && e.Kind != memory.EventRewind
 	return !revision || !rewind.Revised || rewind.From > 0 && e.From >= rewind.From
 }
 
@@ -110,11 +111,28 @@ func editsBefore(turn int64, events []memory.Event) (texts map[int64]bool, edite
 	return texts, edited
 }
 
+// pinnedBefore returns a function that reports whether a message was pinned before a turn.
+func pinnedBefore(turn int64, events []memory.Event) func(seq int64) bool {
+	pinned := map[int64]bool{}
+	undone := undoneBy(events, turn-1)
+	for i, e := range events {
+		if e.Turn >= turn || undone[i] {
+			continue
+		}
+		for seq := e.From; seq <= e.To && (e.Kind == memory.EventPin || e.Kind == memory.EventUnpin); seq++ {
+			pinned[seq] = e.Kind == memory.EventPin
+		}
+	}
+	return func(seq int64) bool { return pinned[seq] }
+}
+
 // addGap adds a range to Missing, to the last one if it has the same reason.
 func (r *Report) addGap(gap Gap) {
 	if n := len(r.Missing); n > 0 {
 		before := &r.Missing[n-1]
-		if before.Kind == gap.Kind && before.Turn == gap.Turn && before.Reason == gap.Reason {
+		s := len(r.Sent)
+		between := s > 0 && r.Sent[s-1].Seq > before.To // a pinned message
+		if !between && before.Kind == gap.Kind && before.Turn == gap.Turn && before.Reason == gap.Reason {
 			before.To, before.Messages, before.Tokens = gap.To, before.Messages+gap.Messages, before.Tokens+gap.Tokens
 			return
 		}
@@ -139,6 +157,7 @@ func (r *Report) Write(out io.Writer) error {
 			fmt.Fprintf(&b, "message %d was sent with its new text, message %d\n", m.Seq, m.Text)
 		}
 	}
+	r.writePinned(&b)
 	r.writeShortened(&b)
 	for _, line := range r.missing() {
 		b.WriteString(wrap("left out: "+line, 100, "          "))
@@ -147,8 +166,24 @@ func (r *Report) Write(out io.Writer) error {
 	return err
 }
 
-// writeShortened writes which messages were sent in a short form.
+// writePinned writes which messages were pinned.
+func (r *Report) writePinned(b *strings.Builder) {
+	var pinned []string
+	for _, m := range r.Sent {
+		if m.Pinned {
+			pinned = append(pinned, textfmt.Thousands(m.Seq))
+		}
+	}
+	if len(pinned) > 0 {
+		b.WriteString(wrap("pinned: message "+strings.Join(pinned, ", "), 100, "        "))
+	}
+}
+
+// writeShortened writes which messages were sent in a short form, or without their images.
 func (r *Report) writeShortened(b *strings.Builder) {
+	if r.Call != nil && r.Call.Imageless != "" {
+		b.WriteString(wrap(fmt.Sprintf("without images: message %s (drop_images)", r.Call.Imageless), 100, "                "))
+	}
 	if r.Call == nil || r.Call.Shortened == "" {
 		return
 	}

@@ -74,7 +74,7 @@ func (r *naive) addAll(entries []memory.Entry, sent memory.Event, events []memor
 		}
 		r.add(e, sent, events, evicted[e.Seq].Kind != "")
 		if n := len(r.Sent); n > 0 && r.Sent[n-1].Seq == e.Seq {
-			r.Sent[n-1].Text = text
+			r.Sent[n-1].Text, r.Sent[n-1].Pinned = text, pinnedBefore(r.Turn, events)(e.Seq)
 		}
 	}
 }
@@ -111,7 +111,11 @@ func (r *naive) add(e memory.Entry, sent memory.Event, events []memory.Event, ev
 	}
 	ofTurn := e.Turn == r.Turn
 	seen := ofTurn || e.Seq <= r.Call.Seen && e.Status != memory.Failed
-	switch {
+	switch omitted := r.Call.WasOmitted()(e.Seq); {
+	case omitted && ofTurn:
+		r.addGap(Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: limit, Turn: r.Turn, Reason: "over the policy's limit in this call; the question of the turn stays"})
+	case omitted:
+		r.gap(e, events)
 	case seen && !evicted && e.Seq >= sent.From && e.Seq <= sent.To && sent.From > 0:
 		r.Sent = append(r.Sent, Message{Seq: e.Seq, Turn: e.Turn, Role: e.Message.Role, Tokens: e.Tokens})
 	case ofTurn && e.Seq > sent.To:

@@ -73,7 +73,7 @@ func (s *session) revise() {
 		return
 	}
 	at := rapid.Int64Range(1, info.Messages).Draw(s.T, "at")
-	switch rapid.IntRange(0, 4).Draw(s.T, "revision") {
+	switch rapid.IntRange(0, 6).Draw(s.T, "revision") {
 	case 0:
 		_ = s.m.Rewind(ctx, "s", rapid.Int64Range(1, info.Turns).Draw(s.T, "turn"))
 	case 1:
@@ -84,6 +84,10 @@ func (s *session) revise() {
 		_ = s.m.Regenerate(ctx, "s", at)
 	case 4:
 		_ = s.m.Set(ctx, "s", s.text(chat.User), s.text(chat.Assistant))
+	case 5:
+		_ = s.m.Pin(ctx, "s", at)
+	case 6:
+		_ = s.m.Unpin(ctx, "s", at)
 	}
 }
 

@@ -180,8 +180,13 @@ func (r *reader) addNewer(messages []message) {
 	if r.Call != nil {
 		omitted, shortened = r.Call.WasOmitted(), r.Call.WasShortened()
 	}
+	pinned := pinnedBefore(r.Turn, r.events)
 	for _, e := range messages {
 		evicted := false
+		if omitted(e.seq) && e.turn < r.Turn { // between pinned messages
+			r.addGap(r.gapOf(e))
+			continue
+		}
 		if omitted(e.seq) {
 			r.addGap(Gap{From: e.seq, To: e.seq, Messages: 1, Tokens: e.tokens, Kind: limit, Turn: r.Turn,
 				Reason: "over the policy's limit in this call; the question of the turn stays"})
@@ -192,7 +197,7 @@ func (r *reader) addNewer(messages []message) {
 		}
 		r.add(e, evicted)
 		if n := len(r.Sent); n > 0 && r.Sent[n-1].Seq == e.seq {
-			r.Sent[n-1].Shortened = shortened(e.seq)
+			r.Sent[n-1].Shortened, r.Sent[n-1].Pinned = shortened(e.seq), pinned(e.seq)
 		}
 	}
 }

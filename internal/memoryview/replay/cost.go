@@ -47,7 +47,9 @@ func Cost(ctx context.Context, declared memory.Config, in io.Reader, out io.Writ
 	if err != nil {
 		return err
 	}
-	declared.Context = nil // its texts are not in the transcript
+	if declared.Compact.At == 0 {
+		declared.Context = nil // its texts are not in the transcript
+	}
 	own, size, err := costOf(ctx, declared, lines, o)
 	if err != nil {
 		return err

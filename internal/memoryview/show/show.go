@@ -29,6 +29,7 @@ type Printer struct {
 	Out     io.Writer
 	Width   int                    // columns of a line; 0 means 86
 	Context *memory.ContextPreview // printed by Window; nil if the memory has no context blocks
+	Pinned  func(seq int64) bool   // reports whether a message is pinned; nil for none
 	tools   map[string]string      // names of called tools by call id
 }
 
@@ -47,7 +48,7 @@ func (p *Printer) Window(w memory.Window, rule string) error {
 		b.WriteString(p.rule(rule))
 	}
 	for i, e := range w.Entries {
-		b.WriteString(p.line(e.Message, e.Tokens))
+		b.WriteString(p.entry(e))
 		system(i + 1)
 	}
 	b.WriteString(p.parts(false))
@@ -62,8 +63,8 @@ func (p *Printer) Window(w memory.Window, rule string) error {
 
 // Message prints one message. The result of a tool has the tool's name if the call
 // was printed before.
-func (p *Printer) Message(m chat.Message, tokens int) error {
-	_, err := io.WriteString(p.Out, p.line(m, tokens))
+func (p *Printer) Message(e *memory.Entry) error {
+	_, err := io.WriteString(p.Out, p.entry(e))
 	return err
 }
 
@@ -99,6 +100,15 @@ func (p *Printer) width() int {
 		return defaultWidth
 	}
 	return max(p.Width, 40)
+}
+
+// entry returns the line of a message, with a mark if it is pinned.
+func (p *Printer) entry(e *memory.Entry) string {
+	m := e.Message
+	if p.Pinned != nil && p.Pinned(e.Seq) {
+		m.Blocks = slices.Insert(slices.Clone(m.Blocks), 0, chat.Block{Type: "text", Text: "[pinned]"})
+	}
+	return p.line(m, e.Tokens)
 }
 
 // line returns `role  text  tokens`, with the text truncated to fit.

@@ -27,7 +27,7 @@ func TestPrinter_Message(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var out strings.Builder
 			p := &show.Printer{Out: &out, Width: 57}
-			if err := p.Message(c.m, 1208); err != nil {
+			if err := p.Message(&memory.Entry{Message: c.m, Tokens: 1208}); err != nil {
 				t.Fatal(err)
 			}
 			if got := out.String(); got != c.want+"\n" {
@@ -46,7 +46,7 @@ func TestPrinter_ToolResult(t *testing.T) {
 		{Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text", Text: "found"}}},
 		{Role: chat.Tool, ToolCallID: "2", Blocks: []chat.Block{{Type: "text", Text: "of a call that left"}}},
 	} {
-		if err := p.Message(m, 9); err != nil {
+		if err := p.Message(&memory.Entry{Message: m, Tokens: 9}); err != nil {
 			t.Fatal(err)
 		}
 	}

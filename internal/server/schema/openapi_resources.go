@@ -31,6 +31,7 @@ func sessionPaths() object {
 	one := object{member("200", response("The session", jsonContent(ref("Session"))))}
 	made := object{member("201", response("The new session", jsonContent(ref("Session"))))}
 	limit := queryParameter("limit", object{member("type", "integer"), member("minimum", 1), member("maximum", 200)})
+	searched := queryParameter("search", object{member("type", "string"), member("minLength", 1)})
 	imported := path("import_session", "sessions", "Store a conversation that was exported",
 		[]object{queryParameter("flow", typed("string")), queryParameter("memory", typed("string")), queryParameter("id", sessionID())}, nil, made,
 		400, 401, 404, 409, 413, 415, 422, 429, 503)
@@ -48,9 +49,12 @@ func sessionPaths() object {
 			member("delete", path("delete_session", "sessions", "Delete a session", id, nil,
 				object{member("204", object{member("description", "It was deleted")})}, 401, 404, 409, 429, 503)),
 		}),
-		member("/sessions/{session}/messages", object{member("get", path("list_messages", "sessions", "The messages of a session",
-			append(ofMemory[:2:2], queryParameter("before", object{member("type", "integer"), member("minimum", 1)}), limit), nil,
-			object{member("200", response("The messages", jsonContent(typed("object"))))}, 400, 401, 404, 429, 503))}),
+		member("/sessions/messages", object{member("get", path("search_messages", "sessions", "Messages of all sessions of the caller that fit a text, the best first",
+			[]object{{member("name", "search"), member("in", "query"), member("required", true), member("schema", object{member("type", "string"), member("minLength", 1)})}, queryParameter("memory", typed("string")), limit}, nil,
+			object{member("200", response("The messages", jsonContent(ref("FoundMessages"))))}, 400, 401, 429, 503))}),
+		member("/sessions/{session}/messages", object{member("get", path("list_messages", "sessions", "The messages of a session; with search, those that fit a text, the best first",
+			append(ofMemory[:2:2], searched, queryParameter("before", object{member("type", "integer"), member("minimum", 1)}), limit), nil,
+			object{member("200", response("The messages", jsonContent(object{member("anyOf", []object{typed("object"), ref("FoundMessages")})})))}, 400, 401, 404, 429, 503))}),
 		member("/sessions/{session}/messages/{message}", object{
 			member("patch", path("edit_message", "sessions", "Give a message another text", message,
 				closed("EditMessage", object{member("text", typed("string"))}, []string{"text"}), one, 400, 401, 404, 409, 413, 415, 422, 429, 503)),
@@ -78,6 +82,13 @@ func sessionSchemas() object {
 			member("id", typed("string")), member("title", typed("string")), member("flow", typed("string")), member("created", typed("string")), member("updated", typed("string")),
 			member("memories", listOf(memory)), member("run", nullableText()),
 		}, []string{"id", "title", "flow", "created", "updated", "memories", "run"})),
+		member("FoundMessages", described("FoundMessages", object{
+			member("messages", listOf(described("FoundMessage", object{
+				member("session", typed("string")), member("id", typed("string")), member("seq", typed("integer")), member("turn", typed("integer")), member("time", typed("string")),
+				member("role", typed("string")), member("name", typed("string")), member("content", typed("string")), member("score", typed("number")),
+			}, []string{"session", "id", "seq", "turn", "time", "role", "content", "score"}))),
+			member("problem", nullableText()),
+		}, []string{"messages", "problem"})),
 		member("SessionList", described("SessionList", object{
 			member("sessions", listOf(described("ListedSession", object{
 				member("id", typed("string")), member("title", typed("string")), member("flow", typed("string")), member("messages", typed("integer")), member("updated", typed("string")),

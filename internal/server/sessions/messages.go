@@ -42,7 +42,7 @@ const (
 const maxResults = 64
 
 // messages answers GET /sessions/{id}/messages: a page of the history, the newest
-// one first, in its order.
+// one first, in its order; with search, what fits a text.
 func (s *Service) messages(w http.ResponseWriter, r *http.Request) error {
 	one, err := s.find(r)
 	if err != nil {
@@ -52,11 +52,14 @@ func (s *Service) messages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := intParameter(r, "limit", defaultPage, 1, maxPage)
+	if r.URL.Query().Has("search") {
+		return s.searchSession(w, r, one, m)
+	}
+	limit, err := intParameter(r, "limit", defaultPage, maxPage)
 	if err != nil {
 		return err
 	}
-	before, err := intParameter(r, "before", 0, 1, 1<<53)
+	before, err := intParameter(r, "before", 0, 1<<53)
 	if err != nil {
 		return err
 	}

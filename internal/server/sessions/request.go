@@ -158,15 +158,15 @@ func (s *Service) changing(ctx context.Context, stored string, change func(conte
 	})
 }
 
-// intParameter returns a query parameter, or a default; it is an error below low and above high.
-func intParameter(r *http.Request, name string, byDefault, low, high int64) (int64, error) {
+// intParameter returns a query parameter, or a default; it is an error below 1 and above high.
+func intParameter(r *http.Request, name string, byDefault, high int64) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
 		return byDefault, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < low || n > high {
-		return 0, badParameter(name, "it must be a whole number from %d to %d", low, high)
+	if err != nil || n < 1 || n > high {
+		return 0, badParameter(name, "it must be a whole number from 1 to %d", high)
 	}
 	return n, nil
 }

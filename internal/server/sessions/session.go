@@ -234,7 +234,7 @@ func (s *Service) running(ctx context.Context, stored string) (string, error) {
 // list answers GET /sessions: the sessions of the caller, those first that were used
 // last, as exact as listedFor.
 func (s *Service) list(w http.ResponseWriter, r *http.Request) error {
-	limit, err := intParameter(r, "limit", defaultPage, 1, maxPage)
+	limit, err := intParameter(r, "limit", defaultPage, maxPage)
 	if err != nil {
 		return err
 	}

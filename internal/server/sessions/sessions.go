@@ -14,6 +14,7 @@
 //	revise.go     editing and deleting a message
 //	transfer.go   export and import
 //	messages.go   the history, as messages of the AI SDK
+//	search.go     messages that fit a text
 //	parts.go      the parts of a message
 //	context.go    what the next call of a model sends
 package sessions
@@ -29,6 +30,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -36,7 +38,8 @@ import (
 type App interface {
 	Spec() *spec.Application
 	Memory(id string) *memory.Memory
-	SessionsOf(session string) []string // a session and those that tools have in it
+	Searcher(id string) *search.Searcher // of a memory
+	SessionsOf(session string) []string  // a session and those that tools have in it
 }
 
 // Options configures a Service.
@@ -100,16 +103,14 @@ type endpoint func(w http.ResponseWriter, r *http.Request) error
 
 func (s *Service) routes() {
 	one := map[string]endpoint{http.MethodGet: s.get, http.MethodPatch: s.rename, http.MethodDelete: s.remove}
-	named := map[string]endpoint{http.MethodPost: s.importSession} // a session may have the id import
-	for method, serve := range one {
-		named[method] = func(w http.ResponseWriter, r *http.Request) error {
-			r.SetPathValue("id", "import")
-			return serve(w, r)
-		}
-	}
+	imported := namedSession("import", one) // a session may have this id
+	imported[http.MethodPost] = s.importSession
+	searched := namedSession("messages", one)
+	searched[http.MethodGet] = s.searchAll
 	for path, methods := range map[string]map[string]endpoint{
 		"/sessions":                         {http.MethodGet: s.list},
-		"/sessions/import":                  named,
+		"/sessions/import":                  imported,
+		"/sessions/messages":                searched,
 		"/sessions/{id}":                    one,
 		"/sessions/{id}/messages":           {http.MethodGet: s.messages},
 		"/sessions/{id}/messages/{message}": {http.MethodPatch: s.edit, http.MethodDelete: s.removeMessage},
@@ -123,6 +124,18 @@ func (s *Service) routes() {
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, problem.New(http.StatusNotFound, "not_found", "there is no such page"))
 	})
+}
+
+// namedSession returns the endpoints of a session whose id a path has as a name.
+func namedSession(id string, endpoints map[string]endpoint) map[string]endpoint {
+	named := map[string]endpoint{}
+	for method, serve := range endpoints {
+		named[method] = func(w http.ResponseWriter, r *http.Request) error {
+			r.SetPathValue("id", id)
+			return serve(w, r)
+		}
+	}
+	return named
 }
 
 // ServeHTTP answers a request whose context has the caller (access.WithPrincipal).

@@ -1,0 +1,120 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
+
+// PinSizeError reports that a message cannot be pinned, because the pinned messages alone
+// would exceed the window's limit.
+type PinSizeError struct {
+	Memory  string // the memory's id
+	Session string // the session's id
+	Message int64  // the position of the message
+	Used    int    // size of the pinned messages with this one, and of the system message if it counts
+	Limit   int    // the window's limit
+	Unit    Unit   // unit of both
+}
+
+// Error names the sizes.
+func (e *PinSizeError) Error() string {
+	return fmt.Sprintf("memory %s, session %q, message %d: with it the pinned messages would have %s of the window's %s %s: unpin others or increase the limit",
+		e.Memory, e.Session, e.Message, textfmt.Thousands(e.Used), textfmt.Thousands(e.Limit), e.Unit)
+}
+
+// Pin makes the policy keep a message of the window, a tool call together with its results:
+// other messages leave in its place. It counts towards the limits. A pin counts as a turn, so
+// that Rewind undoes it, and waits while another turn is active. It does nothing if the
+// message is pinned. Pin returns a *MessageError for a message that is not in the window and
+// for system messages, which never leave, and a *PinSizeError if the pinned messages alone
+// would exceed the limit. round_window has no pins.
+func (m *Memory) Pin(ctx context.Context, session string, position int64) error {
+	return m.changePin(ctx, session, position, true)
+}
+
+// Unpin undoes Pin: the policy may evict the message again.
+func (m *Memory) Unpin(ctx context.Context, session string, position int64) error {
+	return m.changePin(ctx, session, position, false)
+}
+
+func (m *Memory) changePin(ctx context.Context, session string, position int64, pin bool) error {
+	t, err := m.open(ctx, session, true)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if _, ok := t.policy.(rereader); ok {
+		return fmt.Errorf("memory %s: policy %s has no pins: it selects the newest rounds at each read", m.id, m.kind.Name)
+	}
+	if err := m.record(ctx, AuditRecord{Operation: AuditEdit, Session: t.key.Session, Message: strconv.FormatInt(position, 10)}); err != nil {
+		return err
+	}
+	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+		scratch := *base
+		e, err := m.place(ctx, t.key, &scratch, position)
+		if err != nil {
+			return false, err
+		}
+		if isSystem(e) {
+			return false, m.messageError(session, strconv.FormatInt(position, 10), "it is a system message, which never leaves the window")
+		}
+		all, err := m.unitOf(ctx, t.key, base, e)
+		if err != nil {
+			return false, err
+		}
+		if was := base.state.IsPinned(e.Seq); was == pin {
+			return false, nil
+		}
+		if pin && e.Status != InWindow {
+			return false, m.messageError(session, strconv.FormatInt(position, 10), "it left the window, so it cannot be pinned")
+		}
+		n.begin(base, m.moment())
+		n.next.state.Turns++
+		n.next.state.extend(n.now)
+		n.pin(all, pin)
+		if pin {
+			return true, t.checkPins(session, &n.next, e.Seq)
+		}
+		return true, n.fit(ctx, m, t, base)
+	}, nil)
+}
+
+// pin adds entries to the pinned ones, or removes them.
+func (t *transition) pin(all []*Entry, pin bool) {
+	st := &t.next.state
+	event := Event{Kind: EventUnpin, From: all[0].Seq, To: all[len(all)-1].Seq, Messages: len(all), Tokens: sumTokens(all)}
+	done := "is no longer pinned"
+	var own seqRanges
+	for _, e := range all {
+		own = own.union(seqRange{e.Seq, e.Seq})
+	}
+	pins := parsedRanges(st.Pinned)
+	if pin {
+		event.Kind, done = EventPin, "was pinned"
+		pins = pins.union(own...)
+	} else {
+		pins = pins.except(own)
+	}
+	event.Reason = fmt.Sprintf("message %d %s", event.From, done)
+	if len(all) > 1 {
+		event.Reason = fmt.Sprintf("the tool call %d with its results %s", event.From, done)
+	}
+	st.Pinned = pins.String()
+	t.addEvent(event)
+}
+
+// checkPins returns a *PinSizeError if the pinned messages of a view exceed the limit.
+func (t *Turn) checkPins(session string, v *view, position int64) error {
+	alone := *v
+	alone.entries = slices.DeleteFunc(slices.Clone(v.entries), func(e *Entry) bool { return !v.state.IsPinned(e.Seq) })
+	alone.tokens = sumTokens(alone.entries)
+	used, limit, unit := t.policy.usage(sizeOf(t.policy, &alone))
+	if limit > 0 && used > limit {
+		return &PinSizeError{Memory: t.memory.id, Session: session, Message: position, Used: used, Limit: limit, Unit: unit}
+	}
+	return nil
+}
