@@ -89,7 +89,7 @@ var actions = map[string]func(*Editor){
 	"backspace": (*Editor).backspace, "ctrl+h": (*Editor).backspace,
 	"delete": (*Editor).deleteNext, "ctrl+d": (*Editor).deleteNext,
 	"ctrl+w": (*Editor).killWordLeft, "alt+backspace": (*Editor).killWordLeft, "ctrl+backspace": (*Editor).killWordLeft,
-	"alt+d": (*Editor).killWordRight,
+	"alt+d":  (*Editor).killWordRight,
 	"ctrl+u": func(e *Editor) { e.killTo((*Editor).lineStart) },
 	"ctrl+k": func(e *Editor) { e.killTo((*Editor).lineEnd) },
 	"ctrl+y": func(e *Editor) { e.Insert(e.killed) },
