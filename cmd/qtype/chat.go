@@ -154,7 +154,7 @@ func (c *chatCommand) editLines(p *qtype.Program, chat *chatui.Chat) {
 	chat.Screen = s
 }
 
-// historyFile returns where the messages that the user types are kept: beside the sessions. It
+// historyFile returns where the messages that the user types are kept: next to the sessions. It
 // is empty if they must not be kept in a file: --ephemeral, a user whose data must be
 // erasable, and sessions that are encrypted.
 func (c *chatCommand) historyFile(p *qtype.Program) string {

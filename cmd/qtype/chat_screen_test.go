@@ -101,7 +101,7 @@ func (s *chatServer) pieces(last, model string, messages int) []string {
 	case strings.Contains(last, "emoji"):
 		return []string{"漢字 👍 e\u0301 done"}
 	}
-	return []string{fmt.Sprintf("%s says: %s (%d messages)", model, strings.ToUpper(last), messages)}
+	return []string{fmt.Sprintf("%s answers: %s (%d messages)", model, strings.ToUpper(last), messages)}
 }
 
 // chatFolder writes the document of the tests.
@@ -137,13 +137,13 @@ func TestChatScreen_Editing(t *testing.T) {
 	d.say("wrld\x1b[D\x1b[D\x1b[Do\x01hello \x1b[F!")
 	d.ready("hello world!")
 	d.say("\r")
-	d.see("gpt-4o says: HELLO WORLD!")
+	d.see("gpt-4o answers: HELLO WORLD!")
 	d.ready("")
 	d.say("\x1b[200~one\ntwo 漢字\r\nthree\x1b[201~")
 	d.see("you> one\n...> two 漢字\n...> three")
 	d.golden("pasted")
 	d.say("\r")
-	d.see("gpt-4o says: ONE", "TWO 漢字", "THREE (3 messages)")
+	d.see("gpt-4o answers: ONE", "TWO 漢字", "THREE (3 messages)")
 	d.ready("")
 	d.say("/se\t")
 	d.see("/session  /sessions")
@@ -178,7 +178,7 @@ func TestChatScreen_Editing(t *testing.T) {
 	d.waitEnd(cmd)
 }
 
-// TestChatScreen_Answers shows Markdown while it is streamed, folded reasoning, a rejected
+// TestChatScreen_Answers shows Markdown while it is streamed, reasoning in one line, a rejected
 // call that is repeated, a stopped answer, and nothing that changes the terminal.
 func TestChatScreen_Answers(t *testing.T) {
 	server := newChatServer(t)
@@ -199,7 +199,7 @@ func TestChatScreen_Answers(t *testing.T) {
 	server.limited.Store(true)
 	d.say("after the limit\r")
 	d.see("to retry after HTTP 429 Too Many Requests", "Ctrl-C stops it")
-	d.see("says: AFTER THE LIMIT")
+	d.see("answers: AFTER THE LIMIT")
 	d.ready("")
 	d.say("hang please\r")
 	d.see("Begin", "answering")
@@ -227,7 +227,7 @@ func TestChatScreen_Answers(t *testing.T) {
 	d.waitEnd(cmd)
 }
 
-// TestChatScreen_Approval asks before a call of a tool, and keeps the answers out of the history.
+// TestChatScreen_Approval requests approval before a call of a tool, and keeps the answers out of the history.
 func TestChatScreen_Approval(t *testing.T) {
 	server := newChatServer(t)
 	folder := chatFolder(t, server)
@@ -269,11 +269,11 @@ func TestChatScreen_Commands(t *testing.T) {
 		{"/save out.md", "has no messages yet"},
 		{"/details", "had no reasoning and called no tools"},
 		{"/memory", "has no conversations in"},
-		{"first", "says: FIRST (1 messages)"},
-		{"/retry", "again: \"first\"\ngpt-4o says: FIRST (1 messages)"},
-		{"/edit second", "says: SECOND (1 messages)"},
+		{"first", "answers: FIRST (1 messages)"},
+		{"/retry", "again: \"first\"\ngpt-4o answers: FIRST (1 messages)"},
+		{"/edit second", "answers: SECOND (1 messages)"},
 		{"/undo", "undone: \"second\""},
-		{"third", "says: THIRD (1 messages)"},
+		{"third", "answers: THIRD (1 messages)"},
 		{"/memory", "window ▕"},
 		{"/history", "rewound"},
 		{"/copy", "characters copied"},
@@ -288,17 +288,17 @@ func TestChatScreen_Commands(t *testing.T) {
 		{"/model", "models of the document: teller, other"},
 		{"/model tellr", "did you mean \"teller\"?"},
 		{"/model other", "gpt-4o-mini answers from now on"},
-		{"who", "gpt-4o-mini says: WHO (5 messages)"},
+		{"who", "gpt-4o-mini answers: WHO (5 messages)"},
 		{"/new me", "session \"me\" exists, with"},
 		{"/new", "new session s2"},
-		{"hello", "says: HELLO (1 messages)"},
+		{"hello", "answers: HELLO (1 messages)"},
 		{"/sessions", "memory   session"},
 		{"/session you", "there is no session \"you\""},
 		{"/session me", "resuming me, "},
 		{"/clear", "memory notes: session me deleted"},
 		{"/undo now", "/undo takes no argument"},
 		{"/memroy", "did you mean \"memory\"?"},
-		{"//slash", "says: /SLASH"},
+		{"//slash", "answers: /SLASH"},
 		{"/help", "Tab completes commands"},
 	} {
 		d.say(step.typed + "\r")
@@ -310,11 +310,11 @@ func TestChatScreen_Commands(t *testing.T) {
 	d.say("/edit\r")
 	d.ready("/slash")
 	d.say("es\r")
-	d.see("edit> /slashes", "says: /SLASHES (1 messages)")
+	d.see("edit> /slashes", "answers: /SLASHES (1 messages)")
 	d.ready("")
 	d.say("/quit\r")
 	d.waitEnd(cmd)
-	if saved := testkit.ReadFile(t, filepath.Join(folder, "out.md")); !strings.Contains(saved, "# tales, session me\n\n## You, ") || !strings.Contains(saved, "gpt-4o says: THIRD") {
+	if saved := testkit.ReadFile(t, filepath.Join(folder, "out.md")); !strings.Contains(saved, "# tales, session me\n\n## You, ") || !strings.Contains(saved, "gpt-4o answers: THIRD") {
 		t.Errorf("saved %q", saved)
 	}
 }

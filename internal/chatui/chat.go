@@ -29,7 +29,7 @@ type Chat struct {
 	Screen  *screen.Screen  // the terminal, if the user edits lines on it; nil for plain lines
 	App     *runtime.App
 	Target  *Target
-	User    string // to whom the sessions belong; empty for nobody
+	User    string // to whom the sessions belong; empty for no user
 	Session string // as it is stored
 	Quiet   bool   // write answers and prompts only
 	// Reopen returns the application with another model for the answers of the flow; nil if

@@ -39,7 +39,7 @@ func commands() []command {
 		{name: "new", argument: "[ID]", help: "begin a new session", screen: true, run: (*Chat).newSession},
 		{name: "clear", help: "delete this session", run: (*Chat).clear},
 		{name: "undo", help: "take back the last message and its answer", screen: true, run: (*Chat).undo},
-		{name: "retry", help: "ask for another answer to the last message", screen: true, run: (*Chat).retry},
+		{name: "retry", help: "request another answer to the last message", screen: true, run: (*Chat).retry},
 		{name: "edit", argument: "[TEXT]", help: "change the last message and send it again", screen: true, run: (*Chat).edit},
 		{name: "attach", argument: "FILE", help: "send a file with the next message", screen: true, run: (*Chat).attach, values: (*Chat).fileNames},
 		{name: "copy", help: "copy the last answer to the clipboard", screen: true, run: (*Chat).copyAnswer},

@@ -99,12 +99,12 @@ func (c *Chat) transcript(ctx context.Context) (text string, count int, err erro
 			return "", 0, err
 		}
 		author := map[chat.Role]string{chat.User: "You", chat.Assistant: "Assistant"}[e.Message.Role]
-		said := strings.TrimSpace(e.Message.Text())
-		if author == "" || said == "" {
+		content := strings.TrimSpace(e.Message.Text())
+		if author == "" || content == "" {
 			continue
 		}
 		count++
-		fmt.Fprintf(&b, "\n## %s, %s\n\n%s\n", author, e.Time.Local().Format("2006-01-02 15:04"), said)
+		fmt.Fprintf(&b, "\n## %s, %s\n\n%s\n", author, e.Time.Local().Format("2006-01-02 15:04"), content)
 	}
 	if count == 0 {
 		return "", 0, errors.New("the conversation has no messages yet")

@@ -31,7 +31,7 @@ type live struct {
 	text      markdown.Renderer
 	shown     strings.Builder // the source of the text since the last call of a tool
 	partial   string          // the first bytes of a character
-	reasoning strings.Builder // since it was folded last
+	reasoning strings.Builder // since it was shortened last
 	thinking  time.Time       // when the reasoning began; zero for none
 	calls     map[string]time.Time
 	begun     time.Time // when the current activity began
@@ -75,7 +75,7 @@ func (l *live) event(ev steps.Event) {
 		l.reasoning.WriteString(ev.Text)
 	case steps.EventText:
 		if l.steps[ev.Step] {
-			l.fold()
+			l.shorten()
 			l.write(ev.Text)
 		}
 	case steps.EventSource:
@@ -83,7 +83,7 @@ func (l *live) event(ev steps.Event) {
 			l.sources = append(l.sources, *ev.Source)
 		}
 	case steps.EventToolCall:
-		l.fold()
+		l.shorten()
 		l.flush()
 		l.calls[ev.CallID] = time.Now()
 		l.note("→ "+ev.Tool, ev.Text)
@@ -108,7 +108,7 @@ func (l *live) toolResult(ev steps.Event) {
 	l.wait("waiting for " + l.chat.modelName())
 }
 
-// note writes a line about a tool, folded: /details has the whole text.
+// note writes a line about a tool, shortened: /details has the whole text.
 func (l *live) note(mark, text string) {
 	mark = strings.TrimSpace(terminal.Clean(mark))
 	fmt.Fprintf(&l.details, "%s %s\n", mark, terminal.Printable(text))
@@ -117,8 +117,8 @@ func (l *live) note(mark, text string) {
 	}
 }
 
-// fold replaces the reasoning by one line.
-func (l *live) fold() {
+// shorten replaces the reasoning by one line.
+func (l *live) shorten() {
 	if l.thinking.IsZero() {
 		return
 	}
@@ -186,7 +186,7 @@ func (l *live) flush() {
 func (l *live) end(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.fold()
+	l.shorten()
 	printable := terminal.Printable(text)
 	shown := l.shown.String()
 	l.flush()

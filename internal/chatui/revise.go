@@ -99,7 +99,7 @@ func (c *Chat) takeBack(ctx context.Context, sure func(chat.Message) (chat.Messa
 	return message, nil
 }
 
-// retry asks for another answer to the last message.
+// retry requests another answer to the last message.
 func (c *Chat) retry(ctx context.Context, _ string) error {
 	message, err := c.takeBack(ctx, func(m chat.Message) (chat.Message, error) { return m, nil })
 	if err != nil {

@@ -42,7 +42,7 @@ func (c *Chat) messagesOf(ctx context.Context, session string) (int64, error) {
 	return most, nil
 }
 
-// resuming says that the session is not new. An error is that of the first turn, too.
+// resuming reports that the session is not new. An error is that of the first turn, too.
 func (c *Chat) resuming(ctx context.Context) {
 	if n, err := c.messagesOf(ctx, c.Session); err == nil && n > 0 && !c.Quiet && c.Streams.InTerminal {
 		fmt.Fprintf(c.Streams.Err, "resuming %s, %s\n", terminal.Clean(c.name()), textfmt.Count(int(n), "message"))

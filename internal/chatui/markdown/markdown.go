@@ -86,7 +86,7 @@ var (
 // ruleWidth is the most columns of a horizontal rule.
 const ruleWidth = 40
 
-// block returns a line that is no part of a table.
+// block returns a line outside of tables.
 func (r *Renderer) block(line string) []string {
 	if m := fencePattern.FindStringSubmatch(line); m != nil || r.fence != "" {
 		return r.code(line, m)

@@ -40,7 +40,7 @@ func TestRenderer(t *testing.T) {
 		"[http://b](http://b)":                  "<4>http://b<>",
 		"- one\n- **two**\n  - three":           "<35>• <>one\n<35>• <><1>two<>\n<35>  • <>three",
 		"1. one\n- [x] done\n- [ ] open":        "<35>1. <>one\n<35>☑ <>done\n<35>☐ <>open",
-		"> said":                                "<2>│ <><3>said<>",
+		"> text":                                "<2>│ <><3>text<>",
 		"---":                                   "<2>" + strings.Repeat("─", 20) + "<>",
 		"```go\na := *b\n\n```\nend":            "  <2>go<>\n  <36>a := *b<>\n\nend",
 		"```\nnot closed":                       "  <36>not closed<>",

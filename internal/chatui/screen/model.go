@@ -56,13 +56,13 @@ type model struct {
 
 	prompt string
 	edit   editor.Editor
-	reader chan<- reply // who waits for a message; nil for nobody
+	reader chan<- reply // who waits for a message; nil for none
 	recall int          // how many messages back the history is shown; 0 for the draft
 	draft  string       // what was typed before the history was shown
 
 	question string
 	answer   editor.Editor
-	asker    chan<- reply // who waits for the answer to the question; nil for nobody
+	asker    chan<- reply // who waits for the answer to the question; nil for none
 }
 
 func newModel(o *Options, columns *atomic.Int64) *model {

@@ -1,7 +1,7 @@
-// Package screen is the terminal of a conversation: what was said scrolls above a line that
+// Package screen is the terminal of a conversation: the messages scroll above a line that
 // the user edits, with the answer that is being written and a status line.
 //
-// Whatever is printed comes from models, tools and users. Only the sequences of styles reach
+// What is printed comes from models, tools and users. Only the sequences of styles reach
 // the terminal; see sanitize.
 package screen
 
