@@ -112,6 +112,18 @@ func WithApproval(approve tool.Approver) Option { return func(o *options) { o.ru
 // concurrent use.
 func WithLog(log func(line string)) Option { return func(o *options) { o.run.Log = log } }
 
+// WithFlowModel lets another chat model of the document answer in a flow, instead of the one
+// that the document names: the steps whose text is the flow's answer call it.
+func WithFlowModel(flow, model string) Option {
+	return func(o *options) {
+		o.edit = func(d *spec.Document) {
+			if d.Application != nil {
+				d.Application.UseModel(flow, model)
+			}
+		}
+	}
+}
+
 // WithMocks replaces models and tools, for tests.
 func WithMocks(d runtime.Mocks) Option { return func(o *options) { o.run.Mocks = d } }
 

@@ -3,14 +3,19 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/chatui"
+	"github.com/qtype-dev/qtype/internal/chatui/screen"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // defaultSession is the session of qtype chat without --session.
@@ -38,9 +43,11 @@ func newChat(s *streams) *cobra.Command {
 		Short: "Chat with a conversational flow",
 		Long: `Chat with a conversational flow in the terminal.
 
-Each line is a turn; a backslash at its end continues it on the next line. Ctrl-C
-stops the current answer, Ctrl-D ends the conversation, /help lists the commands.
-If standard input is not a terminal, each line is answered on standard output.`,
+Enter sends a message; Alt-Enter, or a backslash before Enter, begins a new line, and
+what is pasted is one message. Ctrl-C stops the current answer, twice ends the
+conversation, as Ctrl-D does. Up recalls what was typed, Tab completes commands and
+sessions, /help lists the commands. If standard input is not a terminal, each line is
+answered on standard output.`,
 		Example: `  qtype chat app.qtype.yaml --session me
   qtype chat app.qtype.yaml -f support -i '{"customer": "c-014"}'
   printf 'Hello\nWhat can you do?\n' | qtype chat app.qtype.yaml --ephemeral`,
@@ -95,11 +102,16 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	lines := terminal.NewLines(c.In)
 	defer lines.Close()
 	c.clients.prompt(lines)
+	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, Target: target, User: c.user, Session: memory.UserSession(c.user, c.session), Quiet: c.log.quiet}
+	if c.Editing {
+		c.editLines(p, chat)
+	}
 	app, err := c.newApp(p, c.clients, &c.store, c.ephemeral, &c.log)
 	if err != nil {
 		return err
 	}
-	defer closeApp(ctx, app, &err)
+	chat.App = app
+	defer func() { closeApp(ctx, chat.App, &err) }() // perhaps another one by then
 	ctx, sendTraces := c.startTraces(ctx, app, &c.log)
 	defer sendTraces()
 	ctx, _, closeTrace, err := c.trace.start(ctx, c.streams, app, "turn")
@@ -107,11 +119,54 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer closeTrace(&err)
-	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, App: app, Target: target, Session: memory.UserSession(c.user, c.session), Quiet: c.log.quiet}
+	chat.Reopen = func(ctx context.Context, model string) (*runtime.App, *chatui.Target, error) {
+		return c.reopen(ctx, path, target.Flow(), model)
+	}
 	if err = chat.Run(ctx); errors.Is(err, chatui.ErrTurnFailed) {
 		err = errSilent
 	}
 	return err
+}
+
+// reopen makes the application again, with another model.
+func (c *chatCommand) reopen(ctx context.Context, path, flow, model string) (*runtime.App, *chatui.Target, error) {
+	p, list := qtype.Check(ctx, path, c.access.options(qtype.WithStrict(), qtype.WithFlowModel(flow, model))...)
+	if err := list.Err(); err != nil {
+		return nil, nil, fmt.Errorf("the document cannot be used with model %s: %w", model, err)
+	}
+	target, err := chatui.NewTarget(p.Document.Application, flow, c.input)
+	if err != nil {
+		return nil, nil, err
+	}
+	app, err := c.newApp(p, c.clients, &c.store, c.ephemeral, &c.log)
+	return app, target, err
+}
+
+// editLines lets the user edit lines. Everything that is written goes through the screen.
+func (c *chatCommand) editLines(p *qtype.Program, chat *chatui.Chat) {
+	history, err := screen.OpenHistory(c.historyFile(p), func() []string { return chat.App.Secrets() })
+	if err != nil {
+		fmt.Fprintf(c.Err, "warning: the history of messages cannot be read: %s\n", terminal.Clean(err.Error()))
+	}
+	s := screen.New(screen.Options{In: c.In, Out: c.Err, Color: c.Color, Width: c.Width, History: history, Complete: chat.Complete})
+	c.Out, c.Err = s.Writer(c.Out), s.Writer(c.Err)
+	chat.Lines.ReadWith(s.Ask)
+	chat.Screen = s
+}
+
+// historyFile returns where the messages that the user types are kept: next to the sessions. It
+// is empty if they must not be kept in a file: --ephemeral, a user whose data must be
+// erasable, and sessions that are encrypted.
+func (c *chatCommand) historyFile(p *qtype.Program) string {
+	app := p.Document.Application
+	if c.ephemeral || c.user != "" || slices.ContainsFunc(app.Stores, func(s *spec.Store) bool { return s.Encryption != nil }) {
+		return ""
+	}
+	file, err := qtype.DefaultStoreFile(p)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(file), "chat_history")
 }
 
 // newApp makes the application of a program. Warnings go to standard error, and the output

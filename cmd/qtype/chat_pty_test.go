@@ -30,6 +30,12 @@ type console struct {
 // newConsole starts the command with a new terminal as all of its streams.
 func newConsole(t *testing.T, cmd *exec.Cmd) *console {
 	t.Helper()
+	return newSizedConsole(t, cmd, unix.Winsize{})
+}
+
+// newSizedConsole is newConsole with a terminal of some size.
+func newSizedConsole(t *testing.T, cmd *exec.Cmd, size unix.Winsize) *console {
+	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Skipf("there are no pseudo-terminals: %v", err)
@@ -44,6 +50,9 @@ func newConsole(t *testing.T, cmd *exec.Cmd) *console {
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Skipf("there are no pseudo-terminals: %v", err)
+	}
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &size); err != nil {
+		t.Fatal(err)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -92,7 +101,7 @@ func (c *console) say(keys string) {
 	}
 }
 
-// TestChat_OnTerminal types into the real command: an answer is streamed, Ctrl-C stops
+// TestChat_OnTerminal types lines on a terminal that cannot be edited, because its size is not known. It types into the real command: an answer is streamed, Ctrl-C stops
 // one and the memory records it, Ctrl-D quits.
 func TestChat_OnTerminal(t *testing.T) {
 	next := make(chan struct{})

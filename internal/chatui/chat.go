@@ -12,9 +12,13 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/qtype-dev/qtype/internal/chatui/screen"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -22,13 +26,23 @@ import (
 type Chat struct {
 	Streams *terminal.Streams
 	Lines   *terminal.Lines // what the user types
+	Screen  *screen.Screen  // the terminal, if the user edits lines on it; nil for plain lines
 	App     *runtime.App
 	Target  *Target
-	Session string
-	Quiet   bool // write answers and prompts only
+	User    string // to whom the sessions belong; empty for no user
+	Session string // as it is stored
+	Quiet   bool   // write answers and prompts only
+	// Reopen returns the application with another model for the answers of the flow; nil if
+	// the model cannot be changed. The conversation closes it.
+	Reopen func(ctx context.Context, model string) (*runtime.App, *Target, error)
 
-	failed int        // turns that failed
-	mu     sync.Mutex // guards the output during a turn
+	failed   int          // turns that failed
+	mu       sync.Mutex   // guards the output during a turn
+	changing sync.RWMutex // locked while a command may change the fields that completion reads
+	attached []chat.Block
+	last     *lastTurn // of this session and process; nil for none
+	used     usage     // since the beginning
+	model    string    // chosen with /model; empty for that of the document
 }
 
 // ErrTurnFailed is returned after a conversation without a terminal in which a turn
@@ -44,12 +58,16 @@ func (c *Chat) Run(ctx context.Context) error {
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
+	c.resuming(ctx)
 	ctx = context.WithoutCancel(ctx)
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
+	if c.Screen != nil {
+		return c.runOnScreen(ctx, interrupts)
+	}
 	for {
 		text, err := c.readInput(ctx, interrupts)
 		switch {
@@ -67,11 +85,10 @@ func (c *Chat) Run(ctx context.Context) error {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		if word, isCommand := slashCommand(text); isCommand {
-			if word == "quit" || word == "exit" {
+		if word, argument, isCommand := slashCommand(text); isCommand {
+			if c.runCommand(ctx, word, argument) {
 				return c.outcome()
 			}
-			c.runCommand(ctx, word)
 			continue
 		}
 		if err := c.turn(ctx, strings.TrimPrefix(text, "/"), interrupts); err != nil {
@@ -108,10 +125,14 @@ func (c *Chat) begin(ctx context.Context) error {
 	if len(memories) == 0 {
 		parts = append(parts, "no memory (turns are independent)")
 	}
-	fmt.Fprintln(c.Streams.Err, terminal.Clean(strings.Join(append(parts, "session "+c.Session), " · ")))
+	header := terminal.Clean(strings.Join(append(parts, "session "+c.Session), " · "))
 	if c.Streams.InTerminal {
-		fmt.Fprintln(c.Streams.Err, "/help lists the commands, Ctrl-C stops an answer, Ctrl-D quits")
+		header += "\n/help lists the commands, Ctrl-C stops an answer, Ctrl-D quits"
 	}
+	if c.Screen != nil {
+		header = ansi.Wrap(header, c.Screen.Width(), "")
+	}
+	fmt.Fprintln(c.Streams.Err, header)
 	return nil
 }
 

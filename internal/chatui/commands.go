@@ -2,7 +2,9 @@ package chatui
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/memoryview"
@@ -11,64 +13,167 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-const help = `/memory   show what the model would receive now, and how full its window is
-/history  show all messages of this session
-/clear    delete this session
-/quit     end the conversation (or press Ctrl-D)
-//…       send a message that begins with a slash
-`
-
-// slashCommand returns the command of a line that begins with one slash.
-func slashCommand(line string) (word string, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "/")
-	if !ok || strings.HasPrefix(rest, "/") {
-		return "", false
-	}
-	word, _, _ = strings.Cut(rest, " ")
-	return strings.ToLower(word), true
+// command is a command that the user types: /name argument.
+type command struct {
+	name     string
+	argument string // shown in the help; in brackets if it may be missing; empty for none
+	help     string
+	// screen is true for a command that needs a user at a terminal. It reads and writes
+	// files or changes the conversation, which a text of a pipe must not do by accident.
+	screen bool
+	run    func(c *Chat, ctx context.Context, argument string) error
+	values func(c *Chat, ctx context.Context, typed string) []string // complete the argument; nil for nothing
 }
 
-// runCommand runs a command for each memory of the flow. Errors do not end the
-// conversation.
-func (c *Chat) runCommand(ctx context.Context, word string) {
-	if word == "help" {
-		fmt.Fprint(c.Streams.Out, help)
-		return
+// errQuit ends the conversation.
+var errQuit = errors.New("quit")
+
+// commands returns the table of the commands.
+func commands() []command {
+	return []command{
+		{name: "memory", help: "show what the model would receive now, and how full its window is", run: viewed((*memoryview.View).Window)},
+		{name: "history", help: "show all messages of this session", run: viewed((*memoryview.View).History)},
+		{name: "details", help: "show the reasoning and the calls of tools of the last answer", screen: true, run: (*Chat).details},
+		{name: "sessions", help: "list the sessions", screen: true, run: (*Chat).listSessions},
+		{name: "session", argument: "ID", help: "continue another session", screen: true, run: (*Chat).continueSession, values: (*Chat).sessionIDs},
+		{name: "new", argument: "[ID]", help: "begin a new session", screen: true, run: (*Chat).newSession},
+		{name: "clear", help: "delete this session", run: (*Chat).clear},
+		{name: "undo", help: "take back the last message and its answer", screen: true, run: (*Chat).undo},
+		{name: "retry", help: "request another answer to the last message", screen: true, run: (*Chat).retry},
+		{name: "edit", argument: "[TEXT]", help: "change the last message and send it again", screen: true, run: (*Chat).edit},
+		{name: "attach", argument: "FILE", help: "send a file with the next message", screen: true, run: (*Chat).attach, values: (*Chat).fileNames},
+		{name: "copy", help: "copy the last answer to the clipboard", screen: true, run: (*Chat).copyAnswer},
+		{name: "save", argument: "FILE", help: "write the conversation to a new file, as Markdown", screen: true, run: (*Chat).save, values: (*Chat).fileNames},
+		{name: "model", argument: "[ID]", help: "show the models, or answer with another one from now on", screen: true, run: (*Chat).chooseModel, values: (*Chat).modelIDs},
+		{name: "help", help: "show this list", run: (*Chat).help},
+		{name: "quit", help: "end the conversation (or press Ctrl-D)", run: quit},
+		{name: "exit", run: quit}, // not listed
 	}
-	run, ok := map[string]func(context.Context, *memoryview.View, memoryview.Memory) error{
-		"memory": func(ctx context.Context, v *memoryview.View, m memoryview.Memory) error {
-			return v.Window(ctx, m, c.Session, memoryview.Page{})
-		},
-		"history": func(ctx context.Context, v *memoryview.View, m memoryview.Memory) error {
-			return v.History(ctx, m, c.Session, memoryview.Page{})
-		},
-		"clear": func(ctx context.Context, v *memoryview.View, m memoryview.Memory) error {
-			return v.Clear(ctx, m, c.Session)
-		},
-	}[word]
-	if !ok {
-		fmt.Fprintf(c.Streams.Err, "unknown command /%s%s; /help lists the commands\n", terminal.Clean(word), diag.DidYouMean(word, []string{"help", "memory", "history", "clear", "quit"}))
-		return
+}
+
+func quit(*Chat, context.Context, string) error { return errQuit }
+
+// available returns the commands of this conversation.
+func (c *Chat) available() []command {
+	return slices.DeleteFunc(commands(), func(cmd command) bool { return cmd.screen && c.Screen == nil })
+}
+
+// help lists the commands.
+func (c *Chat) help(context.Context, string) error {
+	width := len("/quit    ")
+	for _, cmd := range c.available() {
+		width = max(width, len("/"+cmd.name+" "+cmd.argument+" "))
 	}
+	for _, cmd := range c.available() {
+		if cmd.help != "" && (c.Screen != nil || cmd.name != "help") {
+			c.printf("%-*s %s\n", width, strings.TrimSpace("/"+cmd.name+" "+cmd.argument), cmd.help)
+		}
+	}
+	c.printf("%-*s send a message that begins with a slash\n", width, "//…")
+	if c.Screen != nil {
+		c.printf("Tab completes commands, Up and Down recall messages, Alt-Enter begins a new line\n")
+	}
+	return nil
+}
+
+// printf writes a result.
+func (c *Chat) printf(format string, args ...any) { fmt.Fprintf(c.Streams.Out, format, args...) }
+
+// slashCommand returns the command of a line that begins with one slash.
+func slashCommand(line string) (word, argument string, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "/")
+	if !ok || strings.HasPrefix(rest, "/") {
+		return "", "", false
+	}
+	word, argument, _ = strings.Cut(rest, " ")
+	return strings.ToLower(word), strings.TrimSpace(argument), true
+}
+
+// runCommand runs a command and reports whether the conversation ends. Errors do not end it.
+func (c *Chat) runCommand(ctx context.Context, word, argument string) (ends bool) {
+	all := c.available()
+	i := slices.IndexFunc(all, func(cmd command) bool { return cmd.name == word })
+	if i < 0 {
+		var names []string
+		for _, cmd := range all {
+			names = append(names, cmd.name)
+		}
+		fmt.Fprintf(c.Streams.Err, "unknown command /%s%s; /help lists the commands\n", terminal.Clean(word), diag.DidYouMean(word, names))
+		return false
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	err := all[i].check(argument, c.Screen != nil)
+	if err == nil {
+		err = all[i].run(c, ctx, argument)
+	}
+	if errors.Is(err, errQuit) {
+		return true
+	}
+	if err != nil {
+		fmt.Fprintln(c.Streams.Err, terminal.Clean(err.Error()))
+	}
+	return false
+}
+
+// check returns an error if the argument is missing, or if there must be none. Plain lines
+// ignore what follows a command, as they always did.
+func (cmd *command) check(argument string, strict bool) error {
+	switch {
+	case argument == "" && cmd.argument != "" && !strings.HasPrefix(cmd.argument, "["):
+		return fmt.Errorf("/%s needs an argument: /%[1]s %s", cmd.name, cmd.argument)
+	case argument != "" && cmd.argument == "" && strict:
+		return fmt.Errorf("/%s takes no argument; a message that begins with a slash is sent with two: //%[1]s …", cmd.name)
+	}
+	return nil
+}
+
+// viewed returns a command that shows something of each memory.
+func viewed(show func(v *memoryview.View, ctx context.Context, m memoryview.Memory, session string, page memoryview.Page) error) func(*Chat, context.Context, string) error {
+	return func(c *Chat, ctx context.Context, _ string) error {
+		return c.eachMemory(ctx, func(v *memoryview.View, m memoryview.Memory) error {
+			return show(v, ctx, m, c.Session, memoryview.Page{})
+		})
+	}
+}
+
+// clear deletes the session.
+func (c *Chat) clear(ctx context.Context, _ string) error {
+	c.last = nil
+	return c.eachMemory(ctx, func(v *memoryview.View, m memoryview.Memory) error { return v.Clear(ctx, m, c.Session) })
+}
+
+// eachMemory calls f for each memory of the flow that has the session.
+func (c *Chat) eachMemory(ctx context.Context, f func(*memoryview.View, memoryview.Memory) error) error {
 	ids := runtime.MemoryIDs(c.Target.flow)
 	if len(ids) == 0 {
-		fmt.Fprintf(c.Streams.Err, "flow %s has no memory\n", c.Target.flow.ID)
+		return fmt.Errorf("flow %s has no memory", c.Target.flow.ID)
 	}
-	view := &memoryview.View{Out: c.Streams.Out}
-	if c.Streams.OutTerminal {
-		view.Width = c.Streams.Width
-	}
+	view := c.view()
 	for _, id := range ids {
 		if len(ids) > 1 {
-			fmt.Fprintf(c.Streams.Out, "memory %s\n", id)
+			c.printf("memory %s\n", id)
 		}
 		m := memoryview.Of(c.App, id)
 		_, err := memoryview.FindSession(ctx, m, c.Session)
 		if err == nil {
-			err = run(ctx, view, m)
+			err = f(view, m)
 		}
 		if err != nil {
 			fmt.Fprintln(c.Streams.Err, terminal.Clean(err.Error()))
 		}
 	}
+	return nil
+}
+
+// view returns what shows memories.
+func (c *Chat) view() *memoryview.View {
+	view := &memoryview.View{Out: c.Streams.Out}
+	if c.Streams.OutTerminal {
+		view.Width = c.Streams.Width
+	}
+	if c.Screen != nil {
+		view.Width = c.Screen.Width()
+	}
+	return view
 }

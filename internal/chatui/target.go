@@ -20,6 +20,9 @@ type Target struct {
 	fixed  map[string]any // the other inputs, the same in every turn
 }
 
+// Flow returns the id of the flow.
+func (t *Target) Flow() string { return t.flow.ID }
+
 // InputError reports that the inputs of a conversation are missing or wrong.
 type InputError struct{ Reason string }
 

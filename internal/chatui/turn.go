@@ -113,8 +113,14 @@ func (a *answer) listSources() {
 	if len(a.sources) == 0 {
 		return
 	}
-	fmt.Fprintln(a.chat.Streams.Out, "Sources:")
-	for _, s := range a.sources {
+	fmt.Fprint(a.chat.Streams.Out, sourceList(a.sources))
+}
+
+// sourceList returns the lines of the passages that an answer cites.
+func sourceList(sources []citation.Source) string {
+	var b strings.Builder
+	b.WriteString("Sources:\n")
+	for _, s := range sources {
 		line := fmt.Sprintf("[%d] %s", s.Number, s.Title)
 		if s.Heading != "" {
 			line += " (" + s.Heading + ")"
@@ -122,8 +128,9 @@ func (a *answer) listSources() {
 		if s.URL != "" && s.URL != s.Title {
 			line += " " + s.URL
 		}
-		fmt.Fprintln(a.chat.Streams.Out, "  "+terminal.Clean(line))
+		b.WriteString("  " + terminal.Clean(line) + "\n")
 	}
+	return b.String()
 }
 
 // write writes more text of the answer. The bytes of an incomplete character are

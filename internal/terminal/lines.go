@@ -14,6 +14,7 @@ type Lines struct {
 	acquired  chan struct{} // full while someone has the reader
 	requested chan struct{} // full while a request is pending
 	read      chan line
+	source    func(context.Context) (string, error) // replaces the reader; nil for none
 }
 
 // line is a line of input, or the error in its place.
@@ -56,9 +57,16 @@ func (l *Lines) Acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
+// ReadWith lets Next return the lines of another source, such as an editor. It must be called
+// before the first line is requested.
+func (l *Lines) ReadWith(source func(context.Context) (string, error)) { l.source = source }
+
 // Next returns the next line; io.EOF after the last. A line that arrives after ctx
 // is done is returned by the next call.
 func (l *Lines) Next(ctx context.Context) (string, error) {
+	if l.source != nil {
+		return l.source(ctx)
+	}
 	select {
 	case l.requested <- struct{}{}:
 	default: // a request is pending

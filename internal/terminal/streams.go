@@ -23,6 +23,7 @@ type Streams struct {
 	ErrTerminal bool      // Err is a terminal
 	Color       bool      // colors may be written to terminals
 	Width       int       // columns of the terminal
+	Editing     bool      // all three are terminals of a known size that can move the cursor: lines can be edited
 }
 
 // defaultWidth is the number of columns if the terminal does not report it.
@@ -37,6 +38,7 @@ func Standard() Streams {
 	for _, f := range []*os.File{os.Stdout, os.Stderr} {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			s.Width = w
+			s.Editing = s.InTerminal && s.OutTerminal && s.ErrTerminal && os.Getenv("TERM") != "dumb"
 			break
 		}
 	}

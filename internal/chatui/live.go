@@ -1,0 +1,246 @@
+package chatui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/chatui/markdown"
+	"github.com/qtype-dev/qtype/internal/citation"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+type modelInfo = model.Info
+
+// live shows an answer on a screen while it is generated. Its methods are called by several
+// goroutines.
+type live struct {
+	chat      *Chat
+	interrupt func()          // stops the turn
+	steps     map[string]bool // whose text is the answer
+
+	mu        sync.Mutex
+	text      markdown.Renderer
+	shown     strings.Builder // the source of the text since the last call of a tool
+	partial   string          // the first bytes of a character
+	reasoning strings.Builder // since it was shortened last
+	thinking  time.Time       // when the reasoning began; zero for none
+	calls     map[string]time.Time
+	begun     time.Time // when the current activity began
+	attempts  int       // calls of the model that failed and are repeated
+	reason    string    // why the last of them failed
+	sources   []citation.Source
+	details   strings.Builder
+	answer    string
+	used      usage
+}
+
+func newLive(c *Chat, interrupt func()) *live {
+	t := c.Target
+	l := &live{chat: c, interrupt: interrupt, steps: t.flow.Writers(t.output.ID), calls: map[string]time.Time{},
+		text: markdown.Renderer{Width: c.Screen.Width(), Color: c.Streams.Color}}
+	l.wait("waiting for " + c.modelName())
+	return l
+}
+
+// wait shows a new activity.
+func (l *live) wait(text string) {
+	l.begun = time.Now()
+	l.show(text)
+}
+
+// show changes the text of the activity.
+func (l *live) show(text string) { l.chat.activity(text, l.begun, l.interrupt) }
+
+// event shows an event of the turn.
+func (l *live) event(ev steps.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch ev.Kind {
+	case steps.EventUsage:
+		l.used.add(usage{ev.Input, ev.Output, ev.Cost})
+	case steps.EventReasoning:
+		if l.thinking.IsZero() {
+			l.thinking = time.Now()
+			l.wait("reasoning")
+		}
+		l.reasoning.WriteString(ev.Text)
+	case steps.EventText:
+		if l.steps[ev.Step] {
+			l.shorten()
+			l.write(ev.Text)
+		}
+	case steps.EventSource:
+		if l.steps[ev.Step] {
+			l.sources = append(l.sources, *ev.Source)
+		}
+	case steps.EventToolCall:
+		l.shorten()
+		l.flush()
+		l.calls[ev.CallID] = time.Now()
+		l.note("→ "+ev.Tool, ev.Text)
+		l.wait("running " + ev.Tool)
+	case steps.EventToolResult:
+		l.toolResult(ev)
+	}
+}
+
+// toolResult shows how a call of a tool ended.
+func (l *live) toolResult(ev steps.Event) {
+	took := ""
+	if begun, ok := l.calls[ev.CallID]; ok {
+		took = " " + textfmt.Duration(time.Since(begun))
+	}
+	delete(l.calls, ev.CallID)
+	if ev.Err != nil {
+		l.note("✗"+took, ev.Err.Error())
+	} else {
+		l.note("✓"+took, ev.Text)
+	}
+	l.wait("waiting for " + l.chat.modelName())
+}
+
+// note writes a line about a tool, shortened: /details has the whole text.
+func (l *live) note(mark, text string) {
+	mark = strings.TrimSpace(terminal.Clean(mark))
+	fmt.Fprintf(&l.details, "%s %s\n", mark, terminal.Printable(text))
+	if !l.chat.Quiet {
+		l.chat.Screen.Print(l.dim("  " + mark + " " + textfmt.Ellipsis(terminal.Clean(text), maxToolText)))
+	}
+}
+
+// shorten replaces the reasoning by one line.
+func (l *live) shorten() {
+	if l.thinking.IsZero() {
+		return
+	}
+	words := len(strings.Fields(l.reasoning.String()))
+	fmt.Fprintf(&l.details, "reasoning:\n%s\n", terminal.Printable(strings.TrimSpace(l.reasoning.String())))
+	if !l.chat.Quiet {
+		l.chat.Screen.Print(l.dim(fmt.Sprintf("  ▸ reasoned for %s, %s (/details shows it)", textfmt.Duration(time.Since(l.thinking)), textfmt.Count(words, "word"))))
+	}
+	l.reasoning.Reset()
+	l.thinking = time.Time{}
+}
+
+func (l *live) dim(text string) string {
+	if l.chat.Streams.Color {
+		return "\x1b[2m" + text + "\x1b[m"
+	}
+	return text
+}
+
+// write shows more text of the answer. The bytes of an incomplete character are kept for the
+// next call.
+func (l *live) write(text string) {
+	text = l.partial + text
+	whole := completeRunes(text)
+	text, l.partial = text[:whole], text[whole:]
+	if l.shown.Len() == 0 {
+		l.wait("answering")
+	}
+	text = terminal.Printable(text)
+	l.shown.WriteString(text)
+	l.text.Width = l.chat.Screen.Width()
+	done := l.text.Write(text)
+	if len(done) == 0 {
+		l.chat.Screen.Pending(l.text.Pending())
+		return
+	}
+	l.chat.Screen.Pending(nil)
+	l.chat.Screen.Print(done...)
+	l.chat.Screen.Pending(l.text.Pending())
+}
+
+// completeRunes returns the length of a text without an incomplete character at its end.
+func completeRunes(text string) int {
+	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
+		if utf8.RuneStart(text[len(text)-cut]) {
+			if !utf8.FullRuneInString(text[len(text)-cut:]) {
+				return len(text) - cut
+			}
+			break
+		}
+	}
+	return len(text)
+}
+
+// flush ends the text that was shown so far.
+func (l *live) flush() {
+	rest := l.text.Flush()
+	l.chat.Screen.Pending(nil)
+	l.chat.Screen.Print(rest...)
+	l.partial = ""
+	l.shown.Reset()
+}
+
+// end shows the whole answer unless it was shown already, and what it cites.
+func (l *live) end(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shorten()
+	printable := terminal.Printable(text)
+	shown := l.shown.String()
+	l.flush()
+	if text != "" && printable != shown {
+		r := markdown.Renderer{Width: l.chat.Screen.Width(), Color: l.chat.Streams.Color}
+		l.chat.Screen.Print(append(r.Write(printable), r.Flush()...)...)
+	}
+	if len(l.sources) > 0 && text != "" {
+		l.chat.Screen.Print(strings.Split(strings.TrimSuffix(sourceList(l.sources), "\n"), "\n")...)
+	}
+	l.answer = text
+	l.chat.activity("", time.Time{}, nil)
+}
+
+// Observes reports whether a kind of operations is observed: attempts to call a model.
+func (l *live) Observes(kind steps.OperationKind) bool { return kind == steps.OperationModel }
+
+// Start shows that a model is called, and why if the call before failed.
+func (l *live) Start(_ context.Context, op *steps.Operation) steps.Span {
+	if op.Kind != steps.OperationModel {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.attempts > 0 {
+		l.show(fmt.Sprintf("waiting for %s, attempt %d after %s", op.ID, l.attempts+1, l.reason))
+	}
+	return attempt{l}
+}
+
+// attempt is one call of a model.
+type attempt struct{ live *live }
+
+// Context returns ctx.
+func (a attempt) Context(ctx context.Context) context.Context { return ctx }
+
+// End shows why an attempt failed, until the next one begins.
+func (a attempt) End(r *steps.OperationResult) {
+	l := a.live
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	failed, ok := errors.AsType[*model.Error](r.Err)
+	if !ok || !failed.Temporary {
+		l.attempts = 0
+		return
+	}
+	l.attempts++
+	l.reason = "an error of the network"
+	if failed.Status != 0 {
+		l.reason = strings.TrimSpace(fmt.Sprintf("HTTP %d %s", failed.Status, http.StatusText(failed.Status)))
+	}
+	text := "retrying after " + l.reason
+	if failed.RetryAfter > 0 {
+		text = fmt.Sprintf("waiting %s to retry after %s", textfmt.Duration(failed.RetryAfter), l.reason)
+	}
+	l.show(text)
+}

@@ -1,0 +1,97 @@
+package screen
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxHistory is how many messages the history keeps.
+const maxHistory = 1000
+
+// maxHistoryLine bounds a line of the file, in bytes. Longer messages are not stored.
+const maxHistoryLine = 64 << 10
+
+// History is what the user has typed: messages and commands, but no answers to questions. A
+// nil *History keeps nothing.
+type History struct {
+	path    string          // of the file; empty for none
+	secrets func() []string // texts that must not be stored
+	lines   []string        // oldest first
+}
+
+// OpenHistory reads the history of a file, one JSON text a line. The file need not exist. An
+// empty path is a history that is not stored. Messages with one of the secrets are not stored.
+func OpenHistory(path string, secrets func() []string) (*History, error) {
+	h := &History{path: path, secrets: secrets}
+	if path == "" {
+		return h, nil
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	} else if err != nil {
+		return h, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 2*maxHistoryLine)
+	stored := 0
+	for lines.Scan() {
+		var text string
+		if json.Unmarshal(lines.Bytes(), &text) == nil && text != "" { // what another program wrote is left out
+			h.lines = append(h.lines, text)
+		}
+		stored++
+	}
+	if stored > 2*maxHistory {
+		h.lines = slices.Clone(h.lines[max(len(h.lines)-maxHistory, 0):])
+		return h, errors.Join(lines.Err(), h.rewrite())
+	}
+	return h, lines.Err()
+}
+
+// Add adds a message, unless it is the newest one.
+func (h *History) Add(text string) error {
+	if h == nil || strings.TrimSpace(text) == "" || len(h.lines) > 0 && h.lines[len(h.lines)-1] == text {
+		return nil
+	}
+	h.lines = append(h.lines, text)
+	if h.path == "" || len(text) > maxHistoryLine || h.secrets != nil && slices.ContainsFunc(h.secrets(), func(s string) bool { return s != "" && strings.Contains(text, s) }) {
+		return nil
+	}
+	return h.write(os.O_APPEND, text)
+}
+
+// rewrite replaces the file.
+func (h *History) rewrite() error { return h.write(os.O_TRUNC, h.lines...) }
+
+// write adds texts to the file, which only its owner may read.
+func (h *History) write(flag int, texts ...string) error {
+	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(h.path, os.O_CREATE|os.O_WRONLY|flag, 0o600)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, text := range texts {
+		line, err := json.Marshal(text)
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		b.Write(line)
+		b.WriteByte('\n')
+	}
+	err = file.Chmod(0o600) // of a file that another program made
+	if err == nil {
+		_, err = file.WriteString(b.String())
+	}
+	return errors.Join(err, file.Close())
+}
