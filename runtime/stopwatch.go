@@ -9,7 +9,7 @@ const (
 	// sampledBelow is the time of a row from which on its steps are measured for each
 	// row. Reading the clock costs steps that only compute more than their work.
 	sampledBelow = 100 * time.Microsecond
-	// sampledRows is how many faster rows one measured row stands for, on average.
+	// sampledRows is how many faster rows there are for one that is measured, on average.
 	sampledRows = 16
 )
 
@@ -21,7 +21,7 @@ const (
 // rows, and the time of a measured row counts for the rows since the one before.
 type stopwatch struct {
 	samples bool     // fast rows are sampled
-	weight  int64    // the rows that the row stands for; 0 if it is not measured
+	weight  int64    // how many rows the time of the row counts for; 0 if it is not measured
 	gap     int64    // the distance to the next measured row
 	passed  int64    // rows since the last measured one, the current one included
 	of      *counter // the step that runs; nil if none does

@@ -13,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
-// writes counts the writes to a stream that is no regular file.
+// writes counts the writes to a stream that is not a regular file.
 type writes struct {
 	bytes.Buffer
 	number int

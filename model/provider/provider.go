@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Getenv func(name string) string          // the environment; nil means os.Getenv
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
-	Calls  int                               // how many calls there may be at once: so many connections to a server are kept open, without HTTP; 0 for 64
+	Calls  int                               // the number of calls at once, and so of connections to a server that are kept open; not used with HTTP; 0 means 64
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
 
 	Policy *trust.Policy // what the document may reach; nil allows everything. Getenv is that of the user: credentials go to the servers of their provider
