@@ -29,10 +29,9 @@ type batchSink struct {
 
 func newBatchSink(ctx context.Context, n *node, next sink) *batchSink {
 	b := &batchSink{node: n, next: next, out: func(r *steps.Row) error { return next.push(ctx, r) }}
-	if n.timed {
-		b.clock = &stopwatch{}
+	if b.clock = newStopwatch([]*node{n}); b.clock != nil {
 		b.out = func(r *steps.Row) error {
-			defer b.clock.switchTo(nil)()
+			defer b.clock.switchTo(b.clock.switchTo(nil))
 			return next.push(ctx, r)
 		}
 	}
@@ -114,7 +113,9 @@ func (b *batchSink) process(ctx context.Context) error {
 	defer clear(rows)
 	b.node.count.in.Add(int64(len(rows)))
 	if b.clock != nil {
-		defer b.clock.switchTo(b.node.count)()
+		b.clock.begin()
+		defer b.clock.end()
+		defer b.clock.switchTo(b.clock.switchTo(b.node.count))
 	}
 	err := b.node.processBatch(ctx, rows, b.emit)
 	if err == nil || *b.stopped != nil {

@@ -29,10 +29,9 @@ type emitter struct {
 func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
 	p := &pipe{ctx: ctx, nodes: nodes, hops: make([]emitter, len(nodes)), out: out}
 	p.events, p.trace = wantsStepEvents(ctx), flowTraceOf(ctx)
-	if len(nodes) > 0 && nodes[0].timed {
-		p.clock = &stopwatch{}
+	if p.clock = newStopwatch(nodes); p.clock != nil {
 		p.out = func(r *steps.Row) error {
-			defer p.clock.switchTo(nil)()
+			defer p.clock.switchTo(p.clock.switchTo(nil))
 			return out(r)
 		}
 	}
@@ -47,7 +46,12 @@ func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
 // process takes a row through the steps, depth first: a row that a step emits goes
 // through the following steps before the step continues. The error is that of out or
 // of the context; an error of a step is in its row.
-func (p *pipe) process(row *steps.Row) error { return p.processFrom(0, row) }
+func (p *pipe) process(row *steps.Row) error {
+	p.clock.begin()
+	err := p.processFrom(0, row)
+	p.clock.end()
+	return err
+}
 
 // processFrom is process from step i on.
 func (p *pipe) processFrom(i int, row *steps.Row) error {
@@ -65,7 +69,7 @@ func (p *pipe) processFrom(i int, row *steps.Row) error {
 	n, h := p.nodes[i], &p.hops[i]
 	n.count.in.Add(1)
 	if p.clock != nil {
-		defer p.clock.switchTo(n.count)()
+		defer p.clock.switchTo(p.clock.switchTo(n.count))
 	}
 	if n.permits != nil {
 		return n.processLimited(p.ctx, row, h.next, func(emit steps.Emit) error { return p.run(i, row, emit) })

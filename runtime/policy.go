@@ -5,10 +5,31 @@ import (
 	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/spec"
 )
 
-// maxConcurrentCalls is how many connections to one server are kept open.
-const maxConcurrentCalls = 64
+// minConnections is how many idle connections to one server are kept open at least.
+const minConnections = 64
+
+// connections returns how many idle connections to one server are kept open: as many as
+// the steps of the application may use at once, because further ones would be closed
+// after each call.
+func connections(app *spec.Application) int {
+	most := minConnections
+	for _, doc := range app.Documents() {
+		if doc.Application == nil {
+			continue
+		}
+		for _, f := range doc.Application.Flows {
+			for _, s := range f.Plan().Steps {
+				if c, ok := s.Step.(interface{ Workers() int }); ok {
+					most = max(most, c.Workers())
+				}
+			}
+		}
+	}
+	return most
+}
 
 // policyTransport lets the requests of an application carry its policy, also those with the
 // context of a library.

@@ -1,26 +1,80 @@
 package runtime
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// sampledBelow is the time of a row from which on its steps are measured for each
+	// row. Reading the clock costs steps that only compute more than their work.
+	sampledBelow = 100 * time.Microsecond
+	// sampledRows is how many faster rows there are for one that is measured, on average.
+	sampledRows = 16
+)
 
 // stopwatch measures the time of the steps that one goroutine runs. The time of a
 // step does not include that of later steps with the rows that it emits.
+//
+// Of rows that take less than sampledBelow it measures about one of sampledRows, if the
+// steps only compute. The distances are random, so that they match no pattern of the
+// rows, and the time of a measured row counts for the rows since the one before.
 type stopwatch struct {
-	of    *counter // the step that runs; nil if none does
-	since time.Time
+	samples bool     // fast rows are sampled
+	weight  int64    // how many rows the time of the row counts for; 0 if it is not measured
+	gap     int64    // the distance to the next measured row
+	passed  int64    // rows since the last measured one, the current one included
+	of      *counter // the step that runs; nil if none does
+	since   time.Time
+	spent   time.Duration // the time of the row so far
 }
 
-// switchTo stops the current step's clock, starts that of another step, and returns a
-// function that switches back.
-func (w *stopwatch) switchTo(to *counter) (back func()) {
-	from := w.of
-	w.charge(to)
-	return func() { w.charge(from) }
+// newStopwatch returns a stopwatch for steps; nil if their times are not measured.
+func newStopwatch(nodes []*node) *stopwatch {
+	if len(nodes) == 0 || !nodes[0].timed {
+		return nil
+	}
+	w := &stopwatch{samples: true, gap: 1}
+	for _, n := range nodes {
+		w.samples = w.samples && !n.cached && n.plan.IsComputation()
+	}
+	return w
 }
 
-func (w *stopwatch) charge(next *counter) {
+// begin begins a row, or a batch of rows.
+func (w *stopwatch) begin() {
+	if w == nil {
+		return
+	}
+	w.weight = 0
+	if w.passed++; w.passed >= w.gap {
+		w.weight, w.passed, w.spent = w.passed, 0, 0
+	}
+}
+
+// end ends the row.
+func (w *stopwatch) end() {
+	if w == nil || w.weight == 0 {
+		return
+	}
+	w.weight, w.gap = 0, 1
+	if w.samples && w.spent < sampledBelow {
+		w.gap += rand.Int64N(2*sampledRows - 1) //nolint:gosec // not a secret
+	}
+}
+
+// switchTo stops the clock of the current step, which it returns, and starts that of
+// another one; nil for none.
+func (w *stopwatch) switchTo(next *counter) (from *counter) {
+	if w == nil || w.weight == 0 {
+		return nil
+	}
 	now := time.Now()
 	if w.of != nil {
-		w.of.time.Add(int64(now.Sub(w.since)))
+		took := now.Sub(w.since)
+		w.spent += took
+		w.of.time.Add(int64(took) * w.weight)
 	}
-	w.of, w.since = next, now
+	from, w.of, w.since = w.of, next, now
+	return from
 }

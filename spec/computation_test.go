@@ -17,7 +17,7 @@ func TestIsComputation(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	want := []string{"Construct", "Decoder", "Echo", "Explode", "FieldExtractor", "InvokeFlow", "Loop", "Parallel", "PromptTemplate", "Switch", "Transform"}
+	want := []string{"Aggregate", "Collect", "Construct", "Decoder", "Echo", "Explode", "FieldExtractor", "InvokeFlow", "Loop", "Parallel", "PromptTemplate", "Switch", "Transform"}
 	if !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}

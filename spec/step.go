@@ -214,7 +214,7 @@ type Explode struct {
 
 // Collect makes one list of a variable's values over many rows.
 type Collect struct {
-	StepBase `rows:"batch" in:"name: text; QT337 exactly 1" out:"names: list[text]; QT338 exactly 1; QT339 list"`
+	StepBase `rows:"batch" in:"name: text; QT337 exactly 1" out:"names: list[text]; QT338 exactly 1; QT339 list" work:"compute"`
 	Batched
 	// By are variables that group rows: consecutive rows in which they are equal make one list, instead of all rows. To undo an Explode, name a variable that differs between its input rows, or the list that it exploded.
 	By []Ref[*Variable] `yaml:"group_by" alias:"by"`
@@ -229,7 +229,7 @@ type Construct struct {
 
 // Aggregate counts the rows that pass and adds one row with the counts.
 type Aggregate struct {
-	StepBase `rows:"batch"`
+	StepBase `rows:"batch" work:"compute"`
 }
 
 // FileSource reads a file, one row for each record.

@@ -138,11 +138,26 @@ func commonValues(rows []*Row) *Row {
 		if row.Number != out.Number {
 			out.Number = 0
 		}
-		for i, v := range out.Values {
-			if v != value.Unset && !value.Equal(v, row.Values[i]) {
-				out.Values[i] = value.Unset
-			}
+	}
+	for i, v := range out.Values {
+		if v != value.Unset && !haveValue(rows[1:], i, v) {
+			out.Values[i] = value.Unset
 		}
 	}
 	return out
+}
+
+// haveValue reports whether all rows have the value in the slot. Most values are texts.
+func haveValue(rows []*Row, slot int, v any) bool {
+	text, isText := v.(string)
+	for _, row := range rows {
+		if isText {
+			if other, ok := row.Values[slot].(string); !ok || other != text {
+				return false
+			}
+		} else if !value.Equal(v, row.Values[slot]) {
+			return false
+		}
+	}
+	return true
 }

@@ -36,6 +36,46 @@ type dataflow struct {
 	steps    []*spec.StepPlan
 	read     bool // every step could be read
 	complete bool // every step and reference could be read, so a missing value is an error
+
+	written map[*spec.Variable][]int // the indexes of the steps that write each variable, in order
+	readers map[*spec.Variable][]int // the indexes of the steps that read each variable by its name
+	readAll []int                    // the indexes of the steps that read all values of the row
+}
+
+// indexVariables notes which steps read and write each variable.
+func (d *dataflow) indexVariables() {
+	d.written, d.readers = map[*spec.Variable][]int{}, map[*spec.Variable][]int{}
+	for i, s := range d.steps {
+		for _, out := range s.Writes {
+			d.written[out.To] = append(d.written[out.To], i)
+		}
+		for _, in := range s.Reads {
+			d.readers[in.To] = append(d.readers[in.To], i)
+		}
+		if s.ReadsAll {
+			d.readAll = append(d.readAll, i)
+		}
+	}
+}
+
+// after returns the first of some indexes, in order, that is greater than i; the number of
+// steps if there is none.
+func (d *dataflow) after(indexes []int, i int) int {
+	if at, _ := slices.BinarySearch(indexes, i+1); at < len(indexes) {
+		return indexes[at]
+	}
+	return len(d.steps)
+}
+
+// overwriter returns the first step after step i that writes v; nil if there is none, or
+// a step up to that one reads v.
+func (d *dataflow) overwriter(i int, v *spec.Variable) spec.Step {
+	next := d.after(d.written[v], i)
+	read := min(d.after(d.readers[v], i), d.after(d.readAll, i))
+	if next == len(d.steps) || read <= next || d.steps[next].Maybe {
+		return nil
+	}
+	return d.steps[next].Step
 }
 
 // makePlans computes the plan of every flow. All references must be linked.
@@ -74,6 +114,7 @@ func (p *checker) planOf(f *spec.Flow) *dataflow {
 		made.read = made.read && allPortsRead(s.Step)
 		made.complete = made.complete && made.read && allLinked(s.Writes)
 	}
+	made.indexVariables()
 	return made
 }
 

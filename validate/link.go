@@ -132,7 +132,7 @@ func (p *checker) addSuggestion(diagnostic diag.Diagnostic, id string, m referen
 	if near := diag.Nearest(id, valid.ids); near != "" {
 		entity := valid.first[near]
 		p.used[entity] = true // it is not reported as unused as well
-		diagnostic = diagnostic.WithNearest(id, valid.ids)
+		diagnostic = diagnostic.WithNear(id, near, valid.ids)
 		if place := idPlace(entity); !place.IsZero() {
 			diagnostic = diagnostic.WithRelated(place, an(wanted)+" declared here")
 		}

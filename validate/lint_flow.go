@@ -21,9 +21,12 @@ func outputNotProduced() rule {
 			if !plan.complete || len(plan.steps) == 0 {
 				return
 			}
+			given := map[*spec.Variable]bool{}
+			for _, in := range f.Inputs {
+				given[in.To] = true
+			}
 			for _, out := range portsOf(f.Outputs) {
-				given := slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == out.To })
-				if out.To != nil && !given && !slices.ContainsFunc(plan.steps, func(s *spec.StepPlan) bool { return writes(s, out.To) }) {
+				if out.To != nil && !given[out.To] && len(plan.written[out.To]) == 0 {
 					p.report(out.Span, "no step writes the output %q of flow %q", out.ID, f.ID)
 				}
 			}
@@ -69,30 +72,14 @@ func overwrittenValue() rule {
 			if !p.planOf(f).read {
 				return // a step that could not be read may read the value
 			}
-			steps := p.planOf(f).steps
-			for i, s := range steps {
+			plan := p.planOf(f)
+			for i, s := range plan.steps {
 				for _, out := range s.Writes {
-					if later := overwriter(steps[i+1:], out.To); out.To != nil && later != nil {
+					if later := plan.overwriter(i, out.To); out.To != nil && later != nil {
 						p.list.Add(p.reportAt(out.Span, "step %q writes %q, but step %q overwrites it before it is read", s.Step.EntityID(), out.ID, later.EntityID()).
 							WithRelated(idPlace(later), "the step that overwrites it"))
 					}
 				}
 			}
 		})}
-}
-
-// overwriter returns the first step that writes v, or nil if a step before it reads v.
-func overwriter(steps []*spec.StepPlan, v *spec.Variable) spec.Step {
-	for _, s := range steps {
-		switch {
-		case reads(s, v):
-			return nil
-		case writes(s, v):
-			if s.Maybe {
-				return nil
-			}
-			return s.Step
-		}
-	}
-	return nil
 }

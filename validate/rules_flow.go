@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"slices"
-
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -51,18 +49,18 @@ func inputNotAvailable() rule {
 
 // reportUnavailable reports a variable that step i reads and no earlier step writes.
 func (p *ruleContext) reportUnavailable(f *spec.Flow, in port, i int) {
-	steps := p.planOf(f).steps
-	reader := steps[i]
+	plan := p.planOf(f)
+	reader := plan.steps[i]
 	diagnostic := p.reportAt(in.Span, "the step %q reads %q, which no earlier step writes", reader.Step.EntityID(), in.ID)
 	if !reader.Item.Ref.Span.IsZero() {
 		diagnostic.Span = reader.Item.Ref.Span
 		diagnostic = diagnostic.WithRelated(in.Span, "the step reads it here")
 	}
 	local := p.locals[f][in.ID]
-	later := slices.IndexFunc(steps[i+1:], func(s *spec.StepPlan) bool { return writes(s, in.To) })
+	later := plan.after(plan.written[in.To], i)
 	switch {
-	case later >= 0:
-		writer := steps[i+1+later].Step
+	case later < len(plan.steps):
+		writer := plan.steps[later].Step
 		diagnostic = diagnostic.WithHint("step %q writes it later", writer.EntityID()).
 			WithRelated(idPlace(writer), "the step that writes it")
 	case local != nil && local != in.To:
@@ -72,14 +70,4 @@ func (p *ruleContext) reportUnavailable(f *spec.Flow, in port, i int) {
 		diagnostic = diagnostic.WithHint("make it an input of the flow %q or an output of an earlier step", f.ID)
 	}
 	p.list.Add(diagnostic)
-}
-
-// writes reports whether a step writes a variable.
-func writes(s *spec.StepPlan, v *spec.Variable) bool {
-	return slices.ContainsFunc(s.Writes, func(out port) bool { return out.To == v })
-}
-
-// reads reports whether a step reads a variable.
-func reads(s *spec.StepPlan, v *spec.Variable) bool {
-	return s.ReadsAll || slices.ContainsFunc(s.Reads, func(in port) bool { return in.To == v })
 }

@@ -20,6 +20,7 @@ const journalSuffix = ".qtype-journal"
 // journal.
 type journal struct {
 	checkpoints *runtime.Checkpoints
+	recompute   bool   // the steps only compute: no rows are stored, a resumed run computes them again
 	before      int64  // the number of input rows that were finished before
 	batchStep   string // the first batch step of the flow, empty if it has none
 }
@@ -36,11 +37,13 @@ func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, no
 		}
 		return nil, why, nil
 	}
-	l = &journal{}
+	l = &journal{recompute: flow.Plan().IsComputation()}
 	if l.checkpoints, err = openCheckpoints(app, flow, cfg); err != nil {
 		return nil, "", err
 	}
-	l.before = l.checkpoints.Finished()
+	if !l.recompute {
+		l.before = l.checkpoints.Finished()
+	}
 	if steps, _ := app.BatchSteps(flow); len(steps) > 0 { // unresumable has reported its error
 		l.batchStep = steps[0]
 	}
@@ -149,6 +152,9 @@ func (l *journal) end(done bool) error {
 func (l *journal) advice(args []string) string {
 	if l == nil {
 		return ""
+	}
+	if l.recompute {
+		return ": its steps only compute, so that all rows run again; continue with: " + resumeCommand(args)
 	}
 	return ": finished rows are in " + l.checkpoints.Path() + "; continue with: " + resumeCommand(args)
 }

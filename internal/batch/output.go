@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/memory"
@@ -47,7 +50,25 @@ func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink
 	if err != nil {
 		return nil, err
 	}
-	return &recordSink{out: w, columns: columns, flush: format != records.JSON}, nil
+	s := &recordSink{out: w, columns: columns, flush: format != records.JSON}
+	if isRegularFile(cfg.Streams.Out) {
+		s.pause = filePause
+	}
+	return s, nil
+}
+
+// filePause is how long rows for standard output may wait for others if that is a file:
+// flushing each of many small rows costs more than making it.
+const filePause = 100 * time.Millisecond
+
+// isRegularFile reports whether out is a file, and no terminal, pipe or device.
+func isRegularFile(out io.Writer) bool {
+	f, ok := out.(interface{ Stat() (fs.FileInfo, error) })
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
 }
 
 // outputFormat returns the format of an output file, whose name the caller has checked. One
@@ -179,8 +200,10 @@ func (e *outputTypeError) Error() string {
 type recordSink struct {
 	out     *records.Writer
 	columns outputColumns
-	flush   bool  // each row is flushed, so that a pipe shows it at once
-	cells   []any // of the row that is written
+	flush   bool          // rows are flushed, so that a pipe shows each at once
+	pause   time.Duration // the time between two flushes; 0 to flush each row
+	flushed time.Time     // when the last flush was
+	cells   []any         // of the row that is written
 }
 
 // write writes one result. If it does not fit the columns, its row is written as a
@@ -196,14 +219,32 @@ func (s *recordSink) write(res *runtime.Result) error {
 		}
 	}
 	if err == nil && s.flush {
-		return s.out.Flush()
+		return s.flushRow()
 	}
 	return err
 }
 
+// flushRow flushes the rows, unless the last flush was less than the pause ago.
+func (s *recordSink) flushRow() error {
+	if s.pause > 0 {
+		now := time.Now()
+		if now.Sub(s.flushed) < s.pause {
+			return nil
+		}
+		s.flushed = now
+	}
+	return s.out.Flush()
+}
+
 func (s *recordSink) close() error { return s.out.Close() }
 
-func (s *recordSink) abort() { s.out.Abort() }
+// abort discards a file. What was written to standard output stays there.
+func (s *recordSink) abort() {
+	if s.flush {
+		_ = s.out.Flush() // the error that ends the run is reported
+	}
+	s.out.Abort()
+}
 
 // setDisplay does nothing: no bars are drawn next to records.
 func (s *recordSink) setDisplay(*display) {}

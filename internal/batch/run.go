@@ -251,7 +251,7 @@ func (j *job) runOptions(progress *runtime.Progress, sum *summary, limit *failur
 		opts = append(opts, runtime.WithStepTimes())
 	}
 	opts = append(opts, runtime.WithPartialInput(func() bool { return j.Offset > 0 || j.Limit > 0 || j.in.failedRows.Load() }))
-	if j.journal != nil {
+	if j.journal != nil && !j.journal.recompute {
 		opts = append(opts, runtime.WithCheckpoints(j.journal.checkpoints))
 	}
 	return opts

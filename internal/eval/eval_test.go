@@ -116,7 +116,7 @@ func TestEvaluate_Metrics(t *testing.T) {
 		{"type: regexp, pattern: '^[0-9]$'", `{"value":1}`},
 		{"type: regexp, pattern: '^x'", `{"value":0,"reason":"\"2\" does not match ^x"}`},
 		{"type: json_schema, schema: {type: integer}", `{"value":1}`},
-		{"type: json_schema, schema: {type: object}", `{"value":0,"reason":"got number, want object"}`},
+		{"type: json_schema, schema: {type: object}", `{"value":0,"reason":"type: 2 has type \"integer\", want \"object\""}`},
 		{"type: numeric", `{"value":0,"reason":"expected 2.04, got 2"}`},
 		{"type: numeric, tolerance: 0.05", `{"value":1}`},
 		{"type: numeric, relative_tolerance: 0.02", `{"value":1}`},

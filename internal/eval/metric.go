@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
@@ -176,17 +176,7 @@ func conforming(m *spec.Metric, _ *spec.Application) (scorer, error) {
 	if err != nil {
 		return nil, errors.New("the schema is not JSON")
 	}
-	plain, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	const name = "schema.json"
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // a schema reads no files
-	if err := compiler.AddResource(name, plain); err != nil {
-		return nil, fmt.Errorf("invalid JSON schema: %s", textfmt.OneLine(err.Error()))
-	}
-	schema, err := compiler.Compile(name)
+	schema, err := compileSchema(text)
 	if err != nil {
 		return nil, fmt.Errorf("invalid JSON schema: %s", textfmt.OneLine(err.Error()))
 	}
@@ -195,33 +185,40 @@ func conforming(m *spec.Metric, _ *spec.Application) (scorer, error) {
 		if isText(s.variable) {
 			text = []byte(value.Text(s.output))
 		}
-		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err != nil {
+		var v any
+		if err := json.Unmarshal(text, &v); err != nil {
 			return failed("%q is not JSON", text), nil //nolint:nilerr // a wrong output is a score
 		}
-		var invalid *jsonschema.ValidationError
-		if err := schema.Validate(v); errors.As(err, &invalid) {
-			return failed("%s", reasonOf(invalid)), nil
+		if err := schema.Validate(v); err != nil {
+			return failed("%s", reasonOf(err)), nil //nolint:nilerr // likewise
 		}
 		return passed(), nil
 	}, nil
 }
 
-// reasonOf returns the innermost first reason of a validation error.
-func reasonOf(e *jsonschema.ValidationError) string {
-	for len(e.Causes) > 0 {
-		e = e.Causes[0]
+// compileSchema prepares a schema of draft-07 or draft 2020-12. It reads no files.
+func compileSchema(text []byte) (*jsonschema.Resolved, error) {
+	declared := &jsonschema.Schema{}
+	if err := json.Unmarshal(text, declared); err != nil {
+		return nil, err
 	}
-	path := ""
-	if len(e.InstanceLocation) > 0 {
-		path = strings.Join(e.InstanceLocation, ".") + ": "
+	// With ValidateDefaults an unknown draft is an error here, not of each result.
+	return declared.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+}
+
+// reasonOf returns the innermost reason of a validation error, after the place in the schema.
+func reasonOf(err error) string {
+	place, reason := "", err.Error()
+	for {
+		rest, nested := strings.CutPrefix(reason, "validating ")
+		at, inner, found := strings.Cut(rest, ": ")
+		if !nested || !found {
+			return place + reason
+		}
+		if reason = inner; at != "root" {
+			place = strings.TrimPrefix(at, "/") + ": "
+		}
 	}
-	lines := strings.Split(e.Error(), "\n")
-	_, reason, found := strings.Cut(lines[len(lines)-1], ": ")
-	if !found {
-		reason = lines[len(lines)-1]
-	}
-	return path + reason
 }
 
 // measured makes the scorer of a number of the row.

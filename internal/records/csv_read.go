@@ -40,7 +40,7 @@ func (r *Reader) startCSV(src textSource, head []byte) error {
 		return &FileError{Path: r.path, Line: s.start, Reason: err.Error()}
 	}
 	s.width = len(r.columns)
-	r.next = func() (Record, error) { return s.next(r.columns) }
+	r.next, r.skip = func() (Record, error) { return s.next(r.columns) }, s.skip
 	return nil
 }
 
@@ -118,14 +118,10 @@ func (s *scanner) next(columns []string) (Record, error) {
 // record returns the next record's fields. With a *RowError it returns the fields
 // before the error.
 func (s *scanner) record() ([]string, error) {
-	s.raw, s.text, s.ends, s.fields = s.raw[:0], s.text[:0], s.ends[:0], s.fields[:0]
-	for len(bytes.TrimRight(s.raw, "\r\n")) == 0 {
-		s.raw = s.raw[:0]
-		if err := s.extend(); err != nil {
-			return nil, err
-		}
+	if err := s.begin(); err != nil {
+		return nil, err
 	}
-	s.start = s.line
+	s.fields = s.fields[:0]
 	err := s.split()
 	text, from := string(s.text), 0
 	for _, end := range s.ends {
@@ -133,6 +129,27 @@ func (s *scanner) record() ([]string, error) {
 		from = end
 	}
 	return s.fields, err
+}
+
+// skip reads a record without its values.
+func (s *scanner) skip() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return s.split()
+}
+
+// begin reads the first line of the next record.
+func (s *scanner) begin() error {
+	s.raw, s.text, s.ends = s.raw[:0], s.text[:0], s.ends[:0]
+	for len(bytes.TrimRight(s.raw, "\r\n")) == 0 {
+		s.raw = s.raw[:0]
+		if err := s.extend(); err != nil {
+			return err
+		}
+	}
+	s.start = s.line
+	return nil
 }
 
 // split finds the record's fields. It reads further lines while a quote is open.

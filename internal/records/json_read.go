@@ -25,7 +25,7 @@ func (r *Reader) startJSON(src textSource, head []byte) error {
 	body := bytes.TrimSpace(bytes.TrimPrefix(head, bomUTF8))
 	if r.format == JSONL && body[0] != '[' {
 		l := &lines{scanner: scanner{in: src.in, path: r.path}}
-		r.next = l.next
+		r.next, r.skip = l.next, l.skip
 		return nil
 	}
 	a := &array{path: r.path, in: &lineCounter{in: src.in, line: 1}}
@@ -38,7 +38,7 @@ func (r *Reader) startJSON(src textSource, head []byte) error {
 		return a.describe(err)
 	}
 	a.open = true
-	r.next = a.next
+	r.next, r.skip = a.next, a.skip
 	return nil
 }
 
@@ -141,23 +141,32 @@ type array struct {
 	path    string
 	in      *lineCounter
 	dec     *json.Decoder
-	columns []string // of the last record
-	open    bool     // the objects are in an array
-	failed  error    // what ended the rows
+	columns []string        // of the last record
+	open    bool            // the objects are in an array
+	raw     json.RawMessage // the text of the last element
+	failed  error           // what ended the rows
 }
 
 func (a *array) next() (Record, error) {
+	if err := a.skip(); err != nil {
+		return Record{}, err
+	}
+	return parseRecord(a.raw, &a.columns)
+}
+
+// skip reads the text of the next element to raw.
+func (a *array) skip() error {
 	if a.failed != nil {
-		return Record{}, a.failed
+		return a.failed
 	}
 	if !a.dec.More() {
-		return Record{}, a.end()
+		return a.end()
 	}
-	var raw json.RawMessage
-	if err := a.dec.Decode(&raw); err != nil {
-		return Record{}, a.fail(a.describe(err))
+	a.raw = a.raw[:0]
+	if err := a.dec.Decode(&a.raw); err != nil {
+		return a.fail(a.describe(err))
 	}
-	return parseRecord(raw, &a.columns)
+	return nil
 }
 
 // end checks that the array is closed and that nothing follows it.
@@ -239,19 +248,25 @@ type lines struct {
 }
 
 func (l *lines) next() (Record, error) {
+	if err := l.skip(); err != nil {
+		return Record{}, err
+	}
+	rec, err := parseRecord(bytes.TrimSpace(l.raw), &l.columns)
+	rec.Line = l.start
+	return rec, err
+}
+
+// skip reads the next line that is not blank to raw.
+func (l *lines) skip() error {
 	for {
 		l.raw = l.raw[:0]
 		l.start = l.line + 1
 		if err := l.extend(); err != nil {
-			return Record{}, err
+			return err
 		}
-		text := bytes.TrimSpace(l.raw)
-		if len(text) == 0 {
-			continue
+		if len(bytes.TrimSpace(l.raw)) > 0 {
+			return nil
 		}
-		rec, err := parseRecord(text, &l.columns)
-		rec.Line = l.start
-		return rec, err
 	}
 }
 

@@ -43,6 +43,7 @@ type Reader struct {
 	total   int64       // rows, -1 if unknown
 	columns []string
 	next    func() (Record, error)
+	skip    func() error // next without the values; nil if next is as fast
 	number  int64
 	closers []io.Closer // in the order in which they were opened
 }
@@ -305,11 +306,23 @@ func Count(ctx context.Context, path string, opts Options) (int64, error) {
 	if n, known := r.Total(); known {
 		return n, nil
 	}
-	for _, err := range r.All() {
+	return r.count()
+}
+
+// count reads to the end and returns the number of records. It does not convert values.
+func (r *Reader) count() (rows int64, err error) {
+	skip := r.skip
+	if skip == nil {
+		skip = func() error { _, err := r.next(); return err }
+	}
+	for ; ; rows++ {
+		err := skip()
 		var row *RowError
-		if err != nil && !errors.As(err, &row) {
-			return r.number, err
+		switch {
+		case errors.Is(err, io.EOF):
+			return rows, nil
+		case err != nil && !errors.As(err, &row):
+			return rows + 1, err
 		}
 	}
-	return r.number, nil
 }

@@ -242,3 +242,35 @@ func oneLine(t *testing.T, err error) {
 		t.Fatalf("the error has several lines: %q", err)
 	}
 }
+
+// TestCount_LikeReading: Count reads no values, and still counts what a Reader yields.
+func TestCount_LikeReading(t *testing.T) {
+	for name, text := range map[string]string{
+		"a.csv":   "a,b\n1,2\n3\n\n\"x\ny\",2\n\"x\"y,2\nä,\xff\n",
+		"a.tsv":   "a\tb\n1\t2\n",
+		"a.jsonl": "{\"a\":1}\n\n  \n[1]\n{\"a\":\n{\"a\":2}",
+		"a.json":  `[{"a":1}, 5, [1], {"a":2}]`,
+		"b.json":  `{"a":1} {"a":2}`,
+		"c.json":  `{"a":[1,2],"b":[3,4]}`,
+	} {
+		path := testkit.WriteFile(t, name, text)
+		want, failed := drain(path)
+		for n := int64(0); failed != nil; failed = nil { // invalid records do not end the file
+			r, err := records.Open(t.Context(), path, records.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range r.All() {
+				n++
+			}
+			want = int(n)
+			_ = r.Close()
+		}
+		if n, err := records.Count(t.Context(), path, records.Options{}); int(n) != want || err != nil {
+			t.Errorf("%s: counted %d, %v, want %d", name, n, err, want)
+		}
+	}
+	if n, err := records.Count(t.Context(), testkit.WriteFile(t, "a.json", `[{"a":1}, {"a":`), records.Options{}); n != 2 || err == nil {
+		t.Errorf("an incomplete file: %d, %v", n, err)
+	}
+}

@@ -453,3 +453,20 @@ func fill(b *testing.B, path string, rows int) int64 {
 	}
 	return info.Size()
 }
+
+// BenchmarkCount counts the rows of a file, as a run does before it begins.
+func BenchmarkCount(b *testing.B) {
+	for _, f := range []records.Format{records.CSV, records.JSON, records.JSONL} {
+		path := filepath.Join(b.TempDir(), "rows."+string(f))
+		size := fill(b, path, 20_000)
+		b.Run(string(f), func(b *testing.B) {
+			b.SetBytes(size)
+			b.ReportAllocs()
+			for b.Loop() {
+				if n, err := records.Count(context.Background(), path, records.Options{}); err != nil || n != 20_000 {
+					b.Fatal(n, err)
+				}
+			}
+		})
+	}
+}

@@ -23,6 +23,7 @@ import (
 type Options struct {
 	Getenv func(name string) string          // the environment; nil means os.Getenv
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
+	Calls  int                               // the number of calls at once, and so of connections to a server that are kept open; not used with HTTP; 0 means 64
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
 
 	Policy *trust.Policy // what the document may reach; nil allows everything. Getenv is that of the user: credentials go to the servers of their provider
@@ -35,9 +36,8 @@ type Options struct {
 	WrapEmbedder func(model.Embedder) model.Embedder // the same for embedding models
 }
 
-// maxConcurrentCalls is how many rows a step may work on at once, and so how many
-// connections to one server are kept open.
-const maxConcurrentCalls = 64
+// defaultCalls is how many calls there may be at once, unless the options have a number.
+const defaultCalls = 64
 
 // withDefaults returns o with defaults for the fields that are not set.
 func (o Options) withDefaults() Options {
@@ -47,7 +47,7 @@ func (o Options) withDefaults() Options {
 	if o.HTTP == nil {
 		// No timeout for the answer: a model may think for a minute before its
 		// first byte, and each call carries the limit that the document declares.
-		o.HTTP = &http.Client{Transport: httpx.Transport(maxConcurrentCalls)}
+		o.HTTP = &http.Client{Transport: httpx.Transport(cmp.Or(o.Calls, defaultCalls))}
 	}
 	if o.Traffic == nil {
 		o.Traffic = &model.Traffic{}

@@ -37,7 +37,11 @@ func (d Diagnostic) WithoutFix() Diagnostic {
 // suggestion (see Nearest), and as fix if it is unambiguous. It does nothing if no
 // candidate is near.
 func (d Diagnostic) WithNearest(name string, candidates []string) Diagnostic {
-	near := Nearest(name, candidates)
+	return d.WithNear(name, Nearest(name, candidates), candidates)
+}
+
+// WithNear is WithNearest for what Nearest has returned for the name.
+func (d Diagnostic) WithNear(name, near string, candidates []string) Diagnostic {
 	d = d.WithSuggestion(near)
 	if IsUnambiguous(name, near, candidates) {
 		d = d.WithReplacement(name, near)

@@ -1,8 +1,8 @@
 package diag
 
 import (
-	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Nearest returns the candidate that is most likely meant by a misspelled name, ""
@@ -12,11 +12,11 @@ import (
 // or is contained in it, such as max_attempts for attempts.
 func Nearest(name string, candidates []string) string {
 	best, bestCost := "", maxDistance(name)+1
-	for _, c := range slices.Sorted(slices.Values(candidates)) {
+	for _, c := range candidates {
 		if c == name || c == "" {
 			continue
 		}
-		if cost := distance(name, c, bestCost); cost < bestCost {
+		if cost := distance(name, c, bestCost+1); cost < bestCost || cost == bestCost && c < best {
 			best, bestCost = c, cost
 		}
 	}
@@ -31,12 +31,13 @@ func Nearest(name string, candidates []string) string {
 func containing(name string, candidates []string) string {
 	const least, most = 4, 2 * maxName
 	best := ""
-	for _, c := range slices.Sorted(slices.Values(candidates)) {
+	for _, c := range candidates {
 		if min(len(c), len(name)) < least || max(len(c), len(name)) > most || c == name {
 			continue
 		}
 		shares := strings.Contains(strings.ToLower(c), strings.ToLower(name)) || strings.Contains(strings.ToLower(name), strings.ToLower(c))
-		if shares && (best == "" || abs(len(c)-len(name)) < abs(len(best)-len(name))) {
+		gap, bestGap := abs(len(c)-len(name)), abs(len(best)-len(name))
+		if shares && (best == "" || gap < bestGap || gap == bestGap && c < best) {
 			best = c
 		}
 	}
@@ -65,12 +66,11 @@ const maxName = 128
 // distance returns twice the number of edits from a to b, plus one if only their
 // letter case differs. It returns at least limit if the distance is not below it.
 func distance(a, b string, limit int) int {
-	s, t := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
-	gap := len(s) - len(t)
-	if len(s) > maxName || len(t) > maxName || 2*abs(gap) >= limit {
+	m, n := utf8.RuneCountInString(a), utf8.RuneCountInString(b)
+	if m > maxName || n > maxName || 2*abs(m-n) >= limit {
 		return limit
 	}
-	cost := 2 * edits(s, t)
+	cost := 2 * edits([]rune(strings.ToLower(a)), []rune(strings.ToLower(b)))
 	if cost == 0 && a != b {
 		cost = 1
 	}
@@ -79,12 +79,13 @@ func distance(a, b string, limit int) int {
 
 // edits returns the optimal string alignment distance, computed with three rows.
 func edits(s, t []rune) int {
-	before, last, row := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)
+	var rows [3][maxName + 1]uint8 // on the stack; no distance is larger than maxName
+	before, last, row := rows[0][:len(t)+1], rows[1][:len(t)+1], rows[2][:len(t)+1]
 	for j := range last {
-		last[j] = j
+		last[j] = uint8(j)
 	}
 	for i := 1; i <= len(s); i++ {
-		row[0] = i
+		row[0] = uint8(i)
 		for j := 1; j <= len(t); j++ {
 			replace := last[j-1]
 			if s[i-1] != t[j-1] {
@@ -97,5 +98,5 @@ func edits(s, t []rune) int {
 		}
 		before, last, row = last, row, before
 	}
-	return last[len(t)]
+	return int(last[len(t)])
 }

@@ -3,7 +3,7 @@
 // run-time errors use it to point to the text.
 //
 // Lines and columns count from 1; columns count characters (Unicode code
-// points), not bytes. All types are plain values, safe to share once complete.
+// points), not bytes. All types are safe to share once complete.
 package source
 
 import (
@@ -19,6 +19,7 @@ type File struct {
 	From Span   // the include directive that names the file; zero for the root document
 
 	hidden []Span // secrets
+	lines  lineIndex
 	shared []Span // values that aliases use elsewhere too
 }
 
@@ -77,15 +78,11 @@ func (s Span) Includes() []Span {
 
 // Line returns line n without its line ending, "" if there is none.
 func (f *File) Line(n int) string {
-	rest := f.Text
-	for ; n > 1; n-- {
-		_, after, found := bytes.Cut(rest, []byte{'\n'})
-		if !found {
-			return ""
-		}
-		rest = after
+	start, found := f.lines.start(f.Text, max(n, 1))
+	if !found {
+		return ""
 	}
-	line, _, _ := bytes.Cut(rest, []byte{'\n'})
+	line, _, _ := bytes.Cut(f.Text[start:], []byte{'\n'})
 	return strings.TrimSuffix(string(line), "\r")
 }
 

@@ -108,21 +108,21 @@ func areTexts(items []any) bool {
 func (c ParseCell) open(t spec.Type) any {
 	text := strings.TrimSpace(string(c))
 	isText := t.Elem == nil && t.Custom == nil && (t.Name == "text" || t.Name == chatMessage || t.IsMedia())
-	if text == "" && t.Optional && !isText {
-		return nil
-	}
-	if !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") {
-		return string(c)
-	}
-	v, err := Parse(text)
-	r, isRecord := v.(*Record)
 	switch {
-	case err != nil:
-	case isRecord && r.means(t):
-		return r
-	case t.IsMedia() || t.Is(chatMessage): // text in braces
+	case text == "" && t.Optional && !isText:
+		return nil
+	case !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{"):
+		return string(c)
+	case t.IsMedia() || t.Is(chatMessage):
+		if v, err := Parse(text); err == nil {
+			if r, isRecord := v.(*Record); isRecord && r.means(t) {
+				return r
+			}
+		}
 	case t.Elem != nil || t.IsRecord() || t.Name == anyType:
-		return v
+		if v, err := Parse(text); err == nil {
+			return v
+		}
 	}
 	return string(c)
 }

@@ -11,7 +11,8 @@ import (
 func (p *parser) str() (string, error) {
 	p.at++
 	start := p.at
-	if err := p.skipPlain(); err != nil {
+	ascii, err := p.skipPlain()
+	if err != nil {
 		return "", err
 	}
 	if p.text[p.at] == '\\' {
@@ -19,20 +20,32 @@ func (p *parser) str() (string, error) {
 	}
 	s := p.text[start:p.at]
 	p.at++
+	if ascii {
+		return s, nil
+	}
 	return validText(s), nil
 }
 
-// skipPlain moves to the next quote or backslash of a text.
-func (p *parser) skipPlain() error {
-	for ; p.at < len(p.text); p.at++ {
-		switch c := p.text[p.at]; {
+// skipPlain moves to the next quote or backslash of a text, and reports whether all
+// characters before it are ASCII.
+func (p *parser) skipPlain() (ascii bool, err error) {
+	text, seen := p.text, byte(0)
+	for at := p.at; at < len(text); at++ {
+		c := text[at]
+		if c > '\\' || c >= ' ' && c != '"' && c != '\\' {
+			seen |= c
+			continue
+		}
+		p.at = at
+		switch {
 		case c == '"' || c == '\\':
-			return nil
-		case c < 0x20 && !p.lenient:
-			return p.fail("a text holds the control character %s: write it as an escape", p.found())
+			return seen < utf8.RuneSelf, nil
+		case !p.lenient:
+			return false, p.fail("a text holds the control character %s: write it as an escape", p.found())
 		}
 	}
-	return p.fail("the text in quotes does not end")
+	p.at = len(text)
+	return false, p.fail("the text in quotes does not end")
 }
 
 // escaped continues a string at its first backslash.
@@ -49,7 +62,7 @@ func (p *parser) escaped(start int) (string, error) {
 			return "", err
 		}
 		start = p.at
-		if err := p.skipPlain(); err != nil {
+		if _, err := p.skipPlain(); err != nil {
 			return "", err
 		}
 	}
