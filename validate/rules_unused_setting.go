@@ -2,8 +2,11 @@ package validate
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -17,7 +20,7 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
+		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: check{nodeType: reflect.TypeFor[spec.Node](), run: func(p *ruleContext, n spec.Node) {
@@ -34,12 +37,35 @@ func ignoredKey() rule {
 				if at, given := n.Position().Lookup("keep_tool_results"); given && n.ShortenToolResults == 0 {
 					p.list.Add(p.reportAt(at.Span(), "keep_tool_results of memory %q has no effect without shorten_tool_results", n.ID))
 				}
+			case *spec.FileSource:
+				p.reportUnusedBase(n, n.Path, n.Base)
+			case *spec.FileWriter:
+				p.reportUnusedBase(n, n.Path, n.Base)
+				if n.CSVSafe && n.Path.URI != "" && !isCellFile(n.Path.URI) {
+					p.report(placeOf(n, "csv_safe"), "csv_safe of step %q has no effect: %s is not a CSV or TSV file", n.ID, n.Path.URI)
+				}
 			case *spec.APITool:
 				if n.AuthAudience != "" && !hasAudience(n.Auth.To) {
 					p.report(placeOf(n, "auth_audience"), "auth_audience of tool %q is for an auth of type aws or azure", n.ID)
 				}
 			}
 		}}}
+}
+
+// reportUnusedBase reports a base folder of a constant path, which is not limited.
+func (p *ruleContext) reportUnusedBase(n spec.Step, path spec.PathRef, base string) {
+	if base != "" && path.URI != "" {
+		p.report(placeOf(n, "base"), "base of step %q has no effect: the path %s is constant", n.EntityID(), path.URI)
+	}
+}
+
+// isCellFile reports whether a path is that of a CSV or TSV file, which may be compressed.
+func isCellFile(path string) bool {
+	path = strings.ToLower(path)
+	for _, compressed := range []string{".gz", ".zst", ".zstd"} {
+		path = strings.TrimSuffix(path, compressed)
+	}
+	return slices.Contains([]string{".csv", ".tsv", ".tab"}, filepath.Ext(path))
 }
 
 // hasAudience reports whether credentials are for a named service or resource.
