@@ -111,7 +111,7 @@ func (p filePath) check(ctx context.Context, path string) error {
 }
 
 // workingDirectory returns the folder of paths without a declared base. The root of the file
-// system, where services run, contains all files, so that it is no base.
+// system, where services run, contains all files, so that it is not accepted.
 func (p filePath) workingDirectory(ctx context.Context) (string, error) {
 	folder, err := filepath.Abs(p.output(ctx, "."))
 	if err != nil {

@@ -94,7 +94,7 @@ var asked = map[string]string{
 // or of tests.
 var unrelated = map[string]string{
 	"access.go:readLimits":                                  "the policy of the organization, and the state of the user",
-	"access.go:stateFolder":                                 "the policy of the organization, and the state of the user",
+	"internal/trust/state.go:StateFolder":                   "the state of the user",
 	"cmd/qtype/eval.go:write":                               "a flag or a setting of the user",
 	"cmd/qtype/main.go:setGCPercent":                        "a flag or a setting of the user",
 	"cmd/qtype/mcp.go:assist":                               "a flag or a setting of the user",
@@ -106,9 +106,8 @@ var unrelated = map[string]string{
 	"internal/batch/input_value.go:readValue":               "a file that the user names",
 	"internal/batch/stale.go:tempFilesOf":                   "a file that the user names",
 	"internal/checkpoint/header.go:digestOf":                "the journal of the user",
-	"internal/checkpoint/index.go:newReplay":                "the journal of the user",
-	"internal/checkpoint/journal.go:Create":                 "the journal of the user",
-	"internal/checkpoint/journal.go:Open":                   "the journal of the user",
+	"internal/checkpoint/open.go:openRegular":               "the journal of the user, and its key",
+	"internal/checkpoint/key.go:makeKey":                    "the key of the user",
 	"internal/clienttool/clienttool.go:Program":             "a flag of the user",
 	"internal/clienttool/suspension.go:OpenSuspension":      "a flag of the user",
 	"internal/clienttool/suspension.go:write":               "a flag of the user",
@@ -117,6 +116,7 @@ var unrelated = map[string]string{
 	"internal/estimate/estimate.go:Run":                     "temporary, or refuses all requests",
 	"internal/estimate/estimate.go:index":                   "temporary, or refuses all requests",
 	"internal/eval/report.go:ReadReport":                    "a file that the user names",
+	"internal/httpx/transport.go:CheckProxied":              "a setting of the user",
 	"internal/lsp/roots.go:documentsIn":                     "the editor of the user",
 	"internal/lsp/workspace.go:openFile":                    "the editor of the user",
 	"internal/mediafile/open.go:local":                      "a file that the user names in an input",

@@ -47,7 +47,7 @@ func isBelowURL(base, name string) bool {
 		return false
 	}
 	u, err := url.Parse(name)
-	if err != nil || !strings.EqualFold(u.Scheme, border.Scheme) || !strings.EqualFold(hostPort(u), hostPort(border)) ||
+	if err != nil || !strings.EqualFold(u.Scheme, border.Scheme) || !strings.EqualFold(HostPort(u), HostPort(border)) ||
 		u.User.String() != border.User.String() {
 		return false
 	}
