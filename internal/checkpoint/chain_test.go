@@ -34,7 +34,7 @@ func TestJournal_OtherKey(t *testing.T) {
 	}
 }
 
-// TestJournal_MadeWithoutKey opens a journal that somebody without the key has made.
+// TestJournal_MadeWithoutKey opens a journal that was made without the key.
 func TestJournal_MadeWithoutKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j, err := checkpoint.Create(path, checkpoint.Header{Flow: "main"}, nil)
