@@ -62,6 +62,9 @@ func TestPolicyProxy(t *testing.T) {
 			t.Errorf("%s: %s", c.address, got)
 		}
 	}
+	if got := call(t.Context(), t, proxy.URL, "http://unknown.example.com/"); got != "200 OK" { // of a trusted document
+		t.Error(got)
+	}
 	t.Setenv(trustProxy, "1")
 	for address, want := range map[string]string{"http://unknown.example.com/": "200 OK", "http://inside.example.com/": "private server", "http://2130706433/": "private server"} {
 		if got := call(guarded(t), t, proxy.URL, address); !strings.Contains(got, want) {

@@ -45,10 +45,10 @@ func policyProxy(proxyFor func(*http.Request) (*url.URL, error), req *http.Reque
 	if err := p.Address(req.URL); err != nil {
 		return nil, err
 	}
+	if p.AllowsPrivate(req.URL) {
+		return proxyFor(req) // without a name resolution, which may be slow where only the proxy has one
+	}
 	return CheckProxied(proxyFor, req, func(addresses []netip.Addr) error {
-		if p.AllowsPrivate(req.URL) {
-			return nil
-		}
 		if len(addresses) == 0 {
 			return p.Unresolved(req.URL)
 		}
