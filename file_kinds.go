@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// FileKinds returns the kinds of files beside documents that lint can check: tests and
+// FileKinds returns the kinds of files other than documents that lint can check: tests and
 // evaluations, with their applications. Nothing is run.
 func FileKinds(opts ...Option) []*lint.Kind {
 	check := func(ctx context.Context, path string, open lint.Opener, more ...Option) (*Program, diag.List) {
