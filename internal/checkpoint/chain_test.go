@@ -112,7 +112,7 @@ func TestUserKey(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Error(entries, err)
 	}
-	testkit.Must(t, os.Chmod(path, 0o644)) //nolint:gosec // the test is about it
+	testkit.Must(t, os.Chmod(path, 0o644))
 	if _, err := checkpoint.UserKey(); err == nil || !strings.Contains(err.Error(), "has mode 0644, so that others can read it: set it to 0600") {
 		t.Error(err)
 	}

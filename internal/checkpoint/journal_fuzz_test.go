@@ -12,10 +12,10 @@ import (
 // FuzzOpen opens journals whose frames are correct, and hold anything.
 func FuzzOpen(f *testing.F) {
 	rows, _ := appendResults(nil, Key{Row: 1}, []Row{{Data: []byte("x")}}, true)
-	f.Add([]byte(`{"flow":"main"}`), rows[frameHead+1:], byte(kindResults))
-	f.Add([]byte(`{}`), []byte{0, 1, 1, 255, 255, 255, 255, 15, 1}, byte(kindResults))
-	f.Add([]byte(`[]`), []byte{}, byte(kindSession))
-	f.Add([]byte(`null`), []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, byte(kindSeal))
+	f.Add([]byte(`{"flow":"main"}`), rows[frameHead+1:], kindResults)
+	f.Add([]byte(`{}`), []byte{0, 1, 1, 255, 255, 255, 255, 15, 1}, kindResults)
+	f.Add([]byte(`[]`), []byte{}, kindSession)
+	f.Add([]byte(`null`), []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, kindSeal)
 	path := filepath.Join(f.TempDir(), "j")
 	f.Fuzz(func(t *testing.T, header, body []byte, kind byte) {
 		c := newChain(nil)

@@ -31,7 +31,7 @@ func openRegular(path string, flags int) (*os.File, error) {
 }
 
 func checkRegular(info fs.FileInfo) error {
-	what := ""
+	var what string
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return nil

@@ -70,7 +70,7 @@ func TestCheckRedirect_Limits(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for path, want := range map[string]string{"/": "stopped after 10 redirects", "/file": "redirect to an address that is not http or https"} {
-		resp, err := (&http.Client{CheckRedirect: httpx.CheckRedirect}).Get(server.URL + path) //nolint:noctx // ends by itself
+		resp, err := (&http.Client{CheckRedirect: httpx.CheckRedirect}).Get(server.URL + path)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
