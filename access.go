@@ -58,7 +58,7 @@ func (o *options) load(ctx context.Context, path string) (*loader.Result, *trust
 	}
 	loaded, list := o.loadWith(ctx, path, policy)
 	record := trust.Record{Document: path, Digest: digestOf(loaded.Files)}
-	switch known, err := record.Find(stateFolder()); {
+	switch known, err := record.Find(trust.StateFolder()); {
 	case err != nil || known == trust.Unknown:
 		return loaded, policy, list
 	case known == trust.Changed:
@@ -85,7 +85,7 @@ func (o *options) loadTrusted(ctx context.Context, path string, policy *trust.Po
 		return loaded, policy, list
 	}
 	record := trust.Record{Document: path, Digest: digestOf(loaded.Files)}
-	if err := record.Save(stateFolder()); err != nil {
+	if err := record.Save(trust.StateFolder()); err != nil {
 		list = append(list, accessError(source.Span{}, "the document cannot be recorded as trusted: %s", err))
 	}
 	return loaded, policy, list
@@ -105,22 +105,6 @@ func digestOf(files []*source.File) string {
 		d.Add(f.Path, f.Text)
 	}
 	return d.String()
-}
-
-// stateFolder returns the folder of the user for what this program remembers; empty if
-// there is none.
-func stateFolder() string {
-	home, _ := os.UserHomeDir()
-	state := os.Getenv("XDG_STATE_HOME")
-	switch {
-	case os.Getenv(homeVariable) != "":
-		return os.Getenv(homeVariable)
-	case filepath.IsAbs(state):
-		return filepath.Join(state, "qtype")
-	case home == "":
-		return ""
-	}
-	return filepath.Join(home, ".local", "state", "qtype")
 }
 
 // accessError returns an error about what documents may reach, before the document is read.

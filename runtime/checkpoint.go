@@ -82,12 +82,16 @@ func (a *App) OpenCheckpoints(cfg CheckpointConfig) (*Checkpoints, error) {
 
 // openJournal opens the journal with finished rows of the same run, or creates one.
 func openJournal(cfg CheckpointConfig, now checkpoint.Header) (*checkpoint.Journal, error) {
-	if cfg.Restart {
-		return checkpoint.Create(cfg.Path, now)
+	key, err := checkpoint.UserKey()
+	if err != nil {
+		return nil, err
 	}
-	j, err := checkpoint.Open(cfg.Path)
+	if cfg.Restart {
+		return checkpoint.Create(cfg.Path, now, key)
+	}
+	j, err := checkpoint.Open(cfg.Path, key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return checkpoint.Create(cfg.Path, now)
+		return checkpoint.Create(cfg.Path, now, key)
 	}
 	if err != nil {
 		return nil, err
@@ -102,7 +106,7 @@ func openJournal(cfg CheckpointConfig, now checkpoint.Header) (*checkpoint.Journ
 		return nil, err
 	}
 	if empty {
-		return checkpoint.Create(cfg.Path, now)
+		return checkpoint.Create(cfg.Path, now, key)
 	}
 	return nil, &ChangedRunError{Path: cfg.Path, Finished: finished, Changes: changes}
 }

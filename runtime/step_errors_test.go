@@ -104,7 +104,7 @@ func errorCases(t *testing.T) map[string]errorCase {
 		"Construct":  {step: `field_bindings: {y: x}, outputs: [z]`, head: pipeHead, vars: "z: Thing", rows: words, huge: text, fine: true},
 		"Echo":       {step: `inputs: [x], outputs: [x]`, rows: words, huge: text, fine: true},
 		"Aggregate":  {step: `outputs: [n]`, vars: "n: AggregateStats", rows: words, huge: text, fine: true, adds: 1},
-		"FileSource": {step: `path: x, outputs: [y]`, vars: "y: text", rows: [3]any{file, file, file}, bad: file + ".none", huge: text},
+		"FileSource": {step: `path: x, base: "` + filepath.Dir(file) + `", outputs: [y]`, vars: "y: text", rows: [3]any{file, file, file}, bad: file + ".none", huge: text},
 		"FileWriter": {step: `path: {uri: "` + filepath.Join(dir, "out.jsonl") + `"}, batch_config: {batch_size: 1}, inputs: [x], outputs: [y]`, vars: "y: text",
 			rows: words, huge: text, fine: true},
 		"SQLSource": {step: `connection: "sqlite://", query: "select abs(:x) as y", inputs: [x], outputs: [y]`, x: "int", vars: "y: text",

@@ -237,6 +237,8 @@ type FileSource struct {
 	StepBase `rows:"many" effect:"reads files"`
 	// Path is a variable that holds the path, or {uri: …} for a constant one.
 	Path PathRef `yaml:"path" jsonschema:"required"`
+	// Base is the folder or the address below which the files are that a variable names; relative paths are below it. Without it, that is the working directory, where addresses are not allowed. A constant path is not limited.
+	Base string `yaml:"base"`
 }
 
 // FileWriter writes rows to a file.
@@ -245,6 +247,10 @@ type FileWriter struct {
 	Batched
 	// Path is a variable that holds the path, or {uri: …} for a constant one.
 	Path PathRef `yaml:"path" jsonschema:"required"`
+	// Base is the folder or the address below which the files are that a variable names; relative paths are below it. Without it, that is the working directory, where addresses are not allowed (with --out-dir, that folder). A constant path is not limited.
+	Base string `yaml:"base"`
+	// CSVSafe writes an apostrophe before texts in CSV and TSV files that begin with =, +, -, @, a tab or a carriage return, which spreadsheets take for formulas.
+	CSVSafe bool `yaml:"csv_safe"`
 }
 
 // SQLSource runs a query, one row for each result row.

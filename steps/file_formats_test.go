@@ -51,7 +51,7 @@ func TestFileSource_RemoteFile(t *testing.T) {
 	}))
 	defer server.Close()
 	l := declare(t, nil, "path: text", "no: text")
-	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, []string{"no"}), Path: spec.PathRef{Var: l.ref("path")}}, &steps.Env{Slots: l})
+	r := build(t, &spec.FileSource{StepBase: l.base("f", nil, []string{"no"}), Path: spec.PathRef{Var: l.ref("path")}, Base: server.URL}, &steps.Env{Slots: l})
 	var got []string
 	for _, address := range []string{server.URL + "/a.csv?sig=s3cret", server.URL + "/b.csv?sig=s3cret"} {
 		for _, row := range driveRows(t, r, l.row(map[string]any{"path": address})) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -24,84 +22,20 @@ type fileSource struct {
 func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
 	f := &fileSource{id: s.ID}
 	var err error
-	if f.path, err = env.filePath(s.Path); err != nil {
+	if f.path, err = env.filePath(s.Path, s.Base, remotefs.Readable); err != nil {
 		return nil, err
-	}
-	if f.path.variable == nil {
-		if err := remotefs.Readable(f.path.constant); err != nil {
-			return nil, wrapLocationError(f.path.constant, err)
-		}
 	}
 	f.outs, err = env.slots(s.Outputs)
 	return f, err
 }
 
-// filePath is a constant path or the variable that holds one: a local path or an
-// address that package records can read. Paths are relative to the working directory.
-type filePath struct {
-	constant string
-	variable *slot
-}
-
-// filePath converts the path of a document.
-func (e *Env) filePath(p spec.PathRef) (filePath, error) {
-	if p.Var.To == nil {
-		constant, err := location(p.URI)
-		return filePath{constant: constant}, err
-	}
-	s, err := e.slot(p.Var.To)
-	return filePath{variable: &s}, err
-}
-
-// wrapLocationError adds the address to an error of package remotefs that lacks it.
-func wrapLocationError(address string, err error) error {
-	if errors.As(err, new(*remotefs.AccessError)) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", remotefs.Redacted(address), err)
-}
-
-// of returns the path for a row.
-func (p filePath) of(row *Row) (string, error) {
-	if p.variable == nil {
-		return p.constant, nil
-	}
-	v, err := p.variable.read(row)
-	if err != nil {
-		return "", err
-	}
-	s, ok := v.(string)
-	if !ok {
-		return "", fmt.Errorf("variable %s: expected a path, got %s", p.variable.of.ID, value.Describe(v))
-	}
-	path, err := location(s)
-	if err != nil {
-		return "", fmt.Errorf("variable %s: %w", p.variable.of.ID, err)
-	}
-	return path, nil
-}
-
-// location converts a file: URI to a local path. It returns local paths and other
-// addresses unchanged.
-func location(uri string) (string, error) {
-	if strings.TrimSpace(uri) == "" {
-		return "", errors.New("the path is empty")
-	}
-	rest, isFile := strings.CutPrefix(uri, "file://")
-	if !isFile {
-		return uri, nil
-	}
-	u, err := url.Parse(uri)
-	if err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost" {
-		return "", fmt.Errorf("file://%s is not the URI of a local file", rest)
-	}
-	return u.Path, nil
-}
-
 // Process emits one row for each record as it is read. A record that does not fit fails
 // its own row; a file that cannot be read fails the input row.
 func (f *fileSource) Process(ctx context.Context, row *Row, emit Emit) error {
-	path, err := f.path.of(row)
+	path, err := f.path.of(ctx, row)
+	if err == nil {
+		err = f.path.check(ctx, path)
+	}
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/remotefs"
-	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -25,21 +24,20 @@ type fileWriter struct {
 	all     bool   // no inputs are declared: only variables that a row has set are written
 	out     *slot  // the path is written to it; nil for none
 	size    int
+	csvSafe bool           // texts that spreadsheets take for formulas get an apostrophe
 	parts   map[string]int // how many files were written to each path
 }
 
 func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
-	w := &fileWriter{id: s.ID, size: batchSize(s.Batched), parts: map[string]int{}}
+	w := &fileWriter{id: s.ID, csvSafe: s.CSVSafe, size: batchSize(s.Batched), parts: map[string]int{}}
 	var err error
-	if w.path, err = env.filePath(s.Path); err != nil {
+	if w.path, err = env.filePath(s.Path, s.Base, remotefs.Writable); err != nil {
 		return nil, err
 	}
+	w.path.writes = true
 	if w.path.variable == nil {
 		if err := records.Writable(w.path.constant); err != nil {
 			return nil, err
-		}
-		if err := remotefs.Writable(w.path.constant); err != nil {
-			return nil, wrapLocationError(w.path.constant, err)
 		}
 	}
 	if w.columns, err = env.slots(s.Inputs); err != nil {
@@ -82,9 +80,8 @@ func (w *fileWriter) Size() int { return w.size }
 func (w *fileWriter) Batch(ctx context.Context, rows []*Row, emit Emit) error {
 	groups := map[string][]*Row{}
 	for _, row := range rows {
-		path, err := w.path.of(row)
+		path, err := w.path.of(ctx, row)
 		if err == nil {
-			path = trust.From(ctx).Output(path)
 			groups[path] = append(groups[path], row)
 			continue
 		}
@@ -156,11 +153,14 @@ var errStop = errors.New("no more rows are wanted")
 // write writes one file and returns the rows in it. A row that cannot be written is
 // emitted as failed.
 func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit Emit) ([]*Row, error) {
+	if err := w.path.check(ctx, path); err != nil {
+		return nil, err
+	}
 	if err := records.Writable(path); err != nil {
 		return nil, err
 	}
 	columns := w.setVariables(rows)
-	file, err := records.Create(ctx, path, declared(columns))
+	file, err := records.Create(ctx, path, w.declared(columns))
 	if err != nil {
 		return nil, err
 	}
@@ -203,11 +203,12 @@ func (w *fileWriter) setVariables(rows []*Row) []slot {
 }
 
 // declared returns the columns with the types of their variables.
-func declared(columns []slot) []records.Column {
+func (w *fileWriter) declared(columns []slot) []records.Column {
 	out := make([]records.Column, len(columns))
 	for i, c := range columns {
 		out[i] = records.ColumnOf(c.of)
 		out[i].Kind = columnKind(c.of.Type)
+		out[i].NoFormulas = w.csvSafe
 	}
 	return out
 }

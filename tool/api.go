@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -274,19 +275,19 @@ func (a *api) redirect(req *http.Request, via []*http.Request) error {
 	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
 		return &refusedError{"redirect to an address that is not http or https"}
 	}
+	httpx.LimitHeaders(req, first)
 	if req.URL.Scheme == first.URL.Scheme && req.URL.Host == first.URL.Host {
 		return nil
 	}
 	if req.Body != nil && req.Body != http.NoBody {
 		return &refusedError{"redirect to another server, which must not get the arguments"}
 	}
-	for name := range a.headers {
+	for name := range a.headers { // also those that are usually no credentials
 		req.Header.Del(name)
 	}
 	for _, v := range a.declared.HeaderParameters {
 		req.Header.Del(a.name(v))
 	}
-	req.Host = ""
 	return nil
 }
 
@@ -294,3 +295,8 @@ func (a *api) redirect(req *http.Request, via []*http.Request) error {
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string { return e.why }
+
+// IsRefused reports whether a request was not sent, because its address is not allowed.
+func IsRefused(err error) bool {
+	return errors.As(err, new(*refusedError)) || errors.As(err, new(*trust.RefusedError))
+}

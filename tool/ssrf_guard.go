@@ -30,6 +30,9 @@ func newHTTPClient(given *http.Client, allowPrivate bool) *http.Client {
 	if given != nil {
 		*c = *given
 	}
+	if c.CheckRedirect == nil {
+		c.CheckRedirect = httpx.CheckRedirect
+	}
 	if l, ok := c.Transport.(layer); ok {
 		c.Transport = l.Over(newGuardedDialer(httpx.Transport(maxConcurrentCalls), allowPrivate))
 		return c
@@ -49,7 +52,7 @@ func newHTTPClient(given *http.Client, allowPrivate bool) *http.Client {
 
 // newGuardedDialer makes t check the addresses that it dials. Behind a proxy the proxy
 // resolves the name; there the name is resolved here too, and rejected if that gives a
-// private address.
+// private address or none.
 func newGuardedDialer(t *http.Transport, allowPrivate bool) *http.Transport {
 	if allowPrivate {
 		t.DialContext = httpx.DialContext
@@ -58,23 +61,31 @@ func newGuardedDialer(t *http.Transport, allowPrivate bool) *http.Transport {
 	dialer := httpx.Dialer()
 	checked := *dialer
 	checked.Control = func(_, address string, _ syscall.RawConn) error { return checkAddress(address) }
-	t.DialContext, t.DialTLSContext = checked.DialContext, nil
+	t.DialTLSContext = nil
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			if err := checkHostName(host); err != nil {
+				return nil, err
+			}
+		}
+		return checked.DialContext(ctx, network, address)
+	}
 	if t.Proxy == nil {
 		return t
 	}
 	proxyFor := t.Proxy
 	t.Proxy = func(req *http.Request) (*url.URL, error) {
-		proxy, err := proxyFor(req)
-		if proxy == nil || err != nil {
-			return proxy, err
+		if err := checkHostName(req.URL.Hostname()); err != nil {
+			return nil, err
 		}
-		return proxy, checkName(req.Context(), req.URL.Hostname())
+		return httpx.CheckProxied(proxyFor, req, func(addresses []netip.Addr) error { return checkResolved(req.URL.Hostname(), addresses) })
 	}
+	direct := t.DialContext
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if httpx.IsProxy(proxyFor, address) {
 			return dialer.DialContext(ctx, network, address)
 		}
-		return checked.DialContext(ctx, network, address)
+		return direct(ctx, network, address)
 	}
 	return t
 }
@@ -85,22 +96,29 @@ type literalGuard struct{ next http.RoundTripper }
 
 // RoundTrip rejects a URL whose host is a private address.
 func (g *literalGuard) RoundTrip(req *http.Request) (*http.Response, error) {
-	host := req.URL.Hostname()
-	if host == "localhost" {
-		host = "127.0.0.1"
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && private(ip) {
-		return nil, blocked(ip)
+	if err := checkHostName(req.URL.Hostname()); err != nil {
+		return nil, err
 	}
 	return g.next.RoundTrip(req)
 }
 
-func checkName(ctx context.Context, host string) error {
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return nil //nolint:nilerr // a name that only the proxy can resolve
+// checkHostName checks the host of a URL before it is resolved.
+func checkHostName(host string) error {
+	if ip, err := netip.ParseAddr(host); err == nil && private(ip) {
+		return blocked(ip)
 	}
-	for _, ip := range addrs {
+	if trust.IsPrivateHost(host) {
+		return &refusedError{host + " is a private address; set allow_private: true to call it"}
+	}
+	return nil
+}
+
+// checkResolved checks the addresses of a host that a proxy will resolve as well.
+func checkResolved(host string, addresses []netip.Addr) error {
+	if len(addresses) == 0 {
+		return &refusedError{"the address of " + host + " cannot be checked, because only the proxy can resolve the name; set allow_private: true to call it, or QTYPE_TRUST_PROXY=1 if the proxy refuses private addresses"}
+	}
+	for _, ip := range addresses {
 		if private(ip) {
 			return blocked(ip)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -86,16 +87,22 @@ func TestGuard_Proxy(t *testing.T) {
 	transport := &http.Transport{Proxy: http.ProxyURL(u)}
 	t.Cleanup(transport.CloseIdleConnections)
 	c := &http.Client{Transport: transport}
-	if _, err := declare(t, "http://shop.invalid/x", c).Call(t.Context(), nil); err != nil { // only the proxy can know that name
+	testkit.ResolveNames(t, map[string][]string{"shop.example.com.": {"93.184.216.34"}, "inside.example.com.": {"10.0.0.7"}})
+	if _, err := declare(t, "http://shop.example.com/x", c).Call(t.Context(), nil); err != nil {
 		t.Errorf("got %v", err)
 	}
-	for _, inside := range []string{"http://localhost/x", "http://169.254.169.254/latest/meta-data"} {
+	_, err = declare(t, "http://unknown.example.com/x", c).Call(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "the address of unknown.example.com cannot be checked, because only the proxy can resolve the name; set allow_private: true") {
+		t.Errorf("got %v", err)
+	}
+	for _, inside := range []string{"http://localhost/x", "http://169.254.169.254/latest/meta-data", "http://inside.example.com/", "http://2852039166/", "http://0xa9fea9fe/", "http://0251.0376.0251.0376/",
+		"http://169.16689662/", "http://[::ffff:a9fe:a9fe]/", "http://[64:ff9b::a9fe:a9fe]/", "http://[2001:0:4136:e378:8000:63bf:5601:5601]/", "http://metadata.google.internal/", proxy.URL} {
 		_, err := declare(t, inside, c).Call(t.Context(), nil)
 		if err == nil || !strings.Contains(err.Error(), "is a private address") {
 			t.Errorf("%s: got %v", inside, err)
 		}
 	}
-	if len(asked) != 1 || asked[0] != "shop.invalid" {
+	if len(asked) != 1 || asked[0] != "shop.example.com" {
 		t.Errorf("the proxy was asked for %v", asked)
 	}
 }
@@ -107,5 +114,16 @@ func TestGuard_ChecksDialedAddress(t *testing.T) {
 	}
 	if err := checkAddress(net.JoinHostPort("not an address", "80")); err == nil || *n != 0 {
 		t.Error("an address that cannot be read passed")
+	}
+}
+
+// TestGuard_PrivateName has a public name with a private address: that of the connection is
+// checked.
+func TestGuard_PrivateName(t *testing.T) {
+	s, n := local(t)
+	testkit.ResolveNames(t, map[string][]string{"rebound.example.com.": {"127.0.0.1"}})
+	_, err := declare(t, "http://rebound.example.com"+s.URL[strings.LastIndex(s.URL, ":"):], nil).Call(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1 is a private address") || *n != 0 {
+		t.Errorf("got %v, %d calls", err, *n)
 	}
 }

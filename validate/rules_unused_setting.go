@@ -2,8 +2,11 @@ package validate
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -17,34 +20,73 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
+		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: check{nodeType: reflect.TypeFor[spec.Node](), run: func(p *ruleContext, n spec.Node) {
-			switch n := n.(type) {
-			case *spec.Budget:
-				if n.Tokens == 0 && n.Calls == 0 && n.Seconds == 0 && n.Money == 0 {
-					p.reportEmpty(n, "the budget has no limit", "tokens, calls, seconds or money")
-				}
-			case *spec.RateLimit:
-				if n.RequestsPerMinute == 0 && n.TokensPerMinute == 0 {
-					p.reportEmpty(n, "the rate limit has no limit", "requests_per_minute or tokens_per_minute")
-				}
-			case *spec.Memory:
-				if at, given := n.Position().Lookup("keep_tool_results"); given && n.ShortenToolResults == 0 {
-					p.list.Add(p.reportAt(at.Span(), "keep_tool_results of memory %q has no effect without shorten_tool_results", n.ID))
-				}
-				for _, key := range []string{"chat_history_token_ratio", "token_flush_size"} {
-					if at, given := n.Position().Lookup(key); given && n.CompactAt > 0 {
-						p.list.Add(p.reportAt(at.Span(), "%s of memory %q has no effect with compact_at, which replaces it", key, n.ID))
-					}
-				}
-			case *spec.APITool:
-				if n.AuthAudience != "" && !hasAudience(n.Auth.To) {
-					p.report(placeOf(n, "auth_audience"), "auth_audience of tool %q is for an auth of type aws or azure", n.ID)
-				}
-			}
-		}}}
+		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedAudience))}
+}
+
+// anyOf returns a check of nodes of several types.
+func anyOf(checks ...check) check {
+	return check{nodeType: reflect.TypeFor[spec.Node](), run: func(p *ruleContext, n spec.Node) {
+		for _, c := range checks {
+			c.run(p, n)
+		}
+	}}
+}
+
+func budgetWithoutLimit(p *ruleContext, b *spec.Budget) {
+	if b.Tokens == 0 && b.Calls == 0 && b.Seconds == 0 && b.Money == 0 {
+		p.reportEmpty(b, "the budget has no limit", "tokens, calls, seconds or money")
+	}
+}
+
+func rateLimitWithoutLimit(p *ruleContext, l *spec.RateLimit) {
+	if l.RequestsPerMinute == 0 && l.TokensPerMinute == 0 {
+		p.reportEmpty(l, "the rate limit has no limit", "requests_per_minute or tokens_per_minute")
+	}
+}
+
+func unusedMemorySettings(p *ruleContext, m *spec.Memory) {
+	if at, given := m.Position().Lookup("keep_tool_results"); given && m.ShortenToolResults == 0 {
+		p.list.Add(p.reportAt(at.Span(), "keep_tool_results of memory %q has no effect without shorten_tool_results", m.ID))
+	}
+	for _, key := range []string{"chat_history_token_ratio", "token_flush_size"} {
+		if at, given := m.Position().Lookup(key); given && m.CompactAt > 0 {
+			p.list.Add(p.reportAt(at.Span(), "%s of memory %q has no effect with compact_at, which replaces it", key, m.ID))
+		}
+	}
+}
+
+func unusedSourceSettings(p *ruleContext, s *spec.FileSource) { p.reportUnusedBase(s, s.Path, s.Base) }
+
+func unusedWriterSettings(p *ruleContext, w *spec.FileWriter) {
+	p.reportUnusedBase(w, w.Path, w.Base)
+	if w.CSVSafe && w.Path.URI != "" && !isCellFile(w.Path.URI) {
+		p.report(placeOf(w, "csv_safe"), "csv_safe of step %q has no effect: %s is not a CSV or TSV file", w.ID, w.Path.URI)
+	}
+}
+
+func unusedAudience(p *ruleContext, t *spec.APITool) {
+	if t.AuthAudience != "" && !hasAudience(t.Auth.To) {
+		p.report(placeOf(t, "auth_audience"), "auth_audience of tool %q is for an auth of type aws or azure", t.ID)
+	}
+}
+
+// reportUnusedBase reports a base folder of a constant path, which is not limited.
+func (p *ruleContext) reportUnusedBase(n spec.Step, path spec.PathRef, base string) {
+	if base != "" && path.URI != "" {
+		p.report(placeOf(n, "base"), "base of step %q has no effect: the path %s is constant", n.EntityID(), path.URI)
+	}
+}
+
+// isCellFile reports whether a path is that of a CSV or TSV file, which may be compressed.
+func isCellFile(path string) bool {
+	path = strings.ToLower(path)
+	for _, compressed := range []string{".gz", ".zst", ".zstd"} {
+		path = strings.TrimSuffix(path, compressed)
+	}
+	return slices.Contains([]string{".csv", ".tsv", ".tab"}, filepath.Ext(path))
 }
 
 // hasAudience reports whether credentials are for a named service or resource.

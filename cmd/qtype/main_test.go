@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(site.Close)
 			env.Setenv("SITE", site.URL)
 			env.Setenv("NO_PROXY", "*")
+			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.state")
 			return os.WriteFile(env.WorkDir+"/app.qtype.yaml", []byte(inbox), 0o600)
 		},
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status, "sqlite": sqlite},

@@ -354,7 +354,7 @@ func TestResume_RejectsOldJournal(t *testing.T) {
 	if err := os.WriteFile(journal, old, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const want = "error: out.csv.qtype-journal: has journal format 1, and this version of qtype reads format 2: " +
+	const want = "error: out.csv.qtype-journal: has journal format 1, and this version of qtype reads format 3: " +
 		"finish the run with the version that started it, or delete the file to start over"
 	for _, flags := range [][]string{{"--resume"}, nil} {
 		if text, status := k.run(t, flags...); status != 1 || strings.TrimSpace(text) != want {

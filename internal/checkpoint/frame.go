@@ -11,16 +11,17 @@ import (
 
 // The file is a first line and frames (docs/runs.md):
 //
-//	"qtype journal 2\n"
+//	"qtype journal 3\n"
 //	frames: length and CRC-32C of the payload (4 bytes each, little endian), payload
 //	payload: kind, body
 //
-// The body of a header is JSON, that of a session is empty. The body of results
+// The body of a header is JSON, that of a session is empty, that of a seal is the HMAC of
+// what is before it, see chain. The body of results
 // is a Key (the segment; in segment 0 the row, else the digest), a flag byte, the
 // number of rows, and the rows, each behind its length.
 const (
 	magic     = "qtype journal "
-	format    = 2       // the version of the file format; the first line ends with it
+	format    = 3       // the version of the file format; the first line ends with it
 	frameHead = 8       // bytes before the payload
 	maxFrame  = 1 << 30 // the longest payload in bytes
 )
@@ -30,6 +31,7 @@ const (
 	kindHeader  byte = 'H' // the first frame: what the run is of
 	kindSession byte = 'S' // another process has opened the file
 	kindResults byte = 'R' // results of a row
+	kindSeal    byte = 'A' // authenticates the frames since the last one
 )
 
 // The bits of the flag byte of results.
@@ -106,6 +108,8 @@ type frames struct {
 	in  *bufio.Reader
 	at  int64 // the offset of the next frame
 	buf []byte
+
+	chain *chain // gets the bytes of frames other than seals; nil for none
 }
 
 // next returns the next frame. Its body is valid until the next call.
@@ -125,6 +129,10 @@ func (f *frames) next() (kind byte, body []byte, err error) {
 		return 0, nil, errTruncated
 	}
 	f.at += frameHead + int64(n)
+	if f.chain != nil && f.buf[0] != kindSeal {
+		f.chain.add(head[:])
+		f.chain.add(f.buf)
+	}
 	return f.buf[0], f.buf[1:], nil
 }
 

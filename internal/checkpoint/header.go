@@ -21,6 +21,7 @@ type Header struct {
 	Flow     string            `json:"flow"`     // the flow's id
 	Parts    map[string]string `json:"parts"`    // see Fingerprint
 	Settings map[string]string `json:"settings"` // other settings of the run that change its results, by name
+	Keyed    bool              `json:"keyed"`    // whether the journal has a key; set by Create
 }
 
 // File describes a file, so that a change of its content is noticed.

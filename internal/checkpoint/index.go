@@ -2,14 +2,18 @@ package checkpoint
 
 import (
 	"bufio"
+	"crypto/hmac"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/trust"
 )
 
 // index finds the frames of finished rows. Of segment 0, which has most rows, it
@@ -98,9 +102,10 @@ func (x *index) forgetFailed() {
 	}
 }
 
-// scan reads the whole file, and finds the end of the last frame that is complete.
+// scan reads the whole file, and finds the end of the last frames that are complete: those with a
+// seal after them.
 func (j *Journal) scan() error {
-	in := &frames{in: bufio.NewReaderSize(j.file, 256<<10)}
+	in := &frames{in: bufio.NewReaderSize(j.file, 256<<10), chain: j.chain}
 	if err := in.checkFormat(); err != nil {
 		return err
 	}
@@ -112,23 +117,52 @@ func (j *Journal) scan() error {
 		return &Error{Reason: "has no readable header; delete it to start over", Err: err}
 	}
 	j.index = newIndex()
-	open := map[Key]partialRow{}
-	for {
-		j.end = in.at
+	return j.scanRows(in)
+}
+
+// scanRows reads the frames behind the header.
+func (j *Journal) scanRows(in *frames) error {
+	open := map[Key]partialRow{} // rows that are not finished
+	var waiting []savedResults   // without a seal yet
+	for sealed := false; ; {
+		at := in.at
 		kind, body, err := in.next()
 		switch {
+		case errors.Is(err, errTruncated) && !sealed:
+			return &Error{Reason: "has no readable header; delete it to start over"}
 		case errors.Is(err, errTruncated):
+			j.chain.reset() // what follows is removed
 			return nil
 		case err != nil:
 			return err
-		case kind == kindSession:
-			clear(open) // their rows start over
-		case kind == kindResults:
-			if err := j.index.add(j.end, body, open); err != nil {
-				return err
+		case kind == kindSeal:
+			if !hmac.Equal(j.chain.seal(), body) {
+				return j.unauthentic()
 			}
+			sealed, j.end = true, in.at
+			j.index.addAll(waiting, open)
+			waiting = waiting[:0]
+		case kind == kindSession:
+			waiting = append(waiting, savedResults{session: true})
+		case kind == kindResults:
+			r := savedResults{at: at}
+			p := &reader{text: body}
+			if r.key, r.flags = p.readKey(); p.bad {
+				return &Error{Reason: "is damaged; delete it to start over"}
+			}
+			waiting = append(waiting, r)
 		}
 	}
+}
+
+// unauthentic returns the error for frames whose seal does not belong to the key.
+func (j *Journal) unauthentic() error {
+	reason := "was changed, or written by another user or on another computer, so that its rows are not used; delete it to start over"
+	if j.header.Keyed {
+		reason = "was not written with the key in " + filepath.Join(trust.StateFolder(), keyFile) +
+			": it is of another user or computer, or was changed; use that key (QTYPE_HOME names its folder), or delete the file to start over"
+	}
+	return &Error{Reason: reason, Err: ErrUnauthentic}
 }
 
 // checkFormat reads the first line.
@@ -147,27 +181,36 @@ func (f *frames) checkFormat() error {
 		return &Error{Reason: fmt.Sprintf("has journal format %d, and this version of qtype reads format %d: "+
 			"finish the run with the version that started it, or delete the file to start over", n, format)}
 	}
+	f.chain.add([]byte(line + "\n"))
 	discarded, err := f.in.Discard(len(line) + 1)
 	f.at = int64(discarded)
 	return err
 }
 
-// add notes a frame of results.
-func (x *index) add(at int64, body []byte, open map[Key]partialRow) error {
-	p := &reader{text: body}
-	key, flags := p.readKey()
-	if p.bad {
-		return &Error{Reason: "is damaged; delete it to start over"}
+// savedResults is a frame of results.
+type savedResults struct {
+	at      int64
+	key     Key
+	flags   byte
+	session bool // another process has opened the file; the other fields are zero
+}
+
+// addAll notes the frames that a seal has confirmed.
+func (x *index) addAll(all []savedResults, open map[Key]partialRow) {
+	for _, s := range all {
+		if s.session {
+			clear(open) // their rows start over
+			continue
+		}
+		r := open[s.key]
+		r.at, r.failed = append(r.at, s.at), r.failed || s.flags&flagFailed != 0
+		if s.flags&flagLast == 0 {
+			open[s.key] = r
+			continue
+		}
+		delete(open, s.key)
+		x.finish(s.key, r)
 	}
-	r := open[key]
-	r.at, r.failed = append(r.at, at), r.failed || flags&flagFailed != 0
-	if flags&flagLast == 0 {
-		open[key] = r
-		return nil
-	}
-	delete(open, key)
-	x.finish(key, r)
-	return nil
 }
 
 // replay reads the results of finished rows, mostly in the order of the file.
@@ -177,7 +220,7 @@ type replay struct {
 }
 
 func newReplay(path string) (*replay, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

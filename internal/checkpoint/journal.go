@@ -45,6 +45,7 @@ type Journal struct {
 	path   string
 	header Header
 	file   *os.File
+	chain  *chain
 	index  index // the rows that were finished when the file was opened
 	end    int64 // where the frames ended when it was opened
 
@@ -77,14 +78,22 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrBusy reports that another process is writing the journal.
 var ErrBusy = errors.New("another run is writing it")
 
-// Create creates a journal, or replaces the one at path.
-func Create(path string, h Header) (*Journal, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+// ErrUnauthentic reports that a journal was not written with the key, or was changed.
+var ErrUnauthentic = errors.New("not written with the key")
+
+// Create creates a journal, or replaces the one at path. Its frames are authenticated by key,
+// see UserKey; without one, they are only protected against damage.
+func Create(path string, h Header, key []byte) (*Journal, error) {
+	f, err := openRegular(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, wrapError(path, err)
 	}
-	j := &Journal{path: path, header: h, file: f, index: newIndex()}
+	h.Keyed = key != nil
+	j := &Journal{path: path, header: h, file: f, index: newIndex(), chain: newChain(key)}
 	if err := j.writeHeader(); err != nil {
+		if !errors.Is(err, ErrBusy) {
+			_ = os.Remove(path) // a later run would find half a journal
+		}
 		_ = f.Close() // the first error matters
 		return nil, wrapError(path, err)
 	}
@@ -102,7 +111,7 @@ func (j *Journal) writeHeader() error {
 	if err != nil {
 		return err
 	}
-	first := append(fmt.Appendf(nil, "%s%d\n", magic, format), frame(kindHeader, text)...)
+	first := j.chain.appendSealed(nil, append(fmt.Appendf(nil, "%s%d\n", magic, format), frame(kindHeader, text)...))
 	if _, err := j.file.Write(first); err != nil {
 		return err
 	}
@@ -110,15 +119,15 @@ func (j *Journal) writeHeader() error {
 	return j.file.Sync()
 }
 
-// Open opens a journal to resume its run. A last frame that is incomplete is
-// removed. The error is an *Error. It wraps os.ErrNotExist if there is no journal,
-// and ErrBusy if another process is writing it.
-func Open(path string) (*Journal, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+// Open opens a journal to resume its run. What was not written completely at the end is
+// removed. The error is an *Error. It wraps os.ErrNotExist if there is no journal, or an empty one,
+// ErrBusy if another process is writing it, and ErrUnauthentic if it was not written with this key.
+func Open(path string, key []byte) (*Journal, error) {
+	f, err := openRegular(path, os.O_RDWR)
 	if err != nil {
 		return nil, wrapError(path, err)
 	}
-	j := &Journal{path: path, file: f}
+	j := &Journal{path: path, file: f, chain: newChain(key)}
 	if err := j.openSession(); err != nil {
 		_ = f.Close() // the first error matters
 		return nil, wrapError(path, err)
@@ -130,6 +139,9 @@ func (j *Journal) openSession() error {
 	if err := lock(j.file); err != nil {
 		return err
 	}
+	if info, err := j.file.Stat(); err == nil && info.Size() == 0 {
+		return os.ErrNotExist // the process was stopped before it wrote something
+	}
 	if err := j.scan(); err != nil {
 		return err
 	}
@@ -139,7 +151,7 @@ func (j *Journal) openSession() error {
 	if _, err := j.file.Seek(j.end, io.SeekStart); err != nil {
 		return err
 	}
-	_, err := j.file.Write(frame(kindSession, nil))
+	_, err := j.file.Write(j.chain.appendSealed(nil, frame(kindSession, nil)))
 	return err
 }
 
@@ -203,6 +215,8 @@ func (j *Journal) flush(now time.Time) error {
 		return j.err
 	}
 	j.written = now
+	j.chain.add(j.buf)
+	j.buf = append(j.buf, frame(kindSeal, j.chain.seal())...)
 	_, err := j.file.Write(j.buf)
 	j.buf = j.buf[:0]
 	if err != nil {

@@ -34,10 +34,13 @@ func save(t testing.TB, j *checkpoint.Journal, key checkpoint.Key, rows []checkp
 	}
 }
 
+// testKey authenticates the journals of tests.
+var testKey = []byte("0123456789abcdef0123456789abcdef")
+
 // begin makes a journal with some finished rows and leaves it open.
 func begin(t *testing.T, rows int64) *checkpoint.Journal {
 	t.Helper()
-	j, err := checkpoint.Create(filepath.Join(t.TempDir(), "out.csv.qtype-journal"), checkpoint.Header{Flow: "main"})
+	j, err := checkpoint.Create(filepath.Join(t.TempDir(), "out.csv.qtype-journal"), checkpoint.Header{Flow: "main"}, testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +56,7 @@ func reopen(t *testing.T, j *checkpoint.Journal) *checkpoint.Journal {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := checkpoint.Open(j.Path())
+	again, err := checkpoint.Open(j.Path(), testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +172,7 @@ func TestJournal_Truncated(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			rt.Fatal(err)
 		}
-		j, err := checkpoint.Open(path)
+		j, err := checkpoint.Open(path, testKey)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -183,7 +186,7 @@ func TestJournal_Truncated(t *testing.T) {
 		if err := j.Close(); err != nil {
 			rt.Fatal(err)
 		}
-		if j, err = checkpoint.Open(path); err != nil {
+		if j, err = checkpoint.Open(path, testKey); err != nil {
 			rt.Fatal(err)
 		}
 		if more, _ := j.Rows(); more != n+1 {
@@ -232,34 +235,33 @@ func TestJournal_ConcurrentSaves(t *testing.T) {
 func TestJournal_HasOneWriter(t *testing.T) {
 	j := begin(t, 1)
 	defer func() { _ = j.Close() }()
-	if _, err := checkpoint.Open(j.Path()); !errors.Is(err, checkpoint.ErrBusy) {
+	if _, err := checkpoint.Open(j.Path(), testKey); !errors.Is(err, checkpoint.ErrBusy) {
 		t.Errorf("a second process may write it: %v", err)
 	}
-	if _, err := checkpoint.Create(j.Path(), checkpoint.Header{}); !errors.Is(err, checkpoint.ErrBusy) {
+	if _, err := checkpoint.Create(j.Path(), checkpoint.Header{}, testKey); !errors.Is(err, checkpoint.ErrBusy) {
 		t.Errorf("a second process may replace it: %v", err)
 	}
 }
 
 func TestJournal_RejectsOtherFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
-	const older = "and this version of qtype reads format 2: finish the run with the version that started it, or delete the file to start over"
+	const older = "and this version of qtype reads format 3: finish the run with the version that started it, or delete the file to start over"
 	for text, want := range map[string]string{
-		"":                               "is not a journal of qtype",
 		"a,b\n1,2\n":                     "is not a journal of qtype",
 		"qtype journal two\n":            "is not a journal of qtype",
-		"qtype journal 2\n":              "has no readable header; delete it to start over",
-		"qtype journal 2\n\x00\x00\x00":  "has no readable header; delete it to start over",
+		"qtype journal 3\n":              "has no readable header; delete it to start over",
+		"qtype journal 3\n\x00\x00\x00":  "has no readable header; delete it to start over",
 		"qtype journal 1\n\x00\x00\x00":  "has journal format 1, " + older,
 		"qtype journal 17\n\x00\x00\x00": "has journal format 17, " + older,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := checkpoint.Open(path); err == nil || err.Error() != path+": "+want {
+		if _, err := checkpoint.Open(path, testKey); err == nil || err.Error() != path+": "+want {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := checkpoint.Open(path + "x"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := checkpoint.Open(path+"x", testKey); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -276,7 +278,7 @@ func TestJournal_RejectsFormat1(t *testing.T) {
 		if err := os.WriteFile(path, old, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := checkpoint.Open(path); err == nil || !strings.HasPrefix(err.Error(), path+": has journal format 1, and this version") {
+		if _, err := checkpoint.Open(path, testKey); err == nil || !strings.HasPrefix(err.Error(), path+": has journal format 1, and this version") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if now, err := os.ReadFile(path); err != nil || !slices.Equal(now, old) {
@@ -323,7 +325,7 @@ func TestHeader_Changes(t *testing.T) {
 }
 
 func BenchmarkSave(b *testing.B) {
-	j, err := checkpoint.Create(filepath.Join(b.TempDir(), "j"), checkpoint.Header{})
+	j, err := checkpoint.Create(filepath.Join(b.TempDir(), "j"), checkpoint.Header{}, testKey)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -213,7 +213,7 @@ func (c *originalRun) prepare(t *testing.T, from string) {
 	}
 	credentials := testkit.WriteFile(t, "credentials", "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = secret\nregion = us-east-1\n")
 	for name, value := range map[string]string{
-		"HOME": t.TempDir(), "PATH": os.Getenv("PATH"), "HTTPS_PROXY": c.proxy, "HTTP_PROXY": c.proxy, "SSL_CERT_FILE": c.ca,
+		"HOME": t.TempDir(), "PATH": os.Getenv("PATH"), "HTTPS_PROXY": c.proxy, "HTTP_PROXY": c.proxy, "QTYPE_TRUST_PROXY": "1", "SSL_CERT_FILE": c.ca,
 		"AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_CONFIG_FILE": credentials, "AWS_PROFILE": "default", "AWS_REGION": "us-east-1",
 		"GOOGLE_APPLICATION_CREDENTIALS": serviceAccount(t), "OPENAI_KEY": "openai-key", "OPENAI_API_KEY": "openai-key",
 		"LANGFUSE_PUBLIC_KEY": "public", "LANGFUSE_SECRET_KEY": "secret", "ARIZE_API_KEY": "arize-key", "ARIZE_SPACE_ID": "space", "TAVILY-API_BEARER": "tavily-key",

@@ -29,13 +29,17 @@ func openJournal(x *execution) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	key, err := checkpoint.UserKey()
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Restart {
-		j, err := checkpoint.Create(cfg.Journal, now)
+		j, err := checkpoint.Create(cfg.Journal, now, key)
 		return &journal{j}, err
 	}
-	file, err := checkpoint.Open(cfg.Journal)
+	file, err := checkpoint.Open(cfg.Journal, key)
 	if errors.Is(err, fs.ErrNotExist) {
-		file, err = checkpoint.Create(cfg.Journal, now)
+		file, err = checkpoint.Create(cfg.Journal, now, key)
 		return &journal{file}, err
 	}
 	if err != nil {
@@ -49,7 +53,7 @@ func openJournal(x *execution) (*journal, error) {
 		if err := j.close(); err != nil {
 			return nil, err
 		}
-		file, err = checkpoint.Create(cfg.Journal, now)
+		file, err = checkpoint.Create(cfg.Journal, now, key)
 		return &journal{file}, err
 	case !cfg.Resume:
 		return nil, errors.Join(fmt.Errorf("%s has an interrupted evaluation (%s finished): use --resume to continue or --restart to start over",

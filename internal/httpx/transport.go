@@ -4,7 +4,9 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"os"
 	"syscall"
 	"time"
 
@@ -34,12 +36,55 @@ func Dialer() *net.Dialer {
 }
 
 // Proxy returns the proxy of the environment for a request. It is called for each request,
-// so it is where the policy of the document decides about the server.
-func Proxy(req *http.Request) (*url.URL, error) {
-	if err := trust.From(req.Context()).Address(req.URL); err != nil {
+// so it is where the policy of the document decides about the server. A name that the proxy would
+// resolve is resolved here first, and refused if an address of it is.
+func Proxy(req *http.Request) (*url.URL, error) { return policyProxy(http.ProxyFromEnvironment, req) }
+
+func policyProxy(proxyFor func(*http.Request) (*url.URL, error), req *http.Request) (*url.URL, error) {
+	p := trust.From(req.Context())
+	if err := p.Address(req.URL); err != nil {
 		return nil, err
 	}
-	return http.ProxyFromEnvironment(req)
+	if p.AllowsPrivate(req.URL) {
+		return proxyFor(req) // without a name resolution, which may be slow where only the proxy has one
+	}
+	return CheckProxied(proxyFor, req, func(addresses []netip.Addr) error {
+		if len(addresses) == 0 {
+			return p.Unresolved(req.URL)
+		}
+		for _, ip := range addresses {
+			if err := p.Dial(trust.HostPort(req.URL), netip.AddrPortFrom(ip, 1).String()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// trustProxy is the environment variable by which a user declares that the proxy refuses private
+// addresses, for networks in which only the proxy resolves names.
+const trustProxy = "QTYPE_TRUST_PROXY"
+
+// CheckProxied returns the proxy for a request, if check accepts the addresses of its server: none
+// if the name cannot be resolved here. Requests that are not sent through a proxy are checked by the
+// dialer, except those to the proxy itself, whose address the dialer accepts.
+func CheckProxied(proxyFor func(*http.Request) (*url.URL, error), req *http.Request, check func([]netip.Addr) error) (*url.URL, error) {
+	proxy, err := proxyFor(req)
+	if err != nil || proxy == nil && !IsProxy(proxyFor, trust.HostPort(req.URL)) {
+		return proxy, err
+	}
+	host := req.URL.Hostname()
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return proxy, check([]netip.Addr{ip})
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(req.Context(), "ip", host)
+	switch {
+	case err == nil:
+		return proxy, check(addresses)
+	case proxy != nil && os.Getenv(trustProxy) == "1":
+		return proxy, nil
+	}
+	return proxy, check(nil)
 }
 
 // DialContext connects to a server as Dialer does, if the policy of the document of the
@@ -66,7 +111,7 @@ func IsProxy(proxyFor func(*http.Request) (*url.URL, error), address string) boo
 		}
 		port := proxy.Port()
 		if port == "" {
-			port = map[string]string{"http": "80", "https": "443", "socks5": "1080"}[proxy.Scheme]
+			port = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[proxy.Scheme]
 		}
 		if net.JoinHostPort(proxy.Hostname(), port) == address {
 			return true

@@ -171,6 +171,10 @@ type Column struct {
 	Name string    // its name
 	Kind Kind      // how its values are written
 	Type spec.Type // the type of its values, for formats that have types; optional
+
+	// NoFormulas is whether a text in a CSV or TSV file that a spreadsheet would take for a
+	// formula gets an apostrophe before it.
+	NoFormulas bool
 }
 
 // ColumnOf returns the column of a variable.

@@ -3,9 +3,13 @@ package records
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // csvEncoder writes CSV or TSV with a header row. Lines end in "\n"; null and
@@ -33,9 +37,22 @@ func (e *csvEncoder) write(values []any) error {
 		if v != nil {
 			e.cell = appendCell(e.cell, e.columns[i].Kind, v)
 		}
+		if e.columns[i].NoFormulas && isFormula(e.cell, v) {
+			e.cell = slices.Insert(e.cell, 0, '\'')
+		}
 		e.field(i, e.cell)
 	}
 	return e.end()
+}
+
+// isFormula reports whether a spreadsheet may take a cell for a formula, which the
+// value is not: numbers are not texts.
+func isFormula(cell []byte, v any) bool {
+	switch v.(type) {
+	case int64, float64, json.Number, value.Decimal:
+		return false
+	}
+	return len(cell) > 0 && bytes.IndexByte([]byte("=+-@\t\r"), cell[0]) >= 0
 }
 
 // end writes the line.

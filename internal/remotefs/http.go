@@ -33,7 +33,7 @@ func (c *Client) http() *http.Client {
 
 // redirect checks one redirect.
 func (c *Client) redirect(to *http.Request, via []*http.Request) error {
-	to.Header.Del("Referer") // it would contain the query, which may be a signature
+	httpx.LimitHeaders(to, via[0]) // the query of the address may be a signature
 	from := via[len(via)-1].URL
 	switch {
 	case len(via) > maxRedirects:

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -172,7 +173,7 @@ func NewFeedback(app *runtime.App, service string) (*Feedback, error) {
 	}
 	client := d.client
 	if client == nil {
-		client = &http.Client{}
+		client = &http.Client{CheckRedirect: httpx.CheckRedirect}
 	}
 	return &Feedback{d.sink.rate(d, client)}, nil
 }

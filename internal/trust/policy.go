@@ -136,22 +136,21 @@ func (p *Policy) Address(u *url.URL) error {
 	if p == nil {
 		return nil
 	}
-	host := hostPort(u)
+	host := HostPort(u)
 	if err := p.Limits.host(host); err != nil {
 		return err
 	}
 	if !p.Restricted() || p.knows(host) {
 		return nil
 	}
-	name := u.Hostname()
-	if ip, err := netip.ParseAddr(name); name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && IsPrivate(ip) {
+	if IsPrivateHost(u.Hostname()) {
 		return p.refuse("call the private server "+host, "--allow-host "+host)
 	}
 	return nil
 }
 
 // AllowsPrivate reports whether the document may call a server that has a private address.
-func (p *Policy) AllowsPrivate(u *url.URL) bool { return !p.Restricted() || p.knows(hostPort(u)) }
+func (p *Policy) AllowsPrivate(u *url.URL) bool { return !p.Restricted() || p.knows(HostPort(u)) }
 
 // Service returns an error if the document may not call a server by another protocol than
 // http, such as that of a database: clients send the credentials that they find for it.
@@ -179,6 +178,15 @@ func (p *Policy) Dial(host, resolved string) error {
 		return nil
 	}
 	return p.refuse("call the private server "+host, "--allow-host "+host)
+}
+
+// Unresolved returns the error for a server whose name only a proxy can resolve, so that its
+// address cannot be checked; nil if the document may call it at any address.
+func (p *Policy) Unresolved(u *url.URL) error {
+	if p.AllowsPrivate(u) {
+		return nil
+	}
+	return p.refuse("call the server "+HostPort(u)+", whose address cannot be checked before the proxy resolves its name", "--allow-host "+u.Hostname())
 }
 
 // knows reports whether the user has granted a host, or the document is from it.
@@ -209,8 +217,8 @@ func matchesHost(list []string, host string) bool {
 	})
 }
 
-// hostPort returns the host and the port of an address.
-func hostPort(u *url.URL) string {
+// HostPort returns the host and the port of an address.
+func HostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
@@ -252,7 +260,7 @@ func ForDocument(path string, sandbox bool, grants Grants, limits *Limits) *Poli
 			p.Base = path[:at+1]
 		}
 		if u, err := url.Parse(path); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
-			p.Origin = hostPort(u)
+			p.Origin = HostPort(u)
 		}
 	case sandbox:
 		p.Level, p.Base = Sandboxed, filepath.Dir(localPath(path))

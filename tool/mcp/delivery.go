@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // delivery is what happened to the HTTP requests of one call. It travels in the context of
@@ -72,6 +73,9 @@ func (d *delivery) record(resp *http.Response, unknownSession bool, err error) {
 // dialed reports whether a request failed only after there was a connection, and whether
 // a later request may succeed.
 func dialed(err error) (connected, temporary bool) {
+	if tool.IsRefused(err) {
+		return false, false
+	}
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "dial" {
 		return true, true

@@ -51,6 +51,7 @@ func NewAttachmentPolicy(hosts []string) (*AttachmentPolicy, error) {
 		if len(via) > attachmentRedirects {
 			return errors.New("too many redirects")
 		}
+		httpx.LimitHeaders(r, via[0])
 		return p.Check(r.URL.String())
 	}
 	return p, nil
