@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -16,6 +17,10 @@ func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	switch n.kind {
 	case text:
 		hideValue(n)
+		if d.redactor != nil {
+			d.redactor.Add(n.text)
+			d.collectVariables(n)
+		}
 		*to = spec.NewSecret(n.text)
 		if !n.raw && n.text != "" && !strings.Contains(n.source, "${") {
 			*to = spec.NewLiteralSecret(n.text)
@@ -81,7 +86,7 @@ func hideNamed(n *node) {
 	for _, p := range n.pairs {
 		switch p.value.kind {
 		case text, integer, float:
-			if namesSecret(p.key.text) {
+			if redact.NamesSecret(p.key.text) {
 				hideValue(p.value)
 			}
 		default:
@@ -101,18 +106,6 @@ func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	if i, known := p.byName[meant]; slices.ContainsFunc(p.fields, secret) && (!known || secret(p.fields[i])) {
 		hideValue(key.value)
 	}
-}
-
-// namesSecret reports whether the value of a key is usually a secret: api_key,
-// client_secret, X-API-Key, DB_PASSWORD, Authorization.
-func namesSecret(key string) bool {
-	key = strings.ReplaceAll(strings.ToLower(key), "-", "_")
-	for _, end := range []string{"api_key", "apikey", "access_key", "access_key_id", "private_key", "token", "secret", "password", "passwd", "authorization", "cookie"} {
-		if strings.HasSuffix(key, end) {
-			return true
-		}
-	}
-	return false
 }
 
 // hideInText hides values whose keys look like those of secrets in a file that is not
@@ -145,7 +138,7 @@ func namedValue(line string, at int) (from, to, next int) {
 		key := strings.TrimRight(line[at:at+n], " \t\"'")
 		key = key[strings.LastIndexAny(key, " \t\"'{,[")+1:]
 		at += n + 1
-		if !namesSecret(key) {
+		if !redact.NamesSecret(key) {
 			continue
 		}
 		from = len(line) - len(strings.TrimLeft(line[at:], " \t"))

@@ -18,7 +18,7 @@ type secretManager struct {
 // secret returns the text of a secret, from the document, the environment or the
 // application's secret manager. Its errors never include the text.
 func (a *App) secret(s spec.Secret) (text string, err error) {
-	defer func() { a.known.add(text) }()
+	defer func() { a.opts.Redactor.Add(text) }()
 	if s.Ref == nil {
 		return s.Reveal(), nil
 	}

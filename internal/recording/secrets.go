@@ -46,7 +46,7 @@ func (s *Session) redact(text []byte) []byte {
 		replace := strings.NewReplacer(pairs...)
 		text = jsonText.ReplaceAllFunc(text, func(one []byte) []byte { return []byte(replace.Replace(string(one))) })
 	}
-	return tokenField.ReplaceAll(text, []byte(`$1"`+mask+`"`))
+	return tokenField.ReplaceAll(s.forms.Bytes(text), []byte(`$1"`+mask+`"`))
 }
 
 // isSecret reports whether a whole text is a secret.
@@ -58,6 +58,7 @@ func (s *Session) isSecret(text string) bool {
 
 // Hide adds texts that recordings must not have.
 func (s *Session) Hide(texts ...string) {
+	s.forms.Add(texts...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range texts {
