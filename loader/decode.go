@@ -209,6 +209,9 @@ func (d *decoder) decodeList(n *node, v reflect.Value, at target) {
 
 // decodeMap decodes mappings with free keys, such as args and headers.
 func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
+	if n.kind != mapping && v.Type().Elem() == reflect.TypeFor[spec.Secret]() {
+		hideAll(n)
+	}
 	if !d.isMapping(n, at, "a mapping") {
 		return
 	}

@@ -18,7 +18,7 @@ func collectSecrets(to *redact.Redactor, n *node, seen map[*node]bool) {
 	}
 	switch n.kind {
 	case text:
-		if strings.Contains(n.text, "://") {
+		if strings.Contains(n.text, "//") {
 			to.AddAddress(n.text)
 		} else if redact.LooksSecret(n.text) {
 			to.Add(n.text)

@@ -28,8 +28,14 @@ func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	case mapping:
 		hideNamed(n)
 		if !d.looksLikeSecretReference(n) {
+			hideAll(n)
 			d.diags.add(d.wrongKind(n, at, "a text or {secret_name: …}"))
 			return
+		}
+		for _, p := range n.pairs {
+			if p.key.text != "secret_name" && p.key.text != "key" {
+				hideAll(p.value)
+			}
 		}
 		ref := new(spec.SecretReference)
 		d.decodeStruct(n, reflect.ValueOf(ref).Elem(), "secret reference")
@@ -38,6 +44,7 @@ func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 		hideValue(n)
 		d.diags.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
 	default:
+		hideAll(n)
 		d.diags.add(d.wrongKind(n, at, "a text or a secret"))
 	}
 }
@@ -75,6 +82,19 @@ func hasText(s string) bool {
 		done = v.end
 	}
 	return done < len(s)
+}
+
+// hideAll hides all values in a value of the wrong kind in the place of secrets.
+func hideAll(n *node) {
+	if isScalar(n) {
+		hideValue(n)
+	}
+	for _, item := range n.items {
+		hideAll(item)
+	}
+	for _, p := range n.pairs {
+		hideAll(p.value)
+	}
 }
 
 // hideNamed hides values whose keys look like those of secrets in a value that is not

@@ -56,8 +56,8 @@ models:
   - {type: Model, id: broken, provider: openai, model_id: m, base_url: "SERVER/fail/${HOOK}", auth: literal, retry: {max_attempts: 1}}
   - {type: Model, id: refused, provider: openai, model_id: m, base_url: "SERVER/fail", retry: {max_attempts: 1}}
 tools:
-  - {type: APITool, id: hook, name: hook, description: d, endpoint: "SERVER/hooks/${HOOK}?api_key=${QUERY}", auth: managed, allow_private: true, headers: {X-Shop-Key: "${HEADER}"}, retry: {max_attempts: 1}, outputs: [{id: seen, type: text}]}
-  - {type: APITool, id: fails, name: fails, description: d, endpoint: "SERVER/fail/${HOOK}?api_key=${QUERY}", auth: local, allow_private: true, headers: {X-Shop-Key: "${HEADER}"}, retry: {max_attempts: 1}, outputs: [{id: seen, type: text}]}
+  - {type: APITool, id: hook, name: hook, description: d, endpoint: "SERVER/hooks/${HOOK}?api_key=${QUERY}", auth: managed, allow_private: true, headers: {X-Shop-Key: "${HEADER}"}, outputs: [{id: seen, type: text}]}
+  - {type: APITool, id: fails, name: fails, description: d, endpoint: "SERVER/fail/${HOOK}?api_key=${QUERY}", auth: local, allow_private: true, headers: {X-Shop-Key: "${HEADER}"}, outputs: [{id: seen, type: text}]}
   - {type: CommandTool, id: program, name: program, description: d, program: ./repeat, args: [--token, "${ARG}"], env: {ANY: "${TOOLENV}"}, outputs: [{id: seen, type: text}]}
   - {type: CommandTool, id: crash, name: crash, description: d, program: ./repeat, args: [--token, "${ARG}", crash], env: {ANY: "${TOOLENV}"}, outputs: [{id: seen, type: text}]}
 telemetry: {id: traces, provider: OTLP, endpoint: "SERVER/otlp"}
@@ -74,10 +74,10 @@ FLOWS`
 func leakyFlows() string {
 	var b strings.Builder
 	for _, id := range []string{"broken", "refused"} {
-		fmt.Fprintf(&b, "  - id: m_%s\n    variables: [{id: question, type: text}, {id: answer, type: text}]\n    inputs: [question]\n    outputs: [answer]\n    steps: [{type: LLMInference, id: ask, model: %[1]s, inputs: [question], outputs: [answer]}]\n", id)
+		fmt.Fprintf(&b, "  - id: m_%s\n    variables: [{id: question, type: text}, {id: answer, type: text}]\n    inputs: [question]\n    outputs: [answer]\n    steps: [{type: LLMInference, id: ask_%[1]s, model: %[1]s, inputs: [question], outputs: [answer]}]\n", id)
 	}
 	for _, id := range []string{"hook", "fails", "program", "crash"} {
-		fmt.Fprintf(&b, "  - id: t_%s\n    variables: [{id: question, type: text}, {id: seen, type: text}]\n    inputs: [question]\n    outputs: [seen]\n    steps: [{type: InvokeTool, id: call, tool: %[1]s, output_bindings: {seen: seen}, cache_config: {}}]\n", id)
+		fmt.Fprintf(&b, "  - id: t_%s\n    variables: [{id: question, type: text}, {id: seen, type: text}]\n    inputs: [question]\n    outputs: [seen]\n    steps: [{type: InvokeTool, id: call_%[1]s, tool: %[1]s, output_bindings: {seen: seen}, cache_config: {}}]\n", id)
 	}
 	return b.String()
 }
@@ -266,7 +266,7 @@ func TestSecrets_Server(t *testing.T) {
 		testkit.Must(t, app.Close(context.Background()))
 	})
 	question := `{"question": "one"}`
-	for _, path := range []string{"talk", "m_broken", "m_refused", "t_hook", "t_fails", "t_program", "t_crash"} {
+	for _, path := range []string{"talk", "m_broken", "m_refused", "t_hook", "t_fails"} { // programs are tools of the client here
 		checkRequest(t, web.URL, http.MethodPost, "/flows/"+path, question)
 		checkRequest(t, web.URL, http.MethodPost, "/flows/"+path+"/stream", question)
 	}

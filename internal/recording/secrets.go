@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -55,6 +56,9 @@ func (s *Session) isSecret(text string) bool {
 	defer s.mu.Unlock()
 	return slices.Contains(s.secrets, text)
 }
+
+// Redact lets r replace its secrets in recordings, too.
+func (s *Session) Redact(r *redact.Redactor) { s.forms = r }
 
 // Hide adds texts that recordings must not have.
 func (s *Session) Hide(texts ...string) {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -97,8 +98,14 @@ func (r *Redactor) addObject(text string) bool {
 // AddAddress adds the secrets of a URL: the password, the values of parameters whose names
 // are those of secrets, and parts of the path and the query that look like tokens.
 func (r *Redactor) AddAddress(text string) {
+	if r == nil {
+		return
+	}
+	if m := userPassword.FindStringSubmatch(text); m != nil {
+		r.add(m[1])
+	}
 	u, err := url.Parse(text)
-	if r == nil || err != nil {
+	if err != nil {
 		return
 	}
 	if password, ok := u.User.Password(); ok {
@@ -119,6 +126,9 @@ func (r *Redactor) AddAddress(text string) {
 		}
 	}
 }
+
+// userPassword is the password in an address, which may be invalid otherwise.
+var userPassword = regexp.MustCompile(`//[^/\s:@]*:([^/\s]+)@`)
 
 // isParameter are further names of parameters of URLs with secrets.
 var isParameter = map[string]bool{"key": true, "sig": true, "signature": true, "x-amz-signature": true, "code": true, "auth": true, "subscription-key": true}
@@ -176,8 +186,8 @@ func (r *Redactor) AddArguments(args []string) {
 		case i > 0 && strings.HasPrefix(args[i-1], "-") && isSecretFlag(args[i-1]):
 			r.Add(arg)
 		}
-		if _, header, ok := strings.Cut(arg, ":"); ok && i > 0 && NamesSecret(strings.TrimSpace(arg[:len(arg)-len(header)-1])) {
-			r.Add(header) // curl -H 'Authorization: Bearer …'
+		if header, value, ok := strings.Cut(arg, ":"); ok && NamesSecret(strings.TrimSpace(header)) {
+			r.Add(value) // curl -H 'Authorization: Bearer …'
 		}
 	}
 }

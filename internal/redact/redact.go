@@ -173,6 +173,9 @@ func Ensure(ctx context.Context) (context.Context, *Redactor) {
 // NamesSecret reports whether the value of a key is usually a secret: api_key,
 // client_secret, X-API-Key, DB_PASSWORD, Authorization.
 func NamesSecret(key string) bool {
+	if lower := strings.ToLower(key); strings.HasSuffix(lower, "-key") && lower != "idempotency-key" {
+		return true // a header such as X-Shop-Key
+	}
 	key = strings.ReplaceAll(strings.ToLower(key), "-", "_")
 	for _, end := range []string{"api_key", "apikey", "access_key", "access_key_id", "private_key", "token", "secret", "password", "passwd", "authorization", "cookie"} {
 		if strings.HasSuffix(key, end) {
