@@ -45,6 +45,8 @@ type target struct {
 	owner string // the entity in messages: step "ask"
 	name  string // the key
 	item  int    // the position in a list, from 1; 0 for none
+
+	isAddress bool // a secret only if it is an address with a password
 }
 
 // String names the target as the subject of a sentence.

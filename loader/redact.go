@@ -20,7 +20,7 @@ func collectSecrets(to *redact.Redactor, n *node, seen map[*node]bool) {
 	case text:
 		if strings.Contains(n.text, "//") {
 			to.AddAddress(n.text)
-		} else if redact.LooksSecret(n.text) {
+		} else if redact.HasTokenPrefix(n.text) {
 			to.Add(n.text)
 		}
 	case sequence:
@@ -83,7 +83,10 @@ func addHidden(to *redact.Redactor, f *source.File, s source.Span) {
 }
 
 // collectVariables adds the values of the environment variables of a secret.
-func (d *decoder) collectVariables(n *node) {
+func (d *decoder) collectVariables(n *node, at target) {
+	if d.redactor == nil || at.isAddress { // the variables of an address are also hosts and users
+		return
+	}
 	scan := envScanner{text: n.source}
 	for v, ok := scan.next(); ok; v, ok = scan.next() {
 		if value, found := d.lookup(v.name); found {

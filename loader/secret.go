@@ -16,10 +16,12 @@ import (
 func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	switch n.kind {
 	case text:
-		hideValue(n)
-		if d.redactor != nil {
+		if at.isAddress && !strings.ContainsAny(n.text, "@?") {
+			d.redactor.AddAddress(n.text)
+		} else {
+			hideValue(n)
 			d.redactor.Add(n.text)
-			d.collectVariables(n)
+			d.collectVariables(n, at)
 		}
 		*to = spec.NewSecret(n.text)
 		if !n.raw && n.text != "" && !strings.Contains(n.source, "${") {

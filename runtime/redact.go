@@ -18,7 +18,14 @@ func knownSecrets(app *spec.Application, opts Options) *redact.Redactor {
 	r := opts.Redactor
 	if r == nil {
 		r = redact.New()
-		eachSecret(reflect.ValueOf(app), map[uintptr]bool{}, func(s spec.Secret) { r.Add(s.Reveal()) })
+		eachSecret(reflect.ValueOf(app), "", map[uintptr]bool{}, func(s spec.Secret, kind string) {
+			switch kind {
+			case "":
+				r.Add(s.Reveal())
+			case "url":
+				r.AddAddress(s.Reveal())
+			}
+		})
 	}
 	names := []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
 	for _, p := range spec.Providers() {
@@ -30,36 +37,36 @@ func knownSecrets(app *spec.Application, opts Options) *redact.Redactor {
 	return r
 }
 
-// eachSecret calls found for each secret in a value of package spec. seen has the pointers
+// eachSecret calls found for each secret in a value of package spec. kind is the tag `secret`
+// of the field. seen has the pointers
 // that were followed: entities refer to each other.
-func eachSecret(v reflect.Value, seen map[uintptr]bool, found func(spec.Secret)) {
+func eachSecret(v reflect.Value, kind string, seen map[uintptr]bool, found func(s spec.Secret, kind string)) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() || seen[v.Pointer()] {
 			return
 		}
 		seen[v.Pointer()] = true
-		eachSecret(v.Elem(), seen, found)
+		eachSecret(v.Elem(), kind, seen, found)
 	case reflect.Interface:
-		eachSecret(v.Elem(), seen, found)
+		eachSecret(v.Elem(), kind, seen, found)
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			eachSecret(v.Index(i), seen, found)
+			eachSecret(v.Index(i), kind, seen, found)
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			eachSecret(it.Value(), seen, found)
+			eachSecret(it.Value(), kind, seen, found)
 		}
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[spec.Secret]() {
-			found(v.Interface().(spec.Secret))
+			found(v.Interface().(spec.Secret), kind)
 			return
 		}
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				eachSecret(v.Field(i), seen, found)
+			if f := v.Type().Field(i); f.IsExported() {
+				eachSecret(v.Field(i), f.Tag.Get("secret"), seen, found)
 			}
 		}
 	}
 }
-

@@ -76,4 +76,3 @@ func redactBlocks(r *redact.Redactor, blocks []chat.Block) []chat.Block {
 	}
 	return shown
 }
-

@@ -344,7 +344,7 @@ func TestSecrets_Editor(t *testing.T) {
 	checkCommand(t, editorSession(t, "leaky.qtype.yaml"), "lsp")
 }
 
-// editorSession is what an editor sends that opens a document and asks about each line.
+// editorSession is what an editor sends that opens a document and requests texts for each line.
 func editorSession(t *testing.T, path string) string {
 	t.Helper()
 	whole, err := filepath.Abs(path)

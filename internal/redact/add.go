@@ -121,7 +121,7 @@ func (r *Redactor) AddAddress(text string) {
 		}
 	}
 	for part := range strings.SplitSeq(u.Path, "/") {
-		if LooksSecret(part) {
+		if strings.HasPrefix(u.Scheme, "http") && LooksSecret(part) {
 			r.add(part)
 		}
 	}
@@ -136,10 +136,8 @@ var isParameter = map[string]bool{"key": true, "sig": true, "signature": true, "
 // prefixes begin the tokens of well-known services.
 var prefixes = []string{"sk-", "sk_live_", "sk_test_", "rk_live_", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xapp-", "AKIA", "ASIA", "AIza", "ya29.", "eyJ", "hf_", "hvs.", "npm_", "pypi-", "SG."}
 
-// LooksSecret reports whether a text without a name has the form of a secret: the prefix of
-// a well-known service, or at least 16 letters and digits in a row with capital letters,
-// small letters and two digits. Names of models, hashes and UUIDs have not.
-func LooksSecret(text string) bool {
+// HasTokenPrefix reports whether a text begins as the tokens of a well-known service.
+func HasTokenPrefix(text string) bool {
 	if len(text) < minLine || strings.ContainsAny(text, " \t\n") {
 		return false
 	}
@@ -147,6 +145,19 @@ func LooksSecret(text string) bool {
 		if strings.HasPrefix(text, p) {
 			return true
 		}
+	}
+	return false
+}
+
+// LooksSecret reports whether a text without a name has the form of a secret: the prefix of
+// a well-known service, or at least 16 letters and digits in a row with capital letters,
+// small letters and two digits. Names of models, hashes and UUIDs have not.
+func LooksSecret(text string) bool {
+	if len(text) < minLine || strings.ContainsAny(text, " \t\n") {
+		return false
+	}
+	if HasTokenPrefix(text) {
+		return true
 	}
 	run, upper, lower, digits := 0, 0, 0, 0
 	for _, c := range text {
@@ -181,7 +192,7 @@ func (r *Redactor) AddArguments(args []string) {
 			r.Add(value)
 		case strings.Contains(arg, "://"):
 			r.AddAddress(arg)
-		case LooksSecret(arg):
+		case HasTokenPrefix(arg):
 			r.Add(arg)
 		case i > 0 && strings.HasPrefix(args[i-1], "-") && isSecretFlag(args[i-1]):
 			r.Add(arg)

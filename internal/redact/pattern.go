@@ -27,8 +27,8 @@ type pattern struct {
 // patterns are the forms of all secrets, by their first bytes.
 type patterns struct {
 	all    []pattern
-	first  [256][]int32             // indexes of patterns that begin with a byte, folded
-	starts [startsTable / 64]uint64 // pairs of first bytes, folded
+	first  [256][]int32             // indexes of patterns that begin with a byte, in small letters
+	starts [startsTable / 64]uint64 // pairs of first bytes, in small letters
 }
 
 // newPatterns returns the patterns of secrets, nil for none.
@@ -57,7 +57,7 @@ func newPatterns(secrets map[string]bool) *patterns {
 func (p *patterns) add(one pattern) {
 	i := int32(len(p.all))
 	p.all = append(p.all, one)
-	a, b := fold(one.text[0]), fold(one.text[1])
+	a, b := lower(one.text[0]), lower(one.text[1])
 	p.first[a] = append(p.first[a], i)
 	p.mark(a, b)
 }
@@ -122,7 +122,7 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }
 
-func fold(c byte) byte {
+func lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c + 'a' - 'A'
 	}
@@ -133,7 +133,7 @@ func fold(c byte) byte {
 // of the text for none.
 func nextStart[T string | []byte](p *patterns, text T, from int) int {
 	for i := from; i < len(text); i++ {
-		c := fold(text[i])
+		c := lower(text[i])
 		if p.first[c] == nil {
 			continue
 		}
@@ -144,7 +144,7 @@ func nextStart[T string | []byte](p *patterns, text T, from int) int {
 		if j == len(text) {
 			return i
 		}
-		if at := int(c)<<8 | int(fold(text[j])); p.starts[at/64]&(1<<(at%64)) != 0 {
+		if at := int(c)<<8 | int(lower(text[j])); p.starts[at/64]&(1<<(at%64)) != 0 {
 			return i
 		}
 	}
@@ -171,7 +171,7 @@ func (p *patterns) replace(out, text []byte, final bool) (replaced []byte, held 
 // longest returns the end of the longest match at an offset, or whether a longer one needs
 // more text.
 func (p *patterns) longest(text []byte, at int, final bool) (end int, waits bool) {
-	for _, n := range p.first[fold(text[at])] {
+	for _, n := range p.first[lower(text[at])] {
 		to, matched, full := p.all[n].match(text, at, final)
 		switch {
 		case full || matched >= minCut && (final && to == len(text) || isCut(text[to:])):
@@ -195,7 +195,7 @@ func (p *pattern) match(text []byte, at int, final bool) (to, matched int, full 
 			return j, matched, false
 		case !p.exact && matched > 0 && gap < maxGap && isSpace(text[j]):
 			gap++
-		case p.exact && text[j] == p.text[matched], !p.exact && fold(text[j]) == p.text[matched]:
+		case p.exact && text[j] == p.text[matched], !p.exact && lower(text[j]) == p.text[matched]:
 			matched++
 			gap = 0
 		default:

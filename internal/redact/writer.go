@@ -48,6 +48,9 @@ func (w *Writer) write(p *patterns, whole []byte, final bool) error {
 	return err
 }
 
+// Unwrap returns the writer to which texts are written, such as a terminal.
+func (w *Writer) Unwrap() io.Writer { return w.to }
+
 // Flush writes what may be the beginning of a secret.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
