@@ -179,7 +179,7 @@ func leakyFolder(t *testing.T) *echoServer {
 	})
 	testkit.Must(t, os.Mkdir("secrets", 0o700))
 	testkit.Must(t, os.WriteFile("secrets/managed", []byte(marked["secret manager"]+"\n"), 0o600))
-	testkit.Must(t, os.WriteFile("repeat", []byte(repeatProgram), 0o700)) //nolint:gosec // a program
+	testkit.Must(t, os.WriteFile("repeat", []byte(repeatProgram), 0o700))
 	for name, place := range map[string]string{"ACCOUNT": "auth of the environment", "PARAM": "inference_params", "HOOK": "path of a URL",
 		"QUERY": "query of a URL", "HEADER": "header", "ARG": "argument of a program", "TOOLENV": "environment of a tool", "OPENAI_API_KEY": "provider's variable"} {
 		t.Setenv(name, marked[place])
@@ -197,7 +197,7 @@ func checkFiles(t *testing.T) {
 		if err != nil || d.IsDir() || declared.MatchString(filepath.ToSlash(path)) {
 			return err
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // of the test
+		text, err := os.ReadFile(path)
 		if found := leaks(string(text)); len(found) > 0 {
 			t.Errorf("the file %s has secrets: %s", path, strings.Join(found, ", "))
 		}
