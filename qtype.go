@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
@@ -49,6 +50,8 @@ type Program struct {
 
 	lookup func(name string) (string, bool) // the environment of the user, .env files included
 	policy *trust.Policy                    // what the document may reach; nil for everything
+
+	redactor *redact.Redactor // knows the secrets of the document
 }
 
 type options struct {
@@ -141,11 +144,12 @@ func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.Lis
 	for _, f := range opts {
 		f(&o)
 	}
+	ctx, redactor := redact.Ensure(ctx)
 	loaded, policy, list := o.load(ctx, path)
 	if o.edit != nil && list.Errors() == 0 {
 		o.edit(loaded.Document)
 	}
-	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup, policy: policy}
+	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup, policy: policy, redactor: redactor}
 	list = append(list, validate.Check(loaded.Document)...)
 	// A comment can silence a warning, but not an error: the document could not run.
 	list = lint.IgnoreWarnings(p.Files, list)
@@ -182,6 +186,6 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 	if o.run.Getenv == nil && p.lookup != nil {
 		o.run.Getenv = func(name string) string { v, _ := p.lookup(name); return v }
 	}
-	o.run.Cache, o.run.Policy = !o.ephemeral, p.policy
+	o.run.Cache, o.run.Policy, o.run.Redactor = !o.ephemeral, p.policy, p.redactor
 	return runtime.New(p.Document.Application, o.run)
 }

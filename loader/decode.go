@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-playground/validator/v10"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -25,6 +26,9 @@ type decoder struct {
 	gaps    unknowns            // what could not be decoded
 	inTool  bool                // the value is part of a tool
 
+	lookup   func(string) (string, bool)
+	redactor *redact.Redactor // gets the secrets of the document; nil for none
+
 	builders map[*source.File]*builder // what read the files of the document
 
 	declared map[string]bool // the custom types that are declared
@@ -33,7 +37,7 @@ type decoder struct {
 
 func newDecoder(f *loadState) *decoder {
 	f.builders = map[*source.File]*builder{}
-	return &decoder{diags: f.diags, builders: f.builders, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
+	return &decoder{diags: f.diags, lookup: f.lookup, redactor: f.redactor, builders: f.builders, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
 }
 
 // target describes the destination of a value, for messages.
@@ -41,6 +45,8 @@ type target struct {
 	owner string // the entity in messages: step "ask"
 	name  string // the key
 	item  int    // the position in a list, from 1; 0 for none
+
+	isAddress bool // a secret only if it is an address with a password
 }
 
 // String names the target as the subject of a sentence.
@@ -205,6 +211,9 @@ func (d *decoder) decodeList(n *node, v reflect.Value, at target) {
 
 // decodeMap decodes mappings with free keys, such as args and headers.
 func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
+	if n.kind != mapping && v.Type().Elem() == reflect.TypeFor[spec.Secret]() {
+		hideAll(n)
+	}
 	if !d.isMapping(n, at, "a mapping") {
 		return
 	}

@@ -52,6 +52,7 @@ func (d *decoder) decodeAssignments(n *node, to *spec.Assignments, at target) {
 func (d *decoder) decodeStoreRef(n *node, to *spec.StoreRef, at target) {
 	short := strings.HasPrefix(n.text, "sqlite:") || n.text == "memory:"
 	if n.kind == text && (short || strings.Contains(n.text, "://")) {
+		at.isAddress = true
 		d.decodeSecret(n, &to.URL, at)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
@@ -90,7 +91,9 @@ func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options
 	if file != nil {
 		f.files = append(f.files, file)
 		d := newDecoder(f)
-		switch root := (&builder{loadState: f, file: file, path: path}).buildRoot(); root.kind {
+		root := (&builder{loadState: f, file: file, path: path}).buildRoot()
+		collectSecrets(f.redactor, root, map[*node]bool{})
+		switch root.kind {
 		case mapping:
 			d.decodeStruct(root, reflect.ValueOf(to).Elem(), what)
 		case broken:
@@ -151,7 +154,9 @@ func newLoadState(ctx context.Context, opts Options, folder string) *loadState {
 	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait)}, diags: &diagnostics{limit: opts.Limits.Diagnostics, seen: map[string]bool{}}}
 	f.work, _ = os.Getwd()
 	var found diag.List
+	f.redactor = redact.From(ctx)
 	f.lookup, found = environment(opts, folder)
+	f.lookup = secretLookup(f.redactor, f.lookup)
 	f.diags.add(found...)
 	return f
 }
@@ -162,7 +167,9 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 	root := &builder{loadState: f, file: file, path: path}
 	document := new(spec.Document)
 	d := newDecoder(f)
-	d.decodeDocument(root.buildRoot(), document)
+	tree := root.buildRoot()
+	collectSecrets(f.redactor, tree, map[*node]bool{})
+	d.decodeDocument(tree, document)
 	d.reportUIHints()
 	document.Gaps = d.gaps.spec()
 	return f.result(document)
@@ -170,6 +177,7 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 
 func (f *loadState) result(document *spec.Document) (*Result, diag.List) {
 	f.diags.list.Sort()
+	collectHidden(f.redactor, f.files)
 	return &Result{Document: document, Files: f.files, Lookup: f.lookup}, f.diags.list
 }
 

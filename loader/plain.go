@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -82,7 +83,7 @@ func hideTexts(n *node) {
 		hideTexts(item)
 	}
 	for _, p := range n.pairs {
-		if p.value.kind == text && namesSecret(p.key.text) {
+		if p.value.kind == text && redact.NamesSecret(p.key.text) {
 			hideValue(p.value)
 		}
 		hideTexts(p.value)

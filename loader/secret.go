@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -15,7 +16,13 @@ import (
 func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	switch n.kind {
 	case text:
-		hideValue(n)
+		if at.isAddress && !strings.ContainsAny(n.text, "@?") {
+			d.redactor.AddAddress(n.text)
+		} else {
+			hideValue(n)
+			d.redactor.Add(n.text)
+			d.collectVariables(n, at)
+		}
 		*to = spec.NewSecret(n.text)
 		if !n.raw && n.text != "" && !strings.Contains(n.source, "${") {
 			*to = spec.NewLiteralSecret(n.text)
@@ -23,8 +30,14 @@ func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 	case mapping:
 		hideNamed(n)
 		if !d.looksLikeSecretReference(n) {
+			hideAll(n)
 			d.diags.add(d.wrongKind(n, at, "a text or {secret_name: …}"))
 			return
+		}
+		for _, p := range n.pairs {
+			if p.key.text != "secret_name" && p.key.text != "key" {
+				hideAll(p.value)
+			}
 		}
 		ref := new(spec.SecretReference)
 		d.decodeStruct(n, reflect.ValueOf(ref).Elem(), "secret reference")
@@ -33,6 +46,7 @@ func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 		hideValue(n)
 		d.diags.add(ruleKind.At(n.span, "%s needs a text or a secret, not %s", at, n.kind.noun()).WithHint("put it in quotes"))
 	default:
+		hideAll(n)
 		d.diags.add(d.wrongKind(n, at, "a text or a secret"))
 	}
 }
@@ -72,6 +86,19 @@ func hasText(s string) bool {
 	return done < len(s)
 }
 
+// hideAll hides all values in a value of the wrong kind in the place of secrets.
+func hideAll(n *node) {
+	if isScalar(n) {
+		hideValue(n)
+	}
+	for _, item := range n.items {
+		hideAll(item)
+	}
+	for _, p := range n.pairs {
+		hideAll(p.value)
+	}
+}
+
 // hideNamed hides values whose keys look like those of secrets in a value that is not
 // decoded as a secret: a free mapping, or a misplaced one.
 func hideNamed(n *node) {
@@ -81,7 +108,7 @@ func hideNamed(n *node) {
 	for _, p := range n.pairs {
 		switch p.value.kind {
 		case text, integer, float:
-			if namesSecret(p.key.text) {
+			if redact.NamesSecret(p.key.text) {
 				hideValue(p.value)
 			}
 		default:
@@ -101,18 +128,6 @@ func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	if i, known := p.byName[meant]; slices.ContainsFunc(p.fields, secret) && (!known || secret(p.fields[i])) {
 		hideValue(key.value)
 	}
-}
-
-// namesSecret reports whether the value of a key is usually a secret: api_key,
-// client_secret, X-API-Key, DB_PASSWORD, Authorization.
-func namesSecret(key string) bool {
-	key = strings.ReplaceAll(strings.ToLower(key), "-", "_")
-	for _, end := range []string{"api_key", "apikey", "access_key", "access_key_id", "private_key", "token", "secret", "password", "passwd", "authorization", "cookie"} {
-		if strings.HasSuffix(key, end) {
-			return true
-		}
-	}
-	return false
 }
 
 // hideInText hides values whose keys look like those of secrets in a file that is not
@@ -145,7 +160,7 @@ func namedValue(line string, at int) (from, to, next int) {
 		key := strings.TrimRight(line[at:at+n], " \t\"'")
 		key = key[strings.LastIndexAny(key, " \t\"'{,[")+1:]
 		at += n + 1
-		if !namesSecret(key) {
+		if !redact.NamesSecret(key) {
 			continue
 		}
 		from = len(line) - len(strings.TrimLeft(line[at:], " \t"))

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -14,6 +15,7 @@ import (
 type loadState struct {
 	*reader
 	lookup   func(string) (string, bool)
+	redactor *redact.Redactor // gets the secrets of the document; nil for none
 	diags    *diagnostics
 	aliased  int  // values that aliases added so far
 	tooDeep  bool // values that are nested too deeply were reported

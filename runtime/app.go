@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
@@ -38,6 +39,8 @@ type Options struct {
 	Warn    func(string)                       // receives warnings, one line each; it may be called at any time
 	Mocks   Mocks                              // replace models, tools and indexes, for tests
 	Cache   bool                               // cache the vectors of embedding models on disk, unless a model disables it
+
+	Redactor *redact.Redactor // replaces secrets in errors and in what models and tools return; the App adds those that it reads; nil: the App makes one
 
 	Observer steps.Observer // receives the operations of all runs, for traces and metrics; nil for none
 }
@@ -80,7 +83,6 @@ type App struct {
 	caches      caches  // of steps with a cache_config
 
 	secretManager secretManager
-	known         knownSecrets
 }
 
 // stepPlans yields the plans of all steps of an application and of what it

@@ -73,6 +73,7 @@ func (a *App) buildNode(p *spec.StepPlan, env *steps.Env, l *layout) (*node, err
 	if err != nil {
 		return nil, err
 	}
+	n.redactor = a.opts.Redactor
 	a.addCache(n, l)
 	return n, nil
 }

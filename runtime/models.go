@@ -48,14 +48,14 @@ func (a *App) newChat(m *spec.Model) (model.Chat, error) {
 			if mock == nil {
 				return nil, err
 			}
-			return provider.WithAnswers(m, observeChat(mock, m), a.providerOptions(m)), err
+			return a.redactChat(provider.WithAnswers(m, observeChat(mock, m), a.providerOptions(m))), err
 		}
 	}
 	made, err := provider.New(m, a.providerOptions(m))
 	if wrap := a.opts.Mocks.WrapModel; wrap != nil && err == nil {
 		made, err = wrap(m, made)
 	}
-	return made, withPosition(m, err)
+	return a.redactChat(made), withPosition(m, err)
 }
 
 func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {

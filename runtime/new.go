@@ -27,6 +27,7 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	if opts.Policy != nil && opts.HTTP == nil {
 		opts.HTTP = &http.Client{Transport: &policyTransport{policy: opts.Policy, next: httpx.Transport(connections(app))}}
 	}
+	opts.Redactor = knownSecrets(app, opts)
 	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, searchers: map[string]*search.Searcher{}, memoryStore: map[string]memory.Store{},
 		models: newModels(), tools: map[string]func() (tool.Tool, error){}}
 	a.toolFactory = a.newToolFactory()

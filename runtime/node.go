@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -27,7 +28,8 @@ type node struct {
 	timed    bool                  // the time of the step is measured
 	index    *steps.IndexCounter   // nil if the step writes to no index
 	count    *counter
-	failures *atomic.Int64 // counts the failed rows of the whole run, in addition to count; nil in tests
+	redactor *redact.Redactor // of errors; nil in tests
+	failures *atomic.Int64    // counts the failed rows of the whole run, in addition to count; nil in tests
 }
 
 // countFailure counts a row that failed in the step.

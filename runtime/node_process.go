@@ -89,7 +89,7 @@ func (n *node) countRow(r *steps.Row) {
 // fail marks a row as failed in this step.
 func (n *node) fail(row *steps.Row, err error) *steps.Row {
 	n.countFailure()
-	row.Err = &steps.Error{Step: n.id, Err: err}
+	row.Err = &steps.Error{Step: n.id, Err: n.redactor.Error(err)}
 	return row
 }
 
@@ -115,6 +115,7 @@ func (n *node) applyErrorPolicy(row *steps.Row) *steps.Row {
 	if row.Err == nil || row.Err.Step != n.id {
 		return row
 	}
+	row.Err.Err = n.redactor.Error(row.Err.Err)
 	switch n.onError {
 	case onErrorSkip:
 		return nil

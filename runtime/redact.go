@@ -1,98 +1,72 @@
 package runtime
 
 import (
-	"maps"
 	"reflect"
-	"slices"
-	"sync"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// knownSecrets are the texts of secrets.
-type knownSecrets struct {
-	once  sync.Once
-	mu    sync.Mutex
-	texts map[string]bool
-}
+// Redactor returns what replaces the secrets of the application: those of the document, of
+// the environment variables in which providers find credentials, and those of the secret
+// manager that were read so far.
+func (a *App) Redactor() *redact.Redactor { return a.opts.Redactor }
 
-func (k *knownSecrets) add(text string) {
-	if text == "" {
-		return
+// knownSecrets returns the Redactor of an application. The loader has added the secrets of a
+// document that it has read; those of another one are added here.
+func knownSecrets(app *spec.Application, opts Options) *redact.Redactor {
+	r := opts.Redactor
+	if r == nil {
+		r = redact.New()
+		eachSecret(reflect.ValueOf(app), "", map[uintptr]bool{}, func(s spec.Secret, kind string) {
+			switch kind {
+			case "":
+				r.Add(s.Reveal())
+			case "url":
+				r.AddAddress(s.Reveal())
+			}
+		})
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.texts == nil {
-		k.texts = map[string]bool{}
+	names := []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+	for _, p := range spec.Providers() {
+		names = append(names, p.KeyEnv...)
 	}
-	k.texts[text] = true
+	for _, name := range names {
+		r.Add(opts.Getenv(name))
+	}
+	return r
 }
 
-// Secrets returns the secrets of the document, those of its secret manager that were used
-// so far, and EnvironmentSecrets, so that a caller can remove them from what it shows. The
-// longest come first.
-func (a *App) Secrets() []string {
-	a.known.once.Do(func() {
-		eachSecret(reflect.ValueOf(a.spec), map[uintptr]bool{}, func(s spec.Secret) { a.known.add(s.Reveal()) })
-	})
-	a.known.mu.Lock()
-	all := slices.AppendSeq(EnvironmentSecrets(a.opts.Getenv), maps.Keys(a.known.texts))
-	a.known.mu.Unlock()
-	sortSecrets(all)
-	return all
-}
-
-// eachSecret calls found for each secret in a value of package spec. seen has the pointers
+// eachSecret calls found for each secret in a value of package spec. kind is the tag `secret`
+// of the field. seen has the pointers
 // that were followed: entities refer to each other.
-func eachSecret(v reflect.Value, seen map[uintptr]bool, found func(spec.Secret)) {
+func eachSecret(v reflect.Value, kind string, seen map[uintptr]bool, found func(s spec.Secret, kind string)) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() || seen[v.Pointer()] {
 			return
 		}
 		seen[v.Pointer()] = true
-		eachSecret(v.Elem(), seen, found)
+		eachSecret(v.Elem(), kind, seen, found)
 	case reflect.Interface:
-		eachSecret(v.Elem(), seen, found)
+		eachSecret(v.Elem(), kind, seen, found)
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			eachSecret(v.Index(i), seen, found)
+			eachSecret(v.Index(i), kind, seen, found)
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			eachSecret(it.Value(), seen, found)
+			eachSecret(it.Value(), kind, seen, found)
 		}
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[spec.Secret]() {
-			found(v.Interface().(spec.Secret))
+			found(v.Interface().(spec.Secret), kind)
 			return
 		}
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				eachSecret(v.Field(i), seen, found)
+			if f := v.Type().Field(i); f.IsExported() {
+				eachSecret(v.Field(i), f.Tag.Get("secret"), seen, found)
 			}
 		}
 	}
-}
-
-// EnvironmentSecrets returns the values of the environment variables in which providers
-// find credentials. The longest come first.
-func EnvironmentSecrets(getenv func(string) string) []string {
-	names := []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
-	for _, p := range spec.Providers() {
-		names = append(names, p.KeyEnv...)
-	}
-	var all []string
-	for _, name := range names {
-		if text := getenv(name); text != "" {
-			all = append(all, text)
-		}
-	}
-	sortSecrets(all)
-	return all
-}
-
-// sortSecrets sorts longer texts first: one may contain another.
-func sortSecrets(all []string) {
-	slices.SortFunc(all, func(x, y string) int { return len(y) - len(x) })
 }

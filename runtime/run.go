@@ -40,7 +40,7 @@ func (a *App) Run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	return func(yield func(*Result, error) bool) {
 		err := a.run(ctx, flowID, rows, opts, func(r *Result) bool { return yield(r, nil) })
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
+			yield(nil, a.opts.Redactor.Error(err))
 		}
 	}
 }

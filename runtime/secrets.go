@@ -18,7 +18,6 @@ type secretManager struct {
 // secret returns the text of a secret, from the document, the environment or the
 // application's secret manager. Its errors never include the text.
 func (a *App) secret(s spec.Secret) (text string, err error) {
-	defer func() { a.known.add(text) }()
 	if s.Ref == nil {
 		return s.Reveal(), nil
 	}
@@ -33,7 +32,9 @@ func (a *App) secret(s spec.Secret) (text string, err error) {
 	if m.err != nil {
 		return "", m.err
 	}
-	return m.reader.Read(a.background(), *s.Ref) // a read has a time limit
+	text, err = m.reader.Read(a.background(), *s.Ref) // a read has a time limit
+	a.opts.Redactor.Add(text)
+	return text, err
 }
 
 // Secret returns the text of a secret of the document. Its errors never include the

@@ -104,14 +104,14 @@ func folderOf(n spec.Node) string {
 func (a *App) newTool(t spec.Tool) (tool.Tool, error) {
 	if a.opts.Mocks.Tool != nil {
 		if mock := a.opts.Mocks.Tool(t); mock != nil {
-			return observeTool(mock), nil
+			return a.redactTool(observeTool(mock)), nil
 		}
 	}
 	made, err := a.toolFactory.Tool(t)
 	if wrap := a.opts.Mocks.WrapTool; wrap != nil && err == nil {
 		made = wrap(t, made)
 	}
-	return observeTool(made), withPosition(t, err)
+	return a.redactTool(observeTool(made)), withPosition(t, err)
 }
 
 // checkTools reports tools of a flow, and of the flows that it runs, that cannot be

@@ -144,7 +144,7 @@ func (c *chatCommand) reopen(ctx context.Context, path, flow, model string) (*ru
 
 // editLines lets the user edit lines. Everything that is written goes through the screen.
 func (c *chatCommand) editLines(p *qtype.Program, chat *chatui.Chat) {
-	history, err := screen.OpenHistory(c.historyFile(p), func() []string { return chat.App.Secrets() })
+	history, err := screen.OpenHistory(c.historyFile(p), func(text string) string { return chat.App.Redactor().String(text) })
 	if err != nil {
 		fmt.Fprintf(c.Err, "warning: the history of messages cannot be read: %s\n", terminal.Clean(err.Error()))
 	}

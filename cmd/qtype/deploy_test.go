@@ -41,7 +41,7 @@ func TestDeploy_Compose(t *testing.T) {
 		if file.Services[name].Deploy.Replicas != 2 {
 			t.Errorf("%s has %d replicas", name, file.Services[name].Deploy.Replicas)
 		}
-		checkCommand(t, file.Services[name].Command)
+		checkFlags(t, file.Services[name].Command)
 	}
 	example, err := os.ReadFile(filepath.Join(deployFolder, "compose/example.env"))
 	testkit.Must(t, err)
@@ -52,8 +52,8 @@ func TestDeploy_Compose(t *testing.T) {
 	}
 }
 
-// checkCommand fails the test if a command line of the program has unknown flags.
-func checkCommand(t *testing.T, args []string) {
+// checkFlags fails the test if a command line of the program has unknown flags.
+func checkFlags(t *testing.T, args []string) {
 	t.Helper()
 	root := newRoot(&streams{})
 	command, rest, err := root.Find(args)
@@ -121,7 +121,7 @@ func TestDeploy_Chart(t *testing.T) {
 			}
 			kinds = append(kinds, m.Kind)
 			for _, container := range m.Spec.Template.Spec.Containers {
-				checkCommand(t, container.Args)
+				checkFlags(t, container.Args)
 			}
 			if m.Kind != "ServiceMonitor" { // a type of an operator
 				checked = append(checked, part)

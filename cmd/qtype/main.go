@@ -88,6 +88,8 @@ func setGCPercent() {
 // execute runs one command line.
 func execute(ctx context.Context, s *streams, args []string) int {
 	s.args = args
+	ctx, flush := s.redactStreams(ctx)
+	defer flush()
 	root := newRoot(s)
 	root.SetArgs(joinTrace(joinShorts(args)))
 	err := root.ExecuteContext(ctx)

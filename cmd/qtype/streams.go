@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/qtype-dev/qtype/internal/clienttool"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -44,6 +45,18 @@ func (e *usageError) Error() string { return e.reason }
 
 func usagef(format string, args ...any) error {
 	return &usageError{reason: fmt.Sprintf(format, args...)}
+}
+
+// redactStreams replaces the secrets of documents that the command loads in all that it
+// writes. The returned function writes the rest at the end.
+func (s *streams) redactStreams(ctx context.Context) (redacting context.Context, flush func()) {
+	r := redact.New()
+	out, errs := r.NewWriter(s.Out), r.NewWriter(s.Err)
+	s.Out, s.Err = out, errs
+	return redact.With(ctx, r), func() {
+		_ = out.Flush() // there is nowhere to report an error
+		_ = errs.Flush()
+	}
 }
 
 // report writes the error of a command to standard error: diagnostics as blocks,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,9 +15,9 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -82,7 +81,7 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	if err := t.trace.check(); err != nil {
 		return err
 	}
-	trace, err := t.trace.open(t.streams, func() []string { return runtime.EnvironmentSecrets(os.Getenv) }, "turn", "tests")
+	trace, err := t.trace.open(t.streams, redact.From(ctx), "turn", "tests")
 	if err != nil {
 		return err
 	}

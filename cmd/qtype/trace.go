@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/traceview"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -49,11 +50,11 @@ func (t *traceFlag) check(others ...string) error {
 }
 
 // open starts the trace of a command; nil without --trace.
-func (t *traceFlag) open(s *streams, secrets func() []string, unit, title string) (*traceview.Trace, error) {
+func (t *traceFlag) open(s *streams, redactor *redact.Redactor, unit, title string) (*traceview.Trace, error) {
 	if t.value == "" {
 		return nil, nil
 	}
-	o := traceview.Options{Unit: unit, Title: title, Streams: &s.Streams, Secrets: secrets}
+	o := traceview.Options{Unit: unit, Title: title, Streams: &s.Streams, Redactor: redactor}
 	if t.value != traceTerminal {
 		o.Path = t.value
 	}
@@ -63,7 +64,7 @@ func (t *traceFlag) open(s *streams, secrets func() []string, unit, title string
 // start is open for the runs of an application. The returned function completes the
 // trace and must be called at the end; the error of the command has precedence.
 func (t *traceFlag) start(ctx context.Context, s *streams, app *runtime.App, unit string) (context.Context, *traceview.Trace, func(*error), error) {
-	trace, err := t.open(s, app.Secrets, unit, app.Spec().ID)
+	trace, err := t.open(s, app.Redactor(), unit, app.Spec().ID)
 	if err != nil {
 		return ctx, nil, nil, err
 	}

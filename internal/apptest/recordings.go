@@ -65,6 +65,7 @@ func (f *File) session(name string) *recording.Session {
 // hideSecrets adds the secrets that an application can send to those that recordings
 // must not have.
 func hideSecrets(s *recording.Session, app *runtime.App) {
+	s.Redact(app.Redactor())
 	for _, secret := range recording.Secrets(app.Spec()) {
 		if text, err := app.Secret(*secret); err == nil { // a call that needs it reports the error
 			s.Hide(text)

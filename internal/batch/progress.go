@@ -116,6 +116,9 @@ func (d *display) draw(ctx context.Context, out io.Writer, m *progressBars) {
 	if !d.pause(ctx, showAfter) {
 		return
 	}
+	if w, ok := out.(interface{ Unwrap() io.Writer }); ok {
+		out = w.Unwrap() // bars need the terminal itself, and have no texts of rows
+	}
 	bars := mpb.New(mpb.WithOutput(out), mpb.WithWidth(barWidth), mpb.WithRefreshRate(redraw), mpb.WithAutoRefresh())
 	d.mu.Lock()
 	d.bars = bars

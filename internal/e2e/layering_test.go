@@ -36,7 +36,7 @@ type layer struct {
 var layers = []layer{
 	{"language", []string{
 		"docs", "examples", "spec", "internal/citation", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath", "internal/mediatype",
-		"internal/prompttemplate", "internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
+		"internal/prompttemplate", "internal/redact", "internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
 		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/tokenizer", "internal/trust", "internal/typeschema", "internal/words",
 	}, ""},
 	{"checking", []string{

@@ -100,7 +100,6 @@ var unrelated = map[string]string{
 	"cmd/qtype/mcp.go:assist":                               "a flag or a setting of the user",
 	"cmd/qtype/memory_replay.go:openInput":                  "a flag or a setting of the user",
 	"cmd/qtype/temporal.go:addTo":                           "a flag or a setting of the user",
-	"cmd/qtype/test.go:all":                                 "secrets to hide in traces",
 	"cmd/qtype/serve.go:run":                                "a flag or a setting of the user",
 	"evaluate.go:withVariables":                             "a lookup, filtered by the loader",
 	"internal/batch/input_value.go:readValue":               "a file that the user names",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -24,6 +25,7 @@ type analysis struct {
 	workDir     string            // the folder to which relative paths refer
 	remote      bool              // the document includes a remote file
 	index       func() *nameIndex // computed on first use
+	redactor    *redact.Redactor  // of the secrets of the document
 
 	mu          sync.Mutex
 	lineIndexes map[*source.File]*lineIndex

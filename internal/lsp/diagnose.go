@@ -92,6 +92,10 @@ func (s *server) diagnostic(a *analysis, f diag.Diagnostic) protocol.Diagnostic 
 	if f.Suggestion != "" && !isRemoteFile {
 		d.Data = &protocol.DiagnosticData{Suggestion: f.Suggestion}
 	}
+	d.Message = a.redactor.String(d.Message)
+	for i := range d.RelatedInformation {
+		d.RelatedInformation[i].Message = a.redactor.String(d.RelatedInformation[i].Message)
+	}
 	return d
 }
 

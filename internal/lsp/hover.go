@@ -31,6 +31,7 @@ func (s *server) hover(ctx context.Context, p protocol.TextDocumentPositionParam
 		if a == nil || ctx.Err() != nil {
 			continue
 		}
+		first := len(parts)
 		parts = append(parts, s.ruleTexts(a, d, p.Position)...)
 		syntax := indexSyntax(s.lang, root, s.workspace.outlineOf)
 		if m := syntax.at(d.path, at); m != nil {
@@ -42,6 +43,9 @@ func (s *server) hover(ctx context.Context, p protocol.TextDocumentPositionParam
 			if r != nil {
 				over = r
 			}
+		}
+		for i := first; i < len(parts); i++ {
+			parts[i] = a.redactor.String(parts[i])
 		}
 		if len(parts) > 0 {
 			break

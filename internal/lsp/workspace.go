@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/validate"
@@ -290,7 +291,8 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 		remote = true
 		return nil, nil // the loader checks the address, then calls Fetch
 	}
-	result, diagnostics := loader.Load(ctx, path, loader.Options{Open: open, Fetch: w.remote.read})
+	a.redactor = redact.New() // not that of the caller: edits have the text of the document
+	result, diagnostics := loader.Load(redact.With(ctx, a.redactor), path, loader.Options{Open: open, Fetch: w.remote.read})
 	a.doc, a.files = result.Document, result.Files
 	// As in `qtype validate`, including comments that suppress diagnostics.
 	a.diagnostics = lint.ApplyIgnores(a.files, append(diagnostics, validate.Check(a.doc)...))

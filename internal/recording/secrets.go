@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -46,7 +47,7 @@ func (s *Session) redact(text []byte) []byte {
 		replace := strings.NewReplacer(pairs...)
 		text = jsonText.ReplaceAllFunc(text, func(one []byte) []byte { return []byte(replace.Replace(string(one))) })
 	}
-	return tokenField.ReplaceAll(text, []byte(`$1"`+mask+`"`))
+	return tokenField.ReplaceAll(s.forms.Bytes(text), []byte(`$1"`+mask+`"`))
 }
 
 // isSecret reports whether a whole text is a secret.
@@ -56,8 +57,12 @@ func (s *Session) isSecret(text string) bool {
 	return slices.Contains(s.secrets, text)
 }
 
+// Redact lets r replace its secrets in recordings, too.
+func (s *Session) Redact(r *redact.Redactor) { s.forms = r }
+
 // Hide adds texts that recordings must not have.
 func (s *Session) Hide(texts ...string) {
+	s.forms.Add(texts...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range texts {

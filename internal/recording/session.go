@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/qtype-dev/qtype/internal/redact"
 )
 
 // Mode is what a Session does with a call.
@@ -25,6 +27,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	secrets secrets
+	forms   *redact.Redactor // finds the secrets in other forms, such as base64
 	turn    int
 	stored  []*Call // of the file
 	used    []bool  // for each of stored
@@ -73,7 +76,7 @@ const (
 
 // Session starts the session of a test.
 func (f *File) Session(name string, mode Mode) *Session {
-	s := &Session{file: f, name: name, mode: mode, turn: 1}
+	s := &Session{forms: redact.New(), file: f, name: name, mode: mode, turn: 1}
 	if t := f.find(name); t != nil && mode != Record {
 		s.stored = t.Calls
 		s.used = make([]bool, len(s.stored))

@@ -54,7 +54,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("/sessions/", s.sessions)
 	openai.Mount(mux, s.Host())
 	mux.Handle("/", s.fallback(mux))
-	return s.measured(cleaned(mux))
+	return s.measured(s.redacted(cleaned(mux)))
 }
 
 // fallback answers requests for which there is no route.

@@ -80,7 +80,7 @@ func Open(ctx context.Context, app *runtime.App, o Options) (*Exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
-	return newExporter(ctx, d, newQuietExporter(export, o.Warn), service, o)
+	return newExporter(ctx, d, newQuietExporter(&redactedExporter{export, app.Redactor()}, o.Warn), service, o)
 }
 
 func newExporter(ctx context.Context, d *destination, export *quietExporter, service string, o Options) (*Exporter, error) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/steps"
@@ -22,7 +23,8 @@ type Options struct {
 	Unit    string            // what a run of the command is: "row", or "turn" of a conversation
 	Title   string            // of the page
 	Streams *terminal.Streams // of the tree
-	Secrets func() []string   // the texts that are redacted, the longest first
+
+	Redactor *redact.Redactor // replaces secrets; nil for none
 }
 
 // Trace writes the traces of the runs of a command. A nil *Trace writes nothing.
@@ -30,7 +32,7 @@ type Trace struct {
 	collector *telemetry.RowCollector
 	out       output
 	file      *os.File // nil for a tree
-	secrets   func() []string
+	redactor  *redact.Redactor
 	err       error // the first error of a write
 }
 
@@ -68,7 +70,7 @@ func extension(path string) string {
 
 // New starts a trace. An error means that the file cannot be written.
 func New(o Options) (*Trace, error) {
-	t := &Trace{secrets: o.Secrets}
+	t := &Trace{redactor: o.Redactor}
 	t.collector = telemetry.NewRowCollector(t.write)
 	if o.Path == "" {
 		t.out = newTree(o)
@@ -130,45 +132,23 @@ func (t *Trace) keep(err error) {
 
 // write writes the spans of a row; the run goes on if that fails.
 func (t *Trace) write(r *telemetry.RowSpans) {
-	redact(r, t.secrets())
+	redactSpans(r, t.redactor)
 	if t.err == nil {
 		t.keep(t.out.row(r))
 	}
 }
 
-// minSecret is the length from which on a text is redacted: shorter ones are found in
-// any text.
-const minSecret = 8
-
-// redact replaces secrets in the texts of spans.
-func redact(r *telemetry.RowSpans, secrets []string) {
-	var pairs []string
-	for _, s := range secrets {
-		if len(s) < minSecret {
-			continue
-		}
-		pairs = append(pairs, s, "***")
-		if quoted, err := json.Marshal(s); err == nil && string(quoted[1:len(quoted)-1]) != s {
-			pairs = append(pairs, string(quoted[1:len(quoted)-1]), "***")
-		}
-	}
-	if len(pairs) == 0 {
+// redactSpans replaces secrets in the texts of spans.
+func redactSpans(r *telemetry.RowSpans, redactor *redact.Redactor) {
+	if redactor.Empty() {
 		return
 	}
-	replacer := strings.NewReplacer(pairs...)
 	for i := range r.Spans {
 		s := &r.Spans[i]
-		s.Error = replacer.Replace(s.Error)
-		s.Input = redactJSON(replacer, s.Input)
-		s.Output = redactJSON(replacer, s.Output)
+		s.Name, s.Error = redactor.String(s.Name), redactor.String(s.Error)
+		s.Input, s.Output = redactor.Bytes(s.Input), redactor.Bytes(s.Output)
+		s.Attributes, _ = redactor.Value(s.Attributes).(map[string]any)
 	}
-}
-
-func redactJSON(replacer *strings.Replacer, text json.RawMessage) json.RawMessage {
-	if text == nil {
-		return nil
-	}
-	return json.RawMessage(replacer.Replace(string(text)))
 }
 
 // lines writes one JSON object for each span.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/traceview"
@@ -63,8 +64,10 @@ func traced(t *testing.T, path string, questions ...string) string {
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, app.Close(context.Background())) })
 	var out bytes.Buffer
+	redactor := redact.New()
+	redactor.Add("top-secret-key", "short")
 	trace, err := traceview.New(traceview.Options{Path: path, Unit: "row", Title: "assistant", Streams: &terminal.Streams{Err: &out},
-		Secrets: func() []string { return []string{"top-secret-key", "short"} }})
+		Redactor: redactor})
 	testkit.Must(t, err)
 	var rows []runtime.Input
 	for i, q := range questions {

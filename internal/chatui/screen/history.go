@@ -20,15 +20,16 @@ const maxHistoryLine = 64 << 10
 // History is what the user has typed: messages and commands, but no answers to questions. A
 // nil *History keeps nothing.
 type History struct {
-	path    string          // of the file; empty for none
-	secrets func() []string // texts that must not be stored
-	lines   []string        // oldest first
+	path   string              // of the file; empty for none
+	redact func(string) string // replaces secrets; a text that it changes is not stored
+	lines  []string            // oldest first
 }
 
 // OpenHistory reads the history of a file, one JSON text a line. The file need not exist. An
-// empty path is a history that is not stored. Messages with one of the secrets are not stored.
-func OpenHistory(path string, secrets func() []string) (*History, error) {
-	h := &History{path: path, secrets: secrets}
+// empty path is a history that is not stored. Messages that redact, which replaces secrets,
+// would change are not stored; it may be nil.
+func OpenHistory(path string, redact func(string) string) (*History, error) {
+	h := &History{path: path, redact: redact}
 	if path == "" {
 		return h, nil
 	}
@@ -62,7 +63,7 @@ func (h *History) Add(text string) error {
 		return nil
 	}
 	h.lines = append(h.lines, text)
-	if h.path == "" || len(text) > maxHistoryLine || h.secrets != nil && slices.ContainsFunc(h.secrets(), func(s string) bool { return s != "" && strings.Contains(text, s) }) {
+	if h.path == "" || len(text) > maxHistoryLine || h.redact != nil && h.redact(text) != text {
 		return nil
 	}
 	return h.write(os.O_APPEND, text)
