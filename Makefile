@@ -8,7 +8,7 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help build build-cloud build-hugot build-temporal install test lint fmt vet bench fuzz generate check-generated examples ci clean
+.PHONY: all help build build-cloud build-hugot build-temporal install test lint fmt vet bench fuzz generate check-generated examples site ci clean
 
 all: fmt vet lint test check-generated
 
@@ -49,14 +49,18 @@ bench: build ## run all benchmarks BENCHCOUNT times and measure the start-up tim
 fuzz: ## run every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
-generate: ## generate schema.json and docs/reference from package spec, docs/rules.md and docs/diagnostics.md from the rules
+generate: ## generate schema.json and docs/reference from package spec, docs/rules.md and docs/diagnostics.md from the rules, docs/commands.md and the picture of the README from the program
 	$(GO) generate ./internal/schemagen ./internal/docgen ./validate/lint
+	$(GO) test -count=1 -run '^TestDocs_(Commands|SessionPicture)$$' ./cmd/qtype -update-commands -update-pictures
 
 check-generated: ## fail if generated files are not up to date
 	.ci/generated
 
 examples: build ## validate and run every example, offline
 	.ci/examples $(BIN)/qtype
+
+site: ## build the documentation as a site with search, in bin/site
+	.ci/site/build $(BIN)/site
 
 ci: ## run everything that continuous integration runs
 	.ci/run

@@ -6,5 +6,5 @@ import "embed"
 
 // Files are the pages, by their paths in this folder.
 //
-//go:embed *.md decisions/*.md reference/*.md
+//go:embed *.md */*.md
 var Files embed.FS

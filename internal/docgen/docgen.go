@@ -32,11 +32,11 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the comments of package spec: %w", err)
 	}
-	samples, err := readSamples(ctx, root)
+	samples, keys, err := readSamples(ctx, root)
 	if err != nil {
 		return nil, err
 	}
-	g := &generator{declarations: declarations, samples: samples, page: map[reflect.Type]string{}}
+	g := &generator{declarations: declarations, samples: samples, keys: keys, page: map[reflect.Type]string{}}
 	structs := g.assign()
 	texts := map[string]string{"README.md": g.index()}
 	for i, p := range families {
@@ -53,6 +53,7 @@ func Pages(ctx context.Context, root string) (map[string]string, error) {
 type generator struct {
 	declarations schemagen.Declarations
 	samples      samples
+	keys         keyExamples
 	page         map[reflect.Type]string // the page that describes a struct
 }
 
@@ -126,15 +127,11 @@ func (g *generator) writeStruct(b *strings.Builder, t reflect.Type) error {
 	fields := schemagen.Fields(t)
 	slices.SortStableFunc(fields, func(a, b schemagen.Field) int { return rank(a) - rank(b) })
 	for _, f := range fields {
-		if err := g.writeField(b, f); err != nil {
+		if err := g.writeField(b, t, f); err != nil {
 			return fmt.Errorf("key %s: %w", f.Key, err)
 		}
 	}
-	sample := g.samples[t]
-	if sample == "" {
-		sample = synthesize(t)
-	}
-	b.WriteString("\n```yaml qtype:ignore\n" + sample + "\n```\n")
+	b.WriteString("\n```yaml qtype:ignore\n" + g.sampleOf(t) + "\n```\n")
 	return g.writeOptions(b, t)
 }
 
@@ -147,8 +144,8 @@ func rank(f schemagen.Field) int {
 	return 0
 }
 
-// writeField writes the row of one key.
-func (g *generator) writeField(b *strings.Builder, f schemagen.Field) error {
+// writeField writes the row of one key of a struct.
+func (g *generator) writeField(b *strings.Builder, t reflect.Type, f schemagen.Field) error {
 	value, err := g.valueOf(f.Type)
 	if err != nil {
 		return err
@@ -159,16 +156,14 @@ func (g *generator) writeField(b *strings.Builder, f schemagen.Field) error {
 	}
 	standard := ""
 	if text, ok := f.Tag.Lookup("default"); ok {
-		standard = "`" + text + "`"
+		standard = "`" + strings.ReplaceAll(text, "\n", `\n`) + "`"
 	}
 	if f.Required {
 		standard = "**required**"
 	}
 	description := escaped(g.declarations.Doc(f.Owner, f.Name))
 	description += valueList(spec.ValueDocs(f.StructField), description)
-	if example := f.Tag.Get("example"); example != "" {
-		description += " Example: `" + example + "`."
-	}
+	description += g.exampleOf(t, f)
 	if alias := f.Tag.Get("alias"); alias != "" {
 		description += " Older name: `" + alias + "`."
 	}

@@ -12,7 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/docgen"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -136,6 +139,42 @@ func TestPages_Examples(t *testing.T) {
 				heading, _, _ := strings.Cut(part, "\n")
 				t.Errorf("%s: section %s has no example", name, heading)
 			}
+		}
+	}
+}
+
+// TestPages_KeyExamples: every key has an example, in its row or in the block of its section.
+// Rows of arguments, whose tables follow the block, are part of the section.
+func TestPages_KeyExamples(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*$")
+	for name, text := range pages(t) {
+		for part := range strings.SplitSeq(text, "\n## ") {
+			table, sample, ok := strings.Cut(part, "\n```yaml")
+			if !ok {
+				continue
+			}
+			sample, _, _ = strings.Cut(sample, "\n```")
+			heading, _, _ := strings.Cut(part, "\n")
+			for _, m := range row.FindAllStringSubmatch(table, -1) {
+				shown := regexp.MustCompile(`(^|[\s{])` + m[1] + `:`).MatchString(sample)
+				if !shown && !strings.Contains(m[0], "Example: `") {
+					t.Errorf("%s: key %s of %s has no example: add one to testdata/keys.qtype.yaml", name, m[1], heading)
+				}
+			}
+		}
+	}
+}
+
+// TestPages_KeyDocuments: the documents that the examples of keys come from have no errors.
+func TestPages_KeyDocuments(t *testing.T) {
+	documents, err := lint.Finder{Paths: []string{"testdata"}}.Find(t.Context())
+	testkit.Must(t, err)
+	if len(documents) < 5 {
+		t.Fatalf("%d documents", len(documents))
+	}
+	for _, d := range lint.Diagnostics(lint.Check(t.Context(), documents, loader.Options{})) {
+		if d.Code != "QT915" { // unused
+			t.Error(d)
 		}
 	}
 }

@@ -64,8 +64,9 @@ func (g *generator) writeArguments(b *strings.Builder, m spec.Argument) error {
 		return nil
 	}
 	fmt.Fprintf(b, "\n| Key of `%s` | Value | Default | Description |\n| --- | --- | --- | --- |\n", m.Key)
-	for _, f := range schemagen.Fields(reflect.TypeOf(m.Into).Elem()) {
-		if err := g.writeField(b, f); err != nil {
+	t := reflect.TypeOf(m.Into).Elem()
+	for _, f := range schemagen.Fields(t) {
+		if err := g.writeField(b, t, f); err != nil {
 			return fmt.Errorf("key %s: %w", f.Key, err)
 		}
 	}

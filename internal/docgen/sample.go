@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/schemagen"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/validate/lint"
 )
@@ -23,40 +24,23 @@ const maxSampleLines = 24
 type samples map[reflect.Type]string
 
 // readSamples collects an example of each struct: from the example applications, and
-// what these do not have from the correct samples of the rules.
-func readSamples(ctx context.Context, root string) (samples, error) {
-	all := samples{}
+// what these do not have from the correct samples of the rules and the documents in testdata.
+// It collects an example of each key, too.
+func readSamples(ctx context.Context, root string) (samples, keyExamples, error) {
+	all, keys := samples{}, keyExamples{}
 	files, err := filepath.Glob(filepath.Join(root, "examples", "*", "*.yaml"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, file := range files {
-		if strings.HasSuffix(file, ".qtype-test.yaml") {
-			suite := &spec.Suite{}
-			if _, diags := loader.LoadInto(ctx, file, "tests", suite, loader.Options{}); diags.Err() != nil {
-				return nil, fmt.Errorf("%s: %w", file, diags.Err())
-			}
-			all.collect(reflect.ValueOf(suite))
-			continue
+		if err := all.collectFile(ctx, file, keys); err != nil {
+			return nil, nil, err
 		}
-		if strings.HasSuffix(file, ".qtype-eval.yaml") {
-			evaluation := &spec.Evaluation{}
-			if _, diags := loader.LoadInto(ctx, file, "evaluation", evaluation, loader.Options{}); diags.Err() != nil {
-				return nil, fmt.Errorf("%s: %w", file, diags.Err())
-			}
-			all.collect(reflect.ValueOf(evaluation))
-			continue
-		}
-		result, diags := loader.Load(ctx, file, loader.Options{})
-		if diags.Err() != nil {
-			return nil, fmt.Errorf("%s: %w", file, diags.Err())
-		}
-		all.collect(reflect.ValueOf(result.Document))
 	}
 	rest := samples{}
 	for _, r := range lint.Rules() {
 		if result, diags := loader.LoadBytes(ctx, r.Code, []byte(r.Right), loader.Options{}); diags.Err() == nil {
-			rest.collect(reflect.ValueOf(result.Document))
+			rest.collect(reflect.ValueOf(result.Document), keys)
 		}
 	}
 	for t, text := range rest {
@@ -64,19 +48,44 @@ func readSamples(ctx context.Context, root string) (samples, error) {
 			all[t] = text
 		}
 	}
-	return all, nil
+	return all, keys, readKeyDocuments(ctx, root, all, keys)
 }
 
-// collect adds examples of all structs below a value.
-func (s samples) collect(v reflect.Value) {
+// collectFile adds the examples of a document, or of a file of tests or of an evaluation.
+func (s samples) collectFile(ctx context.Context, file string, keys keyExamples) error {
+	var root any
+	var diags diag.List
+	switch {
+	case strings.HasSuffix(file, ".qtype-test.yaml"):
+		suite := &spec.Suite{}
+		_, diags = loader.LoadInto(ctx, file, "tests", suite, loader.Options{})
+		root = suite
+	case strings.HasSuffix(file, ".qtype-eval.yaml"):
+		evaluation := &spec.Evaluation{}
+		_, diags = loader.LoadInto(ctx, file, "evaluation", evaluation, loader.Options{})
+		root = evaluation
+	default:
+		var result *loader.Result
+		result, diags = loader.Load(ctx, file, loader.Options{})
+		root = result.Document
+	}
+	if err := diags.Err(); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	s.collect(reflect.ValueOf(root), keys)
+	return nil
+}
+
+// collect adds examples of all structs below a value, and of their keys.
+func (s samples) collect(v reflect.Value, keys keyExamples) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			s.collect(v.Elem())
+			s.collect(v.Elem(), keys)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			s.collect(v.Index(i))
+			s.collect(v.Index(i), keys)
 		}
 	case reflect.Struct:
 		if _, ok := targetOf(v.Type()); ok {
@@ -84,10 +93,11 @@ func (s samples) collect(v reflect.Value) {
 		}
 		if n, ok := v.Addr().Interface().(spec.Node); ok && n.Position() != nil {
 			s.add(v.Type(), excerpt(n.Position().Span()))
+			keys.add(n)
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				s.collect(v.Field(i))
+				s.collect(v.Field(i), keys)
 			}
 		}
 	}

@@ -115,6 +115,7 @@ var unrelated = map[string]string{
 	"internal/clienttool/clienttool.go:Program":             "a flag of the user",
 	"internal/clienttool/suspension.go:OpenSuspension":      "a flag of the user",
 	"internal/clienttool/suspension.go:write":               "a flag of the user",
+	"internal/docgen/key_example.go:readKeyDocuments":       "generates documentation",
 	"internal/docgen/sample.go:readSamples":                 "generates documentation",
 	"internal/erasure/erasure.go:journalsIn":                "journals of the user",
 	"internal/estimate/estimate.go:Run":                     "temporary, or refuses all requests",

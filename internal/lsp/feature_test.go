@@ -27,8 +27,8 @@ func TestHover(t *testing.T) {
 		into int
 		want []string
 	}{
-		{"token_limit", 3, []string{"**token_limit**", "an integer", "default `100000`", "tokens"}},
-		{"type: LLMInference", 8, []string{"**LLMInference** — step"}},
+		{"token_limit", 3, []string{"**token_limit**", "an integer", "default `100000`", "tokens", "docs/reference/memories.md#memory)"}},
+		{"type: LLMInference", 8, []string{"**LLMInference** — step", "docs/reference/steps.md#llminference)"}},
 		{"memory: chat_memory", 10, []string{"**chat_memory** — memory", "`token_limit` 20000", "app.qtype.yaml:3", `step "respond"`}},
 		{"inputs: [message]", 10, []string{"**message** — variable", "Type `ChatMessage`", "Used in 2 places"}},
 		{"list[Line]", 6, []string{"**Line** — type", "title: text"}},

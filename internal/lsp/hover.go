@@ -96,14 +96,14 @@ func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int)
 	switch m.role {
 	case roleKey:
 		if m.field != nil {
-			return keyText(m.field, s.lang), nil
+			return keyText(m.field, s.lang) + referenceLink(ownerOf(m)), nil
 		}
 		if m.text == "type" && m.mapping != nil && m.mapping.union != nil {
 			return "**type** — which " + m.mapping.union.Name + " this is", nil
 		}
 	case roleTag:
 		if k := m.mapping.class; k != nil {
-			return fmt.Sprintf("**%s** — %s\n\n%s", k.tag, m.mapping.union.Name, k.doc), nil
+			return fmt.Sprintf("**%s** — %s\n\n%s", k.tag, m.mapping.union.Name, k.doc) + referenceLink(k), nil
 		}
 	case roleType:
 		return typeText(m.text), nil
@@ -115,10 +115,19 @@ func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int)
 			if doc := m.field.enumDocs[m.text]; doc != "" {
 				text = fmt.Sprintf("**%s** — %s\n\n%s", m.text, doc, text)
 			}
-			return text, nil
+			return text + referenceLink(ownerOf(m)), nil
 		}
 	}
 	return "", nil
+}
+
+// ownerOf returns the struct that a key belongs to: that of its mapping, which may embed the
+// declaring one.
+func ownerOf(m *syntaxWord) *structType {
+	if m.mapping != nil && m.mapping.class != nil {
+		return m.mapping.class
+	}
+	return m.field.owner
 }
 
 // lastValidText describes the target of a reference in the last valid version of

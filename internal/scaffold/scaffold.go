@@ -91,6 +91,12 @@ func Write(folder, name string, schemas Schemas) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return writeNew(folder, made)
+}
+
+// writeNew writes files to a folder, by their paths with slashes. If one of them exists, it
+// writes nothing and returns an *ExistsError.
+func writeNew(folder string, made map[string][]byte) ([]string, error) {
 	var paths, there []string
 	for p := range made {
 		full := filepath.Join(folder, filepath.FromSlash(p))

@@ -26,6 +26,13 @@ func run(root string) error {
 	if err != nil {
 		return err
 	}
+	index, err := docgen.LLMs()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(root, docgen.LLMsFile), []byte(index), 0o644); err != nil {
+		return err
+	}
 	folder := filepath.Join(root, docgen.Folder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
