@@ -47,6 +47,7 @@ var asked = map[string]string{
 	"internal/remotefs/cloud_azure.go:azureFromEnvironment": "Client.Open, Create and List",
 	"internal/remotefs/cloud_google.go:openGoogle":          "Client.Open, Create and List",
 	"internal/remotefs/cloud_s3.go:openS3":                  "Client.Open, Create and List",
+	"internal/remotefs/http.go:declaration":                 "a name of the type; made in http",
 	"internal/remotefs/http.go:http":                        "httpx.DialContext and httpx.Proxy",
 	"internal/remotefs/local.go:checkWritable":              "Client.Create",
 	"internal/remotefs/local.go:commit":                     "Client.Create",

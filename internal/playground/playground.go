@@ -69,7 +69,7 @@ type pipes struct {
 // Close closes both.
 func (p pipes) Close() error { return errors.Join(p.PipeReader.Close(), p.PipeWriter.Close()) }
 
-// start opens an empty document. The page asks for diagnostics.
+// start opens an empty document. The page requests diagnostics.
 func (s *Session) start(ctx context.Context) error {
 	if _, err := s.request(ctx, "initialize", map[string]any{"capabilities": map[string]any{"textDocument": map[string]any{"diagnostic": map[string]any{}}}}); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (s *Session) start(ctx context.Context) error {
 // Close ends the session.
 func (s *Session) Close() { s.stop() }
 
-// ignore drops what the server sends: the page asks.
+// ignore drops what the server sends: the page requests.
 type ignore struct{}
 
 // Handle implements jsonrpc2.Handler.

@@ -15,7 +15,7 @@ interface Waiting {
 export class Checker {
   /** onVocabulary is called after the vocabularies that were missing have been loaded. */
   onVocabulary: () => void = () => {}
-  /** estimated tells whether counts are estimates, because a vocabulary is not loaded. */
+  /** estimated reports whether counts are estimates, because a vocabulary is not loaded. */
   estimated = false
 
   private worker?: Promise<Worker>

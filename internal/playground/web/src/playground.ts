@@ -51,7 +51,7 @@ async function draw(source: string, checked: number, hasErrors: boolean) {
   try {
     const drawing = await checker.call<Drawing>('draw', { text: source })
     if (checked !== revision) return
-    // An image runs no scripts, whatever the document contains.
+    // An image runs no scripts of any document.
     const image = make('img')
     image.alt = `Flow of ${drawing.title}: its steps, and the models, memories and tools that they use. The text below has the same.`
     URL.revokeObjectURL(picture)
