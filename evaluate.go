@@ -34,15 +34,22 @@ func Evaluate(ctx context.Context, cfg EvaluationConfig, opts ...Option) (*Evalu
 // openVariant is an eval.Opener.
 func openVariant(ctx context.Context, path string, env map[string]string, opts []Option) (*eval.Program, diag.List) {
 	opts = append(opts, WithStrict(), WithEphemeral())
-	if len(env) > 0 {
-		lookup := func(name string) (string, bool) {
+	opts = append(opts, withVariables(env))
+	p, list := Check(ctx, path, opts...)
+	return &eval.Program{App: p.Document.Application, New: func() (*runtime.App, error) { return New(p, opts...) }}, list
+}
+
+// withVariables sets environment variables for a document.
+func withVariables(env map[string]string) Option {
+	return func(o *options) {
+		if len(env) == 0 {
+			return
+		}
+		o.loader.Lookup = func(name string) (string, bool) {
 			if v, ok := env[name]; ok {
 				return v, true
 			}
 			return os.LookupEnv(name)
 		}
-		opts = append(opts, func(o *options) { o.loader.Lookup = lookup })
 	}
-	p, list := Check(ctx, path, opts...)
-	return &eval.Program{App: p.Document.Application, New: func() (*runtime.App, error) { return New(p, opts...) }}, list
 }

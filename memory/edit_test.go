@@ -176,6 +176,7 @@ func TestEdit_AsIfNeverMade(t *testing.T) {
 }
 
 func TestEdit_AsIfNeverMadeInSQLite(t *testing.T) {
+	testkit.SkipWithRace(t)
 	t.Parallel()
 	store, err := sqlite.Open(filepath.Join(testkit.FolderInRAM(t), "memory.db"))
 	testkit.Must(t, err)

@@ -410,6 +410,7 @@ func TestPolicies_MatchModel(t *testing.T) {
 
 // TestPolicies_MatchModelInSQLite does the same in one file that is reopened from time to time.
 func TestPolicies_MatchModelInSQLite(t *testing.T) {
+	testkit.SkipWithRace(t)
 	t.Parallel()
 	path := filepath.Join(testkit.FolderInRAM(t), "memory.db")
 	open := func(t rapid.TB) memory.Store {

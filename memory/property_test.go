@@ -416,6 +416,7 @@ func TestFlush_WindowFollowsFromHistory(t *testing.T) {
 // TestFlush_MatchesModelInSQLite keeps all sessions in one file, because creating
 // and opening files takes time: not every restart reopens it.
 func TestFlush_MatchesModelInSQLite(t *testing.T) {
+	testkit.SkipWithRace(t)
 	t.Parallel()
 	open := func(t rapid.TB, path string) memory.Store {
 		s, err := sqlite.Open(path)

@@ -280,6 +280,7 @@ func TestRewind_AsIfNeverMade(t *testing.T) {
 }
 
 func TestRewind_AsIfNeverMadeInSQLite(t *testing.T) {
+	testkit.SkipWithRace(t)
 	t.Parallel()
 	store, err := sqlite.Open(filepath.Join(testkit.FolderInRAM(t), "memory.db"))
 	testkit.Must(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // callContext identifies the step, the row and the memory turn of a call of a model
@@ -72,4 +73,16 @@ func reportUsage(ctx context.Context, ev Event) {
 		ev.Step, ev.Session, ev.Row = s.step, s.session, s.row
 	}
 	Report(ctx, ev)
+}
+
+// toolSession returns the session of the step that calls a tool of a memory.
+func toolSession(ctx context.Context, id string) (string, error) {
+	at := callContextFrom(ctx)
+	if at == nil {
+		return "", &tool.Error{Tool: id, Message: "called outside of a step: there is no session"}
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	return at.session, nil
 }

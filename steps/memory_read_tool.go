@@ -30,12 +30,9 @@ func (t *memoryReadTool) Info() tool.Info { return t.info }
 
 // Call returns a part of a message.
 func (t *memoryReadTool) Call(ctx context.Context, args map[string]any) (any, error) {
-	at := callContextFrom(ctx)
-	if at == nil {
-		return nil, &tool.Error{Tool: t.info.ID, Message: "called outside of a step: there is no session"}
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	session, err := toolSession(ctx, t.info.ID)
+	if err != nil {
+		return nil, err
 	}
 	given, err := tool.ConvertArgs(t.info, args, value.Assign)
 	if err != nil {
@@ -43,7 +40,7 @@ func (t *memoryReadTool) Call(ctx context.Context, args map[string]any) (any, er
 	}
 	position, _ := given[spec.MemoryReadMessage].(int64)
 	offset, _ := given[spec.MemoryReadOffset].(int64)
-	m, err := t.message(ctx, at.session, position)
+	m, err := t.message(ctx, session, position)
 	if err != nil {
 		return nil, &tool.FailedError{Tool: t.info.ID, Message: err.Error(), Err: err}
 	}

@@ -36,12 +36,9 @@ func (t *memorySearchTool) Info() tool.Info { return t.info }
 
 // Call returns the messages that fit the query best, the best first.
 func (t *memorySearchTool) Call(ctx context.Context, args map[string]any) (any, error) {
-	at := callContextFrom(ctx)
-	if at == nil {
-		return nil, &tool.Error{Tool: t.info.ID, Message: "called outside of a step: there is no session"}
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	session, err := toolSession(ctx, t.info.ID)
+	if err != nil {
+		return nil, err
 	}
 	given, err := tool.ConvertArgs(t.info, args, value.Assign)
 	if err != nil {
@@ -51,7 +48,7 @@ func (t *memorySearchTool) Call(ctx context.Context, args map[string]any) (any, 
 	if err != nil {
 		return nil, err
 	}
-	q.Scope = t.searcher.ScopeOf(t.scope, at.session)
+	q.Scope = t.searcher.ScopeOf(t.scope, session)
 	found, err := t.searcher.Search(ctx, q)
 	if err != nil {
 		return nil, &tool.FailedError{Tool: t.info.ID, Message: err.Error(), Err: err}

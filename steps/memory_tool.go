@@ -33,12 +33,9 @@ func (t *memoryTool) Info() tool.Info {
 // Call stores the arguments and returns the outputs, or the names of what it stored if
 // the tool has no outputs.
 func (t *memoryTool) Call(ctx context.Context, args map[string]any) (any, error) {
-	at := callContextFrom(ctx)
-	if at == nil {
-		return nil, &tool.Error{Tool: t.declared.ID, Message: "called outside of a step: there is no session"}
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	session, err := toolSession(ctx, t.declared.ID)
+	if err != nil {
+		return nil, err
 	}
 	given, err := t.Info().ValidateArgs(args)
 	if err != nil {
@@ -57,7 +54,7 @@ func (t *memoryTool) Call(ctx context.Context, args map[string]any) (any, error)
 		}
 		set, names = append(set, memory.Variable{Name: in.ID, Value: raw}), append(names, in.ID)
 	}
-	if err := t.store.set(ctx, at.session, set); err != nil {
+	if err := t.store.set(ctx, session, set); err != nil {
 		return nil, err
 	}
 	if len(t.declared.Outputs) == 0 {
@@ -66,7 +63,7 @@ func (t *memoryTool) Call(ctx context.Context, args map[string]any) (any, error)
 		}
 		return "stored: " + listed(names), nil
 	}
-	stored, err := t.store.read(ctx, at.session)
+	stored, err := t.store.read(ctx, session)
 	if err != nil {
 		return nil, err
 	}

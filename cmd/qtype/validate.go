@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/loader"
@@ -35,7 +35,7 @@ func newValidate(s *streams) *cobra.Command {
 		Short: "Check documents, without running anything",
 		Long: `Checks documents and reports every error with its location. In directories, every
 *.qtype.yaml and *.qtype.yml is checked. PATH may also be a pattern
-('specs/**/*.yaml'), a Markdown page, whose fenced YAML blocks are checked if they
+('specs/**/*.yaml'), a file of tests or of an evaluation, a Markdown page, whose fenced YAML blocks are checked if they
 are whole documents, or a URL: https://…, and s3://…, gs://… and az://… in a build
 with -tags cloud. No secrets are needed, and network access only for remote
 includes. The exit status is 1 if there are errors; warnings count with --strict.
@@ -50,16 +50,11 @@ silences that code there.`,
 			if len(args) == 0 {
 				return &usageError{command: c.CommandPath(), reason: "qtype validate needs a file or a directory"}
 			}
-			for _, path := range args {
-				if strings.HasSuffix(path, ".qtype-test.yaml") || strings.HasSuffix(path, ".qtype-test.yml") {
-					return &usageError{command: c.CommandPath(), reason: path + " is a test file: use qtype test"}
-				}
-			}
 			return v.check(c)
 		},
 		ValidArgsFunction: yamlFiles,
 		RunE: func(c *cobra.Command, args []string) error {
-			v.find.Paths = args
+			v.find.Paths, v.find.Kinds = args, qtype.FileKinds()
 			return v.run(c.Context())
 		},
 	}

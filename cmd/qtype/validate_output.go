@@ -56,7 +56,7 @@ func (v *validateCommand) text(results []lint.Result, list diag.List, took time.
 	files, valid := 0, 0
 	for _, r := range results {
 		files += r.Files
-		if len(r.Diagnostics) == 0 {
+		if r.IsValid() {
 			valid++
 		}
 	}
@@ -86,7 +86,7 @@ func (v *validateCommand) valid(results []lint.Result, valid int, all bool, took
 			timed = milliseconds(took / time.Duration(len(results)))
 		}
 		for _, r := range results {
-			if len(r.Diagnostics) == 0 {
+			if r.IsValid() {
 				fmt.Fprintf(v.Out, "%s is valid: %s%s\n", terminal.Clean(r.Document.String()), r.Summary, timed)
 				for _, note := range r.Notes {
 					fmt.Fprintf(v.Out, "note: %s\n", terminal.Clean(note))

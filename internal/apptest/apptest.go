@@ -106,13 +106,16 @@ func Find(paths []string) ([]string, error) {
 // applicationPath returns the default path of the application of a test file, or ""
 // if path is not that of a test file.
 func applicationPath(path string) string {
-	for _, extension := range []string{".yaml", ".yml"} {
-		if name, ok := strings.CutSuffix(path, ".qtype-test"+extension); ok {
-			return name + ".qtype" + extension
+	for _, s := range Suffixes() {
+		if name, ok := strings.CutSuffix(path, s); ok {
+			return name + ".qtype" + filepath.Ext(s)
 		}
 	}
 	return ""
 }
+
+// Suffixes are the ends of the names of test files.
+func Suffixes() []string { return []string{".qtype-test.yaml", ".qtype-test.yml"} }
 
 // Load loads a test file with its application and checks that they match. The file
 // is nil if the diagnostics contain errors. Diagnostics are sorted by position.

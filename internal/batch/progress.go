@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 const (
@@ -41,7 +43,7 @@ func (j *job) showProgress(ctx context.Context, p *runtime.Progress) *display {
 	if j.Quiet || j.Prompts || j.Trace.OnTerminal() && j.Streams.ErrTerminal || (j.in.file == nil && len(j.in.values) < 2) {
 		return d
 	}
-	m := &progressBars{progress: p, total: j.in.total, begin: time.Now(), batches: j.batches}
+	m := &progressBars{progress: p, total: j.in.total, begin: time.Now(), manyResults: j.batches || makesManyRows(j.flow)}
 	if j.journal != nil && m.total >= 0 {
 		m.total -= j.journal.before
 	}
@@ -136,14 +138,20 @@ type progressBars struct {
 	progress *runtime.Progress
 	total    int64 // rows in all, -1 if unknown
 	begin    time.Time
-	batches  bool // the flow has batch steps: results are not rows of the input
+	// manyResults is set if a row of the input may have any number of results.
+	manyResults bool
 }
 
-// rows returns how many rows of the input are done, and how many results failed. With
-// batch steps it counts the rows that the first step has taken.
+// makesManyRows reports whether a step of a flow makes several rows of one.
+func makesManyRows(flow *spec.Flow) bool {
+	return slices.ContainsFunc(flow.Plan().Steps, func(p *spec.StepPlan) bool { return p.Rows != spec.RowsOne })
+}
+
+// rows returns how many rows of the input are done, and how many results failed. If rows
+// have any number of results, it counts the rows that the first step has taken.
 func (m *progressBars) rows() (done, failed int64) {
 	_, done, failed = m.progress.Rows()
-	if all := m.progress.Steps(); m.batches && len(all) > 0 {
+	if all := m.progress.Steps(); m.manyResults && len(all) > 0 {
 		done = all[0].In
 	}
 	return done, failed
@@ -218,6 +226,9 @@ func (m *progressBars) line() string {
 	parts := []string{textfmt.Count(done, "row")}
 	if m.total >= 0 {
 		parts[0] = fmt.Sprintf("%d of %s", done, textfmt.Count(m.total, "row"))
+	}
+	if _, results, _ := m.progress.Rows(); m.manyResults {
+		parts = append(parts, textfmt.Count(results, "result"))
 	}
 	parts = append(parts, fmt.Sprintf("%.1f rows/s", m.rate(done)))
 	if failed > 0 {

@@ -103,7 +103,7 @@ var unrelated = map[string]string{
 	"cmd/qtype/temporal.go:addTo":                           "a flag or a setting of the user",
 	"cmd/qtype/test.go:all":                                 "secrets to hide in traces",
 	"cmd/qtype/serve.go:run":                                "a flag or a setting of the user",
-	"evaluate.go:openVariant":                               "a lookup, filtered by the loader",
+	"evaluate.go:withVariables":                               "a lookup, filtered by the loader",
 	"internal/batch/input_value.go:readValue":               "a file that the user names",
 	"internal/batch/stale.go:tempFilesOf":                   "a file that the user names",
 	"internal/checkpoint/header.go:digestOf":                "the journal of the user",

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -58,18 +59,27 @@ type Evaluation struct {
 	base     *Program
 }
 
+// Summary returns what is evaluated: "2 metrics, 3 variants".
+func (e *Evaluation) Summary() string {
+	sum := textfmt.Count(len(e.metrics), "metric")
+	if len(e.variants) > 1 {
+		sum += ", " + textfmt.Count(len(e.variants), "variant")
+	}
+	return sum
+}
+
 // variant is an application that is evaluated.
 type variant struct {
 	declared *spec.Variant
 	program  *Program
 }
 
-// suffixes are the ends of the names of evaluation files.
-func suffixes() []string { return []string{".qtype-eval.yaml", ".qtype-eval.yml"} }
+// Suffixes are the ends of the names of evaluation files.
+func Suffixes() []string { return []string{".qtype-eval.yaml", ".qtype-eval.yml"} }
 
 // IsFile reports whether a path is that of an evaluation file.
 func IsFile(path string) bool {
-	return slices.ContainsFunc(suffixes(), func(s string) bool { return strings.HasSuffix(path, s) })
+	return slices.ContainsFunc(Suffixes(), func(s string) bool { return strings.HasSuffix(path, s) })
 }
 
 // Load reads and checks what is evaluated. The Evaluation is nil if the list has errors.
@@ -113,7 +123,7 @@ func relative(folder, path string) string {
 }
 
 func defaultApplication(path string) string {
-	for _, s := range suffixes() {
+	for _, s := range Suffixes() {
 		if name, ok := strings.CutSuffix(path, s); ok {
 			return name + ".qtype" + filepath.Ext(s)
 		}

@@ -165,6 +165,7 @@ func TestExcel_Errors(t *testing.T) {
 
 // A sheet of many rows is read row by row.
 func TestExcel_Streams(t *testing.T) {
+	testkit.SkipWithRace(t)
 	const rows, most = 100_000, 30 << 20
 	path := workbook(t, func(f *excelize.File) {
 		w, err := f.NewStreamWriter("Sheet1")

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/splitter"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -198,6 +199,7 @@ func allSplitters() []*spec.DocumentSplitter {
 
 // With a quadratic algorithm this test would need hours.
 func TestSplitters_OddTexts(t *testing.T) {
+	testkit.SkipWithRace(t)
 	for name, text := range oddTexts(300_000) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
@@ -45,6 +46,7 @@ func TestChunks_MatchWhole(t *testing.T) {
 // TestCount_AnyVocabulary compares counts with those of a simple algorithm, for any
 // order of ranks.
 func TestCount_AnyVocabulary(t *testing.T) {
+	testkit.SkipWithRace(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 120 {
 		letters := []string{"ab", "abc", "abcdef"}[random.IntN(3)]
@@ -97,6 +99,7 @@ func drawVocabulary(t *testing.T, random *rand.Rand, letters string, n int) *tok
 // TestCount_LongPieces compares pieces that are long enough for runs of pairs with
 // tiktoken-go.
 func TestCount_LongPieces(t *testing.T) {
+	testkit.SkipWithRace(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, name := range distinct {
 		e, r := encoding(t, name), reference(t, name)
@@ -130,6 +133,7 @@ func hugePieces() map[string]string {
 
 // TestCount_HugePieces is TestChunks_MatchWhole with the chunks of Count.
 func TestCount_HugePieces(t *testing.T) {
+	testkit.SkipWithRace(t)
 	for _, name := range distinct {
 		e := encoding(t, name)
 		for what, text := range hugePieces() {
@@ -152,6 +156,7 @@ func TestCount_HugePieces(t *testing.T) {
 
 // TestCount_HugePiecesMemory checks that memory does not grow with a piece.
 func TestCount_HugePiecesMemory(t *testing.T) {
+	testkit.SkipWithRace(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would empty the pool
 	e := encoding(t, tokenizer.O200k)
 	for what, text := range hugePieces() {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
@@ -94,6 +95,7 @@ func TestRead_DamagedVocabulary(t *testing.T) {
 
 // TestCount_LongRuns would time out with a quadratic algorithm.
 func TestCount_LongRuns(t *testing.T) {
+	testkit.SkipWithRace(t)
 	if testing.Short() {
 		t.Skip("counts long texts")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dlclark/regexp2"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
@@ -62,6 +63,7 @@ func TestPieces(t *testing.T) {
 }
 
 func TestPieces_ShortStrings(t *testing.T) {
+	testkit.SkipWithRace(t)
 	for name, alphabet := range map[string]string{
 		tokenizer.O200k:  "aAかǅ\u0301 \n\r'/1s!\u3000",
 		tokenizer.Cl100k: "aSか\u0301 \n\r't1!\u00a0",
@@ -85,6 +87,7 @@ func TestPieces_ShortStrings(t *testing.T) {
 
 // TestPieces_EveryCharacter checks the class of every character.
 func TestPieces_EveryCharacter(t *testing.T) {
+	testkit.SkipWithRace(t)
 	last := rune(unicode.MaxRune)
 	if testing.Short() {
 		last = 0x3400

@@ -11,6 +11,7 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
@@ -89,6 +90,7 @@ func TestCount_Known(t *testing.T) {
 }
 
 func TestCount_ShortStrings(t *testing.T) {
+	testkit.SkipWithRace(t)
 	for name, alphabet := range map[string]string{
 		tokenizer.O200k:  "aAかǅ\u0301 \n'/1s!",
 		tokenizer.Cl100k: "aSか\u0301 \n\r't1!\u00a0",

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // Document identifies a document: a file, or a block of a Markdown page.
@@ -22,6 +23,30 @@ type Document struct {
 
 	block   int    // ordinal of the block in the page, from 1; 0 for a whole file
 	problem string // why a page is not read, as a predicate; usually empty
+	kind    *Kind  // nil for a document
+}
+
+// Kind is a kind of files other than documents, such as tests of applications.
+type Kind struct {
+	Suffixes []string // ends of the names of such files
+	// Check checks a file, and returns what it declares. It opens the documents that the
+	// file refers to with open, unless that is nil.
+	Check func(ctx context.Context, path string, open Opener) (summary string, list diag.List)
+}
+
+// check checks a file. Diagnostics have no fixes, which are for documents.
+func (k *Kind) check(ctx context.Context, d Document, open Opener) Result {
+	summary, list := k.Check(ctx, d.Path, open)
+	for i := range list {
+		list[i] = list[i].WithoutFix()
+	}
+	list.Sort()
+	return Result{Document: d, Diagnostics: atMost(list), Files: 1, Summary: summary}
+}
+
+// has reports whether a file is of the kind.
+func (k *Kind) has(path string) bool {
+	return slices.ContainsFunc(k.Suffixes, func(s string) bool { return strings.HasSuffix(path, s) })
 }
 
 // String returns the path without secrets in a URL, and with the line for a block
@@ -37,7 +62,8 @@ func (d Document) String() string {
 type Finder struct {
 	Paths    []string // files, folders, and patterns with * ? [ ], and ** for any number of folders
 	Markdown bool     // includes the Markdown pages of folders
-	Open     opener   // opens pages instead of os.Open; may be nil
+	Kinds    []*Kind  // other files than documents, if they are named or match a pattern
+	Open     Opener   // opens pages instead of os.Open; may be nil
 }
 
 // Find lists the documents in the order of the paths: named files; *.qtype.yaml and
@@ -124,7 +150,7 @@ func (l *documentList) addFiles(ctx context.Context, files []string) {
 		}
 		l.seen[file] = true
 		if isRemote(file) || !isPage(file) {
-			l.found = append(l.found, Document{Path: file})
+			l.found = append(l.found, Document{Path: file, kind: l.kindOf(file)})
 			continue
 		}
 		page, err := l.page(ctx, file)
@@ -141,6 +167,15 @@ func (l *documentList) addFiles(ctx context.Context, files []string) {
 			l.found = append(l.found, Document{Path: file, Line: b.from + 1, block: i + 1})
 		}
 	}
+}
+
+// kindOf returns the kind of a file, nil for a document.
+func (l *documentList) kindOf(file string) *Kind {
+	i := slices.IndexFunc(l.finder.Kinds, func(k *Kind) bool { return k.has(file) })
+	if i < 0 {
+		return nil
+	}
+	return l.finder.Kinds[i]
 }
 
 func (l *documentList) page(ctx context.Context, path string) (*page, error) {

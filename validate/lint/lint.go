@@ -21,14 +21,18 @@ import (
 
 // Result is the result of checking a document.
 type Result struct {
-	Document    Document         // the checked document
-	Diagnostics diag.List        // diagnostics that are not ignored, in file order
-	Files       int              // number of files of the document, at least 1
-	Summary     validate.Summary // what it declares
-	Notes       []string         // what else a user should know about it; see validate.Notes
+	Document    Document  // the checked document
+	Diagnostics diag.List // diagnostics that are not ignored, in file order
+	Files       int       // number of files of the document, at least 1
+	Summary     string    // what it declares: "1 flow, 2 steps"
+	Notes       []string  // what else a user should know about it; see validate.Notes
 
-	hidden []source.Span // secrets in its files
+	unchecked bool          // its application has errors, which are those of another result
+	hidden    []source.Span // secrets in its files
 }
+
+// IsValid reports whether the document was checked and has no diagnostics.
+func (r *Result) IsValid() bool { return len(r.Diagnostics) == 0 && !r.unchecked }
 
 // Check checks documents concurrently and returns the results in their order. If
 // ctx is canceled, there are results of the first documents only.
@@ -83,10 +87,13 @@ func newChecker(opts loader.Options) *checker {
 	return &checker{opts: opts, known: sync.OnceValue(codes), pages: new(pages)}
 }
 
-func (c *checker) check(ctx context.Context, d Document, open opener) pendingResult {
+func (c *checker) check(ctx context.Context, d Document, open Opener) pendingResult {
 	if d.problem != "" {
 		whole := source.Span{File: &source.File{Path: d.Path}}
 		return pendingResult{Result: Result{Document: d, Diagnostics: diag.List{overLimit(whole, d.Path+" "+d.problem)}, Files: 1}}
+	}
+	if d.kind != nil {
+		return pendingResult{Result: d.kind.check(ctx, d, open)}
 	}
 	opts := c.opts
 	opts.Open = open
@@ -104,7 +111,7 @@ func (c *checker) check(ctx context.Context, d Document, open opener) pendingRes
 	}
 	list.Sort()
 	list = atMost(list)
-	result := Result{Document: d, Diagnostics: list, Files: max(len(loaded.Files), 1), Summary: validate.Summarise(loaded.Document)}
+	result := Result{Document: d, Diagnostics: list, Files: max(len(loaded.Files), 1), Summary: validate.Summarise(loaded.Document).String()}
 	if len(list) == 0 {
 		result.Notes = validate.Notes(loaded.Document)
 	}
@@ -114,12 +121,12 @@ func (c *checker) check(ctx context.Context, d Document, open opener) pendingRes
 	return pendingResult{result, comments}
 }
 
-// opener is the type of loader.Options.Open.
-type opener = func(ctx context.Context, path string) (io.ReadCloser, error)
+// Opener is the type of loader.Options.Open.
+type Opener = func(ctx context.Context, path string) (io.ReadCloser, error)
 
 // blockReader returns an opener that replaces a page by one of its blocks, at the
 // lines that the block has in the page.
-func (c *checker) blockReader(d Document, below opener) opener {
+func (c *checker) blockReader(d Document, below Opener) Opener {
 	return func(ctx context.Context, path string) (io.ReadCloser, error) {
 		var in io.ReadCloser
 		var err error
@@ -178,10 +185,20 @@ func settle(all []pendingResult) []Result {
 			}
 		}
 	}
+	listed := map[string]bool{}
+	for _, one := range all {
+		listed[one.Document.Path] = true
+	}
 	results := make([]Result, len(all))
 	reported := map[key]bool{}
 	for i, one := range all {
 		results[i] = one.Result
+		if one.Document.kind != nil {
+			results[i].Diagnostics = slices.DeleteFunc(slices.Clone(one.Diagnostics), func(d diag.Diagnostic) bool {
+				return d.Span.File != nil && d.Span.File.Path != one.Document.Path && listed[d.Span.File.Path]
+			})
+			results[i].unchecked = len(results[i].Diagnostics) < len(one.Diagnostics)
+		}
 		var unused diag.List
 		for _, c := range one.comments {
 			if k := keyOf(c); !reported[k] {

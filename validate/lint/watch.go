@@ -159,7 +159,7 @@ type watched struct {
 
 // watch records the state of each file, also missing ones, before it is opened, so
 // that the next poll detects changes during the check.
-func (d *watched) watch(below opener) opener {
+func (d *watched) watch(below Opener) Opener {
 	return func(ctx context.Context, path string) (io.ReadCloser, error) {
 		if _, noted := d.files[path]; !noted {
 			d.files[path] = statFile(path)

@@ -3,6 +3,8 @@ package format
 import (
 	"strings"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 func TestConvert_HTML(t *testing.T) {
@@ -70,6 +72,7 @@ func TestConvert_MainContent(t *testing.T) {
 
 // TestConvert_HTMLBombs: pages that would cost much end with an error, or soon.
 func TestConvert_HTMLBombs(t *testing.T) {
+	testkit.SkipWithRace(t)
 	var formatting strings.Builder
 	for range 500 {
 		formatting.WriteString("<b><i><u><font color=red>")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // pack makes a zip archive of names and contents.
@@ -53,6 +55,7 @@ func TestConvert_WordElements(t *testing.T) {
 
 // TestConvert_ArchiveBombs: archives and XML that would take much memory are errors.
 func TestConvert_ArchiveBombs(t *testing.T) {
+	testkit.SkipWithRace(t)
 	var entities strings.Builder
 	entities.WriteString(`<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a0 "lol">`)
 	for i := range 30 {
