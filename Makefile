@@ -8,7 +8,7 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help build build-cloud build-hugot build-temporal install test lint fmt vet bench fuzz generate check-generated examples site ci clean
+.PHONY: all help build build-cloud build-hugot build-temporal playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
 
 all: fmt vet lint test check-generated
 
@@ -26,6 +26,9 @@ build-hugot: ## build with embedding models in local folders, `provider: hugot` 
 
 build-temporal: ## build with `--engine temporal` and `qtype worker` (about 15 MB larger)
 	CGO_ENABLED=0 $(GO) build -trimpath -tags temporal -ldflags "-s -w" -o $(BIN)/qtype-temporal ./cmd/qtype
+
+playground: ## write the playground page, static files, to bin/playground
+	$(GO) run ./internal/playground/build $(BIN)/playground
 
 install: ## install the command with go install
 	$(GO) install ./cmd/qtype

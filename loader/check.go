@@ -4,8 +4,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/go-playground/validator/v10"
-
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -14,10 +12,7 @@ import (
 // replaced by its default, so that later checks report no consequences of it; a
 // text is kept.
 func (d *decoder) checkRule(n *node, v reflect.Value, f *field) {
-	if d.checker == nil {
-		d.checker = validator.New()
-	}
-	if !d.isValid(v, f.rule) {
+	if !isValid(v, f.rule) {
 		d.diags.add(ruleDiagnostic(n, f))
 		if v.Kind() != reflect.String {
 			setDefault(v, f)
@@ -27,11 +22,11 @@ func (d *decoder) checkRule(n *node, v reflect.Value, f *field) {
 
 // isValid reports whether a value fits a validator rule. What an address is, is decided
 // by the function that a run uses as well.
-func (d *decoder) isValid(v reflect.Value, rule string) bool {
+func isValid(v reflect.Value, rule string) bool {
 	if rest, isAddress := strings.CutSuffix(rule, "http_url"); isAddress && v.Kind() == reflect.String {
 		return rest == "omitempty," && v.String() == "" || spec.IsHTTPAddress(v.String())
 	}
-	return d.checker.Var(v.Interface(), rule) == nil
+	return fitsRule(v, rule)
 }
 
 // ruleDiagnostic describes a violated rule of the tags of package spec.

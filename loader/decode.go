@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/go-playground/validator/v10"
-
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -19,12 +17,11 @@ import (
 // A text with an unset environment variable is kept as it is. Any other value with one
 // is treated as absent without a diagnostic, because its value is not known.
 type decoder struct {
-	diags   *diagnostics
-	plans   map[reflect.Type]*plan
-	unions  []spec.Union
-	checker *validator.Validate // made when the first rule is checked
-	gaps    unknowns            // what could not be decoded
-	inTool  bool                // the value is part of a tool
+	diags  *diagnostics
+	plans  map[reflect.Type]*plan
+	unions []spec.Union
+	gaps   unknowns // what could not be decoded
+	inTool bool     // the value is part of a tool
 
 	lookup   func(string) (string, bool)
 	redactor *redact.Redactor // gets the secrets of the document; nil for none

@@ -148,7 +148,7 @@ func explainValue(found diag.Diagnostic, key, value string, known []string) (dia
 func (d *decoder) fits(value pair, f *field, owner reflect.Type) bool {
 	const most = 100 // diagnostics
 	scratch := &decoder{diags: &diagnostics{limit: most, seen: map[string]bool{}}, builders: d.builders, plans: d.plans, unions: d.unions,
-		checker: d.checker, declared: map[string]bool{}, inTool: d.inTool}
+		declared: map[string]bool{}, inTool: d.inTool}
 	scratch.decodeField(value, f, reflect.New(owner).Elem(), "")
 	if value.value.kind != sequence && value.value.kind != mapping {
 		return scratch.diags.raised == 0

@@ -9,7 +9,6 @@ package runtime
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"net/http"
 	"strings"
 
@@ -83,25 +82,6 @@ type App struct {
 	caches      caches  // of steps with a cache_config
 
 	secretManager secretManager
-}
-
-// stepPlans yields the plans of all steps of an application and of what it
-// references.
-func stepPlans(app *spec.Application) iter.Seq[*spec.StepPlan] {
-	return func(yield func(*spec.StepPlan) bool) {
-		for _, doc := range app.Documents() {
-			if doc.Application == nil {
-				continue
-			}
-			for _, f := range doc.Application.Flows {
-				for _, s := range f.Plan().Steps {
-					if !yield(s) {
-						return
-					}
-				}
-			}
-		}
-	}
 }
 
 // Spec returns the document that the App was made of.

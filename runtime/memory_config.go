@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"time"
 
-	"github.com/qtype-dev/qtype/internal/tokenizer"
-	"github.com/qtype-dev/qtype/internal/tokenizer/tokenfile"
+	"github.com/qtype-dev/qtype/internal/memoryconfig"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/spec"
@@ -23,7 +20,7 @@ func (a *App) memoryConfig(app *spec.Application, m *spec.Memory) memory.Config 
 	cfg.ID, cfg.Observe = a.namespace(app, m)+"/"+m.ID, observeStore
 	cfg.Audit = a.auditor(m)
 	if cfg.Context != nil {
-		cfg.Context = promptcontext.New(a.opts.Warn, contextBlocks(m, a.sharedModels())...)
+		cfg.Context = promptcontext.New(a.opts.Warn, memoryconfig.Blocks(m, a.sharedModels())...)
 	}
 	return cfg
 }
@@ -57,78 +54,14 @@ func observeStore(ctx context.Context, operation string) func(error) {
 // that its policy supports: the others have defaults too. Its context blocks
 // have no models, so that programs that only read a memory call none.
 func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
-	cfg := memory.Config{ID: m.ID, Policy: m.Policy, Limits: m.Limits(), Turns: memory.TurnPolicy(m.Turns), TTL: time.Duration(m.TTL), Scope: memory.Scope(m.Scope), Counter: counter}
-	row, _ := m.Row()
-	if row.Supports("context") {
-		cfg.Context = promptcontext.New(nil, contextBlocks(m, noModels())...)
-	}
-	if row.Supports("keep_system_first") {
-		cfg.KeepSystemFirst = m.KeepSystemFirst
-	}
-	if row.Supports("shorten_tool_results") && m.ShortenToolResults > 0 {
-		cfg.Compact = memory.Compaction{ToolResults: m.ShortenToolResults, KeepResults: m.KeepToolResults}
-	}
-	if row.Supports("compact_at") {
-		cfg.Compact.At = m.CompactAt
-	}
-	if row.Supports("drop_images") {
-		cfg.Compact.ImageRounds = m.DropImages
-	}
-	return cfg
+	return memoryconfig.Of(m, counter)
 }
 
 // Counter returns what counts the tokens of a memory: the tokenizer that it names, else
 // the encoding of the first model that reads the memory, else cl100k_base. It reads the
 // vocabulary when it counts the first text.
 func Counter(app *spec.Application, m *spec.Memory) memory.Counter {
-	if m.Tokenizer.File != "" {
-		return &fileCounter{path: m.Tokenizer.File}
-	}
-	return lazyCounter(encoding(app, m))
-}
-
-// encoding returns the name of the encoding that a memory counts with.
-func encoding(app *spec.Application, m *spec.Memory) string {
-	if m.Tokenizer.Encoding != "" {
-		return m.Tokenizer.Encoding
-	}
-	for s := range stepPlans(app) {
-		if called := s.Model(); called != nil && s.Conversation() == m {
-			name, _ := tokenizer.ForModel(called.Base().Name())
-			return name
-		}
-	}
-	return tokenizer.Cl100k
-}
-
-// lazyCounter loads its vocabulary when it counts the first message.
-type lazyCounter string
-
-// Count returns the number of tokens of text.
-func (c lazyCounter) Count(text string) int {
-	enc, err := tokenizer.For(string(c))
-	if err != nil { // ForModel names only encodings that are embedded
-		return len(text)
-	}
-	return enc.Count(text)
-}
-
-// fileCounter reads its file when it counts the first message, and not again: the
-// counts of a running application do not change.
-type fileCounter struct {
-	path string
-	once sync.Once
-	file *tokenfile.Tokenizer
-}
-
-// Count returns the number of tokens of text. If the file has disappeared since it was
-// checked, that is the number of bytes, an upper limit.
-func (c *fileCounter) Count(text string) int {
-	c.once.Do(func() { c.file, _ = tokenfile.Load(c.path) })
-	if c.file == nil {
-		return len(text)
-	}
-	return c.file.Count(text)
+	return memoryconfig.Counter(app, m)
 }
 
 // MemoryIDs returns the ids of the memories in which the steps of a flow, and of

@@ -25,6 +25,9 @@ type Options struct {
 	Version string // the program's version, for the editor's log
 	Schema  string // the JSON schema of documents: its descriptions are shown
 	Remote  bool   // read remote includes, unless the editor's settings say otherwise
+	// Isolated makes the server read no files and no environment variables: a document
+	// of anyone can be open.
+	Isolated bool
 }
 
 // ErrNoShutdown is returned by [Serve] if the editor ended the connection without

@@ -99,7 +99,7 @@ func (w *workspace) scan() {
 			}
 		}
 	}
-	done := w.scanned
+	done := w.scanned || w.isolated
 	w.scanned = true
 	w.mu.Unlock()
 	if done {

@@ -25,6 +25,8 @@ type workspace struct {
 	workDir string // the folder to which relative paths refer
 	remote  *remoteCache
 
+	isolated bool // no files and no environment variables are read
+
 	scanning sync.Mutex // held during a scan of the folders, so that others wait for its result
 
 	mu          sync.Mutex
@@ -45,9 +47,9 @@ type root struct {
 	lastValid *analysis  // the latest analysis of valid YAML; nil for none
 }
 
-func newWorkspace(lang *language) *workspace {
+func newWorkspace(lang *language, isolated bool) *workspace {
 	work, _ := os.Getwd()
-	w := &workspace{lang: lang, workDir: work, remote: newRemoteCache(), changed: map[string]uint64{}, docs: map[string]*document{},
+	w := &workspace{lang: lang, isolated: isolated, workDir: work, remote: newRemoteCache(), changed: map[string]uint64{}, docs: map[string]*document{},
 		uris: map[string]string{}, roots: map[string]*root{}, includes: map[string][]string{}}
 	w.remote.isIncluded = w.isIncluded
 	return w
@@ -168,7 +170,7 @@ func (w *workspace) text(path string) (string, bool) {
 		return w.remote.text(path)
 	}
 	const most = 4 << 20 // bytes; the limit of package loader
-	in, err := openFile(path)
+	in, err := w.openFile(path)
 	if err != nil {
 		return "", false
 	}
@@ -188,8 +190,20 @@ func (w *workspace) outlineOf(path string) *outline.Node {
 	return nil
 }
 
+// isolationError is the reason why an isolated server has no file.
+type isolationError struct{}
+
+// Error returns the reason.
+func (isolationError) Error() string { return "files are not read here" }
+
+// Reason returns the reason.
+func (isolationError) Reason() string { return isolationError{}.Error() }
+
 // openFile opens a local regular file.
-func openFile(path string) (io.ReadCloser, error) {
+func (w *workspace) openFile(path string) (io.ReadCloser, error) {
+	if w.isolated {
+		return nil, isolationError{}
+	}
 	info, err := os.Stat(path) // opening a pipe would block
 	if err != nil {
 		return nil, err
@@ -283,7 +297,9 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 		}
 		switch {
 		case !isRemote(name):
-			return openFile(name)
+			return w.openFile(name)
+		case w.isolated:
+			return nil, isolationError{}
 		case !w.remote.isEnabled():
 			remote = true
 			return nil, remoteDisabled
@@ -291,8 +307,13 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 		remote = true
 		return nil, nil // the loader checks the address, then calls Fetch
 	}
+	opts := loader.Options{Open: open, Fetch: w.remote.read}
+	if w.isolated {
+		opts.NoDotEnv, opts.Offline = true, true
+		opts.Lookup = func(string) (string, bool) { return "", false }
+	}
 	a.redactor = redact.New() // not that of the caller: edits have the text of the document
-	result, diagnostics := loader.Load(redact.With(ctx, a.redactor), path, loader.Options{Open: open, Fetch: w.remote.read})
+	result, diagnostics := loader.Load(redact.With(ctx, a.redactor), path, opts)
 	a.doc, a.files = result.Document, result.Files
 	// As in `qtype validate`, including comments that suppress diagnostics.
 	a.diagnostics = lint.ApplyIgnores(a.files, append(diagnostics, validate.Check(a.doc)...))

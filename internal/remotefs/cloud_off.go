@@ -2,14 +2,11 @@
 
 package remotefs
 
-import (
-	"context"
-	"net/http"
-)
+import "context"
 
 // openBucket returns an error: the clouds' clients add some 55 MB to the program,
 // which most documents never need (docs/decisions/010).
-func openBucket(_ context.Context, object bucketObject, _ *http.Client) (bucketStore, error) {
+func openBucket(_ context.Context, object bucketObject, _ *httpClient) (bucketStore, error) {
 	return nil, checkBuilt(object.scheme)
 }
 

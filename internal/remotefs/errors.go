@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"strings"
-
-	"github.com/qtype-dev/qtype/internal/httpx"
 )
 
 // Each error of this package has a method Reason that returns the cause without the
@@ -38,7 +35,7 @@ func (e *StatusError) Error() string { return e.Address + ": " + e.Reason() }
 
 // Reason returns the cause without the address.
 func (e *StatusError) Reason() string {
-	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.Code, http.StatusText(e.Code)))
+	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.Code, statusText(e.Code)))
 }
 
 // BuildTagError reports a scheme that needs another build of this program.
@@ -97,5 +94,5 @@ func asReasonError(address string, err error) error {
 	if errors.As(err, &own) {
 		return own
 	}
-	return &AccessError{Address: Redacted(address), Why: httpx.Reason(err), Err: err}
+	return &AccessError{Address: Redacted(address), Why: reasonOf(err), Err: err}
 }

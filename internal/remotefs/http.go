@@ -1,3 +1,5 @@
+//go:build !js
+
 package remotefs
 
 import (
@@ -20,6 +22,27 @@ const (
 
 // errIdleTimeout is the cause of canceling a call whose server sends nothing.
 var errIdleTimeout = fmt.Errorf("idle: %w", os.ErrDeadlineExceeded)
+
+// httpClient is the client of all calls, except in a browser.
+type httpClient = http.Client
+
+// statusText returns the name of a status.
+func statusText(code int) string { return http.StatusText(code) }
+
+// reasonOf returns why a call failed, without its address.
+func reasonOf(err error) string { return httpx.Reason(err) }
+
+func versionOf(h http.Header) Version { return Version{h.Get("ETag"), h.Get("Last-Modified")} }
+
+// setConditionalHeaders requests any other version than v.
+func (v Version) setConditionalHeaders(h http.Header) {
+	if v.tag != "" {
+		h.Set("If-None-Match", v.tag)
+	}
+	if v.modified != "" {
+		h.Set("If-Modified-Since", v.modified)
+	}
+}
 
 // http returns the client of all calls. The caller holds c.mu.
 func (c *Client) http() *http.Client {

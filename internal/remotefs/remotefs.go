@@ -11,7 +11,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"net/http"
 	"sync"
 	"time"
 
@@ -30,7 +29,7 @@ type Client struct {
 	Allow func(address string) error
 
 	mu     sync.Mutex
-	client *http.Client
+	client *httpClient
 	stores map[string]bucketStore // by driver, account and bucket
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 )
 
 // Version identifies a version of a document on a server. The zero value is that of
@@ -16,18 +15,6 @@ type Version struct {
 
 // errUnchanged reports that a server still has the same version.
 var errUnchanged = errors.New("unchanged")
-
-func versionOf(h http.Header) Version { return Version{h.Get("ETag"), h.Get("Last-Modified")} }
-
-// setConditionalHeaders requests any other version than v.
-func (v Version) setConditionalHeaders(h http.Header) {
-	if v.tag != "" {
-		h.Set("If-None-Match", v.tag)
-	}
-	if v.modified != "" {
-		h.Set("If-Modified-Since", v.modified)
-	}
-}
 
 // OpenNewer is Open for a document that was read before. If the server still has
 // version have, it returns neither a reader nor an error. Only http and https have

@@ -74,3 +74,13 @@ func (e *Encoding) Plain(text string) int {
 		parts = append(parts[:at+1], parts[at+2:]...)
 	}
 }
+
+// Estimated returns an encoding without its vocabulary, as a browser has it at first.
+func Estimated(name string) *Encoding {
+	for i := range encodings {
+		if l := &encodings[i]; l.name == name {
+			return l.with(nil)
+		}
+	}
+	return nil
+}

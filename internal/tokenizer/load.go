@@ -9,23 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
-
-	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
-
-// loadVocabulary reads an embedded vocabulary.
-func loadVocabulary(file string, tokens int) (*vocabulary, error) {
-	f, err := assets.Assets.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("read token vocabulary: %w", err)
-	}
-	defer f.Close()
-	v, err := readVocabulary(f, tokens)
-	if err != nil {
-		return nil, fmt.Errorf("read token vocabulary %s: %w", file, err)
-	}
-	return v, nil
-}
 
 // readVocabulary reads a vocabulary: lines with a token in base64, a space and its
 // rank, in ascending order of rank.

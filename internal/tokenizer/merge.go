@@ -11,8 +11,12 @@ import "sync"
 // and 48 bytes for Chinese and Japanese text.
 const maxScan = 40
 
-// count returns the number of tokens of a piece, which must not be empty.
+// count returns the number of tokens of a piece, which must not be empty. Without a
+// vocabulary it is an estimate.
 func (v *vocabulary) count(piece string) int {
+	if v == nil {
+		return estimate(piece)
+	}
 	if len(piece) == 1 || v.rank(piece) != none {
 		return 1
 	}

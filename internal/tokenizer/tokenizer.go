@@ -41,7 +41,7 @@ type Encoding struct {
 	name    string
 	split   splitter
 	classes *classes
-	tokens  *vocabulary
+	tokens  *vocabulary // nil in a browser that has not loaded it
 }
 
 // For returns the encoding of a name. The first call for a name loads its vocabulary
@@ -103,7 +103,7 @@ type lazyEncoding struct {
 	size  int    // of the vocabulary, in tokens
 	split splitter
 
-	once     sync.Once
+	once     sync.Once // not used in a browser
 	encoding *Encoding
 	err      error
 }
@@ -115,19 +115,4 @@ var encodings = [...]lazyEncoding{
 	{name: P50k, file: "p50k_base.tiktoken", size: 50280, split: splitGPT3},
 	{name: P50kEdit, file: "p50k_base.tiktoken", size: 50280, split: splitGPT3},
 	{name: R50k, file: "r50k_base.tiktoken", size: 50256, split: splitGPT3},
-}
-
-// get returns the encoding and loads it the first time.
-func (l *lazyEncoding) get() (*Encoding, error) {
-	l.once.Do(func() { l.encoding, l.err = l.load() })
-	return l.encoding, l.err
-}
-
-// load reads the vocabulary.
-func (l *lazyEncoding) load() (*Encoding, error) {
-	v, err := loadVocabulary(l.file, l.size)
-	if err != nil {
-		return nil, err
-	}
-	return &Encoding{name: l.name, split: l.split, classes: unicodeClasses(), tokens: v}, nil
 }

@@ -47,6 +47,8 @@ const (
 type Options struct {
 	Each   bool   // write after each line of input, not only at the end
 	Format Format // default Text
+	// Window is called with the window before it is written; nil for no calls.
+	Window func(memory.Window)
 }
 
 // LineError is an error in the input.
@@ -75,7 +77,7 @@ func Run(ctx context.Context, cfg memory.Config, in io.Reader, out io.Writer, op
 		return err
 	}
 	buffered := bufio.NewWriter(out)
-	r := &replay{memory: mem, limits: cfg.Limits, byID: map[string]*inputMessage{}, print: printer(opts.Format, buffered)}
+	r := &replay{memory: mem, limits: cfg.Limits, byID: map[string]*inputMessage{}, print: printer(opts.Format, buffered), window: opts.Window}
 	err = r.run(ctx, bufio.NewReaderSize(in, 64<<10), opts.Each)
 	return errors.Join(err, buffered.Flush())
 }
@@ -90,6 +92,7 @@ type replay struct {
 	evicted []*inputMessage          // since the last output
 	read    json.RawMessage          // result of the operation read, else nil
 	print   func(*snapshot) error
+	window  func(memory.Window) // may be nil
 }
 
 // inputMessage is a message of the input.
@@ -237,6 +240,9 @@ func (r *replay) emit(ctx context.Context) error {
 	w, err := r.recordEvictions(ctx)
 	if err != nil {
 		return err
+	}
+	if r.window != nil {
+		r.window(w)
 	}
 	o := &snapshot{line: r.line, tokens: r.tokens, evicted: r.evicted, fill: w, read: r.read}
 	if o.context, err = r.memory.PreviewContext(ctx, session); err != nil {
