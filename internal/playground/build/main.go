@@ -79,7 +79,7 @@ func contents() (map[string][]byte, error) {
 	return files, nil
 }
 
-// addProgram compiles the program. Without inlining it is a seventh smaller.
+// addProgram compiles the program. Without inlining it is smaller.
 func addProgram(files map[string][]byte) error {
 	out := filepath.Join(os.TempDir(), fmt.Sprintf("qtype-playground-%d.wasm", os.Getpid()))
 	defer func() { _ = os.Remove(out) }()
