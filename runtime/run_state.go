@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -49,8 +50,16 @@ func (r *run) feed(ctx context.Context, rows iter.Seq[Input], first sink) error 
 			return err
 		}
 	}
-	if ctx.Err() != nil { // the rows may have ended because of it
-		return context.Cause(ctx)
+	// The rows may have ended because the caller canceled the run. A budget that the last row
+	// exceeds has nothing left to stop.
+	if cause := context.Cause(ctx); cause != nil && !isBudget(cause) {
+		return cause
 	}
 	return first.finish(ctx)
+}
+
+// isBudget reports whether a run ends because it is over its budget.
+func isBudget(err error) bool {
+	_, over := errors.AsType[*BudgetError](err)
+	return over
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/chatui"
 	"github.com/qtype-dev/qtype/internal/chatui/screen"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -148,8 +149,9 @@ func (c *chatCommand) editLines(p *qtype.Program, chat *chatui.Chat) {
 	if err != nil {
 		fmt.Fprintf(c.Err, "warning: the history of messages cannot be read: %s\n", terminal.Clean(err.Error()))
 	}
-	s := screen.New(screen.Options{In: c.In, Out: c.Err, Color: c.Color, Width: c.Width, History: history, Complete: chat.Complete})
-	c.Out, c.Err = s.Writer(c.Out), s.Writer(c.Err)
+	// The screen draws on the terminal itself; what is printed is redacted before.
+	s := screen.New(screen.Options{In: c.In, Out: redact.Unwrap(c.Err), Color: c.Color, Width: c.Width, History: history, Complete: chat.Complete})
+	c.Out, c.Err = redact.Rewrap(c.Out, s.Writer), redact.Rewrap(c.Err, s.Writer)
 	chat.Lines.ReadWith(s.Ask)
 	chat.Screen = s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -116,10 +117,8 @@ func (d *display) draw(ctx context.Context, out io.Writer, m *progressBars) {
 	if !d.pause(ctx, showAfter) {
 		return
 	}
-	if w, ok := out.(interface{ Unwrap() io.Writer }); ok {
-		out = w.Unwrap() // bars need the terminal itself, and have no texts of rows
-	}
-	bars := mpb.New(mpb.WithOutput(out), mpb.WithWidth(barWidth), mpb.WithRefreshRate(redraw), mpb.WithAutoRefresh())
+	// Bars need the terminal itself, and have no texts of rows.
+	bars := mpb.New(mpb.WithOutput(redact.Unwrap(out)), mpb.WithWidth(barWidth), mpb.WithRefreshRate(redraw), mpb.WithAutoRefresh())
 	d.mu.Lock()
 	d.bars = bars
 	d.mu.Unlock()

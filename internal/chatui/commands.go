@@ -62,7 +62,7 @@ func (c *Chat) available() []command {
 func (c *Chat) help(context.Context, string) error {
 	width := len("/quit    ")
 	for _, cmd := range c.available() {
-		width = max(width, len("/"+cmd.name+" "+cmd.argument+" "))
+		width = max(width, len(strings.TrimSpace("/"+cmd.name+" "+cmd.argument)))
 	}
 	for _, cmd := range c.available() {
 		if cmd.help != "" && (c.Screen != nil || cmd.name != "help") {

@@ -48,8 +48,23 @@ func (w *Writer) write(p *patterns, whole []byte, final bool) error {
 	return err
 }
 
-// Unwrap returns the writer to which texts are written, such as a terminal.
-func (w *Writer) Unwrap() io.Writer { return w.to }
+// Unwrap returns the writer to which a Writer writes, such as a terminal; any other writer
+// is returned unchanged.
+func Unwrap(w io.Writer) io.Writer {
+	if redacting, ok := w.(*Writer); ok {
+		return redacting.to
+	}
+	return w
+}
+
+// Rewrap returns a writer that writes what change makes of the writer below a Writer, with the
+// same secrets replaced; any other writer is only changed.
+func Rewrap(w io.Writer, change func(io.Writer) io.Writer) io.Writer {
+	if redacting, ok := w.(*Writer); ok {
+		return redacting.redactor.NewWriter(change(redacting.to))
+	}
+	return change(w)
+}
 
 // Flush writes what may be the beginning of a secret.
 func (w *Writer) Flush() error {
