@@ -59,7 +59,7 @@ func (w *stopwatch) end() {
 	}
 	w.weight, w.gap = 0, 1
 	if w.samples && w.spent < sampledBelow {
-		w.gap += rand.Int64N(2*sampledRows - 1) //nolint:gosec // not a secret
+		w.gap += rand.Int64N(2*sampledRows - 1)
 	}
 }
 

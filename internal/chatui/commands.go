@@ -46,12 +46,12 @@ func commands() []command {
 		{name: "save", argument: "FILE", help: "write the conversation to a new file, as Markdown", screen: true, run: (*Chat).save, values: (*Chat).fileNames},
 		{name: "model", argument: "[ID]", help: "show the models, or answer with another one from now on", screen: true, run: (*Chat).chooseModel, values: (*Chat).modelIDs},
 		{name: "help", help: "show this list", run: (*Chat).help},
-		{name: "quit", help: "end the conversation (or press Ctrl-D)", run: quit},
-		{name: "exit", run: quit}, // not listed
+		{name: "quit", help: "end the conversation (or press Ctrl-D)", run: (*Chat).quit},
+		{name: "exit", run: (*Chat).quit}, // not listed
 	}
 }
 
-func quit(*Chat, context.Context, string) error { return errQuit }
+func (*Chat) quit(context.Context, string) error { return errQuit }
 
 // available returns the commands of this conversation.
 func (c *Chat) available() []command {

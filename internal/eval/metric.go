@@ -190,7 +190,7 @@ func conforming(m *spec.Metric, _ *spec.Application) (scorer, error) {
 			return failed("%q is not JSON", text), nil //nolint:nilerr // a wrong output is a score
 		}
 		if err := schema.Validate(v); err != nil {
-			return failed("%s", reasonOf(err)), nil //nolint:nilerr // likewise
+			return failed("%s", reasonOf(err)), nil
 		}
 		return passed(), nil
 	}, nil
