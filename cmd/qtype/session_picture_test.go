@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"html"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +44,7 @@ func TestDocs_SessionPicture(t *testing.T) {
 	var drawn cellScreen
 	for _, command := range sessionCommands {
 		drawn.write("\x1b[32m$\x1b[0m \x1b[1m" + command + "\x1b[0m\r\n")
-		text := runOnTerminal(t, folder, "stty rows 50 cols 100; "+command)
+		text := runOnTerminal(t, folder, fmt.Sprintf("stty rows 50 cols %d; %s", columns, command))
 		drawn.write(slowSteps.ReplaceAllString(text, "")) // printed after a second
 		drawn.write("\r\n")
 	}
@@ -64,7 +65,7 @@ var (
 	checked   = regexp.MustCompile(`\(\d+ ms\)`)
 )
 
-// runOnTerminal returns what a command writes to a terminal of 100 columns.
+// runOnTerminal returns what a command writes to a terminal.
 func runOnTerminal(t *testing.T, folder, command string) string {
 	t.Helper()
 	cmd := testkit.Command(t, "sh", "-c", command)
@@ -180,6 +181,7 @@ func (s *cellScreen) put(r rune) {
 }
 
 const (
+	columns    = 116 // of the terminal
 	cellWidth  = 8.1
 	lineHeight = 18
 	margin     = 16
@@ -191,7 +193,7 @@ func (s *cellScreen) svg() string {
 	for len(lines) > 0 && strings.TrimSpace(plain(lines[len(lines)-1])) == "" {
 		lines = lines[:len(lines)-1]
 	}
-	width, height := int(100*cellWidth)+2*margin, len(lines)*lineHeight+2*margin
+	width, height := int(math.Ceil(columns*cellWidth))+2*margin, len(lines)*lineHeight+2*margin
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="A terminal session">
 <title>A terminal session: an error of a document, its fix, a run, the memory, and a batch</title>
