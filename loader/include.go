@@ -1,11 +1,14 @@
 package loader
 
 import (
+	"bytes"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -77,12 +80,16 @@ func (b *builder) buildRoot() *node {
 		b.builders[b.file] = b
 	}
 	b.anchors = map[*yaml.Node]*node{}
-	tree, found := parse(b.file, b.pos)
+	nothing := pointAt(b.file, source.Pos{Line: 1, Column: 1})
+	var tree *yaml.Node
+	found := b.checkMarks(nothing)
+	if len(found) == 0 {
+		tree, found = parse(b.file, b.pos)
+	}
 	b.diags.add(found...)
 	if len(found) > 0 {
 		hideInText(b.file)
 	}
-	nothing := pointAt(b.file, source.Pos{Line: 1, Column: 1})
 	switch {
 	case tree != nil && !(len(found) > 0 && isEmpty(tree)):
 		made, _ := b.build(tree, b.depth+1)
@@ -91,6 +98,22 @@ func (b *builder) buildRoot() *node {
 		return &node{kind: broken, size: 1, height: 1, span: nothing}
 	}
 	return &node{kind: null, size: 1, height: 1, span: nothing}
+}
+
+// bytesOfMark is how many bytes of the limit of a file there are for each of its marks.
+const bytesOfMark = 10
+
+// checkMarks limits the characters that begin or end values: the parser needs several hundred
+// bytes of memory for each, so that a few megabytes of brackets would fill that of a computer.
+func (b *builder) checkMarks(at source.Span) diag.List {
+	marks, most := 0, b.opts.Limits.FileBytes/bytesOfMark
+	for _, mark := range []byte("\n,[]{}") {
+		marks += bytes.Count(b.file.Text, []byte{mark})
+	}
+	if marks <= most {
+		return nil
+	}
+	return diag.List{ruleLimit.At(at, "the file has more than %s lines, commas and brackets", textfmt.Thousands(most))}
 }
 
 // findCycle reports whether path is a file that is being read, and the includes that lead to it.

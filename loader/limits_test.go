@@ -43,6 +43,8 @@ func TestHostileDocuments(t *testing.T) {
 		{"many lines of secrets of invalid YAML", "id: [\n" + strings.Repeat("token: x\n", 100_000), "QT002", ""},
 		{"many secrets with errors", "id: app\nauths: [" + strings.Repeat("{type: api_key, api_key: x, hosst: y}, ", 20_000) + "]", "QT009", "more than 1000 diagnostics"},
 		{"too large", "id: app\n#" + strings.Repeat("x", 5<<20), "QT009", "app.yaml is larger than 4 MiB"},
+		{"megabytes of brackets", strings.Repeat("[]", 2<<20), "QT009", "more than 419,430 lines, commas and brackets"},
+		{"a million items", "id: app\nmodels:\n" + strings.Repeat("- x\n", 1_000_000), "QT009", "lines, commas and brackets"},
 		{"a NUL byte", "id: a\x00b", "QT008", "is a binary file"},
 		{"a control character", "id: app\ndescription: a\x1bb", "QT002", "U+001B is not allowed"},
 	} {

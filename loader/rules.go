@@ -63,7 +63,7 @@ var (
 	}
 	ruleLimit = diag.Rule{
 		Code: "QT009", Severity: diag.Error, Title: "the document exceeds a limit",
-		Doc:   "The size of files, the nesting depth, the number of includes and the values that aliases add are limited, so that no document can stall the program that reads it.",
+		Doc:   "The size of files, the number of values in them, the nesting depth, the number of includes and the values that aliases add are limited, so that no document can stall the program that reads it.",
 		Wrong: "- {id: small, type: Model, provider: openai, inference_params: {stop: " + tooDeepSample + "}}\n",
 		Right: "- {id: small, type: Model, provider: openai, inference_params: {stop: [end]}}\n",
 	}
