@@ -28,7 +28,8 @@ func (r *Reader) startJSON(src textSource, head []byte) error {
 		r.next, r.skip = l.next, l.skip
 		return nil
 	}
-	a := &array{path: r.path, in: &lineCounter{in: src.in, line: 1}}
+	a := &array{path: r.path, in: &lineCounter{in: src.in, path: r.path, line: 1}}
+	a.in.allow(maxColumnTable)
 	a.dec = json.NewDecoder(a.in)
 	a.dec.UseNumber()
 	if body[0] != '[' {
@@ -159,6 +160,7 @@ func (a *array) skip() error {
 	if a.failed != nil {
 		return a.failed
 	}
+	a.in.allow(maxRecord)
 	if !a.dec.More() {
 		return a.end()
 	}
@@ -270,13 +272,23 @@ func (l *lines) skip() error {
 	}
 }
 
-// lineCounter maps offsets to lines. It keeps the blocks that were read last.
+// lineCounter maps offsets to lines, and limits the length of a record. It keeps the blocks
+// that were read last.
 type lineCounter struct {
 	in     *bufio.Reader
-	offset int64 // bytes read
-	line   int   // the line of offset
+	path   string // for errors
+	offset int64  // bytes read
+	limit  int64  // of offset
+	most   int64  // bytes of the current value
+	line   int    // the line of offset
 	blocks []block
 }
+
+// maxColumnTable is the maximum size of a JSON file with one object, which may be a table by columns.
+const maxColumnTable = 256 << 20
+
+// allow lets the next record have a number of bytes.
+func (c *lineCounter) allow(most int64) { c.limit, c.most = c.offset+most, most }
 
 type block struct {
 	from int64
@@ -287,7 +299,11 @@ type block struct {
 // maxCachedBlocks is how many blocks are kept: how far back an error may be.
 const maxCachedBlocks = 2
 
+// Read returns an error for a record that is too long.
 func (c *lineCounter) Read(p []byte) (int, error) {
+	if c.offset >= c.limit {
+		return 0, &FileError{Path: c.path, Line: c.line, Reason: "a JSON value is longer than " + textfmt.Thousands(int(c.most>>20)) + " MB"}
+	}
 	n, err := c.in.Read(p)
 	if n == 0 {
 		return n, err
