@@ -38,6 +38,7 @@ var fence = regexp.MustCompile("(?ms)^```([a-z]+)([^\n]*)\n(.*?)^```$")
 //   - sh server is a server that ends with the page; the blocks behind it reach it at
 //     localhost:8000.
 func TestDocs_Pages(t *testing.T) {
+	testkit.SkipWithRace(t)
 	var pages []string
 	for _, pattern := range guides {
 		found, err := filepath.Glob(filepath.Join("../../docs", pattern))

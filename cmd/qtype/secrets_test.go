@@ -220,6 +220,7 @@ func checkCommand(t *testing.T, in string, args ...string) string {
 // TestSecrets_Commands uses marked secrets against a server that repeats them, and searches
 // the output of the commands, the files that they write, and the traces that they send.
 func TestSecrets_Commands(t *testing.T) {
+	testkit.SkipWithRace(t)
 	echo := leakyFolder(t)
 	const app = "leaky.qtype.yaml"
 	shown := ""
@@ -323,6 +324,7 @@ var brokenDocuments = map[string]string{
 
 // TestSecrets_Diagnostics searches the diagnostics of broken documents in all formats.
 func TestSecrets_Diagnostics(t *testing.T) {
+	testkit.SkipWithRace(t)
 	const secret = "marker-literal-7716"
 	for name, text := range brokenDocuments {
 		t.Run(name, func(t *testing.T) {

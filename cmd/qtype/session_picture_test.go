@@ -32,6 +32,7 @@ var sessionCommands = []string{
 // TestDocs_SessionPicture runs the commands on a pseudo-terminal and compares the cells of its
 // screen, as SVG, with the picture in the README. Durations are replaced.
 func TestDocs_SessionPicture(t *testing.T) {
+	testkit.SkipWithRace(t)
 	folder := t.TempDir()
 	for _, name := range []string{"app.qtype.yaml", "messages.csv"} {
 		text := testkit.ReadFile(t, filepath.Join("../../examples/support_inbox", name))
