@@ -45,7 +45,7 @@ func newDisplay(t *testing.T, folder string, columns, rows int, args ...string) 
 	d := &display{cells: vt.NewEmulator(columns, rows)}
 	d.console = newSizedConsole(t, cmd, unix.Winsize{Row: uint16(rows), Col: uint16(columns)})
 	go func() { _, _ = io.Copy(d.master, d.cells) }() // the answers of the terminal
-	t.Cleanup(func() { // Emulator.Close is not safe while Read is called
+	t.Cleanup(func() {                                // Emulator.Close is not safe while Read is called
 		if in, ok := d.cells.InputPipe().(io.Closer); ok {
 			_ = in.Close()
 		}
