@@ -51,7 +51,7 @@ func sessionPaths() object {
 		}),
 		member("/sessions/messages", object{member("get", path("search_messages", "sessions", "Messages of all sessions of the caller that fit a text, the best first",
 			[]object{{member("name", "search"), member("in", "query"), member("required", true), member("schema", object{member("type", "string"), member("minLength", 1)})}, queryParameter("memory", typed("string")), limit}, nil,
-			object{member("200", response("The messages", jsonContent(ref("FoundMessages"))))}, 400, 401, 429, 503))}),
+			object{member("200", response("The messages", jsonContent(ref("FoundMessages"))))}, 400, 401, 404, 429, 503))}), // 404: without search it is the session "messages"
 		member("/sessions/{session}/messages", object{member("get", path("list_messages", "sessions", "The messages of a session; with search, those that fit a text, the best first",
 			append(ofMemory[:2:2], searched, queryParameter("before", object{member("type", "integer"), member("minimum", 1)}), limit), nil,
 			object{member("200", response("The messages", jsonContent(object{member("anyOf", []object{typed("object"), ref("FoundMessages")})})))}, 400, 401, 404, 429, 503))}),
