@@ -152,7 +152,8 @@ func (d *display) picture() string {
 	for line := range strings.Lines(strings.ReplaceAll(text, "\r", "")) {
 		lines = append(lines, strings.TrimRight(line, " \n"))
 	}
-	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+	// How far the screen has scrolled depends on the parts of an answer that came together.
+	return strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
 // quit ends the conversation and waits for the program.
