@@ -59,8 +59,19 @@ func newHost(t *testing.T, legacy bool, serve *sdk.Server) *host {
 		(*h.handler.Load()).ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
-		h.CloseClientConnections()
-		h.Close()
+		closed := make(chan struct{})
+		go func() {
+			h.Close()
+			close(closed)
+		}()
+		for open := true; open; { // a client may begin to listen after the others were closed
+			h.CloseClientConnections()
+			select {
+			case <-closed:
+				open = false
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
 		for _, s := range h.served { // a session that its client could not end
 			for session := range s.Sessions() {
 				_ = session.Close()
