@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/net/idna"
 )
 
 // privateNames are names of metadata services and of networks that are not public: those of
@@ -32,9 +30,7 @@ func IsPrivateHost(host string) bool {
 // normalHost returns a host as it is resolved: in lower case, in ASCII, without the dot of
 // the root.
 func normalHost(host string) string {
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		host = ascii
-	}
+	host = asciiName(host)
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
