@@ -13,12 +13,14 @@ func typed(keys string) string {
 	var e editor.Editor
 	for keys != "" {
 		name, rest, isKey := strings.Cut(strings.TrimPrefix(keys, "["), "]")
-		if !strings.HasPrefix(keys, "[") || !isKey {
-			text, more, _ := strings.Cut(keys, "[")
-			e.Insert(text)
-			if keys = ""; more != "" {
-				keys = "[" + more
-			}
+		switch begins := strings.Index(keys, "["); {
+		case begins < 0 || begins == 0 && !isKey:
+			e.Insert(keys)
+			keys = ""
+			continue
+		case begins > 0:
+			e.Insert(keys[:begins])
+			keys = keys[begins:]
 			continue
 		}
 		switch name {
