@@ -94,7 +94,10 @@ func BenchmarkGenerate(b *testing.B) {
 		for b.Loop() {
 			body, err := json.Marshal(map[string]any{"model": "m", "messages": []map[string]string{{"role": "user", "content": "hello"}}})
 			testkit.Must(b, err)
-			resp, err := server.Client().Post(server.URL+"/chat/completions", "application/json", bytes.NewReader(body))
+			r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL+"/chat/completions", bytes.NewReader(body))
+			testkit.Must(b, err)
+			r.Header.Set("Content-Type", "application/json")
+			resp, err := server.Client().Do(r)
 			testkit.Must(b, err)
 			var c completion
 			testkit.Must(b, json.NewDecoder(resp.Body).Decode(&c))

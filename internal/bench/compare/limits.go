@@ -3,11 +3,11 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v4"
@@ -111,9 +111,11 @@ func readNotes(path string) (all []*note, err error) {
 	defer func() { _ = f.Close() }() // only read
 	for in := json.NewDecoder(f); ; {
 		n := &note{}
-		if err := in.Decode(n); err == io.EOF {
+		err := in.Decode(n)
+		if errors.Is(err, io.EOF) {
 			return all, nil
-		} else if err != nil {
+		}
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, n)
@@ -160,7 +162,7 @@ func fillSessions(path string) error {
 		running.Go(func() {
 			for i := range perSession {
 				for s := w; s < manySessions; s += writers {
-					n := &note{"user", strings.Join([]string{"s", strconv.Itoa(s), " m", strconv.Itoa(i), " ", all[(s*perSession+i)%len(all)].Content}, "")}
+					n := &note{"user", "s" + strconv.Itoa(s) + " m" + strconv.Itoa(i) + " " + all[(s*perSession+i)%len(all)].Content}
 					mu[s%len(mu)].Lock()
 					sessions[s] = append(sessions[s], n)
 					newest := sessions[s][max(len(sessions[s])-window, 0):]

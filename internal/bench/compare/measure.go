@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -38,7 +39,7 @@ func (all *figures) measure(w workload, folder string, rounds int) error {
 
 // cpuOf runs a program and returns its user and system time.
 func cpuOf(folder string, arguments []string) (time.Duration, error) {
-	cmd := exec.Command(arguments[0], arguments[1:]...)
+	cmd := exec.CommandContext(context.Background(), arguments[0], arguments[1:]...)
 	cmd.Dir = folder
 	var messages bytes.Buffer
 	cmd.Stderr = &messages

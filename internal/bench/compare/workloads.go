@@ -31,19 +31,19 @@ func workloads(p programs) []workload {
 			return append([]string{program}, arguments...)
 		}
 	}
-	make := func(id string, operations int, limit []string, with func(string) []string, now, before string) workload {
+	compare := func(id string, operations int, limit []string, with func(string) []string, now, before string) workload {
 		return workload{id, operations, limit, with(now), with(before)}
 	}
 	run := func(document, in string) func(string) []string {
 		return command("run", document, "-I", in, "-o", "out.jsonl", "--ephemeral", "-q")
 	}
 	return []workload{
-		make("rows", rows, []string{"rows", "rows.jsonl", "limit.jsonl"}, run("rows.qtype.yaml", "rows.jsonl"), p.qtype, p.qtypeBefore),
-		make("chat", chatRows, nil, run("chat.qtype.yaml", "chat.jsonl"), p.qtype, p.qtypeBefore),
-		make("memory", chatRows, nil, run("memory.qtype.yaml", "chat.jsonl"), p.qtype, p.qtypeBefore),
-		make("check", steps, []string{"parse", "steps.qtype.yaml"}, command("validate", "steps.qtype.yaml"), p.qtype, p.qtypeBefore),
-		make("window", messages, []string{"window", "messages.jsonl"}, command("w1", "messages.jsonl"), p.bench, p.benchBefore),
-		make("sessions", manySessions*perSession, []string{"sessions", "messages.jsonl"}, command("w2", "messages.jsonl"), p.bench, p.benchBefore),
+		compare("rows", rows, []string{"rows", "rows.jsonl", "limit.jsonl"}, run("rows.qtype.yaml", "rows.jsonl"), p.qtype, p.qtypeBefore),
+		compare("chat", chatRows, nil, run("chat.qtype.yaml", "chat.jsonl"), p.qtype, p.qtypeBefore),
+		compare("memory", chatRows, nil, run("memory.qtype.yaml", "chat.jsonl"), p.qtype, p.qtypeBefore),
+		compare("check", steps, []string{"parse", "steps.qtype.yaml"}, command("validate", "steps.qtype.yaml"), p.qtype, p.qtypeBefore),
+		compare("window", messages, []string{"window", "messages.jsonl"}, command("w1", "messages.jsonl"), p.bench, p.benchBefore),
+		compare("sessions", manySessions*perSession, []string{"sessions", "messages.jsonl"}, command("w2", "messages.jsonl"), p.bench, p.benchBefore),
 	}
 }
 
