@@ -32,7 +32,7 @@ type figure struct {
 // peer is the best other system, as measured in its section.
 type peer struct {
 	Name  string  `json:"name"`
-	Ratio float64 `json:"ratio"` // to the limit of that section
+	Times float64 `json:"times"` // its CPU time divided by that of qtype
 }
 
 func readFigures(path string) (*figures, error) {
@@ -106,7 +106,7 @@ func (all *figures) table() string {
 	for _, f := range all.Workloads {
 		other, limit := "-", "-"
 		if f.Peer != nil {
-			other = number(f.Peer.Ratio) + " (" + f.Peer.Name + ")"
+			other = number(f.Peer.Times) + " times qtype (" + f.Peer.Name + ")"
 		}
 		if f.Limit != "" {
 			limit = f.cost("limit") + " (" + f.Limit + ")"

@@ -57,7 +57,7 @@ const (
 	labelWidth   = 250
 	barHeight    = 16
 	groupHeight  = 2*barHeight + 18
-	maxRatio     = 32 // at the right border; the scale is logarithmic
+	maxRatio     = 128 // at the right border; the scale is logarithmic
 	minRatio     = 0.5
 )
 
@@ -85,7 +85,7 @@ func (all *figures) picture() string {
 		fmt.Fprintf(&b, `  <text x="20" y="%d">%s</text>`+"\n", y+barHeight+4, f.Short)
 		bar(&b, y, "qtype", "qtype", f.ratio("qtype"))
 		if f.Peer != nil {
-			bar(&b, y+barHeight+2, "other", f.Peer.Name, f.Peer.Ratio)
+			bar(&b, y+barHeight+2, "other", f.Peer.Name, f.ratio("qtype")*f.Peer.Times)
 		}
 	}
 	fmt.Fprintf(&b, `  <line class="limit" x1="%d" y1="38" x2="%d" y2="%d"/>`+"\n", position(1), position(1), height-28)
@@ -113,7 +113,7 @@ func description(shown []*figure) string {
 	for i, f := range shown {
 		parts[i] = f.Short + ": qtype " + number(f.ratio("qtype"))
 		if f.Peer != nil {
-			parts[i] += ", " + f.Peer.Name + " " + number(f.Peer.Ratio)
+			parts[i] += ", " + f.Peer.Name + " " + number(f.ratio("qtype")*f.Peer.Times)
 		}
 	}
 	return strings.Join(parts, "; ") + "."
