@@ -8,7 +8,7 @@ import (
 )
 
 // Most messages are texts. They are written without reflection, byte for byte as package
-// encoding/json writes them; whatever differs from a text is left to that package.
+// encoding/json writes them; all other blocks are left to that package.
 
 // appendMessage appends the language's form of a message.
 func appendMessage(b []byte, m *Message) ([]byte, error) {

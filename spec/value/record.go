@@ -134,7 +134,7 @@ func memberNames(fields []member) []string {
 }
 
 // textMessage returns the message of an object that has nothing but a role and texts, as
-// most have. It reports false for all others, also for those that are no messages.
+// most have. It reports false for all others, also for objects of other kinds.
 func textMessage(r *Record) (m chat.Message, ok bool) {
 	if r.Len() != 2 {
 		return m, false

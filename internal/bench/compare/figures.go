@@ -21,7 +21,7 @@ type figure struct {
 	ID         string               `json:"id"`
 	What       string               `json:"what"`            // the name in the table
 	Short      string               `json:"short"`           // the name in the picture
-	Section    string               `json:"section"`         // where docs/benchmarks.md says more
+	Section    string               `json:"section"`         // the part of docs/benchmarks.md with details
 	Unit       string               `json:"unit"`            // one operation
 	Limit      string               `json:"limit,omitempty"` // the hand-written program
 	Peer       *peer                `json:"peer,omitempty"`

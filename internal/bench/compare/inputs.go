@@ -81,7 +81,7 @@ func row(random *rand.Rand) rowInput {
 
 // text returns a text of n words.
 func text(random *rand.Rand, n int) string {
-	vocabulary := strings.Fields("the account balance of a customer who asked for a refund was not yet known and so an answer could take two days")
+	vocabulary := strings.Fields("the account balance of a customer who wanted a refund was not yet known and so an answer could take two days")
 	words := make([]string, n)
 	for i := range words {
 		words[i] = vocabulary[random.IntN(len(vocabulary))]
