@@ -145,7 +145,7 @@ func (s *Store) commit(ctx context.Context, batch []*request) ([]error, error) {
 	return results, c.Change(ctx, func(tx *sql.Tx) error {
 		// The driver starts a goroutine for each statement whose context can end. Statements
 		// of a transaction do not wait for other processes, so only the transaction has ctx.
-		w := c.Statements.writes.in(context.WithoutCancel(ctx), tx)
+		w := &transaction{ctx: context.WithoutCancel(ctx), tx: tx, of: &c.Statements.writes}
 		for i, r := range batch {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -160,22 +160,20 @@ func (s *Store) commit(ctx context.Context, batch []*request) ([]error, error) {
 	})
 }
 
-// transaction is the statements of one transaction.
+// transaction makes each statement that is used in it once, for all requests of the batch.
 type transaction struct {
-	ctx context.Context
-	writes
+	ctx  context.Context
+	tx   *sql.Tx
+	of   *writes
+	used writes
 }
 
-// in returns the statements in a transaction.
-func (w *writes) in(ctx context.Context, tx *sql.Tx) *transaction {
-	t := &transaction{ctx: ctx}
-	for _, s := range []struct {
-		of *sql.Stmt
-		to **sql.Stmt
-	}{{w.insert, &t.insert}, {w.update, &t.update}, {w.entry, &t.entry}, {w.event, &t.event}, {w.set, &t.set}, {w.unset, &t.unset}} {
-		*s.to = tx.StmtContext(ctx, s.of)
+// statement returns a statement in the transaction, which used remembers.
+func (t *transaction) statement(of *sql.Stmt, used **sql.Stmt) *sql.Stmt {
+	if *used == nil {
+		*used = t.tx.StmtContext(t.ctx, of)
 	}
-	return t
+	return *used
 }
 
 // apply writes one request. It returns ErrConflict before it has written anything.
@@ -188,15 +186,15 @@ func (t *transaction) apply(r *request) error {
 		return err
 	}
 	for _, event := range r.record.Events {
-		if _, err := t.event.ExecContext(t.ctx, id, event); err != nil {
+		if _, err := t.statement(t.of.event, &t.used.event).ExecContext(t.ctx, id, event); err != nil {
 			return err
 		}
 	}
 	for name, value := range r.change.Values {
 		if value == nil {
-			_, err = t.unset.ExecContext(t.ctx, id, name)
+			_, err = t.statement(t.of.unset, &t.used.unset).ExecContext(t.ctx, id, name)
 		} else {
-			_, err = t.set.ExecContext(t.ctx, id, name, value)
+			_, err = t.statement(t.of.set, &t.used.set).ExecContext(t.ctx, id, name, value)
 		}
 		if err != nil {
 			return err
@@ -209,9 +207,9 @@ func (t *transaction) apply(r *request) error {
 func (t *transaction) session(r *request) (id int64, err error) {
 	c, k := r.change, r.key
 	if c.Version == 0 {
-		err = t.insert.QueryRowContext(t.ctx, k.Memory, k.Session, c.Next, r.record.State).Scan(&id)
+		err = t.statement(t.of.insert, &t.used.insert).QueryRowContext(t.ctx, k.Memory, k.Session, c.Next, r.record.State).Scan(&id)
 	} else {
-		err = t.update.QueryRowContext(t.ctx, c.Next, r.record.State, k.Memory, k.Session, c.Version).Scan(&id)
+		err = t.statement(t.of.update, &t.used.update).QueryRowContext(t.ctx, c.Next, r.record.State, k.Memory, k.Session, c.Version).Scan(&id)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, memory.ErrConflict
@@ -221,7 +219,7 @@ func (t *transaction) session(r *request) (id int64, err error) {
 
 func (t *transaction) addEntries(session int64, r *request) error {
 	for i, e := range r.change.Entries {
-		_, err := t.entry.ExecContext(t.ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
+		_, err := t.statement(t.of.entry, &t.used.entry).ExecContext(t.ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
 			e.Status == memory.Failed, e.Message.ID, r.record.Messages[i])
 		if sqlitefile.IsDuplicate(err, "entries.message_id") {
 			return memory.ErrDuplicateMessage
