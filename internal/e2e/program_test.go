@@ -34,9 +34,7 @@ type program struct {
 // packagesOfProgram returns the packages of the command without build tags.
 func packagesOfProgram(t *testing.T) []program {
 	t.Helper()
-	cmd := testkit.Command(t, "go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,Standard", "./cmd/qtype")
-	cmd.Dir = "../.."
-	out, err := cmd.Output()
+	out, err := testkit.Command(t, "go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,Standard", "./cmd/qtype").Output()
 	testkit.Must(t, err)
 	var all []program
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
