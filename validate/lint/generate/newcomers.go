@@ -17,7 +17,7 @@ import (
 )
 
 // newcomersArchive has a document, TITLE.yaml, and the output for it, TITLE.txt, for each error,
-// and TITLE.before with what the first version did, if it differed.
+// and TITLE.before with what an early version did, if that is known.
 //
 //go:embed newcomers.txtar
 var newcomersArchive []byte
@@ -27,7 +27,7 @@ type newcomerError struct {
 	title       string
 	document    string
 	output      string // the recorded output
-	before      string // what the first version did; empty for the same
+	before      string // what an early version did; empty if not known
 	diagnostics diag.List
 }
 
@@ -80,7 +80,7 @@ func newcomersTable() string {
 
 %d errors of people who know other systems, and what is reported. The right answer is part
 of the report wherever there is one; "fixed" marks those that `+"`--fix`"+` corrects. "Before"
-is what the first version did, where it differed.
+is what an early version did, where that is known.
 
 | Error | Written | Reported | Before |
 | --- | --- | --- | --- |
