@@ -46,9 +46,9 @@ func newChat(s *streams) *cobra.Command {
 
 Enter sends a message; Alt-Enter, or a backslash before Enter, begins a new line, and
 what is pasted is one message. Ctrl-C stops the current answer, twice ends the
-conversation, as Ctrl-D does. Up recalls what was typed, Tab completes commands and
-sessions, /help lists the commands. If standard input is not a terminal, each line is
-answered on standard output.`,
+conversation, as Ctrl-D does. Up recalls what was typed, Ctrl-R searches it, Tab
+completes commands and sessions, /help lists the commands. If standard input is not a
+terminal, each line is answered on standard output.`,
 		Example: `  qtype chat app.qtype.yaml --session me
   qtype chat app.qtype.yaml -f support -i '{"customer": "c-014"}'
   printf 'Hello\nWhat can you do?\n' | qtype chat app.qtype.yaml --ephemeral`,

@@ -87,7 +87,7 @@ func (s *chatServer) answer(w http.ResponseWriter, r *http.Request) {
 func (s *chatServer) pieces(last, model string, messages int) []string {
 	switch {
 	case strings.Contains(last, "markdown"):
-		return []string{"# Plan\n\nSome **bo", "ld** and `code`.\n", "- one\n- two", "\n", "WAIT", "\n| a | b |\n|---|--:|\n| x | 1 |\n\n```go\nx := 1\n```\nDone."}
+		return []string{"# Plan\n\nSome **bo", "ld** and `code`.\n", "- one\n- two", "\n", "WAIT", "\n| a | b |\n|---|--:|\n| x | 1 |\n\n```go\nif x == \"one\" { // 1\n\ty = 1\n}\n```\n```\nplain 1\n```\r", "\nDo", "ne."}
 	case strings.Contains(last, "hostile"):
 		return []string{hostile}
 	case strings.Contains(last, "think"):
@@ -168,6 +168,25 @@ func TestChatScreen_Editing(t *testing.T) {
 	d.see("resuming me, 4 messages")
 	d.ready("")
 	d.golden("resumed")
+	d.say("draft\x12O")
+	d.see("search \"O\"> one\n...> two 漢字\n...> three")
+	d.golden("search")
+	d.say("\x12")
+	d.see("search \"O\"> hello world!")
+	d.say("\x13")
+	d.see("search \"O\"> one\n")
+	d.say("x")
+	d.see("no match for \"Ox\"> one\n")
+	d.say("\x7f\x7fWORLD")
+	d.see("search \"WORLD\"> hello world!")
+	d.say("\x03")
+	d.ready("draft")
+	d.say("\x12wor\x1b[D?")
+	d.ready("hello world?!")
+	d.say("\x1b[F\x15\u202eab")
+	d.ready("\uFFFDab")
+	d.say("\x03")
+	d.ready("")
 	d.say("\x10\x10")
 	d.ready("hello world!")
 	d.say("\x03")

@@ -45,15 +45,20 @@ worst case is what context windows and the budget of the flow allow.`,
 	f := c.Flags()
 	k.flags = f
 	f.SortFlags = false
-	f.StringVar(&k.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
-	f.StringVarP(&k.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
-	f.Int64Var(&k.Rows, "rows", 0, "rows of the run (default: those of the file)")
-	f.IntVar(&k.Sample, "sample", defaultSample, "estimate from the first `N` rows")
-	f.IntVar(&k.OutputTokens, "output-tokens", 0, "tokens of each answer (default: those of the mock's answer, or 200)")
-	f.Float64Var(&k.limit, "limit", 0, "fail if the expected cost is above `MONEY`")
-	f.Float64Var(&k.worstLimit, "worst-limit", 0, "fail if the worst case is above `MONEY`, or not limited")
-	k.format.addTo(c, "format", "", "output format")
-	k.access.addTo(f)
+	addFlags(f, "Rows and answers", func() {
+		f.StringVar(&k.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
+		f.StringVarP(&k.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
+		f.Int64Var(&k.Rows, "rows", 0, "rows of the run (default: those of the file)")
+		f.IntVar(&k.Sample, "sample", defaultSample, "estimate from the first `N` rows")
+		f.IntVar(&k.OutputTokens, "output-tokens", 0, "tokens of each answer (default: those of the mock's answer, or 200)")
+	})
+	addFlags(f, "Report", func() {
+		f.Float64Var(&k.limit, "limit", 0, "fail if the expected cost is above `MONEY`")
+		f.Float64Var(&k.worstLimit, "worst-limit", 0, "fail if the worst case is above `MONEY`, or not limited")
+		k.format.addTo(c, "format", "", "output format")
+	})
+	addFlags(f, "Access", func() { k.access.addTo(f) })
+	groupHelp(c)
 	return c
 }
 

@@ -16,8 +16,29 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
-// guides are the pages whose commands and files this test runs: README.md, and these below docs.
-var guides = []string{"start/*.md", "concepts/*.md", "howto/*.md", "faq.md", "troubleshooting.md", "environment.md", "files.md"}
+// generated are the pages of docs that this test leaves out. TestHelpExamples runs the
+// commands of commands.md; the others have none.
+var generated = []string{"commands.md", "reference", "decisions"}
+
+// guidePages returns the pages of the documentation, by their paths in the module.
+func guidePages(t *testing.T) []string {
+	t.Helper()
+	pages := []string{"README.md"}
+	testkit.Must(t, fs.WalkDir(os.DirFS("../.."), "docs", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case slices.Contains(generated, strings.TrimPrefix(path, "docs/")):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case filepath.Ext(path) == ".md":
+			pages = append(pages, path)
+		}
+		return nil
+	}))
+	return pages
+}
 
 // skipReasons are the values of skip= of a block that is not run here.
 var skipReasons = []string{
@@ -30,31 +51,28 @@ var skipReasons = []string{
 // A fence of a page: its info string, and its text.
 var fence = regexp.MustCompile("(?ms)^```([a-z]+)([^\n]*)\n(.*?)^```$")
 
-// TestDocs_Pages runs each guide in an empty folder, from the first block to the last:
+// TestDocs_Pages runs the commands of each page, from the first block to the last, in a folder
+// that is empty, or a copy of the page's folder in testdata/pages: the files that the page
+// takes for granted, after the commands of its before.sh.
 //
 //   - a block with file=NAME in its info string is written to that file,
 //   - a block sh is run and must succeed; status=N requires another exit status,
 //   - a block text behind it must be part of its output, where … is any text,
 //   - sh server is a server that ends with the page; the blocks behind it reach it at
-//     localhost:8000.
+//     localhost:8000,
+//   - skip=REASON is not run, for one of skipReasons.
 func TestDocs_Pages(t *testing.T) {
 	testkit.SkipWithRace(t)
-	var pages []string
-	for _, pattern := range guides {
-		found, err := filepath.Glob(filepath.Join("../../docs", pattern))
-		testkit.Must(t, err)
-		if len(found) == 0 {
-			t.Errorf("no page matches %s", pattern)
-		}
-		pages = append(pages, found...)
+	pages := guidePages(t)
+	if len(pages) < 70 {
+		t.Errorf("only %d pages", len(pages))
 	}
-	for _, path := range pages {
-		name, err := filepath.Rel("../../docs", path)
-		testkit.Must(t, err)
-		text := testkit.ReadFile(t, path)
-		t.Run(name, func(t *testing.T) {
+	for _, page := range pages {
+		text := testkit.ReadFile(t, filepath.Join("../..", page))
+		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			p := &guide{t: t, folder: t.TempDir()}
+			p.prepare(page)
 			for _, m := range fence.FindAllStringSubmatch(text, -1) {
 				p.block(m[1], strings.Fields(m[2]), m[3])
 			}
@@ -69,6 +87,28 @@ type guide struct {
 	output  string // of the last command
 	ran     bool   // the block before was a command
 	address string // of the server of the page
+}
+
+// pageName returns the name of a page's folder in testdata/pages.
+func pageName(page string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md")
+}
+
+// prepare copies what the page takes for granted.
+func (g *guide) prepare(page string) {
+	g.t.Helper()
+	files := filepath.Join("testdata", "pages", pageName(page))
+	if _, err := os.Stat(files); err != nil {
+		return
+	}
+	testkit.Must(g.t, os.CopyFS(g.folder, os.DirFS(files)))
+	before := filepath.Join(g.folder, "before.sh")
+	if _, err := os.Stat(before); err != nil {
+		return
+	}
+	g.run(testkit.ReadFile(g.t, before), "")
+	g.ran = false
+	testkit.Must(g.t, os.Remove(before))
 }
 
 // block handles one block of the page.
@@ -87,7 +127,8 @@ func (g *guide) block(language string, info []string, text string) {
 		g.t.Errorf("skip=%s is none of %v", reason, skipReasons)
 	case skipped:
 	case language == "sh" && slices.Contains(info, "server"):
-		g.serve(strings.TrimSpace(text))
+		line, _, _ := strings.Cut(text, "  #")
+		g.serve(strings.TrimSpace(line))
 	case language == "sh":
 		want, _ := option(info, "status")
 		g.run(text, want)
@@ -181,19 +222,24 @@ func (g *guide) serve(line string) {
 	}
 }
 
-// TestDocs_PagesMarked: the languages of blocks of guides are known, so that none is
-// overlooked.
+// TestDocs_PagesMarked: the languages of blocks are known, so that none is overlooked, and each
+// folder of testdata/pages belongs to a page.
 func TestDocs_PagesMarked(t *testing.T) {
-	known := []string{"sh", "text", "yaml", "json", "jsonl", "csv", "python", "go", "dockerfile", "java", "lua", "toml", "sql", "dotenv", "markdown"}
-	testkit.Must(t, fs.WalkDir(os.DirFS("../../docs"), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !slices.ContainsFunc(guides, func(p string) bool { ok, _ := filepath.Match(p, path); return ok }) {
-			return err
-		}
-		for _, m := range fence.FindAllStringSubmatch(testkit.ReadFile(t, "../../docs/"+path), -1) {
+	known := []string{"sh", "text", "yaml", "json", "jsonl", "csv", "python", "go", "js", "ts", "console", "dockerfile", "java", "lua", "toml", "sql", "dotenv", "markdown"}
+	names := map[string]bool{}
+	for _, page := range guidePages(t) {
+		names[pageName(page)] = true
+		for _, m := range fence.FindAllStringSubmatch(testkit.ReadFile(t, filepath.Join("../..", page)), -1) {
 			if !slices.Contains(known, m[1]) {
-				t.Errorf("docs/%s has a block %s", path, m[1])
+				t.Errorf("%s has a block %s", page, m[1])
 			}
 		}
-		return nil
-	}))
+	}
+	folders, err := os.ReadDir("testdata/pages")
+	testkit.Must(t, err)
+	for _, folder := range folders {
+		if !names[folder.Name()] {
+			t.Errorf("testdata/pages/%s belongs to no page", folder.Name())
+		}
+	}
 }

@@ -53,22 +53,29 @@ Without metrics the output is compared with the column expected.`,
 	f := c.Flags()
 	e.flags = f
 	f.SortFlags = false
-	f.StringVar(&e.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
-	f.StringVarP(&e.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
-	f.StringArrayVar(&e.Metrics, "metric", nil, "add a metric: a `TYPE`, or its keys in YAML: 'type: regexp, pattern: ^ok'")
-	f.StringArrayVar(&e.Variants, "variant", nil, "add a variant: its `KEYS` in YAML: 'id: small, models: {writer: gpt-4o-mini}'")
-	f.StringVar(&e.Session, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
-	f.Int64Var(&e.Limit, "limit", 0, "evaluate at most `N` rows")
-	f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
-	f.StringVarP(&e.output, "output", "o", "", "write the report as JSON to `FILE`; an interrupted evaluation can then be resumed")
-	f.StringVar(&e.html, "html", "", "write the report as a page to `FILE`")
-	f.StringVar(&e.baseline, "baseline", "", "compare with the report in `FILE`")
-	f.Float64Var(&e.MaxRegression, "max-regression", 0.05, "fail if a mean is worse than that of the baseline by more than this `SHARE`")
-	f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
-	f.BoolVar(&e.Restart, "restart", false, "discard an interrupted evaluation and start over")
-	e.format.addTo(c, "format", "", "output format")
-	e.access.addTo(f)
-	f.BoolVarP(&e.quiet, "quiet", "q", false, "print only why the evaluation fails")
+	addFlags(f, "Data and metrics", func() {
+		f.StringVar(&e.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
+		f.StringVarP(&e.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
+		f.StringArrayVar(&e.Metrics, "metric", nil, "add a metric: a `TYPE`, or its keys in YAML: 'type: regexp, pattern: ^ok'")
+		f.StringArrayVar(&e.Variants, "variant", nil, "add a variant: its `KEYS` in YAML: 'id: small, models: {writer: gpt-4o-mini}'")
+	})
+	addFlags(f, "Rows", func() {
+		f.StringVar(&e.Session, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
+		f.Int64Var(&e.Limit, "limit", 0, "evaluate at most `N` rows")
+		f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
+		f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
+		f.BoolVar(&e.Restart, "restart", false, "discard an interrupted evaluation and start over")
+	})
+	addFlags(f, "Report", func() {
+		f.StringVarP(&e.output, "output", "o", "", "write the report as JSON to `FILE`; an interrupted evaluation can then be resumed")
+		f.StringVar(&e.html, "html", "", "write the report as a page to `FILE`")
+		f.StringVar(&e.baseline, "baseline", "", "compare with the report in `FILE`")
+		f.Float64Var(&e.MaxRegression, "max-regression", 0.05, "fail if a mean is worse than that of the baseline by more than this `SHARE`")
+		e.format.addTo(c, "format", "", "output format")
+		f.BoolVarP(&e.quiet, "quiet", "q", false, "print only why the evaluation fails")
+	})
+	addFlags(f, "Access", func() { e.access.addTo(f) })
+	groupHelp(c)
 	return c
 }
 

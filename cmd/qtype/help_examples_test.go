@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -67,6 +68,32 @@ func TestHelpExamples(t *testing.T) {
 	if count < 40 {
 		t.Errorf("only %d examples", count)
 	}
+}
+
+// maxUngrouped is the number of flags that a help text may list without headings.
+const maxUngrouped = 14
+
+// TestHelp_Headings: the flags of a command with many have headings.
+func TestHelp_Headings(t *testing.T) {
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		count, without := 0, ""
+		c.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			if flag.Name == "help" || flag.Hidden {
+				return
+			}
+			if count++; len(flag.Annotations[flagGroup]) == 0 {
+				without = flag.Name
+			}
+		})
+		if count > maxUngrouped && without != "" {
+			t.Errorf("%s has %d flags, and --%s has no heading", c.CommandPath(), count, without)
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot(&streams{Streams: terminal.Streams{}}))
 }
 
 // isRunElsewhere reports whether an example needs more than files: facts that a model has

@@ -51,17 +51,22 @@ memories resources. Approvals and client tools are requested from the client.`,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&m.app, "app", "", "serve the flows of the document `APP`")
-	f.StringVar(&m.address, "http", "", "serve at http://`ADDRESS`/mcp instead of standard input and output")
-	f.StringVar(&m.folder, "dir", ".", "the folder whose files the converters may read; with --http none by default")
-	f.BoolVar(&m.exposed, "insecure-no-auth", false, "with --http, listen on other addresses than loopback, without authentication")
-	f.BoolVar(&m.ephemeral, "ephemeral", false, "with --app, keep memories in RAM only")
-	m.store.addTo(f)
-	m.clients.flags(f)
-	m.grants.addTo(f)
-	f.BoolVarP(&m.quiet, "quiet", "q", false, "no warnings and no output of tools on standard error")
-	// Clients pass the transport; it is the default.
-	f.Bool("stdio", true, "use standard input and output")
+	addFlags(f, "Server", func() {
+		f.StringVar(&m.app, "app", "", "serve the flows of the document `APP`")
+		f.StringVar(&m.address, "http", "", "serve at http://`ADDRESS`/mcp instead of standard input and output")
+		f.StringVar(&m.folder, "dir", ".", "the folder whose files the converters may read; with --http none by default")
+		f.BoolVar(&m.exposed, "insecure-no-auth", false, "with --http, listen on other addresses than loopback, without authentication")
+		f.BoolVarP(&m.quiet, "quiet", "q", false, "no warnings and no output of tools on standard error")
+		// Clients pass the transport; it is the default.
+		f.Bool("stdio", true, "use standard input and output")
+	})
+	addFlags(f, "Conversations", func() {
+		f.BoolVar(&m.ephemeral, "ephemeral", false, "with --app, keep memories in RAM only")
+		m.store.addTo(f)
+	})
+	addFlags(f, "Tools and approvals", func() { m.clients.flags(f) })
+	addFlags(f, "Access of the document", func() { m.grants.addTo(f) })
+	groupHelp(c)
 	return c
 }
 

@@ -72,51 +72,72 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&c.access.Host, "host", "127.0.0.1", "`ADDRESS` to listen on")
-	f.IntVarP(&c.port, "port", "p", 8000, "`PORT` to listen on; 0 for any free one")
-	f.BoolVar(&c.reload, "reload", false, "serve the document again when its files change")
-	f.BoolVar(&c.noUI, "no-ui", false, "no web interface")
-	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
-	c.place.addTo(f)
-	c.grants.addTo(f)
-	f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
-	c.accessFlags(f)
-	c.logFormat.addTo(cmd, "log-format", "", "format of the log on standard error")
-	c.logLevel.addTo(cmd, "log-level", "", "least level of the log")
+	addFlags(f, "Server", func() {
+		f.StringVar(&c.access.Host, "host", "127.0.0.1", "`ADDRESS` to listen on")
+		f.IntVarP(&c.port, "port", "p", 8000, "`PORT` to listen on; 0 for any free one")
+		f.BoolVar(&c.reload, "reload", false, "serve the document again when its files change")
+		f.BoolVar(&c.noUI, "no-ui", false, "no web interface")
+		f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
+	})
+	addFlags(f, "Conversations", func() {
+		f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
+		c.place.addTo(f)
+	})
+	addFlags(f, "Access of the document", func() { c.grants.addTo(f) })
+	c.callerFlags(f)
+	c.connectionFlags(f)
+	addFlags(f, "Messages", func() {
+		c.logFormat.addTo(cmd, "log-format", "", "format of the log on standard error")
+		c.logLevel.addTo(cmd, "log-level", "", "least level of the log")
+	})
+	groupHelp(cmd)
 	return cmd
 }
 
-// accessFlags adds the flags of access control.
-func (c *serveCommand) accessFlags(f *pflag.FlagSet) {
+// callerFlags adds the flags for who may call the server, and how much.
+func (c *serveCommand) callerFlags(f *pflag.FlagSet) {
 	a := &c.access
-	f.StringVar(&a.KeyFile, "api-keys", "", "`FILE` with the hash of an API key in each line")
-	f.StringVar(&c.hashKey, "hash-key", "", "create an API key for `NAME`, print its line for --api-keys, and exit")
-	f.BoolVar(&c.insecure, "insecure-no-auth", false, "listen on other addresses than loopback without authentication")
-	f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of the OpenID provider whose tokens are accepted")
-	f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`NAME` that tokens must be issued for")
-	f.StringVar(&a.OIDC.NameClaim, "oidc-name-claim", "", "`CLAIM` with the name of the caller (default sub)")
-	f.StringVar(&a.OIDC.RolesClaim, "oidc-roles-claim", "", "`CLAIM` with the roles of the caller (default roles)")
-	f.StringSliceVar(&a.OIDC.Algorithms, "oidc-algorithm", nil, "accepted signature `ALGORITHM` (repeatable)")
-	f.DurationVar(&a.OIDC.Skew, "oidc-clock-skew", 0, "difference of the clocks of provider and server, as a `DURATION` (default 1m)")
-	f.StringSliceVar(&a.Hosts, "allowed-host", nil, "`NAME` under which clients reach the server (repeatable)")
-	f.StringSliceVar(&a.Origins, "cors-origin", nil, "`ORIGIN` of web pages that may call the server (repeatable)")
-	f.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "`ADDRESS` of a reverse proxy (repeatable)")
-	f.StringSliceVar(&a.AttachmentHosts, "attachment-host", nil, "`HOST` from which attachments may be fetched (repeatable)")
-	f.BoolVar(&a.PublicAgentCard, "public-agent-card", false, "serve the A2A agent card without authentication")
-	f.StringVar(&a.TLS.CertFile, "tls-cert", "", "`FILE` with the certificate")
-	f.StringVar(&a.TLS.KeyFile, "tls-key", "", "`FILE` with the key of the certificate")
-	f.StringSliceVar(&a.TLS.Domains, "acme-domain", nil, "`NAME` for which a certificate is requested by ACME (repeatable)")
-	f.StringVar(&a.TLS.Cache, "acme-cache", "", "`FOLDER` for certificates of ACME")
-	f.StringVar(&a.TLS.Email, "acme-email", "", "`ADDRESS` of the contact for ACME")
-	f.StringVar(&a.TLS.Directory, "acme-directory", "", "`URL` of the ACME server (default Let's Encrypt)")
-	f.Int64Var(&a.Limits.BodyBytes, "max-body", 0, "largest body of a request in `BYTES` (default 32 MiB)")
-	f.IntVar(&a.Limits.Rows, "max-rows", 0, "most `ROWS` of a request (default 10,000)")
-	f.IntVar(&a.Limits.Requests, "max-requests", 0, "most concurrent `REQUESTS` of a caller (default 256)")
-	f.IntVar(&a.Limits.Streams, "max-streams", 0, "most concurrent `STREAMS` of a caller (default 1,000)")
-	f.IntVar(&a.Limits.Connections, "max-connections", 0, "most open `CONNECTIONS` (default 20,000)")
-	f.Float64Var(&a.Limits.Rate, "rate", 0, "most `REQUESTS` of a caller in a second (default 50)")
-	f.IntVar(&a.Limits.Burst, "burst", 0, "most `REQUESTS` of a caller at once above the rate (default 200)")
-	f.DurationVar(&a.Limits.RequestTime, "request-timeout", 0, "longest `DURATION` of a request that is not a stream (default 15m)")
+	addFlags(f, "Authentication of callers", func() {
+		f.StringVar(&a.KeyFile, "api-keys", "", "`FILE` with the hash of an API key in each line")
+		f.StringVar(&c.hashKey, "hash-key", "", "create an API key for `NAME`, print its line for --api-keys, and exit")
+		f.BoolVar(&c.insecure, "insecure-no-auth", false, "listen on other addresses than loopback without authentication")
+		f.StringVar(&a.OIDC.Issuer, "oidc-issuer", "", "`URL` of the OpenID provider whose tokens are accepted")
+		f.StringVar(&a.OIDC.Audience, "oidc-audience", "", "`NAME` that tokens must be issued for")
+		f.StringVar(&a.OIDC.NameClaim, "oidc-name-claim", "", "`CLAIM` with the name of the caller (default sub)")
+		f.StringVar(&a.OIDC.RolesClaim, "oidc-roles-claim", "", "`CLAIM` with the roles of the caller (default roles)")
+		f.StringSliceVar(&a.OIDC.Algorithms, "oidc-algorithm", nil, "accepted signature `ALGORITHM` (repeatable)")
+		f.DurationVar(&a.OIDC.Skew, "oidc-clock-skew", 0, "difference of the clocks of provider and server, as a `DURATION` (default 1m)")
+		f.BoolVar(&a.PublicAgentCard, "public-agent-card", false, "serve the A2A agent card without authentication")
+	})
+	addFlags(f, "Limits", func() {
+		f.Int64Var(&a.Limits.BodyBytes, "max-body", 0, "largest body of a request in `BYTES` (default 32 MiB)")
+		f.IntVar(&a.Limits.Rows, "max-rows", 0, "most `ROWS` of a request (default 10,000)")
+		f.IntVar(&a.Limits.Requests, "max-requests", 0, "most concurrent `REQUESTS` of a caller (default 256)")
+		f.IntVar(&a.Limits.Streams, "max-streams", 0, "most concurrent `STREAMS` of a caller (default 1,000)")
+		f.IntVar(&a.Limits.Connections, "max-connections", 0, "most open `CONNECTIONS` (default 20,000)")
+		f.Float64Var(&a.Limits.Rate, "rate", 0, "most `REQUESTS` of a caller in a second (default 50)")
+		f.IntVar(&a.Limits.Burst, "burst", 0, "most `REQUESTS` of a caller at once above the rate (default 200)")
+		f.DurationVar(&a.Limits.RequestTime, "request-timeout", 0, "longest `DURATION` of a request that is not a stream (default 15m)")
+	})
+}
+
+// connectionFlags adds the flags for how clients reach the server.
+func (c *serveCommand) connectionFlags(f *pflag.FlagSet) {
+	a := &c.access
+	addFlags(f, "Names, web pages and proxies", func() {
+		f.StringSliceVar(&a.Hosts, "allowed-host", nil, "`NAME` under which clients reach the server (repeatable)")
+		f.StringSliceVar(&a.Origins, "cors-origin", nil, "`ORIGIN` of web pages that may call the server (repeatable)")
+		f.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "`ADDRESS` of a reverse proxy (repeatable)")
+		f.StringSliceVar(&a.AttachmentHosts, "attachment-host", nil, "`HOST` from which attachments may be fetched (repeatable)")
+	})
+	addFlags(f, "TLS", func() {
+		f.StringVar(&a.TLS.CertFile, "tls-cert", "", "`FILE` with the certificate")
+		f.StringVar(&a.TLS.KeyFile, "tls-key", "", "`FILE` with the key of the certificate")
+		f.StringSliceVar(&a.TLS.Domains, "acme-domain", nil, "`NAME` for which a certificate is requested by ACME (repeatable)")
+		f.StringVar(&a.TLS.Cache, "acme-cache", "", "`FOLDER` for certificates of ACME")
+		f.StringVar(&a.TLS.Email, "acme-email", "", "`ADDRESS` of the contact for ACME")
+		f.StringVar(&a.TLS.Directory, "acme-directory", "", "`URL` of the ACME server (default Let's Encrypt)")
+	})
 }
 
 func (c *serveCommand) arguments(cmd *cobra.Command, args []string) error {

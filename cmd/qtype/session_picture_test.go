@@ -39,7 +39,7 @@ func TestDocs_SessionPicture(t *testing.T) {
 		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	readme := testkit.ReadFile(t, "../../README.md")
-	document := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(readme)[1]
+	document := regexp.MustCompile("(?s)```yaml[^\n]*\n(.*?)```").FindStringSubmatch(readme)[1]
 	document = strings.Replace(document, "memory: chat_memory", "memory: chat_memry", 1)
 	testkit.Must(t, os.WriteFile(filepath.Join(folder, "hello.qtype.yaml"), []byte(document), 0o600))
 	var drawn cellScreen

@@ -54,8 +54,8 @@ unless it lists them under allow; --allow-effects allows all of them.`,
 		RunE: func(c *cobra.Command, args []string) error { return t.all(c.Context(), args) },
 	}
 	t.format.addTo(c, "format", "", "output format")
-	c.Flags().StringVar(&t.run, "run", "", "run only tests whose names match this regular expression")
-	c.Flags().StringVar(&t.record, "record", "", "call models and servers and write the recordings: `all`, or missing ones")
+	c.Flags().StringVar(&t.run, "run", "", "run only tests whose names match this regular `EXPRESSION`")
+	c.Flags().StringVar(&t.record, "record", "", "call models and servers and write the recordings; `missing` adds only those that do not exist")
 	c.Flags().Lookup("record").NoOptDefVal = "all"
 	c.Flags().BoolVar(&t.prune, "remove-stale", false, "remove recordings that no test uses")
 	t.trace.addTo(c.Flags())

@@ -35,10 +35,11 @@ func newValidate(s *streams) *cobra.Command {
 		Short: "Check documents, without running anything",
 		Long: `Checks documents and reports every error with its location. In directories, every
 *.qtype.yaml and *.qtype.yml is checked. PATH may also be a pattern
-('specs/**/*.yaml'), a file of tests or of an evaluation, a Markdown page, whose fenced YAML blocks are checked if they
-are whole documents, or a URL: https://…, and s3://…, gs://… and az://… in a build
-with -tags cloud. No secrets are needed, and network access only for remote
-includes. The exit status is 1 if there are errors; warnings count with --strict.
+('specs/**/*.yaml'), a file of tests or of an evaluation, a Markdown page, whose
+fenced YAML blocks are checked if they are whole documents, or a URL: https://…,
+and s3://…, gs://… and az://… in a build with -tags cloud. No secrets are needed,
+and network access only for remote includes. The exit status is 1 if there are
+errors; warnings count with --strict.
 
 A comment  # qtype:ignore QT905  at the end of a line, or on the line above,
 silences that code there.`,

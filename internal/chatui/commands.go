@@ -71,7 +71,7 @@ func (c *Chat) help(context.Context, string) error {
 	}
 	c.printf("%-*s send a message that begins with a slash\n", width, "//…")
 	if c.Screen != nil {
-		c.printf("Tab completes commands, Up and Down recall messages, Alt-Enter begins a new line\n")
+		c.printf("Tab completes commands, Up and Down recall messages, Ctrl-R searches them, Alt-Enter begins a new line\n")
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/chatui/markdown"
 	"github.com/qtype-dev/qtype/internal/citation"
@@ -30,7 +29,7 @@ type live struct {
 	mu        sync.Mutex
 	text      markdown.Renderer
 	shown     strings.Builder // the source of the text since the last call of a tool
-	partial   string          // the first bytes of a character
+	pieces    pieces          // of the text
 	reasoning strings.Builder // since it was shortened last
 	thinking  time.Time       // when the reasoning began; zero for none
 	calls     map[string]time.Time
@@ -138,16 +137,17 @@ func (l *live) dim(text string) string {
 	return text
 }
 
-// write shows more text of the answer. The bytes of an incomplete character are kept for the
-// next call.
-func (l *live) write(text string) {
-	text = l.partial + text
-	whole := completeRunes(text)
-	text, l.partial = text[:whole], text[whole:]
+// write shows more text of the answer.
+func (l *live) write(text string) { l.print(l.pieces.add(text)) }
+
+// print shows more of the printable text.
+func (l *live) print(text string) {
+	if text == "" {
+		return
+	}
 	if l.shown.Len() == 0 {
 		l.wait("answering")
 	}
-	text = terminal.Printable(text)
 	l.shown.WriteString(text)
 	l.text.Width = l.chat.Screen.Width()
 	done := l.text.Write(text)
@@ -160,25 +160,12 @@ func (l *live) write(text string) {
 	l.chat.Screen.Pending(l.text.Pending())
 }
 
-// completeRunes returns the length of a text without an incomplete character at its end.
-func completeRunes(text string) int {
-	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
-		if utf8.RuneStart(text[len(text)-cut]) {
-			if !utf8.FullRuneInString(text[len(text)-cut:]) {
-				return len(text) - cut
-			}
-			break
-		}
-	}
-	return len(text)
-}
-
 // flush ends the text that was shown so far.
 func (l *live) flush() {
+	l.print(l.pieces.end())
 	rest := l.text.Flush()
 	l.chat.Screen.Pending(nil)
 	l.chat.Screen.Print(rest...)
-	l.partial = ""
 	l.shown.Reset()
 }
 
@@ -188,6 +175,7 @@ func (l *live) end(text string) {
 	defer l.mu.Unlock()
 	l.shorten()
 	printable := terminal.Printable(text)
+	l.print(l.pieces.end())
 	shown := l.shown.String()
 	l.flush()
 	if text != "" && printable != shown {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/internal/clienttool"
@@ -69,7 +68,7 @@ type answer struct {
 	chat    *Chat
 	steps   map[string]bool // whose text is the answer
 	shown   strings.Builder // the answer's text since the last tool call
-	partial string          // the first bytes of a character
+	pieces  pieces          // of the text
 	open    bool            // the line has no line end yet
 	sources []citation.Source
 }
@@ -133,21 +132,11 @@ func sourceList(sources []citation.Source) string {
 	return b.String()
 }
 
-// write writes more text of the answer. The bytes of an incomplete character are
-// kept for the next call.
-func (a *answer) write(text string) {
-	text = a.partial + text
-	whole := len(text)
-	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
-		if utf8.RuneStart(text[len(text)-cut]) {
-			if !utf8.FullRuneInString(text[len(text)-cut:]) {
-				whole = len(text) - cut
-			}
-			break
-		}
-	}
-	text, a.partial = text[:whole], text[whole:]
-	text = terminal.Printable(text)
+// write writes more text of the answer.
+func (a *answer) write(text string) { a.print(a.pieces.add(text)) }
+
+// print writes more of the printable text.
+func (a *answer) print(text string) {
 	if text == "" {
 		return
 	}
@@ -158,10 +147,11 @@ func (a *answer) write(text string) {
 
 // abort ends the line of the text that was shown so far.
 func (a *answer) abort() {
+	a.print(a.pieces.end())
 	if a.open {
 		fmt.Fprintln(a.chat.Streams.Out)
 	}
-	a.open, a.partial = false, ""
+	a.open = false
 	a.shown.Reset()
 }
 
@@ -169,6 +159,8 @@ func (a *answer) abort() {
 func (a *answer) end(text string) {
 	a.chat.mu.Lock()
 	defer a.chat.mu.Unlock()
+	text = terminal.Printable(text)
+	a.print(a.pieces.end())
 	if text != a.shown.String() || text == "" {
 		a.abort()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -31,7 +32,16 @@ type bound struct {
 func (b *bound) add(c bound, times float64) {
 	b.calls, b.tokens, b.money = b.calls+times*c.calls, b.tokens+times*c.tokens, b.money+times*c.money
 	b.perCall, b.perToken = max(b.perCall, c.perCall), max(b.perToken, c.perToken)
-	b.open = append(b.open, c.open...)
+	b.because(c.open)
+}
+
+// because adds reasons for which there is no bound, each once.
+func (b *bound) because(reasons []string) {
+	for _, r := range reasons {
+		if !slices.Contains(b.open, r) {
+			b.open = append(b.open, r)
+		}
+	}
 }
 
 // worst returns the most that a run of a flow over rows can cost.
@@ -126,7 +136,7 @@ func callBound(m spec.ModelEntity) bound {
 		other := ownBound(f.To.Base())
 		all.tokens, all.money = max(all.tokens, other.tokens), max(all.money, other.money)
 		all.perCall, all.perToken = max(all.perCall, other.perCall), max(all.perToken, other.perToken)
-		all.open = append(all.open, other.open...)
+		all.because(other.open)
 	}
 	return all
 }

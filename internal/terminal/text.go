@@ -29,8 +29,9 @@ func Clean(text string) string {
 }
 
 // Printable replaces the characters that a terminal acts upon by U+FFFD, except
-// line ends and tabs.
+// line ends and tabs. All line ends become "\n".
 func Printable(text string) string {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && isControl(r) {
 			return utf8.RuneError

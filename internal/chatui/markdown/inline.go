@@ -7,7 +7,7 @@ import (
 )
 
 // style is how a text looks.
-type style uint8
+type style uint16
 
 const (
 	bold style = 1 << iota
@@ -17,10 +17,12 @@ const (
 	strike
 	code
 	accent
+	quoted // a text in a program
+	number // in a program
 )
 
 // sequences are the parameters of the styles, in the order of their bits.
-var sequences = []string{"1", "2", "3", "4", "9", "36", "35"}
+var sequences = []string{"1", "2", "3", "4", "9", "36", "35", "32", "33"}
 
 // open returns the sequence that begins a style.
 func (s style) open() string {

@@ -20,9 +20,10 @@ type Renderer struct {
 	Width int  // columns of the terminal
 	Color bool // styles may be used; otherwise marks such as ** are shown
 
-	line  string   // the source of the line that is not complete
-	table []string // the source of the lines of a table that is not complete
-	fence string   // the mark that ends the code block; empty outside of one
+	line  string      // the source of the line that is not complete
+	table []string    // the source of the lines of a table that is not complete
+	fence string      // the mark that ends the code block; empty outside of one
+	code  highlighter // of that block
 }
 
 // Write adds text and returns the lines that are complete.
@@ -90,7 +91,7 @@ const ruleWidth = 40
 // block returns a line outside of tables.
 func (r *Renderer) block(line string) []string {
 	if m := fencePattern().FindStringSubmatch(line); m != nil || r.fence != "" {
-		return r.code(line, m)
+		return r.codeLine(line, m)
 	}
 	if strings.TrimSpace(line) == "" {
 		return []string{""}
@@ -106,11 +107,12 @@ func (r *Renderer) block(line string) []string {
 	return r.styled(line)
 }
 
-// code returns a line of a code block, or one of its two marks.
-func (r *Renderer) code(line string, m []string) []string {
+// codeLine returns a line of a code block, or one of its two marks.
+func (r *Renderer) codeLine(line string, m []string) []string {
 	switch {
 	case r.fence == "": // m is not nil
 		r.fence = m[1]
+		r.code = highlighter{syntax: syntaxOf(m[2])}
 		if !r.Color {
 			return []string{line}
 		}
@@ -129,7 +131,10 @@ func (r *Renderer) code(line string, m []string) []string {
 	if !r.Color {
 		return r.wrap([]span{{text: line}}, span{}, span{})
 	}
-	return r.wrapExact([]span{{line, code}}, span{text: "  "})
+	if r.code.syntax == nil {
+		return r.wrapExact([]span{{line, code}}, span{text: "  "})
+	}
+	return r.wrapExact(r.code.line(line), span{text: "  "})
 }
 
 // styled returns a line with its marks replaced by styles.

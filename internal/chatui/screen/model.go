@@ -59,6 +59,7 @@ type model struct {
 	reader chan<- reply // who waits for a message; nil for none
 	recall int          // how many messages back the history is shown; 0 for the draft
 	draft  string       // what was typed before the history was shown
+	search *search      // in the history; nil for none
 
 	question string
 	answer   editor.Editor
@@ -88,7 +89,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.onKey(msg.Key())
 	case tea.PasteMsg:
 		m.clearNotes()
-		m.current().Insert(msg.Content)
+		if m.search == nil || !m.onSearchKey("", msg.Content) {
+			m.current().Insert(msg.Content)
+		}
 	case completedMsg:
 		m.onCompleted(msg)
 	case tickMsg:
@@ -124,6 +127,9 @@ func (m *model) onKey(k tea.Key) tea.Cmd {
 		return nil
 	}
 	m.clearNotes()
+	if m.onSearchKey(name, k.Text) {
+		return nil
+	}
 	if k.Text != "" {
 		m.current().Insert(k.Text)
 		return nil
@@ -174,7 +180,7 @@ func (m *model) reply(r reply) {
 
 // ask shows a question, or removes it.
 func (m *model) ask(asker chan<- reply, question string) {
-	m.asker, m.question = asker, question
+	m.asker, m.question, m.search = asker, question, nil
 	m.answer.Set("")
 }
 
@@ -211,6 +217,7 @@ func (m *model) read(reader chan<- reply, prompt, initial string) {
 	case m.ended:
 		m.reply(reply{err: io.EOF})
 	case initial != "":
+		m.search = nil
 		m.edit.Set(initial)
 	case m.queued:
 		m.clearNotes()
@@ -230,9 +237,12 @@ func (m *model) onInterrupt() {
 		if again {
 			m.closeInput()
 		}
+	case m.search != nil:
+		m.cancelSearch()
+		m.armed = false
 	case !m.edit.Empty():
 		m.edit.Set("")
-		m.armed = false
+		m.recall, m.armed = 0, false
 	case again:
 		m.closeInput()
 	default:

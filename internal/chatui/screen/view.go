@@ -121,6 +121,8 @@ func (m *model) inputRows() (rows []string, x, y int) {
 	switch {
 	case m.asker != nil:
 		prompt = m.question
+	case m.search != nil:
+		prompt = m.search.prompt()
 	case m.reader == nil && text.Empty():
 		return nil, 0, 0
 	}
@@ -129,6 +131,9 @@ func (m *model) inputRows() (rows []string, x, y int) {
 		l.add(cell)
 	}
 	for i, cell := range text.Cells() {
+		if cell != "\n" {
+			cell = sanitize(cell)
+		}
 		if i == text.Cursor() {
 			x, y = l.place(m.measure.StringWidth(cell))
 		}
@@ -137,7 +142,7 @@ func (m *model) inputRows() (rows []string, x, y int) {
 			l.row, l.used = continued, len(continued)
 			continue
 		}
-		l.add(strings.ReplaceAll(cell, "\t", tab))
+		l.add(cell)
 	}
 	if text.Cursor() == len(text.Cells()) {
 		x, y = l.place(1)

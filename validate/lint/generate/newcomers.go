@@ -16,7 +16,8 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// newcomersArchive has pairs of a document, TITLE.yaml, and the output for it, TITLE.txt.
+// newcomersArchive has a document, TITLE.yaml, and the output for it, TITLE.txt, for each error,
+// and TITLE.before with what an early version did, if that is known.
 //
 //go:embed newcomers.txtar
 var newcomersArchive []byte
@@ -26,6 +27,7 @@ type newcomerError struct {
 	title       string
 	document    string
 	output      string // the recorded output
+	before      string // what an early version did; empty if not known
 	diagnostics diag.List
 }
 
@@ -33,9 +35,14 @@ type newcomerError struct {
 func newcomerErrors() []newcomerError {
 	var all []newcomerError
 	for _, f := range txtar.Parse(newcomersArchive).Files {
-		if title, isDocument := strings.CutSuffix(f.Name, ".yaml"); isDocument {
+		title, isDocument := strings.CutSuffix(f.Name, ".yaml")
+		switch {
+		case isDocument:
 			all = append(all, newcomerError{title: title, document: string(f.Data), diagnostics: checkText(f.Data)})
-		} else if len(all) > 0 {
+		case len(all) == 0:
+		case strings.HasSuffix(f.Name, ".before"):
+			all[len(all)-1].before = strings.TrimSpace(string(f.Data))
+		default:
 			all[len(all)-1].output = string(f.Data)
 		}
 	}
@@ -72,10 +79,11 @@ func newcomersTable() string {
 ## Errors of newcomers
 
 %d errors of people who know other systems, and what is reported. The right answer is part
-of the report wherever there is one; "fixed" marks those that `+"`--fix`"+` corrects.
+of the report wherever there is one; "fixed" marks those that `+"`--fix`"+` corrects. "Before"
+is what an early version did, where that is known.
 
-| Error | Written | Reported |
-| --- | --- | --- |
+| Error | Written | Reported | Before |
+| --- | --- | --- | --- |
 `, len(all))
 	for _, m := range all {
 		written := map[string]bool{}
@@ -90,7 +98,7 @@ of the report wherever there is one; "fixed" marks those that `+"`--fix`"+` corr
 		if m.diagnostics.Fixable() > 0 {
 			fixed = "<br>fixed"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s%s |\n", cell(m.title), lined(lines), qtypeOutput(m.diagnostics), fixed)
+		fmt.Fprintf(&b, "| %s | %s | %s%s | %s |\n", cell(m.title), lined(lines), qtypeOutput(m.diagnostics), fixed, cell(m.before))
 	}
 	return b.String()
 }

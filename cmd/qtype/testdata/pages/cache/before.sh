@@ -1,0 +1,1 @@
+qtype run app.qtype.yaml -i 'A good book'

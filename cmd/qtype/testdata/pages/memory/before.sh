@@ -1,0 +1,2 @@
+seq 8 | qtype chat app.qtype.yaml --session ada
+seq 5 | qtype chat app.qtype.yaml --session c-1
