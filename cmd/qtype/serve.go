@@ -38,6 +38,7 @@ type serveCommand struct {
 	ephemeral bool
 	place     storeFlag
 	grants    accessFlags
+	audit     auditFlag
 	store     memory.Store // of all versions of the document with --ephemeral; otherwise nil
 	hashKey   string
 	drain     time.Duration
@@ -79,6 +80,7 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 	f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
 	c.place.addTo(f)
 	c.grants.addTo(f)
+	c.audit.addTo(f)
 	f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
 	c.accessFlags(f)
 	c.logFormat.addTo(cmd, "log-format", "", "format of the log on standard error")
@@ -170,6 +172,11 @@ func (c *serveCommand) open(p *qtype.Program) (*runtime.App, error) {
 	if err != nil {
 		return nil, err
 	}
+	audit, err := c.audit.options()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, audit...)
 	opts = append(opts, qtype.WithLog(c.Logger("")), qtype.WithWarnings(c.Logger("warning: ")))
 	if c.ephemeral {
 		if c.store == nil {
