@@ -50,6 +50,11 @@ func (t *redactedTool) Call(ctx context.Context, args map[string]any) (any, erro
 }
 
 func (t *redactedTool) call(ctx context.Context, args map[string]any) (any, error) {
+	defer func() {
+		if p := recover(); p != nil { // an Agent shows it to its model, a step in the error of the row
+			panic(t.redactor.Panic(p))
+		}
+	}()
 	result, err := t.Tool.Call(ctx, args)
 	return redactResult(t.redactor, result), t.redactor.Error(err)
 }
