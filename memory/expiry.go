@@ -45,8 +45,8 @@ func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error)
 func (m *Memory) Unused(ctx context.Context, before time.Time) iter.Seq2[SessionHead, error] {
 	return func(yield func(SessionHead, error) bool) {
 		for l, err := range m.store.Sessions(ctx, m.id) {
-			said := l.Head.State.LastSaid
-			if err == nil && !m.expired(l.Head.State) && (said.IsZero() || !said.Before(before)) {
+			last := l.Head.State.LastSaid
+			if err == nil && !m.expired(l.Head.State) && (last.IsZero() || !last.Before(before)) {
 				continue
 			}
 			if !yield(l, err) || err != nil {

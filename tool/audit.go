@@ -57,7 +57,7 @@ type AuditDecision string
 const (
 	AuditApproved  AuditDecision = "approved"
 	AuditRejected  AuditDecision = "rejected"
-	AuditUndecided AuditDecision = "undecided" // nobody decided: the tool is not called
+	AuditUndecided AuditDecision = "undecided" // there was no decision: the tool is not called
 )
 
 // AuditStatus is the status of the result of a call.
@@ -100,7 +100,7 @@ type AuditError struct {
 	Err   error      // why it could not be recorded
 }
 
-// Error says whether the tool was called.
+// Error reports whether the tool was called.
 func (e *AuditError) Error() string {
 	if e.Event == AuditResult {
 		return fmt.Sprintf("tool %s was called, but the audit log cannot be written: %s", e.Tool, e.Err)

@@ -56,7 +56,7 @@ func auditRecords(t *testing.T, path string) []tool.AuditRecord {
 	return all
 }
 
-// describeRecord returns what a record says about the call.
+// describeRecord returns what a record has about the call.
 func describeRecord(r tool.AuditRecord) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s.%s %s %s %s%s", r.Event, r.Flow, r.Step, r.Tool, r.Session, r.Decision, r.Status))
 }

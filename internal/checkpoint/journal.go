@@ -345,27 +345,3 @@ func (j *Journal) stop() {
 		_ = r.file.Close() // only read
 	}
 }
-
-// RemoveUnused removes a journal unless a run has it open: then the error is ErrBusy. Where files have
-// no locks, journals that are open are not recognized.
-func RemoveUnused(path string) error {
-	return whileUnused(path, os.Remove)
-}
-
-// IsUsed reports whether a run has a journal open.
-func IsUsed(path string) bool {
-	return errors.Is(whileUnused(path, func(string) error { return nil }), ErrBusy)
-}
-
-// whileUnused calls do while no run can open the journal.
-func whileUnused(path string, do func(path string) error) error {
-	f, err := openRegular(path, os.O_RDWR)
-	if err != nil {
-		return wrapError(path, err)
-	}
-	defer func() { _ = f.Close() }() // nothing is written
-	if err := lock(f); err != nil {
-		return err
-	}
-	return do(path)
-}

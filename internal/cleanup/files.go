@@ -24,7 +24,7 @@ var temporaryName = regexp.MustCompile(`^\.(.+)\.[0-9a-f]{12}\.tmp$`)
 // traceStarts are what files of traces have in their first bytes, as package traceview writes them.
 var traceStarts = map[string]*regexp.Regexp{
 	".html":  regexp.MustCompile(`(?s)^<!doctype html>.*<title>Trace of `),
-	".jsonl": regexp.MustCompile(`^\{"id":"[0-9a-f]{16}",("parent":"[0-9a-f]{16}",)?"name":"[^"]*","kind":"`),
+	".jsonl": regexp.MustCompile(`^\{("run":\d+,)?("row":\d+,)?"id":"[0-9a-f]{16}",("parent":"[0-9a-f]{16}",)?"name":"`),
 }
 
 // findFiles adds the files in a folder that are old. Links are not followed.
