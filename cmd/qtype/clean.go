@@ -51,7 +51,7 @@ Without a kind: all but traces. What a run uses is kept. Files are searched in t
 the document and those of --in, and in the folders in them.`,
 		Example: `  qtype clean app.qtype.yaml --dry-run
   qtype clean app.qtype.yaml --older-than 30d
-  qtype clean app.qtype.yaml journals traces --older-than 7d --in results`,
+  qtype clean app.qtype.yaml journals traces --older-than 7d`,
 		Args: k.arguments, ValidArgsFunction: yamlFiles,
 		RunE: func(c *cobra.Command, args []string) error { return k.run(c.Context(), args[0], args[1:]) },
 	}

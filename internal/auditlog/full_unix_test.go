@@ -14,7 +14,7 @@ import (
 )
 
 // TestLog_FullDisk has room for a part of a line: the record is refused, and the next one, with
-// room again, is a line of its own.
+// room again, is a separate line.
 func TestLog_FullDisk(t *testing.T) {
 	var old syscall.Rlimit
 	testkit.Must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))

@@ -86,7 +86,7 @@ func (p *Plan) kindOf(path string) Kind {
 	return ""
 }
 
-// isOld reports whether a file of a kind is old enough. Journals and traces have no age of their own.
+// isOld reports whether a file of a kind is old enough. Without an age of the user, journals and traces are not old.
 func (p *Plan) isOld(kind Kind, modified time.Time) bool {
 	before := p.config.before()
 	if before.IsZero() && kind == Temporary {
