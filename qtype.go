@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/qtype-dev/qtype/internal/auditlog"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
@@ -129,6 +130,19 @@ func WithFlowModel(flow, model string) Option {
 
 // WithMocks replaces models and tools, for tests.
 func WithMocks(d runtime.Mocks) Option { return func(o *options) { o.run.Mocks = d } }
+
+// WithAudit records approvals, calls and results of tools. Approvals and calls are recorded before they
+// have an effect: after an error the tool is not called. write must be safe for concurrent use.
+func WithAudit(write func(tool.AuditRecord) error) Option {
+	return func(o *options) { o.run.Audit = write }
+}
+
+// WithAuditLog is WithAudit with a file, to which each record is appended as a line of JSON. The
+// error is that the file cannot be written.
+func WithAuditLog(file string) (Option, error) {
+	log := auditlog.New(file)
+	return WithAudit(func(r tool.AuditRecord) error { return log.Append(r) }), log.Check()
+}
 
 // WithObserver reports the operations of all runs to o, for traces and metrics.
 func WithObserver(o steps.Observer) Option { return func(opts *options) { opts.run.Observer = o } }

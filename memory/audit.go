@@ -43,8 +43,8 @@ func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// actorOf returns the name that WithActor set.
-func actorOf(ctx context.Context) string {
+// Actor returns the name that WithActor set, empty for none.
+func Actor(ctx context.Context) string {
 	actor, _ := ctx.Value(actorKey{}).(string)
 	return actor
 }

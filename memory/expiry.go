@@ -3,38 +3,57 @@ package memory
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
+	"time"
 )
 
 // Prune deletes the sessions whose ttl is over and returns their number. A
 // memory without a ttl has none. Expired sessions that are not pruned are
 // deleted when they are used next; until then reads do not return them.
-func (m *Memory) Prune(ctx context.Context) (int, error) {
+func (m *Memory) Prune(ctx context.Context) (int, error) { return m.PruneUnused(ctx, time.Time{}) }
+
+// PruneUnused is Prune for the sessions of Unused.
+func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error) {
 	if m.context != nil {
 		if err := m.context.Prune(ctx, m.store, m.id); err != nil {
 			return 0, err
 		}
 	}
-	if m.ttl == 0 {
+	if m.ttl == 0 && before.IsZero() {
 		return 0, nil
 	}
-	var expired []SessionHead
-	for l, err := range m.store.Sessions(ctx, m.id) {
+	var unused []SessionHead
+	for l, err := range m.Unused(ctx, before) {
 		if err != nil {
 			return 0, err
 		}
-		if m.expired(l.Head.State) {
-			expired = append(expired, l)
-		}
+		unused = append(unused, l)
 	}
 	n := 0
-	for batch := range slices.Chunk(expired, prunedAtOnce) {
+	for batch := range slices.Chunk(unused, prunedAtOnce) {
 		deleted, err := m.prune(ctx, batch)
 		if n += deleted; err != nil {
 			return n, err
 		}
 	}
 	return n, nil
+}
+
+// Unused returns the sessions whose ttl is over, and those whose newest message is from before
+// a time, unless it is zero.
+func (m *Memory) Unused(ctx context.Context, before time.Time) iter.Seq2[SessionHead, error] {
+	return func(yield func(SessionHead, error) bool) {
+		for l, err := range m.store.Sessions(ctx, m.id) {
+			last := l.Head.State.LastSaid
+			if err == nil && !m.expired(l.Head.State) && (last.IsZero() || !last.Before(before)) {
+				continue
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // prunedAtOnce is how many sessions are locked while they are deleted.

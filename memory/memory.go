@@ -286,7 +286,7 @@ func (m *Memory) record(ctx context.Context, r AuditRecord) error {
 	}
 	r.Time, r.Memory = m.moment(), m.id
 	r.User, _ = SplitSession(r.Session)
-	r.Actor = actorOf(ctx)
+	r.Actor = Actor(ctx)
 	if err := m.audit(r); err != nil {
 		return fmt.Errorf("memory %s, session %q: the access cannot be recorded in the audit log: %w", m.id, r.Session, err)
 	}

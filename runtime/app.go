@@ -37,6 +37,7 @@ type Options struct {
 	Log     func(string)                       // receives the lines that Python functions print; it may be called at any time
 	Warn    func(string)                       // receives warnings, one line each; it may be called at any time
 	Mocks   Mocks                              // replace models, tools and indexes, for tests
+	Audit   func(tool.AuditRecord) error       // records approvals and calls of tools; after an error a call is refused; nil for none
 	Cache   bool                               // cache the vectors of embedding models on disk, unless a model disables it
 
 	Redactor *redact.Redactor // replaces secrets in errors and in what models and tools return; the App adds those that it reads; nil: the App makes one
@@ -78,8 +79,9 @@ type App struct {
 	toolFactory *factory.Factory
 	databases   databases // of SQLSource steps
 	indexes     indexes
-	rankers     rankers // of Reranker and BedrockReranker steps
-	caches      caches  // of steps with a cache_config
+	rankers     rankers     // of Reranker and BedrockReranker steps
+	caches      caches      // of steps with a cache_config
+	audit       *tool.Audit // nil for none
 
 	secretManager secretManager
 }

@@ -1,13 +1,13 @@
 package runtime
 
 import (
-	"encoding/json"
-	"os"
+	"context"
 	"path/filepath"
-	"sync"
 
+	"github.com/qtype-dev/qtype/internal/auditlog"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // auditor returns what writes the audit log of a memory, nil for none. A store that
@@ -23,32 +23,14 @@ func (a *App) auditor(m *spec.Memory) memory.Auditor {
 	if err := a.opts.Policy.Write(path); err != nil {
 		return func(memory.AuditRecord) error { return err }
 	}
-	return (&auditLog{path: path}).write
+	log := auditlog.New(path)
+	return func(r memory.AuditRecord) error { return log.Append(r) }
 }
 
-// auditLog is a file to which each record is appended as a line of JSON.
-type auditLog struct {
-	path string
-	mu   sync.Mutex // lines of this process do not overlap where a file system splits long writes
-}
-
-// write appends a record. The file is opened each time: a program that rotates
-// logs can rename it.
-func (l *auditLog) write(r memory.AuditRecord) error {
-	const ownerOnly = 0o600
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
+// withAuditFlow returns a context for the steps of a flow, whose calls of tools are recorded.
+func (a *App) withAuditFlow(ctx context.Context, f *spec.Flow) context.Context {
+	if a.audit == nil {
+		return ctx
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, ownerOnly)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return tool.WithAuditFlow(ctx, f.ID)
 }

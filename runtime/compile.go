@@ -143,6 +143,7 @@ func (a *App) env(l *layout) *steps.Env {
 			return made()
 		},
 		Approve:  a.opts.Approve,
+		Audit:    a.audit,
 		Database: a.database,
 		HTTP: func(s tool.Service) (*http.Client, error) {
 			return tool.Client(s, tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy})
@@ -171,7 +172,7 @@ func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit ste
 	for i, ref := range f.spec.Inputs {
 		row.Values[f.layout.Slot(ref.To)] = call.Inputs[i]
 	}
-	ctx, cancel := withFlowBudget(ctx, f.spec)
+	ctx, cancel := withFlowBudget(a.withAuditFlow(ctx, f.spec), f.spec)
 	defer cancel()
 	ctx, trace := traceFlow(ctx, f)
 	defer func() { trace.end(err) }()

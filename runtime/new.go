@@ -30,6 +30,9 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	opts.Redactor = knownSecrets(app, opts)
 	a := &App{spec: app, opts: opts, memories: map[string]*memory.Memory{}, searchers: map[string]*search.Searcher{}, memoryStore: map[string]memory.Store{},
 		models: newModels(), tools: map[string]func() (tool.Tool, error){}}
+	if opts.Audit != nil {
+		a.audit = &tool.Audit{Application: app.ID, Write: opts.Audit, Principal: memory.Actor, Redactor: opts.Redactor}
+	}
 	a.toolFactory = a.newToolFactory()
 	for _, doc := range app.Documents() {
 		if err := a.registerEntities(doc); err != nil {

@@ -9,10 +9,12 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// redactedTool is a tool whose results and errors have no secrets.
+// redactedTool is a tool whose results and errors have no secrets, and whose calls are
+// recorded in the audit log.
 type redactedTool struct {
 	tool.Tool
 	redactor *redact.Redactor
+	audit    *tool.Audit // nil for none
 }
 
 // redactTool returns t without secrets in its results; nil for nil. A Set remains a Set.
@@ -22,13 +24,13 @@ func (a *App) redactTool(t tool.Tool) tool.Tool {
 	case t == nil:
 		return nil
 	case many:
-		redacted := &redactedSet{redactedTool{set, a.opts.Redactor}, set, a}
+		redacted := &redactedSet{redactedTool{set, a.opts.Redactor, a.audit}, set, a}
 		if changing, ok := set.(tool.ChangingSet); ok {
 			return &redactedChangingSet{redacted, changing}
 		}
 		return redacted
 	}
-	return &redactedTool{t, a.opts.Redactor}
+	return &redactedTool{t, a.opts.Redactor, a.audit}
 }
 
 // Check is that of a Preflighter; nil for other tools.
@@ -41,6 +43,18 @@ func (t *redactedTool) Check(ctx context.Context) error {
 
 // Call calls the tool.
 func (t *redactedTool) Call(ctx context.Context, args map[string]any) (any, error) {
+	if t.audit == nil {
+		return t.call(ctx, args)
+	}
+	return t.audit.Do(ctx, t.Info().ID, value.JSON(value.FromGo(args)), func() (any, error) { return t.call(ctx, args) })
+}
+
+func (t *redactedTool) call(ctx context.Context, args map[string]any) (any, error) {
+	defer func() {
+		if p := recover(); p != nil { // an Agent shows it to its model, a step in the error of the row
+			panic(t.redactor.Panic(p))
+		}
+	}()
 	result, err := t.Tool.Call(ctx, args)
 	return redactResult(t.redactor, result), t.redactor.Error(err)
 }

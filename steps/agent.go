@@ -29,6 +29,7 @@ type agent struct {
 	parallel bool
 	toolbox  *toolbox
 	approval *approver // nil where no tool requires approval
+	audit    *tool.Audit
 	handoffs *handoffs // nil where the conversation cannot be transferred
 	repeats  *repeatLimit
 }
@@ -38,7 +39,7 @@ func buildAgent(s *spec.Agent, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{llmStep: sp, limit: s.MaxToolExecutions, parallel: s.ParallelTools}
+	a := &agent{llmStep: sp, limit: s.MaxToolExecutions, parallel: s.ParallelTools, audit: env.Audit}
 	if a.limit <= 0 {
 		a.limit = defaultMaxToolExecutions
 	}
@@ -222,7 +223,7 @@ func named(calls []chat.ToolCall) []chat.ToolCall {
 // correct it; only the end of the run is an error.
 func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (toolResult, error) {
 	Report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
-	result, err := a.callOnce(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID}), call)
+	result, err := a.callOnce(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID, AuditCall: a.audit.NewCall()}), call)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -251,7 +252,7 @@ func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (toolResult, e
 // call finds the tool, parses the arguments and calls it.
 func (a *agent) call(ctx context.Context, call chat.ToolCall) (toolResult, error) {
 	if t := callerTool(ctx, call.Name); t != nil {
-		result, err := t.CallRaw(ctx, call.Arguments)
+		result, err := a.audit.Do(ctx, call.Name, []byte(call.Arguments), func() (any, error) { return t.CallRaw(ctx, call.Arguments) })
 		return resultOf(result), err
 	}
 	own := a.toolbox.current()

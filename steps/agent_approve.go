@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 type approver struct {
 	tools  map[string]bool // by their ids
 	answer tool.Approver   // nil if only the caller of a run may have one
+	audit  *tool.Audit     // records the decisions; nil for none
 	mu     sync.Mutex      // one question at a time, even where calls run at the same time
 }
 
@@ -32,7 +34,7 @@ func (e *Env) approval(s *spec.Agent) (*approver, error) {
 	if len(s.Approve) == 0 {
 		return nil, nil
 	}
-	a := &approver{tools: map[string]bool{}, answer: e.Approve}
+	a := &approver{tools: map[string]bool{}, answer: e.Approve, audit: e.Audit}
 	for _, ref := range s.Approve {
 		if ref.To == nil {
 			return nil, fmt.Errorf("a tool is not linked")
@@ -62,7 +64,11 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: value.JSON(value.NewRecord("", fields...)), Caller: tool.CallerOf(ctx)})
+	given := value.JSON(value.NewRecord("", fields...))
+	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx)})
+	if failed := a.audit.Approval(ctx, info.ID, given, yes, reason, err); failed != nil {
+		return errors.Join(err, failed)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s was not called: approval failed: %w", info.Name, err)

@@ -25,6 +25,7 @@ type Env struct {
 	Memory   func(*spec.Memory) (*memory.Memory, error)         // returns the shared memory
 	Tool     func(spec.Tool) (tool.Tool, error)                 // returns the shared tool
 	Approve  tool.Approver                                      // confirms tool calls of an Agent; nil where no one can
+	Audit    *tool.Audit                                        // records approvals and calls of tools; nil for none
 	Flow     func(context.Context, FlowCall, FlowEmit) error    // runs another flow
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
 	HTTP     func(tool.Service) (*http.Client, error)           // returns a client for a server, with its credentials

@@ -12,6 +12,8 @@ type Caller struct {
 	Session string // the row's session
 	Row     int64  // the row's number, counted from 1
 	CallID  string // the model's id of the call; empty where a step calls the tool itself
+
+	AuditCall string // identifies the call in an audit log; may be empty
 }
 
 type callerKey struct{}

@@ -123,7 +123,7 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	chat.Reopen = func(ctx context.Context, model string) (*runtime.App, *chatui.Target, error) {
 		return c.reopen(ctx, path, target.Flow(), model)
 	}
-	if err = chat.Run(ctx); errors.Is(err, chatui.ErrTurnFailed) {
+	if err = chat.Run(c.clients.audit.context(ctx)); errors.Is(err, chatui.ErrTurnFailed) {
 		err = errSilent
 	}
 	return err

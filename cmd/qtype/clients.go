@@ -16,6 +16,7 @@ type clients struct {
 	programs   []string // NAME=COMMAND
 	user       clienttool.User
 	suspension *clienttool.Suspension // approvals by other processes; nil for none
+	audit      auditFlag
 }
 
 func newClients(s *streams) *clients {
@@ -25,6 +26,7 @@ func newClients(s *streams) *clients {
 func (c *clients) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.programs, "client-tool", nil, "answer ClientTool `NAME` with COMMAND (NAME=COMMAND), which reads JSON arguments on stdin and writes JSON to stdout (repeatable)")
 	f.StringArrayVar(&c.user.Approved, "approve", nil, "approve all calls of `TOOL` (repeatable)")
+	c.audit.addTo(f)
 }
 
 // prompt lets the user answer at the terminal.
@@ -35,7 +37,10 @@ func (c *clients) options(app *spec.Application) ([]qtype.Option, error) {
 	if app == nil {
 		return nil, nil // qtype.New returns an error
 	}
-	var opts []qtype.Option
+	opts, err := c.audit.options()
+	if err != nil {
+		return nil, err
+	}
 	for _, given := range c.programs {
 		name, line, ok := strings.Cut(given, "=")
 		if !ok || name == "" || line == "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
@@ -135,7 +136,7 @@ func (e *evalCommand) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	return e.write(report)
+	return e.write(report, redact.From(ctx))
 }
 
 // advice returns how to continue an interrupted evaluation.
@@ -146,8 +147,8 @@ func (e *evalCommand) advice() string {
 	return ": finished rows are in " + e.Journal + "; continue with --resume"
 }
 
-// write writes the report.
-func (e *evalCommand) write(r *qtype.EvaluationReport) error {
+// write writes the report without secrets.
+func (e *evalCommand) write(r *qtype.EvaluationReport, redactor *redact.Redactor) error {
 	for path, to := range map[string]func(io.Writer) error{e.output: r.JSON, e.html: r.HTML} {
 		if path == "" {
 			continue
@@ -156,7 +157,7 @@ func (e *evalCommand) write(r *qtype.EvaluationReport) error {
 		if err := to(&b); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(redactor.String(b.String())), 0o644); err != nil {
 			return fmt.Errorf("%s: cannot be written: %w", path, terminal.Cause(err))
 		}
 	}

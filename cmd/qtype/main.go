@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -85,6 +86,18 @@ func setGCPercent() {
 	}
 }
 
+// runCommand runs the command of root. A panic is reported by the stream that replaces secrets, which
+// the text of the go runtime does not pass.
+func (s *streams) runCommand(ctx context.Context, root *cobra.Command) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(s.Err, "internal error: %v\n%s", p, debug.Stack())
+			err = errSilent
+		}
+	}()
+	return root.ExecuteContext(ctx)
+}
+
 // execute runs one command line.
 func execute(ctx context.Context, s *streams, args []string) int {
 	s.args = args
@@ -92,7 +105,7 @@ func execute(ctx context.Context, s *streams, args []string) int {
 	defer flush()
 	root := newRoot(s)
 	root.SetArgs(joinTrace(joinShorts(args)))
-	err := root.ExecuteContext(ctx)
+	err := s.runCommand(ctx, root)
 	s.report(err)
 	var usage *usageError
 	switch {

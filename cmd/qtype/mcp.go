@@ -74,8 +74,8 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	switch {
 	case m.app != "" && hasFolder:
 		return usagef("--dir is for the server without --app")
-	case m.app == "" && (m.ephemeral || m.store.address != "" || len(m.clients.programs) > 0 || len(m.clients.user.Approved) > 0):
-		return usagef("--ephemeral, --store, --client-tool and --approve require --app")
+	case m.app == "" && (m.ephemeral || m.store.address != "" || len(m.clients.programs) > 0 || len(m.clients.user.Approved) > 0 || m.clients.audit.file != ""):
+		return usagef("--ephemeral, --store, --client-tool, --approve and --audit-log require --app")
 	case m.app == "" && m.grants.given():
 		return usagef("--trust, --sandbox, --env, --out-dir and the flags --allow-… require --app")
 	case m.app == "":
@@ -100,6 +100,7 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	defer closeApp(ctx, app, &err)
 	o := mcpserver.ApplicationOptions{Version: version(), AppHandlers: true}
 	if m.address == "" { // the user could as well run the document
+		ctx = m.clients.audit.context(ctx)
 		o.Allowed = func(context.Context, *spec.Flow) bool { return true }
 	}
 	server, err := mcpserver.Application(app, o)

@@ -272,6 +272,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer closeTrace(&err)
+	ctx = r.clients.audit.context(ctx)
 	r.Format, r.Command, r.Config.Streams, r.Trace = r.format.value, r.args, &r.streams.Streams, trace
 	err = suspended(batch.Run(ctx, app, r.Config))
 	var input *batch.InputError

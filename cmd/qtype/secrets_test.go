@@ -171,9 +171,10 @@ func leakyFolder(t *testing.T) *echoServer {
 	s := httptest.NewServer(echo)
 	t.Cleanup(s.Close)
 	inFolder(t, map[string]string{
-		"leaky.qtype.yaml": strings.ReplaceAll(strings.Replace(leaky, "FLOWS", leakyFlows(), 1), "SERVER", s.URL),
-		".env":             "LOCAL=" + marked[".env file"] + "\n",
-		"rows.jsonl":       "{\"question\": \"one\"}\n{\"question\": \"two\"}\n",
+		"leaky.qtype.yaml":      strings.ReplaceAll(strings.Replace(leaky, "FLOWS", leakyFlows(), 1), "SERVER", s.URL),
+		".env":                  "LOCAL=" + marked[".env file"] + "\n",
+		"rows.jsonl":            "{\"question\": \"one\"}\n{\"question\": \"two\"}\n",
+		"leaky.qtype-eval.yaml": "app: leaky.qtype.yaml\ndata: rows.jsonl\nflow: t_hook\nmetrics: [{type: contains, output: seen, value: \"${QUERY}\"}]\n",
 		"leaky.qtype-test.yaml": "app: leaky.qtype.yaml\nrecordings: calls.json\nallow: [program]\ntests:\n  - name: t\n    flow: talk\n    turns: [{input: one, expect: ['answer.text == \"x\"']}]\n" +
 			"  - name: h\n    flow: t_hook\n    turns: [{input: one, expect: ['seen == \"x\"']}]\n",
 	})
@@ -222,6 +223,7 @@ func checkCommand(t *testing.T, in string, args ...string) string {
 func TestSecrets_Commands(t *testing.T) {
 	testkit.SkipWithRace(t)
 	echo := leakyFolder(t)
+	t.Setenv(auditVariable, "calls.audit.jsonl")
 	const app = "leaky.qtype.yaml"
 	shown := ""
 	for _, flow := range []string{"talk", "m_broken", "m_refused", "t_hook", "t_fails", "t_program", "t_crash"} {
@@ -238,10 +240,16 @@ func TestSecrets_Commands(t *testing.T) {
 	checkCommand(t, "one\ntwo\n", "chat", app, "--session", "s")
 	for _, args := range [][]string{{"memory", "list", app}, {"memory", "show", app, "--memory", "chat_memory", "--session", "s"}, {"memory", "history", app, "--memory", "chat_memory", "--session", "s"},
 		{"memory", "export", app, "--memory", "chat_memory", "--session", "s"}, {"cost", app, "--data", "rows.jsonl"}, {"visualize", app}, {"visualize", app, "-o", "app.html"},
+		{"eval", "leaky.qtype-eval.yaml", "-o", "eval.json", "--html", "eval.html"}, {"eval", "leaky.qtype-eval.yaml", "--format", "json"}, {"clean", app, "--dry-run", "--older-than", "1ns"},
 		{"validate", app}, {"cache", "stats", app}, {"diff", app, "app.qtype.yaml"}, {"test", ".", "--record", "--trace", "--allow-effects"}, {"run", app, "-f", "none"}, {"run", app, "-i", "{"}} {
 		checkCommand(t, "", args...)
 	}
 	checkFiles(t)
+	for path, part := range map[string]string{"calls.audit.jsonl": "call_hook", "eval.json": redact.Mask, "eval.html": "t_hook"} {
+		if text := testkit.ReadFile(t, path); !strings.Contains(text, part) {
+			t.Errorf("%s has no %s: %s", path, part, text)
+		}
+	}
 	echo.mu.Lock()
 	defer echo.mu.Unlock()
 	if found := leaks(echo.traces.String()); len(found) > 0 || echo.traces.Len() == 0 {

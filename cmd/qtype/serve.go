@@ -38,6 +38,7 @@ type serveCommand struct {
 	ephemeral bool
 	place     storeFlag
 	grants    accessFlags
+	audit     auditFlag
 	store     memory.Store // of all versions of the document with --ephemeral; otherwise nil
 	hashKey   string
 	drain     time.Duration
@@ -83,7 +84,10 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 		f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
 		c.place.addTo(f)
 	})
-	addFlags(f, "Access of the document", func() { c.grants.addTo(f) })
+	addFlags(f, "Access of the document", func() {
+		c.grants.addTo(f)
+		c.audit.addTo(f)
+	})
 	c.callerFlags(f)
 	c.connectionFlags(f)
 	addFlags(f, "Messages", func() {
@@ -191,6 +195,11 @@ func (c *serveCommand) open(p *qtype.Program) (*runtime.App, error) {
 	if err != nil {
 		return nil, err
 	}
+	audit, err := c.audit.options()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, audit...)
 	opts = append(opts, qtype.WithLog(c.Logger("")), qtype.WithWarnings(c.Logger("warning: ")))
 	if c.ephemeral {
 		if c.store == nil {

@@ -77,5 +77,5 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	if w.log.quiet {
 		cfg.Log = io.Discard
 	}
-	return durable.Work(ctx, app, cfg)
+	return durable.Work(w.clients.audit.context(ctx), app, cfg)
 }

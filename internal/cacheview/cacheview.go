@@ -223,3 +223,35 @@ func (c Caches) Clear(ctx context.Context, out io.Writer, asJSON bool) error {
 	}
 	return nil
 }
+
+// Unused describes the results of a cache that are expired, or were last used before a time.
+type Unused struct {
+	Directory string
+	Entries   int64
+	Bytes     int64
+}
+
+// Unused returns what Prune would remove from each cache.
+func (c Caches) Unused(ctx context.Context, before time.Time) ([]Unused, error) {
+	var all []Unused
+	for _, one := range c {
+		entries, bytes, err := one.store.Unused(ctx, one.matches, before)
+		if err != nil {
+			return nil, err
+		}
+		if entries > 0 {
+			all = append(all, Unused{filepath.Dir(one.store.Path()), entries, bytes})
+		}
+	}
+	return all, nil
+}
+
+// Prune removes the results of Unused.
+func (c Caches) Prune(ctx context.Context, before time.Time) error {
+	for _, one := range c {
+		if _, err := one.store.Prune(ctx, one.matches, before); err != nil {
+			return err
+		}
+	}
+	return nil
+}

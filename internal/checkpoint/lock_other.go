@@ -6,3 +6,11 @@ import "os"
 
 // lock does nothing on systems without flock.
 func lock(*os.File) error { return nil }
+
+// removeLocked removes a file, which must not be open there.
+func removeLocked(f *os.File) error {
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Remove(f.Name())
+}

@@ -44,11 +44,11 @@ var layers = []layer{
 		"internal/scaffold", "internal/schemagen", "internal/semdiff", "internal/yamlformat",
 	}, ""},
 	{"parts", []string{
-		"index", "memory", "model", "tool", "internal/accesstoken", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/mediafile", "internal/memoryconfig", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",
+		"index", "memory", "model", "tool", "internal/accesstoken", "internal/auditlog", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/mediafile", "internal/memoryconfig", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",
 		"internal/rerank", "internal/splitter", "internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
-	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/clienttool", "internal/durable", "internal/erasure", "internal/estimate", "internal/eval", "internal/indexview", "internal/mcpserver", "internal/playground", "internal/server", "internal/traceview"}, ""},
+	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/cleanup", "internal/clienttool", "internal/durable", "internal/erasure", "internal/estimate", "internal/eval", "internal/indexview", "internal/mcpserver", "internal/playground", "internal/server", "internal/traceview"}, ""},
 	{"front", []string{facade, "cmd/qtype", "internal/bench", "internal/e2e"}, ""},
 }
 

@@ -83,7 +83,7 @@ var asked = map[string]string{
 	"model/internal/wire/wire.go:NewServer":                 "the client of the application: policyTransport",
 	"model/langchain/transport.go:fixTransport":             "the client of the application: policyTransport",
 	"model/provider/provider.go:withDefaults":               "findCredential, and policyTransport",
-	"runtime/audit.go:write":                                "App.auditor",
+	"internal/auditlog/auditlog.go:open":                    "App.auditor; the log of tools is a flag of the user",
 	"runtime/new.go:New":                                    "policyTransport, and App.Getenv",
 	"tool/mcp/mcp.go:program":                               "Factory.checkProgram",
 	"tool/python/check.go:Source":                           "Factory.checkProgram",
@@ -96,6 +96,9 @@ var asked = map[string]string{
 var unrelated = map[string]string{
 	"access.go:readLimits":                                  "the policy of the organization, and the state of the user",
 	"internal/trust/state.go:StateFolder":                   "the state of the user",
+	"cmd/qtype/audit.go:path":                               "a flag or a setting of the user",
+	"internal/cleanup/files.go:findFiles":                   "files of the user",
+	"internal/cleanup/files.go:isTrace":                     "files of the user",
 	"cmd/qtype/eval.go:write":                               "a flag or a setting of the user",
 	"cmd/qtype/main.go:setGCPercent":                        "a flag or a setting of the user",
 	"cmd/qtype/mcp.go:assist":                               "a flag or a setting of the user",

@@ -12,6 +12,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
+	"github.com/qtype-dev/qtype/internal/redact"
 )
 
 // server is one session with an editor. It handles messages in order:
@@ -153,7 +154,7 @@ func (s *server) startRequest(ctx context.Context, conn *jsonrpc2.Conn, req *jso
 func recoverPanic(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: fmt.Sprintf("internal error (a bug in qtype): %v", r)}
+			err = &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: "a bug in qtype: " + redact.PanicText(r)}
 		}
 	}()
 	return f()

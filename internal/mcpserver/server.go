@@ -9,7 +9,6 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/server/access"
 )
 
@@ -68,7 +68,7 @@ func recovered(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (result sdk.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("internal error: %v", p)}
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: redact.PanicText(p)}
 			}
 		}()
 		return next(ctx, method, req)

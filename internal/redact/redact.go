@@ -9,6 +9,8 @@ package redact
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,6 +110,24 @@ func (e *redactedError) Error() string { return e.text }
 
 // Unwrap returns the original error, for its type.
 func (e *redactedError) Unwrap() error { return e.err }
+
+// Panic returns a panic's value with its secrets replaced; a value without secrets is returned unchanged.
+func (r *Redactor) Panic(p any) any {
+	text := fmt.Sprint(p)
+	if shown := r.String(text); shown != text {
+		return shown
+	}
+	return p
+}
+
+// PanicText describes a panic where the secrets that its value may have are not known: errors of
+// the Go runtime, such as an index out of range, have none, and other values are not shown.
+func PanicText(p any) string {
+	if err, ok := p.(runtime.Error); ok {
+		return "internal error: " + err.Error()
+	}
+	return "internal error"
+}
 
 // IsRedacted reports whether Error changed the text of an error.
 func IsRedacted(err error) bool {

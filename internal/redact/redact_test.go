@@ -206,3 +206,19 @@ func FuzzReplace(f *testing.F) {
 		}
 	})
 }
+
+// TestPanicText shows errors of the Go runtime only.
+func TestPanicText(t *testing.T) {
+	text := func(f func()) (shown string) {
+		defer func() { shown = redact.PanicText(recover()) }()
+		f()
+		return ""
+	}
+	if got := text(func() { panic("marker-7716-secret") }); got != "internal error" {
+		t.Errorf("a panic with a text is shown as %q", got)
+	}
+	var list []int
+	if got := text(func() { _ = list[3:] }); got != "internal error: runtime error: slice bounds out of range [3:0]" {
+		t.Errorf("an error of the runtime is shown as %q", got)
+	}
+}

@@ -47,6 +47,53 @@ func (s *Store) Stats(ctx context.Context) ([]Stat, error) {
 // Clear removes the entries of the scopes that match, or all entries if match is
 // nil, shrinks the file and returns the number of removed entries.
 func (s *Store) Clear(ctx context.Context, match func(Scope) bool) (removed int64, err error) {
+	return s.remove(ctx, match, "1")
+}
+
+// unused selects expired entries, and those that were last used before a time.
+const unused = "(expires <= ? OR used < ?)"
+
+// Unused returns the number and the size of the entries of the scopes that match, which are expired
+// or were last used before a time; the zero time selects expired ones only.
+func (s *Store) Unused(ctx context.Context, match func(Scope) bool, before time.Time) (entries, bytes int64, err error) {
+	stats, err := s.Stats(ctx)
+	if err != nil || len(stats) == 0 {
+		return 0, 0, err
+	}
+	c, err := s.open(ctx, false)
+	if err != nil || c == nil {
+		return 0, 0, err
+	}
+	for _, st := range stats {
+		if !match(st.Scope) {
+			continue
+		}
+		var n, size int64
+		err := c.Read.QueryRowContext(ctx, "SELECT count(*), coalesce(sum(length(value)), 0) FROM entries WHERE namespace = ? AND step = ? AND version = ? AND "+unused,
+			st.Namespace, st.Step, st.Version, s.now().UnixMilli(), milliseconds(before)).Scan(&n, &size)
+		if err != nil {
+			return 0, 0, s.explain(err)
+		}
+		entries, bytes = entries+n, bytes+size
+	}
+	return entries, bytes, nil
+}
+
+// Prune removes the entries of Unused and returns their number.
+func (s *Store) Prune(ctx context.Context, match func(Scope) bool, before time.Time) (removed int64, err error) {
+	return s.remove(ctx, match, unused, s.now().UnixMilli(), milliseconds(before))
+}
+
+// milliseconds returns a time as the columns have it; 0 for the zero time.
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// remove removes the entries of the scopes that match for which a condition holds.
+func (s *Store) remove(ctx context.Context, match func(Scope) bool, condition string, args ...any) (removed int64, err error) {
 	stats, err := s.Stats(ctx)
 	if err != nil || len(stats) == 0 {
 		return 0, err
@@ -61,7 +108,8 @@ func (s *Store) Clear(ctx context.Context, match func(Scope) bool) (removed int6
 			if match != nil && !match(st.Scope) {
 				continue
 			}
-			done, err := tx.ExecContext(ctx, "DELETE FROM entries WHERE namespace = ? AND step = ? AND version = ?", st.Namespace, st.Step, st.Version)
+			done, err := tx.ExecContext(ctx, "DELETE FROM entries WHERE namespace = ? AND step = ? AND version = ? AND "+condition,
+				append([]any{st.Namespace, st.Step, st.Version}, args...)...)
 			if err != nil {
 				return err
 			}

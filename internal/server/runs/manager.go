@@ -230,6 +230,9 @@ func (m *Manager) launch(ctx context.Context, r *Run, s *Start) {
 	if m.opts.Context != nil {
 		ctx = m.opts.Context(ctx, r.ID)
 	}
+	if r.Owner != "" { // also of a run that this process resumes
+		ctx = memory.WithActor(ctx, r.Owner)
+	}
 	ctx = tool.WithHandlers(ctx, tool.Handlers{Approve: r.approve, Client: func(string) tool.ClientHandler { return r.runClientTool }})
 	if len(s.Tools) > 0 {
 		ctx = tool.WithCallerTools(ctx, r.callerTools(s.Tools, m.opts.MaxWait))

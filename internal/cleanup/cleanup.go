@@ -1,0 +1,184 @@
+// Package cleanup finds what an application has stored and no longer needs, and removes it:
+// sessions of memories, cached results, journals of interrupted runs, incomplete files of runs
+// that were killed, and traces.
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/cacheview"
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Kind is a kind of what is stored.
+type Kind string
+
+// The kinds.
+const (
+	Memories  Kind = "memories"
+	Caches    Kind = "caches"
+	Journals  Kind = "journals"
+	Temporary Kind = "temporary"
+	Traces    Kind = "traces"
+)
+
+// Kinds returns all kinds.
+func Kinds() []string {
+	return []string{string(Memories), string(Caches), string(Journals), string(Temporary), string(Traces)}
+}
+
+// App is the part of runtime.App that this package needs.
+type App interface {
+	Spec() *spec.Application
+	Memory(id string) *memory.Memory
+	StoreLocation(id string) string
+}
+
+// Config describes what is removed.
+type Config struct {
+	App       App
+	Kinds     []Kind           // empty: all but Traces
+	OlderThan time.Duration    // 0: what has expired by the document, and temporary files of more than a day
+	Caches    cacheview.Caches // of the application
+	Folders   []string         // are searched, with the folders in them, for files
+	Now       time.Time
+}
+
+// Item is something that is removed.
+type Item struct {
+	Kind   Kind      `json:"kind"`
+	Where  string    `json:"where"`           // the file, or the store
+	ID     string    `json:"id,omitempty"`    // memories: the memory and the session
+	Count  int64     `json:"count,omitempty"` // messages or results
+	Bytes  int64     `json:"bytes,omitempty"` // if known
+	Used   time.Time `json:"used,omitzero"`   // the last use, if known
+	InUse  bool      `json:"in_use"`          // a run uses it: it is kept
+	memory string
+}
+
+// Plan is what Apply removes.
+type Plan struct {
+	Items  []Item
+	config Config
+	found  map[string]bool // files by their absolute paths: folders may contain one another
+}
+
+// selects reports whether a kind is selected.
+func (c *Config) selects(k Kind) bool {
+	if len(c.Kinds) == 0 {
+		return k != Traces
+	}
+	return slices.Contains(c.Kinds, k)
+}
+
+// before returns the time before which things are removed; zero for those that expire only.
+func (c *Config) before() time.Time {
+	if c.OlderThan == 0 {
+		return time.Time{}
+	}
+	return c.Now.Add(-c.OlderThan)
+}
+
+// Find returns what can be removed. It changes nothing.
+func Find(ctx context.Context, cfg Config) (*Plan, error) {
+	p := &Plan{config: cfg, found: map[string]bool{}}
+	if cfg.selects(Memories) {
+		if err := p.findSessions(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.selects(Caches) {
+		unused, err := cfg.Caches.Unused(ctx, cfg.before())
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range unused {
+			p.Items = append(p.Items, Item{Kind: Caches, Where: u.Directory, Count: u.Entries, Bytes: u.Bytes})
+		}
+	}
+	for _, folder := range cfg.Folders {
+		if err := p.findFiles(ctx, folder); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// findSessions adds the sessions of all memories that are unused.
+func (p *Plan) findSessions(ctx context.Context) error {
+	for _, m := range p.config.App.Spec().Memories {
+		for l, err := range p.config.App.Memory(m.ID).Unused(ctx, p.config.before()) {
+			if err != nil {
+				return fmt.Errorf("memory %s: %w", m.ID, err)
+			}
+			p.Items = append(p.Items, Item{Kind: Memories, Where: p.config.App.StoreLocation(m.ID), ID: m.ID + " " + l.Session,
+				Count: l.Head.State.Last, Used: l.Head.State.LastSaid, memory: m.ID})
+		}
+	}
+	return nil
+}
+
+// Removed is how much was removed of a kind.
+type Removed struct {
+	Kind  Kind  `json:"kind"`
+	Items int64 `json:"items"` // sessions, cached results or files
+}
+
+// Apply removes what is in the plan and is still unused. Sessions and results that were used since
+// Find are kept, as is what a run uses.
+func (p *Plan) Apply(ctx context.Context) ([]Removed, error) {
+	counts := map[Kind]int64{}
+	var errs []error
+	errs = append(errs, p.removeSessions(ctx, counts), p.removeResults(ctx, counts))
+	for _, item := range p.Items {
+		if item.InUse || item.Kind == Memories || item.Kind == Caches {
+			continue
+		}
+		switch err := p.removeFile(item); {
+		case err == nil:
+			counts[item.Kind]++
+		case !errors.Is(err, checkpoint.ErrBusy):
+			errs = append(errs, err)
+		}
+	}
+	var all []Removed
+	for _, k := range Kinds() {
+		if n := counts[Kind(k)]; n > 0 {
+			all = append(all, Removed{Kind(k), n})
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+func (p *Plan) removeSessions(ctx context.Context, counts map[Kind]int64) error {
+	done := map[string]bool{}
+	for _, item := range p.Items {
+		if item.Kind != Memories || done[item.memory] {
+			continue
+		}
+		done[item.memory] = true
+		n, err := p.config.App.Memory(item.memory).PruneUnused(ctx, p.config.before())
+		if counts[Memories] += int64(n); err != nil {
+			return fmt.Errorf("memory %s: %w", item.memory, err)
+		}
+	}
+	return nil
+}
+
+func (p *Plan) removeResults(ctx context.Context, counts map[Kind]int64) error {
+	for _, item := range p.Items {
+		if item.Kind == Caches {
+			counts[Caches] += item.Count
+		}
+	}
+	if counts[Caches] == 0 {
+		return nil
+	}
+	return p.config.Caches.Prune(ctx, p.config.before())
+}
