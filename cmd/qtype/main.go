@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
@@ -32,6 +33,8 @@ func main() { os.Exit(start()) }
 
 // start runs the command line of this process and returns its exit status.
 func start() int {
+	supervisor := subprocess.Supervise() // does not return in the supervisor of a program
+	supervisor.OwnChildren()
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signals = append(signals, syscall.SIGHUP)
@@ -40,9 +43,9 @@ func start() int {
 	defer stop()
 	written := &remotefs.TemporaryFiles{}
 	context.AfterFunc(ctx, func() { onSecondSignal(written, signals, stop) })
-	ctx = remotefs.WithTemporaryFiles(ctx, written)
+	ctx = subprocess.With(remotefs.WithTemporaryFiles(ctx, written), supervisor)
 	storeurl.Quiet()
-	s := &streams{Streams: terminal.Standard()}
+	s := &streams{Streams: terminal.Standard(), supervisor: supervisor}
 	defer runtime.KeepAlive(s) // with its ballast
 	return execute(ctx, s, os.Args[1:])
 }
