@@ -27,7 +27,7 @@ const (
 // any other it returns what starts supervisors, and lets no other process of the user read
 // the memory and the environment of this one. Call it first in main.
 func Supervise() *Supervisor {
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // other processes then need CAP_SYS_PTRACE
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // only root can then read it
 	if len(os.Args) > 1 && os.Args[1] == supervise {
 		os.Exit(superviseProgram())
 	}
@@ -89,7 +89,6 @@ func startProgram() (pid int, err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
-	_ = unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_PTRACE, 0, 0, 0) // a program of root reads no other process
 	pid, err = syscall.ForkExec(l.Path, l.Args, &syscall.ProcAttr{Env: l.Env, Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
 	if err != nil {
