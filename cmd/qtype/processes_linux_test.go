@@ -20,7 +20,7 @@ const daemonPy = `
 import os, signal, sys, time
 def start():
     out = os.open('held', os.O_WRONLY)
-    ready, told = os.pipe()
+    ready, started = os.pipe()
     if os.fork() == 0:
         for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(s, signal.SIG_IGN)
@@ -29,7 +29,7 @@ def start():
             null = os.open('/dev/null', os.O_RDWR)
             for fd in range(3):
                 os.dup2(null, fd)
-            os.write(told, b'x')
+            os.write(started, b'x')
             while True:
                 signal.pause()
         os._exit(0)

@@ -63,11 +63,11 @@ out = os.open(sys.argv[1], os.O_WRONLY)
 for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
     signal.signal(s, signal.SIG_IGN)
 parent = os.getppid()
-ready, told = os.pipe()
+ready, started = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        os.write(told, b'x')
+        os.write(started, b'x')
         os.close(1)
         os.close(2)
         signal.pause()

@@ -8,7 +8,7 @@ import (
 )
 
 // supervise is the first argument of the supervisor of a program, with the version of what it
-// expects. It is no command, so that it is not part of the help.
+// expects. It is not a command, so that it is not part of the help.
 const supervise = "supervise-program:1"
 
 // Supervisor starts each program below a process of this executable, the supervisor of the

@@ -11,10 +11,10 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
-// TestSecurityFindings checks that each row of the page of findings names a test, and that
+// TestSecurityFixes checks that each row of the page of security fixes names a test, and that
 // the file of the test has it.
-func TestSecurityFindings(t *testing.T) {
-	const page = "docs/security-findings.md"
+func TestSecurityFixes(t *testing.T) {
+	const page = "docs/security-fixes.md"
 	link := regexp.MustCompile(`\[(Test\w+)\]\(([^)]+)\)`)
 	rows := 0
 	for number, line := range strings.Split(testkit.ReadFile(t, page), "\n") {
