@@ -28,8 +28,8 @@ type launch struct {
 	Env  []string
 }
 
-// OwnChildren declares that this process starts programs only by s. Then it can end what a
-// program has left behind that has killed its supervisor: every other child.
+// OwnChildren declares that the children of this process in other process groups are those that
+// s starts. Then it can end what a program has left behind that has killed its supervisor.
 func (s *Supervisor) OwnChildren() {
 	if s != nil && unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil {
 		s.own = true
@@ -51,8 +51,9 @@ func (c *Cmd) startSupervised() error {
 	defer func() { _ = far.Close() }()
 	c.line, c.ExtraFiles = line, []*os.File{config, far}
 	c.Path, c.Args, c.Env = self, []string{os.Args[0], supervise, c.Path}, []string{}
-	// A program can stop its supervisor, which must continue to notice the end of this process.
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT}
+	// A program can stop its supervisor, which must continue to notice the end of this process,
+	// and could join the process group of this process if it were in the same session.
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
 	if err := c.by.start(c.Cmd); err != nil {
 		_ = line.Close()
 		return err
@@ -107,9 +108,13 @@ func (c *Cmd) endSupervised() {
 	c.by.mu.Lock()
 	defer c.by.mu.Unlock()
 	delete(c.by.children, c.Process.Pid)
-	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && c.by.own {
-		endChildren(func(pid int) bool { return !c.by.children[pid] })
+	if !c.by.own || c.ProcessState == nil || c.ProcessState.ExitCode() >= 0 {
+		return
 	}
+	endChildren(func(pid int) bool {
+		group, err := syscall.Getpgid(pid)
+		return err == nil && group != syscall.Getpgrp() && !c.by.children[pid]
+	})
 }
 
 // memoryFile returns a file in memory with the JSON of a launch, at its start.

@@ -18,7 +18,7 @@ const supervise = "supervise-program:1"
 type Supervisor struct {
 	mu       sync.Mutex
 	children map[int]bool // processes of supervisors that were started and not waited for
-	own      bool         // there are no other children of this process
+	own      bool         // children of this process in other groups are those of programs
 }
 
 type supervisorKey struct{}
