@@ -25,6 +25,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/auditlog"
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
@@ -53,6 +54,8 @@ type Program struct {
 	policy *trust.Policy                    // what the document may reach; nil for everything
 
 	redactor *redact.Redactor // knows the secrets of the document
+
+	supervisor *subprocess.Supervisor // starts the programs of tools; may be nil
 }
 
 type options struct {
@@ -150,6 +153,14 @@ func WithObserver(o steps.Observer) Option { return func(opts *options) { opts.r
 // WithHTTP sets the HTTP client of models and tools.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }
 
+// Supervise returns a context for reading documents whose tools start programs: on Linux,
+// all processes that a program starts end with it, and with this process. Call it first in
+// main, because it runs this executable again as the supervisor of each program, in which it
+// does not return. Other processes of the user cannot read the memory of this one any more.
+func Supervise(ctx context.Context) context.Context {
+	return subprocess.With(ctx, subprocess.Supervise())
+}
+
 // Check reads a document, checks it and links its references. It returns all errors
 // and warnings in file order. The program is complete if there are no errors; a
 // document that is not an application can be checked, but not run.
@@ -163,7 +174,8 @@ func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.Lis
 	if o.edit != nil && list.Errors() == 0 {
 		o.edit(loaded.Document)
 	}
-	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup, policy: policy, redactor: redactor}
+	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup, policy: policy, redactor: redactor,
+		supervisor: subprocess.SupervisorOf(ctx)}
 	list = append(list, validate.Check(loaded.Document)...)
 	// A comment can silence a warning, but not an error: the document could not run.
 	list = lint.IgnoreWarnings(p.Files, list)
@@ -200,6 +212,6 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 	if o.run.Getenv == nil && p.lookup != nil {
 		o.run.Getenv = func(name string) string { v, _ := p.lookup(name); return v }
 	}
-	o.run.Cache, o.run.Policy, o.run.Redactor = !o.ephemeral, p.policy, p.redactor
+	o.run.Cache, o.run.Policy, o.run.Redactor, o.run.Supervisor = !o.ephemeral, p.policy, p.redactor, p.supervisor
 	return runtime.New(p.Document.Application, o.run)
 }

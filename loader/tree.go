@@ -242,8 +242,9 @@ func (b *builder) expand(made *node, start, end int) {
 		}
 		found := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("set it, or write a default: ${%s:-…}", name)
 		if err := b.opts.Policy.Env(name); err != nil {
-			found = ruleUnset.At(span, "%s", err).WithSeverity(diag.Error)
-		} else if b.opts.Strict {
+			found = ruleUnset.At(span, "%s", err)
+		}
+		if b.opts.Strict {
 			found = found.WithSeverity(diag.Error)
 		}
 		b.diags.add(found)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
@@ -41,6 +42,8 @@ type Options struct {
 	Cache   bool                               // cache the vectors of embedding models on disk, unless a model disables it
 
 	Redactor *redact.Redactor // replaces secrets in errors and in what models and tools return; the App adds those that it reads; nil: the App makes one
+
+	Supervisor *subprocess.Supervisor // starts the programs of tools; nil: process groups
 
 	Observer steps.Observer // receives the operations of all runs, for traces and metrics; nil for none
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -73,6 +74,8 @@ type Options struct {
 	Getenv func(name string) string
 	// Policy is what the document may reach; nil allows everything.
 	Policy *trust.Policy
+	// Supervisor starts programs; nil starts them in process groups.
+	Supervisor *subprocess.Supervisor
 }
 
 // Describe returns the Info of a tool with these inputs.

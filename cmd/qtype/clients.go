@@ -7,6 +7,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/clienttool"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -17,10 +18,11 @@ type clients struct {
 	user       clienttool.User
 	suspension *clienttool.Suspension // approvals by other processes; nil for none
 	audit      auditFlag
+	supervisor *subprocess.Supervisor // starts the programs; nil for none
 }
 
 func newClients(s *streams) *clients {
-	return &clients{user: clienttool.User{Streams: &s.Streams}}
+	return &clients{user: clienttool.User{Streams: &s.Streams}, supervisor: s.supervisor}
 }
 
 func (c *clients) flags(f *pflag.FlagSet) {
@@ -46,7 +48,7 @@ func (c *clients) options(app *spec.Application) ([]qtype.Option, error) {
 		if !ok || name == "" || line == "" {
 			return nil, usagef("--client-tool cannot be %q: expected NAME=COMMAND", given)
 		}
-		id, handler, err := clienttool.Program(app, name, line)
+		id, handler, err := clienttool.Program(app, name, line, c.supervisor)
 		if err != nil {
 			return nil, usagef("--client-tool %s: %s", name, err)
 		}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,48 +166,5 @@ func serveExample(t *testing.T, folder, line, ready string) {
 	}()
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestRun_SecondInterrupt: the second Ctrl-C ends a run that does not react to the first
-// one, and leaves no temporary file.
-func TestRun_SecondInterrupt(t *testing.T) {
-	folder := t.TempDir()
-	testkit.Must(t, os.CopyFS(folder, os.DirFS("testdata/examples")))
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "qtype", "run", "app.qtype.yaml", "-I", "-", "-o", "out.csv", "--errors", "failed.csv", "-q")
-	cmd.Dir = folder
-	in, err := cmd.StdinPipe() // never written to, so that the run waits for rows
-	testkit.Must(t, err)
-	defer func() { _ = in.Close() }()
-	testkit.Must(t, cmd.Start())
-	hidden := func() []string {
-		all, err := filepath.Glob(filepath.Join(folder, ".*.tmp"))
-		testkit.Must(t, err)
-		return all
-	}
-	_, err = in.Write([]byte("message\none\n"))
-	testkit.Must(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for len(hidden()) < 2 {
-		select {
-		case err := <-ended:
-			t.Fatalf("the run has ended: %v", err)
-		case <-time.After(time.Millisecond):
-		}
-	}
-	for {
-		_ = cmd.Process.Signal(os.Interrupt) // until it has ended: the second one may come before the first is handled
-		select {
-		case <-ended:
-			if code := cmd.ProcessState.ExitCode(); code != 130 && code != exitFailed { // if the first one was enough
-				t.Errorf("exit status %d", code)
-			}
-			if left := hidden(); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
-			}
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
@@ -33,6 +34,8 @@ func main() { os.Exit(start()) }
 
 // start runs the command line of this process and returns its exit status.
 func start() int {
+	supervisor := subprocess.Supervise() // does not return in the supervisor of a program
+	supervisor.OwnChildren()
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signals = append(signals, syscall.SIGHUP)
@@ -41,9 +44,9 @@ func start() int {
 	defer stop()
 	written := &remotefs.TemporaryFiles{}
 	context.AfterFunc(ctx, func() { onSecondSignal(written, signals, stop) })
-	ctx = remotefs.WithTemporaryFiles(ctx, written)
+	ctx = subprocess.With(remotefs.WithTemporaryFiles(ctx, written), supervisor)
 	storeurl.Quiet()
-	s := &streams{Streams: terminal.Standard()}
+	s := &streams{Streams: terminal.Standard(), supervisor: supervisor}
 	defer runtime.KeepAlive(s) // with its ballast
 	return execute(ctx, s, os.Args[1:])
 }

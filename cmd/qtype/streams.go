@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -18,6 +19,8 @@ type streams struct {
 	terminal.Streams
 	args    []string // without the program's name
 	ballast []byte   // see gcBallast; nil if the command has none
+
+	supervisor *subprocess.Supervisor // starts the programs of tools; nil for none
 }
 
 // The exit statuses.

@@ -80,7 +80,6 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 		return err
 	}
 	j := &job{Config: &cfg, app: app, flow: flow, in: in}
-	stale := cfg.staleTempFiles()
 	if j.results, err = newSink(ctx, &cfg, flow, in); err != nil {
 		return err
 	}
@@ -92,7 +91,6 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 		return err
 	}
 	if j.journal != nil {
-		remove(stale)
 		in.run = j.journal.checkpoints.RunID()
 	}
 	batchSteps, err := app.BatchSteps(flow)

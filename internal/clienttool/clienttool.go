@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -23,8 +24,9 @@ import (
 const defaultTimeout = time.Minute
 
 // Program returns the handler of a client tool that runs a command line, and the id
-// of the tool. name is the tool's id, or its name if no tool has such an id.
-func Program(app *spec.Application, name, line string) (id string, handler tool.ClientHandler, err error) {
+// of the tool. name is the tool's id, or its name if no tool has such an id. by starts the program;
+// it may be nil.
+func Program(app *spec.Application, name, line string, by *subprocess.Supervisor) (id string, handler tool.ClientHandler, err error) {
 	t, err := find(app.AllTools(), name)
 	if err != nil {
 		return "", nil, err
@@ -33,7 +35,7 @@ func Program(app *spec.Application, name, line string) (id string, handler tool.
 	if c, ok := t.(*spec.ClientTool); ok && c.Timeout > 0 { // the call of an MCPTool has its own limit
 		limit = time.Duration(c.Timeout)
 	}
-	handler, err = command.Line(line, limit, command.Env{Getenv: os.Getenv, Folder: "."})
+	handler, err = command.Line(line, limit, command.Env{Getenv: os.Getenv, Folder: ".", Supervisor: by})
 	return t.EntityID(), handler, err
 }
 

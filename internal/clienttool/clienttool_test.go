@@ -46,7 +46,7 @@ func TestProgram(t *testing.T) {
 		"booking":  "",
 		"shout":    "tool of type CommandTool is not a ClientTool, and no MCPTool with elicitation",
 	} {
-		id, handler, err := clienttool.Program(app, name, "cat")
+		id, handler, err := clienttool.Program(app, name, "cat", nil)
 		switch {
 		case want == "" && (err != nil || id != "decide" && id != "booking" || handler == nil):
 			t.Errorf("%s: %q, %v", name, id, err)

@@ -49,6 +49,7 @@ type localUpload struct {
 	address string
 	out     *os.File
 	final   string
+	mode    fs.FileMode     // of the final file
 	noted   *TemporaryFiles // has the file; may be nil
 	inPlace bool            // a pipe or a device
 	done    bool
@@ -82,11 +83,32 @@ func createLocal(ctx context.Context, address, path string) (Upload, error) {
 		return nil, localError(address, err)
 	}
 	noted := temporaryFilesOf(ctx)
-	f, err := noted.create(temporaryName(final), mode)
+	removeAbandoned(final)
+	f, mode, err := createTemporary(noted, final, mode)
 	if err != nil {
 		return nil, localError(address, err)
 	}
-	return &localUpload{address: address, out: f, final: final, noted: noted}, nil
+	return &localUpload{address: address, out: f, final: final, mode: mode, noted: noted}, nil
+}
+
+// createTemporary creates the locked temporary file of a file, which only the user can read.
+// It returns the mode of the final file, which is the given one without the bits of the umask.
+func createTemporary(noted *TemporaryFiles, final string, mode fs.FileMode) (*os.File, fs.FileMode, error) {
+	for {
+		f, err := noted.create(temporaryName(final), mode)
+		if err != nil {
+			return nil, 0, err
+		}
+		if info, err := f.Stat(); err == nil {
+			mode = info.Mode().Perm()
+		}
+		_ = f.Chmod(0o600) // not supported by every file system
+		if lock(f) {
+			return f, mode, nil
+		}
+		noted.done(f.Name())
+		_ = f.Close() // another program has just removed it as abandoned
+	}
 }
 
 // checkWritable returns an error for a read-only file, which a rename would replace.
@@ -131,6 +153,7 @@ func (u *localUpload) commit() error {
 	if u.inPlace {
 		return u.out.Close()
 	}
+	_ = u.out.Chmod(u.mode) // not supported by every file system
 	if err := u.out.Sync(); err != nil {
 		return err
 	}

@@ -4,10 +4,11 @@ package subprocess
 
 import "os/exec"
 
-// Group makes a canceled context kill cmd. There are no process groups here.
-func Group(cmd *exec.Cmd) {
-	cmd.Cancel = func() error { return Kill(cmd) }
-}
+// group does nothing: there are no process groups here.
+func group(*exec.Cmd) {}
 
-// Kill kills cmd.
-func Kill(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+// killGroup kills cmd.
+func killGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+
+// terminate kills cmd: there is no signal that requests it to end.
+func terminate(cmd *exec.Cmd) error { return cmd.Process.Kill() }

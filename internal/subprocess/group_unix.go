@@ -7,13 +7,12 @@ import (
 	"syscall"
 )
 
-// Group starts cmd in a new process group, so that it ends with all processes that it
-// started, and an interrupt of this program does not reach it. Call it before
-// cmd.Start.
-func Group(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return Kill(cmd) }
-}
+// group makes cmd the leader of a new process group, so that it ends with the processes that
+// it has started in it, and an interrupt of this program does not reach it.
+func group(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// Kill kills the process group of cmd.
-func Kill(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// killGroup kills the process group of cmd.
+func killGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// terminate sends SIGTERM. A supervisor passes it on.
+func terminate(cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGTERM) }

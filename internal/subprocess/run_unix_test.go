@@ -21,6 +21,11 @@ func shell(script string) subprocess.Program {
 }
 
 func TestProgram_Run(t *testing.T) {
+	t.Run("in a group", func(t *testing.T) { testRun(t, nil) })
+	t.Run("below a supervisor", func(t *testing.T) { testRun(t, supervisor) })
+}
+
+func testRun(t *testing.T, by *subprocess.Supervisor) {
 	for name, tt := range map[string]struct{ script, in, want, err string }{
 		"output":       {`cat; echo " $GREETING"`, "in", "in hello\n", ""},
 		"status":       {`echo one >&2; echo two >&2; exit 3`, "", "", "exit status 3: two"},
@@ -28,18 +33,21 @@ func TestProgram_Run(t *testing.T) {
 		"unread input": {`exec <&-; echo done`, strings.Repeat("x", 1<<20), "done\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := shell(tt.script).Run(t.Context(), []byte(tt.in))
+			p := shell(tt.script)
+			p.Supervisor = by
+			out, err := p.Run(t.Context(), []byte(tt.in))
 			if string(out) != tt.want || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
 				t.Errorf("got %q, %v", out, err)
 			}
 		})
 	}
 	p := shell(`echo "[$GREETING]"`)
+	p.Supervisor = by
 	p.Env = nil // an empty environment, not that of the test
 	if out, err := p.Run(t.Context(), nil); err != nil || string(out) != "[]\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
-	if _, err := (subprocess.Program{Path: filepath.Join(t.TempDir(), "none")}).Run(t.Context(), nil); !errors.Is(err, os.ErrNotExist) {
+	if _, err := (subprocess.Program{Path: filepath.Join(t.TempDir(), "none"), Supervisor: by}).Run(t.Context(), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package subprocess runs programs for tools, without a shell: with a given
-// environment and limits on time and output. A canceled program ends with all
-// processes that it started.
+// environment and limits on time and output. A program ends with all processes that it
+// has started: on Linux below a supervisor, elsewhere in a process group.
 package subprocess
 
 import (
@@ -31,6 +31,8 @@ type Program struct {
 	Args      []string // without the program's name
 	Env       []string // the whole environment, as NAME=value
 	MaxOutput int      // limit of standard output in bytes; 0 means 32 MiB
+
+	Supervisor *Supervisor // starts the program; may be nil
 }
 
 // Run writes in to the standard input of a new process and returns its standard
@@ -39,18 +41,13 @@ type Program struct {
 func (p Program) Run(ctx context.Context, in []byte) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := exec.CommandContext(ctx, p.Path, p.Args...) //nolint:gosec // the operator's document names the program
+	cmd := p.Supervisor.Command(ctx, p.Path, p.Args, p.Env)
 	out := &limitedBuffer{limit: p.MaxOutput, full: cancel}
 	if out.limit == 0 {
 		out.limit = maxOutput
 	}
 	var tail Tail
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = bytes.NewReader(in), out, &tail, p.Env
-	if cmd.Env == nil {
-		cmd.Env = []string{} // nil would inherit this program's
-	}
-	Group(cmd)
-	cmd.WaitDelay = waitDelay
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), out, &tail
 	err := cmd.Run()
 	exited, failed := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -59,7 +56,7 @@ func (p Program) Run(ctx context.Context, in []byte) ([]byte, error) {
 	case failed:
 		return nil, &ExitError{Status: Status(exited.ProcessState), LastLine: tail.LastLine()}
 	case errors.Is(err, exec.ErrWaitDelay), err == nil:
-		return out.text.Bytes(), nil // a process that it started may still run
+		return out.text.Bytes(), nil // a process outside of its group may still hold the pipe
 	}
 	return nil, err
 }

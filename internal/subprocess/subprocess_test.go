@@ -12,7 +12,14 @@ import (
 	"github.com/qtype-dev/qtype/internal/subprocess"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// supervisor is this executable; nil on systems without supervisors.
+var supervisor *subprocess.Supervisor
+
+func TestMain(m *testing.M) {
+	supervisor = subprocess.Supervise()
+	supervisor.OwnChildren()
+	goleak.VerifyTestMain(m)
+}
 
 func TestTail_LastLine(t *testing.T) {
 	var tail subprocess.Tail

@@ -21,9 +21,10 @@ import (
 
 // Env is the environment of a program.
 type Env struct {
-	Getenv func(string) string               // the environment that the document sees
-	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil uses the text of the document
-	Folder string                            // base of relative paths: the folder of the tool's document
+	Getenv     func(string) string               // the environment that the document sees
+	Secret     func(spec.Secret) (string, error) // resolves references to a secret manager; nil uses the text of the document
+	Folder     string                            // base of relative paths: the folder of the tool's document
+	Supervisor *subprocess.Supervisor            // starts the program; may be nil
 }
 
 // New returns the handler of a CommandTool. It finds the program and starts nothing.
@@ -57,7 +58,7 @@ func answer(words []string, given map[string]string, timeout time.Duration, env 
 	environ := subprocess.Environment(env.Getenv, given)
 	name := words[0]
 	return func(ctx context.Context, req tool.Request) (any, error) {
-		p := subprocess.Program{Path: path, Args: words[1:], Env: append(environ[:len(environ):len(environ)], callerEnv(req)...)}
+		p := subprocess.Program{Path: path, Args: words[1:], Env: append(environ[:len(environ):len(environ)], callerEnv(req)...), Supervisor: env.Supervisor}
 		if timeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))

@@ -99,7 +99,7 @@ func (f *Factory) pythonSource(t *spec.PythonFunctionTool) string {
 }
 
 func (f *Factory) command(t *spec.CommandTool) (tool.Tool, error) {
-	run, err := command.New(t, command.Env{Getenv: f.opts.Getenv, Secret: f.secret, Folder: f.folders(t)[0]})
+	run, err := command.New(t, command.Env{Getenv: f.opts.Getenv, Secret: f.secret, Folder: f.folders(t)[0], Supervisor: f.opts.Supervisor})
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}

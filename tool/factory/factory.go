@@ -60,7 +60,7 @@ type Factory struct {
 
 // New makes a Factory; it starts nothing.
 func New(opts Options) *Factory {
-	return &Factory{opts: opts, pool: python.NewPool(python.Options{Log: opts.Log})}
+	return &Factory{opts: opts, pool: python.NewPool(python.Options{Log: opts.Log, Supervisor: opts.Supervisor})}
 }
 
 // Close ends the processes and connections that the tools have started.

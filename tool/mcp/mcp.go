@@ -5,7 +5,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -89,11 +88,9 @@ func (s *Server) program(env Env) (func() (sdk.Transport, error), error) {
 	}
 	environ := subprocess.Environment(env.Getenv, given)
 	return func() (sdk.Transport, error) {
-		cmd := exec.CommandContext(s.alive, path, s.declared.Args...) //nolint:gosec // the operator's document names the program
-		cmd.Env, cmd.Stderr = environ, &s.tail
-		subprocess.Group(cmd)
-		cmd.WaitDelay = time.Second
-		return &sdk.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil
+		cmd := env.Supervisor.Command(s.alive, path, s.declared.Args, environ)
+		cmd.Stderr = &s.tail
+		return &programTransport{cmd}, nil
 	}, nil
 }
 

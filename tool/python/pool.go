@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 )
 
 // maxWorkers is the default of Options.Workers.
@@ -19,8 +20,9 @@ const maxLines = 1000
 
 // Options configure a Pool. The zero value is ready to use.
 type Options struct {
-	Workers int               // maximum number of processes of one configuration, and so of concurrent calls; 0 means maxWorkers
-	Log     func(line string) // receives the functions' output by lines, possibly from several goroutines at the same time; may be nil
+	Workers    int                    // maximum number of processes of one configuration, and so of concurrent calls; 0 means maxWorkers
+	Supervisor *subprocess.Supervisor // starts the processes; may be nil
+	Log        func(line string)      // receives the functions' output by lines, possibly from several goroutines at the same time; may be nil
 }
 
 // Pool runs Python processes. A process is started when a call finds no idle one, and

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +29,7 @@ const (
 // worker is one Python process. Only one goroutine at a time uses it.
 type worker struct {
 	pool *Pool
-	cmd  *exec.Cmd
+	cmd  *subprocess.Cmd
 	in   *os.File
 	raw  *os.File
 	out  *bufio.Reader
@@ -43,9 +42,7 @@ type worker struct {
 // start starts a process and waits until it is ready.
 func (p *Pool) start(ctx context.Context, s WorkerConfig) (*worker, error) {
 	w := &worker{pool: p, done: make(chan struct{})}
-	w.cmd = exec.CommandContext(p.alive, s.Interpreter, "-u", "-B", "-X", "utf8", "-c", script) //nolint:gosec // the operator names the interpreter
-	w.cmd.Env = s.Env
-	subprocess.Group(w.cmd)
+	w.cmd = p.opts.Supervisor.Command(p.alive, s.Interpreter, []string{"-u", "-B", "-X", "utf8", "-c", script}, s.Env)
 	if err := w.launch(); err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", s.Interpreter, err)
 	}
@@ -142,7 +139,7 @@ func (w *worker) exited() bool {
 func (w *worker) kill() {
 	w.once.Do(func() {
 		if !w.exited() {
-			_ = subprocess.Kill(w.cmd)
+			_ = w.cmd.Kill()
 		}
 		closeAll([]*os.File{w.in, w.raw})
 	})

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -99,6 +100,9 @@ func (c *checker) check(ctx context.Context, d Document, open Opener) pendingRes
 	opts.Open = open
 	if d.block > 0 {
 		opts.Open = c.blockReader(d, open)
+	}
+	if opts.Policy == nil && trust.IsAddress(d.Path) {
+		opts.Policy = trust.ForDocument(d.Path, false, trust.Grants{}, nil) // a run would refuse the same
 	}
 	loaded, list := loader.Load(ctx, d.Path, opts)
 	list = append(list, validate.Check(loaded.Document)...)

@@ -82,7 +82,7 @@ func Convert(ctx context.Context, python, name string, source []byte) (*document
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeLimit, fmt.Errorf("timed out after %s", timeLimit))
 	defer cancel()
-	p := subprocess.Program{Path: python, Args: []string{"-I", "-S", "-c", script}, MaxOutput: maxOutput}
+	p := subprocess.Program{Path: python, Args: []string{"-I", "-S", "-c", script}, MaxOutput: maxOutput, Supervisor: subprocess.SupervisorOf(ctx)}
 	out, err := p.Run(ctx, source)
 	if err != nil {
 		return nil, fmt.Errorf("the module %s cannot be parsed: %w", name, err)
