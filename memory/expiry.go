@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 )
 
@@ -18,23 +19,41 @@ func (m *Memory) Prune(ctx context.Context) (int, error) {
 	if m.ttl == 0 {
 		return 0, nil
 	}
-	var expired []SessionHead
-	for l, err := range m.store.Sessions(ctx, m.id) {
-		if err != nil {
-			return 0, err
-		}
-		if m.expired(l.Head.State) {
-			expired = append(expired, l)
-		}
-	}
 	n := 0
-	for batch := range slices.Chunk(expired, prunedAtOnce) {
-		deleted, err := m.prune(ctx, batch)
-		if n += deleted; err != nil {
+	for page, err := range m.pagesOfHeads(ctx) {
+		if err != nil {
 			return n, err
+		}
+		expired := slices.DeleteFunc(page, func(l SessionHead) bool { return !m.expired(l.Head.State) })
+		for batch := range slices.Chunk(expired, prunedAtOnce) {
+			deleted, err := m.prune(ctx, batch)
+			if n += deleted; err != nil {
+				return n, err
+			}
 		}
 	}
 	return n, nil
+}
+
+// pagesOfHeads yields the heads of all sessions: in pages, so that those of a million
+// sessions are not in memory at once, if the store can continue a list.
+func (m *Memory) pagesOfHeads(ctx context.Context) iter.Seq2[[]SessionHead, error] {
+	return func(yield func([]SessionHead, error) bool) {
+		q := SessionQuery{Limit: listed}
+		if _, pages := m.store.(SessionLister); !pages || m.inProcess != nil {
+			q.Limit = 0
+		}
+		for {
+			page, err := ListSessions(ctx, m.store, m.id, q)
+			if len(page) > 0 {
+				q.After = page[len(page)-1].Session
+			}
+			more := q.Limit > 0 && len(page) == q.Limit // yield may change page
+			if !yield(page, err) || err != nil || !more {
+				return
+			}
+		}
+	}
 }
 
 // prunedAtOnce is how many sessions are locked while they are deleted.
