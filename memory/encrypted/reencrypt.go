@@ -15,9 +15,9 @@ import (
 
 // ReencryptReport is what Reencrypt has done.
 type ReencryptReport struct {
-	Sessions int   // sessions that were encrypted again
-	Messages int64 // their messages that were encrypted again
-	Events   int64 // their events that were encrypted again
+	Sessions int   // sessions that were encrypted again, wholly
+	Messages int64 // messages that were encrypted again
+	Events   int64 // events that were encrypted again
 	Same     int   // sessions that had nothing to encrypt
 }
 
@@ -75,7 +75,6 @@ type reencryption struct {
 
 // session encrypts the session; again if another writer meanwhile used another key.
 func (r *reencryption) session(ctx context.Context) error {
-	var messages, events int64
 	for round := range maxRounds {
 		head, known, err := r.store.readHead(ctx, r.cipher)
 		if err != nil {
@@ -86,7 +85,6 @@ func (r *reencryption) session(ctx context.Context) error {
 			return err
 		}
 		if !old {
-			r.report.Messages, r.report.Events = r.report.Messages+messages, r.report.Events+events
 			switch {
 			case head.Version == 0: // it was deleted
 			case round == 0:
@@ -100,8 +98,9 @@ func (r *reencryption) session(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m, e, err := r.replaceAll(ctx, known)
-		if messages, events = messages+m, events+e; errors.Is(err, memory.ErrConflict) {
+		messages, events, err := r.replaceAll(ctx, known)
+		r.report.Messages, r.report.Events = r.report.Messages+messages, r.report.Events+events
+		if errors.Is(err, memory.ErrConflict) {
 			continue // it was deleted, or created again
 		}
 		if err != nil {
