@@ -8,7 +8,7 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help build build-cloud build-hugot build-temporal playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
+.PHONY: all help bench-memory build build-cloud build-hugot build-temporal playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
 
 all: fmt vet lint test check-generated
 
@@ -44,6 +44,9 @@ fmt: ## format the code
 
 vet: ## run go vet
 	$(GO) vet ./...
+
+bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLite, PostgreSQL and Redis
+	QTYPE_SCALE=$${SIZES:-10,1000} $(GO) test -count 1 -timeout 120m -run TestScale -v ./memory/storeurl
 
 bench: build ## compare with programs written by hand, run all benchmarks BENCHCOUNT times, measure the start-up time
 	$(GO) build -trimpath -o $(BIN)/bench ./internal/bench

@@ -23,18 +23,17 @@ func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error)
 	if m.ttl == 0 && before.IsZero() {
 		return 0, nil
 	}
-	var unused []SessionHead
-	for l, err := range m.Unused(ctx, before) {
-		if err != nil {
-			return 0, err
-		}
-		unused = append(unused, l)
-	}
 	n := 0
-	for batch := range slices.Chunk(unused, prunedAtOnce) {
-		deleted, err := m.prune(ctx, batch)
-		if n += deleted; err != nil {
+	for page, err := range m.pagesOfHeads(ctx) {
+		if err != nil {
 			return n, err
+		}
+		unused := slices.DeleteFunc(page, func(l SessionHead) bool { return !m.unused(l, before) })
+		for batch := range slices.Chunk(unused, prunedAtOnce) {
+			deleted, err := m.prune(ctx, batch)
+			if n += deleted; err != nil {
+				return n, err
+			}
 		}
 	}
 	return n, nil
@@ -44,12 +43,42 @@ func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error)
 // a time, unless it is zero.
 func (m *Memory) Unused(ctx context.Context, before time.Time) iter.Seq2[SessionHead, error] {
 	return func(yield func(SessionHead, error) bool) {
-		for l, err := range m.store.Sessions(ctx, m.id) {
-			last := l.Head.State.LastSaid
-			if err == nil && !m.expired(l.Head.State) && (last.IsZero() || !last.Before(before)) {
-				continue
+		for page, err := range m.pagesOfHeads(ctx) {
+			if err != nil {
+				yield(SessionHead{}, err)
+				return
 			}
-			if !yield(l, err) || err != nil {
+			for _, l := range page {
+				if m.unused(l, before) && !yield(l, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// unused reports whether the ttl of a session is over, or its newest message is from before a
+// time.
+func (m *Memory) unused(l SessionHead, before time.Time) bool {
+	last := l.Head.State.LastSaid
+	return m.expired(l.Head.State) || !last.IsZero() && last.Before(before)
+}
+
+// pagesOfHeads yields the heads of all sessions: in pages, so that those of a million
+// sessions are not in memory at once, if the store can continue a list.
+func (m *Memory) pagesOfHeads(ctx context.Context) iter.Seq2[[]SessionHead, error] {
+	return func(yield func([]SessionHead, error) bool) {
+		q := SessionQuery{Limit: listed}
+		if _, pages := m.store.(SessionLister); !pages || m.inProcess != nil {
+			q.Limit = 0
+		}
+		for {
+			page, err := ListSessions(ctx, m.store, m.id, q)
+			if len(page) > 0 {
+				q.After = page[len(page)-1].Session
+			}
+			more := q.Limit > 0 && len(page) == q.Limit // yield may change page
+			if !yield(page, err) || err != nil || !more {
 				return
 			}
 		}

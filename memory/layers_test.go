@@ -22,7 +22,7 @@ const anyPolicy = "policy_*"
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"entry", "window", "tokens", "message", "balance", "owner", "store", "pairing", "clock", "listing", "observed_store", "event_log", "inprocess",
+	"entry", "window", "tokens", "message", "balance", "owner", "store", "pairing", "clock", "listing", "observed_store", "event_log", "inprocess", "replace",
 	"eviction", "edited", "compaction", "view", "correction",
 	"policy", "kept", anyPolicy, "policies",
 	"transition", "variables", "session_table", "context", "audit",

@@ -279,8 +279,12 @@ const listed = 1_000
 func (m *Memory) EachSession(ctx context.Context, f SessionFilter) iter.Seq2[SessionInfo, error] {
 	return func(yield func(SessionInfo, error) bool) {
 		left := f.Limit
-		for q := f.SessionQuery; ; {
-			q.Limit = listed
+		q := f.SessionQuery
+		q.Limit = listed
+		if left > 0 {
+			q.Limit = min(left, listed)
+		}
+		for ; ; q.Limit = min(2*q.Limit, listed) { // the filter may leave few of a page
 			page, err := ListSessions(ctx, m.store, m.id, q)
 			if err != nil {
 				yield(SessionInfo{}, err)
@@ -300,7 +304,7 @@ func (m *Memory) EachSession(ctx context.Context, f SessionFilter) iter.Seq2[Ses
 					return
 				}
 			}
-			if len(page) < listed {
+			if len(page) < q.Limit {
 				return
 			}
 		}

@@ -96,10 +96,12 @@ func TestHelp_Headings(t *testing.T) {
 }
 
 // isRunElsewhere reports whether an example needs more than files: facts that a model has
-// extracted (memory_user.txtar), a Temporal server (temporal_test.go), or files that are not
-// formatted, for which the command fails (fmt.txtar).
+// extracted (memory_user.txtar), a Temporal server (temporal_test.go), files that are not
+// formatted, for which the command fails (fmt.txtar), or a store with encryption
+// (memory_reencrypt.txtar).
 func isRunElsewhere(line string) bool {
-	return strings.HasPrefix(line, "qtype memory facts") || strings.Contains(line, "temporal") || strings.HasPrefix(line, "qtype runs") || strings.HasPrefix(line, "qtype fmt --diff")
+	return strings.HasPrefix(line, "qtype memory facts") || strings.Contains(line, "temporal") || strings.HasPrefix(line, "qtype runs") || strings.HasPrefix(line, "qtype fmt --diff") ||
+		strings.HasPrefix(line, "qtype memory reencrypt")
 }
 
 // runExample runs one line of a shell.

@@ -36,7 +36,7 @@ type memoryCommand struct {
 func newMemory(s *streams) *cobra.Command {
 	r := func() *memoryCommand { return &memoryCommand{streams: s} }
 	return commandGroup("memory", "Inspect and manage stored conversations",
-		newList(s), r().newShow(), r().newHistory(), r().newExplain(), newExport(s), newFacts(s), newForget(s), newImport(s), newMemorySearch(s), newFork(s), newCopy(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), newPin(s), newUnpin(s), r().newClear(), r().newPrune(), newReplay(s))
+		newList(s), r().newShow(), r().newHistory(), r().newExplain(), newExport(s), newFacts(s), newForget(s), newImport(s), newMemorySearch(s), newFork(s), newCopy(s), newReencrypt(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), newPin(s), newUnpin(s), r().newClear(), r().newPrune(), newReplay(s))
 }
 
 // command makes a subcommand for the memories of a document.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,6 +110,11 @@ func (r *Receipt) memories(ctx context.Context, cfg Config) error {
 		}
 	}
 	return nil
+}
+
+// ServerMemories returns the memories of a store in which a server keeps its state.
+func ServerMemories() []string {
+	return slices.Concat(sessions.Parts(), runs.Parts(), []string{host.InputsKey("", "").Memory, openai.ResponseKey("", "").Memory})
 }
 
 // server deletes what the server has of the user: records of sessions, inputs,

@@ -24,7 +24,10 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	reencryptMain()
+	goleak.VerifyTestMain(m)
+}
 
 // key returns a key made of one letter.
 func key(t testing.TB, letter string) encrypted.Key {

@@ -85,6 +85,9 @@ func problems() map[string]struct {
 	}
 }
 
+// uncountedMessage reports that another program added messages.
+const uncountedMessage = "the session has entries that its head does not count"
+
 // diagnoseServer appends the server's message, which holds no password.
 func diagnoseServer(message string) (memory.ErrorKind, string) {
 	first, _, _ := strings.Cut(message, " ")
@@ -92,7 +95,7 @@ func diagnoseServer(message string) (memory.ErrorKind, string) {
 		return p.kind, p.message + " (" + message + ")"
 	}
 	if strings.Contains(message, "equal or smaller than the target stream top item") {
-		return memory.Corrupt, "the session has entries that its head does not count"
+		return memory.Corrupt, uncountedMessage
 	}
 	return memory.Unavailable, message
 }

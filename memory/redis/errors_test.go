@@ -152,7 +152,7 @@ func TestHead_InvalidRecords(t *testing.T) {
 		kind    memory.ErrorKind
 		message string
 	}{
-		"newer":   {"HSET %shead format 99", memory.TooNew, "written by a newer version of qtype (this version supports up to format 1)"},
+		"newer":   {"HSET %shead format 99", memory.TooNew, "written by a newer version of qtype (this version supports up to format 2)"},
 		"state":   {"HSET %shead state x", memory.Corrupt, "cannot read a record"},
 		"version": {"HSET %shead version x", memory.Corrupt, "cannot read a record"},
 		"type":    {"SET %shead x", memory.Corrupt, "a key has another type than qtype created"},
@@ -183,7 +183,7 @@ func TestHead_InvalidRecords(t *testing.T) {
 		s := open(t, "redis://"+server.Address())
 		defer func() { testkit.Must(t, s.Close()) }()
 		testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
-		send(t, server, "XADD qtype:{"+tag+"}:entries 5-0 h x")
+		send(t, server, "RPUSH qtype:{"+tag+"}:messages 5")
 		c := memory.Change{Version: 7, Next: 8, State: memory.State{Last: 1}, Entries: []*memory.Entry{{Seq: 1}}}
 		storagetest.WantError(t, s.Apply(t.Context(), key, c), memory.Corrupt, "the session has entries that its head does not count", secret)
 	})

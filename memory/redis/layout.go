@@ -15,9 +15,14 @@ import (
 // and one script may change them all:
 //
 //	qtype:{digest}:head     hash: format, version, state (JSON), change, born, memory, session; v:NAME for each named value
-//	qtype:{digest}:entries  stream: the ids are SEQ-0; h is "turn tokens microseconds failed", m the message as JSON
+//	qtype:{digest}:messages list of "seq turn tokens microseconds failed message", in order; the message is JSON
 //	qtype:{digest}:ids      hash: message id → seq, of the entries that did not fail
 //	qtype:{digest}:events   list of JSON
+//
+// A session of format 1 has a stream in place of the list of messages. It is read and
+// extended as it is, and becomes a list when its records are replaced:
+//
+//	qtype:{digest}:entries  stream: the ids are SEQ-0; h is "turn tokens microseconds failed", m the message as JSON
 //
 // A sorted set lists the sessions of a memory in order; see member:
 //
@@ -30,21 +35,21 @@ import (
 // session that is created again gets a new member, so that the end of a deletion
 // never hides it.
 
-// format is the version of this layout. Each head holds that of its writer.
-const format = 1
+// format is the version of this layout. Each head holds that of its session.
+const format = 2
 
 // names holds the keys of one session.
 type names struct {
-	head, entries, ids, events string
+	head, stream, ids, events, messages string
 }
 
 // slice returns the keys in the order that the scripts expect.
-func (n names) slice() []string { return []string{n.head, n.entries, n.ids, n.events} }
+func (n names) slice() []string { return []string{n.head, n.stream, n.ids, n.events, n.messages} }
 
 func (s *Store) names(k memory.Key) names {
 	// The length distinguishes ("ab", "c") from ("a", "bc").
 	base := s.server.Prefix + "{" + digest(strconv.Itoa(len(k.Memory))+":"+k.Memory+k.Session) + "}:"
-	return names{base + "head", base + "entries", base + "ids", base + "events"}
+	return names{base + "head", base + "entries", base + "ids", base + "events", base + "messages"}
 }
 
 // list returns the key of a memory's sorted set of sessions.

@@ -2,7 +2,7 @@ package redis
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -69,16 +69,16 @@ func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.
 	if q.IDs != nil && q.Live {
 		return s.byID(ctx, k, q)
 	}
-	to := "+"
-	if q.To != 0 {
-		to = strconv.FormatInt(q.To, 10)
-	}
 	return storage.Entries(q, func(from int64, limit int) (storage.Page, error) {
 		if q.To != 0 && from > q.To {
 			return storage.Page{}, ctx.Err()
 		}
 		return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (storage.Page, error) {
-			found, err := client.XRangeN(ctx, s.names(k).entries, strconv.FormatInt(from, 10), to, int64(limit)).Result()
+			to := from + int64(limit) - 1
+			if q.To != 0 {
+				to = min(to, q.To)
+			}
+			found, err := s.readRange(ctx, client, k, from, to, limit)
 			if err != nil {
 				return storage.Page{}, err
 			}
@@ -87,18 +87,94 @@ func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.
 	})
 }
 
-// page converts items of a stream and drops those that do not match q. Only tests
-// look up failed messages by id, so a scan of the history is good enough for them.
-func (s *Store) page(found []driver.XMessage, q memory.Query) (storage.Page, error) {
+// record is a stored entry in the form of the list of messages.
+type record string
+
+// seq returns the position of the entry, 0 if the record is malformed.
+func (r record) seq() int64 {
+	text, _, _ := strings.Cut(string(r), " ")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// toRecords returns the items of a list of messages.
+func toRecords(items []string) []record {
+	out := make([]record, len(items))
+	for i, text := range items {
+		out[i] = record(text)
+	}
+	return out
+}
+
+// recordsOf returns the items of a stream as records.
+func recordsOf(items []driver.XMessage) []record {
+	out := make([]record, len(items))
+	for i, x := range items {
+		seq, _, _ := strings.Cut(x.ID, "-")
+		header, _ := x.Values["h"].(string)
+		message, _ := x.Values["m"].(string)
+		out[i] = record(seq + " " + header + " " + message)
+	}
+	return out
+}
+
+// readRange reads the entries from a position on up to another one, at most limit, in one
+// round trip. The stream is empty unless the session has format 1.
+func (s *Store) readRange(ctx context.Context, client driver.UniversalClient, k memory.Key, from, to int64, limit int) ([]record, error) {
+	n := s.names(k)
+	pipe := client.Pipeline()
+	stream := pipe.XRangeN(ctx, n.stream, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10), int64(limit))
+	list := pipe.LRange(ctx, n.messages, from-1, to-1)
+	last := pipe.LRange(ctx, n.messages, -1, -1)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	if items := stream.Val(); len(items) > 0 {
+		return recordsOf(items), nil
+	}
+	out := toRecords(list.Val())
+	switch newest := toRecords(last.Val()); {
+	case len(newest) == 0 || newest[0].seq() < from, len(out) > 0 && out[0].seq() == from:
+		return out, nil
+	}
+	return s.search(ctx, client, n.messages, from, limit)
+}
+
+// search finds the entries from a position on in a list in which entries are missing, so
+// that the index of later ones is lower than their position.
+func (s *Store) search(ctx context.Context, client driver.UniversalClient, list string, from int64, limit int) ([]record, error) {
+	low, high := int64(0), from-1
+	for low < high {
+		middle := (low + high) / 2
+		text, err := client.LIndex(ctx, list, middle).Result()
+		if err != nil && !errors.Is(err, driver.Nil) {
+			return nil, err
+		}
+		if err == nil && record(text).seq() < from {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	texts, err := client.LRange(ctx, list, low, low+int64(limit)-1).Result()
+	return toRecords(texts), err
+}
+
+// page converts records and drops those that do not match q. Only tests look up failed
+// messages by id, so a scan of the history is good enough for them.
+func (s *Store) page(found []record, q memory.Query) (storage.Page, error) {
 	p := storage.Page{Rows: len(found)}
-	for _, x := range found {
-		e, size, err := s.entry(x)
+	for _, r := range found {
+		e, size, err := s.entry(r)
 		if err != nil {
 			return p, err
 		}
 		p.Bytes += size
 		p.Next = e.Seq + 1
-		dropped := q.Live && e.Status == memory.Failed || q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID)
+		dropped := q.Live && e.Status == memory.Failed || q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID) || q.To != 0 && e.Seq > q.To
 		if !dropped {
 			p.Entries = append(p.Entries, e)
 		}
@@ -106,22 +182,24 @@ func (s *Store) page(found []driver.XMessage, q memory.Query) (storage.Page, err
 	return p, nil
 }
 
-// entry converts one item of a stream and returns the size of its message in bytes.
-func (s *Store) entry(x driver.XMessage) (*memory.Entry, int, error) {
-	e := &memory.Entry{}
-	seq, _, _ := strings.Cut(x.ID, "-")
-	header, _ := x.Values["h"].(string)
-	message, _ := x.Values["m"].(string)
-	var micros int64
-	var failed int
-	_, err := fmt.Sscan(seq+" "+header, &e.Seq, &e.Turn, &e.Tokens, &micros, &failed)
-	if err != nil {
-		return nil, 0, s.server.Location.Corrupt(err)
+// entry converts one record and returns the size of its message in bytes.
+func (s *Store) entry(r record) (*memory.Entry, int, error) {
+	fields := strings.SplitN(string(r), " ", 6)
+	if len(fields) < 6 {
+		return nil, 0, s.server.Location.Corrupt(errors.New("a message without its fields"))
 	}
-	e.Time = time.UnixMicro(micros).UTC()
-	if failed != 0 {
+	var numbers [5]int64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
+			return nil, 0, s.server.Location.Corrupt(err)
+		}
+	}
+	e := &memory.Entry{Seq: numbers[0], Turn: numbers[1], Tokens: int(numbers[2]), Time: time.UnixMicro(numbers[3]).UTC()}
+	if numbers[4] != 0 {
 		e.Status = memory.Failed
 	}
+	message := fields[5]
 	return e, len(message), s.server.Location.Decode(message, &e.Message)
 }
 
@@ -173,18 +251,25 @@ func (s *Store) find(ctx context.Context, k memory.Key, q memory.Query) ([]int64
 // readAt reads single entries, in one round trip.
 func (s *Store) readAt(ctx context.Context, k memory.Key, seqs []int64) ([]*memory.Entry, error) {
 	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]*memory.Entry, error) {
+		n := s.names(k)
 		pipe := client.Pipeline()
-		replies := make([]*driver.XMessageSliceCmd, len(seqs))
+		streams, lists := make([]*driver.XMessageSliceCmd, len(seqs)), make([]*driver.StringSliceCmd, len(seqs))
 		for i, seq := range seqs {
 			at := strconv.FormatInt(seq, 10)
-			replies[i] = pipe.XRange(ctx, s.names(k).entries, at, at)
+			streams[i], lists[i] = pipe.XRange(ctx, n.stream, at, at), pipe.LRange(ctx, n.messages, seq-1, seq-1)
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			return nil, err
 		}
 		var entries []*memory.Entry
-		for _, r := range replies {
-			p, err := s.page(r.Val(), memory.Query{Live: true})
+		for i, seq := range seqs {
+			found := recordsOf(streams[i].Val())
+			for _, text := range lists[i].Val() {
+				if r := record(text); len(found) == 0 && r.seq() == seq {
+					found = append(found, r)
+				}
+			}
+			p, err := s.page(found, memory.Query{Live: true})
 			if err != nil {
 				return nil, err
 			}

@@ -19,11 +19,13 @@ const (
 	conflictAfterCreate = 2 // an earlier attempt created the session, and another writer has changed it since
 	tooNew              = 3 // written by a newer version of qtype
 	duplicate           = 4 // the session already has one of the messages
+	uncounted           = 5 // the list of messages has others than the head counts
 )
 
 // applyScript makes one change, atomically: a server that is out of memory stops a
-// script only before its first write. Entries are written first, because XADD is
-// the only command that may fail, namely if another program added to the stream.
+// script only before its first write. Entries are written first, because XADD, for a
+// session of format 1, is the only command that may fail, namely if another program
+// added to the stream.
 //
 // A random number, own, identifies the change, so that a writer whose reply was
 // lost recognizes it. The version is not enough: two writers may go from one
@@ -51,16 +53,23 @@ each(5, function()
   if ARGV[i+4] == '1' and redis.call('HEXISTS', KEYS[3], ARGV[i+3]) == 1 then seen = true end
 end)
 if seen then return 4 end
+local stream = head[2] == '1'
+local last = redis.call('LINDEX', KEYS[5], -1)
+if last and not stream and ARGV[6] ~= '0' and tonumber(string.match(last, '^%d+')) >= tonumber(ARGV[7]) then return 5 end
 i = 6
 each(5, function()
-  redis.call('XADD', KEYS[2], ARGV[i] .. '-0', 'h', ARGV[i+1], 'm', ARGV[i+2])
+  if stream then
+    redis.call('XADD', KEYS[2], ARGV[i] .. '-0', 'h', ARGV[i+1], 'm', ARGV[i+2])
+  else
+    redis.call('RPUSH', KEYS[5], ARGV[i] .. ' ' .. ARGV[i+1] .. ' ' .. ARGV[i+2])
+  end
   if ARGV[i+4] == '1' then redis.call('HSET', KEYS[3], ARGV[i+3], ARGV[i]) end
 end)
 each(1, function() redis.call('RPUSH', KEYS[4], ARGV[i]) end)
 each(2, function() redis.call('HSET', KEYS[1], ARGV[i], ARGV[i+1]) end)
 each(1, function() redis.call('HDEL', KEYS[1], ARGV[i]) end)
-redis.call('HSET', KEYS[1], 'version', ARGV[3], 'state', ARGV[4], 'format', ARGV[1], 'change', ARGV[5])
-if not head[1] then redis.call('HSET', KEYS[1], 'born', ARGV[5], 'memory', ARGV[i], 'session', ARGV[i+1]) end
+redis.call('HSET', KEYS[1], 'version', ARGV[3], 'state', ARGV[4], 'change', ARGV[5])
+if not head[1] then redis.call('HSET', KEYS[1], 'format', ARGV[1], 'born', ARGV[5], 'memory', ARGV[i], 'session', ARGV[i+1]) end
 return 1
 `)
 
@@ -70,7 +79,7 @@ return 1
 var deleteScript = driver.NewScript(`
 local head = redis.call('HMGET', KEYS[1], 'born', 'version')
 if ARGV[1] and head[2] ~= ARGV[1] then return '-1' end
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+redis.call('UNLINK', unpack(KEYS))
 return head[1] or '0'
 `)
 
@@ -122,6 +131,8 @@ func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memo
 		return s.tooNew()
 	case duplicate:
 		return memory.ErrDuplicateMessage
+	case uncounted:
+		return s.server.Location.Error(memory.Corrupt, uncountedMessage, nil)
 	}
 	return memory.ErrConflict
 }
@@ -147,16 +158,7 @@ func encode(k memory.Key, c memory.Change, own int64) ([]any, error) {
 	for _, event := range record.Events {
 		args = append(args, event)
 	}
-	var set, unset []any
-	for name, value := range c.Values {
-		if value == nil {
-			unset = append(unset, valueField+name)
-		} else {
-			set = append(set, valueField+name, value)
-		}
-	}
-	args = append(append(args, len(set)/2), set...)
-	args = append(append(args, len(unset)), unset...)
+	args = appendValues(args, c.Values)
 	return append(args, k.Memory, k.Session), nil
 }
 

@@ -51,6 +51,7 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 		}
 	})
 	t.Run("continue", func(t *testing.T) { continueOld(t, open(t, place(t)), key) })
+	t.Run("replace", func(t *testing.T) { replaceOld(t, open(t, place(t)), key) })
 	t.Run("two processes at once", func(t *testing.T) {
 		where := place(t)
 		twoProcesses(t, where, open)

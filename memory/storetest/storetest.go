@@ -45,6 +45,8 @@ func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 		"write in range":   writeInRange,
 		"two writers":      twoWriters,
 		"many writers":     manyWriters,
+		"replace":          replace,
+		"replace at once":  replaceWithWriters,
 		"window":           window,
 		"context":          contexts,
 		"reject":           rejects,

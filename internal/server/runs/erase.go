@@ -6,6 +6,9 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 )
 
+// Parts returns the memories of a store that have the runs.
+func Parts() []string { return []string{unfinishedMemory, runsMemory} }
+
 // Erase deletes the records of runs by their owner and stored session, and returns their ids.
 // A run that another process continues is deleted too: it ends with an error.
 func Erase(ctx context.Context, store memory.Store, match func(owner, session string) bool) (deleted []string, err error) {
@@ -26,7 +29,7 @@ func Erase(ctx context.Context, store memory.Store, match func(owner, session st
 			if !rec.get(requestValue, &req) || !match(req.Owner, req.Session) {
 				continue
 			}
-			for _, part := range []string{unfinishedMemory, runsMemory} {
+			for _, part := range Parts() {
 				if err := store.Delete(ctx, memory.Key{Memory: part, Session: l.Session}); err != nil {
 					return deleted, err
 				}
