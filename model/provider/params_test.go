@@ -43,7 +43,7 @@ func TestParams_AgreeWithValidation(t *testing.T) {
 					_, err = provider.NewEmbedder(m, provider.Options{Getenv: getenv})
 				}
 				if (err == nil) != (want == nil) {
-					t.Errorf("%s %T %s with %v: validation says %v, a run %v", row.Name, m, m.Base().ModelID, given, want, err)
+					t.Errorf("%s %T %s with %v: validation: %v; a run: %v", row.Name, m, m.Base().ModelID, given, want, err)
 				}
 				if err != nil {
 					refused++
