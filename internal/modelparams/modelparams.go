@@ -105,7 +105,7 @@ func protocolOf(m *spec.Model, embeds bool) Protocol {
 	case "ollama":
 		return either(embeds, Embeddings, Ollama)
 	}
-	return either(embeds, Embeddings, OpenAIChat(m.API))
+	return either(embeds, Embeddings, openAIChat(m.API))
 }
 
 func either(first bool, a, b Protocol) Protocol {
@@ -115,8 +115,8 @@ func either(first bool, a, b Protocol) Protocol {
 	return b
 }
 
-// OpenAIChat returns the protocol of an API that a model of OpenAI declares.
-func OpenAIChat(api string) Protocol { return either(api == "responses", Responses, ChatCompletions) }
+// openAIChat returns the protocol of an API that a model of OpenAI declares.
+func openAIChat(api string) Protocol { return either(api == "responses", Responses, ChatCompletions) }
 
 // VertexChat returns the protocol of a chat model of Vertex AI.
 func VertexChat(name string) Protocol {
