@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 // modelRules returns the rules of mocks, offline models and base URLs.
 func modelRules() []rule {
 	return []rule{rulesWithoutMock(), mockResponse(), mockPattern(), offlineNotMock(), unsupportedBaseURL(), statusWithoutError(),
-		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unsupportedModelKey(), unavailableForm(), kindOfModel(), promptCacheWithoutMarkers()}
+		unreachableMockRule(), offlineNeverUsed(), embeddingAsChatModel(), unsupportedModelKey(), unavailableForm(), kindOfModel(), refusedParams(), promptCacheWithoutMarkers()}
 }
 
 func rulesWithoutMock() rule {
@@ -245,6 +246,24 @@ models:
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			if key, problem := m.Conflict(); problem != "" && m.Position().Complete("provider", "model_id") && isDecided(m.Base().ModelID) {
 				p.report(placeOf(m, key, "id"), "%s", problem)
+			}
+		})}
+}
+
+func refusedParams() rule {
+	return rule{code: "QT417", title: "inference_params that a run refuses",
+		doc: "inference_params are sent to the provider with each request. A request has some of its fields from the document and the conversation, such as model, messages, stream and tools: inference_params must not contain them. The values are those of JSON, which has no infinite numbers.",
+		sample: sample{text: `
+id: example
+models:
+  - {type: Model, id: writer, provider: openai, inference_params: {⟦stream: true│temperature: 0.2⟧}}
+`},
+		check: on(func(p *ruleContext, m spec.ModelEntity) {
+			if !m.Position().Complete("provider", "model_id", "api", "inference_params") || !isDecided(m.Base().ModelID) {
+				return
+			}
+			if err := modelparams.Check(m); err != nil {
+				p.report(placeOf(m, "inference_params", "id"), "the model %q: %s", m.EntityID(), err)
 			}
 		})}
 }

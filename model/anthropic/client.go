@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -33,7 +34,7 @@ func New(c Config) (*Client, error) {
 		c.Info.MaxTokens = DefaultMaxTokens
 	}
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://api.anthropic.com",
-		Reserved: []string{"messages", "model", "stream", "system", "tools"}})
+		Params: modelparams.Messages})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func NewVertex(c wire.Config, path []string) (*Client, error) {
 		c.Info.MaxTokens = DefaultMaxTokens
 	}
 	s, err := wire.NewServer(c, wire.Format{Answers: "message", Example: "https://us-east5-aiplatform.googleapis.com",
-		Reserved: []string{"anthropic_version", "messages", "model", "stream", "system", "tools"}})
+		Params: modelparams.VertexMessages})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -31,7 +32,7 @@ type Client struct{ wire.Chat }
 // New makes a Client. It calls nothing.
 func New(c ChatConfig) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "Converse response", Example: example, Records: newFrames,
-		Reserved: []string{"messages", "model", "modelId", "stream", "system", "tools", "toolConfig", "tool_config"}})
+		Params: modelparams.Converse})
 	if err != nil {
 		return nil, err
 	}

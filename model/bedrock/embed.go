@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -23,21 +24,21 @@ type Embedder struct {
 // family is the format of requests and responses of the embedding models of one vendor.
 type family struct {
 	texts    int // maximum number of texts in one request
-	reserved []string
+	params   modelparams.Protocol
 	request  func(info model.Info, texts []string, fields map[string]any)
 	response func(raw []byte) (vectors [][]float32, tokens int, err error)
 }
 
 // NewEmbedder makes an Embedder. It calls nothing.
 func NewEmbedder(c Config) (*Embedder, error) {
-	f := family{texts: 1, reserved: []string{"inputText"}, request: titanRequest, response: titanResponse}
+	f := family{texts: 1, params: modelparams.Titan, request: titanRequest, response: titanResponse}
 	switch {
 	case strings.Contains(c.Info.Name, "cohere.embed"):
-		f = family{texts: 96, reserved: []string{"texts"}, request: cohereRequest, response: cohereResponse}
+		f = family{texts: 96, params: modelparams.CohereEmbed, request: cohereRequest, response: cohereResponse}
 	case !strings.Contains(c.Info.Name, "amazon.titan-embed"):
 		return nil, fmt.Errorf("model %s: %s is not an embedding model of Bedrock that is supported: those of amazon.titan-embed and cohere.embed are", c.Info.ID, c.Info.Name)
 	}
-	s, err := wire.NewServer(c, wire.Format{Answers: "embedding", Example: example, Reserved: f.reserved})
+	s, err := wire.NewServer(c, wire.Format{Answers: "embedding", Example: example, Params: f.params})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -42,7 +43,7 @@ func New(c Config) (*Client, error) {
 // format describes the wire format.
 func format(example string) wire.Format {
 	return wire.Format{Answers: "Gemini response", Example: example,
-		Reserved: []string{"contents", "model", "stream", "systemInstruction", "system_instruction", "tools", "n", "candidateCount", "candidate_count"}}
+		Params: modelparams.Gemini}
 }
 
 // protocol is Gemini's generateContent.

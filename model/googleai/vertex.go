@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -49,7 +50,7 @@ type VertexEmbedder struct {
 
 // NewVertexEmbedder makes a VertexEmbedder. It calls nothing.
 func NewVertexEmbedder(c VertexConfig) (*VertexEmbedder, error) {
-	s, err := wire.NewServer(c.Config, wire.Format{Answers: "list of predictions", Example: vertexExample, Reserved: []string{"instances", "content"}})
+	s, err := wire.NewServer(c.Config, wire.Format{Answers: "list of predictions", Example: vertexExample, Params: modelparams.VertexPredict})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ package ollama
 import (
 	"net/http"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -25,7 +26,7 @@ type Client struct{ wire.Chat }
 // New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "chat answer", Example: "http://127.0.0.1:11434", Lines: true,
-		Reserved: []string{"messages", "model", "stream", "tools"}})
+		Params: modelparams.Ollama})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ package openai
 import (
 	"net/http"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -35,7 +36,7 @@ func newClient(c Config, mistral bool) (*Client, error) {
 
 // chatFormat describes chat completions.
 func chatFormat(example string) wire.Format {
-	return wire.Format{Answers: "chat completion", Example: example, Reserved: []string{"messages", "model", "n", "stream", "tools"}}
+	return wire.Format{Answers: "chat completion", Example: example, Params: modelparams.ChatCompletions}
 }
 
 // target is where the requests of a client go.

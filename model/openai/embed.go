@@ -10,6 +10,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -32,7 +33,7 @@ func NewEmbedder(c Config) (*Embedder, error) {
 
 // embeddingFormat describes /embeddings.
 func embeddingFormat(example string) wire.Format {
-	return wire.Format{Answers: "list of embeddings", Example: example, Reserved: []string{"input", "model"}}
+	return wire.Format{Answers: "list of embeddings", Example: example, Params: modelparams.Embeddings}
 }
 
 // Info describes the model.

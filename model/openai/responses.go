@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -33,7 +34,7 @@ func NewAzureResponses(c AzureConfig) (*Client, error) {
 
 func responsesFormat(example string) wire.Format {
 	return wire.Format{Answers: "response", Example: example,
-		Reserved: []string{"background", "conversation", "input", "instructions", "model", "previous_response_id", "stream", "tools"}}
+		Params: modelparams.Responses}
 }
 
 // responses is the Responses API.

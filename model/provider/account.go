@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/azureauth"
 	"github.com/qtype-dev/qtype/internal/googleauth"
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/anthropic"
 	"github.com/qtype-dev/qtype/model/googleai"
@@ -82,7 +83,7 @@ func vertexConfig(_ spec.Model, c wire.Config) googleai.VertexConfig {
 // vertexChat makes a model of Google or of Anthropic, by its name.
 func vertexChat(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 	config := vertexConfig(m, c)
-	if strings.HasPrefix(m.Name()[strings.LastIndexByte(m.Name(), '/')+1:], "claude") {
+	if modelparams.VertexChat(m.Name()) == modelparams.VertexMessages {
 		return anthropic.NewVertex(c, config.Path("anthropic"))
 	}
 	return googleai.NewVertex(config)

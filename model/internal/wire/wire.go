@@ -11,14 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -66,10 +65,10 @@ type Server struct {
 
 // Format describes a wire format.
 type Format struct {
-	Answers  string   // what a response is called in errors, such as chat completion
-	Example  string   // a base URL for error messages
-	Reserved []string // names of parameters that qtype sets itself
-	Lines    bool     // whether a stream is one JSON object per line instead of server-sent events
+	Answers string               // what a response is called in errors, such as chat completion
+	Example string               // a base URL for error messages
+	Params  modelparams.Protocol // decides which parameters a request can have
+	Lines   bool                 // whether a stream is one JSON object per line instead of server-sent events
 
 	Records func(io.Reader) RecordReader // reads a stream of another format; nil for server-sent events or lines
 }
@@ -82,7 +81,7 @@ func NewServer(c Config, form Format) (*Server, error) {
 	}
 	c.Info.Endpoint = httpx.Server(base)
 	s := &Server{Config: c, Base: base, form: form, http: &http.Client{}}
-	if s.Encoded, err = encode(c.Params, form.Reserved); err != nil {
+	if s.Encoded, err = form.Params.Encode(c.Params); err != nil {
 		return nil, fmt.Errorf("model %s: %w", c.Info.ID, err)
 	}
 	if c.HTTP != nil {
@@ -92,22 +91,6 @@ func NewServer(c Config, form Format) (*Server, error) {
 	// redirects are not followed.
 	s.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return s, nil
-}
-
-// encode encodes the inference parameters once.
-func encode(params map[string]any, reserved []string) (map[string]json.RawMessage, error) {
-	encoded := make(map[string]json.RawMessage, len(params))
-	for _, name := range slices.Sorted(maps.Keys(params)) { // sorted, so that the error is always the same
-		if slices.Contains(reserved, name) {
-			return nil, fmt.Errorf("inference_params must not contain %q, which qtype sets itself", name)
-		}
-		raw, err := json.Marshal(params[name])
-		if err != nil {
-			return nil, fmt.Errorf("inference_params: %s cannot be encoded as JSON", name)
-		}
-		encoded[name] = raw
-	}
-	return encoded, nil
 }
 
 // Call is one request.
