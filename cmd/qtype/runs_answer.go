@@ -45,6 +45,9 @@ func (r *runsCommand) answer(ctx context.Context, id string, given []string) err
 	if err != nil {
 		return err
 	}
+	if run.Reason != "" {
+		return fmt.Errorf("%s is %s: %s", id, run.Status, run.Reason)
+	}
 	answers := make([]durable.Answer, len(given))
 	for i, text := range given {
 		if answers[i], err = parseAnswer(run, text); err != nil {

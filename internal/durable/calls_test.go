@@ -5,6 +5,7 @@ package durable
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -252,5 +253,39 @@ func TestChunk_Answers(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestChunk_Lost: a worker that Temporal does not answer ends its chunks, because another worker
+// gets them; one that has answers goes on, however long a call takes.
+func TestChunk_Lost(t *testing.T) {
+	w, server, in := openAsks(t)
+	in.MayWait, in.Beat = true, 20*time.Millisecond
+	w.beat = func(context.Context, []byte, ...any) error { return errors.New("not reachable") }
+	ended := make(chan struct{})
+	server.before = func(string) { <-ended }
+	_, err := attempt(t, w, in, nil)
+	close(ended)
+	if err == nil || !strings.Contains(err.Error(), errLost.Error()) {
+		t.Fatalf("without answers: %v", err)
+	}
+	beats := make(chan struct{})
+	w.beat = func(ctx context.Context, _ []byte, _ ...any) error {
+		select {
+		case beats <- struct{}{}:
+		case <-ctx.Done(): // nobody counts any more
+		}
+		return nil
+	}
+	server.before = func(call string) {
+		for range beatsLost + 1 {
+			if call == "model 0" {
+				<-beats
+			}
+		}
+	}
+	in.Resumed, in.Beat = true, time.Second/2
+	if made, err := attempt(t, w, in, nil); err != nil || len(made.Waiting) != 1 {
+		t.Errorf("with answers: %+v, %v", made, err)
 	}
 }

@@ -69,7 +69,7 @@ type Run struct {
 	Closed   time.Time `json:"closed,omitzero"`    // when it ended; zero if it runs
 	Rows     int64     `json:"rows,omitempty"`     // the rows of finished chunks
 	Failed   int64     `json:"failed,omitempty"`   // those that failed
-	Reason   string    `json:"reason,omitempty"`   // why it did not complete
+	Reason   string    `json:"reason,omitempty"`   // why it did not complete, or is not known better
 	Input    string    `json:"input,omitempty"`    // the file with the rows
 	Queue    string    `json:"queue,omitempty"`    // the task queue of the document
 	Document string    `json:"document,omitempty"` // the application's id

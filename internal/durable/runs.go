@@ -95,7 +95,8 @@ func Show(ctx context.Context, cfg Config, id string) (*Run, error) {
 	if r.Closed.IsZero() {
 		var s status
 		if query(ctx, c, id, progressQuery, &s) != nil {
-			return &r, nil // no worker is there
+			r.Reason = "no worker answers"
+			return &r, nil
 		}
 		r.Rows, r.Failed = s.Rows, s.Failed
 		if s.Waiting > 0 {
