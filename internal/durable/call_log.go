@@ -15,7 +15,7 @@ type callLog struct {
 	blobs   *blobs
 	folder  string      // of the results
 	repeats bool        // an earlier attempt may have stored results
-	fail    func(error) // ends the chunk
+	fail    func(error) // ends the chunk, which Temporal repeats
 }
 
 // Recorded returns the result of a call of an earlier attempt, nil if there is none. If it
@@ -33,7 +33,12 @@ func (l *callLog) Recorded(key string) []byte {
 	return result
 }
 
-// Record stores the result of a call, also if the chunk was just canceled.
+// Record stores the result of a call, also if the chunk was just canceled. If it cannot be stored,
+// the chunk ends: an agent would pass the error to its model, and go on.
 func (l *callLog) Record(ctx context.Context, key string, result []byte) error {
-	return l.blobs.write(context.WithoutCancel(ctx), l.folder+"/"+key, result)
+	err := l.blobs.write(context.WithoutCancel(ctx), l.folder+"/"+key, result)
+	if err != nil {
+		l.fail(err)
+	}
+	return err
 }

@@ -289,3 +289,27 @@ func TestChunk_Lost(t *testing.T) {
 		t.Errorf("with answers: %+v, %v", made, err)
 	}
 }
+
+// TestChunk_NotRecorded: a chunk ends if the result of a call cannot be stored; the model does not
+// get the error as the result of its tool.
+func TestChunk_NotRecorded(t *testing.T) {
+	w, server, in := openAsks(t)
+	server.before = func(call string) {
+		if call != "lookup" {
+			return
+		}
+		folder := filepath.Join(w.blobs.base, filepath.FromSlash(callsName(in.Run, in.Partition, in.Number)))
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(folder, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := attempt(t, w, in, nil); err == nil || !strings.Contains(err.Error(), "blobs: ") {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff(map[string]int{"model 0": 1, "lookup": 1}, server.counts); diff != "" {
+		t.Error(diff)
+	}
+}

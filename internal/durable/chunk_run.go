@@ -179,8 +179,8 @@ func (c *chunkRun) beat(ctx context.Context, send func(ctx context.Context, toke
 	})
 	return func() {
 		end()
-		lost.Stop()
 		wait.Wait()
+		lost.Stop()
 	}
 }
 
