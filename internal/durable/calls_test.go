@@ -28,8 +28,8 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// asks has an agent with a tool, one that requires approval, and one of the caller.
-const asks = `id: asks
+// desk has an agent with a tool, one that requires approval, and one of the caller.
+const desk = `id: desk
 models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "URL/v1", retry: {max_attempts: 1}}]
 memories: [{id: talk, token_limit: 50000}]
 tools:
@@ -44,7 +44,7 @@ flows:
     steps: [{type: Agent, id: assist, model: m, memory: talk, tools: [lookup, refund, locate], approve: [refund], inputs: [text], outputs: [answer]}]
 `
 
-// caller is the server of the models and tools of asks: it calls the tools one after the other,
+// caller is the server of the models and tools of desk: it calls the tools one after the other,
 // without ids, and counts calls.
 type caller struct {
 	mu     sync.Mutex
@@ -96,15 +96,15 @@ func (s *caller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}))
 }
 
-// openAsks returns a runner of chunks, the server of its model, and a chunk with one row.
-func openAsks(t *testing.T) (*chunkRunner, *caller, task) {
+// openDesk returns a runner of chunks, the server of its model, and a chunk with one row.
+func openDesk(t *testing.T) (*chunkRunner, *caller, task) {
 	t.Helper()
 	t.Setenv("OPENAI_API_KEY", "x")
 	server := &caller{counts: map[string]int{}}
 	site := httptest.NewServer(server)
 	t.Cleanup(site.Close)
 	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(asks, "URL", site.URL)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(desk, "URL", site.URL)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
@@ -190,7 +190,7 @@ func resultOf(t *testing.T, w *chunkRunner, made done) string {
 func TestChunk_Calls(t *testing.T) {
 	for _, last := range []string{"model 0", "lookup", "model 1", "refund", "model 2"} {
 		t.Run(last, func(t *testing.T) {
-			w, server, in := openAsks(t)
+			w, server, in := openDesk(t)
 			w.approved, in.MayWait = []string{"refund"}, true
 			stop, stopped := make(chan struct{}), make(chan struct{})
 			var once sync.Once
@@ -228,7 +228,7 @@ func TestChunk_Calls(t *testing.T) {
 func TestChunk_Answers(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		t.Run(fmt.Sprint(yes), func(t *testing.T) {
-			w, server, in := openAsks(t)
+			w, server, in := openDesk(t)
 			in.MayWait = true
 			waits, err := attempt(t, w, in, nil)
 			if err != nil {
@@ -259,7 +259,7 @@ func TestChunk_Answers(t *testing.T) {
 // TestChunk_Lost: a worker that Temporal does not answer ends its chunks, because another worker
 // gets them; one that has answers goes on, however long a call takes.
 func TestChunk_Lost(t *testing.T) {
-	w, server, in := openAsks(t)
+	w, server, in := openDesk(t)
 	in.MayWait, in.Beat = true, 20*time.Millisecond
 	w.beat = func(context.Context, []byte, ...any) error { return errors.New("not reachable") }
 	ended := make(chan struct{})
@@ -273,7 +273,7 @@ func TestChunk_Lost(t *testing.T) {
 	w.beat = func(ctx context.Context, _ []byte, _ ...any) error {
 		select {
 		case beats <- struct{}{}:
-		case <-ctx.Done(): // nobody counts any more
+		case <-ctx.Done(): // no more are counted
 		}
 		return nil
 	}
@@ -293,7 +293,7 @@ func TestChunk_Lost(t *testing.T) {
 // TestChunk_NotRecorded: a chunk ends if the result of a call cannot be stored; the model does not
 // get the error as the result of its tool.
 func TestChunk_NotRecorded(t *testing.T) {
-	w, server, in := openAsks(t)
+	w, server, in := openDesk(t)
 	server.before = func(call string) {
 		if call != "lookup" {
 			return

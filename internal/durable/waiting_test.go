@@ -38,13 +38,13 @@ func waitsTwice(in task) (done, error) {
 	return done{Rows: 1, Output: []byte(result.Result)}, nil
 }
 
-// answerWith gives answers to a workflow and stores what it said.
-func answerWith(env *testsuite.TestWorkflowEnvironment, at time.Duration, said *[]string, answers ...Answer) {
+// answerWith gives answers to a workflow and stores its replies.
+func answerWith(env *testsuite.TestWorkflowEnvironment, at time.Duration, replies *[]string, answers ...Answer) {
 	env.RegisterDelayedCallback(func() {
 		env.UpdateWorkflow(answerUpdate, fmt.Sprint(at), &testsuite.TestUpdateCallback{
-			OnReject:   func(err error) { *said = append(*said, err.Error()) },
+			OnReject:   func(err error) { *replies = append(*replies, err.Error()) },
 			OnAccept:   func() {},
-			OnComplete: func(any, error) { *said = append(*said, "taken") },
+			OnComplete: func(any, error) { *replies = append(*replies, "taken") },
 		}, answers)
 	}, at)
 }
@@ -53,7 +53,7 @@ func answerWith(env *testsuite.TestWorkflowEnvironment, at time.Duration, said *
 // in its partition wait, others do not. Answers that fit no open request change nothing.
 func TestWorkflow_Answers(t *testing.T) {
 	env := newEnvironment(waitsTwice)
-	var said []string
+	var replies []string
 	var shown []Request
 	env.RegisterDelayedCallback(func() {
 		answer, err := env.QueryWorkflow(requestsQuery)
@@ -61,14 +61,14 @@ func TestWorkflow_Answers(t *testing.T) {
 			t.Error(err)
 		}
 	}, time.Minute)
-	answerWith(env, 2*time.Minute, &said, Answer{Number: 7, Approved: true})
-	answerWith(env, 3*time.Minute, &said, Answer{Number: 1, Result: json.RawMessage(`1`)})
-	answerWith(env, 4*time.Minute, &said, Answer{Number: 1, Approved: true}, Answer{Number: 1})
-	answerWith(env, 5*time.Minute, &said, Answer{Number: 1, Approved: true})
-	answerWith(env, 6*time.Minute, &said, Answer{Number: 1, Approved: true})
-	answerWith(env, 7*time.Minute, &said, Answer{Number: 2, Approved: true})
-	answerWith(env, 8*time.Minute, &said, Answer{Number: 2, Result: json.RawMessage(strings.Repeat("1", maxRequest+1))})
-	answerWith(env, 9*time.Minute, &said, Answer{Number: 2, Result: json.RawMessage(`"Graz"`)})
+	answerWith(env, 2*time.Minute, &replies, Answer{Number: 7, Approved: true})
+	answerWith(env, 3*time.Minute, &replies, Answer{Number: 1, Result: json.RawMessage(`1`)})
+	answerWith(env, 4*time.Minute, &replies, Answer{Number: 1, Approved: true}, Answer{Number: 1})
+	answerWith(env, 5*time.Minute, &replies, Answer{Number: 1, Approved: true})
+	answerWith(env, 6*time.Minute, &replies, Answer{Number: 1, Approved: true})
+	answerWith(env, 7*time.Minute, &replies, Answer{Number: 2, Approved: true})
+	answerWith(env, 8*time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(strings.Repeat("1", maxRequest+1))})
+	answerWith(env, 9*time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(`"Graz"`)})
 	p := planFor(2, 1)
 	p.MayWait = true
 	env.ExecuteWorkflow(workflowName, p)
@@ -81,7 +81,7 @@ func TestWorkflow_Answers(t *testing.T) {
 		"the run does not wait for an answer to request 1", "taken", "the run does not wait for an answer to request 1",
 		"request 2 needs the result of tool refund, as JSON", "the result for request 2 has 8193 bytes, more than 8192: run the tool on the workers (--client-tool)", "taken",
 	}
-	if diff := cmp.Diff(want, said); diff != "" {
+	if diff := cmp.Diff(want, replies); diff != "" {
 		t.Error(diff)
 	}
 	if len(shown) != 1 || shown[0].Number != 1 || shown[0].Row != 1 {
@@ -97,10 +97,10 @@ func TestWorkflow_AnswersContinue(t *testing.T) {
 	env := newEnvironment(waitsTwice)
 	p := planFor(1)
 	p.MayWait = true
-	var said []string
+	var replies []string
 	env.RegisterDelayedCallback(func() { env.SetCurrentHistoryLength(historyLimit) }, 2*time.Minute)
-	answerWith(env, time.Minute, &said, Answer{Number: 1, Approved: true})
-	answerWith(env, 3*time.Minute, &said, Answer{Number: 9}) // a task of the workflow
+	answerWith(env, time.Minute, &replies, Answer{Number: 1, Approved: true})
+	answerWith(env, 3*time.Minute, &replies, Answer{Number: 9}) // a task of the workflow
 	env.ExecuteWorkflow(workflowName, p)
 	var next *workflow.ContinueAsNewError
 	if !errors.As(env.GetWorkflowError(), &next) {
@@ -111,7 +111,7 @@ func TestWorkflow_AnswersContinue(t *testing.T) {
 		Answers: []givenAnswer{{Answer: Answer{Number: 1, Approved: true}, ID: "a"}}}
 	p.State.Open[0].Number = 2
 	env = newEnvironment(waitsTwice)
-	answerWith(env, time.Minute, &said, Answer{Number: 2, Result: json.RawMessage(`3`)})
+	answerWith(env, time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(`3`)})
 	env.ExecuteWorkflow(workflowName, p)
 	var s state
 	if err := env.GetWorkflowResult(&s); err != nil || s.Rows != 1 || string(s.Inline[0][0]) != "3" {
