@@ -294,6 +294,7 @@ func TestChunk_Lost(t *testing.T) {
 // get the error as the result of its tool.
 func TestChunk_NotRecorded(t *testing.T) {
 	w, server, in := openDesk(t)
+	in.MayWait = true
 	server.before = func(call string) {
 		if call != "lookup" {
 			return
