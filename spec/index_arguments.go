@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -214,6 +215,44 @@ type ChromaArguments struct {
 // CheckArguments reports an unknown distance.
 func (a *ChromaArguments) CheckArguments() []*ArgumentError {
 	return checkValue(nil, "space", a.Space, "cosine", "l2", "ip")
+}
+
+// WeaviateArguments are the `args` of an index in Weaviate.
+type WeaviateArguments struct {
+	// URL is the address of the server.
+	URL string `yaml:"url" default:"http://localhost:8080"`
+	// IndexName is the collection, which begins with a capital letter; by default it is made of the name of the index.
+	IndexName string `yaml:"index_name"`
+	// TextKey is the property with the text.
+	TextKey string `yaml:"text_key" default:"text"`
+	// Distance is the distance of a new collection: cosine, dot or l2-squared.
+	Distance string `yaml:"distance" default:"cosine"`
+	// Headers are sent with each request.
+	Headers map[string]string `yaml:"headers"`
+	// Timeout is the maximum number of seconds of one request; 60 by default.
+	Timeout float64 `yaml:"timeout"`
+	// MaxRetries is how often a failed request is repeated; 3 by default.
+	MaxRetries *int `yaml:"max_retries"`
+}
+
+// Names that Weaviate accepts.
+var (
+	weaviateCollection = regexp.MustCompile(`^[A-Z][_0-9A-Za-z]{0,255}$`)
+	weaviateProperty   = regexp.MustCompile(`^[a-z][_0-9A-Za-z]{0,229}$`)
+)
+
+// CheckArguments reports an unknown distance, and names that Weaviate does not accept.
+func (a *WeaviateArguments) CheckArguments() []*ArgumentError {
+	problems := checkValue(nil, "distance", a.Distance, "cosine", "dot", "l2-squared")
+	if a.IndexName != "" && !weaviateCollection.MatchString(a.IndexName) {
+		problems = append(problems, &ArgumentError{Key: "index_name", Message: "is not the name of a collection of Weaviate",
+			Hint: "use letters, digits and _ after a capital letter"})
+	}
+	if !weaviateProperty.MatchString(a.TextKey) {
+		problems = append(problems, &ArgumentError{Key: "text_key", Message: "is not the name of a property of Weaviate",
+			Hint: "use letters, digits and _ after a small letter"})
+	}
+	return problems
 }
 
 // MultiMatchArguments are the `query_args` of a search in OpenSearch and Elasticsearch:

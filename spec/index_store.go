@@ -160,6 +160,11 @@ func indexStoreRows() []IndexStore {
 			Endpoints:      []string{"redis://", "rediss://"}, Auths: []string{"basic"},
 			DocumentArgs: newOf[RedisDocumentArguments],
 		},
+		{
+			Text:           true,
+			Implementation: Implementation{Name: "weaviate", Doc: "Weaviate", Aliases: llamaIndex("weaviate.WeaviateVectorStore"), Args: newOf[WeaviateArguments]},
+			Auths:          []string{"api_key", "bearer_token"},
+		},
 	}
 }
 

@@ -18,6 +18,7 @@ func TestStoreOf(t *testing.T) {
 		"llama_index.vector_stores.postgres.PGVectorStore":        "pgvector",
 		"opensearch.OpensearchVectorStore":                        "opensearch",
 		"chroma.ChromaVectorStore":                                "chroma",
+		"llama_index.vector_stores.weaviate.WeaviateVectorStore":  "weaviate",
 		"llama_index.vector_stores.redis.RedisVectorStore":        "redis",
 	} {
 		got, err := spec.StoreOf(&spec.VectorIndex{Module: module})

@@ -25,9 +25,13 @@ func TestDocuments(t *testing.T) {
 	}})
 }
 
-func TestVectors(t *testing.T) {
-	url := "http://" + server.Get(t).Address()
+func TestVectors_Exact(t *testing.T) { testVectors(t, "exact", map[string]any{"exact": true}) }
+
+func TestVectors_KNN(t *testing.T) { testVectors(t, "knn", map[string]any{"engine": "lucene"}) }
+
+func testVectors(t *testing.T, prefix string, args map[string]any) {
+	args["endpoint"] = "http://" + server.Get(t).Address()
 	indextest.Run(t, indextest.Store{Vectors: true, Text: true, Hybrid: true, Highlights: true, Skip: mixed, Open: func(t *testing.T, name string) index.Index {
-		return opentest.Open(t, opentest.Vectors("opensearch", "vectors"+name, map[string]any{"endpoint": url, "exact": true}, nil))
+		return opentest.Open(t, opentest.Vectors("opensearch", prefix+name, args, nil))
 	}})
 }

@@ -11,6 +11,9 @@ type Vectors interface {
 	Query(field string, vector []float32, k int, condition any) map[string]any
 }
 
+// minNeighbors is the least number of neighbors that the k-NN plugin looks for.
+const minNeighbors = 100
+
 type object = map[string]any
 
 // KNN compares vectors by the k-NN plugin of OpenSearch.
@@ -32,9 +35,10 @@ func (v KNN) Mapping(dimensions int) (settings, fields map[string]any) {
 // Bytes is false.
 func (KNN) Bytes() bool { return false }
 
-// Query returns a query of the plugin.
+// Query returns a query of the plugin. The engine lucene finds as many candidates as k, and
+// with few of them misses some of the nearest.
 func (KNN) Query(field string, vector []float32, k int, condition any) map[string]any {
-	knn := object{"vector": vector, "k": k}
+	knn := object{"vector": vector, "k": max(k, minNeighbors)}
 	if condition != nil {
 		knn["filter"] = condition
 	}

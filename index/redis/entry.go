@@ -78,7 +78,7 @@ func (x *Index) fields(e index.Entry) ([]any, error) {
 		return nil, err
 	}
 	text := x.searchedText(e)
-	fields := []any{idField, e.ID, textField, text, wordsField, indexedWords(text), tagsField, strings.Join(tags(e.Metadata), ",")}
+	fields := []any{idField, e.ID, textField, text, wordsField, remote.IndexedWords(text), tagsField, strings.Join(remote.Tags(e.Metadata), ",")}
 	if !x.isText() {
 		fields = append(fields, vectorField, vectorBytes(e.Vector))
 	}

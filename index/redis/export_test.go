@@ -1,12 +1,15 @@
 package redis
 
-import "github.com/qtype-dev/qtype/internal/filter"
+import (
+	"github.com/qtype-dev/qtype/index/internal/remote"
+	"github.com/qtype-dev/qtype/internal/filter"
+)
 
 // The parts of queries, for tests of them with a server that has no vectors.
 var (
-	Tags         = tags
-	QueryWords   = queryWords
-	IndexedWords = indexedWords
+	Tags         = remote.Tags
+	QueryWords   = remote.QueryWords
+	IndexedWords = remote.IndexedWords
 )
 
 // The fields of Tags and IndexedWords.
@@ -23,5 +26,5 @@ func Condition(f filter.Filter) string { return own.condition(f).Query }
 
 // TextQuery returns the query for the words of a text that satisfy a filter.
 func TextQuery(text string, f filter.Filter) string {
-	return own.textQuery(queryWords(text), own.condition(f))
+	return own.textQuery(remote.QueryWords(text), own.condition(f))
 }

@@ -90,7 +90,7 @@ func score(metric string, distance any) float64 {
 
 // byText returns the best entries that contain any word of the text.
 func (x *Index) byText(ctx context.Context, s *state, q index.Query) ([]index.Match, error) {
-	words := queryWords(q.Text)
+	words := remote.QueryWords(q.Text)
 	if len(words) == 0 {
 		return nil, nil
 	}
@@ -113,7 +113,7 @@ func (x *Index) byText(ctx context.Context, s *state, q index.Query) ([]index.Ma
 		}
 		if q.Highlight {
 			for i := range found {
-				found[i].Highlights = highlights(x.searchedText(found[i].Entry), words)
+				found[i].Highlights = remote.Highlights(x.searchedText(found[i].Entry), words)
 			}
 		}
 		return found, err
@@ -131,7 +131,7 @@ func (s *state) textQuery(words []string, condition remote.Translated[string]) s
 	anyWord := ":(" + strings.Join(words, "|") + ")"
 	query := "@" + textField + anyWord
 	if s.own {
-		query = "((@" + wordsField + anyWord + ")|((-" + tagQuery(ownTag) + ") (" + query + ")))"
+		query = "((@" + wordsField + anyWord + ")|((-" + tagQuery(remote.OwnTag) + ") (" + query + ")))"
 	}
 	if condition.Found {
 		query = condition.Query + "=>{$weight: 0} " + query

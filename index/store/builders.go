@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/index/internal/remote"
 	"github.com/qtype-dev/qtype/index/pgvector"
 	"github.com/qtype-dev/qtype/index/qdrant"
+	"github.com/qtype-dev/qtype/index/weaviate"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -27,6 +28,7 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"pgvector":      typed(newPGVector),
 		"qdrant":        typed(newQdrant),
 		"redis":         newRedis,
+		"weaviate":      typed(newWeaviate),
 	}
 })
 
@@ -39,6 +41,14 @@ func typed[A any](build func(context.Context, request, A) (index.Index, error)) 
 func (r request) remoteConfig(url string, timeout float64, retries *int) remote.Config {
 	return remote.Config{URL: url, HTTP: r.HTTP, Header: http.Header{}, Secrets: []string{r.credential.key},
 		Timeout: time.Duration(timeout * float64(time.Second)), MaxRetries: retries}
+}
+
+// addHeaders adds headers of a document to each request. Their values may be secrets.
+func addHeaders(c *remote.Config, headers map[string]string) {
+	for name, value := range headers {
+		c.Header.Set(name, value)
+		c.Secrets = append(c.Secrets, value)
+	}
 }
 
 func newQdrant(_ context.Context, r request, a *spec.QdrantArguments) (index.Index, error) {
@@ -80,10 +90,7 @@ func newChroma(_ context.Context, r request, a *spec.ChromaArguments) (index.Ind
 	}
 	c := r.remoteConfig(address+net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), 0, nil)
 	c.Store, c.Temporary = "Chroma", chroma.IsTemporary
-	for name, value := range a.Headers {
-		c.Header.Set(name, value)
-		c.Secrets = append(c.Secrets, value)
-	}
+	addHeaders(&c, a.Headers)
 	switch r.credential.kind {
 	case "api_key":
 		c.Header.Set("X-Chroma-Token", r.credential.key)
@@ -97,4 +104,19 @@ func newChroma(_ context.Context, r request, a *spec.ChromaArguments) (index.Ind
 		return nil, err
 	}
 	return chroma.New(chroma.Config{Client: client, Tenant: a.Tenant, Database: a.Database, Collection: r.nameOr(a.CollectionName), Space: a.Space, Dimensions: r.dimensions}), nil
+}
+
+func newWeaviate(_ context.Context, r request, a *spec.WeaviateArguments) (index.Index, error) {
+	c := r.remoteConfig(a.URL, a.Timeout, a.MaxRetries)
+	c.Store = "Weaviate"
+	addHeaders(&c, a.Headers)
+	if r.credential.key != "" { // Weaviate has the same header for keys and tokens
+		c.Header.Set("Authorization", "Bearer "+r.credential.key)
+	}
+	client, err := remote.NewClient(c)
+	if err != nil {
+		return nil, err
+	}
+	return weaviate.New(weaviate.Config{Client: client, Collection: weaviate.CollectionName(r.nameOr(a.IndexName)), TextKey: a.TextKey,
+		Distance: a.Distance, Dimensions: r.dimensions}), nil
 }

@@ -48,10 +48,12 @@ func (s *Set) Len() int {
 }
 
 // marker matches the numbers in brackets of an answer: [1], [1, 3], [2-4] and 【1】.
-var marker = regexp.MustCompile(`\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\]|【(\d{1,4})[^】]{0,40}】`)
+var marker = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\]|【(\d{1,4})[^】]{0,40}】`)
+})
 
 // code matches what is code in Markdown, whose brackets are not citations.
-var code = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`\n]*`")
+var code = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`\n]*`") })
 
 // Cited returns the passages that a text cites, with excerpts, in the order in which it
 // first cites them. Brackets in code, and numbers that no passage has, are not citations.
@@ -61,10 +63,10 @@ func (s *Set) Cited(text string) []Source {
 	if len(s.sources) == 0 {
 		return nil
 	}
-	text = code.ReplaceAllStringFunc(text, func(c string) string { return strings.Repeat(" ", len(c)) })
+	text = code().ReplaceAllStringFunc(text, func(c string) string { return strings.Repeat(" ", len(c)) })
 	var cited []Source
 	seen := map[int]bool{}
-	for _, m := range marker.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range marker().FindAllStringSubmatchIndex(text, -1) {
 		group := 2
 		if m[group] < 0 {
 			group = 4

@@ -11,7 +11,7 @@ import (
 )
 
 // A section of a page of the reference.
-var referenceSection = regexp.MustCompile(`(?m)^## (\w+)$`)
+var referenceSection = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^## (\w+)$`) })
 
 // referenceSections returns the page of each section of the reference.
 var referenceSections = sync.OnceValue(func() map[string]string {
@@ -19,7 +19,7 @@ var referenceSections = sync.OnceValue(func() map[string]string {
 	pages, _ := fs.Glob(docs.Files, "reference/*.md") // the pattern is valid
 	for _, page := range pages {
 		text, _ := docs.Files.ReadFile(page) // it was listed
-		for _, m := range referenceSection.FindAllSubmatch(text, -1) {
+		for _, m := range referenceSection().FindAllSubmatch(text, -1) {
 			sections[string(m[1])] = page
 		}
 	}

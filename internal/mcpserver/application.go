@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -78,12 +79,12 @@ func Application(app *runtime.App, opts ApplicationOptions) (*Server, error) {
 }
 
 // otherCharacters are those that names of tools cannot have.
-var otherCharacters = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
+var otherCharacters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_.-]`) })
 
 // unusedName returns the name of a flow's tool: its id without characters that are not
 // allowed, and with a number if another flow has that name.
 func (a *application) unusedName(id string) string {
-	name := otherCharacters.ReplaceAllString(id, "_")
+	name := otherCharacters().ReplaceAllString(id, "_")
 	name = name[:min(len(name), 120)]
 	unique := name
 	for n := 2; a.flows[unique] != nil; n++ {

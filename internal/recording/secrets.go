@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
@@ -23,10 +24,12 @@ const minSecret = 6
 type secrets []string
 
 // tokenField is a field of JSON that servers put credentials into.
-var tokenField = regexp.MustCompile(`("(?:access_token|refresh_token|id_token|client_secret)"\s*:\s*)"(?:[^"\\]|\\.)*"`)
+var tokenField = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`("(?:access_token|refresh_token|id_token|client_secret)"\s*:\s*)"(?:[^"\\]|\\.)*"`)
+})
 
 // jsonText is a text in JSON.
-var jsonText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+var jsonText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
 
 // redact returns JSON without the secrets in its texts.
 func (s *Session) redact(text []byte) []byte {
@@ -45,9 +48,9 @@ func (s *Session) redact(text []byte) []byte {
 	}
 	if len(pairs) > 0 {
 		replace := strings.NewReplacer(pairs...)
-		text = jsonText.ReplaceAllFunc(text, func(one []byte) []byte { return []byte(replace.Replace(string(one))) })
+		text = jsonText().ReplaceAllFunc(text, func(one []byte) []byte { return []byte(replace.Replace(string(one))) })
 	}
-	return tokenField.ReplaceAll(s.forms.Bytes(text), []byte(`$1"`+mask+`"`))
+	return tokenField().ReplaceAll(s.forms.Bytes(text), []byte(`$1"`+mask+`"`))
 }
 
 // isSecret reports whether a whole text is a secret.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 const (
@@ -101,7 +102,7 @@ func (r *Redactor) AddAddress(text string) {
 	if r == nil {
 		return
 	}
-	if m := userPassword.FindStringSubmatch(text); m != nil {
+	if m := userPassword().FindStringSubmatch(text); m != nil {
 		r.add(m[1])
 	}
 	u, err := url.Parse(text)
@@ -128,7 +129,7 @@ func (r *Redactor) AddAddress(text string) {
 }
 
 // userPassword is the password in an address, which may be invalid otherwise.
-var userPassword = regexp.MustCompile(`//[^/\s:@]*:([^/\s]+)@`)
+var userPassword = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`//[^/\s:@]*:([^/\s]+)@`) })
 
 // isParameter are further names of parameters of URLs with secrets.
 var isParameter = map[string]bool{"key": true, "sig": true, "signature": true, "x-amz-signature": true, "code": true, "auth": true, "subscription-key": true}

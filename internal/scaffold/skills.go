@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/docs"
 	"github.com/qtype-dev/qtype/examples"
@@ -77,12 +78,12 @@ func skillFiles() (map[string][]byte, error) {
 }
 
 // pageLink is a link to a page of the documentation, relative to the page with the link.
-var pageLink = regexp.MustCompile(`\]\(([^):#]+\.md)([^)]*)\)`)
+var pageLink = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\]\(([^):#]+\.md)([^)]*)\)`) })
 
 // absoluteLinks replaces the links of a page to pages that the skill does not contain.
 func absoluteLinks(page, text string) string {
-	return pageLink.ReplaceAllStringFunc(text, func(link string) string {
-		m := pageLink.FindStringSubmatch(link)
+	return pageLink().ReplaceAllStringFunc(text, func(link string) string {
+		m := pageLink().FindStringSubmatch(link)
 		target := path.Join(path.Dir(page), m[1])
 		for _, pattern := range skillPages {
 			if ok, _ := path.Match(pattern, target); ok {

@@ -4,6 +4,7 @@ import java.nio.file.Path;
 import java.util.List;
 import org.opensearch.common.settings.Settings;
 import org.opensearch.env.Environment;
+import org.opensearch.knn.plugin.KNNPlugin;
 import org.opensearch.node.Node;
 import org.opensearch.painless.PainlessPlugin;
 import org.opensearch.transport.Netty4Plugin;
@@ -11,7 +12,7 @@ import org.opensearch.transport.Netty4Plugin;
 class OpenSearch {
     static class Server extends Node {
         Server(Environment environment) {
-            super(environment, List.of(Netty4Plugin.class, PainlessPlugin.class), false);
+            super(environment, List.of(Netty4Plugin.class, PainlessPlugin.class, KNNPlugin.class), false);
         }
     }
 

@@ -23,6 +23,13 @@ def open_store(store, address, key, name):
         fields = [{"name": "id", "type": "tag"}, {"name": "doc_id", "type": "tag"}, {"name": "text", "type": "text"}, {"name": "lang", "type": "tag"}, vector]
         index = {"name": name, "prefix": name + "/vector", "key_separator": "_"}
         return RedisVectorStore(schema=IndexSchema.from_dict({"index": index, "fields": fields}), redis_url=address)
+    if store == "weaviate":
+        import weaviate
+        from llama_index.vector_stores.weaviate import WeaviateVectorStore
+
+        host, port, grpc = address.split("//")[1].split(":")
+        client = weaviate.connect_to_local(host=host, port=int(port), grpc_port=int(grpc), skip_init_checks=True)
+        return WeaviateVectorStore(weaviate_client=client, index_name=name)
     import chromadb
     from llama_index.vector_stores.chroma import ChromaVectorStore
 

@@ -15,11 +15,11 @@ import (
 var openSearch []byte
 
 // OpenSearchVariable is the environment variable with the directory of OpenSearch's jars:
-// those of .ci/opensearch/pom.xml.
+// those of .ci/opensearch/pom.xml, and those in the archive of the k-NN plugin.
 const OpenSearchVariable = "QTYPE_OPENSEARCH"
 
-// OpenSearch starts an OpenSearch with scripts and without plugins. Its start takes about
-// 10 s.
+// OpenSearch starts an OpenSearch with scripts and the k-NN plugin, which has no native
+// libraries: its engine is lucene. The start takes about 10 s.
 func OpenSearch() (*Server, error) {
 	jars := os.Getenv(OpenSearchVariable)
 	if jars == "" {

@@ -23,6 +23,7 @@ import (
 type Server struct {
 	Port   int    // on 127.0.0.1
 	Folder string // directory of its data
+	More   []int  // other ports that clients use; nil for most servers
 
 	start func(*Server) (*exec.Cmd, error) // returns the command
 	ready func(*Server) error              // returns an error until the server is ready

@@ -3,6 +3,7 @@ package splitter
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -20,7 +21,7 @@ func hasBreak(context string) bool {
 }
 
 // number matches a number with or without a period after it.
-var number = regexp.MustCompile(`^-?[.,]?\p{Nd}[\p{Nd},.-]*$`)
+var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?[.,]?\p{Nd}[\p{Nd},.-]*$`) })
 
 // breaks reports whether a sentence ends between two words.
 func breaks(word, next string) bool {
@@ -31,7 +32,7 @@ func breaks(word, next string) bool {
 		return false
 	case isInitial(word):
 		return !startsUpper(next) && !continues(next)
-	case number.MatchString(word):
+	case number().MatchString(word):
 		return !continues(next)
 	}
 	return true

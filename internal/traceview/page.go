@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/telemetry"
@@ -20,7 +21,7 @@ var pageStyle string
 var pageText string
 
 // pageTemplates write the page. html/template escapes all texts of rows.
-var pageTemplates = template.Must(template.New("page").Parse(pageText))
+var pageTemplates = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 // maxPageText is the number of bytes of one text on the page; JSON lines have all.
 const maxPageText = 256 << 10
@@ -42,7 +43,7 @@ func newPage(out *bufio.Writer, o Options) (output, error) {
 		Style               template.HTML
 	}{o.Title, o.Unit, "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(h[:]) + "'",
 		template.HTML("<style>" + pageStyle + "</style>")} //nolint:gosec // the embedded file
-	if err := pageTemplates.ExecuteTemplate(out, "head", head); err != nil {
+	if err := pageTemplates().ExecuteTemplate(out, "head", head); err != nil {
 		return nil, err
 	}
 	return p, out.Flush()
@@ -85,7 +86,7 @@ func (p *page) row(r *telemetry.RowSpans) error {
 	p.sum.tokens.Output += sum.tokens.Output
 	p.sum.tokens.Cached += sum.tokens.Cached
 	p.sum.cost += sum.cost
-	if err := pageTemplates.ExecuteTemplate(p.out, "row", data); err != nil {
+	if err := pageTemplates().ExecuteTemplate(p.out, "row", data); err != nil {
 		return err
 	}
 	return p.out.Flush()
@@ -120,7 +121,7 @@ func (p *page) close() error {
 	if p.failed > 0 {
 		notes = append(notes, fmt.Sprintf("%s failed", textfmt.Thousands(p.failed)))
 	}
-	if err := pageTemplates.ExecuteTemplate(p.out, "foot", notes); err != nil {
+	if err := pageTemplates().ExecuteTemplate(p.out, "foot", notes); err != nil {
 		return err
 	}
 	return p.out.Flush()

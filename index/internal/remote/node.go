@@ -12,14 +12,14 @@ import (
 
 // The keys that LlamaIndex and this module add to the metadata of a stored chunk.
 const (
-	KeyContent  = "_node_content" // the chunk as JSON
-	keyType     = "_node_type"
-	KeyDocument = "doc_id"
-	keyDocument = "document_id"
-	keySource   = "ref_doc_id"
-	KeyHash     = "_qtype_hash" // index.Entry.Hash
-	KeyID       = "_qtype_id"   // index.Entry.ID, where the id of the store differs
-	NoDocument  = "None"        // LlamaIndex's id of a missing document
+	KeyContent    = "_node_content" // the chunk as JSON
+	KeyType       = "_node_type"
+	KeyDocument   = "doc_id"
+	KeyDocumentID = "document_id"
+	KeySource     = "ref_doc_id"
+	KeyHash       = "_qtype_hash" // index.Entry.Hash
+	KeyID         = "_qtype_id"   // index.Entry.ID, where the id of the store differs
+	NoDocument    = "None"        // LlamaIndex's id of a missing document
 )
 
 // sourceRelation is the key of a chunk's document among the relationships of a node.
@@ -74,8 +74,8 @@ func Metadata(e index.Entry, withText bool) (map[string]any, error) {
 	}
 	all := make(map[string]any, len(e.Metadata)+6)
 	maps.Copy(all, e.Metadata)
-	all[KeyContent], all[keyType] = string(content), "TextNode"
-	all[KeyDocument], all[keyDocument], all[keySource] = document, document, document
+	all[KeyContent], all[KeyType] = string(content), "TextNode"
+	all[KeyDocument], all[KeyDocumentID], all[KeySource] = document, document, document
 	if e.Hash != "" {
 		all[KeyHash] = e.Hash
 	}
@@ -101,12 +101,12 @@ func Entry(id, text string, stored map[string]any) index.Entry {
 		e.Document = n.Relationships[sourceRelation].NodeID
 	} else {
 		e.Metadata = stored
-		for _, key := range []string{KeyContent, keyType, KeyHash, KeyID} {
+		for _, key := range []string{KeyContent, KeyType, KeyHash, KeyID} {
 			delete(stored, key)
 		}
 	}
 	if e.Document == "" {
-		for _, key := range []string{keySource, KeyDocument, keyDocument} {
+		for _, key := range []string{KeySource, KeyDocument, KeyDocumentID} {
 			if text, _ := stored[key].(string); text != "" && text != NoDocument {
 				e.Document = text
 				break

@@ -8,6 +8,7 @@ package markdown
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -76,11 +77,11 @@ func (r *Renderer) complete(line string) []string {
 
 // The patterns of lines.
 var (
-	fencePattern   = regexp.MustCompile("^\\s*(```+|~~~+)\\s*([^`]*)$")
-	headingPattern = regexp.MustCompile(`^(#{1,6})\s+(.*?)\s*#*$`)
-	rulePattern    = regexp.MustCompile(`^\s*([-*_])(\s*[-*_]){2,}\s*$`)
-	itemPattern    = regexp.MustCompile(`^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$`)
-	quotePattern   = regexp.MustCompile(`^\s*((?:>\s?)+)(.*)$`)
+	fencePattern   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^\\s*(```+|~~~+)\\s*([^`]*)$") })
+	headingPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(#{1,6})\s+(.*?)\s*#*$`) })
+	rulePattern    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([-*_])(\s*[-*_]){2,}\s*$`) })
+	itemPattern    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$`) })
+	quotePattern   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*((?:>\s?)+)(.*)$`) })
 )
 
 // ruleWidth is the most columns of a horizontal rule.
@@ -88,14 +89,14 @@ const ruleWidth = 40
 
 // block returns a line outside of tables.
 func (r *Renderer) block(line string) []string {
-	if m := fencePattern.FindStringSubmatch(line); m != nil || r.fence != "" {
+	if m := fencePattern().FindStringSubmatch(line); m != nil || r.fence != "" {
 		return r.code(line, m)
 	}
 	if strings.TrimSpace(line) == "" {
 		return []string{""}
 	}
 	if !r.Color {
-		m := itemPattern.FindStringSubmatch(line)
+		m := itemPattern().FindStringSubmatch(line)
 		if m == nil {
 			return r.wrap([]span{{text: line}}, span{}, span{})
 		}
@@ -133,17 +134,17 @@ func (r *Renderer) code(line string, m []string) []string {
 
 // styled returns a line with its marks replaced by styles.
 func (r *Renderer) styled(line string) []string {
-	if m := headingPattern.FindStringSubmatch(line); m != nil {
+	if m := headingPattern().FindStringSubmatch(line); m != nil {
 		s := bold
 		if len(m[1]) == 1 {
 			s |= underline
 		}
 		return r.wrap(inline(m[2], s), span{}, span{})
 	}
-	if rulePattern.MatchString(line) {
+	if rulePattern().MatchString(line) {
 		return r.wrap([]span{{strings.Repeat("─", min(r.Width, ruleWidth)), dim}}, span{}, span{})
 	}
-	if m := itemPattern.FindStringSubmatch(line); m != nil {
+	if m := itemPattern().FindStringSubmatch(line); m != nil {
 		mark := m[2]
 		if len(mark) == 1 {
 			mark = "•"
@@ -157,7 +158,7 @@ func (r *Renderer) styled(line string) []string {
 		indent := r.indent(m[1])
 		return r.wrap(inline(text, 0), span{indent + mark + " ", accent}, span{text: indent + strings.Repeat(" ", width(mark)+1)})
 	}
-	if m := quotePattern.FindStringSubmatch(line); m != nil {
+	if m := quotePattern().FindStringSubmatch(line); m != nil {
 		bars := span{strings.Repeat("│ ", min(strings.Count(m[1], ">"), r.Width/4)), dim}
 		return r.wrap(inline(m[2], italic), bars, bars)
 	}

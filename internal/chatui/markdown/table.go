@@ -3,17 +3,18 @@ package markdown
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // delimiterPattern is the second line of a table.
-var delimiterPattern = regexp.MustCompile(`^\s*\|?(\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*$`)
+var delimiterPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\|?(\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*$`) })
 
 // endTable returns the lines of the table that was collected. A table that is wider than the
 // terminal is shown as its source: its cells would not fit.
 func (r *Renderer) endTable() []string {
 	source := r.table
 	r.table = nil
-	if len(source) < 2 || !delimiterPattern.MatchString(source[1]) {
+	if len(source) < 2 || !delimiterPattern().MatchString(source[1]) {
 		return r.asSource(source)
 	}
 	right := alignments(source[1])

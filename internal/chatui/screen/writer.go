@@ -4,6 +4,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
@@ -34,7 +35,7 @@ func (w *writer) Write(p []byte) (int, error) {
 }
 
 // styleSequence is the only sequence that may reach the terminal: it changes colors.
-var styleSequence = regexp.MustCompile("\x1b\\[[0-9;]{0,32}m")
+var styleSequence = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;]{0,32}m") })
 
 // tab is what a tab is shown as.
 const tab = "    "
@@ -43,7 +44,7 @@ const tab = "    "
 func sanitize(line string) string {
 	var b strings.Builder
 	for line != "" {
-		at := styleSequence.FindStringIndex(line)
+		at := styleSequence().FindStringIndex(line)
 		if at == nil {
 			at = []int{len(line), len(line)}
 		}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
@@ -46,10 +47,12 @@ const timeLimit = 20 * time.Second
 const maxOutput = 4 << 20
 
 // modulePath matches the dotted path of a Python module.
-var modulePath = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+var modulePath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+})
 
 // IsPath reports whether a name is the dotted path of a Python module.
-func IsPath(name string) bool { return modulePath.MatchString(name) }
+func IsPath(name string) bool { return modulePath().MatchString(name) }
 
 // PathOf returns the dotted path of the module in a file: that of a relative path, from the
 // folder in which Python is started, otherwise the name of the file.
@@ -139,11 +142,11 @@ func (d *description) document(name string) *document.App {
 }
 
 // typeName matches a name in a type expression.
-var typeName = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+var typeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`) })
 
 // use marks the names in a type expression.
 func use(used map[string]bool, typ string) {
-	for _, name := range typeName.FindAllString(typ, -1) {
+	for _, name := range typeName().FindAllString(typ, -1) {
 		used[name] = true
 	}
 }

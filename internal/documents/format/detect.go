@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // sniffSize is how many bytes of a file are read to detect its format.
@@ -108,7 +109,9 @@ func inArchive(file File) (*Format, error) {
 }
 
 // mailHeader matches a line of the head of a message that other texts rarely begin with.
-var mailHeader = regexp.MustCompile(`(?mi)^(received|return-path|from|to|subject|date|message-id|mime-version|delivered-to):[ \t]`)
+var mailHeader = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?mi)^(received|return-path|from|to|subject|date|message-id|mime-version|delivered-to):[ \t]`)
+})
 
 // looksLikeMail reports whether text begins with the head of a message.
 func looksLikeMail(head []byte) bool {
@@ -116,8 +119,8 @@ func looksLikeMail(head []byte) bool {
 	if end < 0 {
 		end = len(head)
 	}
-	start := mailHeader.FindIndex(head)
-	return start != nil && start[0] == 0 && len(mailHeader.FindAll(head[:min(end, len(head))], -1)) >= 3
+	start := mailHeader().FindIndex(head)
+	return start != nil && start[0] == 0 && len(mailHeader().FindAll(head[:min(end, len(head))], -1)) >= 3
 }
 
 // IsHTML reports whether text begins as an HTML document does: with a doctype or with

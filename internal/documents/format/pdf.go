@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -41,7 +42,7 @@ func convertPDF(ctx context.Context, j *job) (*Result, error) {
 		inList := false
 		for _, b := range page.Blocks {
 			level := levels.of(b)
-			marker := itemMarker.FindString(b.Text)
+			marker := itemMarker().FindString(b.Text)
 			isItem := marker != "" && b.Rows == nil && level == 0
 			switch in := (&inline{}); {
 			case b.Rows != nil:
@@ -75,7 +76,7 @@ func convertPDF(ctx context.Context, j *job) (*Result, error) {
 }
 
 // itemMarker matches the mark of an item of a list.
-var itemMarker = regexp.MustCompile(`^(- |\d{1,2}[.)] )`)
+var itemMarker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(- |\d{1,2}[.)] )`) })
 
 // readable returns an error for a file without text, or whose fonts do not state what
 // their glyphs mean.

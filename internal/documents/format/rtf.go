@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 
 	"golang.org/x/text/encoding"
@@ -144,7 +145,7 @@ func (r *rtfReader) endGroup() {
 // metadata takes the text of a group that is not part of the document: the declaration of
 // a style, the target of a link, the marker of a list item.
 func (r *rtfReader) metadata(text string) {
-	if found := rtfHeading.FindStringSubmatch(text); found != nil {
+	if found := rtfHeading().FindStringSubmatch(text); found != nil {
 		level, err := strconv.Atoi(found[1])
 		if err != nil {
 			level = 1 // the title
@@ -156,15 +157,15 @@ func (r *rtfReader) metadata(text string) {
 	}
 	if marker, found := strings.CutPrefix(text, rtfMarker); found {
 		r.marker = "- "
-		if marker = strings.TrimSpace(marker); rtfNumber.MatchString(marker) {
+		if marker = strings.TrimSpace(marker); rtfNumber().MatchString(marker) {
 			r.marker = strings.TrimRight(marker, ".)") + ". "
 		}
 	}
 }
 
 var (
-	rtfHeading = regexp.MustCompile(`(?i)^\s*(?:heading ([1-6])|title);`)
-	rtfNumber  = regexp.MustCompile(`^[0-9]{1,9}[.)]$`)
+	rtfHeading = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\s*(?:heading ([1-6])|title);`) })
+	rtfNumber  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,9}[.)]$`) })
 )
 
 // rtfMarker begins the text of a group with the marker of a list item.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
+	"sync"
 )
 
 // file is the objects of a PDF file.
@@ -192,14 +193,14 @@ func bigEndian(b []byte) int {
 }
 
 // objectStart matches the beginning of an object.
-var objectStart = regexp.MustCompile(`(?:^|[\s>])(\d{1,9})\s+(\d{1,5})\s+obj\b`)
+var objectStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s>])(\d{1,9})\s+(\d{1,5})\s+obj\b`) })
 
 // rebuild finds the objects of a file whose tables are damaged. The last object of a
 // number is the newest.
 func (f *file) rebuild() {
 	f.reset()
 	f.rebuilt = true
-	for _, m := range objectStart.FindAllSubmatchIndex(f.data, maxObjects) {
+	for _, m := range objectStart().FindAllSubmatchIndex(f.data, maxObjects) {
 		number, err := strconv.Atoi(string(f.data[m[2]:m[3]]))
 		if err == nil {
 			f.places[number] = place{offset: m[2]}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -82,11 +83,11 @@ const bullets = "•●○▪■□◦‣⁃–·*-\uf0b7\uf0a7\uf0d8\uf076"
 
 // startsItem reports whether a row begins with a bullet or a number like "2.".
 func startsItem(r row) bool {
-	return startsBullet(r) || len(r.words) > 1 && itemNumber.MatchString(r.words[0].text)
+	return startsBullet(r) || len(r.words) > 1 && itemNumber().MatchString(r.words[0].text)
 }
 
 // itemNumber matches the number of an item of a list.
-var itemNumber = regexp.MustCompile(`^\d{1,2}[.)]$`)
+var itemNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{1,2}[.)]$`) })
 
 func startsBullet(r row) bool {
 	first, size := utf8.DecodeRuneInString(r.words[0].text)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
-	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/schema"
@@ -40,7 +39,7 @@ func (q *requests) card() *sdk.AgentCard {
 	}
 	current := sdk.NewAgentInterface(q.address+path, sdk.TransportProtocolJSONRPC)
 	former := sdk.NewAgentInterface(q.address+path, sdk.TransportProtocolJSONRPC)
-	former.ProtocolVersion = a2av0.Version
+	former.ProtocolVersion = sdk.ProtocolVersion(formerVersion)
 	c.SupportedInterfaces = []*sdk.AgentInterface{current, former}
 	q.secure(c)
 	return c

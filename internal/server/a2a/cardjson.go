@@ -1,30 +1,23 @@
 package a2a
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
-	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
-	"github.com/a2aproject/a2a-go/v2/a2asrv"
 )
 
 // object is a JSON object.
 type object = map[string]json.RawMessage
 
 // cardJSON returns a card that clients of both versions of the protocol read: it has the
-// members of both. The SDK's combined form has security schemes of version 0.3 only.
-func cardJSON(ctx context.Context, card *sdk.AgentCard) ([]byte, error) {
+// members of both.
+func cardJSON(card *sdk.AgentCard) ([]byte, error) {
 	current, err := json.Marshal(card)
 	if err != nil {
 		return nil, err
 	}
-	producer, ok := a2av0.NewStaticAgentCardProducer(card).(a2asrv.AgentCardJSONProducer)
-	if !ok {
-		return nil, errInternal
-	}
-	former, err := producer.CardJSON(ctx)
+	former, err := json.Marshal(formerCard(card))
 	if err != nil {
 		return nil, err
 	}

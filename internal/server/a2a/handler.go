@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
@@ -14,14 +15,14 @@ import (
 )
 
 // taskID is the form of the ids of tasks: runs of other protocols are not tasks.
-var taskID = regexp.MustCompile(`^task_[0-9A-F]{32}$`)
+var taskID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^task_[0-9A-F]{32}$`) })
 
 // find returns the run of a task of the caller.
 func (q *requests) find(ctx context.Context, id sdk.TaskID) (*runs.Run, error) {
 	if id == "" {
 		return nil, invalid("the id of the task is missing")
 	}
-	if !taskID.MatchString(string(id)) {
+	if !taskID().MatchString(string(id)) {
 		return nil, sdk.ErrTaskNotFound
 	}
 	run, err := q.Runs.Find(ctx, q.app.App, q.principal.Name, string(id))
@@ -74,7 +75,7 @@ func (q *requests) ListTasks(_ context.Context, req *sdk.ListTasksRequest) (*sdk
 // selects reports whether a run is a task that a client wants to list.
 func (q *requests) selects(run *runs.Run, req *sdk.ListTasksRequest) bool {
 	state := run.State()
-	return taskID.MatchString(run.ID) && (q.flow == nil || run.Flow.ID == q.flow.ID()) &&
+	return taskID().MatchString(run.ID) && (q.flow == nil || run.Flow.ID == q.flow.ID()) &&
 		(req.ContextID == "" || q.info(run).ContextID == req.ContextID) &&
 		(req.Status == "" || states[state.Status] == req.Status) &&
 		(req.StatusTimestampAfter == nil || state.Updated.After(*req.StatusTimestampAfter))

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	formersrv "github.com/a2aproject/a2a-go/a2asrv"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
@@ -82,17 +82,19 @@ func serveRPC(q *requests, w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	options := []a2asrv.TransportOption{a2asrv.WithTransportKeepAlive(q.Heartbeat), a2asrv.WithTransportPanicHandler(func(p any) error {
+	recovered := func(p any) error {
 		q.Log.Error("a call of A2A failed", "error", fmt.Sprint(p))
 		return errInternal
-	})}
+	}
 	w.Header().Set("Cache-Control", "no-store")
 	switch version := call.version(r); {
 	case version == "0.3":
 		w.Header().Set("Content-Type", "application/json") // the handler does not set it for errors
-		a2av0.NewJSONRPCHandler(q, options...).ServeHTTP(newWriter(w), r)
+		formersrv.NewJSONRPCHandler(formerRequests{q}, formersrv.WithKeepAlive(q.Heartbeat), formersrv.WithPanicHandler(func(p any) error {
+			return formerError(recovered(p))
+		})).ServeHTTP(newWriter(w), r)
 	case version == "1" || strings.HasPrefix(version, "1."):
-		a2asrv.NewJSONRPCHandler(q, options...).ServeHTTP(newWriter(w), r)
+		a2asrv.NewJSONRPCHandler(q, a2asrv.WithTransportKeepAlive(q.Heartbeat), a2asrv.WithTransportPanicHandler(recovered)).ServeHTTP(newWriter(w), r)
 	default:
 		return writeVersionError(w, &call, version)
 	}
@@ -138,7 +140,7 @@ func writeVersionError(w http.ResponseWriter, call *envelope, version string) er
 
 // serveCard answers with the card of an agent.
 func serveCard(q *requests, w http.ResponseWriter, r *http.Request) error {
-	card, err := cardJSON(r.Context(), q.card())
+	card, err := cardJSON(q.card())
 	if err != nil {
 		return err
 	}
@@ -158,4 +160,7 @@ func address(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-var _ a2asrv.RequestHandler = (*requests)(nil)
+var (
+	_ a2asrv.RequestHandler    = (*requests)(nil)
+	_ formersrv.RequestHandler = formerRequests{}
+)

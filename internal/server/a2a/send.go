@@ -91,7 +91,7 @@ func (q *requests) skillOf(req *sdk.SendMessageRequest) (*schema.Flow, error) {
 	}
 	if id := req.Message.ContextID; id != "" {
 		session := q.principal.StoredSession(id)
-		last := q.Runs.List(q.principal.Name, func(r *runs.Run) bool { return r.Session == session && taskID.MatchString(r.ID) })
+		last := q.Runs.List(q.principal.Name, func(r *runs.Run) bool { return r.Session == session && taskID().MatchString(r.ID) })
 		if len(last) > 0 {
 			return q.app.Flow(q.principal, last[0].Flow.ID)
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/server/problem"
 )
@@ -136,7 +137,8 @@ func (c *Control) readSignIn(w *response, r *http.Request, address string) (valu
 }
 
 // signInPage has no script and only an inline style, which the policy of pages accepts.
-var signInPage = template.Must(template.New("sign-in").Parse(`<!doctype html>
+var signInPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("sign-in").Parse(`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -164,6 +166,7 @@ p { margin: 0 }
 </body>
 </html>
 `))
+})
 
 // writeSignInPage answers the navigation of a browser without a valid credential.
 func writeSignInPage(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
@@ -177,5 +180,5 @@ func writeSignInPage(w http.ResponseWriter, r *http.Request, p *problem.Problem)
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("WWW-Authenticate", challenge(p))
 	w.WriteHeader(p.Status)
-	_ = signInPage.Execute(w, page) // fails only if the client is gone
+	_ = signInPage().Execute(w, page) // fails only if the client is gone
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
@@ -13,7 +14,7 @@ import (
 // maxTools is the largest number of tools of a request, as in OpenAI's API.
 const maxTools = 128
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 // function is the declaration of a tool.
 type function struct {
@@ -54,7 +55,7 @@ func (p params) parseTools(flow *schema.Flow, nested bool) ([]runs.CallerTool, e
 			}
 			pointer += "/function"
 		}
-		if !toolName.MatchString(f.Name) {
+		if !toolName().MatchString(f.Name) {
 			return nil, bad(pointer+"/name", "invalid_value", "the name must have 1 to 64 letters, digits, _ and -")
 		}
 		if taken[f.Name] {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/spec"
@@ -125,7 +126,7 @@ func fieldOf(pointer string, err error) problem.Field {
 }
 
 // pathIndex is a list index in the path of a value.Error.
-var pathIndex = regexp.MustCompile(`\[(\d+)\]`)
+var pathIndex = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[(\d+)\]`) })
 
 // pointerOf converts a path such as items[2].price to /items/2/price.
 func pointerOf(path string) string {
@@ -133,7 +134,7 @@ func pointerOf(path string) string {
 		return ""
 	}
 	var b strings.Builder
-	for part := range strings.SplitSeq(pathIndex.ReplaceAllString(path, ".$1"), ".") {
+	for part := range strings.SplitSeq(pathIndex().ReplaceAllString(path, ".$1"), ".") {
 		if part != "" {
 			b.WriteString("/" + escape(part))
 		}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // tooLongCodes are the codes and types of errors for requests above the context window.
@@ -31,28 +32,32 @@ var tooLongPhrases = []string{
 	"`inputs` tokens + `max_new_tokens` must be <", // Text Generation Inference
 }
 
-// sizes are the forms in which messages report the requested tokens and the limit.
-var sizes = struct{ requested, limit []*regexp.Regexp }{
-	requested: []*regexp.Regexp{
-		regexp.MustCompile(`\((\d+) in the messages`),           // OpenAI, llama-cpp-python, vLLM
-		regexp.MustCompile(`messages resulted in (\d+) tokens`), // OpenAI
-		regexp.MustCompile(`too long: (\d+) tokens`),            // Anthropic
-		regexp.MustCompile(`context limit: (\d+) \+`),           // Anthropic
-		regexp.MustCompile(`token count \((\d+)\)`),             // Google
-		regexp.MustCompile(`[Pp]rompt contains (\d+) tokens`),   // Mistral
-		regexp.MustCompile(`[Rr]equested tokens \((\d+)\)`),     // llama-cpp-python
-		regexp.MustCompile(`request \((\d+) tokens\) exceeds`),  // llama.cpp
-	},
-	limit: []*regexp.Regexp{
-		regexp.MustCompile(`maximum context length is (\d+) tokens`), // OpenAI, llama-cpp-python, vLLM
-		regexp.MustCompile(`tokens > (\d+) maximum`),                 // Anthropic
-		regexp.MustCompile(`context limit: \d+ \+ \d+ > (\d+)`),      // Anthropic
-		regexp.MustCompile(`tokens allowed \((\d+)\)`),               // Google
-		regexp.MustCompile(`with (\d+) maximum context length`),      // Mistral
-		regexp.MustCompile(`context window of (\d+)`),                // llama-cpp-python
-		regexp.MustCompile(`context size \((\d+) tokens\)`),          // llama.cpp
-	},
-}
+// sizePatterns are the forms in which messages report the requested tokens and the limit.
+type sizePatterns struct{ requested, limit []*regexp.Regexp }
+
+var sizes = sync.OnceValue(func() sizePatterns {
+	return sizePatterns{
+		requested: []*regexp.Regexp{
+			regexp.MustCompile(`\((\d+) in the messages`),           // OpenAI, llama-cpp-python, vLLM
+			regexp.MustCompile(`messages resulted in (\d+) tokens`), // OpenAI
+			regexp.MustCompile(`too long: (\d+) tokens`),            // Anthropic
+			regexp.MustCompile(`context limit: (\d+) \+`),           // Anthropic
+			regexp.MustCompile(`token count \((\d+)\)`),             // Google
+			regexp.MustCompile(`[Pp]rompt contains (\d+) tokens`),   // Mistral
+			regexp.MustCompile(`[Rr]equested tokens \((\d+)\)`),     // llama-cpp-python
+			regexp.MustCompile(`request \((\d+) tokens\) exceeds`),  // llama.cpp
+		},
+		limit: []*regexp.Regexp{
+			regexp.MustCompile(`maximum context length is (\d+) tokens`), // OpenAI, llama-cpp-python, vLLM
+			regexp.MustCompile(`tokens > (\d+) maximum`),                 // Anthropic
+			regexp.MustCompile(`context limit: \d+ \+ \d+ > (\d+)`),      // Anthropic
+			regexp.MustCompile(`tokens allowed \((\d+)\)`),               // Google
+			regexp.MustCompile(`with (\d+) maximum context length`),      // Mistral
+			regexp.MustCompile(`context window of (\d+)`),                // llama-cpp-python
+			regexp.MustCompile(`context size \((\d+) tokens\)`),          // llama.cpp
+		},
+	}
+})
 
 // tooLong reports whether an error means that the request exceeds the context window,
 // with the sizes that its message has.
@@ -65,7 +70,7 @@ func tooLong(status int, code, message string) (found bool, requested, limit int
 	if status == http.StatusTooManyRequests || status == http.StatusUnauthorized || !found {
 		return false, 0, 0
 	}
-	return true, firstNumber(sizes.requested, message), firstNumber(sizes.limit, message)
+	return true, firstNumber(sizes().requested, message), firstNumber(sizes().limit, message)
 }
 
 // firstNumber returns the number that one of the expressions finds, 0 for none.

@@ -1,4 +1,4 @@
-package redis
+package remote
 
 import (
 	"iter"
@@ -46,9 +46,9 @@ func nextWord(text string, at int) (start, end int) {
 	return start, len(text)
 }
 
-// splitWords calls yield for the words of a text in lower case. The server ends words only
-// at spaces and the punctuation of ASCII, not at the ends of lines or other punctuation;
-// so it gets these words.
+// splitWords calls yield for the words of a text in lower case. Servers end words only at
+// some characters: Redis not at the ends of lines, and none in scripts without spaces. So
+// they get these words.
 func splitWords(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for at := 0; at < len(text); {
@@ -61,14 +61,14 @@ func splitWords(text string) iter.Seq[string] {
 	}
 }
 
-// indexedWords returns the words of a text with spaces between them.
-func indexedWords(text string) string {
+// IndexedWords returns the words of a text with spaces between them.
+func IndexedWords(text string) string {
 	return strings.Join(slices.Collect(splitWords(strings.ToValidUTF8(text, " "))), " ")
 }
 
-// queryWords returns the words of a text, which have no character with a meaning in
+// QueryWords returns the words of a text, which have no character with a meaning in
 // queries, each once.
-func queryWords(text string) []string {
+func QueryWords(text string) []string {
 	if len(text) > maxQuery {
 		text = text[:maxQuery]
 	}
@@ -89,9 +89,9 @@ const (
 	contextBytes  = 60 // before and after a word
 )
 
-// highlights returns the passages of a text around words, which are between **. Other
+// Highlights returns the passages of a text around words, which are between **. Other
 // forms of a word, which the server finds too, are not marked.
-func highlights(text string, words []string) []string {
+func Highlights(text string, words []string) []string {
 	wanted := make(map[string]bool, len(words))
 	for _, word := range words {
 		wanted[word] = true

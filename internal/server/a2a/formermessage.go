@@ -1,0 +1,214 @@
+package a2a
+
+import (
+	"encoding/base64"
+	"maps"
+	"strings"
+
+	former "github.com/a2aproject/a2a-go/a2a"
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+)
+
+// wrappedData is the member of the metadata of a data part whose data is not an object, which
+// formerVersion requires: the value is in the member "value" of an object.
+const wrappedData = "data_part_compat"
+
+// formerStates maps the states of tasks: the names in formerVersion are shorter.
+var formerStates = map[sdk.TaskState]former.TaskState{
+	sdk.TaskStateWorking:       former.TaskStateWorking,
+	sdk.TaskStateInputRequired: former.TaskStateInputRequired,
+	sdk.TaskStateCompleted:     former.TaskStateCompleted,
+	sdk.TaskStateFailed:        former.TaskStateFailed,
+	sdk.TaskStateCanceled:      former.TaskStateCanceled,
+}
+
+// formerEvent converts an event of a stream; nil for one that formerVersion does not have.
+func formerEvent(event sdk.Event) former.Event {
+	switch e := event.(type) {
+	case *sdk.Message:
+		return formerMessage(e)
+	case *sdk.Task:
+		return formerTask(e)
+	case *sdk.TaskStatusUpdateEvent:
+		final := e.Status.State.Terminal() || e.Status.State == sdk.TaskStateInputRequired
+		return &former.TaskStatusUpdateEvent{TaskID: former.TaskID(e.TaskID), ContextID: e.ContextID, Final: final,
+			Status: formerStatus(e.Status), Metadata: e.Metadata}
+	case *sdk.TaskArtifactUpdateEvent:
+		return &former.TaskArtifactUpdateEvent{TaskID: former.TaskID(e.TaskID), ContextID: e.ContextID, Append: e.Append,
+			LastChunk: e.LastChunk, Artifact: formerArtifact(e.Artifact), Metadata: e.Metadata}
+	}
+	return nil
+}
+
+func formerTask(t *sdk.Task) *former.Task {
+	out := &former.Task{ID: former.TaskID(t.ID), ContextID: t.ContextID, Status: formerStatus(t.Status), Metadata: t.Metadata}
+	for _, a := range t.Artifacts {
+		out.Artifacts = append(out.Artifacts, formerArtifact(a))
+	}
+	for _, m := range t.History {
+		out.History = append(out.History, formerMessage(m))
+	}
+	return out
+}
+
+func formerStatus(s sdk.TaskStatus) former.TaskStatus {
+	return former.TaskStatus{State: formerStates[s.State], Message: formerMessage(s.Message), Timestamp: s.Timestamp}
+}
+
+func formerArtifact(a *sdk.Artifact) *former.Artifact {
+	return &former.Artifact{ID: former.ArtifactID(a.ID), Name: a.Name, Description: a.Description, Extensions: a.Extensions,
+		Metadata: a.Metadata, Parts: formerParts(a.Parts)}
+}
+
+// formerMessage converts a message of the agent or of a user; nil for nil.
+func formerMessage(m *sdk.Message) *former.Message {
+	if m == nil {
+		return nil
+	}
+	out := &former.Message{ID: m.ID, ContextID: m.ContextID, TaskID: former.TaskID(m.TaskID), Role: former.MessageRoleAgent,
+		Extensions: m.Extensions, Metadata: m.Metadata, Parts: formerParts(m.Parts)}
+	if m.Role == sdk.MessageRoleUser {
+		out.Role = former.MessageRoleUser
+	}
+	for _, id := range m.ReferenceTasks {
+		out.ReferenceTasks = append(out.ReferenceTasks, former.TaskID(id))
+	}
+	return out
+}
+
+func formerParts(parts sdk.ContentParts) former.ContentParts {
+	out := make(former.ContentParts, len(parts))
+	for i, p := range parts {
+		out[i] = formerPart(p)
+	}
+	return out
+}
+
+func formerPart(p *sdk.Part) former.Part {
+	meta := former.FileMeta{MimeType: p.MediaType, Name: p.Filename}
+	switch v := p.Content.(type) {
+	case sdk.Text:
+		return former.TextPart{Text: string(v), Metadata: p.Metadata}
+	case sdk.Raw:
+		return former.FilePart{File: former.FileBytes{FileMeta: meta, Bytes: base64.StdEncoding.EncodeToString(v)}, Metadata: p.Metadata}
+	case sdk.URL:
+		return former.FilePart{File: former.FileURI{FileMeta: meta, URI: string(v)}, Metadata: p.Metadata}
+	case sdk.Data:
+		if data, ok := v.Value.(map[string]any); ok {
+			return former.DataPart{Data: data, Metadata: p.Metadata}
+		}
+		metadata := map[string]any{}
+		maps.Copy(metadata, p.Metadata)
+		metadata[wrappedData] = true
+		return former.DataPart{Data: map[string]any{"value": v.Value}, Metadata: metadata}
+	}
+	return former.TextPart{Metadata: p.Metadata}
+}
+
+// currentRequest converts the parameters of a call that sends a message.
+func currentRequest(p *former.MessageSendParams) (*sdk.SendMessageRequest, error) {
+	req := &sdk.SendMessageRequest{Metadata: p.Metadata}
+	if c := p.Config; c != nil {
+		req.Config = &sdk.SendMessageConfig{AcceptedOutputModes: c.AcceptedOutputModes, HistoryLength: c.HistoryLength,
+			ReturnImmediately: c.Blocking != nil && !*c.Blocking}
+		if c.PushConfig != nil {
+			req.Config.PushConfig = &sdk.PushConfig{URL: c.PushConfig.URL}
+		}
+	}
+	m := p.Message
+	if m == nil {
+		return req, nil
+	}
+	req.Message = &sdk.Message{ID: m.ID, ContextID: m.ContextID, TaskID: sdk.TaskID(m.TaskID), Extensions: m.Extensions, Metadata: m.Metadata}
+	switch m.Role {
+	case former.MessageRoleUser:
+		req.Message.Role = sdk.MessageRoleUser
+	case former.MessageRoleAgent:
+		req.Message.Role = sdk.MessageRoleAgent
+	}
+	for _, id := range m.ReferenceTasks {
+		req.Message.ReferenceTasks = append(req.Message.ReferenceTasks, sdk.TaskID(id))
+	}
+	for i, part := range m.Parts {
+		converted, err := currentPart(part)
+		if err != nil {
+			return nil, invalid("part %d: %s", i, err)
+		}
+		req.Message.Parts = append(req.Message.Parts, converted)
+	}
+	return req, nil
+}
+
+// currentPart converts a part of a message of a client.
+func currentPart(p former.Part) (*sdk.Part, error) {
+	out := &sdk.Part{Metadata: p.Meta()}
+	switch v := p.(type) {
+	case former.TextPart:
+		out.Content = sdk.Text(v.Text)
+	case former.DataPart:
+		out.Content = sdk.Data{Value: v.Data}
+		if wrapped, _ := v.Metadata[wrappedData].(bool); wrapped {
+			out.Content = sdk.Data{Value: v.Data["value"]}
+			out.Metadata = maps.Clone(v.Metadata)
+			delete(out.Metadata, wrappedData)
+		}
+	case former.FilePart:
+		switch f := v.File.(type) {
+		case former.FileBytes:
+			data, err := base64.StdEncoding.DecodeString(f.Bytes)
+			if err != nil {
+				return nil, err
+			}
+			out.Content, out.MediaType, out.Filename = sdk.Raw(data), f.MimeType, f.Name
+		case former.FileURI:
+			out.Content, out.MediaType, out.Filename = sdk.URL(f.URI), f.MimeType, f.Name
+		}
+	}
+	return out, nil
+}
+
+// formerCard returns the card of an agent in formerVersion.
+func formerCard(c *sdk.AgentCard) *former.AgentCard {
+	out := &former.AgentCard{
+		Name: c.Name, Description: c.Description, Version: c.Version, ProtocolVersion: formerVersion,
+		Capabilities:                      former.AgentCapabilities{Streaming: c.Capabilities.Streaming},
+		DefaultInputModes:                 c.DefaultInputModes,
+		DefaultOutputModes:                c.DefaultOutputModes,
+		Skills:                            []former.AgentSkill{},
+		SupportsAuthenticatedExtendedCard: c.Capabilities.ExtendedAgentCard,
+	}
+	for _, i := range c.SupportedInterfaces {
+		if string(i.ProtocolVersion) == formerVersion {
+			out.URL, out.PreferredTransport = i.URL, former.TransportProtocol(i.ProtocolBinding)
+		}
+	}
+	for _, s := range c.Skills {
+		out.Skills = append(out.Skills, former.AgentSkill{ID: s.ID, Name: s.Name, Description: s.Description, Tags: s.Tags,
+			Examples: s.Examples, InputModes: s.InputModes, OutputModes: s.OutputModes})
+	}
+	for _, alternative := range c.SecurityRequirements {
+		required := former.SecurityRequirements{}
+		for name, scopes := range alternative {
+			required[former.SecuritySchemeName(name)] = former.SecuritySchemeScopes(scopes)
+		}
+		out.Security = append(out.Security, required)
+	}
+	for name, scheme := range c.SecuritySchemes {
+		if out.SecuritySchemes == nil {
+			out.SecuritySchemes = former.NamedSecuritySchemes{}
+		}
+		out.SecuritySchemes[former.SecuritySchemeName(name)] = formerScheme(scheme)
+	}
+	return out
+}
+
+// formerScheme converts the kinds of credentials that secure declares.
+func formerScheme(scheme sdk.SecurityScheme) former.SecurityScheme {
+	switch s := scheme.(type) {
+	case sdk.APIKeySecurityScheme:
+		return former.APIKeySecurityScheme{Name: s.Name, In: former.APIKeySecuritySchemeIn(strings.ToLower(string(s.Location))), Description: s.Description}
+	case sdk.HTTPAuthSecurityScheme:
+		return former.HTTPAuthSecurityScheme{Scheme: s.Scheme, BearerFormat: s.BearerFormat, Description: s.Description}
+	}
+	return former.HTTPAuthSecurityScheme{Scheme: "Bearer"}
+}
