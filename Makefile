@@ -45,7 +45,9 @@ fmt: ## format the code
 vet: ## run go vet
 	$(GO) vet ./...
 
-bench: build ## run all benchmarks BENCHCOUNT times and measure the start-up time
+bench: build ## compare with programs written by hand, run all benchmarks BENCHCOUNT times, measure the start-up time
+	$(GO) build -trimpath -o $(BIN)/bench ./internal/bench
+	$(GO) run ./internal/bench/compare run -qtype $(abspath $(BIN))/qtype -bench $(abspath $(BIN))/bench
 	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./...
 	.ci/startup $(BIN)/qtype
 

@@ -72,6 +72,7 @@ type ConvertKind = convert.Kind
 const (
 	ConvertAIRefinery = convert.AIRefinery // a project file of AI Refinery
 	ConvertXFlow      = convert.XFlow      // a workflow of xFlow
+	ConvertPromptFlow = convert.PromptFlow // a flow of prompt flow, or a Prompty file
 	ConvertAPI        = convert.API        // an OpenAPI 3 or Swagger 2 file
 	ConvertModule     = convert.Module     // the source of a Python module; it needs python3
 )

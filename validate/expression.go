@@ -80,6 +80,10 @@ func (p *checker) linkName(x expressionUse, ref *spec.Ref[*spec.Variable]) bool 
 		return false
 	}
 	diagnostic := newDiagnostic("QT425", ref.Span, "the expression names %q, which is not a variable", ref.ID)
+	if p.misses++; p.misses > maxSuggestions {
+		p.list.Add(diagnostic)
+		return false
+	}
 	valid := p.targetsOf(m)
 	near := diag.Nearest(ref.ID, valid.ids)
 	switch {

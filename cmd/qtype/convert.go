@@ -31,6 +31,7 @@ func newConvert(s *streams) *cobra.Command {
 
   airefinery  a project file of AI Refinery, or only its memory_config
   xflow       a workflow of xFlow, a list of its states, or only a memory block
+  promptflow  a flow.dag.yaml of prompt flow, or a Prompty file
   api         an OpenAPI 3 or Swagger 2 file: a tool for each operation
   module      a Python module: a tool for each public function; it is parsed, not run
 
@@ -40,6 +41,7 @@ as the file; the exit status is 0. After errors it differs: it is written with a
 comment TODO at each place, and the exit status is 1.`,
 		Example: `  qtype convert xflow workflow.yaml -o app.qtype.yaml
   qtype convert airefinery project.yaml
+  qtype convert promptflow flow.dag.yaml -o app.qtype.yaml
   qtype convert api openapi.json -o tools.qtype.yaml
   qtype convert module shop/tools.py
   qtype convert xflow - --format json <workflow.json >app.qtype.yaml`,
@@ -48,7 +50,7 @@ comment TODO at each place, and the exit status is 1.`,
 			if len(args) == 0 {
 				return kindNames(), cobra.ShellCompDirectiveNoFileComp
 			}
-			return []string{"yaml", "yml", "json", "py"}, cobra.ShellCompDirectiveFilterFileExt
+			return []string{"yaml", "yml", "json", "py", "prompty"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return v.run(c.Context(), qtype.ConvertKind(args[0]), args[1])

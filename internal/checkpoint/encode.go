@@ -157,7 +157,7 @@ func appendCompound(b []byte, v any, anonymous bool) []byte {
 		if anonymous {
 			v.ID = ""
 		}
-		text, _ := json.Marshal(v) // does not fail for a message
+		text, _ := v.HTMLSafeJSON() // does not fail for a message
 		return appendText(append(b, tagMessage), text)
 	}
 	return appendValue(b, value.FromGo(v), anonymous)

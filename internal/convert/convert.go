@@ -1,7 +1,8 @@
 // Package convert converts the files of other systems to QType documents: AI
-// Refinery project files, xFlow workflows, OpenAPI files and Python modules.
+// Refinery project files, xFlow workflows, flows of prompt flow, OpenAPI files and Python
+// modules.
 //
-// Each has a package: airefinery, xflow, openapi and pymodule. They read a file with
+// Each has a package: airefinery, xflow, promptflow, openapi and pymodule. They read a file with
 // package input, which keeps positions and collects diagnostics, and build the
 // result with package document. Package jq translates the expressions of xFlow; Python
 // itself parses modules, and does not run them.
@@ -12,16 +13,20 @@
 package convert
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/airefinery"
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/convert/openapi"
+	"github.com/qtype-dev/qtype/internal/convert/promptflow"
 	"github.com/qtype-dev/qtype/internal/convert/pymodule"
 	"github.com/qtype-dev/qtype/internal/convert/xflow"
 	"github.com/qtype-dev/qtype/loader"
@@ -36,12 +41,13 @@ type Kind string
 const (
 	AIRefinery Kind = "airefinery" // a project file of AI Refinery, or its memory_config alone
 	XFlow      Kind = "xflow"      // a workflow of xFlow, a list of its states, or one memory block
+	PromptFlow Kind = "promptflow" // a flow.dag.yaml of prompt flow, or a Prompty file
 	API        Kind = "api"        // an OpenAPI 3 or Swagger 2 file
 	Module     Kind = "module"     // the source of a Python module
 )
 
 // Kinds lists the kinds that File converts.
-func Kinds() []Kind { return []Kind{AIRefinery, XFlow, API, Module} }
+func Kinds() []Kind { return []Kind{AIRefinery, XFlow, PromptFlow, API, Module} }
 
 // Rules lists the diagnostic codes of the converters in order.
 func Rules() []diag.Rule { return input.Rules() }
@@ -66,6 +72,9 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 	if kind == Module {
 		return module(ctx, path, opts)
 	}
+	if kind == PromptFlow && strings.EqualFold(filepath.Ext(path), ".prompty") {
+		return prompty(ctx, path, opts)
+	}
 	opts.Limits.FileBytes, opts.Limits.TotalBytes = maxFile, maxFile
 	value, file, list := loader.LoadValue(ctx, path, opts)
 	r := input.NewReport(list)
@@ -82,6 +91,8 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 		if app, err = openapi.Convert(r, root, strings.TrimSuffix(baseName(file.Path), filepath.Ext(file.Path))); err != nil {
 			r.Malformed(root, "%s", err)
 		}
+	case PromptFlow:
+		app = promptflow.Convert(r, root, reader(ctx, path, opts))
 	default:
 		app = xflow.Convert(r, root)
 	}
@@ -90,6 +101,47 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 	}
 	return write(app, kind, file.Path), r.Diagnostics()
 }
+
+// reader returns a function that reads the files that a flow names.
+func reader(ctx context.Context, path string, opts loader.Options) promptflow.Read {
+	return func(name string) (*source.File, error) {
+		if opts.Open != nil {
+			return nil, errors.New("standard input has no folder: give the name of the file")
+		}
+		file, list := loader.LoadText(ctx, filepath.Join(filepath.Dir(path), filepath.FromSlash(name)), opts)
+		if len(list) > 0 {
+			return nil, errors.New(list[0].Message)
+		}
+		return file, nil
+	}
+}
+
+// prompty converts a Prompty file: YAML between two lines ---, and a template.
+func prompty(ctx context.Context, path string, opts loader.Options) (string, diag.List) {
+	file, list := loader.LoadText(ctx, path, opts)
+	if list != nil {
+		return "", list
+	}
+	head := promptyHead.FindIndex(file.Text)
+	if head == nil {
+		return "", diag.List{input.Malformed.At(source.Span{File: file}, "not a Prompty file: it does not begin with YAML between two lines ---")}
+	}
+	opts.Open = func(context.Context, string) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(bytes.TrimSuffix(bytes.TrimRight(file.Text[:head[1]], "\r\n"), []byte("---")))), nil
+	}
+	value, _, list := loader.LoadValue(ctx, path, opts)
+	r := input.NewReport(list)
+	if value == nil {
+		return "", r.Diagnostics()
+	}
+	app := promptflow.Prompty(r, input.FromValue(value), file, head[1])
+	if app == nil {
+		return "", r.Diagnostics()
+	}
+	return write(app, PromptFlow, file.Path), r.Diagnostics()
+}
+
+var promptyHead = regexp.MustCompile(`(?s)^---[ \t]*\r?\n.*?\n---[ \t]*(\r?\n|$)`)
 
 // module converts the source of a Python module. Its diagnostics are about the whole file.
 func module(ctx context.Context, path string, opts loader.Options) (string, diag.List) {

@@ -50,7 +50,7 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 		return memory.Head{}, err
 	}
 	var head memory.Head
-	for rows, err := range query(ctx, c.Statements.head, key.Memory, key.Session) {
+	for rows, err := range short(ctx, c.Statements.head, key.Memory, key.Session) {
 		var state string
 		var name sql.NullString
 		var value []byte
@@ -119,9 +119,9 @@ func (s *Store) page(ctx context.Context, c *conn, key memory.Key, q memory.Quer
 		if err != nil {
 			return nil, err
 		}
-		rows = query(ctx, byID, key.Memory, key.Session, string(ids))
+		rows = short(ctx, byID, key.Memory, key.Session, string(ids))
 	} else {
-		rows = query(ctx, c.Statements.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
+		rows = short(ctx, c.Statements.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
 	}
 	var out []*memory.Entry
 	for row, err := range rows {
@@ -246,6 +246,15 @@ func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQu
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// short is query for a few rows of an index, which takes no longer than the goroutines that
+// would end it with ctx.
+func short(ctx context.Context, statement *sql.Stmt, args ...any) iter.Seq2[*sql.Rows, error] {
+	if ctx.Err() != nil {
+		return func(yield func(*sql.Rows, error) bool) { yield(nil, ctx.Err()) }
+	}
+	return query(context.WithoutCancel(ctx), statement, args...)
 }
 
 // query yields the rows of the result, or one error.

@@ -143,8 +143,14 @@ func (s *Store) commit(ctx context.Context, batch []*request) ([]error, error) {
 	}
 	results := make([]error, len(batch))
 	return results, c.Change(ctx, func(tx *sql.Tx) error {
+		// The driver starts a goroutine for each statement whose context can end. Statements
+		// of a transaction do not wait for other processes, so only the transaction has ctx.
+		w := &transaction{ctx: context.WithoutCancel(ctx), tx: tx, of: &c.Statements.writes}
 		for i, r := range batch {
-			err := c.Statements.apply(ctx, tx, r)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err := w.apply(r)
 			if err != nil && !errors.Is(err, memory.ErrConflict) {
 				return err
 			}
@@ -154,25 +160,41 @@ func (s *Store) commit(ctx context.Context, batch []*request) ([]error, error) {
 	})
 }
 
+// transaction makes each statement that is used in it once, for all requests of the batch.
+type transaction struct {
+	ctx  context.Context
+	tx   *sql.Tx
+	of   *writes
+	used writes
+}
+
+// statement returns a statement in the transaction, which used remembers.
+func (t *transaction) statement(of *sql.Stmt, used **sql.Stmt) *sql.Stmt {
+	if *used == nil {
+		*used = t.tx.StmtContext(t.ctx, of)
+	}
+	return *used
+}
+
 // apply writes one request. It returns ErrConflict before it has written anything.
-func (w *writes) apply(ctx context.Context, tx *sql.Tx, r *request) error {
-	id, err := w.session(ctx, tx, r)
+func (t *transaction) apply(r *request) error {
+	id, err := t.session(r)
 	if err != nil {
 		return err
 	}
-	if err := w.addEntries(ctx, tx, id, r); err != nil {
+	if err := t.addEntries(id, r); err != nil {
 		return err
 	}
 	for _, event := range r.record.Events {
-		if _, err := tx.StmtContext(ctx, w.event).ExecContext(ctx, id, event); err != nil {
+		if _, err := t.statement(t.of.event, &t.used.event).ExecContext(t.ctx, id, event); err != nil {
 			return err
 		}
 	}
 	for name, value := range r.change.Values {
 		if value == nil {
-			_, err = tx.StmtContext(ctx, w.unset).ExecContext(ctx, id, name)
+			_, err = t.statement(t.of.unset, &t.used.unset).ExecContext(t.ctx, id, name)
 		} else {
-			_, err = tx.StmtContext(ctx, w.set).ExecContext(ctx, id, name, value)
+			_, err = t.statement(t.of.set, &t.used.set).ExecContext(t.ctx, id, name, value)
 		}
 		if err != nil {
 			return err
@@ -182,12 +204,12 @@ func (w *writes) apply(ctx context.Context, tx *sql.Tx, r *request) error {
 }
 
 // session moves the session's head from the expected version to the next.
-func (w *writes) session(ctx context.Context, tx *sql.Tx, r *request) (id int64, err error) {
+func (t *transaction) session(r *request) (id int64, err error) {
 	c, k := r.change, r.key
 	if c.Version == 0 {
-		err = tx.StmtContext(ctx, w.insert).QueryRowContext(ctx, k.Memory, k.Session, c.Next, r.record.State).Scan(&id)
+		err = t.statement(t.of.insert, &t.used.insert).QueryRowContext(t.ctx, k.Memory, k.Session, c.Next, r.record.State).Scan(&id)
 	} else {
-		err = tx.StmtContext(ctx, w.update).QueryRowContext(ctx, c.Next, r.record.State, k.Memory, k.Session, c.Version).Scan(&id)
+		err = t.statement(t.of.update, &t.used.update).QueryRowContext(t.ctx, c.Next, r.record.State, k.Memory, k.Session, c.Version).Scan(&id)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, memory.ErrConflict
@@ -195,13 +217,9 @@ func (w *writes) session(ctx context.Context, tx *sql.Tx, r *request) (id int64,
 	return id, err
 }
 
-func (w *writes) addEntries(ctx context.Context, tx *sql.Tx, session int64, r *request) error {
-	if len(r.record.Messages) == 0 {
-		return nil
-	}
-	insert := tx.StmtContext(ctx, w.entry)
+func (t *transaction) addEntries(session int64, r *request) error {
 	for i, e := range r.change.Entries {
-		_, err := insert.ExecContext(ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
+		_, err := t.statement(t.of.entry, &t.used.entry).ExecContext(t.ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
 			e.Status == memory.Failed, e.Message.ID, r.record.Messages[i])
 		if sqlitefile.IsDuplicate(err, "entries.message_id") {
 			return memory.ErrDuplicateMessage

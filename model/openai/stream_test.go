@@ -2,14 +2,21 @@ package openai
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/modeltest"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // FuzzStream feeds bytes to the reader of a stream: it never panics, and its result does
@@ -60,4 +67,42 @@ func BenchmarkStream(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkGenerate is one call of a model, and the same with package net/http alone.
+func BenchmarkGenerate(b *testing.B) {
+	answer := []byte(`{"id":"c1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(answer)
+	}))
+	defer server.Close()
+	b.Run("qtype", func(b *testing.B) {
+		c, err := New(Config{Info: model.Info{ID: "m", Name: "m"}, BaseURL: server.URL, HTTP: server.Client()})
+		testkit.Must(b, err)
+		req := model.Request{Messages: []chat.Message{chat.Text(chat.User, "hello")}}
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, err := range c.Generate(b.Context(), req) {
+				testkit.Must(b, err)
+			}
+		}
+	})
+	b.Run("by hand", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			body, err := json.Marshal(map[string]any{"model": "m", "messages": []map[string]string{{"role": "user", "content": "hello"}}})
+			testkit.Must(b, err)
+			r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL+"/chat/completions", bytes.NewReader(body))
+			testkit.Must(b, err)
+			r.Header.Set("Content-Type", "application/json")
+			resp, err := server.Client().Do(r)
+			testkit.Must(b, err)
+			var c completion
+			testkit.Must(b, json.NewDecoder(resp.Body).Decode(&c))
+			_, _ = io.Copy(io.Discard, resp.Body)
+			testkit.Must(b, resp.Body.Close())
+		}
+	})
 }

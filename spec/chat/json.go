@@ -28,21 +28,6 @@ func mediaType(t string) bool {
 	return slices.Contains([]string{"bytes", "file", "image", "audio", "video"}, t)
 }
 
-type messageJSON struct {
-	ID         string         `json:"id,omitempty"`
-	Role       Role           `json:"role"`
-	Name       string         `json:"name,omitempty"`
-	Blocks     []Block        `json:"blocks"`
-	ToolCalls  []toolCallJSON `json:"tool_calls,omitempty"`
-	ToolCallID string         `json:"tool_call_id,omitempty"`
-}
-
-type toolCallJSON struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
 type blockJSON struct {
 	Type     string          `json:"type"`
 	Content  json.RawMessage `json:"content"`
@@ -51,44 +36,50 @@ type blockJSON struct {
 
 // MarshalJSON returns the language's form.
 func (m Message) MarshalJSON() ([]byte, error) {
-	out := messageJSON{ID: m.ID, Role: m.Role, Name: m.Name, Blocks: m.Blocks, ToolCallID: m.ToolCallID}
-	if out.Blocks == nil {
-		out.Blocks = []Block{}
+	size := 64 + len(m.ID) + len(m.Name) + len(m.ToolCallID)
+	for i := range m.Blocks {
+		size += 48 + len(m.Blocks[i].Text)
 	}
-	for _, c := range m.ToolCalls {
-		out.ToolCalls = append(out.ToolCalls, toolCallJSON(c))
-	}
-	return compact(out)
+	return appendMessage(make([]byte, 0, size), &m)
 }
 
 // UnmarshalJSON parses the language's form and rejects unknown fields and roles. A
 // message without an id gets a new one.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id")
-	if err != nil {
-		return err
-	}
-	var in Message
-	if in.Role, err = o.role(); err != nil {
-		return err
-	}
-	if err := o.texts(map[string]*string{"id": &in.ID, "name": &in.Name, "tool_call_id": &in.ToolCallID}); err != nil {
-		return err
-	}
-	if !o.has("blocks") {
-		return fmt.Errorf("a message needs %q", "blocks")
-	}
-	if in.Blocks, err = readList(o, "blocks", readBlock); err != nil {
-		return err
-	}
-	if in.ToolCalls, err = readList(o, "tool_calls", readToolCall); err != nil {
-		return err
+	in, ok := scanMessage(data)
+	if !ok {
+		var err error
+		if in, err = readMessage(data); err != nil {
+			return err
+		}
 	}
 	if in.ID == "" {
 		in.ID = NewID()
 	}
 	*m = in
 	return nil
+}
+
+// readMessage reads a message in any form of its JSON.
+func readMessage(data []byte) (in Message, err error) {
+	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id")
+	if err != nil {
+		return in, err
+	}
+	if in.Role, err = o.role(); err != nil {
+		return in, err
+	}
+	if err := o.texts(map[string]*string{"id": &in.ID, "name": &in.Name, "tool_call_id": &in.ToolCallID}); err != nil {
+		return in, err
+	}
+	if !o.has("blocks") {
+		return in, fmt.Errorf("a message needs %q", "blocks")
+	}
+	if in.Blocks, err = readList(o, "blocks", readBlock); err != nil {
+		return in, err
+	}
+	in.ToolCalls, err = readList(o, "tool_calls", readToolCall)
+	return in, err
 }
 
 // Check returns an error if the message cannot be encoded and decoded: an unknown
@@ -126,11 +117,7 @@ func readList[T any](o object, key string, read func([]byte) (T, error)) ([]T, e
 
 // MarshalJSON returns {type, content, mime_type}.
 func (b Block) MarshalJSON() ([]byte, error) {
-	content, err := b.content()
-	if err != nil {
-		return nil, err
-	}
-	return compact(blockJSON{Type: b.Type, Content: content, MimeType: b.MimeType})
+	return appendBlock(nil, &b)
 }
 
 // content returns the JSON of "content": a base64 object for bytes, a JSON value

@@ -213,6 +213,9 @@ type openAIFunction struct {
 // without media is one string, which every compatible server accepts; with media it
 // is a part.
 func OpenAI(m Message) json.RawMessage {
+	if len(m.Blocks) == 1 && m.Blocks[0].Data == nil && m.Blocks[0].Type == "text" && len(m.ToolCalls) == 0 {
+		return openAIText(&m)
+	}
 	out := openAIMessage{Role: openAIRole(m.Role), Name: m.Name, ToolCallID: m.ToolCallID, Content: openAIContent(m)}
 	for _, c := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, openAICall{ID: c.ID, Type: "function", Function: openAIFunction{Name: c.Name, Arguments: c.Arguments}})
@@ -222,6 +225,15 @@ func OpenAI(m Message) json.RawMessage {
 		return quote(m.Text())
 	}
 	return raw
+}
+
+// openAIText is OpenAI for a message of one text, without reflection.
+func openAIText(m *Message) json.RawMessage {
+	b := make([]byte, 0, 48+len(m.Blocks[0].Text)+len(m.Name)+len(m.ToolCallID))
+	b = appendText(append(b, `{"role":`...), string(openAIRole(m.Role)))
+	b = appendText(append(b, `,"content":`...), m.Blocks[0].Text)
+	b = appendOptional(b, `,"name":`, m.Name)
+	return append(appendOptional(b, `,"tool_call_id":`, m.ToolCallID), '}')
 }
 
 func openAIRole(r Role) Role {

@@ -112,8 +112,12 @@ func IsUnambiguous(name, near string, candidates []string) bool {
 	if cost > reach {
 		return false
 	}
+	letters := lettersOf(name)
 	for _, c := range candidates {
-		if c != near && c != "" && distance(name, c, cost+2) < cost+2 {
+		if c == near || c == "" || 2*leastEdits(letters, lettersOf(c)) >= cost+2 {
+			continue
+		}
+		if distance(name, c, cost+2) < cost+2 {
 			return false
 		}
 	}

@@ -1,7 +1,9 @@
 package diag
 
 import (
+	"math/bits"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -12,8 +14,9 @@ import (
 // or is contained in it, such as max_attempts for attempts.
 func Nearest(name string, candidates []string) string {
 	best, bestCost := "", maxDistance(name)+1
+	letters := lettersOf(name)
 	for _, c := range candidates {
-		if c == name || c == "" {
+		if c == name || c == "" || 2*leastEdits(letters, lettersOf(c)) > bestCost {
 			continue
 		}
 		if cost := distance(name, c, bestCost+1); cost < bestCost || cost == bestCost && c < best {
@@ -76,6 +79,21 @@ func distance(a, b string, limit int) int {
 	}
 	return cost
 }
+
+// lettersOf returns a set of the letters of a name, in which some letters share a bit.
+func lettersOf(name string) (set uint64) {
+	for _, r := range name {
+		if r >= utf8.RuneSelf || 'A' <= r && r <= 'Z' {
+			r = unicode.ToLower(r)
+		}
+		set |= 1 << (r & 63)
+	}
+	return set
+}
+
+// leastEdits returns a number of edits that names with these letters need at least: an edit
+// adds at most one letter and removes at most one. It is much faster than counting edits.
+func leastEdits(a, b uint64) int { return max(bits.OnesCount64(a&^b), bits.OnesCount64(b&^a)) }
 
 // edits returns the optimal string alignment distance, computed with three rows.
 func edits(s, t []rune) int {

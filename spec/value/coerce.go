@@ -114,6 +114,9 @@ func (c ParseCell) open(t spec.Type) any {
 	case !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{"):
 		return string(c)
 	case t.IsMedia() || t.Is(chatMessage):
+		if !mayMean(text, t) {
+			return string(c)
+		}
 		if v, err := Parse(text); err == nil {
 			if r, isRecord := v.(*Record); isRecord && r.means(t) {
 				return r
@@ -125,6 +128,16 @@ func (c ParseCell) open(t spec.Type) any {
 		}
 	}
 	return string(c)
+}
+
+// mayMean reports whether the text of a cell may be an object that means reports. It is not
+// parsed if it has none of the names, not even with escapes.
+func mayMean(text string, t spec.Type) bool {
+	name := `"base64"`
+	if t.Is(chatMessage) {
+		name = `"blocks"`
+	}
+	return text[0] == '{' && (strings.Contains(text, name) || strings.Contains(text, `\u`))
 }
 
 // means reports whether an object in a cell is a value of the type, and not its text:

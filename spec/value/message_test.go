@@ -1,10 +1,14 @@
 package value
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -27,4 +31,47 @@ func TestAppendMessage(t *testing.T) {
 			t.Fatalf("got  %s\nwant %s", got, want)
 		}
 	})
+}
+
+// TestTextMessage: objects that are read directly are read like all others.
+func TestTextMessage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.Just("\xff"), rapid.Just("text"), rapid.Just("user"))
+		pick := func(name string, usual any) any {
+			return rapid.SampledFrom([]any{usual, usual, usual, nil, int64(1), text.Draw(t, name)}).Draw(t, name)
+		}
+		var blocks []any
+		for range rapid.IntRange(0, 2).Draw(t, "blocks") {
+			blocks = append(blocks, NewRecord("", Field{"type", pick("type", "text")}, Field{"content", pick("content", text.Draw(t, "text"))}))
+		}
+		r := NewRecord("", Field{"role", pick("role", "user")}, Field{"blocks", pick("list", blocks)})
+		got, ok := textMessage(r)
+		if !ok {
+			return
+		}
+		var want chat.Message
+		if err := json.Unmarshal(JSON(r), &want); err != nil {
+			t.Fatalf("%s: %v", r, err)
+		}
+		if got.ID = want.ID; !cmp.Equal(got, want) {
+			t.Fatalf("%s: got %v, want %v", r, got, want)
+		}
+	})
+}
+
+// TestParseCell_Objects: only an object with the names of a message or of bytes is one.
+func TestParseCell_Objects(t *testing.T) {
+	message := `{"role":"user","blocks":[{"type":"text","content":"hi"}]}`
+	for cell, want := range map[string]string{
+		message: "hi",
+		strings.Replace(message, "blocks", `block\u0073`, 1): "hi",
+		`{"role":"user"}`: `{"role":"user"}`,
+		`["blocks"]`:      `["blocks"]`,
+		`{"blocks"`:       `{"blocks"`,
+	} {
+		got, err := Coerce(spec.Type{Name: "ChatMessage"}, ParseCell(cell))
+		if m, ok := got.(chat.Message); err != nil || !ok || m.Text() != want {
+			t.Errorf("%s: got %v, %v, want %q", cell, got, err, want)
+		}
+	}
 }

@@ -3,7 +3,9 @@ package value
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -131,6 +133,36 @@ func memberNames(fields []member) []string {
 	return names
 }
 
+// textMessage returns the message of an object that has nothing but a role and texts, as
+// most have. It reports false for all others, also for objects of other kinds.
+func textMessage(r *Record) (m chat.Message, ok bool) {
+	if r.Len() != 2 {
+		return m, false
+	}
+	role, _ := r.Get("role")
+	name, isText := role.(string)
+	content, _ := r.Get("blocks")
+	blocks, isList := content.([]any)
+	if m.Role = chat.Role(name); !isText || !isList || !slices.Contains(chat.Roles(), m.Role) {
+		return m, false
+	}
+	for _, item := range blocks {
+		block, isRecord := item.(*Record)
+		if !isRecord || block.Len() != 2 {
+			return m, false
+		}
+		kind, _ := block.Get("type")
+		text, _ := block.Get("content")
+		content, isText := text.(string)
+		if kind != any("text") || !isText || !utf8.ValidString(content) {
+			return m, false
+		}
+		m.Blocks = append(m.Blocks, chat.Block{Type: "text", Text: content})
+	}
+	m.ID = chat.NewID()
+	return m, true
+}
+
 // coerceMessage accepts a message, its JSON form, or the text of a user message.
 func coerceMessage(t spec.Type, v any) (any, *Error) {
 	switch v := v.(type) {
@@ -139,6 +171,9 @@ func coerceMessage(t spec.Type, v any) (any, *Error) {
 	case string:
 		return chat.Text(chat.User, v), nil
 	case *Record:
+		if m, ok := textMessage(v); ok {
+			return m, nil
+		}
 		var m chat.Message
 		if err := json.Unmarshal(JSON(v), &m); err != nil {
 			return nil, &Error{Reason: err.Error()}

@@ -199,6 +199,17 @@ func (n *Node) Without(more []Pair, keys ...string) *Node {
 	return made
 }
 
+// Only returns a mapping with those of its keys that are among names.
+func (n *Node) Only(names []string) *Node {
+	made := &Node{Kind: Map}
+	for _, name := range names {
+		if v := n.Get(name); v != nil {
+			made.Pairs = append(made.Pairs, Pair{Key: name, Value: v})
+		}
+	}
+	return made
+}
+
 // Keys returns the keys of a mapping in order.
 func Keys(n *Node) []string {
 	var all []string

@@ -156,7 +156,7 @@ func (s *Server) requestError(cause error) error {
 
 // statusError returns the error of a response whose status is not 200.
 func (s *Server) statusError(resp *http.Response) error {
-	raw, _ := readAll(resp.Body, maxErrorBody) // an incomplete body is good enough
+	raw, _ := readAll(resp.Body, maxErrorBody, resp.ContentLength) // an incomplete body is good enough
 	after := requestedDelay(resp.Header, time.Now())
 	if f, ok := ParseAPIError(raw); ok {
 		if f.code() == "" { // AWS sends the code as a header, with the address of its schema

@@ -133,7 +133,7 @@ func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) e
 	if err != nil {
 		return err
 	}
-	defer drainAndClose(resp.Body)
+	defer func() { drainAndClose(resp.Body) }() // read replaces a body that it has read to its end
 	if call.Received != nil {
 		call.Received(resp.Header)
 	}
@@ -174,10 +174,12 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 
 // whole reads a response that is not streamed.
 func (s *Server) whole(ctx context.Context, resp *http.Response, take func(raw []byte) error) error {
-	raw, err := readAll(resp.Body, MaxAnswer)
+	raw, err := readAll(resp.Body, MaxAnswer, resp.ContentLength)
 	if err != nil {
 		return s.connectionError(ctx, "lost the connection to", err)
 	}
+	_ = resp.Body.Close()
+	resp.Body = http.NoBody
 	if err := take(raw); err != nil {
 		return s.responseError(resp, raw, err)
 	}
@@ -206,18 +208,24 @@ func (s *Server) inOnePiece(resp *http.Response) bool {
 	return string(first) == "{"
 }
 
-// readAll reads a body of at most limit bytes.
-func readAll(r io.Reader, limit int64) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(raw)) > limit {
+// readAll reads a body of at most limit bytes. announced is its length, -1 if it is unknown.
+func readAll(r io.Reader, limit, announced int64) ([]byte, error) {
+	const most = 1 << 20 // a server may announce more than it sends
+	var body bytes.Buffer
+	body.Grow(int(min(max(announced, 0), most)) + bytes.MinRead)
+	_, err := body.ReadFrom(io.LimitReader(r, limit+1))
+	if err == nil && int64(body.Len()) > limit {
 		return nil, ErrTooLong
 	}
-	return raw, err
+	return body.Bytes(), err
 }
 
 // drainAndClose reads a small rest of the body, so that the connection can be reused, and
 // closes it. If the server keeps the body open, the connection is closed.
 func drainAndClose(body io.ReadCloser) {
+	if body == http.NoBody {
+		return // a timer would cost more than the rest
+	}
 	const grace = 50 * time.Millisecond
 	cut := time.AfterFunc(grace, func() { _ = body.Close() })
 	defer cut.Stop()
