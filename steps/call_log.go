@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // CallLog records the results of the calls of models and tools in a run, so that the
@@ -79,6 +80,13 @@ func recorded[T any](ctx context.Context, key string, f func() (T, error)) (resu
 		return result, false, fmt.Errorf("the result of a call could not be recorded: %w", err)
 	}
 	return result, false, nil
+}
+
+// withCallKey returns the context of a tool call with its key in the log.
+func withCallKey(ctx context.Context, key string) context.Context {
+	caller := tool.CallerOf(ctx)
+	caller.Key = key
+	return tool.WithCaller(ctx, caller)
 }
 
 // requestParts returns what identifies a request to a model: ids of messages differ

@@ -144,7 +144,7 @@ func (s *invokeTool) call(ctx context.Context, args map[string]any) (any, error)
 	}
 	key := log.key(ctx, "tool", s.tool.Info().ID, string(value.JSON(value.FromGo(args))))
 	raw, _, err := recorded(ctx, key, func() (json.RawMessage, error) {
-		result, err := s.tool.Call(ctx, args)
+		result, err := s.tool.Call(withCallKey(ctx, key), args)
 		return value.JSON(value.FromGo(result)), err
 	})
 	if err != nil {

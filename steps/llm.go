@@ -142,7 +142,13 @@ func (s *llmStep) call(ctx context.Context, row *Row, req model.Request) (*model
 		return s.send(ctx, row, req)
 	}
 	key := log.key(ctx, "model", requestParts(&req)...)
-	resp, replayed, err := recorded(ctx, key, func() (*model.Response, error) { return s.send(ctx, row, req) })
+	resp, replayed, err := recorded(ctx, key, func() (*model.Response, error) {
+		resp, err := s.send(ctx, row, req)
+		if err == nil { // the keys of later calls have these ids
+			resp.Message.ToolCalls = named(resp.Message.ToolCalls)
+		}
+		return resp, err
+	})
 	if err == nil && replayed {
 		if text := resp.Message.Text(); text != "" && req.Stream {
 			Report(ctx, s.event(row, Event{Kind: EventText, Text: text}))

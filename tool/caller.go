@@ -12,6 +12,7 @@ type Caller struct {
 	Session string // the row's session
 	Row     int64  // the row's number, counted from 1
 	CallID  string // the model's id of the call; empty where a step calls the tool itself
+	Key     string // of the call in the log of a run that can be repeated (steps.CallLog); empty without a log
 
 	AuditCall string // identifies the call in an audit log; may be empty
 }

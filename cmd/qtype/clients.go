@@ -15,6 +15,7 @@ import (
 // clients are the flags by which programs or the user answer for the caller of a flow.
 type clients struct {
 	programs   []string // NAME=COMMAND
+	handled    []string // ids of the client tools that programs answer; set by options
 	user       clienttool.User
 	suspension *clienttool.Suspension // approvals by other processes; nil for none
 	audit      auditFlag
@@ -52,7 +53,7 @@ func (c *clients) options(app *spec.Application) ([]qtype.Option, error) {
 		if err != nil {
 			return nil, usagef("--client-tool %s: %s", name, err)
 		}
-		opts = append(opts, qtype.WithClientTool(id, handler))
+		opts, c.handled = append(opts, qtype.WithClientTool(id, handler)), append(c.handled, id)
 	}
 	for _, id := range c.user.Approved {
 		if err := clienttool.CheckApproved(app, id); err != nil {

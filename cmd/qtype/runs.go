@@ -40,15 +40,23 @@ func newRuns(s *streams) *cobra.Command {
 	k := &cobra.Command{
 		Use: "cancel ID", Short: "Cancel a run; qtype run --resume continues it", Args: arguments("the id of a run: qtype runs cancel ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return durable.Cancel(c.Context(), cancel.temporal.Config, args[0])
+			cfg, err := cancel.temporal.security(cancel.temporal.Config)
+			if err != nil {
+				return err
+			}
+			return durable.Cancel(c.Context(), cfg, args[0])
 		},
 	}
 	cancel.temporal.addTo(k.Flags())
-	return commandGroup("runs", "List, show and cancel runs on Temporal", l, w, k)
+	return commandGroup("runs", "List, show, answer and cancel runs on Temporal", l, w, newRunsAnswer(s), k)
 }
 
 func (r *runsCommand) list(ctx context.Context) error {
-	all, err := durable.List(ctx, r.temporal.Config)
+	cfg, err := r.temporal.security(r.temporal.Config)
+	if err != nil {
+		return err
+	}
+	all, err := durable.List(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -61,7 +69,11 @@ func (r *runsCommand) list(ctx context.Context) error {
 }
 
 func (r *runsCommand) show(ctx context.Context, id string) error {
-	run, err := durable.Show(ctx, r.temporal.Config, id)
+	cfg, err := r.temporal.security(r.temporal.Config)
+	if err != nil {
+		return err
+	}
+	run, err := durable.Show(ctx, cfg, id)
 	if err != nil {
 		return err
 	}
@@ -80,6 +92,8 @@ func (r *runsCommand) write(run *durable.Run) error {
 	if run.Reason != "" {
 		line += "  " + run.Reason
 	}
-	_, err := io.WriteString(r.Out, terminal.Clean(line)+"\n")
-	return err
+	if _, err := io.WriteString(r.Out, terminal.Clean(line)+"\n"); err != nil {
+		return err
+	}
+	return r.writeRequests(run)
 }

@@ -4,18 +4,23 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 
 // temporalFlags are the flags by which runs and workers find each other.
 type temporalFlags struct {
 	durable.Config
-	set *pflag.FlagSet
+	set     *pflag.FlagSet
+	secure  bool // connect with TLS
+	tls     durable.TLS
+	keyFile string
 }
 
 // addTo adds the flags of the connection. The defaults are the environment variables that
@@ -24,6 +29,50 @@ func (f *temporalFlags) addTo(set *pflag.FlagSet) {
 	f.set = set
 	set.StringVar(&f.Address, "temporal-address", cmp.Or(os.Getenv("TEMPORAL_ADDRESS"), durable.DefaultAddress), "`HOST:PORT` of Temporal")
 	set.StringVar(&f.Namespace, "temporal-namespace", cmp.Or(os.Getenv("TEMPORAL_NAMESPACE"), durable.DefaultNamespace), "`NAMESPACE` of Temporal")
+	f.addSecurityTo(set)
+}
+
+// addSecurityTo adds the flags of TLS and encryption. The API key has none, because other users see
+// the arguments of programs.
+func (f *temporalFlags) addSecurityTo(set *pflag.FlagSet) {
+	set.BoolVar(&f.secure, "temporal-tls", os.Getenv("TEMPORAL_TLS") == "true", "connect to Temporal with TLS; implied by the other flags of TLS, and by TEMPORAL_API_KEY")
+	set.StringVar(&f.tls.CA, "temporal-tls-ca", os.Getenv("TEMPORAL_TLS_SERVER_CA_CERT_PATH"), "`FILE` with the certificates that sign that of Temporal (default: those of the system)")
+	set.StringVar(&f.tls.Cert, "temporal-tls-cert", os.Getenv("TEMPORAL_TLS_CLIENT_CERT_PATH"), "`FILE` with the certificate of this client")
+	set.StringVar(&f.tls.Key, "temporal-tls-key", os.Getenv("TEMPORAL_TLS_CLIENT_KEY_PATH"), "`FILE` with its private key")
+	set.StringVar(&f.tls.ServerName, "temporal-tls-server-name", os.Getenv("TEMPORAL_TLS_SERVER_NAME"), "`NAME` that the certificate of Temporal must have (default: the host of the address)")
+	set.StringVar(&f.keyFile, "temporal-key-file", os.Getenv("QTYPE_TEMPORAL_KEY_FILE"), "encrypt what Temporal and --blobs have with the key in `FILE` (32 random bytes in base64); more lines are former keys")
+}
+
+// security returns the configuration with TLS, the API key and the keys.
+func (f *temporalFlags) security(cfg durable.Config) (durable.Config, error) {
+	cfg.APIKey = os.Getenv("TEMPORAL_API_KEY")
+	if (f.tls.Cert == "") != (f.tls.Key == "") {
+		return cfg, usagef("--temporal-tls-cert and --temporal-tls-key require each other")
+	}
+	if f.secure || f.tls != (durable.TLS{}) || cfg.APIKey != "" {
+		cfg.TLS = &f.tls
+	}
+	if f.keyFile == "" {
+		return cfg, nil
+	}
+	text, err := os.ReadFile(f.keyFile)
+	if err != nil {
+		return cfg, usagef("--temporal-key-file: %s", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		key, err := encrypted.ParseKey(line)
+		if err != nil {
+			return cfg, usagef("--temporal-key-file: %s: %s", f.keyFile, err)
+		}
+		cfg.Keys = append(cfg.Keys, key)
+	}
+	if len(cfg.Keys) == 0 {
+		return cfg, usagef("--temporal-key-file: %s has no key", f.keyFile)
+	}
+	return cfg, nil
 }
 
 // addBlobsTo adds the flag of the place for large values.
@@ -41,7 +90,8 @@ func (f *temporalFlags) addRunTo(set *pflag.FlagSet) {
 
 // names returns the names of the flags that only concern Temporal.
 func (f *temporalFlags) names() []string {
-	return []string{"temporal-address", "temporal-namespace", "blobs", "chunk", "heartbeat"}
+	return []string{"temporal-address", "temporal-namespace", "temporal-tls", "temporal-tls-ca", "temporal-tls-cert", "temporal-tls-key",
+		"temporal-tls-server-name", "temporal-key-file", "blobs", "chunk", "heartbeat"}
 }
 
 // check rejects values that make no sense, and flags that have no effect with another engine.
@@ -63,8 +113,11 @@ func (f *temporalFlags) check(isUsed bool) error {
 }
 
 // at completes the configuration for a document.
-func (f *temporalFlags) at(document string) durable.Config {
-	cfg := f.Config
+func (f *temporalFlags) at(document string) (durable.Config, error) {
+	cfg, err := f.security(f.Config)
+	if err != nil {
+		return cfg, err
+	}
 	if cfg.Blobs == "" {
 		folder := "."
 		if _, remote := remotefs.Remote(document); !remote {
@@ -77,7 +130,7 @@ func (f *temporalFlags) at(document string) durable.Config {
 			cfg.Blobs = full
 		}
 	}
-	return cfg
+	return cfg, nil
 }
 
 // checkEngine rejects flags that an engine does not have.
@@ -99,8 +152,12 @@ func (r *runCommand) checkEngine() error {
 
 // openEngine sets the engine of the run; that of this process needs none.
 func (r *runCommand) openEngine(document string) (err error) {
-	if r.engine.value == "temporal" {
-		r.Engine, err = durable.NewEngine(r.temporal.at(document))
+	if r.engine.value != "temporal" {
+		return nil
+	}
+	cfg, err := r.temporal.at(document)
+	if err == nil {
+		r.Engine, err = durable.NewEngine(cfg)
 	}
 	return err
 }

@@ -69,7 +69,11 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	defer closeApp(ctx, app, &err)
 	ctx, sendTraces := w.startTraces(ctx, app, &w.log)
 	defer sendTraces()
-	cfg := durable.WorkerConfig{Config: w.temporal.at(path), Parallel: w.parallel, Log: w.Err, Ready: func(queue string) {
+	connection, err := w.temporal.at(path)
+	if err != nil {
+		return err
+	}
+	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Approved: w.clients.user.Approved, ClientTools: w.clients.handled, Log: w.Err, Ready: func(queue string) {
 		if !w.log.quiet {
 			fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queue "+queue))
 		}

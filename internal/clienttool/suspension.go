@@ -84,14 +84,20 @@ func (s *Suspension) Answer(number int, text string) error {
 		return fmt.Errorf("request %d has been answered", number)
 	}
 	r.Answered = true
+	r.Approved, r.Reason = ParseApproval(text)
+	return nil
+}
+
+// ParseApproval reads an answer to an approval: yes, no, or the reason of a rejection.
+func ParseApproval(text string) (approved bool, reason string) {
 	switch word := strings.TrimSpace(text); strings.ToLower(word) {
 	case "y", "yes":
-		r.Approved = true
+		return true, ""
 	case "", "n", "no":
+		return false, ""
 	default:
-		r.Reason = word
+		return false, word
 	}
-	return nil
 }
 
 // RunID returns the id of the run, which stays the same when the run is continued.

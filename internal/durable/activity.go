@@ -14,12 +14,16 @@ import (
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // chunkRunner runs chunks. It is safe for concurrent use.
 type chunkRunner struct {
-	app   *runtime.App
-	blobs *blobs
+	app      *runtime.App
+	blobs    *blobs
+	beat     func(ctx context.Context, token []byte, details ...any) error // sends a heartbeat and waits for the answer
+	approved []string                                                      // ids of tools that need no further approval
+	answered []string                                                      // ids of client tools that have a handler
 }
 
 // run is the activity: it runs the rows of a chunk.
@@ -28,7 +32,7 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 		return done{}, temporal.NewNonRetryableApplicationError("the id of the run is not valid", failedError, nil)
 	}
 	info := activity.GetInfo(ctx)
-	if info.Attempt > 1 || t.Resumed {
+	if info.Attempt > 1 || t.Resumed || t.Answers != nil {
 		if finished, err := w.finished(ctx, t); finished != nil || err != nil {
 			return deref(finished), err
 		}
@@ -38,6 +42,9 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 		return done{}, err
 	}
 	out, err := w.process(ctx, t, rows, info.IsLocalActivity)
+	if waits, ok := errors.AsType[*waitingError](err); ok {
+		return done{Waiting: waits.requests}, nil
+	}
 	if err != nil {
 		return done{}, err
 	}
@@ -92,7 +99,10 @@ func (w *chunkRunner) finish(ctx context.Context, t task, out *output) (done, er
 			return made, nil
 		}
 	}
-	return made, w.blobs.write(ctx, outputName(t.Run, t.Partition, t.Number), out)
+	if err := w.blobs.write(ctx, outputName(t.Run, t.Partition, t.Number), out); err != nil {
+		return made, err
+	}
+	return made, w.blobs.remove(callsName(t.Run, t.Partition, t.Number)) // a repeated chunk takes the output
 }
 
 // process runs the rows that an earlier attempt has not finished.
@@ -103,7 +113,7 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[int64]*finishedRow{}}
+	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[int64]*finishedRow{}, cancel: cancel}
 	opts := []runtime.RunOption{
 		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.Run),
 		runtime.WithEvents(c.event, steps.EventUsage, steps.EventTurn, steps.EventFallback),
@@ -113,7 +123,12 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 			return nil, err
 		}
 		opts = append(opts, runtime.WithRowStore(c, t.Flow, t.Run))
-		defer c.beat(ctx, cancel)()
+		defer c.beat(ctx, w.beat)()
+		ctx = steps.WithCallLog(ctx, c.calls(ctx))
+		if t.MayWait {
+			c.asker = &asker{worker: w, answers: t.Answers, suspend: cancel}
+			ctx = tool.WithHandlers(ctx, c.asker.handlers())
+		}
 	}
 	out := &output{}
 	input := func(yield func(runtime.Input) bool) {

@@ -26,9 +26,13 @@ const maxOutputs = 64 << 10
 
 // blobs is the place in which a run and its workers exchange large values.
 type blobs struct {
-	base   string // a folder, or an address
+	base   string  // a folder, or an address
+	sealer *sealer // nil for blobs that are not encrypted
 	client remotefs.Client
 }
+
+// newBlobs returns the blobs of a configuration.
+func newBlobs(cfg Config) *blobs { return &blobs{base: cfg.Blobs, sealer: newSealer(cfg)} }
 
 // address returns the address of a blob.
 func (b *blobs) address(name string) string {
@@ -44,7 +48,7 @@ func (b *blobs) write(ctx context.Context, name string, value any) error {
 	if err != nil {
 		return fmt.Errorf("blobs: %w", err)
 	}
-	if err := gob.NewEncoder(out).Encode(value); err != nil {
+	if err := b.encode(out, name, value); err != nil {
 		return errors.Join(fmt.Errorf("blobs: %w", err), out.Abort())
 	}
 	if err := out.Commit(); err != nil {
@@ -60,19 +64,50 @@ func (b *blobs) read(ctx context.Context, name string, value any) (err error) {
 		return fmt.Errorf("blobs: %w", err)
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	if err := gob.NewDecoder(in).Decode(value); err != nil {
+	if err := b.decode(in, name, value); err != nil {
 		return fmt.Errorf("blobs: %s is not readable: %w", remotefs.Redacted(b.address(name)), err)
 	}
 	_, err = io.Copy(io.Discard, in)
 	return err
 }
 
-// remove deletes the blobs of a run from a folder; buckets have lifecycle rules for it.
-func (b *blobs) remove(run string) error {
+// encode writes a value, encrypted if there is a key.
+func (b *blobs) encode(out io.Writer, name string, value any) error {
+	if b.sealer == nil {
+		return gob.NewEncoder(out).Encode(value)
+	}
+	data, err := encode(value)
+	if err == nil {
+		data, err = b.sealer.seal(data, name)
+	}
+	if err == nil {
+		_, err = out.Write(data)
+	}
+	return err
+}
+
+// decode is the inverse of encode.
+func (b *blobs) decode(in io.Reader, name string, value any) error {
+	if b.sealer == nil {
+		return gob.NewDecoder(in).Decode(value)
+	}
+	data, err := io.ReadAll(in)
+	if err == nil {
+		data, err = b.sealer.open(data, name)
+	}
+	if err != nil {
+		return err
+	}
+	return decode(data, value)
+}
+
+// remove deletes the blobs whose names begin with a run, or another folder, from a file system;
+// buckets have lifecycle rules for it.
+func (b *blobs) remove(folder string) error {
 	if _, remote := remotefs.Remote(b.base); remote {
 		return nil
 	}
-	if err := os.RemoveAll(b.address(run)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(b.address(folder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("blobs: %w", err)
 	}
 	return nil

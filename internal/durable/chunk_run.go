@@ -5,7 +5,10 @@ package durable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -20,8 +24,21 @@ import (
 // storePause is the shortest time between two times at which finished rows are stored.
 const storePause = 100 * time.Millisecond
 
-// errStopping ends chunks when their worker is stopped.
-var errStopping = errors.New("the worker stops; another one continues")
+// beatsLost is the number of intervals of heartbeats without an answer after which Temporal
+// gives a chunk to another worker.
+const beatsLost = 3
+
+// The reasons to end a chunk that another worker continues.
+var (
+	errStopping = errors.New("the worker stops; another one continues")
+	errLost     = errors.New("no answer from Temporal for the time of a heartbeat; another worker continues")
+)
+
+// waitingError ends a chunk that waits for answers.
+type waitingError struct{ requests []keyedRequest }
+
+// Error returns how many answers are missing.
+func (e *waitingError) Error() string { return fmt.Sprintf("%d answers are missing", len(e.requests)) }
 
 // chunkRun is one attempt to run a chunk. It is the checkpoint.Store of the run.
 type chunkRun struct {
@@ -29,17 +46,20 @@ type chunkRun struct {
 	task    task
 	counted *runtime.Progress
 	ctx     context.Context // of the activity; nil for a local one, which stores nothing
+	cancel  context.CancelCauseFunc
+	asker   *asker // nil if no row may wait
 
 	mu       sync.Mutex
 	finished map[int64]*finishedRow // also those of earlier attempts
 	pending  map[int64]*finishedRow // rows of which further results follow
 	order    []int64                // of the finished rows
 	before   stats                  // of earlier attempts
-	events   []event
-	isDirty  bool      // finished has rows that are not stored
-	stored   time.Time // when it was stored last
-	at       place     // where it was stored last
-	err      error     // why it cannot be stored
+	events   []event                // of finished rows, and those of no row
+	open     map[int64][]event      // of rows that are not finished, by their numbers
+	isDirty  bool                   // finished has rows that are not stored
+	stored   time.Time              // when it was stored last
+	at       place                  // where it was stored last
+	err      error                  // why it cannot be stored
 }
 
 // restore reads what an earlier attempt has stored.
@@ -51,7 +71,7 @@ func (c *chunkRun) restore(ctx context.Context) error {
 			return err
 		}
 	}
-	if at.Blob == "" && at.Inline == nil && (c.task.Resumed || activity.GetInfo(ctx).Attempt > 1) {
+	if at.Blob == "" && at.Inline == nil && (c.task.Resumed || c.task.Answers != nil || activity.GetInfo(ctx).Attempt > 1) {
 		at.Blob = partName(c.task.Run, c.task.Partition, c.task.Number)
 	}
 	var p progress
@@ -94,6 +114,7 @@ func (c *chunkRun) Save(key checkpoint.Key, rows []checkpoint.Row, last bool) er
 	delete(c.pending, key.Row)
 	c.finished[key.Row] = row
 	c.order = append(c.order, key.Row)
+	c.close(key.Row)
 	c.isDirty = true
 	if time.Since(c.stored) >= storePause {
 		c.store()
@@ -125,10 +146,12 @@ func (c *chunkRun) store() {
 	}
 }
 
-// beat reports that the worker lives until the returned func is called, and ends the run
-// of the chunk when the worker stops.
-func (c *chunkRun) beat(ctx context.Context, cancel context.CancelCauseFunc) func() {
-	end := make(chan struct{})
+// beat reports that the worker lives until the returned func is called. It ends the run of the
+// chunk when the worker stops, and when Temporal has not answered for so long that it
+// gives the chunk to another worker.
+func (c *chunkRun) beat(ctx context.Context, send func(ctx context.Context, token []byte, details ...any) error) func() {
+	ctx, end := context.WithCancel(ctx)
+	lost := time.AfterFunc(beatsLost*c.task.Beat, func() { c.cancel(errLost) })
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		ticks := time.NewTicker(c.task.Beat)
@@ -139,19 +162,46 @@ func (c *chunkRun) beat(ctx context.Context, cancel context.CancelCauseFunc) fun
 			case <-ticks.C:
 				c.mu.Lock()
 				c.store()
-				activity.RecordHeartbeat(ctx, c.at)
+				at := c.at
 				c.mu.Unlock()
+				activity.RecordHeartbeat(ctx, at)
+				began := time.Now()
+				if c.send(ctx, send, at) == nil {
+					lost.Reset(beatsLost*c.task.Beat - time.Since(began))
+				}
 			case <-stops:
-				cancel(errStopping)
+				c.cancel(errStopping)
 				stops = nil
-			case <-end:
+			case <-ctx.Done():
 				return
 			}
 		}
 	})
 	return func() {
-		close(end)
+		end()
 		wait.Wait()
+		lost.Stop()
+	}
+}
+
+// send sends one heartbeat.
+func (c *chunkRun) send(ctx context.Context, send func(ctx context.Context, token []byte, details ...any) error, at place) error {
+	ctx, cancel := context.WithTimeout(ctx, c.task.Beat)
+	defer cancel()
+	return send(ctx, activity.GetInfo(ctx).TaskToken, at)
+}
+
+// calls returns the log of the calls of the chunk.
+func (c *chunkRun) calls(ctx context.Context) *callLog {
+	return &callLog{
+		ctx: ctx, blobs: c.blobs, folder: callsName(c.task.Run, c.task.Partition, c.task.Number),
+		repeats: c.task.Resumed || c.task.Answers != nil || activity.GetInfo(ctx).Attempt > 1,
+		fail: func(err error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.err = err
+			c.cancel(err)
+		},
 	}
 }
 
@@ -164,12 +214,14 @@ func (c *chunkRun) explain(ctx context.Context, err error) error {
 		c.store()
 	}
 	switch {
-	case errors.Is(context.Cause(ctx), errStopping):
-		return errStopping // Temporal repeats the chunk
-	case ctx.Err() != nil:
-		return ctx.Err()
+	case errors.Is(context.Cause(ctx), errStopping), errors.Is(context.Cause(ctx), errLost):
+		return context.Cause(ctx) // Temporal repeats the chunk
 	case c.err != nil:
 		return c.err
+	case errors.Is(context.Cause(ctx), memory.ErrSuspended):
+		return &waitingError{requests: c.asker.requests()}
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
 	return temporal.NewNonRetryableApplicationError(err.Error(), failedError, nil)
 }
@@ -190,17 +242,36 @@ func (c *chunkRun) Load(key checkpoint.Key, take func(data []byte) error) (found
 	return true, nil
 }
 
-// event counts tokens, turns and fallbacks.
+// event counts tokens, turns and fallbacks. Those of a row are stored with it, so that a
+// repeated row is counted once.
 func (c *chunkRun) event(ev steps.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.events = addEvent(c.events, eventOf(ev))
+	if c.ctx == nil || ev.Row == 0 || c.finished[ev.Row] != nil {
+		c.events = addEvent(c.events, eventOf(ev))
+		return
+	}
+	if c.open == nil {
+		c.open = map[int64][]event{}
+	}
+	c.open[ev.Row] = addEvent(c.open[ev.Row], eventOf(ev))
+}
+
+// close counts the events of a row as those of a finished one; the caller holds the lock.
+func (c *chunkRun) close(row int64) {
+	for _, ev := range c.open[row] {
+		c.events = addEvent(c.events, ev)
+	}
+	delete(c.open, row)
 }
 
 // stats returns the counts of this attempt and the earlier ones.
 func (c *chunkRun) stats() stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, row := range slices.Sorted(maps.Keys(c.open)) {
+		c.close(row)
+	}
 	return c.currentStats()
 }
 

@@ -5,11 +5,14 @@ package durable
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -25,18 +28,55 @@ func dial(ctx context.Context, cfg Config, out io.Writer) (client.Client, error)
 	if out != nil {
 		handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})
 	}
-	c, err := client.DialContext(ctx, client.Options{HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: log.NewStructuredLogger(slog.New(handler))})
+	options := client.Options{HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: log.NewStructuredLogger(slog.New(handler)),
+		DataConverter: cfg.dataConverter(), FailureConverter: cfg.failureConverter()}
+	if cfg.TLS != nil {
+		secure, err := cfg.TLS.load()
+		if err != nil {
+			return nil, err
+		}
+		options.ConnectionOptions.TLS = secure
+	}
+	if cfg.APIKey != "" {
+		options.Credentials = client.NewAPIKeyStaticCredentials(cfg.APIKey)
+	}
+	c, err := client.DialContext(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("no answer from Temporal at %s: %w; pass its address with --temporal-address", cfg.Address, err)
 	}
 	return c, nil
 }
 
-// queueOf returns the task queue of an application. Its name has a digest of the document:
-// workers that have another document, or another version of it, have another queue.
-func queueOf(app *runtime.App) string {
+// load reads the files.
+func (t *TLS) load() (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.CA != "" {
+		text, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("the certificates of authorities cannot be read: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate in PEM format", t.CA)
+		}
+	}
+	if t.Cert == "" {
+		return cfg, nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate of the client cannot be used: %w", err)
+	}
+	cfg.Certificates = []tls.Certificate{pair}
+	return cfg, nil
+}
+
+// queueOf returns the task queue of an application. Its name has a digest of the document and the
+// id of the key: workers that have another document, another version of it, or another key
+// have another queue.
+func queueOf(app *runtime.App, s *sealer) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%d;", formatVersion)
+	fmt.Fprintf(sum, "%d;%s;", formatVersion, s.id())
 	for _, flow := range app.Spec().Flows {
 		digest := checkpoint.Sum(checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{}))
 		fmt.Fprintf(sum, "%q=%x;", flow.ID, digest)

@@ -9,6 +9,8 @@ package durable
 import (
 	"io"
 	"time"
+
+	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 
 // The defaults of Config.
@@ -26,14 +28,28 @@ type Config struct {
 	Blobs     string        // the folder, or the address of a bucket, in which rows and results are exchanged
 	Chunk     int           // the most rows of a chunk
 	Heartbeat time.Duration // how long a worker may be silent before another one gets its chunk
+
+	TLS    *TLS            // nil for a connection without TLS
+	APIKey string          // sent with each request; empty for none
+	Keys   []encrypted.Key // encrypt what Temporal and the blobs have: the first one encrypts, all decrypt; none for no encryption
+}
+
+// TLS describes a connection with TLS. The files are in PEM format.
+type TLS struct {
+	CA         string // file with the certificates of authorities; empty for those of the system
+	Cert       string // file with the certificate of the client; empty for none
+	Key        string // file with its private key
+	ServerName string // expected in the certificate of the server; empty for the host of the address
 }
 
 // WorkerConfig describes a worker.
 type WorkerConfig struct {
 	Config
-	Parallel int                // how many chunks are run at once
-	Log      io.Writer          // for warnings and errors of Temporal's client; nil for none
-	Ready    func(queue string) // called when the worker polls; may be nil
+	Parallel    int                // how many chunks are run at once
+	Approved    []string           // ids of tools whose calls need no further approval
+	ClientTools []string           // ids of client tools that the App has handlers for; others are requests of the run
+	Log         io.Writer          // for warnings and errors of Temporal's client; nil for none
+	Ready       func(queue string) // called when the worker polls; may be nil
 }
 
 // BuildTagError reports a program that was built without the client of Temporal.
@@ -53,8 +69,9 @@ type Run struct {
 	Closed   time.Time `json:"closed,omitzero"`    // when it ended; zero if it runs
 	Rows     int64     `json:"rows,omitempty"`     // the rows of finished chunks
 	Failed   int64     `json:"failed,omitempty"`   // those that failed
-	Reason   string    `json:"reason,omitempty"`   // why it did not complete
+	Reason   string    `json:"reason,omitempty"`   // why it did not complete, or is not known better
 	Input    string    `json:"input,omitempty"`    // the file with the rows
 	Queue    string    `json:"queue,omitempty"`    // the task queue of the document
 	Document string    `json:"document,omitempty"` // the application's id
+	Waiting  []Request `json:"waiting,omitempty"`  // what rows wait for, the oldest first
 }

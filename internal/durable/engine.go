@@ -17,7 +17,6 @@ import (
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -54,7 +53,7 @@ func (e *engine) Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cf
 	}
 	r := &engineRun{
 		cfg: e.Config, batch: cfg, client: c, codec: codec, app: app, flow: flow, header: header,
-		blobs: &blobs{base: e.Blobs}, workflow: workflowID(app, flow, cfg), queue: queueOf(app),
+		blobs: newBlobs(e.Config), workflow: workflowID(app, flow, cfg), queue: queueOf(app, newSealer(e.Config)),
 	}
 	if err := r.find(ctx); err != nil {
 		return nil, errors.Join(err, r.Close(false))
@@ -122,7 +121,7 @@ func (r *engineRun) find(ctx context.Context) error {
 	status := info.GetStatus()
 	var was checkpoint.Header
 	payload := info.GetMemo().GetFields()[memoHeader]
-	if err := converter.GetDefaultDataConverter().FromPayload(payload, &was); err != nil {
+	if err := r.cfg.dataConverter().FromPayload(payload, &was); err != nil {
 		return fmt.Errorf("workflow %s is not a run of qtype: %w", r.workflow, err)
 	}
 	if !r.batch.Resume {
@@ -188,7 +187,7 @@ func (r *engineRun) planOf(ctx context.Context) (*plan, error) {
 	}
 	p := &plan{}
 	input := first.GetWorkflowExecutionStartedEventAttributes().GetInput()
-	if err := converter.GetDefaultDataConverter().FromPayloads(input, p); err != nil {
+	if err := r.cfg.dataConverter().FromPayloads(input, p); err != nil {
 		return nil, fmt.Errorf("workflow %s is not a run of qtype: %w", r.workflow, err)
 	}
 	return p, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,13 +136,14 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 		}
 		return nil
 	}
-	u := &uploader{codec: r.codec, blobs: r.blobs, run: r.header.Run, max: r.cfg.Chunk}
+	waits := mayWait(r.flow)
+	u := newUploader(r.codec, r.blobs, r.header.Run, r.cfg.Chunk, waits)
 	partitions, inline, err := u.upload(ctx, job.Rows)
 	if err != nil || job.ReadError() != nil {
 		return errors.Join(err, r.blobs.remove(r.header.Run))
 	}
 	r.plan = &plan{
-		Run: r.header.Run, App: r.app.Spec().ID, Flow: r.flow.ID, Partitions: partitions, Inline: inline, Local: r.flow.Plan().IsComputation(),
+		Run: r.header.Run, App: r.app.Spec().ID, Flow: r.flow.ID, Partitions: partitions, Inline: inline, Local: r.flow.Plan().IsComputation(), MayWait: waits,
 		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, HistoryLimit: historyLimit,
 	}
 	if inline != nil {
@@ -173,19 +175,36 @@ func (r *engineRun) await(ctx context.Context, shown *runtime.Progress) (s state
 	return s, r.client.GetWorkflow(last, r.workflow, "").Get(last, &s)
 }
 
+// mayWait reports whether rows of a flow may need an approval or a client tool.
+func mayWait(f *spec.Flow) bool {
+	for s := range f.Plan().All() {
+		isClient := func(t spec.Tool) bool { _, ok := t.(*spec.ClientTool); return ok }
+		if s.NeedsApproval() || slices.ContainsFunc(s.Tools(), isClient) {
+			return true
+		}
+	}
+	return false
+}
+
 // watch updates the progress.
 func (r *engineRun) watch(ctx context.Context, shown *runtime.Progress) {
+	waiting := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(progressPause):
 		}
-		var s state
+		var s status
 		answer, err := r.client.QueryWorkflow(ctx, r.workflow, "", progressQuery)
-		if err == nil && answer.Get(&s) == nil && ctx.Err() == nil {
-			shown.Set(s.Rows, s.Rows, s.Failed, progressOf(s.Steps))
+		if err != nil || answer.Get(&s) != nil || ctx.Err() != nil {
+			continue
 		}
+		shown.Set(s.Rows, s.Rows, s.Failed, progressOf(s.Steps))
+		if s.Waiting > 0 && waiting == 0 && !r.batch.Quiet {
+			fmt.Fprintf(r.batch.Streams.Err, "rows wait for answers: qtype runs show %s\n", r.workflow)
+		}
+		waiting = s.Waiting
 	}
 }
 

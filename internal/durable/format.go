@@ -13,7 +13,7 @@ import (
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 1
+const formatVersion = 2
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {
@@ -142,6 +142,9 @@ func inputName(run string, partition, number int) string {
 }
 func outputName(run string, partition, number int) string {
 	return fmt.Sprintf("%s/out/%d/%d", run, partition, number)
+}
+func callsName(run string, partition, number int) string {
+	return fmt.Sprintf("%s/calls/%d/%d", run, partition, number)
 }
 func partName(run string, partition, number int) string {
 	return fmt.Sprintf("%s/part/%d/%d", run, partition, number)

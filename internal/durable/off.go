@@ -21,5 +21,8 @@ func List(context.Context, Config) ([]Run, error) { return nil, &BuildTagError{}
 // Show returns an error: this build has no client of Temporal.
 func Show(context.Context, Config, string) (*Run, error) { return nil, &BuildTagError{} }
 
+// AnswerRequests returns an error: this build has no client of Temporal.
+func AnswerRequests(context.Context, Config, string, []Answer) error { return &BuildTagError{} }
+
 // Cancel returns an error: this build has no client of Temporal.
 func Cancel(context.Context, Config, string) error { return &BuildTagError{} }

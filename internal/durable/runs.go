@@ -12,7 +12,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 )
@@ -42,7 +41,7 @@ func List(ctx context.Context, cfg Config) ([]Run, error) {
 		for _, info := range page.GetExecutions() {
 			if id := info.GetExecution().GetWorkflowId(); !seen[id] {
 				seen[id] = true
-				all = append(all, runOf(info))
+				all = append(all, cfg.runOf(info))
 			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
@@ -52,15 +51,15 @@ func List(ctx context.Context, cfg Config) ([]Run, error) {
 	return all, nil
 }
 
-// runOf returns what Temporal's list has of a run.
-func runOf(info *workflowpb.WorkflowExecutionInfo) Run {
+// runOf returns what Temporal's list has of a run. Without the key of a run it has no flow and no input.
+func (c Config) runOf(info *workflowpb.WorkflowExecutionInfo) Run {
 	r := Run{ID: info.GetExecution().GetWorkflowId(), Status: statusName(info.GetStatus()), Started: info.GetStartTime().AsTime(), Queue: info.GetTaskQueue()}
 	if info.GetCloseTime() != nil {
 		r.Closed = info.GetCloseTime().AsTime()
 	}
 	var header checkpoint.Header
 	fields := info.GetMemo().GetFields()
-	data := converter.GetDefaultDataConverter()
+	data := c.dataConverter()
 	if data.FromPayload(fields[memoHeader], &header) == nil {
 		r.Flow, r.Input = header.Flow, header.Input.Path
 	}
@@ -92,23 +91,58 @@ func Show(ctx context.Context, cfg Config, id string) (*Run, error) {
 	if err != nil {
 		return nil, unknownRun(id, err)
 	}
-	r := runOf(known.GetWorkflowExecutionInfo())
-	var s state
+	r := cfg.runOf(known.GetWorkflowExecutionInfo())
 	if r.Closed.IsZero() {
-		answer, err := c.QueryWorkflow(ctx, id, "", progressQuery)
-		if err != nil {
-			return &r, nil // no worker is there
+		var s status
+		if query(ctx, c, id, progressQuery, &s) != nil {
+			r.Reason = "no worker answers"
+			return &r, nil
 		}
-		err = answer.Get(&s)
 		r.Rows, r.Failed = s.Rows, s.Failed
+		if s.Waiting > 0 {
+			err = query(ctx, c, id, requestsQuery, &r.Waiting)
+		}
 		return &r, err
 	}
+	var s state
 	if err := c.GetWorkflow(ctx, id, "").Get(ctx, &s); err != nil {
 		r.Reason = explain(err).Error()
 		s, _ = stateOf(err)
 	}
 	r.Rows, r.Failed = s.Rows, s.Failed
 	return &r, nil
+}
+
+// query reads the answer of a workflow to a query.
+func query(ctx context.Context, c client.Client, id, name string, answer any) error {
+	known, err := c.QueryWorkflow(ctx, id, "", name)
+	if err != nil {
+		return err
+	}
+	return known.Get(answer)
+}
+
+// AnswerRequests answers requests of a run. A worker must be there to take the answers. Either all
+// are taken, or none.
+func AnswerRequests(ctx context.Context, cfg Config, id string, answers []Answer) error {
+	c, err := dial(ctx, cfg, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	taken, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: answerUpdate, Args: []any{answers}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = taken.Get(ctx, nil)
+	}
+	if isNotFound(err) {
+		return unknownRun(id, err)
+	}
+	if err != nil {
+		return explain(err)
+	}
+	return nil
 }
 
 // Cancel ends a run, which can be resumed.

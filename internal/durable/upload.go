@@ -14,6 +14,7 @@ import (
 
 const (
 	maxPartitions = 32      // chunks of a run that run at once
+	maxWaiting    = 128     // chunks of one row that run, or wait for an answer, at once
 	maxWrites     = 8       // chunks that are stored at once
 	maxChunkBytes = 1 << 20 // of the rows of a chunk
 )
@@ -26,13 +27,23 @@ type uploader struct {
 	run   string
 	max   int // rows of a chunk
 
-	partitions [maxPartitions]partitionRows
+	partitions []partitionRows
 	chunks     []int                 // the number of chunks of each partition
 	next       int                   // the partition of the next chunk of a flow without sessions
 	writes     sync.WaitGroup        // of chunks
 	slots      chan struct{}         // one for each write
 	failed     atomic.Pointer[error] // why a chunk could not be stored
 	total      int64                 // rows
+}
+
+// newUploader returns the uploader of a run. A chunk of a flow whose rows may wait for an
+// answer is one row, so that only this row waits, and those after it in its session.
+func newUploader(codec *runtime.RowCodec, b *blobs, run string, rows int, mayWait bool) *uploader {
+	partitions := maxPartitions
+	if mayWait {
+		partitions, rows = maxWaiting, 1
+	}
+	return &uploader{codec: codec, blobs: b, run: run, max: rows, partitions: make([]partitionRows, partitions)}
 }
 
 // partitionRows are the rows of a partition that are not stored yet.
@@ -43,7 +54,7 @@ type partitionRows struct {
 
 // upload stores all rows. The inline chunks are nil if the rows are not small.
 func (u *uploader) upload(ctx context.Context, rows iter.Seq[runtime.Input]) (partitions []int, inline [][][]byte, err error) {
-	u.chunks, u.slots = make([]int, maxPartitions), make(chan struct{}, maxWrites)
+	u.chunks, u.slots = make([]int, len(u.partitions)), make(chan struct{}, maxWrites)
 	defer u.writes.Wait()
 	size, whole := 0, true // all rows are still in partitions
 	for in := range rows {
@@ -61,7 +72,7 @@ func (u *uploader) upload(ctx context.Context, rows iter.Seq[runtime.Input]) (pa
 		if len(partition.rows)%u.max != 0 && partition.size < maxChunkBytes {
 			continue
 		}
-		u.next = (u.next + 1) % maxPartitions
+		u.next = (u.next + 1) % len(u.partitions)
 		if whole {
 			continue
 		}
@@ -87,8 +98,8 @@ func (u *uploader) partitionOf(session string) int {
 		return u.next
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(u.codec.Order(session))) // a hash does not fail
-	return int(h.Sum32() % maxPartitions)
+	_, _ = h.Write([]byte(u.codec.Order(session)))    // a hash does not fail
+	return int(h.Sum32() % uint32(len(u.partitions))) //nolint:gosec // at most maxWaiting
 }
 
 // split divides the rows of a partition into chunks and removes them from the partition.
@@ -130,7 +141,7 @@ func (u *uploader) failure() error {
 
 // inline returns the rows of all partitions, which are small.
 func (u *uploader) inline() ([]int, [][][]byte, error) {
-	all := make([][][]byte, maxPartitions)
+	all := make([][][]byte, len(u.partitions))
 	for at := range u.partitions {
 		for _, c := range u.split(at) {
 			data, err := encode(c)

@@ -96,7 +96,7 @@ func TestUpload(t *testing.T) {
 					t.Fatal(err)
 				}
 				place := &blobs{base: t.TempDir()}
-				u := &uploader{codec: codec, blobs: place, run: "r", max: most}
+				u := newUploader(codec, place, "r", most, false)
 				partitions, inline, err := u.upload(t.Context(), slices.Values(numbersOf(n)))
 				if err != nil {
 					t.Fatal(err)
@@ -164,7 +164,7 @@ func TestUpload_Order(t *testing.T) {
 		rows = append(rows, runtime.Input{Values: map[string]any{"text": strings.Repeat("x", 20)}, Session: session, Number: int64(i) + 1})
 	}
 	place := &blobs{base: t.TempDir()}
-	u := &uploader{codec: codec, blobs: place, run: "r", max: 10}
+	u := newUploader(codec, place, "r", 10, false)
 	partitions, _, err := u.upload(t.Context(), slices.Values(rows))
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func Work(ctx context.Context, app *runtime.App, cfg WorkerConfig) error {
 		return err
 	}
 	defer c.Close()
-	queue := queueOf(app)
+	queue := queueOf(app, newSealer(cfg.Config))
 	failed := make(chan error, 1)
 	w := worker.New(c, queue, worker.Options{
 		MaxConcurrentActivityExecutionSize:      cfg.Parallel,
@@ -42,8 +42,8 @@ func Work(ctx context.Context, app *runtime.App, cfg WorkerConfig) error {
 			}
 		},
 	})
-	place := &blobs{base: cfg.Blobs}
-	register(w, &chunkRunner{app: app, blobs: place})
+	place := newBlobs(cfg.Config)
+	register(w, &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, approved: cfg.Approved, answered: cfg.ClientTools})
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("the worker cannot start: %w", err)
 	}

@@ -16,6 +16,8 @@ const (
 	workflowName  = "qtype.run"
 	activityName  = "qtype.chunk"
 	progressQuery = "progress"
+	requestsQuery = "requests"
+	answerUpdate  = "answer"
 )
 
 const (
@@ -41,6 +43,7 @@ type plan struct {
 	Partitions   []int         // the number of chunks of each partition; those of a partition run one after the other
 	Inline       [][][]byte    // the encoded chunks, if they are small; by partition and number
 	Local        bool          // the steps only compute, so chunks are local activities
+	MayWait      bool          // rows may need an approval or a client tool; chunks have one row
 	Resumed      bool          // an earlier workflow may have finished some chunks
 	MaxFailures  int64         // the number of failed rows that stops the run; 0 for any number
 	Heartbeat    time.Duration // how long a worker may be silent
@@ -56,6 +59,10 @@ type state struct {
 	Rows   int64            // results
 	Failed int64            // those that failed
 	Steps  []stepStats      // the sums
+
+	Asked   int           // requests so far
+	Open    []openRequest // without an answer, the oldest first
+	Answers []givenAnswer // for chunks that are not finished
 }
 
 // task is the input of an activity.
@@ -68,6 +75,8 @@ type task struct {
 	Resumed   bool          // as in the plan
 	Beat      time.Duration // the interval of heartbeats
 	Max       int           // bytes of an output that is returned
+	MayWait   bool          // as in the plan
+	Answers   map[string]Answer
 }
 
 // done is the result of an activity.
@@ -76,6 +85,8 @@ type done struct {
 	Failed int64
 	Steps  []stepStats
 	Output []byte // the encoded output; nil if it is a blob
+
+	Waiting []keyedRequest // what the chunk waits for; if there is any, it is not finished
 }
 
 // runWorkflow runs the chunks of a plan: those of a partition in order, the partitions at the same time.
@@ -84,7 +95,7 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 	if r.state.Next == nil {
 		r.state.Next, r.state.Inline = make([]int, len(p.Partitions)), make([]map[int][]byte, len(p.Partitions))
 	}
-	if err := workflow.SetQueryHandler(ctx, progressQuery, func() (state, error) { return r.progress(), nil }); err != nil {
+	if err := r.setHandlers(ctx); err != nil {
 		return r.state, err
 	}
 	inner, cancel := workflow.WithCancel(ctx)
@@ -120,16 +131,15 @@ type scheduler struct {
 	cancel func()
 }
 
-// progress returns the state without results.
-func (r *scheduler) progress() state {
-	s := r.state
-	s.Inline = nil
-	return s
-}
-
 // runPartition runs chunks until all are finished, or the workflow is to end.
 func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 	for r.state.Next[partition] < r.plan.Partitions[partition] && !r.mustEnd(ctx) {
+		if r.isWaiting(partition) {
+			if r.awaitAnswers(ctx, partition) != nil {
+				return // canceled
+			}
+			continue
+		}
 		number := r.state.Next[partition]
 		var made done
 		err := r.execute(ctx, partition, number).Get(ctx, &made)
@@ -142,7 +152,11 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			}
 			r.cancel()
 			return
+		case len(made.Waiting) > 0:
+			r.ask(partition, made.Waiting)
+			continue
 		}
+		r.forget(partition)
 		r.state.Next[partition]++
 		r.state.Rows, r.state.Failed = r.state.Rows+made.Rows, r.state.Failed+made.Failed
 		r.state.Steps = addSteps(r.state.Steps, made.Steps)
@@ -157,7 +171,8 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 
 // execute starts the activity of a chunk.
 func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
-	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Beat: r.plan.Heartbeat / 3, Max: r.plan.MaxOutput}
+	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Beat: r.plan.Heartbeat / beatsLost, Max: r.plan.MaxOutput,
+		MayWait: r.plan.MayWait, Answers: r.answersOf(partition)}
 	if r.plan.Inline != nil {
 		t.Rows = r.plan.Inline[partition][number]
 	}

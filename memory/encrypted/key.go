@@ -191,3 +191,9 @@ func (sc *sessionCipher) decrypt(record, owner []byte, part string) ([]byte, err
 func (sc *sessionCipher) error(kind memory.ErrorKind, part, message string) error {
 	return sc.store.location.Error(kind, fmt.Sprintf("session %q, %s: %s", sc.session.Session, part, message), nil)
 }
+
+// Derive returns a key of 32 bytes for another purpose than a store. Different purposes and
+// salts have different keys, none of which reveals k.
+func (k Key) Derive(purpose string, salt []byte) ([]byte, error) {
+	return hkdf.Key(sha256.New, k.secret[:], salt, string(lengthPrefixed("qtype "+purpose)), keySize)
+}

@@ -1,0 +1,316 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/model/modeltest"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// desk has an agent with a tool, one that requires approval, and one of the caller.
+const desk = `id: desk
+models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "URL/v1", retry: {max_attempts: 1}}]
+memories: [{id: talk, token_limit: 50000}]
+tools:
+  - {type: APITool, id: lookup, name: lookup, description: finds, endpoint: "URL/tools/lookup", method: POST, allow_private: true, inputs: [{id: order, type: text}], outputs: [{id: state, type: text}]}
+  - {type: APITool, id: refund, name: refund, description: refunds, endpoint: "URL/tools/refund", method: POST, allow_private: true, inputs: [{id: order, type: text}], outputs: [{id: state, type: text}]}
+  - {type: ClientTool, id: locate, name: locate, description: locates the user, inputs: [], outputs: [{id: city, type: text}]}
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}]
+    inputs: [text]
+    outputs: [answer]
+    steps: [{type: Agent, id: assist, model: m, memory: talk, tools: [lookup, refund, locate], approve: [refund], inputs: [text], outputs: [answer]}]
+`
+
+// caller is the server of the models and tools of desk: it calls the tools one after the other,
+// without ids, and counts calls.
+type caller struct {
+	mu     sync.Mutex
+	counts map[string]int
+	before func(call string) // called before a call is answered; may be nil
+	last   string            // the result of the last tool
+}
+
+func (s *caller) count(call string) {
+	s.mu.Lock()
+	s.counts[call]++
+	s.mu.Unlock()
+	if s.before != nil {
+		s.before(call)
+	}
+}
+
+func (s *caller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if name, ok := strings.CutPrefix(r.URL.Path, "/tools/"); ok {
+		s.count(name)
+		_, _ = io.WriteString(w, `{"state": "paid"}`)
+		return
+	}
+	var req struct{ Messages []modeltest.Message }
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	round := 0
+	for _, m := range req.Messages {
+		if m.Role == "tool" {
+			round++
+			s.last = m.Content
+		}
+	}
+	s.count(fmt.Sprintf("model %d", round))
+	message, finish := map[string]any{"role": "assistant", "content": "done: " + s.last}, "stop"
+	if round < 3 {
+		finish = "tool_calls"
+		name, arguments := []string{"lookup", "refund", "locate"}[round], `{"order": "7"}`
+		if round == 2 {
+			arguments = `{}`
+		}
+		message["tool_calls"] = []any{map[string]any{"type": "function", "function": map[string]any{"name": name, "arguments": arguments}}}
+	}
+	_, _ = io.WriteString(w, modeltest.JSON(map[string]any{
+		"choices": []any{map[string]any{"finish_reason": finish, "message": message}}, "usage": map[string]any{"prompt_tokens": 3, "completion_tokens": 5},
+	}))
+}
+
+// openDesk returns a runner of chunks, the server of its model, and a chunk with one row.
+func openDesk(t *testing.T) (*chunkRunner, *caller, task) {
+	t.Helper()
+	t.Setenv("OPENAI_API_KEY", "x")
+	server := &caller{counts: map[string]int{}}
+	site := httptest.NewServer(server)
+	t.Cleanup(site.Close)
+	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(desk, "URL", site.URL)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := app.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	codec, err := app.NewRowCodec("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, _ := codec.EncodeInput(t.Context(), runtime.Input{Values: map[string]any{"text": "refund order 7"}, Session: "s", Number: 1}, 1)
+	data, err := encode(chunk{Rows: [][]byte{row}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := &chunkRunner{app: app, blobs: newBlobs(Config{Blobs: t.TempDir()}), beat: func(context.Context, []byte, ...any) error { return nil }}
+	return runner, server, task{Run: "r", Flow: "main", Rows: data, Beat: time.Minute, Max: maxInline}
+}
+
+// attempt runs a chunk once. stop is closed when the worker is to stop; it may be nil.
+func attempt(t *testing.T, w *chunkRunner, in task, stop chan struct{}) (done, error) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	if stop != nil {
+		env.SetWorkerStopChannel(stop)
+	}
+	env.RegisterActivityWithOptions(w.run, activity.RegisterOptions{Name: activityName})
+	future, err := env.ExecuteActivity(activityName, in)
+	if err != nil {
+		return done{}, err
+	}
+	var made done
+	err = future.Get(&made)
+	return made, err
+}
+
+// answered runs the chunk with an answer to its request.
+func answered(t *testing.T, w *chunkRunner, in task, waits done, a Answer) (done, task) {
+	t.Helper()
+	if len(waits.Waiting) != 1 {
+		t.Fatalf("got %+v", waits)
+	}
+	all := map[string]Answer{waits.Waiting[0].ID: a}
+	for id, earlier := range in.Answers {
+		all[id] = earlier
+	}
+	in.Answers = all
+	made, err := attempt(t, w, in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made, in
+}
+
+// resultOf returns the answer of the only row of a chunk.
+func resultOf(t *testing.T, w *chunkRunner, made done) string {
+	t.Helper()
+	codec, err := w.app.NewRowCodec("main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out output
+	if err := decode(made.Output, &out); err != nil || len(out.Results) != 1 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	res, err := codec.DecodeResult(out.Results[0])
+	if err != nil || res.Err != nil {
+		t.Fatal(err, res)
+	}
+	text, _ := res.Get("answer")
+	return fmt.Sprint(text)
+}
+
+// TestChunk_Calls: a chunk whose worker stops at any call is repeated without the calls whose
+// results were stored: only the interrupted one is made again.
+func TestChunk_Calls(t *testing.T) {
+	for _, last := range []string{"model 0", "lookup", "model 1", "refund", "model 2"} {
+		t.Run(last, func(t *testing.T) {
+			w, server, in := openDesk(t)
+			w.approved, in.MayWait = []string{"refund"}, true
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			server.before = func(call string) {
+				if call == last {
+					once.Do(func() { close(stop) })
+					<-stopped // the activity ends before the call is answered
+				}
+			}
+			_, err := attempt(t, w, in, stop)
+			close(stopped)
+			if err == nil || !strings.Contains(err.Error(), errStopping.Error()) {
+				t.Fatalf("the first attempt: %v", err)
+			}
+			in.Resumed = true
+			waits, err := attempt(t, w, in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, _ := answered(t, w, in, waits, Answer{Result: json.RawMessage(`"Graz"`)})
+			if text := resultOf(t, w, made); !strings.Contains(text, "Graz") {
+				t.Errorf("got %q", text)
+			}
+			want := map[string]int{"model 0": 1, "lookup": 1, "model 1": 1, "refund": 1, "model 2": 1, "model 3": 1}
+			want[last]++
+			if diff := cmp.Diff(want, server.counts); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestChunk_Answers: a chunk ends when it needs an answer, and goes on with it: no call is
+// repeated, and none is made that was rejected.
+func TestChunk_Answers(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		t.Run(fmt.Sprint(yes), func(t *testing.T) {
+			w, server, in := openDesk(t)
+			in.MayWait = true
+			waits, err := attempt(t, w, in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, in := answered(t, w, in, waits, Answer{Approved: yes})
+			if req := waits.Waiting[0]; req.Kind != Approval || req.Tool != "refund" || req.Row != 1 || req.Session != "s" || string(req.Arguments) != `{"order":"7"}` {
+				t.Errorf("got %+v", req)
+			}
+			if req := made.Waiting; len(req) != 1 || req[0].Kind != ClientTool || !strings.Contains(string(req[0].Schema), `"city"`) {
+				t.Fatalf("got %+v", made)
+			}
+			made, _ = answered(t, w, in, made, Answer{Result: json.RawMessage(`{"city": "Graz"}`)})
+			if text := resultOf(t, w, made); !strings.Contains(text, "Graz") {
+				t.Errorf("got %q", text)
+			}
+			want := map[string]int{"model 0": 1, "lookup": 1, "model 1": 1, "model 2": 1, "model 3": 1}
+			if yes {
+				want["refund"] = 1
+			}
+			if diff := cmp.Diff(want, server.counts); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestChunk_Lost: a worker that Temporal does not answer ends its chunks, because another worker
+// gets them; one that has answers goes on, however long a call takes.
+func TestChunk_Lost(t *testing.T) {
+	w, server, in := openDesk(t)
+	in.MayWait, in.Beat = true, 20*time.Millisecond
+	w.beat = func(context.Context, []byte, ...any) error { return errors.New("not reachable") }
+	ended := make(chan struct{})
+	server.before = func(string) { <-ended }
+	_, err := attempt(t, w, in, nil)
+	close(ended)
+	if err == nil || !strings.Contains(err.Error(), errLost.Error()) {
+		t.Fatalf("without answers: %v", err)
+	}
+	beats := make(chan struct{})
+	w.beat = func(ctx context.Context, _ []byte, _ ...any) error {
+		select {
+		case beats <- struct{}{}:
+		case <-ctx.Done(): // no more are counted
+		}
+		return nil
+	}
+	server.before = func(call string) {
+		for range beatsLost + 1 {
+			if call == "model 0" {
+				<-beats
+			}
+		}
+	}
+	in.Resumed, in.Beat = true, time.Second/2
+	if made, err := attempt(t, w, in, nil); err != nil || len(made.Waiting) != 1 {
+		t.Errorf("with answers: %+v, %v", made, err)
+	}
+}
+
+// TestChunk_NotRecorded: a chunk ends if the result of a call cannot be stored; the model does not
+// get the error as the result of its tool.
+func TestChunk_NotRecorded(t *testing.T) {
+	w, server, in := openDesk(t)
+	in.MayWait = true
+	server.before = func(call string) {
+		if call != "lookup" {
+			return
+		}
+		folder := filepath.Join(w.blobs.base, filepath.FromSlash(callsName(in.Run, in.Partition, in.Number)))
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(folder, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := attempt(t, w, in, nil); err == nil || !strings.Contains(err.Error(), "blobs: ") {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff(map[string]int{"model 0": 1, "lookup": 1}, server.counts); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,136 @@
+//go:build temporal
+
+package durable
+
+import (
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+)
+
+// keyedRequest is a request with its key, as an activity returns it.
+type keyedRequest struct {
+	Request
+	ID string // see Request.Key
+}
+
+// openRequest is a request that is not answered.
+type openRequest struct {
+	keyedRequest
+	Partition int // whose chunk waits
+}
+
+// givenAnswer is the answer to a request of a chunk that is not finished.
+type givenAnswer struct {
+	Answer
+	ID        string // of the request
+	Partition int
+}
+
+// status is the answer to a progress query.
+type status struct {
+	Rows, Failed int64
+	Steps        []stepStats
+	Waiting      int // open requests
+}
+
+// setHandlers lets users watch the workflow and answer its requests.
+func (r *scheduler) setHandlers(ctx workflow.Context) error {
+	err := workflow.SetQueryHandler(ctx, progressQuery, func() (status, error) {
+		return status{Rows: r.state.Rows, Failed: r.state.Failed, Steps: r.state.Steps, Waiting: len(r.state.Open)}, nil
+	})
+	if err != nil {
+		return err
+	}
+	err = workflow.SetQueryHandler(ctx, requestsQuery, func() ([]Request, error) { return r.requests(), nil })
+	if err != nil {
+		return err
+	}
+	return workflow.SetUpdateHandlerWithOptions(ctx, answerUpdate,
+		func(_ workflow.Context, answers []Answer) error {
+			for _, a := range answers {
+				r.answer(a)
+			}
+			return nil
+		},
+		workflow.UpdateHandlerOptions{Validator: r.check})
+}
+
+// requests returns the open requests.
+func (r *scheduler) requests() []Request {
+	all := []Request{}
+	for i := range r.state.Open {
+		all = append(all, r.state.Open[i].Request)
+	}
+	return all
+}
+
+// check returns an error if an answer belongs to no open request or does not fit it.
+func (r *scheduler) check(_ workflow.Context, answers []Answer) error {
+	for i, a := range answers {
+		at := r.find(a.Number)
+		if at < 0 || slices.ContainsFunc(answers[:i], func(b Answer) bool { return b.Number == a.Number }) {
+			return fmt.Errorf("the run does not wait for an answer to request %d", a.Number)
+		}
+		if err := a.fits(&r.state.Open[at].Request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns the index of an open request, -1 if there is none.
+func (r *scheduler) find(number int) int {
+	return slices.IndexFunc(r.state.Open, func(o openRequest) bool { return o.Number == number })
+}
+
+// answer stores an answer, which check has accepted.
+func (r *scheduler) answer(a Answer) {
+	at := r.find(a.Number)
+	if at < 0 { // two updates of one workflow task
+		return
+	}
+	o := r.state.Open[at]
+	r.state.Open = slices.Delete(r.state.Open, at, at+1)
+	r.state.Answers = append(r.state.Answers, givenAnswer{Answer: a, ID: o.ID, Partition: o.Partition})
+}
+
+// ask opens the requests of a chunk.
+func (r *scheduler) ask(partition int, requests []keyedRequest) {
+	for _, req := range requests {
+		r.state.Asked++
+		req.Number = r.state.Asked
+		r.state.Open = append(r.state.Open, openRequest{keyedRequest: req, Partition: partition})
+	}
+}
+
+// isWaiting reports whether the chunk of a partition waits for answers.
+func (r *scheduler) isWaiting(partition int) bool {
+	return slices.ContainsFunc(r.state.Open, func(o openRequest) bool { return o.Partition == partition })
+}
+
+// awaitAnswers waits until the chunk of a partition has its answers, or the workflow is to end.
+func (r *scheduler) awaitAnswers(ctx workflow.Context, partition int) error {
+	return workflow.Await(ctx, func() bool { return !r.isWaiting(partition) || r.mustEnd(ctx) })
+}
+
+// answersOf returns the answers for the chunk of a partition, by the keys of the requests.
+func (r *scheduler) answersOf(partition int) map[string]Answer {
+	var all map[string]Answer
+	for _, a := range r.state.Answers {
+		if a.Partition != partition {
+			continue
+		}
+		if all == nil {
+			all = map[string]Answer{}
+		}
+		all[a.ID] = a.Answer
+	}
+	return all
+}
+
+// forget drops the answers for a chunk that is finished.
+func (r *scheduler) forget(partition int) {
+	r.state.Answers = slices.DeleteFunc(r.state.Answers, func(a givenAnswer) bool { return a.Partition == partition })
+}

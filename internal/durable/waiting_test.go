@@ -1,0 +1,120 @@
+//go:build temporal
+
+package durable
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+)
+
+// request returns a request as the activity of a chunk returns it.
+func request(kind RequestKind, row int64, key string) keyedRequest {
+	return keyedRequest{Request: Request{Kind: kind, Row: row, Step: "assist", Tool: "refund", Arguments: json.RawMessage(`{}`)}, ID: key}
+}
+
+// waitsTwice is an activity whose first chunk needs an approval, and then a client tool.
+func waitsTwice(in task) (done, error) {
+	_, approved := in.Answers["a"]
+	result, called := in.Answers["b"]
+	switch {
+	case in.Partition > 0 || in.Number > 0:
+		if in.Answers != nil {
+			return done{}, errors.New("the answers are those of another chunk")
+		}
+		return done{Rows: 1}, nil
+	case !approved:
+		return done{Waiting: []keyedRequest{request(Approval, 1, "a")}}, nil
+	case !called:
+		return done{Waiting: []keyedRequest{request(ClientTool, 1, "b")}}, nil
+	}
+	return done{Rows: 1, Output: []byte(result.Result)}, nil
+}
+
+// answerWith gives answers to a workflow and stores its replies.
+func answerWith(env *testsuite.TestWorkflowEnvironment, at time.Duration, replies *[]string, answers ...Answer) {
+	env.RegisterDelayedCallback(func() {
+		env.UpdateWorkflow(answerUpdate, fmt.Sprint(at), &testsuite.TestUpdateCallback{
+			OnReject:   func(err error) { *replies = append(*replies, err.Error()) },
+			OnAccept:   func() {},
+			OnComplete: func(any, error) { *replies = append(*replies, "taken") },
+		}, answers)
+	}, at)
+}
+
+// TestWorkflow_Answers: a chunk that needs answers runs again with them; chunks behind it
+// in its partition wait, others do not. Answers that fit no open request change nothing.
+func TestWorkflow_Answers(t *testing.T) {
+	env := newEnvironment(waitsTwice)
+	var replies []string
+	var shown []Request
+	env.RegisterDelayedCallback(func() {
+		answer, err := env.QueryWorkflow(requestsQuery)
+		if err != nil || answer.Get(&shown) != nil {
+			t.Error(err)
+		}
+	}, time.Minute)
+	answerWith(env, 2*time.Minute, &replies, Answer{Number: 7, Approved: true})
+	answerWith(env, 3*time.Minute, &replies, Answer{Number: 1, Result: json.RawMessage(`1`)})
+	answerWith(env, 4*time.Minute, &replies, Answer{Number: 1, Approved: true}, Answer{Number: 1})
+	answerWith(env, 5*time.Minute, &replies, Answer{Number: 1, Approved: true})
+	answerWith(env, 6*time.Minute, &replies, Answer{Number: 1, Approved: true})
+	answerWith(env, 7*time.Minute, &replies, Answer{Number: 2, Approved: true})
+	answerWith(env, 8*time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(strings.Repeat("1", maxRequest+1))})
+	answerWith(env, 9*time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(`"Graz"`)})
+	p := planFor(2, 1)
+	p.MayWait = true
+	env.ExecuteWorkflow(workflowName, p)
+	var s state
+	if err := env.GetWorkflowResult(&s); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"the run does not wait for an answer to request 7", "request 1 is an approval: expected yes, no or a reason",
+		"the run does not wait for an answer to request 1", "taken", "the run does not wait for an answer to request 1",
+		"request 2 needs the result of tool refund, as JSON", "the result for request 2 has 8193 bytes, more than 8192: run the tool on the workers (--client-tool)", "taken",
+	}
+	if diff := cmp.Diff(want, replies); diff != "" {
+		t.Error(diff)
+	}
+	if len(shown) != 1 || shown[0].Number != 1 || shown[0].Row != 1 {
+		t.Errorf("open requests: %+v", shown)
+	}
+	if s.Rows != 3 || string(s.Inline[0][0]) != `"Graz"` || len(s.Open)+len(s.Answers) > 0 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// TestWorkflow_AnswersContinue: requests and answers are passed to the next execution.
+func TestWorkflow_AnswersContinue(t *testing.T) {
+	env := newEnvironment(waitsTwice)
+	p := planFor(1)
+	p.MayWait = true
+	var replies []string
+	env.RegisterDelayedCallback(func() { env.SetCurrentHistoryLength(historyLimit) }, 2*time.Minute)
+	answerWith(env, time.Minute, &replies, Answer{Number: 1, Approved: true})
+	answerWith(env, 3*time.Minute, &replies, Answer{Number: 9}) // a task of the workflow
+	env.ExecuteWorkflow(workflowName, p)
+	var next *workflow.ContinueAsNewError
+	if !errors.As(env.GetWorkflowError(), &next) {
+		t.Fatal(env.GetWorkflowError())
+	}
+	p.State = state{Next: []int{0}, Inline: make([]map[int][]byte, 1), Asked: 2,
+		Open:    []openRequest{{keyedRequest: request(ClientTool, 1, "b")}},
+		Answers: []givenAnswer{{Answer: Answer{Number: 1, Approved: true}, ID: "a"}}}
+	p.State.Open[0].Number = 2
+	env = newEnvironment(waitsTwice)
+	answerWith(env, time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(`3`)})
+	env.ExecuteWorkflow(workflowName, p)
+	var s state
+	if err := env.GetWorkflowResult(&s); err != nil || s.Rows != 1 || string(s.Inline[0][0]) != "3" {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
