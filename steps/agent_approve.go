@@ -16,7 +16,7 @@ type approver struct {
 	tools  map[string]bool // by their ids
 	answer tool.Approver   // nil if only the caller of a run may have one
 	audit  *tool.Audit     // records the decisions; nil for none
-	mu     sync.Mutex      // one question at a time, even where calls run at the same time
+	mu     sync.Mutex      // answer has one question at a time, even where calls run at the same time
 }
 
 // NoApproverError reports that a tool requires approval and that no approver is configured.
@@ -55,17 +55,11 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 			fields = append(fields, value.Field{Name: in.ID, Value: v})
 		}
 	}
-	answer := tool.ApproverOf(ctx, a.answer)
-	if answer == nil {
+	if tool.ApproverOf(ctx, a.answer) == nil {
 		return &NoApproverError{Tool: info.ID}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
 	given := value.JSON(value.NewRecord("", fields...))
-	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx)})
+	yes, reason, err := a.ask(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx)})
 	if failed := a.audit.Approval(ctx, info.ID, given, yes, reason, err); failed != nil {
 		return errors.Join(err, failed)
 	}
@@ -78,4 +72,19 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 		return fmt.Errorf("%s was not called: the user rejected the call", info.Name)
 	}
 	return nil
+}
+
+// ask returns the decision. Only the approver of the application has one question at a time: that
+// of a run announces the calls of a round together (see tool.Round), and waits for people, who
+// must not delay other runs.
+func (a *approver) ask(ctx context.Context, call tool.Request) (yes bool, reason string, err error) {
+	if own := tool.ApproverOf(ctx, nil); own != nil {
+		return own(ctx, call)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ctx.Err() != nil {
+		return false, "", context.Cause(ctx)
+	}
+	return a.answer(ctx, call)
 }
