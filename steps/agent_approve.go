@@ -55,11 +55,22 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 			fields = append(fields, value.Field{Name: in.ID, Value: v})
 		}
 	}
-	if tool.ApproverOf(ctx, a.answer) == nil {
+	// The approver of a run is not called one at a time: it announces the calls of a round together
+	// (see tool.Round), and a run that waits for a person must not delay others.
+	answer := tool.ApproverOf(ctx, nil)
+	if answer == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		answer = a.answer
+	}
+	if answer == nil {
 		return &NoApproverError{Tool: info.ID}
 	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
 	given := value.JSON(value.NewRecord("", fields...))
-	yes, reason, err := a.ask(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx)})
+	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx)})
 	if failed := a.audit.Approval(ctx, info.ID, given, yes, reason, err); failed != nil {
 		return errors.Join(err, failed)
 	}
@@ -72,19 +83,4 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 		return fmt.Errorf("%s was not called: the user rejected the call", info.Name)
 	}
 	return nil
-}
-
-// ask returns the decision. Only the approver of the application has one question at a time: that
-// of a run announces the calls of a round together (see tool.Round), and waits for people, who
-// must not delay other runs.
-func (a *approver) ask(ctx context.Context, call tool.Request) (yes bool, reason string, err error) {
-	if own := tool.ApproverOf(ctx, nil); own != nil {
-		return own(ctx, call)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if ctx.Err() != nil {
-		return false, "", context.Cause(ctx)
-	}
-	return a.answer(ctx, call)
 }

@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,10 +50,10 @@ func TestRun_ParallelApprovals(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := runs.NewManager(runs.Options{})
-	defer func() {
-		_ = m.Shutdown(t.Context())
-		_ = app.Close(t.Context())
-	}()
+	t.Cleanup(func() {
+		_ = m.Shutdown(t.Context()) // ends the runs, because the context has ended
+		_ = app.Close(context.Background())
+	})
 	waiting := map[string]*runs.Run{}
 	for _, session := range []string{"one", "two"} {
 		r, err := m.Begin(t.Context(), runs.Start{App: app, Flow: flowOf(t, app, "talk"), Session: session, Events: true, Rows: []map[string]any{{"message": "pay 17"}}})
@@ -64,12 +65,8 @@ func TestRun_ParallelApprovals(t *testing.T) {
 	}
 	for session, r := range waiting {
 		pending := r.State().Pending
-		for len(pending) < 2 { // the events of a round are added one after the other
-			await(t, r, runs.RequestOpened)
-			pending = r.State().Pending
-		}
-		if pending[0].Tool != "pay" || pending[1].Tool != "notify" {
-			t.Errorf("session %s waits for %s and %s", session, pending[0].Tool, pending[1].Tool)
+		if len(pending) != 2 || pending[0].Tool != "pay" || pending[1].Tool != "notify" {
+			t.Errorf("session %s waits for %+v", session, pending)
 		}
 		for _, req := range pending {
 			if err := m.Answer(t.Context(), r, &runs.Answer{ID: req.ID, Approved: yes()}); err != nil {
