@@ -61,8 +61,24 @@ func Open(path string) (*Store, error) {
 // Location returns the path as it was given.
 func (s *Store) Location() string { return string(s.location) }
 
-// Close closes the file. The store must not be used afterwards.
-func (s *Store) Close() error { return s.explain(s.file.Close(nil)) }
+// Close closes the file. The store must not be used afterwards. If a process was killed while
+// it deleted a session, Close ends that first.
+func (s *Store) Close() error { return s.explain(s.file.Close(endDeletions)) }
+
+// endDeletions deletes hidden sessions. If it cannot, because the file is read-only for
+// example, the next process tries it.
+func endDeletions(c *conn) error {
+	ctx := context.Background()
+	for {
+		id, err := findHidden(ctx, c)
+		if err != nil || id == 0 {
+			return nil //nolint:nilerr // see above
+		}
+		if err := c.Change(ctx, func(tx *sql.Tx) error { return deleteHidden(ctx, tx, id) }); err != nil {
+			return nil //nolint:nilerr // see above
+		}
+	}
+}
 
 // open returns the open file, nil if it does not exist and create is not set.
 func (s *Store) open(ctx context.Context, create bool) (*conn, error) {
