@@ -174,31 +174,33 @@ func (s *Store) sweep(ctx context.Context) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	for {
-		id, err := findHidden(ctx, c)
-		if err != nil || id == 0 {
-			return err
+		var id int64
+		err := c.Statements.hidden.QueryRowContext(ctx).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return s.explain(err)
 		}
 		began := time.Now()
-		if err := s.inTransaction(ctx, func(tx *sql.Tx) error { return deleteHidden(ctx, tx, id) }); err != nil {
+		if err := s.inTransaction(ctx, func(tx *sql.Tx) error { return deleteHidden(ctx, tx) }); err != nil {
 			return err
 		}
 		time.Sleep(time.Since(began) / 4) // lets writers of other processes in, which do not queue
 	}
 }
 
-// findHidden returns the id of a hidden session, 0 for none.
-func findHidden(ctx context.Context, c *conn) (id int64, err error) {
-	err = c.Statements.hidden.QueryRowContext(ctx).Scan(&id)
+// deleteHidden deletes a part of a hidden session, in the end the session. It looks for one
+// in its transaction: another process may have deleted it, and a new session have its number.
+func deleteHidden(ctx context.Context, tx *sql.Tx) error {
+	var id, first int64
+	err := tx.QueryRowContext(ctx, selectHidden).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+		return nil
 	}
-	return id, err
-}
-
-// deleteHidden deletes a part of a hidden session, in the end the session.
-func deleteHidden(ctx context.Context, tx *sql.Tx, id int64) error {
-	var first int64
-	err := tx.QueryRowContext(ctx, "SELECT coalesce(min(id), 0) FROM entries WHERE id BETWEEN (?1 << 36) AND (?1 << 36 | 68719476735)", id).Scan(&first)
+	if err == nil {
+		err = tx.QueryRowContext(ctx, "SELECT coalesce(min(id), 0) FROM entries WHERE id BETWEEN (?1 << 36) AND (?1 << 36 | 68719476735)", id).Scan(&first)
+	}
 	if err == nil && first > 0 {
 		_, err = tx.ExecContext(ctx, "DELETE FROM entries WHERE id BETWEEN ? AND ?", first, min(first+removedRows, (id+1)<<seqBits)-1)
 	}

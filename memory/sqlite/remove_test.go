@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -41,7 +42,9 @@ func addLong(t *testing.T, s *sqlite.Store, key memory.Key, n int) {
 		c.Entries = append(c.Entries, &memory.Entry{Seq: int64(i + 1), Turn: 1, Message: chat.Text(chat.User, fmt.Sprint(i))})
 		c.Events = append(c.Events, memory.Event{Kind: memory.EventSet})
 	}
-	testkit.Must(t, s.Apply(t.Context(), key, c))
+	if err := s.Apply(t.Context(), key, c); err != nil {
+		t.Error(err)
+	}
 }
 
 // wantRows checks the number of rows of all tables.
@@ -128,5 +131,40 @@ func TestRemove_Killed(t *testing.T) {
 			defer func() { testkit.Must(t, after.Close()) }()
 			wantRows(t, after, rows)
 		})
+	}
+}
+
+// TestRemove_Concurrent: sessions whose deletions overlap with new sessions, which get their
+// numbers again, keep what they have.
+func TestRemove_Concurrent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory.db")
+	stores := []*sqlite.Store{open(t, path), open(t, path)} // as in two processes
+	var group sync.WaitGroup
+	for i := range 4 {
+		s := stores[i%len(stores)]
+		group.Go(func() {
+			key := memory.Key{Memory: "m", Session: fmt.Sprint(i)}
+			for range 3 {
+				addLong(t, s, key, sqlite.RemovedRows+1)
+				n := 0
+				for _, err := range s.Entries(t.Context(), key, memory.Query{}) {
+					if err != nil {
+						t.Error(err)
+					}
+					n++
+				}
+				if n != sqlite.RemovedRows+1 {
+					t.Errorf("%d messages", n)
+				}
+				if err := s.Delete(t.Context(), key); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	wantRows(t, stores[0], 0)
+	for _, s := range stores {
+		testkit.Must(t, s.Close())
 	}
 }

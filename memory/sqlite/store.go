@@ -65,16 +65,16 @@ func (s *Store) Location() string { return string(s.location) }
 // it deleted a session, Close ends that first.
 func (s *Store) Close() error { return s.explain(s.file.Close(endDeletions)) }
 
-// endDeletions deletes hidden sessions. If it cannot, because the file is read-only for
-// example, the next process tries it.
+// endDeletions deletes hidden sessions. It reports no errors: the file may be read-only or
+// damaged, and the next process tries it again.
 func endDeletions(c *conn) error {
 	ctx := context.Background()
 	for {
-		id, err := findHidden(ctx, c)
-		if err != nil || id == 0 {
-			return nil //nolint:nilerr // see above
+		var id int64
+		if err := c.Statements.hidden.QueryRowContext(ctx).Scan(&id); err != nil {
+			return nil //nolint:nilerr // there is none, mostly
 		}
-		if err := c.Change(ctx, func(tx *sql.Tx) error { return deleteHidden(ctx, tx, id) }); err != nil {
+		if err := c.Change(ctx, func(tx *sql.Tx) error { return deleteHidden(ctx, tx) }); err != nil {
 			return nil //nolint:nilerr // see above
 		}
 	}
