@@ -57,7 +57,7 @@ test: a difference without a reason fails it, and a reason without a difference 
 		p.differenceRow(&b, e)
 	}
 	b.WriteString(`
-QType (Python) ends with exit status 0 if rows of a run fail or the flow does not exist; here the status is 1 if a row
+QType (Python) ends with exit status 0 if rows of a run fail; here the status is 1 if a row
 failed and 2 for a wrong command.
 
 ## Repeat it
