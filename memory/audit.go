@@ -13,7 +13,7 @@ type AuditRecord struct {
 	Session   string         `json:"session"`              // the id of the session in the store
 	User      string         `json:"user,omitempty"`       // to whom the session belongs
 	Actor     string         `json:"actor,omitempty"`      // who does it, as WithActor names them
-	Reason    string         `json:"reason,omitempty"`     // delete: why, unless the actor does it: expired
+	Reason    string         `json:"reason,omitempty"`     // delete: why, unless the actor does it: expired, or unused
 	Messages  int64          `json:"messages,omitempty"`   // delete: of the history, if known
 	FromTurn  int64          `json:"from_turn,omitempty"`  // rewind: the first turn that leaves
 	Message   string         `json:"message,omitempty"`    // edit: the id or position of the message

@@ -44,8 +44,11 @@ func TestAudit(t *testing.T) {
 	now = now.Add(2 * time.Hour)
 	_, err = m.Prune(context.Background())
 	testkit.Must(t, err)
+	testkit.Must(t, m.Append(t.Context(), "z", chat.Text(chat.User, "hi")))
+	_, err = m.PruneUnused(context.Background(), now.Add(time.Minute))
+	testkit.Must(t, err)
 	want := []string{"read ada/1 of ada by eve 0", "read x of  by eve 0", "copy ada/1 of ada by eve ada/40", "rewind ada/4 of ada by eve 1",
-		"delete ada/1 of ada by eve 0", "delete ada/4 of ada by eve 0", "delete ada/3 of ada by eve 0", "delete ada/2 of ada by eve 0", "delete x of  by  expired0"}
+		"delete ada/1 of ada by eve 0", "delete ada/4 of ada by eve 0", "delete ada/3 of ada by eve 0", "delete ada/2 of ada by eve 0", "delete x of  by  expired0", "delete z of  by  unused0"}
 	if !slices.Equal(log, want) {
 		t.Errorf("the log is\n%q\nwant\n%q", log, want)
 	}

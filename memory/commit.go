@@ -92,6 +92,9 @@ func (m *Memory) Head(ctx context.Context, session string) (Head, error) {
 // auditExpired is the reason why a session is deleted whose ttl is over.
 const auditExpired = "expired"
 
+// auditUnused is the reason why PruneUnused deletes a session before its ttl is over.
+const auditUnused = "unused"
+
 // erase deletes a session that the caller has locked.
 func (m *Memory) erase(ctx context.Context, key Key) error {
 	if err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session}); err != nil {

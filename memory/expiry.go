@@ -101,7 +101,11 @@ func (m *Memory) prune(ctx context.Context, sessions []SessionHead) (int, error)
 			return 0, m.waitError(l.Session, err)
 		}
 		defer m.sessions.unlock(s)
-		if err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: l.Session, Reason: auditExpired, Messages: l.Head.State.Last}); err != nil {
+		reason := auditExpired
+		if !m.expired(l.Head.State) {
+			reason = auditUnused
+		}
+		if err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: l.Session, Reason: reason, Messages: l.Head.State.Last}); err != nil {
 			return 0, err
 		}
 		if err := m.forget(ctx, Key{Memory: m.id, Session: l.Session}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memoryconfig"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
@@ -62,6 +63,17 @@ func MemoryConfig(m *spec.Memory, counter memory.Counter) memory.Config {
 // vocabulary when it counts the first text.
 func Counter(app *spec.Application, m *spec.Memory) memory.Counter {
 	return memoryconfig.Counter(app, m)
+}
+
+// SmallestWindow returns the model with the smallest context window of those that a memory
+// is for, and that window in tokens; nil and 0 if none is known.
+func SmallestWindow(app *spec.Application, m *spec.Memory) (smallest *spec.Model, tokens int) {
+	for _, called := range memoryconfig.ModelsOf(app, m) {
+		if n := model.Describe(called).ContextWindow; n > 0 && (smallest == nil || n < tokens) {
+			smallest, tokens = called, n
+		}
+	}
+	return smallest, tokens
 }
 
 // MemoryIDs returns the ids of the memories in which the steps of a flow, and of

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // QdrantArguments are the `args` of an index in Qdrant.
@@ -237,18 +238,18 @@ type WeaviateArguments struct {
 
 // Names that Weaviate accepts.
 var (
-	weaviateCollection = regexp.MustCompile(`^[A-Z][_0-9A-Za-z]{0,255}$`)
-	weaviateProperty   = regexp.MustCompile(`^[a-z][_0-9A-Za-z]{0,229}$`)
+	weaviateCollection = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z][_0-9A-Za-z]{0,255}$`) })
+	weaviateProperty   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][_0-9A-Za-z]{0,229}$`) })
 )
 
 // CheckArguments reports an unknown distance, and names that Weaviate does not accept.
 func (a *WeaviateArguments) CheckArguments() []*ArgumentError {
 	problems := checkValue(nil, "distance", a.Distance, "cosine", "dot", "l2-squared")
-	if a.IndexName != "" && !weaviateCollection.MatchString(a.IndexName) {
+	if a.IndexName != "" && !weaviateCollection().MatchString(a.IndexName) {
 		problems = append(problems, &ArgumentError{Key: "index_name", Message: "is not the name of a collection of Weaviate",
 			Hint: "use letters, digits and _ after a capital letter"})
 	}
-	if !weaviateProperty.MatchString(a.TextKey) {
+	if !weaviateProperty().MatchString(a.TextKey) {
 		problems = append(problems, &ArgumentError{Key: "text_key", Message: "is not the name of a property of Weaviate",
 			Hint: "use letters, digits and _ after a small letter"})
 	}

@@ -33,9 +33,9 @@ func TestStoreOf(t *testing.T) {
 		}
 	}
 	for want, x := range map[string]spec.Index{
-		`unknown module "qdrnt": use one of embedded, qdrant, pgvector, opensearch, elasticsearch, chroma, redis`:        &spec.VectorIndex{Module: "qdrnt"},
-		`unknown endpoint "localhost:9200": use one of embedded, https://HOST, http://HOST, redis://HOST, rediss://HOST`: &spec.DocumentIndex{Endpoint: "localhost:9200"},
-		`unknown endpoint "ftp://search": use one of embedded, https://HOST, http://HOST, redis://HOST, rediss://HOST`:   &spec.DocumentIndex{Endpoint: "ftp://me:secret@search"},
+		`unknown module "qdrnt": use one of embedded, qdrant, pgvector, opensearch, elasticsearch, chroma, redis, weaviate`: &spec.VectorIndex{Module: "qdrnt"},
+		`unknown endpoint "localhost:9200": use one of embedded, https://HOST, http://HOST, redis://HOST, rediss://HOST`:    &spec.DocumentIndex{Endpoint: "localhost:9200"},
+		`unknown endpoint "ftp://search": use one of embedded, https://HOST, http://HOST, redis://HOST, rediss://HOST`:      &spec.DocumentIndex{Endpoint: "ftp://me:secret@search"},
 	} {
 		if _, err := spec.StoreOf(x); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

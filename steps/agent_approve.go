@@ -16,7 +16,7 @@ type approver struct {
 	tools  map[string]bool // by their ids
 	answer tool.Approver   // nil if only the caller of a run may have one
 	audit  *tool.Audit     // records the decisions; nil for none
-	mu     sync.Mutex      // one question at a time, even where calls run at the same time
+	mu     sync.Mutex      // answer has one question at a time, even where calls run at the same time
 }
 
 // NoApproverError reports that a tool requires approval and that no approver is configured.
@@ -55,12 +55,17 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 			fields = append(fields, value.Field{Name: in.ID, Value: v})
 		}
 	}
-	answer := tool.ApproverOf(ctx, a.answer)
+	// The approver of a run is not called one at a time: it announces the calls of a round together
+	// (see tool.Round), and a run that waits for a person must not delay others.
+	answer := tool.ApproverOf(ctx, nil)
+	if answer == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		answer = a.answer
+	}
 	if answer == nil {
 		return &NoApproverError{Tool: info.ID}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}

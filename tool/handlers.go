@@ -3,7 +3,7 @@ package tool
 import "context"
 
 // Handlers answer for the caller of one run, in place of the handlers of the
-// application.
+// application. They may be called by several goroutines at the same time.
 type Handlers struct {
 	Approve Approver                      // decides about calls that require approval; nil: the application's
 	Client  func(id string) ClientHandler // returns the handler of the ClientTool with an id; nil, or a nil handler: the application's

@@ -19,6 +19,7 @@ type memoryList struct {
 	prefix, user, after string
 	older, newer        time.Duration
 	limit               int
+	sort                *enumFlag
 }
 
 func newList(s *streams) *cobra.Command {
@@ -29,7 +30,9 @@ func newList(s *streams) *cobra.Command {
 	c.Flags().DurationVar(&r.older, "older-than", 0, "only sessions whose newest message is older, as a `DURATION` such as 72h")
 	c.Flags().DurationVar(&r.newer, "newer-than", 0, "only sessions whose newest message is newer, as a `DURATION`")
 	c.Flags().IntVar(&r.limit, "limit", 0, "the most `SESSIONS` (default: all)")
-	c.Flags().StringVar(&r.after, "after", "", "only sessions after this `ID`, in the order of ids: the next page")
+	c.Flags().StringVar(&r.after, "after", "", "only sessions after this `ID`, in the order of the list: the next page")
+	r.sort = newEnumFlag(memoryview.Orders()...)
+	r.sort.addTo(c, "sort", "", "the order of sessions: id, last (newest message first) or size (most messages first)")
 	return c
 }
 
@@ -45,6 +48,7 @@ func (r *memoryList) list(ctx context.Context, app *runtime.App) error {
 	}
 	var o memoryview.ListOptions
 	o.Prefix, o.After, o.Limit = memory.UserPrefix(r.user)+r.prefix, r.after, r.limit
+	o.Sort = memoryview.Order(r.sort.value)
 	if r.older > 0 {
 		o.UsedBefore = time.Now().Add(-r.older)
 	}

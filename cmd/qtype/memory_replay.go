@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -22,6 +23,8 @@ type replayCommand struct {
 	input string
 	each  bool
 	cost  string // PROVIDER or PROVIDER/MODEL
+
+	contextWindow int // 0: that of the document's model
 }
 
 func newReplay(s *streams) *cobra.Command {
@@ -42,6 +45,7 @@ messages in OpenAI's format, or operations: {"op":"clear"},
 	c.Flags().StringVar(&r.input, "in", "-", "`FILE` with the transcript; - is standard input")
 	c.Flags().BoolVar(&r.each, "each", false, "show the window after every line, not only at the end")
 	c.Flags().StringVar(&r.cost, "cost", "", "compare the prompts of all policies with the prompt cache of a `PROVIDER`, or PROVIDER/MODEL for its built-in prices")
+	c.Flags().IntVar(&r.contextWindow, "context-window", 0, "count compact_at against a context window of this many `TOKENS` (default: the smallest of the models that use the memory)")
 	r.withFormat(c)
 	return c
 }
@@ -56,6 +60,10 @@ func (r *replayCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	window, err := r.windowOf(app, declared)
+	if err != nil {
+		return err
+	}
 	in, name, err := openInput(r.streams, r.input)
 	if err != nil {
 		return err
@@ -63,12 +71,13 @@ func (r *replayCommand) run(ctx context.Context, path string) error {
 	defer func() { _ = in.Close() }() // only read
 	cfg := runtime.MemoryConfig(declared, runtime.Counter(app, declared))
 	if r.cost == "" {
-		err = replay.Run(ctx, cfg, in, r.Out, replay.Options{Each: r.each, Format: replay.Format(r.format.value)})
+		err = replay.Run(ctx, cfg, in, r.Out, replay.Options{Each: r.each, Format: replay.Format(r.format.value), ContextWindow: window})
 	} else {
 		o, wrong := r.costOptions(app)
 		if wrong != nil {
 			return wrong
 		}
+		o.ContextWindow = window
 		err = replay.Cost(ctx, cfg, in, r.Out, o)
 	}
 	var line *replay.LineError
@@ -76,6 +85,25 @@ func (r *replayCommand) run(ctx context.Context, path string) error {
 		return fmt.Errorf("%s:%d: %w", name, line.Line, line.Err)
 	}
 	return err
+}
+
+// windowOf returns the context window that compact_at counts against; 0 for none.
+func (r *replayCommand) windowOf(app *spec.Application, m *spec.Memory) (int, error) {
+	row, _ := m.Row()
+	compacted := m.CompactAt > 0 && row.Supports("compact_at")
+	switch {
+	case r.contextWindow < 0:
+		return 0, usagef("--context-window must be positive")
+	case r.contextWindow > 0 && !compacted:
+		return 0, usagef("--context-window is for a memory with compact_at; memory %s has none", m.ID)
+	case r.contextWindow > 0 || !compacted:
+		return r.contextWindow, nil
+	}
+	called, window := runtime.SmallestWindow(app, m)
+	if called != nil && float64(window) < m.Limits()["token_limit"] {
+		fmt.Fprintf(r.Err, "compact_at counts against the context window of model %s, %s tokens; --context-window sets another one\n", called.ID, textfmt.Thousands(window))
+	}
+	return window, nil
 }
 
 // costOptions returns the rules and the prices of --cost.

@@ -219,7 +219,7 @@ const (
 	minorWithNot = 33
 )
 
-// hasNot reports whether the server has the operator Not. It asks the server once.
+// hasNot reports whether the server has the operator Not. The server is called once.
 func (x *Index) hasNot(ctx context.Context) (bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

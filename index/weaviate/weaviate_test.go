@@ -43,7 +43,7 @@ func TestLlamaIndex(t *testing.T) {
 }
 
 // TestPut_MetadataOfAnyType checks values that cannot be properties: of another type than
-// before, and with keys that are no names.
+// before, and with keys that cannot be names.
 func TestPut_MetadataOfAnyType(t *testing.T) {
 	x := opentest.Open(t, declared(t, "mixed", nil))
 	t.Cleanup(func() { _ = x.Close() })

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -19,13 +20,15 @@ import (
 const oldTemporary = 24 * time.Hour
 
 // temporaryName is the form of the names of incomplete files, as package remotefs makes them.
-var temporaryName = regexp.MustCompile(`^\.(.+)\.[0-9a-f]{12}\.tmp$`)
+var temporaryName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.(.+)\.[0-9a-f]{12}\.tmp$`) })
 
 // traceStarts are what files of traces have in their first bytes, as package traceview writes them.
-var traceStarts = map[string]*regexp.Regexp{
-	".html":  regexp.MustCompile(`(?s)^<!doctype html>.*<title>Trace of `),
-	".jsonl": regexp.MustCompile(`^\{("run":\d+,)?("row":\d+,)?"id":"[0-9a-f]{16}",("parent":"[0-9a-f]{16}",)?"name":"`),
-}
+var traceStarts = sync.OnceValue(func() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		".html":  regexp.MustCompile(`(?s)^<!doctype html>.*<title>Trace of `),
+		".jsonl": regexp.MustCompile(`^\{("run":\d+,)?("row":\d+,)?"id":"[0-9a-f]{16}",("parent":"[0-9a-f]{16}",)?"name":"`),
+	}
+})
 
 // findFiles adds the files in a folder that are old. Links are not followed.
 func (p *Plan) findFiles(ctx context.Context, folder string) error {
@@ -78,7 +81,7 @@ func (p *Plan) kindOf(path string) Kind {
 	switch {
 	case strings.HasSuffix(name, erasure.JournalSuffix) && c.selects(Journals):
 		return Journals
-	case temporaryName.MatchString(name) && c.selects(Temporary):
+	case temporaryName().MatchString(name) && c.selects(Temporary):
 		return Temporary
 	case c.selects(Traces) && isTrace(path):
 		return Traces
@@ -97,7 +100,7 @@ func (p *Plan) isOld(kind Kind, modified time.Time) bool {
 
 // isTrace reports whether a file is one that --trace has written.
 func isTrace(path string) bool {
-	start, ok := traceStarts[filepath.Ext(path)]
+	start, ok := traceStarts()[filepath.Ext(path)]
 	if !ok {
 		return false
 	}
@@ -118,7 +121,7 @@ func isUsed(kind Kind, path string) bool {
 	case Journals:
 		return checkpoint.IsUsed(path)
 	case Temporary:
-		name := temporaryName.FindStringSubmatch(filepath.Base(path))[1]
+		name := temporaryName().FindStringSubmatch(filepath.Base(path))[1]
 		return checkpoint.IsUsed(filepath.Join(filepath.Dir(path), name+erasure.JournalSuffix))
 	}
 	return false

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/convert/airefinery"
 	"github.com/qtype-dev/qtype/internal/convert/document"
@@ -122,7 +123,7 @@ func prompty(ctx context.Context, path string, opts loader.Options) (string, dia
 	if list != nil {
 		return "", list
 	}
-	head := promptyHead.FindIndex(file.Text)
+	head := promptyHead().FindIndex(file.Text)
 	if head == nil {
 		return "", diag.List{input.Malformed.At(source.Span{File: file}, "not a Prompty file: it does not begin with YAML between two lines ---")}
 	}
@@ -141,7 +142,7 @@ func prompty(ctx context.Context, path string, opts loader.Options) (string, dia
 	return write(app, PromptFlow, file.Path), r.Diagnostics()
 }
 
-var promptyHead = regexp.MustCompile(`(?s)^---[ \t]*\r?\n.*?\n---[ \t]*(\r?\n|$)`)
+var promptyHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^---[ \t]*\r?\n.*?\n---[ \t]*(\r?\n|$)`) })
 
 // module converts the source of a Python module. Its diagnostics are about the whole file.
 func module(ctx context.Context, path string, opts loader.Options) (string, diag.List) {

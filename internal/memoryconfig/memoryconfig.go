@@ -52,20 +52,30 @@ func encoding(app *spec.Application, m *spec.Memory) string {
 	if m.Tokenizer.Encoding != "" {
 		return m.Tokenizer.Encoding
 	}
+	if called := ModelsOf(app, m); len(called) > 0 {
+		name, _ := tokenizer.ForModel(called[0].Name())
+		return name
+	}
+	return tokenizer.Cl100k
+}
+
+// ModelsOf returns the model of each step that has a memory, in the order of the steps: a
+// model of several steps more than once.
+func ModelsOf(app *spec.Application, m *spec.Memory) []*spec.Model {
+	var called []*spec.Model
 	for _, doc := range app.Documents() {
 		if doc.Application == nil {
 			continue
 		}
 		for _, f := range doc.Application.Flows {
 			for _, s := range f.Plan().Steps {
-				if called := s.Model(); called != nil && s.Conversation() == m {
-					name, _ := tokenizer.ForModel(called.Base().Name())
-					return name
+				if one := s.Model(); one != nil && s.Conversation() == m {
+					called = append(called, one.Base())
 				}
 			}
 		}
 	}
-	return tokenizer.Cl100k
+	return called
 }
 
 // lazyCounter loads its vocabulary when it counts the first message.

@@ -128,46 +128,51 @@ type sessionRow struct {
 // ListOptions select the sessions of a list.
 type ListOptions struct {
 	memory.SessionFilter
+	Sort Order             // default ByID
 	More func(last string) // is called if there are more sessions than the limit
 }
 
-// List writes a line for each session of the memories that o selects, while it reads them.
+// List writes a line for each session of the memories that o selects, while it reads them:
+// in another order than ByID after it has read all.
 func (v *View) List(ctx context.Context, memories []Memory, o ListOptions) error {
 	p := &sessionPrinter{out: v.Out, json: v.JSON, now: time.Now()}
+	last := ""
+	for row, err := range sessionRows(ctx, memories, o) {
+		switch {
+		case err != nil:
+			return err
+		case o.Limit > 0 && p.count == o.Limit:
+			if err := p.flush(); err != nil || o.More == nil {
+				return err
+			}
+			o.More(last)
+			return nil
+		}
+		last = row.Session
+		if err := p.add(row); err != nil {
+			return err
+		}
+	}
+	if p.count == 0 && !v.JSON {
+		return v.writeNone(memories, o)
+	}
+	return p.flush()
+}
+
+// writeNone writes why a list is empty.
+func (v *View) writeNone(memories []Memory, o ListOptions) error {
 	var locations []string
-	limit, last := o.Limit, ""
 	for _, m := range memories {
 		if !slices.Contains(locations, m.Location) {
 			locations = append(locations, m.Location)
 		}
-		f := o.SessionFilter
-		f.Limit = 0 // one more is read than written
-		for s, err := range m.EachSession(ctx, f) {
-			if err != nil {
-				return err
-			}
-			if limit > 0 && p.count == limit {
-				if err := p.flush(); err != nil || o.More == nil {
-					return err
-				}
-				o.More(last)
-				return nil
-			}
-			last = s.Session
-			if err := p.add(sessionRow{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid, onlyShared(s)}); err != nil {
-				return err
-			}
-		}
 	}
-	if p.count == 0 && !v.JSON {
-		text := fmt.Sprintf("no conversations in %s yet\n", textfmt.List(locations))
-		if o.SessionFilter != (memory.SessionFilter{SessionQuery: memory.SessionQuery{Limit: limit}}) {
-			text = "no sessions match\n"
-		}
-		_, err := io.WriteString(v.Out, text)
-		return err
+	text := fmt.Sprintf("no conversations in %s yet\n", textfmt.List(locations))
+	if o.SessionFilter != (memory.SessionFilter{SessionQuery: memory.SessionQuery{Limit: o.Limit}}) {
+		text = "no sessions match\n"
 	}
-	return p.flush()
+	_, err := io.WriteString(v.Out, text)
+	return err
 }
 
 // sessionPrinter writes rows, some at a time. The first ones decide the widths of columns.

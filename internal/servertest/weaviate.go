@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,22 +21,23 @@ func Weaviate() (*Server, error) {
 	if program == "" {
 		return nil, fmt.Errorf("%w: set %s to the program weaviate-server", ErrMissing, WeaviateVariable)
 	}
-	more := make([]int, len(weaviatePorts))
+	more, claims := make([]int, len(weaviatePorts)), make([]io.Closer, len(weaviatePorts))
 	for i := range more {
-		port, claimed, err := claim()
-		if err != nil {
+		var err error
+		if more[i], claims[i], err = claim(); err != nil {
 			return nil, err
 		}
-		defer func() { _ = claimed.Close() }() // the server has the port by then
-		more[i] = port
 	}
 	start := func(s *Server) (*exec.Cmd, error) {
 		cmd := exec.Command(program, "--scheme", "http", "--host", "127.0.0.1", "--port", strconv.Itoa(s.Port))
 		cmd.Env = append(os.Environ(), "PERSISTENCE_DATA_PATH="+filepath.Join(s.Folder, "data"),
 			"AUTHENTICATION_ANONYMOUS_ACCESS_ENABLED=true", "DEFAULT_VECTORIZER_MODULE=none", "ENABLE_MODULES=",
-			"DISABLE_TELEMETRY=true", "CLUSTER_HOSTNAME=node1", "RAFT_JOIN=node1", "RAFT_BOOTSTRAP_EXPECT=1")
+			"DISABLE_TELEMETRY=true", "CLUSTER_ADVERTISE_ADDR=127.0.0.1", "CLUSTER_BIND_ADDR=127.0.0.1", "CLUSTER_HOSTNAME=node1", "RAFT_JOIN=node1", "RAFT_BOOTSTRAP_EXPECT=1")
 		for i, name := range weaviatePorts {
 			cmd.Env = append(cmd.Env, name+"="+strconv.Itoa(more[i]))
+		}
+		for _, c := range claims {
+			_ = c.Close() // the server needs UDP, too; closing again has no effect
 		}
 		return cmd, nil
 	}

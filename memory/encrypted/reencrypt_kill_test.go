@@ -2,6 +2,7 @@ package encrypted_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -50,7 +51,7 @@ func reencryptAt(address string, keys []string) error {
 		return err
 	}
 	_, err = s.(*encrypted.Store).Reencrypt(context.Background(), "m")
-	return err
+	return errors.Join(err, s.Close())
 }
 
 // hexKey returns a key made of one digit as text.

@@ -2,9 +2,11 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	driver "github.com/redis/go-redis/v9"
 
@@ -182,6 +184,46 @@ func (s *Store) Delete(ctx context.Context, k memory.Key) error { return s.remov
 // succeeded.
 func (s *Store) Remove(ctx context.Context, k memory.Key, version int64) error {
 	return s.remove(ctx, k, version)
+}
+
+// removedAtOnce is how many sessions one pipeline deletes.
+const removedAtOnce = 1000
+
+// RemoveAll deletes sessions in pipelines of many, each session only if it still has its
+// version. One that was deleted by an attempt whose reply was lost may not be counted.
+func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+	for batch := range slices.Chunk(sessions, removedAtOnce) {
+		n, err := s.removeBatch(ctx, mem, batch)
+		if removed += n; err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// removeBatch sends the whole script for each session, not its digest, which a node of a
+// cluster may not know: the commands of a pipeline cannot wait for each other's replies.
+func (s *Store) removeBatch(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+	var members []any // of the deleted sessions, also by attempts that failed
+	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
+		pipe := client.Pipeline()
+		replies := make([]*driver.Cmd, len(sessions))
+		for i := range sessions {
+			k := memory.Key{Memory: mem, Session: sessions[i].Session}
+			replies[i] = deleteScript.Eval(ctx, pipe, s.names(k).slice(), sessions[i].Head.Version)
+		}
+		_, err := pipe.Exec(ctx)
+		for i, r := range replies {
+			if born, err := r.Int64(); err == nil && born > 0 {
+				members = append(members, member(sessions[i].Session, born))
+			}
+		}
+		if removed = len(members); removed > 0 {
+			err = errors.Join(err, client.ZRem(ctx, s.list(mem), members...).Err())
+		}
+		return struct{}{}, err
+	})
+	return removed, err
 }
 
 // remove deletes a session; version is empty, or the one that it must have.

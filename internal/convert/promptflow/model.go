@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// The parameters of an llm node that are no values of its template: those of the request,
+// The parameters of an llm node that its template does not read: those of the request,
 // and those that name the model.
 var (
 	requestParameters = []string{"temperature", "top_p", "max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "seed", "stop"}

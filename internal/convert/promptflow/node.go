@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
@@ -128,7 +129,9 @@ func (c *conversion) addTemplate(name, text string, reads []string, id string) {
 
 // toolFunction matches the function that prompt flow calls: the one below @tool. The result
 // type is its second group.
-var toolFunction = regexp.MustCompile(`(?m)^@tool\b[^\n]*\n(?:@[^\n]*\n)*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\((?:[^()]|\([^()]*\))*\)[ \t]*(?:->[ \t]*([^:\n]+))?:`)
+var toolFunction = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^@tool\b[^\n]*\n(?:@[^\n]*\n)*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\((?:[^()]|\([^()]*\))*\)[ \t]*(?:->[ \t]*([^:\n]+))?:`)
+})
 
 // results are the types of Python that results of functions have.
 var results = map[string]document.Kind{"str": document.Text, "int": document.Int, "float": document.Float, "bool": document.Bool}
@@ -143,7 +146,7 @@ func (c *conversion) callPython(n *input.Node, name string) {
 	if file == nil {
 		return
 	}
-	m := toolFunction.FindSubmatch(file.Text)
+	m := toolFunction().FindSubmatch(file.Text)
 	if m == nil {
 		c.Unsupported(n.Get("source"), "node %s: the file has no function below @tool", name)
 		return

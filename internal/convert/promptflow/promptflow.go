@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
@@ -196,12 +197,12 @@ func (c *conversion) writeOutputs() {
 }
 
 // referenceText matches a reference to a value.
-var referenceText = regexp.MustCompile(`^\$\{\s*([\w.\-]+)\s*\}$`)
+var referenceText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\$\{\s*([\w.\-]+)\s*\}$`) })
 
 // reference returns the name of a value, without the part after `NODE.output`, and whether
 // the text is a reference.
 func reference(text string) (name string, ok bool) {
-	m := referenceText.FindStringSubmatch(text)
+	m := referenceText().FindStringSubmatch(text)
 	if m == nil {
 		return "", false
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
@@ -63,10 +64,10 @@ func (c *conversion) promptyInputs(inputs *input.Node) (values []input.Pair) {
 // environmentText returns a text of a Prompty file, in which ${env:NAME} is a variable of
 // the environment.
 func environmentText(text string) string {
-	return environment.ReplaceAllString(text, "$${$1}")
+	return environment().ReplaceAllString(text, "$${$1}")
 }
 
-var environment = regexp.MustCompile(`\$\{env:(\w+)(?::[^}]*)?\}`)
+var environment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{env:(\w+)(?::[^}]*)?\}`) })
 
 // kindOf returns the type of an example.
 func kindOf(n *input.Node) document.Kind {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/convert/input"
@@ -45,18 +46,24 @@ func literal(parts []part) string {
 }
 
 var (
-	loop   = regexp.MustCompile(`(?s)\{%[-+]?\s*for\s+[\w, ]+\s+in\s+(\w+)\s*[-+]?%\}.*?\{%[-+]?\s*endfor\s*[-+]?%\}`)
-	marker = regexp.MustCompile(`(?im)^[ \t]*#?[ \t]*(system|developer|user|assistant|function|tool)[ \t]*:[ \t]*\r?$\n?`)
-	block  = regexp.MustCompile(`(?s)\{\{[-+]?(.*?)[-+]?\}\}|\{%[-+]?(.*?)[-+]?%\}|\{#.*?#\}`)
-	word   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+	loop = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)\{%[-+]?\s*for\s+[\w, ]+\s+in\s+(\w+)\s*[-+]?%\}.*?\{%[-+]?\s*endfor\s*[-+]?%\}`)
+	})
+	marker = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?im)^[ \t]*#?[ \t]*(system|developer|user|assistant|function|tool)[ \t]*:[ \t]*\r?$\n?`)
+	})
+	block = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)\{\{[-+]?(.*?)[-+]?\}\}|\{%[-+]?(.*?)[-+]?%\}|\{#.*?#\}`)
+	})
+	word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_]\w*$`) })
 )
 
 // parse reads a template, which begins at an offset of the file. history is the name of the
 // value with the conversation; a loop over it is what the memory sends.
 func (c *conversion) parse(file *source.File, from int, history string) template {
 	var t template
-	text := loop.ReplaceAllStringFunc(string(file.Text[from:]), func(whole string) string {
-		if history == "" || loop.FindStringSubmatch(whole)[1] != history {
+	text := loop().ReplaceAllStringFunc(string(file.Text[from:]), func(whole string) string {
+		if history == "" || loop().FindStringSubmatch(whole)[1] != history {
 			return whole
 		}
 		t.history = true
@@ -69,7 +76,7 @@ func (c *conversion) parse(file *source.File, from int, history string) template
 			t.sections = append(t.sections, section{role: role, marker: line, parts: parts, at: from + at})
 		}
 	}
-	for _, m := range marker.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range marker().FindAllStringSubmatchIndex(text, -1) {
 		add(m[0])
 		at, role, line = m[1], strings.ToLower(text[m[2]:m[3]]), text[m[0]:m[1]]
 	}
@@ -86,7 +93,7 @@ func (c *conversion) split(file *source.File, text string, from int) []part {
 		}
 	}
 	at := 0
-	for _, m := range block.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range block().FindAllStringSubmatchIndex(text, -1) {
 		add(at, m[0])
 		at = m[1]
 		where := span(file, from+m[0], m[1]-m[0])
@@ -95,7 +102,7 @@ func (c *conversion) split(file *source.File, text string, from int) []part {
 			c.Add(input.Unsupported.At(where, "{%% %s %%} is not converted; the text in it is always there", strings.TrimSpace(text[m[4]:m[5]])))
 		case m[2] >= 0:
 			name := strings.TrimSpace(text[m[2]:m[3]])
-			if word.MatchString(name) {
+			if word().MatchString(name) {
 				parts = append(parts, part{name: name, at: from + m[0]})
 				continue
 			}
@@ -136,7 +143,7 @@ func (c *conversion) bind(parts []part, values []input.Pair, file *source.File) 
 		}
 		i := slices.IndexFunc(values, func(v input.Pair) bool { return v.Key == p.name })
 		if i < 0 {
-			c.Add(input.Malformed.At(span(file, p.at, 1), "the template reads %s, which is no input of the node", p.name))
+			c.Add(input.Malformed.At(span(file, p.at, 1), "the template reads %s, which the node does not have as an input", p.name))
 			continue
 		}
 		v := values[i].Value

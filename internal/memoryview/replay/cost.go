@@ -22,6 +22,8 @@ type CostOptions struct {
 	Rules  spec.PromptCaching // of the provider
 	Prices *spec.Prices       // of the model; nil if they are unknown
 	Format Format             // default Text
+	// ContextWindow is Options.ContextWindow, for the declared policy.
+	ContextWindow int
 }
 
 // PolicyCost is what the calls of a transcript send with one policy.
@@ -50,6 +52,7 @@ func Cost(ctx context.Context, declared memory.Config, in io.Reader, out io.Writ
 	if declared.Compact.At == 0 {
 		declared.Context = nil // its texts are not in the transcript
 	}
+	declared.Limits = limitsWithin(declared, o.ContextWindow)
 	own, size, err := costOf(ctx, declared, lines, o)
 	if err != nil {
 		return err

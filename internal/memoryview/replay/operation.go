@@ -121,7 +121,9 @@ func (r *replay) limit(keys map[string]json.RawMessage) error {
 		}
 		limits[key] = *n
 	}
-	if err := r.memory.SetLimits(limits); err != nil {
+	within := r.config
+	within.Limits = limits
+	if err := r.memory.SetLimits(limitsWithin(within, r.contextWindow)); err != nil {
 		return err
 	}
 	r.limits = limits

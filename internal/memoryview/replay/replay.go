@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"unicode/utf8"
 
@@ -47,6 +48,9 @@ const (
 type Options struct {
 	Each   bool   // write after each line of input, not only at the end
 	Format Format // default Text
+	// ContextWindow is that of the model, in tokens: for a memory that is compacted at a share
+	// of it. 0: the share is that of token_limit.
+	ContextWindow int
 	// Window is called with the window before it is written; nil for no calls.
 	Window func(memory.Window)
 }
@@ -72,19 +76,22 @@ const session = "replay"
 // Run replays in and writes to out. It skips blank lines, but counts them. Invalid
 // input is a *LineError, and the output for earlier lines has been written.
 func Run(ctx context.Context, cfg memory.Config, in io.Reader, out io.Writer, opts Options) error {
+	declared := cfg.Limits
+	cfg.Limits = limitsWithin(cfg, opts.ContextWindow)
 	mem, err := memory.New(cfg, memory.NewInProcess())
 	if err != nil {
 		return err
 	}
 	buffered := bufio.NewWriter(out)
-	r := &replay{memory: mem, limits: cfg.Limits, byID: map[string]*inputMessage{}, print: printer(opts.Format, buffered), window: opts.Window}
+	r := &replay{memory: mem, config: cfg, contextWindow: opts.ContextWindow, limits: declared, byID: map[string]*inputMessage{}, print: printer(opts.Format, buffered), window: opts.Window}
 	err = r.run(ctx, bufio.NewReaderSize(in, 64<<10), opts.Each)
 	return errors.Join(err, buffered.Flush())
 }
 
 type replay struct {
 	memory  *memory.Memory
-	limits  memory.Limits
+	config  memory.Config
+	limits  memory.Limits // without the context window
 	line    int
 	tokens  int                      // of the line's message, 0 for an operation
 	byID    map[string]*inputMessage // messages since the last clear or set
@@ -93,6 +100,20 @@ type replay struct {
 	read    json.RawMessage          // result of the operation read, else nil
 	print   func(*snapshot) error
 	window  func(memory.Window) // may be nil
+
+	contextWindow int // 0: unknown
+}
+
+// limitsWithin returns the limits of a memory: of one that is compacted at a share of the
+// room of a call, with a token_limit that is not above the context window.
+func limitsWithin(cfg memory.Config, window int) memory.Limits {
+	const key = "token_limit"
+	if cfg.Compact.At == 0 || window == 0 || cfg.Limits[key] <= float64(window) {
+		return cfg.Limits
+	}
+	limits := maps.Clone(cfg.Limits)
+	limits[key] = float64(window)
+	return limits
 }
 
 // inputMessage is a message of the input.
