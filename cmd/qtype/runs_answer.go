@@ -90,8 +90,8 @@ func (r *runsCommand) writeRequests(run *durable.Run) error {
 		if req.Kind == durable.ClientTool {
 			wants = "needs the result of"
 		}
-		line := fmt.Sprintf("  %d: row %d, session %s: step %s %s %s %s", req.Number, req.Row, req.Session, req.Step, wants, req.Tool, req.Arguments)
-		if _, err := fmt.Fprintln(r.Out, terminal.Clean(line)); err != nil {
+		line := fmt.Sprintf("%d: row %d, session %s: step %s %s %s %s", req.Number, req.Row, req.Session, req.Step, wants, req.Tool, req.Arguments)
+		if _, err := fmt.Fprintln(r.Out, "  "+terminal.Clean(line)); err != nil {
 			return err
 		}
 	}

@@ -42,12 +42,15 @@ func newWorker(s *streams) *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	w.temporal.addTo(f)
-	w.temporal.addBlobsTo(f)
-	f.IntVar(&w.parallel, "parallel", defaultParallel, "run `N` chunks of rows at once")
-	w.store.addTo(f)
-	w.clients.flags(f)
-	w.log.addTo(c, "print failures and warnings only")
+	addFlags(f, "Rows", func() {
+		w.temporal.addTo(f)
+		w.temporal.addBlobsTo(f)
+		f.IntVar(&w.parallel, "parallel", defaultParallel, "run `N` chunks of rows at once")
+	})
+	addFlags(f, "Conversations", func() { w.store.addTo(f) })
+	addFlags(f, "Tools and approvals", func() { w.clients.flags(f) })
+	addFlags(f, "Messages", func() { w.log.addTo(c, "print failures and warnings only") })
+	groupHelp(c)
 	return c
 }
 

@@ -36,7 +36,7 @@ func (o Order) compare(a, b sessionRow) int {
 }
 
 // sessionRows yields the rows that o selects, in its order: at least one more than its
-// limit, if there are so many.
+// limit, if there is one.
 func sessionRows(ctx context.Context, memories []Memory, o ListOptions) iter.Seq2[sessionRow, error] {
 	if o.Sort == "" || o.Sort == ByID {
 		return rowsByID(ctx, memories, o.SessionFilter)

@@ -1,0 +1,84 @@
+//go:build temporal
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTemporal_Answer: qtype runs show names what rows wait for, qtype runs answer takes the answers,
+// and an answer to no request or a second one to the same is an error.
+func TestTemporal_Answer(t *testing.T) {
+	document, err := os.ReadFile("../../examples/approval/app.qtype.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t, string(document), "order,amount\n8812,40\n8813,50\n")
+	c.worker()
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-f", "complaint", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	id, shown := c.awaitRequests(2, result)
+	answers := []string{"runs", "answer", id}
+	for number := 1; number <= 2; number++ {
+		_, request, _ := strings.Cut(shown, fmt.Sprintf("  %d: row ", number))
+		request, _, _ = strings.Cut(request, "\n")
+		switch {
+		case strings.Contains(request, `step ask needs the result of decide {"order":8812,`):
+			answers = append(answers, fmt.Sprintf(`%d={"pay": true, "note": "fine"}`, number))
+		case strings.Contains(request, `step ask needs the result of decide {"order":8813,`):
+			answers = append(answers, fmt.Sprintf(`%d={"pay": false}`, number))
+		default:
+			t.Fatalf("request %d: %s", number, shown)
+		}
+	}
+	if status, _, errs := c.qtype("runs", "answer", id, "3=yes"); status != 1 || !strings.Contains(errs, "the run does not wait for an answer to request 3") {
+		t.Errorf("answer to no request: %d\n%s", status, errs)
+	}
+	if status, _, errs := c.qtype(answers[:4]...); status != 0 || !strings.Contains(errs, "answered 1 request") {
+		t.Errorf("answer: %d\n%s", status, errs)
+	}
+	if status, _, errs := c.qtype(answers[:4]...); status != 1 || !strings.Contains(errs, "the run does not wait for an answer to request 1") {
+		t.Errorf("second answer: %d\n%s", status, errs)
+	}
+	if status, _, errs := c.qtype("runs", "answer", id, answers[4]); status != 0 {
+		t.Errorf("answer: %d\n%s", status, errs)
+	}
+	if got := <-result; !strings.HasPrefix(got, "0\n") {
+		t.Fatal(got)
+	}
+	want := `{"row":1,"order":8812,"pay":true,"note":"fine","error":null}
+{"row":2,"order":8813,"pay":false,"note":null,"error":null}
+`
+	if diff := cmp.Diff(want, c.read("out.jsonl")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// awaitRequests returns the id of the only run, and what qtype runs show writes once it waits for
+// n answers. A run that ends before fails the test.
+func (c *cluster) awaitRequests(n int, result <-chan string) (id, shown string) {
+	c.t.Helper()
+	for {
+		select {
+		case got := <-result:
+			c.t.Fatalf("the run has ended: %s; %s", got, shown)
+		case <-time.After(100 * time.Millisecond): // it polls
+		}
+		_, list, _ := c.qtype("runs", "list")
+		if id, _, _ = strings.Cut(list, " "); id == "" {
+			continue
+		}
+		if _, shown, _ = c.qtype("runs", "show", id); strings.Contains(shown, fmt.Sprintf("  %d: row ", n)) {
+			return id, shown
+		}
+	}
+}
