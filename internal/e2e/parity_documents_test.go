@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/examples"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -23,7 +22,6 @@ const (
 	groupTests    = "its tests"
 	groupPages    = "blocks of its documentation"
 	groupChanged  = "its tutorials with a mistake"
-	groupOurs     = "examples of this project"
 )
 
 // parityDocument is a document that both programs check.
@@ -66,11 +64,6 @@ func parityDocuments(t *testing.T, folder string) []parityDocument {
 		}
 		return err
 	}))
-	for _, name := range slices.Sorted(slices.Values(globAll(t))) {
-		text, err := fs.ReadFile(examples.Files, name)
-		testkit.Must(t, err)
-		all = append(all, parityDocument{"here: " + name, groupOurs, filepath.Join("ours", name), string(text)})
-	}
 	for _, d := range all {
 		path := filepath.Join(folder, d.path)
 		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o750))
@@ -78,14 +71,6 @@ func parityDocuments(t *testing.T, folder string) []parityDocument {
 	}
 	slices.SortFunc(all, func(a, b parityDocument) int { return strings.Compare(a.name, b.name) })
 	return all
-}
-
-// globAll lists the examples of this project.
-func globAll(t *testing.T) []string {
-	t.Helper()
-	names, err := fs.Glob(examples.Files, "*/*.qtype.yaml")
-	testkit.Must(t, err)
-	return names
 }
 
 // mistakes are the rules by which a valid document gets a mistake.

@@ -72,7 +72,7 @@ record; with ` + "`-update-parity`" + ` too, it writes the record and this page.
 
 func (p *parity) documentTable(b *strings.Builder) {
 	b.WriteString("| Documents | Number | both accept | both refuse | only QType (Python) accepts | only this program accepts |\n| --- | --- | --- | --- | --- | --- |\n")
-	for _, group := range []string{groupExamples, groupTests, groupPages, groupChanged, groupOurs} {
+	for _, group := range []string{groupExamples, groupTests, groupPages, groupChanged} {
 		var n [4]int
 		for _, c := range p.results {
 			if !c.run && c.group == group {
