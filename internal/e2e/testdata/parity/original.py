@@ -2,7 +2,7 @@
 
 It reads one request as JSON for each line of standard input, and writes one answer for
 each to standard output. A request has a working directory, a document, and for a run a
-flow and its inputs. Each is served by a process of its own, so that none changes another.
+flow and its inputs. Each runs in a separate process, so that none changes another.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def import_for_runs():
 
 
 def plain(value):
-    """Returns a value as JSON has it."""
+    """Returns a value in the form of JSON."""
     if isinstance(value, BaseModel):
         return plain(value.model_dump(mode="json", exclude_none=True))
     if isinstance(value, dict):
