@@ -21,7 +21,7 @@ const (
 	groupExamples = "its examples"
 	groupTests    = "its tests"
 	groupPages    = "blocks of its documentation"
-	groupChanged  = "its tutorials with a mistake"
+	groupChanged  = "its tutorials with an error"
 )
 
 // parityDocument is a document that both programs check.
@@ -35,7 +35,7 @@ type parityDocument struct {
 var block = regexp.MustCompile("(?ms)^```ya?ml[^\n]*\n(.*?)^```")
 
 // parityDocuments returns the documents of the source distribution in a folder, those in
-// its pages, and its tutorials with one mistake each. It writes those that are not files yet.
+// its pages, and its tutorials with one error each. It writes those that are not files yet.
 func parityDocuments(t *testing.T, folder string) []parityDocument {
 	t.Helper()
 	var all []parityDocument
@@ -54,7 +54,7 @@ func parityDocuments(t *testing.T, folder string) []parityDocument {
 			}
 			all = append(all, parityDocument{name, group, name, text})
 			if strings.HasPrefix(name, "examples/tutorials/") {
-				all = append(all, withMistakes(name, text)...)
+				all = append(all, withErrors(name, text)...)
 			}
 		case strings.HasSuffix(name, ".md") && (name == "README.md" || strings.HasPrefix(name, "docs/")) && !strings.HasPrefix(name, "docs/components/"):
 			for i, found := range block.FindAllStringSubmatch(text, -1) {
@@ -73,8 +73,8 @@ func parityDocuments(t *testing.T, folder string) []parityDocument {
 	return all
 }
 
-// mistakes are the rules by which a valid document gets a mistake.
-func mistakes() map[string]func(string) string {
+// changes are the rules by which a valid document gets an error.
+func changes() map[string]func(string) string {
 	replace := func(pattern, with string) func(string) string {
 		return func(text string) string {
 			at := regexp.MustCompile(pattern).FindStringIndex(text)
@@ -96,10 +96,10 @@ func mistakes() map[string]func(string) string {
 	}
 }
 
-// withMistakes returns a document with each mistake that changes it.
-func withMistakes(name, text string) []parityDocument {
+// withErrors returns a document with each error that changes it.
+func withErrors(name, text string) []parityDocument {
 	var all []parityDocument
-	rules := mistakes()
+	rules := changes()
 	for _, rule := range slices.Sorted(maps.Keys(rules)) {
 		if changed := rules[rule](text); changed != text {
 			path := strings.TrimSuffix(name, ".qtype.yaml") + "." + strings.ReplaceAll(rule, " ", "-") + ".yaml"
