@@ -222,7 +222,7 @@ func signed(h func(http.ResponseWriter, map[string]any)) http.HandlerFunc {
 }
 
 // answerTo returns the answer of all models: JSON where the prompt requires it, else the
-// last message and what the model is told besides, so that answers depend on requests.
+// last message and the system message, so that answers depend on requests.
 func answerTo(body map[string]any) string {
 	raw, _ := json.Marshal(body)
 	if bytes.Contains(raw, []byte("Return ONLY the JSON object")) {
@@ -234,8 +234,8 @@ func answerTo(body map[string]any) string {
 	}
 	answer := "An answer to " + textIn(messages[len(messages)-1])
 	first, _ := messages[0].(map[string]any)
-	if told := cmp.Or(body["system"], body["systemInstruction"]); told != nil {
-		answer += ", as " + textIn(told)
+	if system := cmp.Or(body["system"], body["systemInstruction"]); system != nil {
+		answer += ", as " + textIn(system)
 	} else if first["role"] == "system" {
 		answer += ", as " + textIn(first)
 	}
