@@ -19,7 +19,7 @@ const (
 )
 
 // A session with a long history is deleted in two steps. The first gives it a memory that is
-// no text, so that nothing finds it and its id stays in use; then sweep deletes its rows in
+// not a text, so that nothing finds it and its id stays in use; then sweep deletes its rows in
 // several transactions. After a crash between them the next deletion or Close goes on.
 const (
 	hideSession  = "UPDATE sessions SET memory = x'', session = id, version = 0, state = '{}' WHERE id = ?"

@@ -55,7 +55,7 @@ func wantRows(t *testing.T, s *sqlite.Store, want int) {
 	}
 }
 
-// TestRemove_LongSession deletes long sessions and leaves nothing of them, beside a short one.
+// TestRemove_LongSession deletes long sessions and leaves nothing of them, and nothing else leaves.
 func TestRemove_LongSession(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "memory.db"))
 	defer func() { testkit.Must(t, s.Close()) }()

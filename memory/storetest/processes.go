@@ -153,7 +153,7 @@ func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *te
 	t.Run("killed writers", func(t *testing.T) { killedWriters(t, place(t), kills(t), open, nil) })
 }
 
-// RunKills is the second part of RunProcesses with a server of its own, which is killed and
+// RunKills is the second part of RunProcesses with a server that no other test uses, which is killed and
 // restarted while each fourth of the writers (QTYPE_KILLS, by default 12) is active.
 func RunKills(t *testing.T, server Server, place string, open func(t *testing.T, place string) memory.Store) {
 	n := 12

@@ -331,7 +331,7 @@ func TestRun_LangChain4j(t *testing.T) {
 }
 
 // unbalanced returns the number of the first line that breaks a pair, 0 for none. System
-// messages may stand between a call and its results.
+// messages may be between a call and its results.
 func (t *otherTranscript) unbalanced() int {
 	open := map[string]bool{}
 	for i, l := range t.Lines {

@@ -16,7 +16,7 @@ import java.util.*;
  * memory, and the tokens that its estimator for OpenAI counts in each message.
  */
 public class LangChain4jMemory {
-    /** Counts what the transcript says, so that both sides count the same. */
+    /** Counts what the transcript states, so that both sides count the same. */
     static class Given implements TokenCountEstimator {
         final Map<ChatMessage, Integer> tokens = new IdentityHashMap<>();
 
