@@ -15,8 +15,8 @@ const RemovedRows = removedRows
 // BeginDelete makes the first transaction of Delete, as a process does that is killed then.
 func (s *Store) BeginDelete(ctx context.Context, key memory.Key) error {
 	return s.inTransaction(ctx, func(tx *sql.Tx) error {
-		var one stored
-		if err := tx.QueryRowContext(ctx, selectStored+" AND session = ?", key.Memory, key.Session).Scan(&one.id, &one.version, &one.length); err != nil {
+		one, err := findStored(ctx, tx, key)
+		if err != nil {
 			return err
 		}
 		return deleteSessions(ctx, tx, []stored{one})

@@ -58,17 +58,14 @@ type stored struct {
 	length      int64 // the position of its newest message
 }
 
-// selectStored finds sessions with their lengths, which do not depend on a readable state.
-const selectStored = "SELECT id, version, coalesce((SELECT max(e.id) & 68719476735 FROM entries AS e WHERE e.id BETWEEN (sessions.id << 36) AND (sessions.id << 36 | 68719476735)), 0) FROM sessions WHERE memory = ?"
-
 // findUnchanged returns those sessions, by ascending ids, that have the version of their head.
 func findUnchanged(ctx context.Context, tx *sql.Tx, mem string, sessions []memory.SessionHead) (found []stored, err error) {
-	versions, args := map[string]int64{}, []any{mem}
+	heads, args := map[string]*memory.Head{}, []any{mem}
 	for i := range sessions {
-		versions[sessions[i].Session] = sessions[i].Head.Version
+		heads[sessions[i].Session] = &sessions[i].Head
 		args = append(args, sessions[i].Session)
 	}
-	query := strings.Replace(selectStored, "id, version", "id, session, version", 1) + " AND session IN (?" + strings.Repeat(",?", len(sessions)-1) + ") ORDER BY id"
+	query := "SELECT id, session, version FROM sessions WHERE memory = ? AND session IN (?" + strings.Repeat(",?", len(sessions)-1) + ") ORDER BY id" //nolint:gosec // only placeholders
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -77,14 +74,24 @@ func findUnchanged(ctx context.Context, tx *sql.Tx, mem string, sessions []memor
 	for rows.Next() {
 		var one stored
 		var session string
-		if err := rows.Scan(&one.id, &session, &one.version, &one.length); err != nil {
+		if err := rows.Scan(&one.id, &session, &one.version); err != nil {
 			return nil, err
 		}
-		if versions[session] == one.version {
+		if head := heads[session]; head.Version == one.version {
+			one.length = head.State.Last
 			found = append(found, one)
 		}
 	}
 	return found, rows.Err()
+}
+
+// findStored returns a session, or sql.ErrNoRows. Its length does not depend on a state that
+// can be read.
+func findStored(ctx context.Context, tx *sql.Tx, key memory.Key) (one stored, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT id, version, coalesce((SELECT max(e.id) & 68719476735 FROM entries AS e
+		WHERE e.id BETWEEN (sessions.id << 36) AND (sessions.id << 36 | 68719476735)), 0)
+		FROM sessions WHERE memory = ? AND session = ?`, key.Memory, key.Session).Scan(&one.id, &one.version, &one.length)
+	return one, err
 }
 
 // runs yields the first and the last number of each run of consecutive numbers. Sessions
@@ -142,8 +149,7 @@ func deleteSessions(ctx context.Context, tx *sql.Tx, sessions []stored) error {
 // remove deletes a session; with a version, only if the session still has it.
 func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) error {
 	err := s.inTransaction(ctx, func(tx *sql.Tx) error {
-		var one stored
-		err := tx.QueryRowContext(ctx, selectStored+" AND session = ?", key.Memory, key.Session).Scan(&one.id, &one.version, &one.length)
+		one, err := findStored(ctx, tx, key)
 		switch {
 		case errors.Is(err, sql.ErrNoRows) && version == nil:
 			return nil

@@ -68,7 +68,8 @@ func TestRemove_LongSession(t *testing.T) {
 		"Remove": func(k memory.Key) error { return s.Remove(t.Context(), k, 7) },
 		"RemoveAll": func(k memory.Key) error {
 			addLong(t, s, memory.Key{Memory: "m", Session: "short"}, 1)
-			n, err := s.RemoveAll(t.Context(), "m", []memory.SessionHead{{Session: k.Session, Head: memory.Head{Version: 7}}, {Session: "short", Head: memory.Head{Version: 7}}})
+			n, err := s.RemoveAll(t.Context(), "m", []memory.SessionHead{
+				{Session: k.Session, Head: memory.Head{Version: 7, State: memory.State{Last: long}}}, {Session: "short", Head: memory.Head{Version: 7}}})
 			if n != 2 && err == nil {
 				t.Errorf("%d sessions were deleted", n)
 			}
