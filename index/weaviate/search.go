@@ -132,7 +132,7 @@ func (x *Index) queryOnce(ctx context.Context, text string, into any) error {
 		return errors.New("Weaviate: " + message)
 	}
 	if err := json.Unmarshal(answer.Data, into); err != nil {
-		return errors.New("Weaviate: the answer is not the JSON that was expected")
+		return errors.New("Weaviate: the answer is not the JSON that was expected") //nolint:staticcheck // a name
 	}
 	return nil
 }
