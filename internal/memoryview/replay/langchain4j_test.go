@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -267,8 +266,7 @@ func langChain4j(t *testing.T, all []otherTranscript) (results []otherResult) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
-	lines := bufio.NewReader(bytes.NewReader(out))
-	decoder := json.NewDecoder(lines)
+	decoder := json.NewDecoder(bytes.NewReader(out))
 	for decoder.More() {
 		var r otherResult
 		testkit.Must(t, decoder.Decode(&r))
