@@ -166,7 +166,7 @@ func program(ctx context.Context, kind Kind, path string, opts loader.Options) (
 	var app *document.App
 	switch {
 	case kind == LangGraph:
-		app = langgraph.Convert(r, []langgraph.Program{{File: file, Module: pymodule.PathOf(path)}}, false)
+		app = langgraph.Convert(r, []langgraph.Program{{File: file, Module: moduleName(path, opts)}}, false)
 	case strings.EqualFold(filepath.Ext(path), ".properties"):
 		app = langchain4j.Properties(r, file)
 	default:
@@ -191,15 +191,19 @@ func module(ctx context.Context, path string, opts loader.Options) (string, diag
 	if err != nil {
 		return malformed(err)
 	}
-	name := pymodule.PathOf(path)
-	if opts.Open != nil { // the text has no place among modules
-		name = "module"
-	}
-	app, err := pymodule.Convert(ctx, python, name, file.Text)
+	app, err := pymodule.Convert(ctx, python, moduleName(path, opts), file.Text)
 	if err != nil {
 		return malformed(err)
 	}
 	return write(app, Module, file.Path), nil
+}
+
+// moduleName returns the name of the module at a path.
+func moduleName(path string, opts loader.Options) string {
+	if opts.Open != nil { // the text has no place among modules
+		return "module"
+	}
+	return pymodule.PathOf(path)
 }
 
 // write returns the text of a document, which names its origin.

@@ -20,7 +20,7 @@ type Builder struct {
 	App   *document.App
 	ids   *document.IDs
 	tools map[string]string // ids of tools by their names
-	used  map[string]bool   // ids of models and memories
+	used  map[string]bool   // ids of models, memories and tools
 }
 
 // NewBuilder returns a builder of an application.
@@ -160,7 +160,9 @@ type Answer struct {
 // Answer adds a flow that answers. It is conversational if its input is the message.
 func (b *Builder) Answer(a Answer) {
 	f := &document.Flow{ID: b.ids.New(a.Name, "chat")}
-	b.used[a.Model], b.used[a.Memory] = true, true
+	for _, id := range append([]string{a.Model, a.Memory}, a.Tools...) {
+		b.used[id] = true
+	}
 	step := new(document.Block).Set("type", "LLMInference")
 	if len(a.Tools) > 0 {
 		step = new(document.Block).Set("type", "Agent")
@@ -265,6 +267,10 @@ func (b *Builder) Finish(what string, at source.Span) *document.App {
 		}
 		return nil
 	}
+	b.App.Tools = slices.DeleteFunc(b.App.Tools, func(t *document.Block) bool { // bound to a model that no flow calls
+		id, _ := t.Entries[1].Value.(string)
+		return !b.used[id]
+	})
 	document.AttachMock(b.App, b.ids)
 	return b.App
 }

@@ -69,6 +69,14 @@ func Scan(file *source.File, l Language) *Source {
 	return s.Source
 }
 
+// Token returns the token with a number; the end of the file for one that does not exist.
+func (s *Source) Token(i int) Token {
+	if i < 0 || i >= len(s.Tokens) {
+		return s.Tokens[len(s.Tokens)-1]
+	}
+	return s.Tokens[i]
+}
+
 // Span returns the place of a token.
 func (s *Source) Span(t Token) source.Span { return input.Bytes(s.File, t.At, max(1, t.length)) }
 

@@ -40,13 +40,13 @@ func annotation(all []code.Link, names ...string) *code.Link {
 func (c *conversion) annotations(i int) ([]code.Link, int) {
 	var all []code.Link
 	tokens := c.source.Tokens
-	for i+1 < len(tokens) && tokens[i].Is("@") && tokens[i+1].IsWord() && !tokens[i+1].Is("interface") {
+	for i+1 < len(tokens) && c.source.Token(i).Is("@") && c.source.Token(i+1).IsWord() && !c.source.Token(i+1).Is("interface") {
 		end := i + 2
-		for end+1 < len(tokens) && tokens[end].Is(".") && tokens[end+1].IsWord() {
+		for end+1 < len(tokens) && c.source.Token(end).Is(".") && c.source.Token(end+1).IsWord() {
 			end += 2
 		}
 		all = append(all, c.source.Call(end-1))
-		if i = end; tokens[end].Is("(") {
+		if i = end; c.source.Token(end).Is("(") {
 			i = c.source.Close(end) + 1
 		}
 	}
@@ -61,7 +61,7 @@ func (c *conversion) method(i int) (*method, int) {
 	tokens := c.source.Tokens
 	depth := 0
 	for ; i < len(tokens)-1; i++ {
-		switch t := tokens[i]; {
+		switch t := c.source.Token(i); {
 		case t.Is(";"), t.Is("{"), t.Is("}"), t.Is("="), t.Is("@"):
 			return nil, i
 		case t.Is("<"):
@@ -75,7 +75,7 @@ func (c *conversion) method(i int) (*method, int) {
 		if m.name != "" && !slices.Contains([]string{"public", "private", "protected", "static", "final", "abstract", "default", "synchronized"}, m.name) {
 			m.result += m.name
 		}
-		m.name, m.at = tokens[i].Text, c.source.Span(tokens[i])
+		m.name, m.at = c.source.Token(i).Text, c.source.Span(c.source.Token(i))
 	}
 	return nil, i
 }
@@ -83,13 +83,12 @@ func (c *conversion) method(i int) (*method, int) {
 // parameters reads the parameters between two tokens.
 func (c *conversion) parameters(i, end int) []parameter {
 	var all []parameter
-	tokens := c.source.Tokens
 	for i < end {
 		p := parameter{}
 		p.annotations, i = c.annotations(i)
 		depth := 0
-		for ; i < end && (depth > 0 || !tokens[i].Is(",")); i++ {
-			switch t := tokens[i]; {
+		for ; i < end && (depth > 0 || !c.source.Token(i).Is(",")); i++ {
+			switch t := c.source.Token(i); {
 			case t.Is("<"):
 				depth++
 			case t.Is(">"):
@@ -98,7 +97,7 @@ func (c *conversion) parameters(i, end int) []parameter {
 			if p.name != "final" {
 				p.of += p.name
 			}
-			p.name = tokens[i].Text
+			p.name = c.source.Token(i).Text
 		}
 		i++
 		if p.name != "" && p.of != "" {
@@ -133,9 +132,9 @@ func (c *conversion) readTools() {
 	tokens := c.source.Tokens
 	for i := 0; i+1 < len(tokens); i++ {
 		switch {
-		case (tokens[i].Is("class") || tokens[i].Is("record") || tokens[i].Is("interface")) && tokens[i+1].IsWord() && (i == 0 || !tokens[i-1].Is(".")):
-			class = tokens[i+1].Text
-		case tokens[i].Is("@") && tokens[i+1].IsWord():
+		case (c.source.Token(i).Is("class") || c.source.Token(i).Is("record") || c.source.Token(i).Is("interface")) && c.source.Token(i+1).IsWord() && (i == 0 || !c.source.Token(i-1).Is(".")):
+			class = c.source.Token(i + 1).Text
+		case c.source.Token(i).Is("@") && c.source.Token(i+1).IsWord():
 			m, after := c.method(i)
 			if m != nil && annotation(m.annotations, "Tool") != nil {
 				m.class = class

@@ -35,8 +35,8 @@ func Convert(r *input.Report, file *source.File) *document.App {
 	c.readTools()
 	for i, t := range c.source.Tokens {
 		switch {
-		case !t.IsWord(), i > 0 && c.source.Tokens[i-1].Is("."):
-		case i+2 < len(c.source.Tokens) && c.source.Tokens[i+1].Is("="):
+		case !t.IsWord(), i > 0 && c.source.Token(i-1).Is("."):
+		case i+2 < len(c.source.Tokens) && c.source.Token(i+1).Is("="):
 			if e, _ := c.source.Expr(i + 2); isDeclaration(e) {
 				c.chain(e, t.Text)
 			}
@@ -65,7 +65,7 @@ func isDeclaration(e *code.Expr) bool {
 
 // declare declares the model or memory that the chain at a token makes.
 func (c *conversion) declare(i int) {
-	name := c.source.Tokens[i].Text
+	name := c.source.Token(i).Text
 	if _, _, isModel := modelClass(name); !isModel && !slices.Contains(memoryClasses, name) {
 		return
 	}

@@ -101,24 +101,24 @@ func (c *conversion) readInterfaces() {
 	tokens := c.source.Tokens
 	for i := 0; i+1 < len(tokens); i++ {
 		var before []code.Link
-		if tokens[i].Is("@") {
+		if c.source.Token(i).Is("@") {
 			before, i = c.annotations(i)
 		}
-		for tokens[i].Is("public") || tokens[i].Is("private") || tokens[i].Is("static") {
+		for c.source.Token(i).Is("public") || c.source.Token(i).Is("private") || c.source.Token(i).Is("static") {
 			i++
 		}
-		if !tokens[i].Is("interface") || i+1 >= len(tokens) {
+		if !c.source.Token(i).Is("interface") || i+1 >= len(tokens) {
 			if len(before) > 0 {
 				i-- // the token after annotations may be one
 			}
 			continue
 		}
 		open := c.source.Index(i, "{", ";")
-		if open < 0 || !tokens[open].Is("{") {
+		if open < 0 || !c.source.Token(open).Is("{") {
 			continue
 		}
 		closing := c.source.Close(open)
-		c.readInterface(tokens[i+1].Text, before, c.source.Span(tokens[i+1]), c.interfaceMethods(open+1, closing))
+		c.readInterface(c.source.Token(i+1).Text, before, c.source.Span(c.source.Token(i+1)), c.interfaceMethods(open+1, closing))
 	}
 }
 
@@ -127,16 +127,16 @@ func (c *conversion) interfaceMethods(i, end int) []*method {
 	var all []*method
 	for i < end {
 		m, next := c.method(i)
-		for next < end && !c.source.Tokens[next].Is(";") && !c.source.Tokens[next].Is("{") && !c.source.Tokens[next].Is("@") {
+		for next < end && !c.source.Token(next).Is(";") && !c.source.Token(next).Is("{") && !c.source.Token(next).Is("@") {
 			next++
 		}
 		switch {
-		case next < end && c.source.Tokens[next].Is("{"): // a method with a body, which calls no model itself
+		case next < end && c.source.Token(next).Is("{"): // a method with a body, which calls no model itself
 			next = c.source.Close(next)
 		case m != nil:
 			all = append(all, m)
 		}
-		if !c.source.Tokens[next].Is("@") || next == i {
+		if !c.source.Token(next).Is("@") || next == i {
 			next++
 		}
 		i = next

@@ -29,28 +29,28 @@ var kinds = map[string]document.Kind{"str": document.Text, "int": document.Int, 
 // function reads the function at the token def.
 func (c *conversion) function(at int) *function {
 	tokens := c.source.Tokens
-	f := &function{name: tokens[at+1].Text, result: document.Text}
+	f := &function{name: c.source.Token(at + 1).Text, result: document.Text}
 	for before := at - 1; before > 0 && at-before < maxDecorator; before-- {
-		if t := tokens[before]; t.First && t.Is("@") {
-			f.decorated = tokens[before+1].Is("tool")
+		if t := c.source.Token(before); t.First && t.Is("@") {
+			f.decorated = c.source.Token(before + 1).Is("tool")
 			break
 		} else if t.First && !t.Is("async") {
 			break
 		}
 	}
 	open := at + 2
-	if open >= len(tokens) || !tokens[open].Is("(") {
+	if open >= len(tokens) || !c.source.Token(open).Is("(") {
 		f.from, f.to = at, at
 		return f
 	}
 	closing := c.source.Close(open)
 	c.parameters(f, open+1, closing)
 	colon := closing + 1
-	for colon < len(tokens)-1 && !tokens[colon].Is(":") {
+	for colon < len(tokens)-1 && !c.source.Token(colon).Is(":") {
 		colon++
 	}
 	if colon == closing+4 { // -> TYPE
-		if kind, ok := kinds[tokens[colon-1].Text]; ok {
+		if kind, ok := kinds[c.source.Token(colon-1).Text]; ok {
 			f.result = kind
 		} else {
 			f.result = document.Any
@@ -64,12 +64,12 @@ func (c *conversion) function(at int) *function {
 		f.doc, _, _ = strings.Cut(f.doc, "\n\n")
 		f.doc = strings.Join(strings.Fields(f.doc), " ")
 	}
-	column := tokens[at].Column
-	if at > 0 && tokens[at-1].Is("async") {
-		column = tokens[at-1].Column
+	column := c.source.Token(at).Column
+	if at > 0 && c.source.Token(at-1).Is("async") {
+		column = c.source.Token(at - 1).Column
 	}
-	for f.to = f.from; f.to < len(tokens)-1 && (!tokens[f.to].First || tokens[f.to].Column > column); f.to++ {
-		if tokens[f.to].Is("(") || tokens[f.to].Is("[") || tokens[f.to].Is("{") {
+	for f.to = f.from; f.to < len(tokens)-1 && (!c.source.Token(f.to).First || c.source.Token(f.to).Column > column); f.to++ {
+		if c.source.Token(f.to).Is("(") || c.source.Token(f.to).Is("[") || c.source.Token(f.to).Is("{") {
 			f.to = c.source.Close(f.to)
 		}
 	}
@@ -78,11 +78,10 @@ func (c *conversion) function(at int) *function {
 
 // parameters reads the parameters between two tokens. Those that LangGraph sets are left out.
 func (c *conversion) parameters(f *function, i, end int) {
-	tokens := c.source.Tokens
 	for i < end {
-		name, of, optional, injected := tokens[i].Text, "", false, !tokens[i].IsWord()
-		for i++; i < end && !tokens[i].Is(","); i++ {
-			switch t := tokens[i]; {
+		name, of, optional, injected := c.source.Token(i).Text, "", false, !c.source.Token(i).IsWord()
+		for i++; i < end && !c.source.Token(i).Is(","); i++ {
+			switch t := c.source.Token(i); {
 			case t.Is("="):
 				optional = true
 			case t.Is("Injected"), t.Is("InjectedState"), t.Is("InjectedStore"), t.Is("InjectedToolCallId"), t.Is("RunnableConfig"), t.Is("ToolRuntime"):
@@ -90,9 +89,9 @@ func (c *conversion) parameters(f *function, i, end int) {
 			case t.IsWord() && of == "" && !optional:
 				of = t.Text
 			}
-			if tokens[i].Is("[") || tokens[i].Is("(") || tokens[i].Is("{") {
+			if c.source.Token(i).Is("[") || c.source.Token(i).Is("(") || c.source.Token(i).Is("{") {
 				for close := c.source.Close(i); i < close; i++ {
-					injected = injected || strings.HasPrefix(tokens[i].Text, "Injected")
+					injected = injected || strings.HasPrefix(c.source.Token(i).Text, "Injected")
 				}
 			}
 		}

@@ -68,7 +68,7 @@ func (c *conversion) calls(e *code.Expr, name string) []code.Link {
 		return calls
 	}
 	for i, t := range c.source.Tokens {
-		if t.Is(name) && i+1 < len(c.source.Tokens) && c.source.Tokens[i+1].Is(".") && (i == 0 || !c.source.Tokens[i-1].Is(".")) {
+		if t.Is(name) && i+1 < len(c.source.Tokens) && c.source.Token(i+1).Is(".") && (i == 0 || !c.source.Token(i-1).Is(".")) {
 			if more, _ := c.source.Expr(i); more.Kind == code.Chain {
 				calls = append(calls, more.Links[1:]...)
 			}
@@ -106,7 +106,7 @@ func (c *conversion) node(n graphNode, a *assistant.Answer, answered bool) bool 
 	}
 	if i := c.source.Index(f.from, "SystemMessage"); i >= 0 && i < f.to {
 		e, _ := c.source.Expr(i)
-		a.System = c.prompt(e, "the system message", c.source.Span(c.source.Tokens[i]))
+		a.System = c.prompt(e, "the system message", c.source.Span(c.source.Token(i)))
 	} else {
 		a.System = c.systemPair(f)
 	}
@@ -116,7 +116,7 @@ func (c *conversion) node(n graphNode, a *assistant.Answer, answered bool) bool 
 // systemPair returns the text of {"role": "system", "content": …} or ("system", …) in a function.
 func (c *conversion) systemPair(f *function) string {
 	for i := f.from; i < f.to; i++ {
-		if t := c.source.Tokens[i]; !t.Is("{") && !t.Is("(") {
+		if t := c.source.Token(i); !t.Is("{") && !t.Is("(") {
 			continue
 		}
 		e, _ := c.source.Expr(i)
@@ -140,8 +140,8 @@ func (c *conversion) systemPair(f *function) string {
 func (c *conversion) invoked(f *function) (model string, tools []string, calls bool) {
 	tokens := c.source.Tokens
 	for i := f.from; i < f.to; i++ {
-		t := tokens[i]
-		if !t.IsWord() || tokens[i-1].Is(".") || i+1 >= len(tokens) || !tokens[i+1].Is(".") && !isModel(t.Text) {
+		t := c.source.Token(i)
+		if !t.IsWord() || c.source.Token(i-1).Is(".") || i+1 >= len(tokens) || !c.source.Token(i+1).Is(".") && !isModel(t.Text) {
 			continue
 		}
 		e, _ := c.source.Expr(i)

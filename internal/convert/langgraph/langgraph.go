@@ -62,17 +62,17 @@ func (c *conversion) convert() {
 		case t.Is("def") && i+1 < len(tokens):
 			f := c.function(i)
 			c.functions[f.name] = f
-		case t.First && t.IsWord() && i+1 < len(tokens) && tokens[i+1].Is("="):
+		case t.First && t.IsWord() && i+1 < len(tokens) && c.source.Token(i+1).Is("="):
 			c.values[t.Text], _ = c.source.Expr(i + 2)
 		}
 	}
 	c.readWindow()
 	var agents []func()
 	for i, t := range tokens {
-		if !t.IsWord() || i+1 >= len(tokens) || i > 0 && (tokens[i-1].Is(".") || tokens[i-1].Is("class") || tokens[i-1].Is("def") || tokens[i-1].Is("import")) {
+		if !t.IsWord() || i+1 >= len(tokens) || i > 0 && (c.source.Token(i-1).Is(".") || c.source.Token(i-1).Is("class") || c.source.Token(i-1).Is("def") || c.source.Token(i-1).Is("import")) {
 			continue
 		}
-		called := tokens[i+1].Is("(") || tokens[i+1].Is("[") || tokens[i+1].Is(".")
+		called := c.source.Token(i+1).Is("(") || c.source.Token(i+1).Is("[") || c.source.Token(i+1).Is(".")
 		switch reason := notConverted[t.Text]; {
 		case !called:
 		case reason != "":
@@ -155,8 +155,8 @@ func (c *conversion) conversation() string {
 		m = *c.window
 	}
 	for i := c.source.Index(0, checkpointers...); i >= 0; i = c.source.Index(i+1, checkpointers...) {
-		t := c.source.Tokens[i]
-		if !strings.Contains(t.Text, "Memory") && !c.source.Tokens[i-min(i, 1)].Is("import") && i+1 < len(c.source.Tokens) && (c.source.Tokens[i+1].Is("(") || c.source.Tokens[i+1].Is(".")) {
+		t := c.source.Token(i)
+		if !strings.Contains(t.Text, "Memory") && !c.source.Token(i-min(i, 1)).Is("import") && i+1 < len(c.source.Tokens) && (c.source.Token(i+1).Is("(") || c.source.Token(i+1).Is(".")) {
 			c.Add(input.Ignored.At(c.source.Span(t), "%s is ignored: memories store each session, in the store of --store or of the document", t.Text))
 			break
 		}
@@ -168,7 +168,7 @@ func (c *conversion) conversation() string {
 // readWindow reads trim_messages, which limits what a model gets.
 func (c *conversion) readWindow() {
 	for i := c.source.Index(0, "trim_messages"); i >= 0; i = c.source.Index(i+1, "trim_messages") {
-		if i+1 >= len(c.source.Tokens) || !c.source.Tokens[i+1].Is("(") {
+		if i+1 >= len(c.source.Tokens) || !c.source.Token(i+1).Is("(") {
 			continue
 		}
 		e, _ := c.source.Expr(i)

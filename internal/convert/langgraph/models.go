@@ -134,7 +134,7 @@ func (c *conversion) bind() {
 			continue
 		}
 		from := i - 1
-		for from > 0 && !c.source.Tokens[from-1].Is("=") && !c.source.Tokens[from].First && i-from < maxChain {
+		for from > 0 && !c.source.Token(from-1).Is("=") && !c.source.Token(from).First && i-from < maxChain {
 			from--
 		}
 		e, _ := c.source.Expr(from)
