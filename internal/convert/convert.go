@@ -156,8 +156,12 @@ func prompty(ctx context.Context, path string, opts loader.Options) (string, dia
 
 var promptyHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^---[ \t]*\r?\n.*?\n---[ \t]*(\r?\n|$)`) })
 
+// maxProgram is the maximum size of a converted program in bytes.
+const maxProgram = 1 << 20
+
 // program converts the source of a program.
 func program(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
+	opts.Limits.FileBytes = maxProgram
 	file, list := loader.LoadText(ctx, path, opts)
 	if list != nil {
 		return "", list

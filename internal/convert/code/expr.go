@@ -219,7 +219,12 @@ func (p *parser) primary() *Expr {
 		e.Kind = Null
 		p.at++
 	case t.Is("new"), t.Is("await"):
-		p.at++
+		for p.peek().Is(t.Text) {
+			p.at++
+		}
+		if p.isEnd() {
+			return e
+		}
 		return p.primary()
 	case t.kind == word:
 		p.chain(e)
@@ -247,6 +252,8 @@ func (p *parser) isArrow() bool {
 
 // lambda reads what a lambda returns.
 func (p *parser) lambda() *Expr {
+	p.depth++
+	defer func() { p.depth-- }()
 	p.at += 2
 	if !p.peek().Is("{") {
 		return p.expression()

@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -37,10 +36,11 @@ type Token struct {
 	kind   kind
 	Text   string // of a string: its value
 	At     int    // offset in the file
-	length int
-	First  bool // the first one of its line
-	Column int  // in bytes, from 0
-	filled bool // a string with values in it
+	First  bool   // the first one of its line
+	Column int    // in characters, from 0
+	line   int    // from 1
+	width  int    // in characters, up to the end of the line
+	filled bool   // a string with values in it
 }
 
 // Is reports whether a token is a word or a mark.
@@ -54,6 +54,7 @@ type Source struct {
 	File     *source.File
 	Language Language
 	Tokens   []Token // the last one marks the end
+	closing  []int   // for each token that opens a bracket: the one that closes it
 }
 
 // maxTokens limits the tokens of a program.
@@ -61,12 +62,30 @@ const maxTokens = 1 << 20
 
 // Scan reads the tokens of a program.
 func Scan(file *source.File, l Language) *Source {
-	s := &scanner{Source: &Source{File: file, Language: l}, text: string(file.Text), first: true}
+	s := &scanner{Source: &Source{File: file, Language: l}, text: string(file.Text), first: true, line: 1}
 	for s.at < len(s.text) && len(s.Tokens) < maxTokens {
 		s.next()
 	}
 	s.add(end, "", len(s.text))
+	s.pair()
 	return s.Source
+}
+
+// pair finds the brackets that belong together. One that is not closed ends with the file.
+func (s *Source) pair() {
+	s.closing = make([]int, len(s.Tokens))
+	var open []int
+	for i, t := range s.Tokens {
+		s.closing[i] = len(s.Tokens) - 1
+		switch {
+		case t.kind != mark:
+		case strings.Contains("([{", t.Text):
+			open = append(open, i)
+		case strings.Contains(")]}", t.Text) && len(open) > 0:
+			s.closing[open[len(open)-1]] = i
+			open = open[:len(open)-1]
+		}
+	}
 }
 
 // Token returns the token with a number; the end of the file for one that does not exist.
@@ -78,18 +97,35 @@ func (s *Source) Token(i int) Token {
 }
 
 // Span returns the place of a token.
-func (s *Source) Span(t Token) source.Span { return input.Bytes(s.File, t.At, max(1, t.length)) }
+func (s *Source) Span(t Token) source.Span {
+	return source.Span{File: s.File, Start: source.Pos{Line: t.line, Column: t.Column + 1}, End: source.Pos{Line: t.line, Column: t.Column + 1 + max(1, t.width)}}
+}
 
 type scanner struct {
 	*Source
 	text  string
 	at    int
-	line  int // offset of the current line
 	first bool
+
+	line, column int // of the place in the text up to which they are counted
+	counted      int // offset of that place
+}
+
+// count counts lines and characters up to an offset.
+func (s *scanner) count(to int) {
+	part := s.text[s.counted:to]
+	if i := strings.LastIndexByte(part, '\n'); i >= 0 {
+		s.line += strings.Count(part, "\n")
+		s.column, part = 0, part[i+1:]
+	}
+	s.column += utf8.RuneCountInString(part)
+	s.counted = to
 }
 
 func (s *scanner) add(k kind, value string, to int) {
-	s.Tokens = append(s.Tokens, Token{kind: k, Text: value, At: s.at, length: to - s.at, First: s.first, Column: s.at - s.line})
+	s.count(s.at)
+	visible, _, _ := strings.Cut(s.text[s.at:to], "\n")
+	s.Tokens = append(s.Tokens, Token{kind: k, Text: value, At: s.at, First: s.first, Column: s.column, line: s.line, width: utf8.RuneCountInString(visible)})
 	s.at, s.first = to, false
 }
 
@@ -100,7 +136,7 @@ func (s *scanner) next() {
 	switch {
 	case r == '\n':
 		s.at++
-		s.line, s.first = s.at, true
+		s.first = true
 	case unicode.IsSpace(r), r == '\\' && s.Language == Python:
 		s.at += size
 	case s.Language == Python && r == '#', s.Language == Java && strings.HasPrefix(rest, "//"):
@@ -148,9 +184,7 @@ func (s *scanner) skipTo(text string, from int) {
 		return
 	}
 	to := s.at + from + n + len(text)
-	if i := strings.LastIndexByte(s.text[s.at:to], '\n'); i >= 0 {
-		s.line, s.first = s.at+i+1, true
-	}
+	s.first = s.first || strings.Contains(s.text[s.at:to], "\n")
 	s.at = to
 }
 
@@ -199,12 +233,8 @@ func (s *scanner) addText(value string, to int, quote, flags string) {
 	if len(quote) == 3 && s.Language == Java {
 		value = outdent(strings.TrimPrefix(strings.TrimLeft(value, " \t"), "\n"))
 	}
-	from := s.at
 	s.add(text, strings.ToValidUTF8(value, "�"), to)
 	s.Tokens[len(s.Tokens)-1].filled = strings.Contains(flags, "f") && strings.Contains(value, "{")
-	if i := strings.LastIndexByte(s.text[from:to], '\n'); i >= 0 {
-		s.line = from + i + 1
-	}
 }
 
 // outdent removes the common indentation of the lines of a text block.
@@ -235,20 +265,8 @@ func (s *Source) Index(from int, words ...string) int {
 
 // Close returns the number of the token that closes the bracket at a place, or of the last one.
 func (s *Source) Close(open int) int {
-	depth := 0
-	for i := open; i < len(s.Tokens); i++ {
-		t := s.Tokens[i]
-		if t.kind != mark {
-			continue
-		}
-		switch t.Text {
-		case "(", "[", "{":
-			depth++
-		case ")", "]", "}":
-			if depth--; depth <= 0 {
-				return i
-			}
-		}
+	if open < 0 || open >= len(s.closing) {
+		return len(s.Tokens) - 1
 	}
-	return len(s.Tokens) - 1
+	return s.closing[open]
 }

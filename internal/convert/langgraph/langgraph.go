@@ -54,12 +54,15 @@ var notConverted = map[string]string{
 	"SummarizationMiddleware": "the summary is not converted; use a memory with the policy summary", "RemoveMessage": "removing messages is not converted", "HumanInTheLoopMiddleware": "approvals are not converted; an Agent has approve for its tools",
 }
 
+// maxAgents limits the agents and graphs of a program.
+const maxAgents = 200
+
 // convert reads a program. Functions and constants are read first, as they are used before.
 func (c *conversion) convert() {
 	tokens := c.source.Tokens
 	for i, t := range tokens {
 		switch {
-		case t.Is("def") && i+1 < len(tokens):
+		case t.Is("def") && (t.First || c.source.Token(i-1).Is("async")):
 			f := c.function(i)
 			c.functions[f.name] = f
 		case t.First && t.IsWord() && i+1 < len(tokens) && c.source.Token(i+1).Is("="):
@@ -89,6 +92,10 @@ func (c *conversion) convert() {
 			name := c.source.AssignedTo(i)
 			agents = append(agents, func() { c.graph(e, name) })
 		}
+	}
+	if len(agents) > maxAgents {
+		c.Add(input.Unsupported.At(c.source.Span(tokens[0]), "only the first %d agents and graphs are converted", maxAgents))
+		agents = agents[:maxAgents]
 	}
 	c.bind()
 	for _, add := range agents {
