@@ -15,7 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-// kindOf returns the kind of a file that is no document; nil for documents.
+// kindOf returns the kind of a file that is not a document; nil for documents.
 func (l *language) kindOf(path string) *lint.Kind {
 	i := slices.IndexFunc(l.kinds, func(k *lint.Kind) bool { return k.Has(path) && filepath.IsAbs(path) })
 	if i < 0 {
@@ -29,7 +29,7 @@ func (w *workspace) documentOf(k *lint.Kind, path string) string {
 	return k.Document(path, w.outlineOf(path).GetText("app"))
 }
 
-// checkKind sets the diagnostics of a file that is no document.
+// checkKind sets the diagnostics of a file that is not a document.
 func (a *analysis) checkKind(ctx context.Context, k *lint.Kind, opts loader.Options) {
 	_, list := k.Check(ctx, a.path, opts)
 	a.doc = &spec.Document{}
@@ -51,7 +51,7 @@ func (a *analysis) checkKind(ctx context.Context, k *lint.Kind, opts loader.Opti
 	}
 }
 
-// readKind reads a file that is no document, and the document that it is about.
+// readKind reads a file that is not a document, and the document that it is about.
 func (s *syntaxIndex) readKind(k *lint.Kind, n *outline.Node) {
 	s.readValue(n, reflect.TypeOf(k.Content), nil, nil)
 	path := k.Document(s.path, n.GetText("app"))
@@ -69,10 +69,15 @@ const (
 	namesMetrics = "metric"
 )
 
+// isName reports whether a word may be a name that the tag `names` declares. It accepts nil.
+func (m *syntaxWord) isName() bool {
+	return m != nil && m.field != nil && len(m.field.names) > 0 && (m.role == roleFreeKey || m.role == roleValue)
+}
+
 // proposeNames proposes what a text or a key of a file names in its document. It reports
 // whether the word at the cursor is one.
 func (c *completer) proposeNames(m *syntaxWord) bool {
-	if m.field == nil || len(m.field.names) == 0 || len(m.field.enum) > 0 || m.role != roleFreeKey && m.role != roleValue {
+	if !m.isName() || len(m.field.enum) > 0 {
 		return false
 	}
 	isMap := m.field.goType.Kind() == reflect.Map
@@ -138,7 +143,7 @@ func (c *completer) flowAt(o *mappingNode) string {
 // the analysis of the document; nil for none.
 func (s *server) namedTarget(ctx context.Context, root string, m *syntaxWord) (*analysis, *nameUse) {
 	k := s.lang.kindOf(root)
-	if k == nil || m == nil || m.field == nil || len(m.field.names) == 0 || m.role != roleFreeKey && m.role != roleValue {
+	if k == nil || !m.isName() {
 		return nil, nil
 	}
 	a := s.workspace.analyze(ctx, s.workspace.documentOf(k, root))

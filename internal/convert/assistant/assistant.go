@@ -225,7 +225,7 @@ func (b *Builder) fill(f *document.Flow, a Answer) {
 		at = m[1]
 		name := a.Prompt[m[2]:m[3]]
 		if ids[name] == "" {
-			b.Add(input.Malformed.At(a.At, "%s: the prompt contains {{%s}}, which is no parameter", a.Name, name))
+			b.Add(input.Malformed.At(a.At, "%s: the prompt contains {{%s}}, which is not a parameter", a.Name, name))
 			text.WriteString(escape(a.Prompt[m[0]:m[1]]))
 			continue
 		}

@@ -105,7 +105,7 @@ func (e *Expr) Int() (int, bool) {
 	return n, err == nil && n > 0
 }
 
-// Decimal returns the text of a number as YAML has it; empty if it is none.
+// Decimal returns the text of a number for YAML; empty if it is none.
 func (e *Expr) Decimal() string {
 	if e == nil || e.Kind != Number {
 		return ""
@@ -131,7 +131,7 @@ func (s *Source) Expr(from int) (*Expr, int) {
 	return e, p.at
 }
 
-// Call reads the name and arguments at a token, whatever follows them.
+// Call reads the name and arguments at a token; any text may follow them.
 func (s *Source) Call(from int) Link {
 	p := &parser{Source: s, at: from}
 	l := Link{Name: p.peek().Text, Span: p.Span(p.peek())}

@@ -79,9 +79,9 @@ func (s *Source) pair() {
 		s.closing[i] = len(s.Tokens) - 1
 		switch {
 		case t.kind != mark:
-		case strings.Contains("([{", t.Text):
+		case t.Text == "(" || t.Text == "[" || t.Text == "{":
 			open = append(open, i)
-		case strings.Contains(")]}", t.Text) && len(open) > 0:
+		case len(open) > 0 && (t.Text == ")" || t.Text == "]" || t.Text == "}"):
 			s.closing[open[len(open)-1]] = i
 			open = open[:len(open)-1]
 		}
@@ -146,16 +146,7 @@ func (s *scanner) next() {
 	case r == '"' || r == '\'':
 		s.readText(0)
 	case isLetter(r):
-		n := strings.IndexFunc(rest, func(r rune) bool { return !isLetter(r) && !unicode.IsDigit(r) })
-		if n < 0 {
-			n = len(rest)
-		}
-		prefix := strings.ToLower(rest[:n])
-		if s.Language == Python && n < len(rest) && (rest[n] == '"' || rest[n] == '\'') && strings.Trim(prefix, "rbfut") == "" && n <= 2 {
-			s.readText(n)
-			return
-		}
-		s.add(word, rest[:n], s.at+n)
+		s.readWord(rest)
 	case unicode.IsDigit(r):
 		n := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsDigit(r) && !isLetter(r) && r != '.' })
 		if n < 0 {
@@ -165,6 +156,20 @@ func (s *scanner) next() {
 	default:
 		s.add(mark, rest[:size], s.at+size)
 	}
+}
+
+// readWord reads a word, or a string with a prefix.
+func (s *scanner) readWord(rest string) {
+	n := strings.IndexFunc(rest, func(r rune) bool { return !isLetter(r) && !unicode.IsDigit(r) })
+	if n < 0 {
+		n = len(rest)
+	}
+	prefix := strings.ToLower(rest[:n])
+	if s.Language == Python && n < len(rest) && (rest[n] == '"' || rest[n] == '\'') && strings.Trim(prefix, "rbfut") == "" && n <= 2 {
+		s.readText(n)
+		return
+	}
+	s.add(word, rest[:n], s.at+n)
 }
 
 func isLetter(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r) }

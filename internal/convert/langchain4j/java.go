@@ -114,7 +114,7 @@ func kindOf(java string) (document.Kind, bool) {
 		return document.Text, true
 	case "int", "Integer", "long", "Long", "short", "Short":
 		return document.Int, true
-	case "double", "Double", "float", "Float", "BigDecimal":
+	case "float", "Float", "double", "Double", "BigDecimal":
 		return document.Float, true
 	case "boolean", "Boolean":
 		return document.Bool, true

@@ -30,14 +30,7 @@ var kinds = map[string]document.Kind{"str": document.Text, "int": document.Int, 
 func (c *conversion) function(at int) *function {
 	tokens := c.source.Tokens
 	f := &function{name: c.source.Token(at + 1).Text, result: document.Text}
-	for before := at - 1; before > 0 && at-before < maxDecorator; before-- {
-		if t := c.source.Token(before); t.First && t.Is("@") {
-			f.decorated = c.source.Token(before + 1).Is("tool")
-			break
-		} else if t.First && !t.Is("async") {
-			break
-		}
-	}
+	f.decorated = c.isTool(at)
 	open := at + 2
 	if open >= len(tokens) || !c.source.Token(open).Is("(") {
 		f.from, f.to = at, at
@@ -74,6 +67,16 @@ func (c *conversion) function(at int) *function {
 		}
 	}
 	return f
+}
+
+// isTool reports whether the function at the token def has the decorator tool.
+func (c *conversion) isTool(at int) bool {
+	for before := at - 1; before >= 0 && at-before < maxDecorator; before-- {
+		if t := c.source.Token(before); t.First && !t.Is("async") {
+			return t.Is("@") && c.source.Token(before+1).Is("tool")
+		}
+	}
+	return false
 }
 
 // parameters reads the parameters between two tokens. Those that LangGraph sets are left out.

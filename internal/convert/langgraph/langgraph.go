@@ -54,11 +54,8 @@ var notConverted = map[string]string{
 	"SummarizationMiddleware": "the summary is not converted; use a memory with the policy summary", "RemoveMessage": "removing messages is not converted", "HumanInTheLoopMiddleware": "approvals are not converted; an Agent has approve for its tools",
 }
 
-// maxAgents limits the agents and graphs of a program.
-const maxAgents = 200
-
-// convert reads a program. Functions and constants are read first, as they are used before.
-func (c *conversion) convert() {
+// readNames reads the functions and the values of variables.
+func (c *conversion) readNames() {
 	tokens := c.source.Tokens
 	for i, t := range tokens {
 		switch {
@@ -69,15 +66,31 @@ func (c *conversion) convert() {
 			c.values[t.Text], _ = c.source.Expr(i + 2)
 		}
 	}
+}
+
+// isUse reports whether the word at a token is called, and is neither a member nor declared there.
+func (c *conversion) isUse(i int) bool {
+	before, after := c.source.Token(i-1), c.source.Token(i+1)
+	if i > 0 && (before.Is(".") || before.Is("class") || before.Is("def") || before.Is("import")) {
+		return false
+	}
+	return c.source.Token(i).IsWord() && (after.Is("(") || after.Is("[") || after.Is("."))
+}
+
+// maxAgents limits the agents and graphs of a program.
+const maxAgents = 200
+
+// convert reads a program. Functions and constants are read first, as they are used before.
+func (c *conversion) convert() {
+	c.readNames()
 	c.readWindow()
+	tokens := c.source.Tokens
 	var agents []func()
 	for i, t := range tokens {
-		if !t.IsWord() || i+1 >= len(tokens) || i > 0 && (c.source.Token(i-1).Is(".") || c.source.Token(i-1).Is("class") || c.source.Token(i-1).Is("def") || c.source.Token(i-1).Is("import")) {
+		if !c.isUse(i) {
 			continue
 		}
-		called := c.source.Token(i+1).Is("(") || c.source.Token(i+1).Is("[") || c.source.Token(i+1).Is(".")
 		switch reason := notConverted[t.Text]; {
-		case !called:
 		case reason != "":
 			c.Add(input.Unsupported.At(c.source.Span(t), "%s: %s", t.Text, reason))
 		case isModel(t.Text):
