@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -22,7 +23,7 @@ type EvaluationReport = eval.Report
 // evaluation has errors, the error is a diag.List. Failed of the report is
 // true if the evaluation does not succeed.
 func Evaluate(ctx context.Context, cfg EvaluationConfig, opts ...Option) (*EvaluationReport, error) {
-	e, list := eval.Load(ctx, cfg, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*eval.Program, diag.List) {
+	e, list := eval.Load(ctx, cfg, loader.Options{}, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*eval.Program, diag.List) {
 		return openVariant(ctx, path, env, append(slices.Clone(opts), func(o *options) { o.edit = edit }))
 	})
 	if err := list.Err(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/diagram"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/semdiff"
+	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -150,7 +151,7 @@ func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, err
 
 // file runs the tests of one file.
 func (o TestOptions) file(ctx context.Context, path string) (TestReport, error) {
-	file, list := apptest.Load(ctx, path, o.open)
+	file, list := apptest.Load(ctx, path, loader.Options{}, o.open)
 	r := TestReport{Path: path, Diagnostics: list}
 	var tests []*spec.Test
 	if file != nil {

@@ -6,7 +6,7 @@ type Evaluation struct {
 	// App is the path of the application's document, relative to the file; by default x.qtype.yaml for x.qtype-eval.yaml.
 	App string `yaml:"app"`
 	// Flow is the id of the flow that the rows run through; the default is the first one.
-	Flow string `yaml:"flow"`
+	Flow string `yaml:"flow" names:"flow"`
 	// Data is the path of the file with the rows, relative to the file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx.
 	Data string `yaml:"data"`
 	// Metrics are computed for each row; the default is exact, with the column expected.
@@ -21,9 +21,9 @@ type Metric struct {
 	// ID names the metric in reports; the default is its type.
 	ID string `yaml:"id"`
 	// Type is the kind of the metric: exact, contains, regexp, json_schema, numeric, similarity, judge, latency, tokens or cost.
-	Type string `yaml:"type" jsonschema:"required"`
+	Type string `yaml:"type" jsonschema:"required" names:"metric"`
 	// Output is the id of the output that is evaluated; the default is the flow's only output.
-	Output string `yaml:"output"`
+	Output string `yaml:"output" names:"outputs"`
 	// Expected is the column of the data with the expected value.
 	Expected string `yaml:"expected" default:"expected"`
 	// Value is the expected value of all rows, in place of a column.
@@ -39,7 +39,7 @@ type Metric struct {
 	// RelativeTolerance is how much a number may differ, as a share of the expected one.
 	RelativeTolerance float64 `yaml:"relative_tolerance" validate:"gte=0"`
 	// Model is the id of the embedding model of similarity, or of the chat model of judge, as the application declares it: variants do not change it.
-	Model string `yaml:"model"`
+	Model string `yaml:"model" names:"model"`
 	// Rubric describes a good output for the judge.
 	Rubric string `yaml:"rubric"`
 	// Threshold makes a score a decision: results with at least this score pass, and the metric is their share.
@@ -60,11 +60,11 @@ type Variant struct {
 	// App is another document, relative to the file.
 	App string `yaml:"app"`
 	// Models replaces models, by id: by another model of the document, or by another name of a model at the same provider.
-	Models map[string]string `yaml:"models"`
+	Models map[string]string `yaml:"models" names:"model"`
 	// Prompts replaces the system message or the template of steps, by id.
-	Prompts map[string]string `yaml:"prompts"`
+	Prompts map[string]string `yaml:"prompts" names:"step"`
 	// Inputs are values of inputs of the flow that replace the columns of the data.
-	Inputs map[string]any `yaml:"inputs"`
+	Inputs map[string]any `yaml:"inputs" names:"inputs"`
 	// Env are variables of the environment that the document sees.
 	Env map[string]string `yaml:"env"`
 }

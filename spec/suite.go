@@ -12,7 +12,7 @@ type Suite struct {
 	// Tools are mocks that replace the application's tools in every test of the file.
 	Tools []*ToolMock `yaml:"tools"`
 	// Allow lists what the tests of the file may really do: ids or types of steps and tools that read or write files, query databases, start programs or call servers.
-	Allow []string `yaml:"allow"`
+	Allow []string `yaml:"allow" names:"step,tool"`
 	// Tests are the tests. Each runs on a new application with empty memories.
 	Tests []*Test `yaml:"tests" jsonschema:"required"`
 }
@@ -23,7 +23,7 @@ type Test struct {
 	// Name describes what is tested; it is unique in the file.
 	Name string `yaml:"name" jsonschema:"required"`
 	// Flow is the id of the flow to run; optional if the application has one flow, or if each turn has one.
-	Flow string `yaml:"flow"`
+	Flow string `yaml:"flow" names:"flow"`
 	// Session is the session of the turns.
 	Session string `yaml:"session" default:"test"`
 	// Models are mocks that replace the application's models; they take precedence over the file's.
@@ -31,7 +31,7 @@ type Test struct {
 	// Tools are mocks that replace the application's tools; they take precedence over the file's.
 	Tools []*ToolMock `yaml:"tools"`
 	// Allow lists what the test may really do, in addition to that of the file: ids or types of steps and tools.
-	Allow []string `yaml:"allow"`
+	Allow []string `yaml:"allow" names:"step,tool"`
 	// Turns are run one after the other.
 	Turns []*Turn `yaml:"turns" jsonschema:"required"`
 }
@@ -40,7 +40,7 @@ type Test struct {
 type ModelMock struct {
 	Positioned
 	// ID is the model's id.
-	ID string `yaml:"id" jsonschema:"required"`
+	ID string `yaml:"id" jsonschema:"required" names:"model"`
 	// Rules define the responses, like the rules of a model with the provider mock.
 	Rules []*MockRule `yaml:"rules" jsonschema:"required"`
 }
@@ -49,7 +49,7 @@ type ModelMock struct {
 type ToolMock struct {
 	Positioned
 	// ID is the tool's id.
-	ID string `yaml:"id" jsonschema:"required"`
+	ID string `yaml:"id" jsonschema:"required" names:"tool"`
 	// Result is the result of every call: a value, or a mapping by the names of the tool's outputs.
 	Result any `yaml:"result"`
 	// Error fails every call with this text.
@@ -60,13 +60,13 @@ type ToolMock struct {
 type Turn struct {
 	Positioned
 	// Flow is the id of the flow of this turn, if it is not that of the test, such as one that fills an index.
-	Flow string `yaml:"flow"`
+	Flow string `yaml:"flow" names:"flow"`
 	// Input is the value of the flow's only input, or of its only required one.
 	Input any `yaml:"input"`
 	// Inputs are the values of the flow's inputs by their ids.
-	Inputs map[string]any `yaml:"inputs"`
+	Inputs map[string]any `yaml:"inputs" names:"inputs"`
 	// Expect are conditions over the flow's outputs; each must hold for every result row.
-	Expect []Expression `yaml:"expect"`
+	Expect []Expression `yaml:"expect" names:"outputs"`
 	// Fails is a regular expression (RE2) that the row's error must match; without it no row may fail.
 	Fails string `yaml:"fails"`
 	// Rows is the expected number of result rows; without it at least one.
@@ -81,7 +81,7 @@ type Turn struct {
 type WindowAssertion struct {
 	Positioned
 	// ID is the memory's id.
-	ID string `yaml:"id" jsonschema:"required"`
+	ID string `yaml:"id" jsonschema:"required" names:"memory"`
 	// Messages is the number of messages, the system message not counted.
 	Messages *int `yaml:"messages" validate:"omitempty,gte=0"`
 	// MaxTokens is the maximum number of tokens of the messages.
@@ -96,7 +96,7 @@ type WindowAssertion struct {
 type RequestAssertion struct {
 	Positioned
 	// ID is the model's id.
-	ID string `yaml:"id" jsonschema:"required"`
+	ID string `yaml:"id" jsonschema:"required" names:"model"`
 	// Calls is the number of calls.
 	Calls *int `yaml:"calls" validate:"omitempty,gte=0"`
 	// MaxTokens is the maximum number of tokens of the messages of one call.

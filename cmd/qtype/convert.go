@@ -32,6 +32,8 @@ func newConvert(s *streams) *cobra.Command {
   airefinery  a project file of AI Refinery, or only its memory_config
   xflow       a workflow of xFlow, a list of its states, or only a memory block
   promptflow  a flow.dag.yaml of prompt flow, or a Prompty file
+  langchain4j a Java file of a program with LangChain4j, or its application.properties
+  langgraph   a Python file of a program with LangGraph, or a langgraph.json
   api         an OpenAPI 3 or Swagger 2 file: a tool for each operation
   module      a Python module: a tool for each public function; it is parsed, not run
 
@@ -42,6 +44,8 @@ comment TODO at each place, and the exit status is 1.`,
 		Example: `  qtype convert xflow workflow.yaml -o app.qtype.yaml
   qtype convert airefinery project.yaml
   qtype convert promptflow flow.dag.yaml -o app.qtype.yaml
+  qtype convert langchain4j Shop.java -o app.qtype.yaml
+  qtype convert langgraph agent.py -o app.qtype.yaml
   qtype convert api openapi.json -o tools.qtype.yaml
   qtype convert module shop/tools.py
   qtype convert xflow - --format json <workflow.json >app.qtype.yaml`,
@@ -50,7 +54,7 @@ comment TODO at each place, and the exit status is 1.`,
 			if len(args) == 0 {
 				return kindNames(), cobra.ShellCompDirectiveNoFileComp
 			}
-			return []string{"yaml", "yml", "json", "py", "prompty"}, cobra.ShellCompDirectiveFilterFileExt
+			return []string{"yaml", "yml", "json", "py", "prompty", "java", "properties"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return v.run(c.Context(), qtype.ConvertKind(args[0]), args[1])

@@ -136,6 +136,10 @@ func TestConvert_ConvertedWorkflowsRun(t *testing.T) {
 			want: map[string]any{"answer": "Good day."}, requests: []string{`Never promise`, `1. Look up`, `from a program`, `There are some.`}},
 		"a SuperAgent alone": {file: "airefinery/single.yaml", input: `"Hello"`, answers: []string{`CALL Researcher {"query": "Q"}`, "Facts.", "Good day."},
 			want: map[string]any{"answer": "Good day."}, requests: []string{`1. Ask for the audience.`, `Collect facts about Q`, `Facts.`}},
+		"an AI service": {file: "langchain4j/Chat.java", input: `{"words": 5, "question": "Why?"}`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."},
+			requests: []string{"Answer in 5 words: Why?"}},
+		"a graph": {file: "langgraph/chatbot.py", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."},
+			requests: []string{"You are brief."}},
 		"a bare memory_config": {file: "airefinery/example.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."}},
 		"a bare memory":        {file: "xflow/memory.yaml", input: `"Hello"`, answers: []string{"Good day."}, want: map[string]any{"answer": "Good day."}},
 	} {

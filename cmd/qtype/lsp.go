@@ -18,7 +18,7 @@ highlighting and formatting. Editors start it themselves; docs/editors.md descri
 how to set them up.`,
 		Args: arguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: version(), Schema: qtype.Schema(), Remote: remote})
+			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: version(), Schema: qtype.Schema(), Kinds: qtype.FileKinds(), Remote: remote})
 		},
 	}
 	c.Flags().BoolVar(&remote, "remote", false, "read remote includes, in the background")

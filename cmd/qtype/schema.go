@@ -5,11 +5,12 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/eval"
 )
 
 func newSchema(s *streams) *cobra.Command {
 	var output string
-	var tests bool
+	var tests, evaluations bool
 	c := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON schema of documents, for editors",
@@ -18,13 +19,18 @@ func newSchema(s *streams) *cobra.Command {
   # yaml-language-server: $schema=schema.json`,
 		Args: arguments(),
 		RunE: func(*cobra.Command, []string) error {
-			if tests {
+			switch {
+			case tests:
 				return s.WriteTo(output, apptest.Schema())
+			case evaluations:
+				return s.WriteTo(output, eval.Schema())
 			}
 			return s.WriteTo(output, qtype.Schema())
 		},
 	}
 	c.Flags().BoolVar(&tests, "tests", false, "print the schema of test files")
+	c.Flags().BoolVar(&evaluations, "evaluations", false, "print the schema of evaluation files")
+	c.MarkFlagsMutuallyExclusive("tests", "evaluations")
 	c.Flags().StringVarP(&output, "output", "o", "", "write the schema to `FILE`")
 	return c
 }

@@ -114,25 +114,32 @@ func applicationPath(path string) string {
 	return ""
 }
 
+// Application returns the path of the application of a test file. declared is the value of its
+// key app, which may be empty.
+func Application(path, declared string) string {
+	switch {
+	case declared == "":
+		return applicationPath(path)
+	case filepath.IsAbs(declared):
+		return declared
+	}
+	return filepath.Join(filepath.Dir(path), filepath.FromSlash(declared))
+}
+
 // Suffixes are the ends of the names of test files.
 func Suffixes() []string { return []string{".qtype-test.yaml", ".qtype-test.yml"} }
 
 // Load loads a test file with its application and checks that they match. The file
 // is nil if the diagnostics contain errors. Diagnostics are sorted by position.
-func Load(ctx context.Context, path string, open Opener) (*File, diag.List) {
+// The file is read with the options.
+func Load(ctx context.Context, path string, read loader.Options, open Opener) (*File, diag.List) {
 	f := &File{Path: path, Suite: &spec.Suite{}}
-	files, list := loader.LoadInto(ctx, path, "test file", f.Suite, loader.Options{})
+	files, list := loader.LoadInto(ctx, path, "test file", f.Suite, read)
 	if len(files) == 0 || f.Suite.Position() == nil {
 		return nil, list // nothing else to check
 	}
-	document := f.Suite.App
+	document := Application(path, f.Suite.App)
 	place := f.Suite.Position().Field("app").Span()
-	switch {
-	case document == "":
-		document = applicationPath(path)
-	case !filepath.IsAbs(document):
-		document = filepath.Join(filepath.Dir(path), filepath.FromSlash(document))
-	}
 	if _, err := os.Stat(document); err != nil {
 		list.Add(ruleUnknown.At(place, "application %q not found", cmp.Or(f.Suite.App, filepath.ToSlash(document))).
 			WithHint("set app to its path, relative to this file"))

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/validate"
 )
 
@@ -144,7 +145,11 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 	if field, ok := t.Position().Lookup("inputs"); ok {
 		for _, part := range field.Parts {
 			c.checkID(part.Key, "input of flow "+flow.ID, part.Name, ids)
+			c.checkType(t, flow, part.Name, t.Inputs[part.Name], part.Span())
 		}
+	}
+	if t.Input != nil && only != "" {
+		c.checkType(t, flow, only, t.Input, spanOf(t, "input"))
 	}
 	c.checkPattern(spanOf(t, "fails"), t.Fails)
 	if t.Fails != "" && len(t.Expect) > 0 {
@@ -166,6 +171,26 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 	}
 	for _, s := range nonNil(t.Sent) {
 		c.checkID(spanOf(s, "id"), "chat model", s.ID, idsOf(chatModels(c.app)))
+	}
+}
+
+// checkType reports a value that is not of the type of an input. A turn that fails may have
+// one, and media may be the names of files.
+func (c *checker) checkType(t *spec.Turn, flow *spec.Flow, id string, v any, place source.Span) {
+	i := slices.IndexFunc(flow.Inputs, func(r spec.Ref[*spec.Variable]) bool { return r.To.ID == id })
+	if i < 0 || v == nil || t.Fails != "" || !t.Position().Complete() {
+		return
+	}
+	of := flow.Inputs[i].To.Type
+	item := of
+	for item.Elem != nil {
+		item = *item.Elem
+	}
+	if !item.IsPrimitive() || item.IsMedia() {
+		return
+	}
+	if _, err := value.Coerce(of, v); err != nil {
+		c.list.Add(ruleInvalid.At(place, "input %s: %s", id, err))
 	}
 }
 

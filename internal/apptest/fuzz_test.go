@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/loader"
 )
 
 // FuzzLoad checks that no test file makes loading or running panic or hang.
@@ -28,7 +29,7 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		file, list := apptest.Load(t.Context(), path, open)
+		file, list := apptest.Load(t.Context(), path, loader.Options{}, open)
 		if file == nil {
 			if list.Errors() == 0 {
 				t.Errorf("%q cannot be run, but there is no error", text)

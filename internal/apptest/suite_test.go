@@ -18,6 +18,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -97,7 +98,7 @@ func writeFiles(t *testing.T, tests string) string {
 func runFile(t *testing.T, tests string) []string {
 	t.Helper()
 	path := writeFiles(t, tests)
-	file, list := apptest.Load(t.Context(), path, open)
+	file, list := apptest.Load(t.Context(), path, loader.Options{}, open)
 	if file != nil {
 		for _, one := range file.Tests(nil) {
 			list = append(list, file.Run(t.Context(), one).Diagnostics...)
@@ -199,7 +200,7 @@ func TestRun_BlocksServers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path, open)
+	file, list := apptest.Load(t.Context(), path, loader.Options{}, open)
 	if file == nil {
 		t.Fatal(list)
 	}
@@ -261,7 +262,7 @@ tests:
   - {name: '', flow: talk, turns: [{input: x, expect: [{a: b}, '1']}, null]}
   - null
 `)
-	file, list := apptest.Load(t.Context(), path, open)
+	file, list := apptest.Load(t.Context(), path, loader.Options{}, open)
 	if file != nil {
 		t.Fatal("the file can be run")
 	}
@@ -295,7 +296,9 @@ func TestLoad_InvalidFiles(t *testing.T) {
 		"tests: [":                            "QT002 a value is expected here",
 		"app: none.yaml\ntests: []":           `QT801 application "`,
 		"app: app.qtype-test.yaml\ntests: []": "QT103 ",
-		"tests: [{name: x, turns: [{input: 1}]}]": "QT801 the test does not name its flow",
+		"tests: [{name: x, turns: [{input: 1}]}]":                              "QT801 the test does not name its flow",
+		"tests: [{name: x, flow: order, turns: [{input: many}]}]":              `QT802 input number: `,
+		"tests: [{name: x, flow: order, turns: [{inputs: {number: [1, 2]}}]}]": `QT802 input number: `,
 	} {
 		got := runFile(t, tests)
 		if len(got) == 0 || !strings.HasPrefix(got[0], want) {
@@ -319,7 +322,7 @@ func TestRules_Examples(t *testing.T) {
 			}
 			stale := `{"version": 1, "tests": [{"name": "It answers", "calls": [{"turn": 1, "kind": "chat", "target": "writer", "request": {}, "response": {}}]}]}`
 			testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "stale.recordings.json"), []byte(stale), 0o600))
-			file, list := apptest.Load(t.Context(), path, open)
+			file, list := apptest.Load(t.Context(), path, loader.Options{}, open)
 			if file != nil {
 				var outcomes []*apptest.Outcome
 				for _, one := range file.Tests(nil) {
@@ -368,7 +371,7 @@ func TestReports(t *testing.T) {
 	var reports []apptest.Report
 	for _, path := range []string{good, bad} {
 		r := apptest.Report{Path: path}
-		file, list := apptest.Load(t.Context(), path, open)
+		file, list := apptest.Load(t.Context(), path, loader.Options{}, open)
 		if r.Diagnostics = list; file != nil {
 			for _, one := range file.Tests(regexp.MustCompile("")) {
 				r.Outcomes = append(r.Outcomes, file.Run(t.Context(), one))
@@ -476,7 +479,7 @@ func TestDocumentation(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, list := apptest.Load(t.Context(), path, open)
+	file, list := apptest.Load(t.Context(), path, loader.Options{}, open)
 	if file == nil {
 		t.Fatal(list)
 	}

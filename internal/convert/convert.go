@@ -1,10 +1,11 @@
 // Package convert converts the files of other systems to QType documents: AI
-// Refinery project files, xFlow workflows, flows of prompt flow, OpenAPI files and Python
-// modules.
+// Refinery project files, xFlow workflows, flows of prompt flow, programs that use LangChain4j or
+// LangGraph, OpenAPI files and Python modules.
 //
-// Each has a package: airefinery, xflow, promptflow, openapi and pymodule. They read a file with
+// Each has a package: airefinery, xflow, promptflow, langchain4j, langgraph, openapi and pymodule. They read a file with
 // package input, which keeps positions and collects diagnostics, and build the
-// result with package document. Package jq translates the expressions of xFlow; Python
+// result with package document. Package code reads parts of programs in Java and Python, assistant builds
+// documents of them. Package jq translates the expressions of xFlow; Python
 // itself parses modules, and does not run them.
 //
 // An error means that the document behaves differently from the file, or that a
@@ -26,6 +27,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/airefinery"
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/internal/convert/langchain4j"
+	"github.com/qtype-dev/qtype/internal/convert/langgraph"
 	"github.com/qtype-dev/qtype/internal/convert/openapi"
 	"github.com/qtype-dev/qtype/internal/convert/promptflow"
 	"github.com/qtype-dev/qtype/internal/convert/pymodule"
@@ -40,15 +43,19 @@ type Kind string
 
 // The kinds of files.
 const (
-	AIRefinery Kind = "airefinery" // a project file of AI Refinery, or its memory_config alone
-	XFlow      Kind = "xflow"      // a workflow of xFlow, a list of its states, or one memory block
-	PromptFlow Kind = "promptflow" // a flow.dag.yaml of prompt flow, or a Prompty file
-	API        Kind = "api"        // an OpenAPI 3 or Swagger 2 file
-	Module     Kind = "module"     // the source of a Python module
+	AIRefinery  Kind = "airefinery"  // a project file of AI Refinery, or its memory_config alone
+	XFlow       Kind = "xflow"       // a workflow of xFlow, a list of its states, or one memory block
+	PromptFlow  Kind = "promptflow"  // a flow.dag.yaml of prompt flow, or a Prompty file
+	LangChain4j Kind = "langchain4j" // a Java file, or an application.properties file, of a program with LangChain4j
+	LangGraph   Kind = "langgraph"   // a Python file of a program with LangGraph, or a langgraph.json
+	API         Kind = "api"         // an OpenAPI 3 or Swagger 2 file
+	Module      Kind = "module"      // the source of a Python module
 )
 
 // Kinds lists the kinds that File converts.
-func Kinds() []Kind { return []Kind{AIRefinery, XFlow, PromptFlow, API, Module} }
+func Kinds() []Kind {
+	return []Kind{AIRefinery, XFlow, PromptFlow, LangChain4j, LangGraph, API, Module}
+}
 
 // Rules lists the diagnostic codes of the converters in order.
 func Rules() []diag.Rule { return input.Rules() }
@@ -73,6 +80,9 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 	if kind == Module {
 		return module(ctx, path, opts)
 	}
+	if kind == LangChain4j || kind == LangGraph && !strings.EqualFold(filepath.Ext(path), ".json") {
+		return program(ctx, kind, path, opts)
+	}
 	if kind == PromptFlow && strings.EqualFold(filepath.Ext(path), ".prompty") {
 		return prompty(ctx, path, opts)
 	}
@@ -94,6 +104,8 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 		}
 	case PromptFlow:
 		app = promptflow.Convert(r, root, reader(ctx, path, opts))
+	case LangGraph:
+		app = langgraph.Project(r, root, reader(ctx, path, opts))
 	default:
 		app = xflow.Convert(r, root)
 	}
@@ -144,6 +156,32 @@ func prompty(ctx context.Context, path string, opts loader.Options) (string, dia
 
 var promptyHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^---[ \t]*\r?\n.*?\n---[ \t]*(\r?\n|$)`) })
 
+// maxProgram is the maximum size of a converted program in bytes.
+const maxProgram = 1 << 20
+
+// program converts the source of a program.
+func program(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
+	opts.Limits.FileBytes = maxProgram
+	file, list := loader.LoadText(ctx, path, opts)
+	if list != nil {
+		return "", list
+	}
+	r := input.NewReport(nil)
+	var app *document.App
+	switch {
+	case kind == LangGraph:
+		app = langgraph.Convert(r, []langgraph.Program{{File: file, Module: moduleName(path, opts)}}, false)
+	case strings.EqualFold(filepath.Ext(path), ".properties"):
+		app = langchain4j.Properties(r, file)
+	default:
+		app = langchain4j.Convert(r, file)
+	}
+	if app == nil {
+		return "", r.Diagnostics()
+	}
+	return write(app, kind, file.Path), r.Diagnostics()
+}
+
 // module converts the source of a Python module. Its diagnostics are about the whole file.
 func module(ctx context.Context, path string, opts loader.Options) (string, diag.List) {
 	file, list := loader.LoadText(ctx, path, opts)
@@ -157,15 +195,19 @@ func module(ctx context.Context, path string, opts loader.Options) (string, diag
 	if err != nil {
 		return malformed(err)
 	}
-	name := pymodule.PathOf(path)
-	if opts.Open != nil { // the text has no place among modules
-		name = "module"
-	}
-	app, err := pymodule.Convert(ctx, python, name, file.Text)
+	app, err := pymodule.Convert(ctx, python, moduleName(path, opts), file.Text)
 	if err != nil {
 		return malformed(err)
 	}
 	return write(app, Module, file.Path), nil
+}
+
+// moduleName returns the name of the module at a path.
+func moduleName(path string, opts loader.Options) string {
+	if opts.Open != nil { // the text has no place among modules
+		return "module"
+	}
+	return pymodule.PathOf(path)
 }
 
 // write returns the text of a document, which names its origin.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,10 +137,44 @@ func TestFile_RandomWorkflow(t *testing.T) {
 	})
 }
 
+// TestFile_RandomProgram checks that the lines of programs in any order, with some left out, give a
+// document that is valid without warnings, or none.
+func TestFile_RandomProgram(t *testing.T) {
+	for _, kind := range []convert.Kind{convert.LangChain4j, convert.LangGraph} {
+		var lines []string
+		files, err := filepath.Glob(filepath.Join("testdata", string(kind), "*"))
+		testkit.Must(t, err)
+		for _, path := range files {
+			if text, err := os.ReadFile(path); err == nil && !strings.Contains(path, ".golden") {
+				lines = append(lines, strings.Split(string(text), "\n")...)
+			}
+		}
+		rapid.Check(t, func(rt *rapid.T) {
+			from := rapid.IntRange(0, len(lines)-1).Draw(rt, "from")
+			picked := slices.Clone(lines[from:min(len(lines), from+rapid.IntRange(1, 60).Draw(rt, "count"))])
+			for range rapid.IntRange(0, 6).Draw(rt, "changes") {
+				i, j := rapid.IntRange(0, len(picked)-1).Draw(rt, "i"), rapid.IntRange(0, len(lines)-1).Draw(rt, "j")
+				picked[i] = lines[j]
+			}
+			text := strings.Join(picked, "\n")
+			document, list := convertText(t, kind, text)
+			if document == "" && list.Errors() == 0 {
+				rt.Fatalf("no document and no error for\n%s", text)
+			}
+			if document == "" {
+				return
+			}
+			if problems := validateText(t, "made.yaml", document); problems != "" {
+				rt.Fatalf("%s\nin\n%s\nconverted from\n%s", problems, document, text)
+			}
+		})
+	}
+}
+
 // FuzzConvert checks that no text makes the converter panic, and that its documents
 // are valid.
 func FuzzConvert(f *testing.F) {
-	for _, pattern := range []string{"testdata/xflow/*.yaml", "testdata/airefinery/*.yaml", "testdata/*/*.json"} {
+	for _, pattern := range []string{"testdata/xflow/*.yaml", "testdata/airefinery/*.yaml", "testdata/*/*.json", "testdata/langchain4j/*", "testdata/langgraph/*.py"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)

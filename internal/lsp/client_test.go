@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/lsp"
 	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 )
@@ -105,7 +106,7 @@ func connect(t testing.TB) *editor {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	go func() {
-		err := lsp.Serve(context.Background(), toServer, fromServer, lsp.Options{Version: "test", Schema: schema(t)})
+		err := lsp.Serve(context.Background(), toServer, fromServer, lsp.Options{Version: "test", Schema: schema(t), Kinds: qtype.FileKinds()})
 		_ = fromServer.Close()
 		_ = toServer.Close()
 		e.done <- err

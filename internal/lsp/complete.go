@@ -97,6 +97,9 @@ func isTypeChar(b byte) bool { return outline.IsWordByte(b) || strings.IndexByte
 // propose adds the proposals for the role of the word.
 func (c *completer) propose() {
 	m := c.target
+	if c.proposeNames(m) {
+		return
+	}
 	switch m.role {
 	case roleKey:
 		c.proposeKeys(m.mapping, m.pair)

@@ -95,6 +95,14 @@ func (c *completer) addEntity(e *entity) {
 // proposeExpressionNames proposes variables for the name at the cursor in an
 // expression.
 func (c *completer) proposeExpressionNames() {
+	if c.selectName() {
+		c.proposeVariables()
+	}
+}
+
+// selectName replaces the name at the cursor, within an expression. It reports whether that
+// is the name of a variable.
+func (c *completer) selectName() bool {
 	c.start, c.end = c.offset, c.offset
 	for c.start > 0 && outline.IsWordByte(c.doc.text[c.start-1]) {
 		c.start--
@@ -102,10 +110,7 @@ func (c *completer) proposeExpressionNames() {
 	for c.end < len(c.doc.text) && outline.IsWordByte(c.doc.text[c.end]) {
 		c.end++
 	}
-	if c.start > 0 && c.doc.text[c.start-1] == '.' {
-		return // a field of a record
-	}
-	c.proposeVariables()
+	return c.start == 0 || c.doc.text[c.start-1] != '.' // a field of a record
 }
 
 // description returns the description of an entity and some of its settings.

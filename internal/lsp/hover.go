@@ -43,6 +43,8 @@ func (s *server) hover(ctx context.Context, p protocol.TextDocumentPositionParam
 			if r != nil {
 				over = r
 			}
+		} else if of, u := s.namedTarget(ctx, root, syntax.at(d.path, at)); u != nil {
+			parts = append(parts, of.redactor.String(s.entityText(of, u.entity, u.id)))
 		}
 		for i := first; i < len(parts); i++ {
 			parts[i] = a.redactor.String(parts[i])
@@ -64,7 +66,7 @@ func (s *server) ruleTexts(a *analysis, d *document, at protocol.Position) []str
 		if a.pathOf(f.Span.File) != d.path || !a.rangeOf(f.Span).Contains(at) {
 			continue
 		}
-		if r, known := ruleOf(f.Code); known {
+		if r, known := s.lang.ruleOf(f.Code); known {
 			text := fmt.Sprintf("**%s** %s\n\n%s", r.Code, r.Title, strings.TrimSpace(r.Doc))
 			if !slices.Contains(parts, text) {
 				parts = append(parts, text)
@@ -74,13 +76,16 @@ func (s *server) ruleTexts(a *analysis, d *document, at protocol.Position) []str
 	return parts
 }
 
-func ruleOf(code string) (diag.Rule, bool) {
-	for _, r := range lint.Rules() {
-		if r.Code == code {
-			return r, true
-		}
+func (l *language) ruleOf(code string) (diag.Rule, bool) {
+	all := lint.Rules()
+	for _, k := range l.kinds {
+		all = append(all, k.Rules...)
 	}
-	return diag.Rule{}, false
+	i := slices.IndexFunc(all, func(r diag.Rule) bool { return r.Code == code })
+	if i < 0 {
+		return diag.Rule{}, false
+	}
+	return all[i], true
 }
 
 // wordText describes the word at an offset and returns its range.

@@ -4,18 +4,21 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // language describes the documents: the structs of package spec with the
 // descriptions of the JSON schema.
 type language struct {
 	docs         map[string]definition
+	kinds        []*lint.Kind
 	unions       []spec.Union
 	structs      map[reflect.Type]*structType
 	specialTypes map[reflect.Type]specialType
@@ -54,20 +57,25 @@ type field struct {
 	enum        []string          // the allowed values; empty for any
 	enumDocs    map[string]string // what each of them means
 	syntax      string            // the tag `syntax`: the syntax of a text
+	names       []string          // the tag `names`: what a text, or the keys of a mapping, name in another file
 	isOutput    bool              // the tag `binds`: bindings of outputs
 	isArgument  bool              // the tag `arguments`, or the key inputs: variables that callers of a tool may give
 	owner       *structType
 }
 
 // readLanguage reads the descriptions and the structs.
-func readLanguage(schema string) (*language, error) {
-	var read struct {
-		Definitions map[string]definition `json:"definitions"`
+func readLanguage(schema string, kinds []*lint.Kind) (*language, error) {
+	docs := map[string]definition{}
+	for _, text := range append(schemasOf(kinds), schema) { // that of documents takes precedence
+		var read struct {
+			Definitions map[string]definition `json:"definitions"`
+		}
+		if err := json.Unmarshal([]byte(text), &read); err != nil {
+			return nil, fmt.Errorf("parse the schema: %w", err)
+		}
+		maps.Copy(docs, read.Definitions)
 	}
-	if err := json.Unmarshal([]byte(schema), &read); err != nil {
-		return nil, fmt.Errorf("parse the schema: %w", err)
-	}
-	l := &language{docs: read.Definitions, unions: spec.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
+	l := &language{docs: docs, kinds: kinds, unions: spec.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
 	l.addStruct(reflect.TypeFor[spec.Application](), "", nil)
 	l.addStruct(reflect.TypeFor[spec.SecretReference](), "", nil)
 	for i := range l.unions {
@@ -75,7 +83,18 @@ func readLanguage(schema string) (*language, error) {
 			l.addStruct(reflect.TypeOf(c.New()).Elem(), c.Tag, &l.unions[i])
 		}
 	}
+	for _, k := range kinds {
+		l.addStruct(reflect.TypeOf(k.Content).Elem(), "", nil)
+	}
 	return l, nil
+}
+
+func schemasOf(kinds []*lint.Kind) []string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, k.Schema)
+	}
+	return all
 }
 
 // addStruct adds a struct and the structs of its fields.
@@ -156,12 +175,29 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 			if f.Type == reflect.TypeFor[spec.Tokenizer]() {
 				made.enum = spec.Encodings()
 			}
+			made.addNames(f.Tag.Get("names"))
 			c.fields = append(c.fields, made)
 			c.byName[name] = made
 			if inner := l.elementStruct(f.Type); inner != nil {
 				l.addStruct(inner, "", nil)
 			}
 		}
+	}
+}
+
+// addNames adds the value of the tag `names`.
+func (f *field) addNames(tag string) {
+	if tag == "" {
+		return
+	}
+	f.names = strings.Split(tag, ",")
+	if tag != namesMetrics {
+		return
+	}
+	f.enumDocs = map[string]string{}
+	for _, row := range spec.Metrics() {
+		f.enum = append(f.enum, row.Name)
+		f.enumDocs[row.Name] = row.Doc
 	}
 }
 

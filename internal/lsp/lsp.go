@@ -18,13 +18,16 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
+	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // Options configure a server.
 type Options struct {
 	Version string // the program's version, for the editor's log
 	Schema  string // the JSON schema of documents: its descriptions are shown
-	Remote  bool   // read remote includes, unless the editor's settings say otherwise
+	// Kinds are files other than documents that the server checks and completes.
+	Kinds  []*lint.Kind
+	Remote bool // read remote includes, unless the editor's settings say otherwise
 	// Isolated makes the server read no files and no environment variables: a document
 	// of anyone can be open.
 	Isolated bool
@@ -40,7 +43,7 @@ const shutdownTimeout = 2 * time.Second
 // Serve serves one editor until it sends exit, the input ends, or ctx is done.
 // When it returns, everything it started has ended except a blocked read of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
-	lang, err := readLanguage(opts.Schema)
+	lang, err := readLanguage(opts.Schema, opts.Kinds)
 	if err != nil {
 		return err
 	}

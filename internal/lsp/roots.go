@@ -26,6 +26,9 @@ func isDocumentName(path string) bool {
 // include it, otherwise the file itself. It is empty for a file that is not a
 // document.
 func (w *workspace) rootsOf(path string) []string {
+	if w.lang.kindOf(path) != nil {
+		return []string{path}
+	}
 	w.scan()
 	includers := w.includers()
 	var found []string
@@ -58,7 +61,7 @@ func (w *workspace) includers() map[string][]string {
 		}
 	}
 	for from, r := range w.roots {
-		if r.latest == nil || w.docs[from] == nil {
+		if r.latest == nil || w.docs[from] == nil || w.lang.kindOf(from) != nil {
 			continue
 		}
 		for to := range r.latest.requested {

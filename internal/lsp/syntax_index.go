@@ -99,7 +99,11 @@ func indexSyntax(lang *language, path string, read func(string) *outline.Node) *
 	s := &syntaxIndex{lang: lang, read: read, words: map[string][]syntaxWord{}, path: path}
 	if o := read(path); o != nil {
 		s.trail = []string{path}
-		s.readDocument(o, nil)
+		if k := lang.kindOf(path); k != nil {
+			s.readKind(k, o)
+		} else {
+			s.readDocument(o, nil)
+		}
 	}
 	return s
 }
@@ -255,7 +259,11 @@ func (s *syntaxIndex) readMap(n *outline.Node, t reflect.Type, f *field, in *map
 		elem = nil
 	}
 	for _, p := range n.Pairs {
-		s.addKey(roleFreeKey, p, nil, in)
+		if f != nil && len(f.names) > 0 {
+			s.addKey(roleFreeKey, p, f, in)
+		} else {
+			s.addKey(roleFreeKey, p, nil, in)
+		}
 		s.readValue(p.Value, elem, f, in)
 	}
 }

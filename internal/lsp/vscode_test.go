@@ -3,6 +3,8 @@ package lsp_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // TestExtension runs the extension of Visual Studio Code with its client library
@@ -21,9 +25,13 @@ func TestExtension(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(libraries, "vscode-languageclient")); libraries == "" || err != nil {
 		t.Skip("SKIPPED: set QTYPE_LSP_CLIENT to a node_modules folder with vscode-languageclient, as .ci/run does")
 	}
-	document := filepath.Join(tempDir(t), "app.qtype.yaml")
-	if err := os.WriteFile(document, []byte("id: shop\nmodles: []\n"), 0o600); err != nil {
-		t.Fatal(err)
+	folder := tempDir(t)
+	files := map[string]string{"app.qtype.yaml": "id: shop\nmodles: []\n", "chat.qtype.yaml": shopDocument,
+		"chat.qtype-test.yaml": "tests:\n  - {name: a, flow: tlak, turns: [{input: x}]}\n"}
+	var documents []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		documents = append(documents, filepath.Join(folder, name))
+		testkit.Must(t, os.WriteFile(documents[len(documents)-1], []byte(files[name]), 0o600))
 	}
 	extension, err := filepath.Abs("../../editors/vscode/extension.js")
 	if err != nil {
@@ -32,7 +40,7 @@ func TestExtension(t *testing.T) {
 	program := buildQtype(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	host := exec.CommandContext(ctx, "node", "testdata/vscode.cjs", extension, program, document)
+	host := exec.CommandContext(ctx, "node", append([]string{"testdata/vscode.cjs", extension, program}, documents...)...)
 	host.Env = append(os.Environ(), "NODE_PATH="+libraries)
 	host.Stderr = os.Stderr
 	out, err := host.Output()
@@ -52,8 +60,14 @@ func TestExtension(t *testing.T) {
 	if err := json.Unmarshal(out, &shown); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if len(shown.First) != 1 || len(shown.First[0].List) != 1 || shown.First[0].List[0].Code != "QT103" || shown.First[0].List[0].Line != 1 {
-		t.Errorf("shown: %+v", shown.First)
+	got := map[string]string{}
+	for _, document := range shown.First {
+		for _, d := range document.List {
+			got[filepath.Base(document.URI)] += fmt.Sprintf("%s:%d ", d.Code, d.Line)
+		}
+	}
+	if want := map[string]string{"app.qtype.yaml": "QT103:1 ", "chat.qtype-test.yaml": "QT801:1 ", "chat.qtype.yaml": "QT915:11 QT915:21 "}; !maps.Equal(got, want) {
+		t.Errorf("shown %v, want %v; %+v", got, want, shown.First)
 	}
 	for _, want := range []string{"CompletionItem", "Definition", "Hover", "Rename", "DocumentFormattingEdit", "DocumentSemanticTokens"} {
 		if !slices.Contains(shown.Providers, "register"+want+"Provider") {

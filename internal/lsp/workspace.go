@@ -313,11 +313,17 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 		opts.Lookup = func(string) (string, bool) { return "", false }
 	}
 	a.redactor = redact.New() // not that of the caller: edits have the text of the document
-	result, diagnostics := loader.Load(redact.With(ctx, a.redactor), path, opts)
+	ctx = redact.With(ctx, a.redactor)
+	a.index = sync.OnceValue(func() *nameIndex { return newNameIndex(a) })
+	if k := w.lang.kindOf(path); k != nil {
+		a.checkKind(ctx, k, opts)
+		a.remote, a.duration = remote, time.Since(begin)
+		return a
+	}
+	result, diagnostics := loader.Load(ctx, path, opts)
 	a.doc, a.files = result.Document, result.Files
 	// As in `qtype validate`, including comments that suppress diagnostics.
 	a.diagnostics = lint.ApplyIgnores(a.files, append(diagnostics, validate.Check(a.doc)...))
-	a.index = sync.OnceValue(func() *nameIndex { return newNameIndex(a) })
 	a.remote = remote
 	a.duration = time.Since(begin)
 	return a

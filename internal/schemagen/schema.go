@@ -26,15 +26,16 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-//go:generate go run ./generate -spec ../../spec -out ../../schema.json -tests ../apptest/schema.json
+//go:generate go run ./generate -spec ../../spec -out ../../schema.json -tests ../apptest/schema.json -evaluations ../eval/schema.json
 
 // draft is the dialect of the schema.
 const draft = "http://json-schema.org/draft-07/schema#"
 
-// The addresses of the latest schemas, of documents and of test files.
+// The addresses of the latest schemas, of documents, of test files and of evaluation files.
 const (
-	ID      = "https://raw.githubusercontent.com/qtype-dev/qtype/main/schema.json"
-	TestsID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/internal/apptest/schema.json"
+	ID            = "https://raw.githubusercontent.com/qtype-dev/qtype/main/schema.json"
+	TestsID       = "https://raw.githubusercontent.com/qtype-dev/qtype/main/internal/apptest/schema.json"
+	EvaluationsID = "https://raw.githubusercontent.com/qtype-dev/qtype/main/internal/eval/schema.json"
 )
 
 // Names of definitions that do not represent a struct of package spec.
@@ -73,12 +74,23 @@ func Generate(dir string) ([]byte, error) {
 
 // GenerateTests returns the schema of test files, in the same way as Generate.
 func GenerateTests(dir string) ([]byte, error) {
+	return generateStruct(dir, reflect.TypeFor[spec.Suite](), jsonschema.Schema{ID: TestsID, Title: "qtype tests"})
+}
+
+// GenerateEvaluations returns the schema of evaluation files, in the same way as Generate.
+func GenerateEvaluations(dir string) ([]byte, error) {
+	return generateStruct(dir, reflect.TypeFor[spec.Evaluation](), jsonschema.Schema{ID: EvaluationsID, Title: "qtype evaluation"})
+}
+
+// generateStruct returns the schema of files that contain one struct.
+func generateStruct(dir string, t reflect.Type, root jsonschema.Schema) ([]byte, error) {
 	g, err := newGenerator(dir)
 	if err != nil {
 		return nil, err
 	}
-	g.addStruct(reflect.TypeFor[spec.Suite]())
-	return g.finish(jsonschema.Schema{ID: TestsID, Title: "qtype tests", Ref: refTo(reflect.TypeFor[spec.Suite]().Name()).Ref})
+	g.addStruct(t)
+	root.Ref = refTo(t.Name()).Ref
+	return g.finish(root)
 }
 
 func newGenerator(dir string) (*generator, error) {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -29,14 +31,21 @@ type Document struct {
 // Kind is a kind of files other than documents, such as tests of applications.
 type Kind struct {
 	Suffixes []string // ends of the names of such files
-	// Check checks a file, and returns what it declares. It opens the documents that the
-	// file refers to with open, unless that is nil.
-	Check func(ctx context.Context, path string, open Opener) (summary string, list diag.List)
+	// Check checks a file, and returns what it declares. The file and the documents that it
+	// refers to are read with the options.
+	Check func(ctx context.Context, path string, opts loader.Options) (summary string, list diag.List)
+
+	Rules   []diag.Rule // of the diagnostics of Check
+	Content spec.Node   // the struct that such a file is decoded into; its fields are the keys
+	Schema  string      // the JSON schema of such files
+	// Document returns the path of the document that a file is about. app is the value of
+	// its key app, which may be empty.
+	Document func(path, app string) string
 }
 
 // check checks a file. Diagnostics have no fixes, which are for documents.
 func (k *Kind) check(ctx context.Context, d Document, open Opener) Result {
-	summary, list := k.Check(ctx, d.Path, open)
+	summary, list := k.Check(ctx, d.Path, loader.Options{Open: open})
 	for i := range list {
 		list[i] = list[i].WithoutFix()
 	}
@@ -44,8 +53,8 @@ func (k *Kind) check(ctx context.Context, d Document, open Opener) Result {
 	return Result{Document: d, Diagnostics: atMost(list), Files: 1, Summary: summary}
 }
 
-// has reports whether a file is of the kind.
-func (k *Kind) has(path string) bool {
+// Has reports whether a file is of the kind.
+func (k *Kind) Has(path string) bool {
 	return slices.ContainsFunc(k.Suffixes, func(s string) bool { return strings.HasSuffix(path, s) })
 }
 
@@ -171,7 +180,7 @@ func (l *documentList) addFiles(ctx context.Context, files []string) {
 
 // kindOf returns the kind of a file, nil for a document.
 func (l *documentList) kindOf(file string) *Kind {
-	i := slices.IndexFunc(l.finder.Kinds, func(k *Kind) bool { return k.has(file) })
+	i := slices.IndexFunc(l.finder.Kinds, func(k *Kind) bool { return k.Has(file) })
 	if i < 0 {
 		return nil
 	}

@@ -63,7 +63,7 @@ func (c *conversion) answer(name, model string, t template, values []input.Pair,
 		b.Set("memory", c.declareMemory())
 	}
 	if hasValues(system) {
-		c.Add(input.Assumed.At(span(file, system[slices.IndexFunc(system, part.isValue)].at, 1), "the system message contains values; it precedes the message of the user here"))
+		c.Add(input.Assumed.At(input.Bytes(file, system[slices.IndexFunc(system, part.isValue)].at, 1), "the system message contains values; it precedes the message of the user here"))
 		user = append(append(system, part{text: "\n\n"}), user...)
 	} else if text := literal(system); text != "" {
 		b.Set("system_message", text)
@@ -99,9 +99,9 @@ func (c *conversion) messages(t template, file *source.File, chat bool) (system,
 		case s.role == "system" || s.role == "developer":
 			system = appendSection(system, "", s.parts)
 		case hasValues(s.parts):
-			c.Add(input.Unsupported.At(span(file, s.at, 1), "a message of the role %s with values, before the last message, is not converted", cmp.Or(s.role, "user")))
+			c.Add(input.Unsupported.At(input.Bytes(file, s.at, 1), "a message of the role %s with values, before the last message, is not converted", cmp.Or(s.role, "user")))
 		case literal(s.parts) != "":
-			c.Add(input.Unsupported.At(span(file, s.at, 1), "an example of a message of the role %s becomes part of the system message", cmp.Or(s.role, "user")))
+			c.Add(input.Unsupported.At(input.Bytes(file, s.at, 1), "an example of a message of the role %s becomes part of the system message", cmp.Or(s.role, "user")))
 			system = appendSection(system, s.role+": ", s.parts)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -96,7 +95,7 @@ func (c *conversion) split(file *source.File, text string, from int) []part {
 	for _, m := range block().FindAllStringSubmatchIndex(text, -1) {
 		add(at, m[0])
 		at = m[1]
-		where := span(file, from+m[0], m[1]-m[0])
+		where := input.Bytes(file, from+m[0], m[1]-m[0])
 		switch {
 		case m[4] >= 0:
 			c.Add(input.Unsupported.At(where, "{%% %s %%} is not converted; the text in it is always there", strings.TrimSpace(text[m[4]:m[5]])))
@@ -143,7 +142,7 @@ func (c *conversion) bind(parts []part, values []input.Pair, file *source.File) 
 		}
 		i := slices.IndexFunc(values, func(v input.Pair) bool { return v.Key == p.name })
 		if i < 0 {
-			c.Add(input.Malformed.At(span(file, p.at, 1), "the template reads %s, which the node does not have as an input", p.name))
+			c.Add(input.Malformed.At(input.Bytes(file, p.at, 1), "the template reads %s, which the node does not have as an input", p.name))
 			continue
 		}
 		v := values[i].Value
@@ -163,13 +162,3 @@ func (c *conversion) bind(parts []part, values []input.Pair, file *source.File) 
 }
 
 func escape(text string) string { return strings.NewReplacer("{", "{{", "}", "}}").Replace(text) }
-
-// span returns the place of some bytes of a file, up to the end of the line.
-func span(file *source.File, at, length int) source.Span {
-	before := file.Text[:at]
-	line := 1 + strings.Count(string(before), "\n")
-	start := strings.LastIndexByte(string(before), '\n') + 1
-	column := 1 + utf8.RuneCount(before[start:])
-	text, _, _ := strings.Cut(string(file.Text[at:min(len(file.Text), at+length)]), "\n")
-	return source.Span{File: file, Start: source.Pos{Line: line, Column: column}, End: source.Pos{Line: line, Column: column + max(1, utf8.RuneCountInString(text))}}
-}

@@ -1,9 +1,9 @@
 'use strict'
 // Runs the extension with a fake module `vscode`, which implements what the extension
-// and its client library use; the rest does nothing. Usage: node vscode.cjs EXTENSION QTYPE DOCUMENT
+// and its client library use; the rest does nothing. Usage: node vscode.cjs EXTENSION QTYPE DOCUMENT...
 const Module = require('module')
 const fs = require('fs')
-const [extensionPath, program, documentPath] = process.argv.slice(2)
+const [extensionPath, program, ...paths] = process.argv.slice(2)
 
 class Disposable { constructor (f) { this.dispose = f ?? (() => {}) } static from () { return new Disposable() } }
 class EventEmitter {
@@ -30,8 +30,8 @@ let settings = { path: program }
 const event = () => new Disposable()
 const collection = () => ({ set: (uri, list) => shown.set(uri.toString(), list), delete: uri => shown.delete(uri.toString()), clear: () => shown.clear(), dispose () {}, has: () => false, forEach () {} })
 const channel = () => ({ append () {}, appendLine () {}, show () {}, dispose () {}, clear () {}, replace () {}, hide () {}, name: 'x', logLevel: 2, trace () {}, debug () {}, info () {}, warn () {}, error () {}, onDidChangeLogLevel: event })
-const text = fs.readFileSync(documentPath, 'utf8')
-const doc = { uri: Uri.file(documentPath), languageId: 'qtype', version: 1, getText: () => text, fileName: documentPath, isClosed: false, lineCount: 9, isDirty: false }
+const docs = paths.map(path => ({ uri: Uri.file(path), languageId: 'qtype', version: 1, getText: () => fs.readFileSync(path, 'utf8'), fileName: path, isClosed: false, lineCount: 9, isDirty: false }))
+const doc = docs[0]
 const configured = new EventEmitter()
 const known = {
   version: '1.90.0', Disposable, EventEmitter, Position, Range, Diagnostic, Uri, CancellationTokenSource, TabInputText,
@@ -39,9 +39,9 @@ const known = {
   CancellationError: class extends Error {}, MarkdownString: class {}, CompletionItem: class {}, CodeLens: class {}, CodeAction: class {}, DocumentLink: class {}, SymbolInformation: class {}, CallHierarchyItem: class {}, TypeHierarchyItem: class {}, InlayHint: class {}, CodeActionKind: { Empty: { append: () => ({}) } },
   DiagnosticSeverity: { Error: 0, Warning: 1, Information: 2, Hint: 3 },
   commands: { registerCommand: (name, f) => { commands.set(name, f); return new Disposable() }, executeCommand: name => commands.get(name)() },
-  window: { activeTextEditor: { document: doc }, visibleTextEditors: [{ document: doc }], showErrorMessage: async m => { errors.push(m) }, showWarningMessage: async () => {}, showInformationMessage: async () => {}, createOutputChannel: channel, onDidChangeActiveTextEditor: event, onDidChangeVisibleTextEditors: event, tabGroups: { all: [{ tabs: [{ input: new TabInputText(doc.uri) }] }], onDidChangeTabs: event, onDidChangeTabGroups: event }, withProgress: (_, f) => f({ report () {} }, new CancellationTokenSource().token) },
+  window: { activeTextEditor: { document: doc }, visibleTextEditors: docs.map(document => ({ document })), showErrorMessage: async m => { errors.push(m) }, showWarningMessage: async () => {}, showInformationMessage: async () => {}, createOutputChannel: channel, onDidChangeActiveTextEditor: event, onDidChangeVisibleTextEditors: event, tabGroups: { all: [{ tabs: docs.map(d => ({ input: new TabInputText(d.uri) })) }], onDidChangeTabs: event, onDidChangeTabGroups: event }, withProgress: (_, f) => f({ report () {} }, new CancellationTokenSource().token) },
   workspace: {
-    textDocuments: [doc], notebookDocuments: [], workspaceFolders: undefined, name: undefined, fs: {},
+    textDocuments: docs, notebookDocuments: [], workspaceFolders: undefined, name: undefined, fs: {},
     getConfiguration: () => ({ get: (key, otherwise) => settings[key] ?? otherwise, inspect: () => undefined, has: () => false }),
     onDidChangeConfiguration: configured.event, createFileSystemWatcher: () => ({ onDidCreate: event, onDidChange: event, onDidDelete: event, dispose () {} }),
     getWorkspaceFolder: () => undefined, applyEdit: async () => true
@@ -62,11 +62,11 @@ async function main () {
   const extension = require(extensionPath)
   const context = { subscriptions: [] }
   await extension.activate(context)
-  await wait('diagnostics', () => shown.size > 0)
+  await wait('diagnostics', () => shown.size >= docs.length)
   const first = [...shown].map(([uri, list]) => ({ uri, list: list.map(d => ({ line: d.range.start.line, message: d.message, code: d.code?.value ?? d.code })) }))
   shown.clear()
   await commands.get('qtype.restart')()
-  await wait('diagnostics after a restart', () => shown.size > 0)
+  await wait('diagnostics after a restart', () => shown.size >= docs.length)
   settings = { path: '/no/such/qtype' }
   for (let i = 0; i < 3; i++) configured.fire({ affectsConfiguration: key => key === 'qtype.path' }) // as while the user types the path
   await wait('an error', () => errors.length > 0)

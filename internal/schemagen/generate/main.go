@@ -1,4 +1,4 @@
-// Command generate writes the JSON schemas of documents and of test files; see
+// Command generate writes the JSON schemas of documents, of test files and of evaluation files; see
 // `make generate`.
 package main
 
@@ -15,8 +15,10 @@ func main() {
 	source := flag.String("spec", "spec", "folder of package spec, where the descriptions are read")
 	out := flag.String("out", "schema.json", "file to write")
 	tests := flag.String("tests", "internal/apptest/schema.json", "file to write for tests")
+	evaluations := flag.String("evaluations", "internal/eval/schema.json", "file to write for evaluations")
 	flag.Parse()
-	if err := errors.Join(write(*out, *source, schemagen.Generate), write(*tests, *source, schemagen.GenerateTests)); err != nil {
+	if err := errors.Join(write(*out, *source, schemagen.Generate), write(*tests, *source, schemagen.GenerateTests),
+		write(*evaluations, *source, schemagen.GenerateEvaluations)); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}

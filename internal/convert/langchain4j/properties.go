@@ -1,0 +1,166 @@
+package langchain4j
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/convert/assistant"
+	"github.com/qtype-dev/qtype/internal/convert/code"
+	"github.com/qtype-dev/qtype/internal/convert/document"
+	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/spec/source"
+)
+
+// property is an entry of a properties file.
+type property struct {
+	key, value string
+	at         source.Span
+}
+
+// properties returns the entries of a properties file in order.
+func properties(file *source.File) []property {
+	var all []property
+	text, offset, begin := "", 0, 0
+	for line := range strings.Lines(string(file.Text)) {
+		trimmed := strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t\f")
+		if text == "" {
+			begin = offset + len(line) - len(strings.TrimLeft(line, " \t\f"))
+		}
+		offset += len(line)
+		if text == "" && (trimmed == "" || strings.ContainsAny(trimmed[:1], "#!")) {
+			continue
+		}
+		if before, more := strings.CutSuffix(trimmed, `\`); more {
+			text += before
+			continue
+		}
+		text += trimmed
+		if i := strings.IndexAny(text, "=:"); i > 0 {
+			key := strings.TrimSpace(text[:i])
+			all = append(all, property{key, strings.TrimSpace(text[i+1:]), input.Bytes(file, begin, len(key))})
+		}
+		text = ""
+	}
+	return all
+}
+
+// Properties converts an application.properties file of Spring or Quarkus. It returns nil if
+// nothing can be converted.
+func Properties(r *input.Report, file *source.File) *document.App {
+	c := newConversion(r)
+	all := properties(file)
+	models := map[string][]setting{} // by the provider, or NAME.PROVIDER
+	places := map[string]source.Span{}
+	memory := map[string]property{}
+	for _, p := range all {
+		rest, ours := strings.CutPrefix(strings.TrimPrefix(p.key, "quarkus."), "langchain4j.")
+		switch {
+		case strings.HasPrefix(p.key, "%") && strings.Contains(p.key, "langchain4j."):
+			c.Add(input.Ignored.At(p.at, "%s is of a profile; only settings without one are converted", p.key))
+		case !ours:
+		case strings.HasPrefix(rest, "chat-memory."):
+			memory[rest[strings.LastIndexByte(rest, '.')+1:]] = p
+		default:
+			c.property(rest, p, models, places)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(models)) {
+		provider := providers[key]
+		if _, of, named := strings.Cut(key, "."); named && provider == "" {
+			provider = providers[of]
+		}
+		name := strings.ReplaceAll(key, ".", "_")
+		c.models[name] = c.model(name, provider, models[key], places[key])
+	}
+	c.propertyMemory(memory)
+	return c.Finish("the file", input.Bytes(file, 0, 1))
+}
+
+// property reads a key after langchain4j.
+func (c *conversion) property(rest string, p property, models map[string][]setting, places map[string]source.Span) {
+	owner, name, isModel := strings.Cut(rest, ".chat-model.")
+	if !isModel {
+		owner, name, isModel = strings.Cut(rest, ".streaming-chat-model.")
+	}
+	if !isModel {
+		if i := strings.LastIndexByte(rest, '.'); i > 0 {
+			owner, name = rest[:i], rest[i+1:]
+		}
+	}
+	of := owner[strings.IndexByte(owner, '.')+1:]
+	switch {
+	case providers[owner] != "" || providers[of] != "":
+		models[owner] = append(models[owner], setting{name: camel(name), value: valueOf(p.value), at: p.at})
+		if places[owner].IsZero() {
+			places[owner] = p.at
+		}
+	case isModel:
+		c.Add(input.Unsupported.At(p.at, "the provider %s has no counterpart", owner))
+	case slices.Contains([]string{"log-requests", "log-responses", "timeout", "provider", "enable-integration"}, rest[strings.LastIndexByte(rest, '.')+1:]):
+		c.Add(input.Ignored.At(p.at, "%s is ignored", p.key))
+	default:
+		c.Add(input.Unsupported.At(p.at, "%s is not converted", p.key))
+	}
+}
+
+// propertyMemory declares the memory of a properties file.
+func (c *conversion) propertyMemory(keys map[string]property) {
+	if len(keys) == 0 {
+		return
+	}
+	m := assistant.Memory{Name: "chat_memory"}
+	limit := func(key string, otherwise int) int {
+		p, ok := keys[key]
+		if !ok {
+			return otherwise
+		}
+		return c.limit(code.Link{Name: key, Args: []code.Arg{{Value: valueOf(p.value)}}, Span: p.at}, otherwise)
+	}
+	kind := strings.ToLower(strings.ReplaceAll(keys["type"].value, "_", "-"))
+	switch _, tokens := keys["max-tokens"]; {
+	case kind == "token-window", kind == "" && tokens:
+		m.MaxTokens = limit("max-tokens", 1000)
+	case kind == "", kind == "message-window":
+		m.MaxMessages = limit("max-messages", 10)
+	default:
+		c.Add(input.Unsupported.At(keys["type"].at, "a memory of the type %s is not converted; using message_window", keys["type"].value))
+		m.MaxMessages = limit("max-messages", 10)
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if !slices.Contains([]string{"type", "max-messages", "max-tokens"}, key) {
+			c.Add(input.Unsupported.At(keys[key].at, "%s is not converted", keys[key].key))
+		}
+	}
+	c.Memory(m)
+}
+
+// camel returns a key in the spelling of Java: modelName for model-name.
+func camel(name string) string {
+	parts := strings.Split(name, "-")
+	for i, p := range parts[1:] {
+		if p != "" {
+			parts[i+1] = strings.ToUpper(p[:1]) + p[1:]
+		}
+	}
+	return strings.Join(parts, "")
+}
+
+// valueOf returns the value of a property. Of ${NAME:default} it is the default; without one the
+// value is not in the file.
+func valueOf(text string) *code.Expr {
+	if inner, ok := strings.CutPrefix(text, "${"); ok && strings.HasSuffix(inner, "}") {
+		_, otherwise, given := strings.Cut(strings.TrimSuffix(inner, "}"), ":")
+		if !given {
+			return &code.Expr{Kind: code.Other}
+		}
+		text = otherwise
+	}
+	e := &code.Expr{Kind: code.Text, Text: text}
+	if _, err := strconv.ParseFloat(text, 64); err == nil && strings.Trim(cmp.Or(text, "x"), "0123456789.-") == "" {
+		e.Kind = code.Number
+	}
+	return e
+}
