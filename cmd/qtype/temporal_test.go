@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/model/modeltest"
 )
@@ -283,6 +284,24 @@ func TestTemporal_Checkpoint(t *testing.T) {
 	}
 }
 
+// runs returns what qtype runs list has.
+func (c *cluster) runs(args ...string) []durable.Run {
+	c.t.Helper()
+	status, out, errs := c.qtype(append([]string{"runs", "list", "--format", "json"}, args...)...)
+	if status != 0 {
+		c.t.Fatalf("list: %d: %s", status, errs)
+	}
+	var all []durable.Run
+	for line := range strings.Lines(out) {
+		var r durable.Run
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			c.t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
 // save writes the history of the run for TestReplay, if QTYPE_RECORD is set.
 func (c *cluster) save(name string) {
 	c.t.Helper()
@@ -290,8 +309,7 @@ func (c *cluster) save(name string) {
 	if folder == "" {
 		return
 	}
-	_, list, _ := c.qtype("runs", "list")
-	id, _, _ := strings.Cut(list, " ")
+	id := c.runs()[0].ID
 	out, err := exec.Command(os.Getenv(servertest.TemporalVariable), "workflow", "show", "--address", c.server.Address(), "-w", id, "--output", "json").Output()
 	if err != nil {
 		c.t.Fatal(err)
@@ -344,13 +362,12 @@ func TestTemporal_Local(t *testing.T) {
 	if want := "error: a row failed: input n: expected int, got \"none\": failed.csv was not written: finished rows are in workflow"; status != 1 || !strings.Contains(errs, want) {
 		t.Errorf("failed run: status %d: %s", status, errs)
 	}
-	status, out, errs := c.qtype("runs", "list")
-	_, out, _ = strings.Cut(out, "\n") // the newest one failed
-	if lines := strings.Count(out, " completed "); status != 0 || lines == 0 {
-		t.Errorf("list: %d\n%s%s", status, out, errs)
+	_, before, _ := c.qtype("runs", "list")
+	if lines := strings.Split(before, "\n"); !strings.HasPrefix(lines[0], "run ") || !strings.Contains(lines[1], "  temporal  failed ") || !strings.Contains(lines[2], "  temporal  completed  ") {
+		t.Errorf("list:\n%s", before)
 	}
-	id, _, _ := strings.Cut(out, " ")
-	status, out, errs = c.qtype("runs", "show", id, "--format", "json")
+	id := c.runs()[1].ID // the newest one failed
+	status, out, errs := c.qtype("runs", "show", id, "--format", "json")
 	if status != 0 || !strings.Contains(out, `"status":"completed"`) || !strings.Contains(out, `"rows":2786`) || !strings.Contains(out, `"failed":214`) {
 		t.Errorf("show: %d\n%s%s", status, out, errs)
 	}
@@ -393,8 +410,7 @@ func TestTemporal_Resume(t *testing.T) {
 	if status, _, errs := c.qtype(run...); status != 1 || !strings.Contains(errs, "use --resume to continue or --restart") {
 		t.Errorf("second run: %d\n%s", status, errs)
 	}
-	_, list, _ := c.qtype("runs", "list")
-	id, _, _ := strings.Cut(list, " ")
+	id := c.runs()[0].ID
 	if status, _, errs := c.qtype("runs", "cancel", id); status != 0 {
 		t.Fatalf("cancel: %d\n%s", status, errs)
 	}
