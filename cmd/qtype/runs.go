@@ -101,7 +101,8 @@ func (r *runsCommand) addTo(c *cobra.Command) {
 
 // isNamed reports whether the user has named a server of Temporal.
 func (r *runsCommand) isNamed() bool {
-	return r.engine.value == durable.Temporal || os.Getenv("TEMPORAL_ADDRESS") != "" || r.temporal.set.Changed("temporal-address")
+	return r.engine.value == durable.Temporal || os.Getenv("TEMPORAL_ADDRESS") != "" ||
+		slices.ContainsFunc(r.temporal.names(), func(name string) bool { return r.temporal.set.Changed(name) })
 }
 
 // asks reports whether Temporal is asked.

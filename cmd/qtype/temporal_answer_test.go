@@ -29,7 +29,7 @@ func TestTemporal_Answer(t *testing.T) {
 		result <- fmt.Sprintf("%d\n%s", status, stderr)
 	}()
 	id, shown := c.awaitRequests(2, result)
-	if got := c.runs()[0]; got.Status != durable.WaitingStatus || got.Flow != "complaint" {
+	if got := c.awaitRun(durable.WaitingStatus); got.ID != id || got.Flow != "complaint" {
 		t.Errorf("a run that waits is listed as %+v", got)
 	}
 	answers := []string{"runs", "answer", id}
@@ -60,9 +60,7 @@ func TestTemporal_Answer(t *testing.T) {
 	if got := <-result; !strings.HasPrefix(got, "0\n") {
 		t.Fatal(got)
 	}
-	if got := c.runs()[0].Status; got != "completed" {
-		t.Errorf("a run that has waited is listed as %s", got)
-	}
+	c.awaitRun("completed")
 	want := `{"row":1,"order":8812,"pay":true,"note":"fine","error":null}
 {"row":2,"order":8813,"pay":false,"note":null,"error":null}
 `

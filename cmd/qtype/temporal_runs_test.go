@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/model/modeltest"
 )
@@ -36,6 +35,9 @@ func TestTemporal_Filters(t *testing.T) {
 	run("first.jsonl", "--user", "ada")
 	c.awaitAttributes()
 	run("second.jsonl", "--user", "o'hara/1")
+	for len(c.runs("--user", "o'hara/1")) == 0 {
+		time.Sleep(100 * time.Millisecond) // it polls: the list is some time behind
+	}
 	list := func(args ...string) (found []string) {
 		for _, r := range c.runs(append(args, "--engine", "temporal")...) {
 			found = append(found, strings.Join(r.Sessions, "+")+" of "+strings.Join(r.Users, "+"))
@@ -92,26 +94,30 @@ func (c *cluster) awaitAttributes() {
 
 // TestTemporal_Retry: a run that has failed continues, and the command of the run writes its output.
 func TestTemporal_Retry(t *testing.T) {
-	c := newCluster(t, computes, "n\n1\nnone\n2\n")
+	c := newCluster(t, computes, numbers(1500))
 	c.worker()
-	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.csv", "--engine", "temporal", "--chunk", "1"}
+	base := []string{"run", "app.qtype.yaml", "-I", "in.csv"}
+	run := append(base, "-o", "out.csv", "--engine", "temporal", "--chunk", "10")
 	if status, _, errs := c.qtype(append(run, "--max-failures", "1")...); status != 1 {
 		t.Fatalf("%d: %s", status, errs)
 	}
-	was := c.runs()[0]
-	if was.Engine != durable.Temporal || was.Status != "failed" {
-		t.Fatalf("listed as %+v", was)
-	}
+	was := c.awaitRun("failed")
 	if status, _, errs := c.qtype("runs", "retry", was.ID); status != 0 || !strings.Contains(errs, "continues") {
 		t.Fatalf("retry: %d: %s", status, errs)
 	}
-	if status, _, errs := c.qtype(append(run, "--resume")...); status != 1 || !strings.Contains(errs, "3 rows: 2 done, 1 failed") {
-		t.Errorf("resumed: %d: %s", status, errs)
+	for shown := ""; !strings.Contains(shown, " failed "); { // at the next failed row
+		time.Sleep(100 * time.Millisecond) // it polls
+		_, shown, _ = c.qtype("runs", "show", was.ID)
 	}
-	if got := strings.Count(c.read("out.csv"), "\n"); got != 6 {
-		t.Errorf("the output has %d lines:\n%s", got, c.read("out.csv"))
+	if status, _, errs := c.qtype(append(run, "--resume")...); status != 1 || !strings.Contains(errs, "2,786 rows: 2,572 done, 214 failed") {
+		t.Errorf("resumed without a limit: %d: %s", status, errs)
 	}
+	c.qtype(append(base, "-o", "want.csv")...)
+	if diff := cmp.Diff(c.read("want.csv"), c.read("out.csv")); diff != "" {
+		t.Error(diff)
+	}
+	c.awaitRun("completed")
 	if status, _, errs := c.qtype("runs", "retry", was.ID); status != 1 || !strings.Contains(errs, "cannot be retried: it is completed") {
-		t.Errorf("second retry: %d: %s", status, errs)
+		t.Errorf("retry of a complete run: %d: %s", status, errs)
 	}
 }

@@ -55,6 +55,16 @@ type cluster struct {
 	t      *testing.T
 	dir    string
 	server *servertest.Server
+
+	offline bool // no key, so that mocks answer
+}
+
+// key returns the key of the provider.
+func (c *cluster) key() string {
+	if c.offline {
+		return ""
+	}
+	return "x"
 }
 
 func newCluster(t *testing.T, document string, rows string) *cluster {
@@ -92,7 +102,7 @@ func (c *cluster) read(name string) string {
 func (c *cluster) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "qtype", args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*", "TEMPORAL_ADDRESS="+c.server.Address())
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY="+c.key(), "NO_PROXY=*", "TEMPORAL_ADDRESS="+c.server.Address())
 	return cmd
 }
 
@@ -302,6 +312,22 @@ func (c *cluster) runs(args ...string) []durable.Run {
 	return all
 }
 
+// awaitRun returns the newest run when it has a status. The list is some time behind the runs.
+func (c *cluster) awaitRun(status string) durable.Run {
+	c.t.Helper()
+	for {
+		all := c.runs()
+		if len(all) > 0 && all[0].Status == status {
+			return all[0]
+		}
+		select {
+		case <-c.t.Context().Done():
+			c.t.Fatalf("no run is %s: %+v", status, all)
+		case <-time.After(100 * time.Millisecond): // it polls
+		}
+	}
+}
+
 // save writes the history of the run for TestReplay, if QTYPE_RECORD is set.
 func (c *cluster) save(name string) {
 	c.t.Helper()
@@ -362,6 +388,7 @@ func TestTemporal_Local(t *testing.T) {
 	if want := "error: a row failed: input n: expected int, got \"none\": failed.csv was not written: finished rows are in workflow"; status != 1 || !strings.Contains(errs, want) {
 		t.Errorf("failed run: status %d: %s", status, errs)
 	}
+	c.awaitRun("failed")
 	_, before, _ := c.qtype("runs", "list")
 	if lines := strings.Split(before, "\n"); !strings.HasPrefix(lines[0], "run ") || !strings.Contains(lines[1], "  temporal  failed ") || !strings.Contains(lines[2], "  temporal  completed  ") {
 		t.Errorf("list:\n%s", before)
