@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -322,9 +323,13 @@ func (j *Journal) Close() error {
 	return errors.Join(err, j.file.Close())
 }
 
-// Remove deletes the journal of a run that is complete.
+// Remove deletes the journal of a run that is complete. The file stays locked until it is
+// deleted, except on Windows, which does not delete open files.
 func (j *Journal) Remove() error {
 	j.stop()
+	if runtime.GOOS == "windows" {
+		return errors.Join(j.file.Close(), os.Remove(j.path))
+	}
 	err := os.Remove(j.path)
 	return errors.Join(err, j.file.Close())
 }
