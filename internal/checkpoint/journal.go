@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -324,14 +323,14 @@ func (j *Journal) Close() error {
 }
 
 // Remove deletes the journal of a run that is complete. The file stays locked until it is
-// deleted, except on Windows, which does not delete open files.
+// deleted, where the system deletes open files.
 func (j *Journal) Remove() error {
 	j.stop()
-	if runtime.GOOS == "windows" {
-		return errors.Join(j.file.Close(), os.Remove(j.path))
+	err := removeLocked(j.file)
+	if closed := j.file.Close(); !errors.Is(closed, os.ErrClosed) {
+		err = errors.Join(err, closed)
 	}
-	err := os.Remove(j.path)
-	return errors.Join(err, j.file.Close())
+	return err
 }
 
 // stop ends the work in the background and closes the readers.
