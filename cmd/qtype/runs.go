@@ -47,7 +47,7 @@ files in the working directory and the folders in it. A local run that is comple
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringArrayVar(&r.folders, "in", []string{"."}, "search this `FOLDER` for local runs (repeatable)")
+	f.StringArrayVar(&r.folders, "in", nil, "search this `FOLDER` for local runs (repeatable; default: the working directory)")
 	f.StringVar(&r.filter.Flow, "flow", "", "only runs of the flow with this `ID`")
 	f.StringVar(&r.filter.Session, "session", "", "only runs with the session with this `ID`")
 	f.StringVar(&r.filter.User, "user", "", "only runs with a session of this `USER`")
@@ -132,6 +132,9 @@ func (r *runsCommand) find(ctx context.Context, id string) (*durable.Run, durabl
 func (r *runsCommand) list(ctx context.Context) error {
 	var all []durable.Run
 	if r.engine.value != durable.Temporal {
+		if len(r.folders) == 0 {
+			r.folders = []string{"."}
+		}
 		local, err := localruns.List(ctx, r.folders)
 		if err != nil {
 			return err
