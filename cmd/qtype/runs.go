@@ -105,8 +105,8 @@ func (r *runsCommand) isNamed() bool {
 		slices.ContainsFunc(r.temporal.names(), func(name string) bool { return r.temporal.set.Changed(name) })
 }
 
-// asks reports whether Temporal is asked.
-func (r *runsCommand) asks() bool {
+// usesTemporal reports whether runs on Temporal are included.
+func (r *runsCommand) usesTemporal() bool {
 	return r.engine.value != durable.Local && (durable.HasClient || r.isNamed())
 }
 
@@ -118,7 +118,7 @@ func (r *runsCommand) find(ctx context.Context, id string) (*durable.Run, durabl
 			return run, durable.Config{}, err
 		}
 	}
-	if !r.asks() {
+	if !r.usesTemporal() {
 		return nil, durable.Config{}, fmt.Errorf("there is no local run %s: qtype runs list has those that were interrupted or wait", id)
 	}
 	cfg, err := r.temporal.security(r.temporal.Config)
@@ -142,7 +142,7 @@ func (r *runsCommand) list(ctx context.Context) error {
 		all = slices.DeleteFunc(local, func(run durable.Run) bool { return !r.filter.Selects(&run) })
 	}
 	var failed error
-	if r.asks() {
+	if r.usesTemporal() {
 		cfg, err := r.temporal.security(r.temporal.Config)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ func lock(f *os.File) error {
 		return &Error{Reason: ErrBusy.Error(), Err: ErrBusy}
 	}
 	// A file system without locks: nothing protects the file there. The second lock is for writer: the
-	// first one does not tell whose it is.
+	// first one does not have the process.
 	_ = syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart})
 	return nil
 }

@@ -104,7 +104,7 @@ func isUnknownAttribute(err error) bool {
 }
 
 // listQuery returns the query for the runs of a filter. It also selects runs without the attributes,
-// which were started before the server had them: their memos tell whether the filter selects them.
+// which were started before the server had them: the filter is applied to their memos.
 func listQuery(ctx context.Context, c client.Client, cfg Config, f Filter) (string, error) {
 	plain := fmt.Sprintf("WorkflowType = %s", quoted(workflowName))
 	query := plain
