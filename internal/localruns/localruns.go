@@ -138,7 +138,7 @@ func suspendedRun(path string) (*durable.Run, error) {
 	r := &durable.Run{ID: path, Engine: durable.Local, Status: durable.WaitingStatus}
 	if err != nil {
 		r.Status, r.Reason = unreadable, err.Error()
-		return r, nil
+		return r, nil //nolint:nilerr // the error is part of the run
 	}
 	run := s.Run()
 	r.Started, r.Flow, r.Document = run.Started, run.Flow, run.App
