@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ type CheckpointConfig struct {
 	Settings    map[string]string // what else changes the results, such as the range of rows; the names appear in errors
 	Restart     bool              // discard what the file has
 	RetryFailed bool              // run failed rows again
+	Command     []string          // the arguments of the command line, for programs that list runs; may be empty
 }
 
 // ChangedRunError reports that a checkpoint file is of another run than the one
@@ -63,7 +65,13 @@ func (a *App) OpenCheckpoints(cfg CheckpointConfig) (*Checkpoints, error) {
 	}
 	now := checkpoint.Header{
 		Started: time.Now().UTC().Truncate(time.Second), Run: rand.Text(), Flow: flow.ID, Settings: maps.Clone(cfg.Settings),
+		App: a.Spec().ID, Command: slices.Clone(cfg.Command),
 		Parts: checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"description", "ui", "fallbacks"}}),
+	}
+	if len(cfg.Command) > 0 {
+		if now.Folder, err = os.Getwd(); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Input != "" {
 		if now.Input, err = checkpoint.Describe(cfg.Input); err != nil {

@@ -258,7 +258,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 		r.clients.prompt(lines)
 		r.Prompts = p.Document.Application != nil && clienttool.Prompts(p.Document.Application)
 	}
-	ctx, suspended, err := r.openSuspension(ctx, path)
+	ctx, suspended, err := r.openSuspension(ctx, path, p.Document.Application)
 	if err != nil {
 		return err
 	}

@@ -31,19 +31,18 @@ func newRunsAnswer(s *streams) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error { return r.answer(c.Context(), args[0], args[1:]) },
 	}
-	r.temporal.addTo(c.Flags())
+	r.addTo(c)
 	return c
 }
 
 // answer answers requests of a run.
 func (r *runsCommand) answer(ctx context.Context, id string, given []string) error {
-	cfg, err := r.temporal.security(r.temporal.Config)
+	run, cfg, err := r.find(ctx, id)
 	if err != nil {
 		return err
 	}
-	run, err := durable.Show(ctx, cfg, id)
-	if err != nil {
-		return err
+	if run.Engine == durable.Local {
+		return fmt.Errorf("%s is a local run: repeat its command with --suspend and --answer", id)
 	}
 	if run.Reason != "" {
 		return fmt.Errorf("%s is %s: %s", id, run.Status, run.Reason)
@@ -97,6 +96,10 @@ func (r *runsCommand) writeRequests(run *durable.Run) error {
 	}
 	if len(run.Waiting) == 0 {
 		return nil
+	}
+	if run.Engine == durable.Local {
+		_, err := fmt.Fprintf(r.Err, "to answer, repeat its command with --suspend %s --answer %d=yes, or =no, or =REASON\n", terminal.Clean(run.ID), run.Waiting[0].Number)
+		return err
 	}
 	_, err := fmt.Fprintf(r.Err, "to answer: qtype runs answer %s %d=yes, or =no, or =REASON; for a client tool =RESULT\n", terminal.Clean(run.ID), run.Waiting[0].Number)
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,12 +11,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -49,7 +52,7 @@ func (s *suspendFlags) check(inputFile string, ephemeral bool) error {
 
 // openSuspension returns the context of a run that may be suspended, and what makes of the
 // error of the run that of the command. Without --suspend both change nothing.
-func (r *runCommand) openSuspension(ctx context.Context, path string) (context.Context, func(error) error, error) {
+func (r *runCommand) openSuspension(ctx context.Context, path string, app *spec.Application) (context.Context, func(error) error, error) {
 	if r.suspend.file == "" {
 		return ctx, func(err error) error { return err }, nil
 	}
@@ -58,7 +61,11 @@ func (r *runCommand) openSuspension(ctx context.Context, path string) (context.C
 		return ctx, nil, err
 	}
 	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", full, r.Flow, r.Input, memory.UserSession(r.User, r.Session)))
-	s, err := clienttool.OpenSuspension(r.suspend.file, hex.EncodeToString(h[:]), chat.NewID(), r.approved)
+	run := clienttool.SuspendedRun{Run: hex.EncodeToString(h[:]), ID: chat.NewID(), Flow: r.Flow, Session: r.Session, User: r.User, Started: time.Now().UTC().Truncate(time.Second)}
+	if app != nil && len(app.Flows) > 0 {
+		run.App, run.Flow = app.ID, cmp.Or(r.Flow, app.Flows[0].ID)
+	}
+	s, err := clienttool.OpenSuspension(r.suspend.file, run, r.approved)
 	if err != nil {
 		return ctx, nil, usagef("--suspend: %s", err)
 	}

@@ -165,7 +165,7 @@ func (d *deskServer) tool(w http.ResponseWriter, r *http.Request, name string, r
 func (c *cluster) answerAll(ctx context.Context) {
 	cfg := durable.Config{Address: c.server.Address(), Namespace: durable.DefaultNamespace}
 	for ctx.Err() == nil {
-		all, err := durable.List(ctx, cfg)
+		all, err := durable.List(ctx, cfg, durable.Filter{})
 		if err != nil || len(all) == 0 {
 			time.Sleep(100 * time.Millisecond) // it polls
 			continue

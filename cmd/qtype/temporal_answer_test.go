@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/internal/durable"
 )
 
 // TestTemporal_Answer: qtype runs show names what rows wait for, qtype runs answer takes the answers,
@@ -27,6 +29,9 @@ func TestTemporal_Answer(t *testing.T) {
 		result <- fmt.Sprintf("%d\n%s", status, stderr)
 	}()
 	id, shown := c.awaitRequests(2, result)
+	if got := c.awaitRun(durable.WaitingStatus); got.ID != id || got.Flow != "complaint" {
+		t.Errorf("a run that waits is listed as %+v", got)
+	}
 	answers := []string{"runs", "answer", id}
 	for number := 1; number <= 2; number++ {
 		_, request, _ := strings.Cut(shown, fmt.Sprintf("  %d: row ", number))
@@ -55,6 +60,7 @@ func TestTemporal_Answer(t *testing.T) {
 	if got := <-result; !strings.HasPrefix(got, "0\n") {
 		t.Fatal(got)
 	}
+	c.awaitRun("completed")
 	want := `{"row":1,"order":8812,"pay":true,"note":"fine","error":null}
 {"row":2,"order":8813,"pay":false,"note":null,"error":null}
 `
@@ -73,10 +79,11 @@ func (c *cluster) awaitRequests(n int, result <-chan string) (id, shown string) 
 			c.t.Fatalf("the run has ended: %s; %s", got, shown)
 		case <-time.After(100 * time.Millisecond): // it polls
 		}
-		_, list, _ := c.qtype("runs", "list")
-		if id, _, _ = strings.Cut(list, " "); id == "" {
+		runs := c.runs()
+		if len(runs) == 0 {
 			continue
 		}
+		id = runs[0].ID
 		if _, shown, _ = c.qtype("runs", "show", id); strings.Contains(shown, fmt.Sprintf("  %d: row ", n)) {
 			return id, shown
 		}

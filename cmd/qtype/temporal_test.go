@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/model/modeltest"
 )
@@ -54,6 +55,16 @@ type cluster struct {
 	t      *testing.T
 	dir    string
 	server *servertest.Server
+
+	offline bool // no key, so that mocks answer
+}
+
+// key returns the key of the provider.
+func (c *cluster) key() string {
+	if c.offline {
+		return ""
+	}
+	return "x"
 }
 
 func newCluster(t *testing.T, document string, rows string) *cluster {
@@ -91,7 +102,7 @@ func (c *cluster) read(name string) string {
 func (c *cluster) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "qtype", args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*", "TEMPORAL_ADDRESS="+c.server.Address())
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY="+c.key(), "NO_PROXY=*", "TEMPORAL_ADDRESS="+c.server.Address())
 	return cmd
 }
 
@@ -283,6 +294,40 @@ func TestTemporal_Checkpoint(t *testing.T) {
 	}
 }
 
+// runs returns what qtype runs list has.
+func (c *cluster) runs(args ...string) []durable.Run {
+	c.t.Helper()
+	status, out, errs := c.qtype(append([]string{"runs", "list", "--format", "json"}, args...)...)
+	if status != 0 {
+		c.t.Fatalf("list: %d: %s", status, errs)
+	}
+	var all []durable.Run
+	for line := range strings.Lines(out) {
+		var r durable.Run
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			c.t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// awaitRun returns the newest run when it has a status. The list is some time behind the runs.
+func (c *cluster) awaitRun(status string) durable.Run {
+	c.t.Helper()
+	for {
+		all := c.runs()
+		if len(all) > 0 && all[0].Status == status {
+			return all[0]
+		}
+		select {
+		case <-c.t.Context().Done():
+			c.t.Fatalf("no run is %s: %+v", status, all)
+		case <-time.After(100 * time.Millisecond): // it polls
+		}
+	}
+}
+
 // save writes the history of the run for TestReplay, if QTYPE_RECORD is set.
 func (c *cluster) save(name string) {
 	c.t.Helper()
@@ -290,8 +335,7 @@ func (c *cluster) save(name string) {
 	if folder == "" {
 		return
 	}
-	_, list, _ := c.qtype("runs", "list")
-	id, _, _ := strings.Cut(list, " ")
+	id := c.runs()[0].ID
 	out, err := exec.Command(os.Getenv(servertest.TemporalVariable), "workflow", "show", "--address", c.server.Address(), "-w", id, "--output", "json").Output()
 	if err != nil {
 		c.t.Fatal(err)
@@ -344,13 +388,15 @@ func TestTemporal_Local(t *testing.T) {
 	if want := "error: a row failed: input n: expected int, got \"none\": failed.csv was not written: finished rows are in workflow"; status != 1 || !strings.Contains(errs, want) {
 		t.Errorf("failed run: status %d: %s", status, errs)
 	}
-	status, out, errs := c.qtype("runs", "list")
-	_, out, _ = strings.Cut(out, "\n") // the newest one failed
-	if lines := strings.Count(out, " completed "); status != 0 || lines == 0 {
-		t.Errorf("list: %d\n%s%s", status, out, errs)
+	for len(c.runs()) < 2 {
+		time.Sleep(100 * time.Millisecond) // it polls: the list is some time behind
 	}
-	id, _, _ := strings.Cut(out, " ")
-	status, out, errs = c.qtype("runs", "show", id, "--format", "json")
+	_, before, _ := c.qtype("runs", "list")
+	if lines := strings.Split(before, "\n"); !strings.HasPrefix(lines[0], "run ") || !strings.Contains(lines[1], "  temporal  completed  ") || !strings.Contains(lines[2], "  temporal  completed  ") {
+		t.Errorf("list:\n%s", before)
+	}
+	id := c.runs()[1].ID // the newest one was stopped
+	status, out, errs := c.qtype("runs", "show", id, "--format", "json")
 	if status != 0 || !strings.Contains(out, `"status":"completed"`) || !strings.Contains(out, `"rows":2786`) || !strings.Contains(out, `"failed":214`) {
 		t.Errorf("show: %d\n%s%s", status, out, errs)
 	}
@@ -393,8 +439,7 @@ func TestTemporal_Resume(t *testing.T) {
 	if status, _, errs := c.qtype(run...); status != 1 || !strings.Contains(errs, "use --resume to continue or --restart") {
 		t.Errorf("second run: %d\n%s", status, errs)
 	}
-	_, list, _ := c.qtype("runs", "list")
-	id, _, _ := strings.Cut(list, " ")
+	id := c.runs()[0].ID
 	if status, _, errs := c.qtype("runs", "cancel", id); status != 0 {
 		t.Fatalf("cancel: %d\n%s", status, errs)
 	}

@@ -52,7 +52,7 @@ func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, no
 
 func openCheckpoints(app *runtime.App, flow *spec.Flow, cfg *Config) (*runtime.Checkpoints, error) {
 	c := runtime.CheckpointConfig{Path: cfg.Output + journalSuffix, Flow: flow.ID, Input: cfg.InputFile, Settings: cfg.settings(),
-		Restart: cfg.Restart, RetryFailed: cfg.RetryFailed}
+		Restart: cfg.Restart, RetryFailed: cfg.RetryFailed, Command: recordedCommand(cfg.Command)}
 	_, missing := os.Stat(c.Path)
 	if missing != nil && cfg.Resume {
 		if _, err := os.Stat(cfg.Output); err == nil {
@@ -78,6 +78,17 @@ func openCheckpoints(app *runtime.App, flow *spec.Flow, cfg *Config) (*runtime.C
 	}
 	c.Restart = true // a new run does not use turns that the earlier one has committed
 	return app.OpenCheckpoints(c)
+}
+
+// recordedCommand returns the arguments that a journal has. They are none if one is an address that may have
+// a password: files have no secrets.
+func recordedCommand(args []string) []string {
+	for _, a := range args {
+		if strings.Contains(a, "://") && strings.ContainsAny(a, "@?") {
+			return nil
+		}
+	}
+	return withoutResume(args)
 }
 
 // interruptedError reports a journal that a new run would replace.

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -78,10 +79,13 @@ func (j *job) runRows(ctx context.Context, progress *runtime.Progress, sum *summ
 // resumeCommand returns the command line that continues a run.
 func resumeCommand(args []string) string {
 	command := []string{"qtype"}
-	for _, a := range args {
-		if a != "--resume" && a != "--restart" {
-			command = append(command, textfmt.ShellQuote(a))
-		}
+	for _, a := range withoutResume(args) {
+		command = append(command, textfmt.ShellQuote(a))
 	}
 	return strings.Join(append(command, "--resume"), " ")
+}
+
+// withoutResume returns the arguments of a command line without those for interrupted runs.
+func withoutResume(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--resume" || a == "--restart" })
 }

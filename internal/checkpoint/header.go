@@ -13,15 +13,18 @@ import (
 )
 
 // Header describes a run. A journal can be used to resume a run whose header
-// differs in Started and Run only.
+// differs in Started, Run, Command and Folder only.
 type Header struct {
-	Started  time.Time         `json:"started"`  // when the run began
-	Run      string            `json:"run"`      // the unique id of the run, by which its turns of memories are found
-	Input    File              `json:"input"`    // the file with the input rows; zero if there is none
-	Flow     string            `json:"flow"`     // the flow's id
-	Parts    map[string]string `json:"parts"`    // see Fingerprint
-	Settings map[string]string `json:"settings"` // other settings of the run that change its results, by name
-	Keyed    bool              `json:"keyed"`    // whether the journal has a key; set by Create
+	Started  time.Time         `json:"started"`           // when the run began
+	Run      string            `json:"run"`               // the unique id of the run, by which its turns of memories are found
+	Input    File              `json:"input"`             // the file with the input rows; zero if there is none
+	Flow     string            `json:"flow"`              // the flow's id
+	Parts    map[string]string `json:"parts"`             // see Fingerprint
+	Settings map[string]string `json:"settings"`          // other settings of the run that change its results, by name
+	Keyed    bool              `json:"keyed"`             // whether the journal has a key; set by Create
+	App      string            `json:"app,omitempty"`     // the application's id
+	Command  []string          `json:"command,omitempty"` // the arguments of the command line; may be empty
+	Folder   string            `json:"folder,omitempty"`  // the working directory of the command
 }
 
 // File describes a file, so that a change of its content is noticed.

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/steps"
@@ -31,15 +33,28 @@ type Suspension struct {
 
 // suspensionState is the content of the file.
 type suspensionState struct {
-	Format   int                        `json:"format"`
-	Run      string                     `json:"run"` // what is run
-	ID       string                     `json:"id"`  // of the run
+	Format int `json:"format"`
+	SuspendedRun
 	Calls    map[string]json.RawMessage `json:"calls"`
 	Requests []*ApprovalRequest         `json:"requests"`
 }
 
-// suspensionFormat is the format of the file.
-const suspensionFormat = 1
+// SuspendedRun describes a run that may wait for approvals.
+type SuspendedRun struct {
+	Run     string    `json:"run"` // a digest of what is run
+	ID      string    `json:"id"`  // of the run
+	App     string    `json:"app,omitempty"`
+	Flow    string    `json:"flow,omitempty"`
+	Session string    `json:"session,omitempty"`
+	User    string    `json:"user,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+}
+
+// suspensionFormat is the format of the file, and suspensionStart how the file begins.
+const (
+	suspensionFormat = 1
+	suspensionStart  = `{"format":1,"run":"`
+)
 
 // ApprovalRequest is a call of a tool that requires approval.
 type ApprovalRequest struct {
@@ -52,11 +67,11 @@ type ApprovalRequest struct {
 	Reason    string          `json:"reason,omitempty"` // of a rejection
 }
 
-// OpenSuspension reads the file of a run, or begins one if it does not exist. run describes
-// what is run, and id is the id of a new run. next approves calls without a request; it may be nil.
-func OpenSuspension(path, run, id string, next tool.Approver) (*Suspension, error) {
+// OpenSuspension reads the file of a run, or begins one if it does not exist: then run describes it.
+// next approves calls without a request; it may be nil.
+func OpenSuspension(path string, run SuspendedRun, next tool.Approver) (*Suspension, error) {
 	s := &Suspension{path: path, next: next, seen: map[string]int{},
-		state: suspensionState{Format: suspensionFormat, Run: run, ID: id, Calls: map[string]json.RawMessage{}}}
+		state: suspensionState{Format: suspensionFormat, SuspendedRun: run, Calls: map[string]json.RawMessage{}}}
 	raw, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -64,15 +79,46 @@ func OpenSuspension(path, run, id string, next tool.Approver) (*Suspension, erro
 	case err != nil:
 		return nil, err
 	}
-	s.state = suspensionState{}
-	if err := json.Unmarshal(raw, &s.state); err != nil || s.state.Format != suspensionFormat || s.state.Calls == nil {
-		return nil, fmt.Errorf("%s is not the file of a run that waits for approvals", path)
+	if s.state, err = decodeSuspension(path, raw); err != nil {
+		return nil, err
 	}
-	if s.state.Run != run {
+	if s.state.Run != run.Run {
 		return nil, fmt.Errorf("%s is of another run: use the same document, flow, input and session, or another file", path)
 	}
 	return s, nil
 }
+
+func decodeSuspension(path string, raw []byte) (s suspensionState, err error) {
+	if err := json.Unmarshal(raw, &s); err != nil || s.Format != suspensionFormat || s.Calls == nil {
+		return s, fmt.Errorf("%s is not the file of a run that waits for approvals", path)
+	}
+	return s, nil
+}
+
+// IsSuspension reports whether a file is that of a run that waits for approvals, by how it begins.
+func IsSuspension(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // only read
+	start := make([]byte, len(suspensionStart))
+	_, err = io.ReadFull(f, start)
+	return err == nil && string(start) == suspensionStart
+}
+
+// ReadSuspension reads the file of a run, and changes nothing.
+func ReadSuspension(path string) (*Suspension, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	state, err := decodeSuspension(path, raw)
+	return &Suspension{path: path, state: state}, err
+}
+
+// Run describes the run.
+func (s *Suspension) Run() SuspendedRun { return s.state.SuspendedRun }
 
 // Answer answers a request by its number, from 1: yes, no, or the reason of a rejection.
 func (s *Suspension) Answer(number int, text string) error {

@@ -8,6 +8,7 @@ package durable
 
 import (
 	"io"
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory/encrypted"
@@ -60,18 +61,42 @@ func (e *BuildTagError) Error() string {
 	return "this program was built without Temporal: build it with -tags temporal (make build-temporal)"
 }
 
-// Run describes a workflow.
+// The engines that run rows.
+const (
+	Local    = "local"    // this process
+	Temporal = "temporal" // workers
+)
+
+// Run describes a run of an engine.
 type Run struct {
-	ID       string    `json:"id"`                 // of the workflow
+	ID       string    `json:"id"`                 // of the workflow; for the local engine the path of its output or its file
+	Engine   string    `json:"engine"`             // Local or Temporal
 	Flow     string    `json:"flow"`               // the flow's id
-	Status   string    `json:"status"`             // running, completed, failed, canceled, terminated or timed_out
-	Started  time.Time `json:"started"`            // when it began
+	Status   string    `json:"status"`             // see docs/durable.md
+	Started  time.Time `json:"started,omitzero"`   // when it began
 	Closed   time.Time `json:"closed,omitzero"`    // when it ended; zero if it runs
-	Rows     int64     `json:"rows,omitempty"`     // the rows of finished chunks
+	Rows     int64     `json:"rows,omitempty"`     // the finished rows, as far as they are known
 	Failed   int64     `json:"failed,omitempty"`   // those that failed
 	Reason   string    `json:"reason,omitempty"`   // why it did not complete, or is not known better
 	Input    string    `json:"input,omitempty"`    // the file with the rows
+	Sessions []string  `json:"sessions,omitempty"` // of the rows, unless they are many
+	Users    []string  `json:"users,omitempty"`    // to whom the sessions belong, unless they are many
 	Queue    string    `json:"queue,omitempty"`    // the task queue of the document
 	Document string    `json:"document,omitempty"` // the application's id
 	Waiting  []Request `json:"waiting,omitempty"`  // what rows wait for, the oldest first
+}
+
+// WaitingStatus is the status of a run that waits for answers.
+const WaitingStatus = "waiting"
+
+// Filter selects runs.
+type Filter struct {
+	Flow    string // the flow's id; empty for all
+	Session string // a session of the run; empty for all
+	User    string // a user of the run; empty for all
+}
+
+// Selects reports whether a run is one of the filter.
+func (f Filter) Selects(r *Run) bool {
+	return (f.Flow == "" || f.Flow == r.Flow) && (f.Session == "" || slices.Contains(r.Sessions, f.Session)) && (f.User == "" || slices.Contains(r.Users, f.User))
 }

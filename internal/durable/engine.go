@@ -17,10 +17,13 @@ import (
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -135,6 +138,8 @@ func (r *engineRun) find(ctx context.Context) error {
 		return fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changes, "; "))
 	}
 	r.header = was
+	shown := r.cfg.runOf(info)
+	r.sessions, r.users = shown.Sessions, shown.Users
 	return r.attach(ctx, status)
 }
 
@@ -199,12 +204,21 @@ func (r *engineRun) start(ctx context.Context) error {
 		ID: r.workflow, TaskQueue: r.queue, WorkflowExecutionErrorWhenAlreadyStarted: true,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		Memo:                     map[string]any{memoHeader: r.header, memoApp: r.app.Spec().ID},
+		Memo:                     map[string]any{memoHeader: r.header, memoApp: r.plan.App, memoSessions: r.sessions, memoUsers: r.users},
+		TypedSearchAttributes:    r.attributes(),
 	}
 	if r.batch.Restart {
 		options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
 	}
 	_, err := r.client.ExecuteWorkflow(ctx, options, workflowName, *r.plan)
+	if isUnknownAttribute(err) {
+		if failed := registerAttributes(ctx, r.client, r.cfg.Namespace); failed != nil && r.batch.Streams != nil && !r.batch.Quiet {
+			fmt.Fprintf(r.batch.Streams.Err, "qtype runs list filters the newest %s runs only: search attributes cannot be registered (%s); %s\n",
+				textfmt.Thousands(maxListed), terminal.Clean(failed.Error()), registerHint(r.cfg.Namespace))
+		}
+		options.TypedSearchAttributes = temporal.SearchAttributes{} // the server needs some time to know new ones
+		_, err = r.client.ExecuteWorkflow(ctx, options, workflowName, *r.plan)
+	}
 	if err != nil {
 		return fmt.Errorf("the workflow cannot be started: %w", err)
 	}

@@ -44,6 +44,8 @@ type engineRun struct {
 	plan      *plan // nil before the rows are stored
 	isRunning bool  // the workflow was started earlier, and runs or is complete
 	started   bool
+	sessions  []string // see owners
+	users     []string
 	replaced  string // the id of an earlier run that this one replaces; empty for none
 }
 
@@ -142,6 +144,7 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 	if err != nil || job.ReadError() != nil {
 		return errors.Join(err, r.blobs.remove(r.header.Run))
 	}
+	r.sessions, r.users = u.owners.lists()
 	r.plan = &plan{
 		Run: r.header.Run, App: r.app.Spec().ID, Flow: r.flow.ID, Partitions: partitions, Inline: inline, Local: r.flow.Plan().IsComputation(), MayWait: waits,
 		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, HistoryLimit: historyLimit,

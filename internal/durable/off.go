@@ -9,6 +9,9 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
+// HasClient reports whether this build has the client of Temporal.
+const HasClient = false
+
 // NewEngine returns an error: this build has no client of Temporal.
 func NewEngine(Config) (batch.Engine, error) { return nil, &BuildTagError{} }
 
@@ -16,7 +19,7 @@ func NewEngine(Config) (batch.Engine, error) { return nil, &BuildTagError{} }
 func Work(context.Context, *runtime.App, WorkerConfig) error { return &BuildTagError{} }
 
 // List returns an error: this build has no client of Temporal.
-func List(context.Context, Config) ([]Run, error) { return nil, &BuildTagError{} }
+func List(context.Context, Config, Filter) ([]Run, error) { return nil, &BuildTagError{} }
 
 // Show returns an error: this build has no client of Temporal.
 func Show(context.Context, Config, string) (*Run, error) { return nil, &BuildTagError{} }
@@ -26,3 +29,6 @@ func AnswerRequests(context.Context, Config, string, []Answer) error { return &B
 
 // Cancel returns an error: this build has no client of Temporal.
 func Cancel(context.Context, Config, string) error { return &BuildTagError{} }
+
+// Retry returns an error: this build has no client of Temporal.
+func Retry(context.Context, Config, string) error { return &BuildTagError{} }

@@ -8,29 +8,43 @@ import (
 	"fmt"
 	"strings"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enums "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 )
 
-// memoApp is the key of the memo with the id of the application.
-const memoApp = "app"
+// HasClient reports whether this build has the client of Temporal.
+const HasClient = true
+
+// The keys of memos, besides memoHeader.
+const (
+	memoApp      = "app"      // the id of the application
+	memoSessions = "sessions" // see owners
+	memoUsers    = "users"
+	memoWaiting  = "waiting" // whether rows wait for answers
+)
 
 // maxListed is how many workflows List returns at most: the newest ones.
 const maxListed = 1_000
 
-// List returns the runs that Temporal has, the newest first. Of runs that were resumed or
-// continued it has the newest execution.
-func List(ctx context.Context, cfg Config) ([]Run, error) {
+// List returns the runs that Temporal has and the filter selects, the newest first. Of runs that were
+// resumed or continued it has the newest execution.
+func List(ctx context.Context, cfg Config, filter Filter) ([]Run, error) {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = %q", workflowName)}
+	query, err := listQuery(ctx, c, cfg, filter)
+	if err != nil {
+		return nil, err
+	}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query}
 	seen := map[string]bool{}
 	var all []Run
 	for len(all) < maxListed {
@@ -41,7 +55,9 @@ func List(ctx context.Context, cfg Config) ([]Run, error) {
 		for _, info := range page.GetExecutions() {
 			if id := info.GetExecution().GetWorkflowId(); !seen[id] {
 				seen[id] = true
-				all = append(all, cfg.runOf(info))
+				if r := cfg.runOf(info); filter.Selects(&r) { // the server has also selected runs without attributes
+					all = append(all, r)
+				}
 			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
@@ -53,7 +69,7 @@ func List(ctx context.Context, cfg Config) ([]Run, error) {
 
 // runOf returns what Temporal's list has of a run. Without the key of a run it has no flow and no input.
 func (c Config) runOf(info *workflowpb.WorkflowExecutionInfo) Run {
-	r := Run{ID: info.GetExecution().GetWorkflowId(), Status: statusName(info.GetStatus()), Started: info.GetStartTime().AsTime(), Queue: info.GetTaskQueue()}
+	r := Run{ID: info.GetExecution().GetWorkflowId(), Engine: Temporal, Status: statusName(info.GetStatus()), Started: info.GetStartTime().AsTime(), Queue: info.GetTaskQueue()}
 	if info.GetCloseTime() != nil {
 		r.Closed = info.GetCloseTime().AsTime()
 	}
@@ -64,7 +80,20 @@ func (c Config) runOf(info *workflowpb.WorkflowExecutionInfo) Run {
 		r.Flow, r.Input = header.Flow, header.Input.Path
 	}
 	_ = data.FromPayload(fields[memoApp], &r.Document) // the run of another program has none
+	_ = data.FromPayload(fields[memoSessions], &r.Sessions)
+	_ = data.FromPayload(fields[memoUsers], &r.Users)
+	if r.Closed.IsZero() && c.isWaiting(fields[memoWaiting]) {
+		r.Status = WaitingStatus
+	}
 	return r
+}
+
+// isWaiting reads the memo that a workflow has changed. The SDK does not encrypt these changes.
+func (c Config) isWaiting(p *commonpb.Payload) (waiting bool) {
+	if converter.GetDefaultDataConverter().FromPayload(p, &waiting) != nil {
+		_ = c.dataConverter().FromPayload(p, &waiting) // a value of another program is false
+	}
+	return waiting
 }
 
 // statusName returns the name of a status for users.
@@ -99,7 +128,9 @@ func Show(ctx context.Context, cfg Config, id string) (*Run, error) {
 			return &r, nil
 		}
 		r.Rows, r.Failed = s.Rows, s.Failed
+		r.Status = statusName(known.GetWorkflowExecutionInfo().GetStatus()) // the memo may be older
 		if s.Waiting > 0 {
+			r.Status = WaitingStatus
 			err = query(ctx, c, id, requestsQuery, &r.Waiting)
 		}
 		return &r, err

@@ -34,6 +34,7 @@ type uploader struct {
 	slots      chan struct{}         // one for each write
 	failed     atomic.Pointer[error] // why a chunk could not be stored
 	total      int64                 // rows
+	owners     owners                // of rows, if the flow has sessions
 }
 
 // newUploader returns the uploader of a run. A chunk of a flow whose rows may wait for an
@@ -63,6 +64,9 @@ func (u *uploader) upload(ctx context.Context, rows iter.Seq[runtime.Input]) (pa
 		}
 		u.total++
 		data, session := u.codec.EncodeInput(ctx, in, u.total)
+		if u.codec.HasSessions() {
+			u.owners.add(session)
+		}
 		at := u.partitionOf(session)
 		partition := &u.partitions[at]
 		partition.rows, partition.size = append(partition.rows, data), partition.size+len(data)

@@ -48,13 +48,23 @@ func (r *scheduler) setHandlers(ctx workflow.Context) error {
 		return err
 	}
 	return workflow.SetUpdateHandlerWithOptions(ctx, answerUpdate,
-		func(_ workflow.Context, answers []Answer) error {
+		func(ctx workflow.Context, answers []Answer) error {
 			for _, a := range answers {
 				r.answer(a)
 			}
-			return nil
+			return r.list(ctx, false)
 		},
 		workflow.UpdateHandlerOptions{Validator: r.check})
+}
+
+// list lets the memo show whether rows wait. It is changed if that is not what it shows, or always.
+func (r *scheduler) list(ctx workflow.Context, always bool) error {
+	waits := len(r.state.Open) > 0
+	if waits == r.state.Listed && !always {
+		return nil
+	}
+	r.state.Listed = waits
+	return workflow.UpsertMemo(ctx, map[string]any{memoWaiting: waits})
 }
 
 // requests returns the open requests.

@@ -60,6 +60,7 @@ type state struct {
 	Failed int64            // those that failed
 	Steps  []stepStats      // the sums
 
+	Listed  bool          // the memo shows that rows wait
 	Asked   int           // requests so far
 	Open    []openRequest // without an answer, the oldest first
 	Answers []givenAnswer // for chunks that are not finished
@@ -96,6 +97,9 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 		r.state.Next, r.state.Inline = make([]int, len(p.Partitions)), make([]map[int][]byte, len(p.Partitions))
 	}
 	if err := r.setHandlers(ctx); err != nil {
+		return r.state, err
+	}
+	if err := r.list(ctx, len(p.State.Open) > 0); err != nil { // an earlier execution may have had another memo
 		return r.state, err
 	}
 	inner, cancel := workflow.WithCancel(ctx)
@@ -154,6 +158,9 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			return
 		case len(made.Waiting) > 0:
 			r.ask(partition, made.Waiting)
+			if err := r.list(ctx, false); err != nil && r.err == nil {
+				r.err = err
+			}
 			continue
 		}
 		r.forget(partition)

@@ -40,3 +40,6 @@ func Temporal() (*Server, error) {
 	}
 	return launch(&Server{start: start, ready: ready})
 }
+
+// TemporalProgram returns the path of Temporal's command line program; empty if there is none.
+func TemporalProgram() string { return os.Getenv(TemporalVariable) }

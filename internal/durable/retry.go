@@ -1,0 +1,44 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/qtype-dev/qtype/internal/batch"
+)
+
+// Retry continues a run that was canceled, terminated or has failed, with what it has finished. Workers
+// continue it; the run that writes its output finds it again.
+func Retry(ctx context.Context, cfg Config, id string) error {
+	c, err := dial(ctx, cfg, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	known, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return unknownRun(id, err)
+	}
+	info := known.GetWorkflowExecutionInfo()
+	was := cfg.runOf(info)
+	r := &engineRun{cfg: cfg, batch: &batch.Config{}, client: c, workflow: id, queue: was.Queue, sessions: was.Sessions, users: was.Users}
+	if err := cfg.dataConverter().FromPayload(info.GetMemo().GetFields()[memoHeader], &r.header); err != nil {
+		return fmt.Errorf("workflow %s is not a run of qtype: %w", id, err)
+	}
+	earlier, err := r.planOf(ctx)
+	if err != nil {
+		return err
+	}
+	if earlier.MaxFailures > 0 { // as many as before
+		r.batch.MaxFailures = earlier.MaxFailures - earlier.State.Failed
+	}
+	if err := r.attach(ctx, info.GetStatus()); err != nil {
+		return err
+	}
+	if r.isRunning {
+		return fmt.Errorf("%s cannot be retried: it is %s", id, was.Status)
+	}
+	return r.start(ctx)
+}
