@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -236,15 +237,15 @@ models:
 }
 
 func kindOfModel() rule {
-	return rule{code: "QT416", title: "provider without models of this kind",
-		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models. Of Amazon Bedrock, the embedding models of Titan and Cohere are supported.",
+	return rule{code: "QT416", title: "model that its provider does not have",
+		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models. Of Amazon Bedrock, the embedding models of Titan and Cohere are supported. hugot reads a local folder, and langchaingo:mistral an address without a path.",
 		sample: sample{text: `
 id: example
 models:
   - {type: ⟦Model│EmbeddingModel⟧, id: vectors, provider: hugot, model_id: models/all-MiniLM-L6-v2⟦│, dimensions: 384⟧}
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			if key, problem := m.Conflict(); problem != "" && m.Position().Complete("provider", "model_id") && isDecided(m.Base().ModelID) {
+			if key, problem := m.Conflict(); problem != "" && m.Position().Complete("provider", "model_id", "base_url") && isDecided(m.Base().ModelID+m.Base().BaseURL) {
 				p.report(placeOf(m, key, "id"), "%s", problem)
 			}
 		})}
@@ -252,7 +253,7 @@ models:
 
 func refusedParams() rule {
 	return rule{code: "QT417", title: "inference_params that a run refuses",
-		doc: "inference_params are sent to the provider with each request. A request has some of its fields from the document and the conversation, such as model, messages, stream and tools: inference_params must not contain them. The values are those of JSON, which has no infinite numbers.",
+		doc: "inference_params are sent to the provider with each request. A request has some of its fields from the document and the conversation, such as model, messages, stream and tools: inference_params must not contain them. The values are those of JSON, which has no infinite numbers; generationConfig, inferenceConfig, additionalModelRequestFields and options are maps. langchaingo:mistral sends only temperature, max_tokens and random_seed, and hugot has no parameters.",
 		sample: sample{text: `
 id: example
 models:
@@ -262,9 +263,15 @@ models:
 			if !m.Position().Complete("provider", "model_id", "api", "inference_params") || !isDecided(m.Base().ModelID) {
 				return
 			}
-			if err := modelparams.Check(m); err != nil {
-				p.report(placeOf(m, "inference_params", "id"), "the model %q: %s", m.EntityID(), err)
+			refused, ok := errors.AsType[*modelparams.Error](modelparams.Check(m))
+			if !ok || isUndecided(m.Base().InferenceParams[refused.Name]) {
+				return
 			}
+			at := placeOf(m, "inference_params", "id")
+			if field, written := m.Position().Field("inference_params").Lookup(refused.Name); written {
+				at = field.Key
+			}
+			p.report(at, "the model %q: %s", m.EntityID(), refused)
 		})}
 }
 
