@@ -48,16 +48,7 @@ func mockResponse() rule {
 		doc:    "A rule of a mock model has exactly one of text, tool_calls, error and echo: true.",
 		sample: mockSample(`      - {match: refund⟦│, text: "I will refund it."⟧}`),
 		check: on(func(p *ruleContext, r *spec.MockRule) {
-			var responses []string
-			for _, a := range []struct {
-				key string
-				set bool
-			}{{"text", r.Text != ""}, {"tool_calls", len(r.ToolCalls) > 0}, {"error", r.Error != ""}, {"echo", r.Echo}} {
-				// An explicit empty text is a response too.
-				if _, written := r.Position().Lookup(a.key); a.set || written && a.key != "echo" {
-					responses = append(responses, a.key)
-				}
-			}
+			responses := r.Responses()
 			switch len(responses) {
 			case 1:
 			case 0:
@@ -264,7 +255,7 @@ models:
 				return
 			}
 			refused, ok := errors.AsType[*modelparams.Error](modelparams.Check(m))
-			if !ok || isUndecided(m.Base().InferenceParams[refused.Name]) {
+			if !ok || refused.OfValue && isUndecided(m.Base().InferenceParams[refused.Name]) {
 				return
 			}
 			at := placeOf(m, "inference_params", "id")

@@ -76,9 +76,13 @@ func (p Protocol) maps() []string {
 }
 
 // Error is a parameter that a request cannot have.
-type Error struct{ Name, Problem string }
+type Error struct {
+	Name    string
+	Problem string // contains the name
+	OfValue bool   // whether another value is possible
+}
 
-// Error returns the problem, which contains the name.
+// Error returns the problem.
 func (e *Error) Error() string { return e.Problem }
 
 // Encode encodes the parameters of a model as JSON, by their names.
@@ -86,14 +90,14 @@ func (p Protocol) Encode(params map[string]any) (map[string]json.RawMessage, err
 	encoded := make(map[string]json.RawMessage, len(params))
 	for _, name := range slices.Sorted(maps.Keys(params)) { // sorted, so that the error is always the same
 		if problem := p.refusal(name); problem != "" {
-			return nil, &Error{name, problem}
+			return nil, &Error{Name: name, Problem: problem}
 		}
 		raw, err := json.Marshal(params[name])
 		switch {
 		case err != nil:
-			return nil, &Error{name, fmt.Sprintf("inference_params: %s cannot be encoded as JSON", name)}
+			return nil, &Error{name, fmt.Sprintf("inference_params: %s cannot be encoded as JSON", name), true}
 		case slices.Contains(p.maps(), name) && !strings.HasPrefix(string(raw), "{") && string(raw) != "null":
-			return nil, &Error{name, fmt.Sprintf("inference_params: %s must be a map", name)}
+			return nil, &Error{name, fmt.Sprintf("inference_params: %s must be a map", name), true}
 		}
 		encoded[name] = raw
 	}
