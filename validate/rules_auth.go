@@ -103,7 +103,7 @@ func unusableCredentials() rule {
 	return rule{code: "QT483", title: "credentials that cannot be used",
 		doc: "A key, a token or a password is not empty and has no control characters, because it is sent in a header. A model whose server is not that of its provider may have an empty one. The host of an API key is the URL of the server that the key is for: tools send it to no other, and a model without base_url is called there.",
 		sample: sample{head: `auths:
-  - {type: api_key, id: weather_key, api_key: "${WEATHER_KEY:-key}", host: "⟦weather.example│https://weather.example⟧"}
+  - {type: api_key, id: weather_key, api_key: "${WEATHER_KEY:-key}", header: X-Weather-Key, host: "⟦weather.example│https://weather.example⟧"}
 tools:
   - {type: APITool, id: weather, name: weather, description: The weather of a place, endpoint: "https://weather.example/now", auth: weather_key, inputs: [{id: place, type: text}], outputs: [{id: report, type: text}]}`,
 			in: "place: text", out: "report: text",
