@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Conflict returns the first key of the tool that is no name of Python, and what is wrong
+// Conflict returns the first key of the tool that is not a name of Python, and what is wrong
 // with it; both are empty if there is none. The validator reports it, and a run refuses it.
 func (t *PythonFunctionTool) Conflict() (key, problem string) {
 	switch {

@@ -104,7 +104,7 @@ func (p Protocol) Encode(params map[string]any) (map[string]json.RawMessage, err
 	return encoded, nil
 }
 
-// refusal returns why no request can have a parameter, whatever its value; empty if it can.
+// refusal returns why no request can have a parameter, with any value; empty if it can.
 func (p Protocol) refusal(name string) string {
 	bridged := []string{"temperature", "max_tokens", "random_seed"}
 	switch {
