@@ -24,7 +24,7 @@ func (d *decoder) decodeSecret(n *node, to *spec.Secret, at target) {
 			d.collectVariables(n, at)
 		}
 		*to = spec.NewSecret(n.text)
-		if !n.raw && n.text != "" && !strings.Contains(n.source, "${") {
+		if !n.raw && !strings.Contains(n.source, "${") {
 			*to = spec.NewLiteralSecret(n.text)
 		}
 	case mapping:

@@ -37,12 +37,16 @@ type QdrantArguments struct {
 	DenseVectorName string `yaml:"dense_vector_name"`
 }
 
-// CheckArguments reports contradictory addresses.
+// CheckArguments reports contradictory and unusable addresses.
 func (a *QdrantArguments) CheckArguments() []*ArgumentError {
+	var problems []*ArgumentError
 	if a.URL != "" && a.Host != "" {
-		return []*ArgumentError{{Key: "host", Message: "has no effect with url", Hint: "keep one of them"}}
+		problems = append(problems, &ArgumentError{Key: "host", Message: "has no effect with url", Hint: "keep one of them"})
 	}
-	return nil
+	if a.URL != "" {
+		problems = append(problems, serverAddress("url", a.URL)...)
+	}
+	return problems
 }
 
 // PGVectorArguments are the `args` of an index in PostgreSQL.
@@ -159,9 +163,9 @@ type OpenSearchArguments struct {
 	DocumentServerArguments
 }
 
-// CheckArguments reports unknown values.
+// CheckArguments reports an unusable address and unknown values.
 func (a *OpenSearchArguments) CheckArguments() []*ArgumentError {
-	problems := checkValue(a.DocumentServerArguments.CheckArguments(), "space_type", a.SpaceType, "cosinesimil", "l2", "innerproduct")
+	problems := checkValue(append(a.DocumentServerArguments.CheckArguments(), serverAddress("endpoint", a.Endpoint)...), "space_type", a.SpaceType, "cosinesimil", "l2", "innerproduct")
 	return checkValue(problems, "engine", a.Engine, "", "lucene", "faiss", "nmslib")
 }
 
@@ -188,9 +192,9 @@ type ElasticsearchArguments struct {
 	ConnectionArguments
 }
 
-// CheckArguments reports an unknown distance_strategy.
+// CheckArguments reports an unusable address and an unknown distance_strategy.
 func (a *ElasticsearchArguments) CheckArguments() []*ArgumentError {
-	return checkValue(nil, "distance_strategy", a.DistanceStrategy, "COSINE", "DOT_PRODUCT", "EUCLIDEAN_DISTANCE")
+	return checkValue(serverAddress("es_url", a.ESURL), "distance_strategy", a.DistanceStrategy, "COSINE", "DOT_PRODUCT", "EUCLIDEAN_DISTANCE")
 }
 
 // ChromaArguments are the `args` of an index in Chroma.
@@ -242,9 +246,10 @@ var (
 	weaviateProperty   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][_0-9A-Za-z]{0,229}$`) })
 )
 
-// CheckArguments reports an unknown distance, and names that Weaviate does not accept.
+// CheckArguments reports an unusable address, an unknown distance, and names that Weaviate
+// does not accept.
 func (a *WeaviateArguments) CheckArguments() []*ArgumentError {
-	problems := checkValue(nil, "distance", a.Distance, "cosine", "dot", "l2-squared")
+	problems := checkValue(serverAddress("url", a.URL), "distance", a.Distance, "cosine", "dot", "l2-squared")
 	if a.IndexName != "" && !weaviateCollection().MatchString(a.IndexName) {
 		problems = append(problems, &ArgumentError{Key: "index_name", Message: "is not the name of a collection of Weaviate",
 			Hint: "use letters, digits and _ after a capital letter"})

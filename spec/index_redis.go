@@ -28,9 +28,9 @@ type RedisArguments struct {
 	RedisDocumentArguments
 }
 
-// CheckArguments reports unknown values and settings without effect.
+// CheckArguments reports an unusable address, unknown values and settings without effect.
 func (a *RedisArguments) CheckArguments() []*ArgumentError {
-	problems := checkValue(nil, "algorithm", a.Algorithm, "flat", "hnsw")
+	problems := checkValue(redisAddress("redis_url", a.RedisURL), "algorithm", a.Algorithm, "flat", "hnsw")
 	problems = checkValue(problems, "distance_metric", a.DistanceMetric, "cosine", "l2", "ip")
 	for _, setting := range []struct {
 		key   string

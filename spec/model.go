@@ -190,6 +190,21 @@ type MockRule struct {
 	Echo bool `yaml:"echo" default:"false"`
 }
 
+// Responses lists the keys of the responses of the rule, which must be exactly one. A text
+// that is written and empty is a response; echo: false is none.
+func (r *MockRule) Responses() []string {
+	var keys []string
+	for _, a := range []struct {
+		key string
+		set bool
+	}{{"text", r.Text != ""}, {"tool_calls", len(r.ToolCalls) > 0}, {"error", r.Error != ""}, {"echo", r.Echo}} {
+		if _, written := r.position.Lookup(a.key); a.set || written && a.key != "echo" {
+			keys = append(keys, a.key)
+		}
+	}
+	return keys
+}
+
 // MockToolCall is a tool call that a mock model makes.
 type MockToolCall struct {
 	Positioned

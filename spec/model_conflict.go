@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -10,10 +11,24 @@ import (
 // wrong with it; both are empty if there is none. A provider that this version does not
 // run is reported by CheckAvailable.
 func (m *Model) Conflict() (key, problem string) {
-	if row, ok := callableProvider(m); ok && row.NoChat {
+	row, ok := callableProvider(m)
+	switch {
+	case !ok:
+		return "", ""
+	case row.NoChat:
 		return "provider", fmt.Sprintf("the provider %s has no chat models", row.Name)
+	case row.NoPath && m.BaseURL != "":
+		if u, err := url.Parse(m.BaseURL); err == nil && !HasNoPath(u) {
+			return "base_url", fmt.Sprintf("base_url of %s must have no path", row.Name)
+		}
 	}
 	return "", ""
+}
+
+// HasNoPath reports whether an address has no path, except for the version v1.
+func HasNoPath(u *url.URL) bool {
+	path := strings.Trim(u.Path, "/")
+	return path == "" || path == "v1"
 }
 
 // Conflict is Conflict of an embedding model.
@@ -26,6 +41,8 @@ func (m *EmbeddingModel) Conflict() (key, problem string) {
 		return "provider", fmt.Sprintf("the provider %s has no embedding models", row.Name)
 	case len(row.EmbeddingModels) > 0 && !slices.ContainsFunc(row.EmbeddingModels, func(part string) bool { return strings.Contains(m.Name(), part) }):
 		return "model_id", fmt.Sprintf("%s is not an embedding model of %s that is supported: those of %s are", m.Name(), row.Name, strings.Join(row.EmbeddingModels, " and "))
+	case row.Client == LocalClient && strings.Contains(m.Name(), schemeEnd):
+		return "model_id", fmt.Sprintf("%q is an address; provider %s reads a local folder", m.Name(), row.Name)
 	}
 	return "", ""
 }

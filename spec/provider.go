@@ -20,6 +20,7 @@ type Provider struct {
 	BaseURLEnv      string          // environment variable that overrides BaseURL; empty for none
 	BaseURLOldEnv   string          // earlier name of BaseURLEnv, which is read if BaseURLEnv is not set; empty for none
 	BaseURLDoc      string          // what `base_url` must be; empty where the key is not allowed
+	NoPath          bool            // `base_url` has no path, except for the version v1
 	Auths           []string        // types of auth that it accepts; empty for none
 	ModelKeys       []string        // keys of Model that only this provider and others that list them have
 	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
@@ -243,7 +244,7 @@ func providerRows() []Provider {
 		{
 			Name: "langchaingo:mistral", Doc: "Mistral's own service", Client: BridgeClient,
 			Key: AlwaysKey, KeyEnv: []string{"MISTRAL_API_KEY"}, Auths: keys,
-			BaseURL: "https://api.mistral.ai", BaseURLDoc: "an address without a path",
+			BaseURL: "https://api.mistral.ai", BaseURLDoc: "an address without a path", NoPath: true,
 		},
 		{
 			Name: "langchaingo:ollama", Doc: "an Ollama server", Client: BridgeClient,

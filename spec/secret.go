@@ -16,12 +16,15 @@ type Secret struct {
 // NewSecret wraps a text.
 func NewSecret(text string) Secret { return Secret{text: text} }
 
-// NewLiteralSecret wraps a text that is written in the document itself.
+// NewLiteralSecret wraps a text that is written in the document itself, possibly an empty one.
 func NewLiteralSecret(text string) Secret { return Secret{text: text, written: true} }
 
 // Literal reports whether the text is written in the document itself, readable for
 // everyone who can read the document, and not in the environment or another file.
-func (s Secret) Literal() bool { return s.written }
+func (s Secret) Literal() bool { return s.written && s.text != "" }
+
+// IsFixed reports whether the document alone decides the text, which may be empty.
+func (s Secret) IsFixed() bool { return s.written }
 
 // Reveal returns the text itself, for the code that sends it.
 func (s Secret) Reveal() string { return s.text }

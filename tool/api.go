@@ -59,6 +59,9 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 	if _, problem := t.Conflict(); problem != "" {
 		return fail(errors.New(problem))
 	}
+	if _, problem := t.Duplicate(); problem != "" {
+		return fail(errors.New(problem))
+	}
 	kind := methods()[a.method]
 	a.hasBody = kind.body || t.HasBody()
 	a.download = len(t.Outputs) == 1 && t.Outputs[0].Type.IsMedia()
@@ -79,9 +82,6 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 	if a.auth, err = readAuth(Service{Tool: t.ID, URL: t.Endpoint, Auth: t.Auth, Audience: t.AuthAudience, AllowPrivate: t.AllowPrivate}, opts); err != nil {
 		return fail(err)
 	}
-	if err := a.duplicateParam(); err != nil {
-		return fail(err)
-	}
 	server, err := url.Parse(a.endpoint.staticPart())
 	if err != nil {
 		return fail(errors.New("endpoint is not a URL"))
@@ -90,34 +90,6 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 	a.http.CheckRedirect = a.redirect
 	a.http.Transport = &authTransport{next: a.http.Transport, scheme: server.Scheme, host: server.Host, auth: a.auth}
 	return a, nil
-}
-
-// duplicateParam reports a header or a query parameter that both the document and the auth set.
-func (a *api) duplicateParam() error {
-	c := a.auth
-	for _, v := range a.declared.HeaderParameters {
-		if !isSendable(a.name(v), "") {
-			return fmt.Errorf("invalid header %q", a.name(v))
-		}
-		if c.header != "" && strings.EqualFold(a.name(v), c.header) || a.headers.Get(a.name(v)) != "" {
-			return fmt.Errorf("the header %s is set twice", a.name(v))
-		}
-	}
-	if c.header != "" && a.headers.Get(c.header) != "" {
-		return fmt.Errorf("headers and auth %s both set %s", c.name, c.header)
-	}
-	if c.query == "" {
-		return nil
-	}
-	_, text, _ := strings.Cut(a.endpoint.staticPart(), "?")
-	written, err := url.ParseQuery(text)
-	if err != nil {
-		return errors.New("endpoint has an invalid query")
-	}
-	if written.Has(c.query) || slices.ContainsFunc(a.query, func(v *spec.Variable) bool { return a.name(v) == c.query }) {
-		return fmt.Errorf("the query of the call and auth %s both set %s", c.name, c.query)
-	}
-	return nil
 }
 
 // assignParams decides where each argument is sent: in the path where the endpoint

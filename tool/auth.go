@@ -1,25 +1,15 @@
 package tool
 
 import (
-	"cmp"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
-	"strings"
 	"sync"
-
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/qtype-dev/qtype/spec"
 )
-
-// keyHeader carries the key of an api_key auth that names no other header.
-const keyHeader = "X-API-Key"
-
-const authorization = "Authorization"
 
 // Service is a server that a tool calls.
 type Service struct {
@@ -69,65 +59,40 @@ func readAuth(s Service, opts Options) (*credential, error) {
 
 func bearerCredential(auth *spec.BearerTokenAuth, _ Service, opts Options) (*credential, error) {
 	token, err := reveal(auth.ID, auth.Token, opts)
-	return &credential{name: auth.ID, header: authorization, value: "Bearer " + token, secrets: []string{token}}, err
+	return &credential{name: auth.ID, header: spec.AuthorizationHeader, value: "Bearer " + token, secrets: []string{token}}, err
 }
 
 func basicCredential(auth *spec.BasicAuth, _ Service, opts Options) (*credential, error) {
 	password, err := reveal(auth.ID, auth.Password, opts)
 	pair := base64.StdEncoding.EncodeToString([]byte(auth.Username + ":" + password))
-	return &credential{name: auth.ID, header: authorization, value: "Basic " + pair, secrets: []string{pair, password}}, err
+	return &credential{name: auth.ID, header: spec.AuthorizationHeader, value: "Basic " + pair, secrets: []string{pair, password}}, err
 }
 
 func oauth2Credential(auth *spec.OAuth2Auth, s Service, opts Options) (*credential, error) {
 	tokens, err := newTokenSource(auth, s, opts)
-	return &credential{name: auth.ID, header: authorization, tokenSource: tokens}, err
+	return &credential{name: auth.ID, header: spec.AuthorizationHeader, tokenSource: tokens}, err
 }
 
 // keyCredential puts a key into the header or the query parameter that the auth
 // names, else into X-API-Key.
 func keyCredential(auth *spec.APIKeyAuth, s Service, opts Options) (*credential, error) {
-	if err := checkHost(auth, s.URL); err != nil {
-		return nil, err
+	if problem := auth.HostConflict(s.URL); problem != "" {
+		return nil, fmt.Errorf("auth %s %s", auth.ID, problem)
 	}
 	key, err := reveal(auth.ID, auth.APIKey, opts)
-	c := &credential{name: auth.ID, value: key, secrets: []string{key, url.QueryEscape(key)}}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case auth.Header != "" && auth.Query != "":
+	}
+	if auth.Header != "" && auth.Query != "" {
 		return nil, fmt.Errorf("auth %s has a header and a query; a key is sent in one of them", auth.ID)
-	case auth.Query != "":
-		c.query = auth.Query
-	default:
-		c.header = http.CanonicalHeaderKey(cmp.Or(auth.Header, keyHeader))
-		if !isSendable(c.header, "") {
-			return nil, fmt.Errorf("auth %s: invalid header name %q", auth.ID, auth.Header)
-		}
 	}
+	c := &credential{name: auth.ID, value: key, secrets: []string{key, url.QueryEscape(key)}}
+	c.header, c.query = spec.CredentialPlace(auth)
+	if c.query == "" && !isSendable(c.header, "") {
+		return nil, fmt.Errorf("auth %s: invalid header name %q", auth.ID, auth.Header)
+	}
+	c.header = http.CanonicalHeaderKey(c.header)
 	return c, nil
-}
-
-// checkHost returns an error if the endpoint is not at the host that the key belongs to.
-func checkHost(auth *spec.APIKeyAuth, endpoint string) error {
-	if auth.Host == "" {
-		return nil
-	}
-	host, err := url.Parse(auth.Host)
-	if err != nil || host.Host == "" {
-		return fmt.Errorf("auth %s: host is not a URL", auth.ID)
-	}
-	e, err := parseEndpoint(endpoint)
-	if err != nil {
-		return err
-	}
-	u, err := url.Parse(e.staticPart())
-	if err != nil {
-		return errors.New("endpoint is not a URL")
-	}
-	if u.Host != host.Host || u.Scheme != host.Scheme {
-		return fmt.Errorf("auth %s belongs to %s://%s, but the endpoint is at %s://%s", auth.ID, host.Scheme, host.Host, u.Scheme, u.Host)
-	}
-	return nil
 }
 
 // reveal returns the text of a secret, which must fit into a header.
@@ -142,11 +107,8 @@ func reveal(id string, s spec.Secret, opts Options) (string, error) {
 			return "", fmt.Errorf("auth %s: %w", id, err)
 		}
 	}
-	if text == "" {
-		return "", fmt.Errorf("auth %s is empty", id)
-	}
-	if !httpguts.ValidHeaderFieldValue(text) || strings.ContainsRune(text, '\t') {
-		return "", fmt.Errorf("auth %s contains a character that is not allowed in a header (trailing newline?)", id)
+	if problem := spec.ToolKeyProblem(text); problem != "" {
+		return "", fmt.Errorf("auth %s %s", id, problem)
 	}
 	return text, nil
 }

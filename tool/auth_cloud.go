@@ -24,7 +24,7 @@ func awsCredential(auth *spec.AWSAuth, s Service, opts Options) (*credential, er
 	if _, err := signer.Region(); err != nil {
 		return nil, err
 	}
-	return &credential{name: auth.ID, header: authorization, authorize: func(req *http.Request) error {
+	return &credential{name: auth.ID, header: spec.AuthorizationHeader, authorize: func(req *http.Request) error {
 		body, err := bodyOf(req)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func vertexCredential(auth *spec.VertexAuth, _ Service, opts Options) (*credenti
 	if err != nil {
 		return nil, err
 	}
-	return &credential{name: auth.ID, header: authorization, authorize: id.Authorize}, nil
+	return &credential{name: auth.ID, header: spec.AuthorizationHeader, authorize: id.Authorize}, nil
 }
 
 // azureCredential adds tokens of an Entra ID identity for the resource that the tool
@@ -75,7 +75,7 @@ func azureCredential(auth *spec.AzureAuth, s Service, opts Options) (*credential
 	if err != nil {
 		return nil, err
 	}
-	return &credential{name: auth.ID, header: authorization, authorize: func(req *http.Request) error {
+	return &credential{name: auth.ID, header: spec.AuthorizationHeader, authorize: func(req *http.Request) error {
 		origin := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host}
 		return id.Authorize(req, cmp.Or(s.Audience, origin.String()))
 	}}, nil

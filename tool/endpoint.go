@@ -72,17 +72,7 @@ func (e *endpoint) fill(value func(name string) (string, error)) (*url.URL, erro
 }
 
 // staticPart returns the endpoint with x for every placeholder.
-func (e *endpoint) staticPart() string {
-	var b strings.Builder
-	for _, p := range e.parts {
-		if p.Name == "" {
-			b.WriteString(p.Text)
-			continue
-		}
-		b.WriteString("x")
-	}
-	return b.String()
-}
+func (e *endpoint) staticPart() string { return spec.StaticEndpoint(e.parts) }
 
 // hasDotDot reports whether a segment of the path is . or .., with any separator that a
 // server may accept.

@@ -20,12 +20,7 @@ type request struct {
 }
 
 // name returns the name by which the server knows an argument.
-func (a *api) name(v *spec.Variable) string {
-	if name := a.declared.Names[v.ID]; name != "" {
-		return name
-	}
-	return v.ID
-}
+func (a *api) name(v *spec.Variable) string { return a.declared.ArgumentName(v) }
 
 // request returns the request of a call. Optional fields of records that are null are
 // left out.

@@ -8,17 +8,22 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/validate"
 )
 
 // signatureCodes is the range of codes for demands on a step's variables.
 const firstSignatureCode, lastSignatureCode = 320, 499
 
+// firstLintCode is the first code that testdata/codes.txt does not record.
+const firstLintCode = "QT900"
+
 // TestSignatureCodes guards the codes of the demands that steps declare in their `in`
-// and `out` tags. testdata/codes.txt records every code that was ever assigned:
+// and `out` tags, and those of the other rules. testdata/codes.txt records every code that was ever assigned:
 // documents and ignore comments depend on them, so none changes its meaning. A
 // demand without a code fails with the next one that is free.
 func TestSignatureCodes(t *testing.T) {
 	assigned := assignedCodes(t)
+	demanded := map[string]bool{}
 	for _, s := range spec.StepTypes() {
 		signatures, err := spec.Signatures(s)
 		if err != nil {
@@ -27,7 +32,13 @@ func TestSignatureCodes(t *testing.T) {
 		for _, signature := range signatures {
 			for _, d := range signature.Demands {
 				checkCode(t, assigned, d.Code, demandName(s, signature, d))
+				demanded[d.Code] = true
 			}
+		}
+	}
+	for _, r := range validate.Rules() {
+		if r.Code >= fmt.Sprintf("QT%d", firstSignatureCode) && r.Code < firstLintCode && !demanded[r.Code] {
+			checkCode(t, assigned, r.Code, "other rule")
 		}
 	}
 }

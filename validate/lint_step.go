@@ -15,7 +15,7 @@ func stepLint() []rule {
 }
 
 func templatePlaceholders() rule {
-	return rule{code: "QT905", warning: true, title: "invalid placeholder in a template",
+	return rule{code: "QT905", title: "invalid placeholder in a template",
 		doc: "{name} is replaced by the input with that name; {{ and }} are literal braces. Numbered placeholders and paths such as {a.b} are not supported.",
 		sample: sample{in: "name: text", out: "greeting: text",
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {⟦nmae│name⟧}", inputs: [name], outputs: [greeting]}`},
@@ -69,7 +69,7 @@ func unsetFileOutput() rule {
 }
 
 func invalidPath() rule {
-	return rule{code: "QT909", warning: true, title: "FieldExtractor: invalid path",
+	return rule{code: "QT909", title: "FieldExtractor: invalid path",
 		doc: "A json_path is a JSONPath expression such as $.items[*].name or $..price.",
 		sample: sample{in: "found: SearchResult", out: "content: text",
 			steps: "- {type: FieldExtractor, id: work, json_path: \"$.items⟦[│[*]⟧\", inputs: [found], outputs: [content]}"},
@@ -86,13 +86,14 @@ func invalidPath() rule {
 
 func aggregateOutput() rule {
 	return rule{code: "QT910", warning: true, title: "Aggregate needs exactly 1 output of type AggregateStats",
-		doc: "Aggregate adds one row with the counts of the processed rows, as a value of type AggregateStats.",
+		doc: "Aggregate adds one row with the counts of the processed rows, as a value of type AggregateStats. Another number of outputs is an error, because a run refuses it.",
 		sample: sample{in: "name: text", out: "counts: ⟦text│AggregateStats⟧",
 			steps: "- {type: Aggregate, id: count, outputs: [counts]}"},
 		check: on(func(p *ruleContext, s *spec.Aggregate) {
 			outs := s.Common().AllOutputs()
 			if len(outs) != 1 {
-				p.report(firstExtra(s, "outputs", outs, 1), "step %q (Aggregate) needs exactly 1 output of type AggregateStats, has %d outputs", s.ID, len(outs))
+				p.list.Add(p.reportAt(firstExtra(s, "outputs", outs, 1), "step %q (Aggregate) needs exactly 1 output of type AggregateStats, has %d outputs", s.ID, len(outs)).
+					WithSeverity(diag.Error)) // a run refuses it
 			} else if t, ok := p.typed(outs[0]); ok && !t.Is("AggregateStats") {
 				p.report(outs[0].Span, "the output %q of step %q must be AggregateStats, is %s", outs[0].ID, s.ID, t.String())
 			}
@@ -100,7 +101,7 @@ func aggregateOutput() rule {
 }
 
 func missingPrompt() rule {
-	return rule{code: "QT911", warning: true, title: "LLMInference without an input",
+	return rule{code: "QT911", title: "LLMInference without an input",
 		doc: "The inputs of the step are sent to the model. Without any there is nothing to send.",
 		sample: sample{head: sampleModel, in: "question: text", out: "answer: text",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [⟦│question⟧], outputs: [answer]}"},
@@ -113,12 +114,15 @@ func missingPrompt() rule {
 
 func embeddingPorts() rule {
 	return rule{code: "QT912", warning: true, title: "InvokeEmbedding: wrong inputs or outputs",
-		doc: "InvokeEmbedding has exactly 1 input of type text or image, and exactly 1 output of type Embedding.",
+		doc: "InvokeEmbedding has exactly 1 input of type text or image, and exactly 1 output of type Embedding. Another number is an error, because a run refuses it.",
 		sample: sample{head: sampleVectors, in: "content: ⟦int│text⟧", out: "vector: Embedding",
 			steps: "- {type: InvokeEmbedding, id: embed, model: vectors, inputs: [content], outputs: [vector]}"},
 		check: on(func(p *ruleContext, s *spec.InvokeEmbedding) {
-			p.checkDemands(s, spec.Signature{Demands: []spec.Demand{
-				{Min: 1, Max: 1}, {Outputs: true, Min: 1, Max: 1}, {Types: []string{"text", "image"}}, {Outputs: true, Types: []string{"Embedding"}}}})
+			counts := []spec.Demand{{Min: 1, Max: 1}, {Outputs: true, Min: 1, Max: 1}}
+			refused := *p
+			refused.rule.warning = false // a run refuses a wrong number of variables
+			refused.checkDemands(s, spec.Signature{Demands: counts})
+			p.checkDemands(s, spec.Signature{Demands: []spec.Demand{{Types: []string{"text", "image"}}, {Outputs: true, Types: []string{"Embedding"}}}})
 		})}
 }
 

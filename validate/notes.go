@@ -9,6 +9,11 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
+// DeclaresNothing reports whether a document is an application without any declaration.
+func DeclaresNothing(doc *spec.Document) bool {
+	return doc != nil && doc.Application != nil && Summarise(doc) == (Summary{}) && len(doc.Application.References) == 0
+}
+
 // Notes returns what a user should know about a valid document: that it declares nothing,
 // which models need another build of the program, and for each memory and model with a
 // declared context window, that tokens are estimates, and the safety margin.
@@ -17,7 +22,7 @@ func Notes(doc *spec.Document) []string {
 		return nil
 	}
 	notes := buildNotes(doc)
-	if Summarise(doc) == (Summary{}) && len(doc.Application.References) == 0 {
+	if DeclaresNothing(doc) {
 		notes = append(notes, "the document declares nothing: a flow makes it an application, and models, tools or types a library for other documents")
 	}
 	for _, f := range doc.Application.Flows {

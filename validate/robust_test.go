@@ -37,7 +37,7 @@ func TestCheck_WithoutPositions(t *testing.T) {
 		Memories: []*spec.Memory{nil, {}, {ID: "m"}, {ID: "m"}}, Types: []*spec.CustomType{nil, {}},
 		Flows: []*spec.Flow{nil, {ID: "f", Steps: []*spec.StepItem{nil, {}, {Step: step("s", "writter")}, {Step: step("s2", "writer")}}}}}
 	found := validate.Check(&spec.Document{Application: app})
-	if got := fmt.Sprint(codes(found, diag.Error)); got != "[QT201 QT202 QT322]" {
+	if got := fmt.Sprint(codes(found, diag.Error)); got != "[QT201 QT202 QT322 QT911]" {
 		t.Errorf("got %v: %v", got, found)
 	}
 	if len(validate.Check(nil))+len(validate.Check(&spec.Document{})) > 0 {

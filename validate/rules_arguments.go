@@ -26,6 +26,9 @@ func unknownImplementation() rule {
 		checksSides: true,
 		check: on(func(p *ruleContext, e spec.Selector) {
 			s, ok := selectionOf(e)
+			if _, written := e.Position().Lookup(s.Key); s.Name == "" {
+				ok = written && e.Position().Complete(s.Key)
+			}
 			if !ok || s.Known {
 				return
 			}
@@ -49,8 +52,14 @@ func wrongArgument() rule {
 			if !ok || !s.Known {
 				return
 			}
-			for _, problem := range s.Decode() {
+			problems := s.Decode()
+			for _, problem := range problems {
 				p.reportArgument(e, s, problem)
+			}
+			if x, isVector := e.(*spec.VectorIndex); isVector && len(problems) == 0 {
+				if wrong := x.CheckDimensions(s.Mappings[0].Into); wrong != nil && x.EmbeddingModel.To.Position().Complete("dimensions") {
+					p.reportArgument(e, s, spec.SelectionError{ArgumentError: wrong, Mapping: s.Mappings[0].Key})
+				}
 			}
 		})}
 }

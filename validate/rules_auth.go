@@ -12,7 +12,7 @@ import (
 )
 
 func authRules() []rule {
-	return []rule{unsupportedAuth(), unsendableCredentials(), ignoredKeySetting()}
+	return []rule{unsupportedAuth(), unsendableCredentials(), ignoredKeySetting(), unusableCredentials()}
 }
 
 func unsupportedAuth() rule {
@@ -95,6 +95,68 @@ tools:
 				}
 			}
 		})}
+}
+
+// unusableCredentials reports credentials that their user refuses, as far as the document
+// alone decides that: those of the environment are checked by a run.
+func unusableCredentials() rule {
+	return rule{code: "QT483", title: "credentials that cannot be used",
+		doc: "A key, a token or a password is not empty and has no control characters, because it is sent in a header. A model whose server is not that of its provider may have an empty one. The host of an API key is the URL of the server that the key is for: tools send it to no other, and a model without base_url is called there.",
+		sample: sample{head: `auths:
+  - {type: api_key, id: weather_key, api_key: "${WEATHER_KEY:-key}", header: X-Weather-Key, host: "⟦weather.example│https://weather.example⟧"}
+tools:
+  - {type: APITool, id: weather, name: weather, description: The weather of a place, endpoint: "https://weather.example/now", auth: weather_key, inputs: [{id: place, type: text}], outputs: [{id: report, type: text}]}`,
+			in: "place: text", out: "report: text",
+			steps: "- {type: InvokeTool, id: ask, tool: weather, input_bindings: {place: place}, output_bindings: {report: report}}"},
+		check: on(func(p *ruleContext, e spec.Entity) {
+			for _, ref := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
+				if key, problem := credentialProblem(e, ref.To); problem != "" {
+					p.list.Add(p.ifUsed(e, p.reportAt(placeOf(ref.To, key, "id"), "the auth %q %s", ref.ID, problem)).
+						WithRelated(ref.Span, "used here"))
+				}
+			}
+		})}
+}
+
+// credentialProblem returns the key of an auth that its user refuses, and what is wrong with it.
+func credentialProblem(user spec.Entity, auth spec.Auth) (key, problem string) {
+	key, secret, ok := spec.SentSecret(auth)
+	if !ok || !auth.Position().Complete("host", key) {
+		return "", ""
+	}
+	text := "key" // of a secret that a run knows: any valid one
+	if secret.IsFixed() {
+		text = secret.Reveal()
+	}
+	switch user := user.(type) {
+	case *spec.APITool:
+		return toolCredentialProblem(auth, user.Endpoint, key, text)
+	case *spec.MCPTool:
+		return toolCredentialProblem(auth, user.URL, key, text)
+	case spec.ModelEntity:
+		keyAuth, isKey := auth.(spec.KeyAuth)
+		row, known := spec.LookupProvider(user.Base().Provider)
+		if !isKey || !known || len(row.Auths) == 0 || !isDecided(user.Base().BaseURL) {
+			return "", ""
+		}
+		if _, host := keyAuth.ModelKey(); !isDecided(host) {
+			return key, spec.KeyProblem(text)
+		}
+		return user.Base().KeyConflict(keyAuth, text)
+	case spec.Index:
+		return key, spec.KeyProblem(text)
+	}
+	return "", ""
+}
+
+// toolCredentialProblem is credentialProblem for a tool at an address.
+func toolCredentialProblem(auth spec.Auth, address, key, text string) (place, problem string) {
+	if apiKey, ok := auth.(*spec.APIKeyAuth); ok && spec.IsHTTPAddress(address) && isDecided(apiKey.Host+address) {
+		if problem := apiKey.HostConflict(address); problem != "" {
+			return "host", problem
+		}
+	}
+	return key, spec.ToolKeyProblem(text)
 }
 
 // isDecided reports whether all variables of a text are replaced.

@@ -49,10 +49,19 @@ tools:
 					WithHint("add command: to start a server, or url: for a running one"))
 			case hasURL:
 				p.reportIneffective(t, "url", "args", "env")
+				p.reportEmptyServer(t, "url", t.URL)
 			default:
 				p.reportIneffective(t, "command", "auth")
+				p.reportEmptyServer(t, "command", t.Command)
 			}
 		})}
+}
+
+// reportEmptyServer reports an empty command or url, which a run refuses.
+func (p *ruleContext) reportEmptyServer(t *spec.MCPTool, key, text string) {
+	if text == "" && t.Position().Complete(key) {
+		p.list.Add(p.ifUsed(t, p.reportAt(placeOf(t, key), "the %s of the tool %q is empty", key, t.ID)))
+	}
 }
 
 // reportIneffective reports keys that have no effect together with another key.

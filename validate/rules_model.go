@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,16 +48,7 @@ func mockResponse() rule {
 		doc:    "A rule of a mock model has exactly one of text, tool_calls, error and echo: true.",
 		sample: mockSample(`      - {match: refund⟦│, text: "I will refund it."⟧}`),
 		check: on(func(p *ruleContext, r *spec.MockRule) {
-			var responses []string
-			for _, a := range []struct {
-				key string
-				set bool
-			}{{"text", r.Text != ""}, {"tool_calls", len(r.ToolCalls) > 0}, {"error", r.Error != ""}, {"echo", r.Echo}} {
-				// An explicit empty text is a response too.
-				if _, written := r.Position().Lookup(a.key); a.set || written && a.key != "echo" {
-					responses = append(responses, a.key)
-				}
-			}
+			responses := r.Responses()
 			switch len(responses) {
 			case 1:
 			case 0:
@@ -236,15 +228,15 @@ models:
 }
 
 func kindOfModel() rule {
-	return rule{code: "QT416", title: "provider without models of this kind",
-		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models. Of Amazon Bedrock, the embedding models of Titan and Cohere are supported.",
+	return rule{code: "QT416", title: "model that its provider does not have",
+		doc: "Not every provider has chat models and embedding models: hugot has only embedding models, anthropic only chat models. Of Amazon Bedrock, the embedding models of Titan and Cohere are supported. hugot reads a local folder, and langchaingo:mistral an address without a path.",
 		sample: sample{text: `
 id: example
 models:
   - {type: ⟦Model│EmbeddingModel⟧, id: vectors, provider: hugot, model_id: models/all-MiniLM-L6-v2⟦│, dimensions: 384⟧}
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			if key, problem := m.Conflict(); problem != "" && m.Position().Complete("provider", "model_id") && isDecided(m.Base().ModelID) {
+			if key, problem := m.Conflict(); problem != "" && m.Position().Complete("provider", "model_id", "base_url") && isDecided(m.Base().ModelID+m.Base().BaseURL) {
 				p.report(placeOf(m, key, "id"), "%s", problem)
 			}
 		})}
@@ -252,7 +244,7 @@ models:
 
 func refusedParams() rule {
 	return rule{code: "QT417", title: "inference_params that a run refuses",
-		doc: "inference_params are sent to the provider with each request. A request has some of its fields from the document and the conversation, such as model, messages, stream and tools: inference_params must not contain them. The values are those of JSON, which has no infinite numbers.",
+		doc: "inference_params are sent to the provider with each request. A request has some of its fields from the document and the conversation, such as model, messages, stream and tools: inference_params must not contain them. The values are those of JSON, which has no infinite numbers; generationConfig, inferenceConfig, additionalModelRequestFields and options are maps. langchaingo:mistral sends only temperature, max_tokens and random_seed, and hugot has no parameters.",
 		sample: sample{text: `
 id: example
 models:
@@ -262,9 +254,15 @@ models:
 			if !m.Position().Complete("provider", "model_id", "api", "inference_params") || !isDecided(m.Base().ModelID) {
 				return
 			}
-			if err := modelparams.Check(m); err != nil {
-				p.report(placeOf(m, "inference_params", "id"), "the model %q: %s", m.EntityID(), err)
+			refused, ok := errors.AsType[*modelparams.Error](modelparams.Check(m))
+			if !ok || refused.OfValue && isUndecided(m.Base().InferenceParams[refused.Name]) {
+				return
 			}
+			at := placeOf(m, "inference_params", "id")
+			if field, written := m.Position().Field("inference_params").Lookup(refused.Name); written {
+				at = field.Key
+			}
+			p.report(at, "the model %q: %s", m.EntityID(), refused)
 		})}
 }
 

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/spec"
@@ -82,13 +81,13 @@ func queryParameters(s *spec.SQLSource) []string {
 }
 
 func invalidConnection() rule {
-	return rule{code: "QT462", warning: true, title: "SQLSource: invalid connection URL",
+	return rule{code: "QT462", title: "SQLSource: invalid connection URL",
 		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path), a PostgreSQL server (postgresql://user@host/database), or a MySQL or MariaDB server (mysql://user@host/database). A run with any other URL fails.",
 		sample: sample{out: "name: text",
 			steps: "- {type: SQLSource, id: find_name, query: select name from people, connection: ⟦\"sqlite://people.db\"│\"sqlite:///people.db\"⟧, outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.SQLSource) {
 			text := s.Connection.Reveal()
-			if text == "" || strings.Contains(text, "${") {
+			if text == "" && !s.Connection.IsFixed() || s.Connection.Ref != nil || !isDecided(text) || !s.Position().Complete("connection") {
 				return
 			}
 			if _, err := sqlquery.ParseURL(text); err != nil {

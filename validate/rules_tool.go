@@ -9,7 +9,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-func toolRules() []rule { return []rule{duplicateToolNames(), unknownPlaceholder(), requestConflict()} }
+func toolRules() []rule {
+	return []rule{duplicateToolNames(), unknownPlaceholder(), requestConflict(), pythonName()}
+}
 
 func duplicateToolNames() rule {
 	return rule{code: "QT407", title: "duplicate tool name",
@@ -43,7 +45,7 @@ tools:
 // requestConflict reports keys of an APITool that contradict each other.
 func requestConflict() rule {
 	return rule{code: "QT463", title: "request that cannot be made",
-		doc: "The keys of an APITool describe one request: body names an input, the method is one of HTTP, the endpoint a URL that starts with http:// or https://, only POST, PUT, PATCH and DELETE send a body, a form is made of all inputs, names are of arguments, and each kind of pagination needs its own keys.",
+		doc: "The keys of an APITool describe one request: body names an input, the method is one of HTTP, the endpoint a URL that starts with http:// or https://, only POST, PUT, PATCH and DELETE send a body, a form is made of all inputs, names are of arguments, each kind of pagination needs its own keys, and no header or query parameter is sent twice, also not by the auth.",
 		sample: sample{text: `
 id: example
 tools:
@@ -62,6 +64,9 @@ tools:
 				return
 			}
 			key, problem := t.Conflict()
+			if problem == "" && t.Position().Complete("header_parameters", "names", "auth") {
+				p.reportDuplicate(t)
+			}
 			if _, unknown := t.UnknownPlaceholder(); problem == "" || unknown {
 				return // QT415 has the place of an unknown placeholder
 			}
@@ -74,6 +79,51 @@ tools:
 			}
 			p.list.Add(found)
 		})}
+}
+
+// reportDuplicate reports a header or a query parameter that is set twice.
+func (p *ruleContext) reportDuplicate(t *spec.APITool) {
+	at, problem := t.Duplicate()
+	if problem == "" {
+		return
+	}
+	p.list.Add(p.ifUsed(t, p.reportAt(at.Span(), "the tool %q: %s", t.ID, problem)))
+}
+
+// ifUsed returns a diagnostic about an entity, a warning if nothing uses it: it is never
+// made, so that a run does not fail.
+func (p *ruleContext) ifUsed(e spec.Entity, d diag.Diagnostic) diag.Diagnostic {
+	if !p.used[e] {
+		return d.WithSeverity(diag.Warning)
+	}
+	return d
+}
+
+func pythonName() rule {
+	return rule{code: "QT467", title: "name that Python does not have",
+		doc: "module_path is the name of a module with dots between its parts, such as shop.orders, and function_name that of a function in it. Names have letters, digits and _, and do not begin with a digit.",
+		sample: sample{head: "tools:\n  - {type: PythonFunctionTool, id: orders, name: orders, description: Finds orders, module_path: ⟦shop/orders.py│shop.orders⟧, function_name: find, inputs: [{id: state, type: text}], outputs: [{id: count, type: int}]}",
+			in: "state: text", out: "count: int",
+			steps: "- {type: InvokeTool, id: ask, tool: orders, input_bindings: {state: state}, output_bindings: {count: count}}"},
+		check: on(func(p *ruleContext, t *spec.PythonFunctionTool) {
+			key, problem := t.Conflict()
+			field, written := t.Position().Lookup(key)
+			if problem == "" || !written || !t.Position().Complete("module_path", "function_name") || !isDecided(t.ModulePath+t.FunctionName) {
+				return
+			}
+			d := p.reportAt(field.Span(), "the tool %q: %s", t.ID, problem)
+			if meant := pythonNameOf(t.ModulePath); key == "module_path" && spec.IsPythonPath(meant) {
+				d = d.WithSuggestion(meant)
+			} else {
+				d = d.WithHint("use letters, digits and _, such as shop.orders")
+			}
+			p.list.Add(p.ifUsed(t, d))
+		})}
+}
+
+// pythonNameOf returns the module that the path of a file names.
+func pythonNameOf(path string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(path, ".py"), "./"), "/", ".")
 }
 
 // modelFacingName returns the name by which models call a tool. It is empty for tools

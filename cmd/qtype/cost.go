@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/estimate"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // costCommand is one call of qtype cost.
@@ -139,6 +141,7 @@ func costText(r *qtype.EstimateReport) string {
 	}
 	line("expected", r.Expected.Calls, r.Expected.Input, r.Expected.Output, fmt.Sprintf("%.4f", r.Expected.Money))
 	b.WriteByte('\n')
+	b.WriteString(priceLines(r))
 	if r.Worst.Known {
 		fmt.Fprintf(&b, "worst case: %.4f, limited by the %s\n", r.Worst.Money, map[string]string{"windows": "context windows", "budget": "budget of the flow"}[r.Worst.By])
 	} else {
@@ -146,6 +149,33 @@ func costText(r *qtype.EstimateReport) string {
 	}
 	if r.Failed > 0 {
 		fmt.Fprintf(&b, "%s of the sample failed: %s\n", textfmt.Count(int64(r.Failed), "row"), terminal.Clean(r.Reason))
+	}
+	return b.String()
+}
+
+// priceLines explains where the prices of the models are from.
+func priceLines(r *qtype.EstimateReport) string {
+	var declared, builtin []string
+	for _, m := range r.Models {
+		switch m.Prices {
+		case estimate.DeclaredPrices:
+			declared = append(declared, m.ID)
+		case estimate.BuiltinPrices:
+			builtin = append(builtin, m.ID)
+		}
+	}
+	var b strings.Builder
+	for _, l := range []struct {
+		format string
+		models []string
+	}{
+		{"prices of %s: those of the document (key prices)\n", declared},
+		{"prices of %s: list prices of " + spec.PricesDate + " in US dollars, built into qtype; set prices in the model for others\n", builtin},
+		{"no prices of %s: not part of the cost; set prices in the model\n", r.Unpriced},
+	} {
+		if len(l.models) > 0 {
+			fmt.Fprintf(&b, l.format, terminal.Clean(textfmt.List(l.models)))
+		}
 	}
 	return b.String()
 }

@@ -51,8 +51,11 @@ func writeProject(s *streams, folder, template string) error {
 	}
 	app := asArgument(filepath.Join(folder, "app.qtype.yaml"))
 	try := fmt.Sprintf(`qtype run %s -i '"Hello"'`, app)
-	if template == "batch" {
+	switch template {
+	case "batch":
 		try = fmt.Sprintf("qtype run %s -I %s", app, asArgument(filepath.Join(folder, "reviews.csv")))
+	default: // the other applications are conversations
+		try += "\n  qtype chat " + app
 	}
 	_, err = fmt.Fprintf(s.Out, "\nnow try:\n  qtype validate %s\n  qtype test %s\n  %s\n", app, asArgument(filepath.Join(".", folder)), try)
 	return err

@@ -22,6 +22,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/validate"
 )
 
 // resumePeriod is the time between two looks for runs that another server has left.
@@ -169,6 +170,9 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	p, list := qtype.Check(ctx, path, c.grants.options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
+	}
+	if validate.DeclaresNothing(p.Document) {
+		return fmt.Errorf("%s declares nothing to serve: add a flow", path)
 	}
 	app, err := c.open(p)
 	if err != nil {

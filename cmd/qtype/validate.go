@@ -41,7 +41,7 @@ and s3://…, gs://… and az://… in a build with -tags cloud. No secrets are 
 and network access only for remote includes. The exit status is 1 if there are
 errors; warnings count with --strict.
 
-A comment  # qtype:ignore QT905  at the end of a line, or on the line above,
+A comment  # qtype:ignore QT917  at the end of a line, or on the line above,
 silences that code there.`,
 		Example: `  qtype validate app.qtype.yaml
   qtype validate --strict examples docs --markdown

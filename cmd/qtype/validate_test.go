@@ -97,7 +97,7 @@ func TestAction(t *testing.T) {
 		t.Fatal(err)
 	}
 	temp := t.TempDir()
-	inFolder(t, map[string]string{"odd name.yaml": "id: 42\n", "warned.qtype.yaml": "id: shop # qtype:ignore QT905\n", "page.md": "```yaml\nid: 42\nflows: []\n```\n"})
+	inFolder(t, map[string]string{"odd name.yaml": "id: 42\n", "warned.qtype.yaml": "id: shop # qtype:ignore QT917\n", "page.md": "```yaml\nid: 42\nflows: []\n```\n"})
 	built := false // by an earlier run
 	run := func(inputs map[string]string) (string, error) {
 		var out string

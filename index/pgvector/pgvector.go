@@ -70,9 +70,6 @@ func New(c Config) (*Index, error) {
 	if len(x.bare) > maxIdentifier-len("_embedding_idx") {
 		return nil, fmt.Errorf("the table name %q is too long: use at most %d bytes", name, maxIdentifier-len("data_")-len("_embedding_idx"))
 	}
-	if a.EmbedDim != 0 && a.EmbedDim != c.Dimensions {
-		return nil, fmt.Errorf("args: embed_dim is %d, but the embedding model has %d dimensions", a.EmbedDim, c.Dimensions)
-	}
 	x.table = pgx.Identifier{a.SchemaName, x.bare}.Sanitize()
 	config, err := poolConfig(c)
 	if err != nil {

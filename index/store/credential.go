@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -69,9 +68,8 @@ func reveal(s spec.Secret, opts Options) (string, error) {
 			return "", err
 		}
 	}
-	text = strings.TrimSpace(text)
-	if strings.ContainsFunc(text, unicode.IsControl) {
-		return "", errors.New("it contains a character that is not allowed in a header")
+	if problem := spec.KeyProblem(text); problem != "" {
+		return "", errors.New("it " + problem)
 	}
-	return text, nil
+	return strings.TrimSpace(text), nil
 }

@@ -34,9 +34,6 @@ func newOpenSearch(_ context.Context, r request) (index.Index, error) {
 		if a.Exact {
 			c.Vectors = opensearch.Exact{}
 		}
-		if a.Dim != 0 && a.Dim != r.dimensions {
-			return nil, fmt.Errorf("args: dim is %d, but the embedding model has %d dimensions", a.Dim, r.dimensions)
-		}
 	}
 	c.Name = r.nameOr(common.Index)
 	config, err := r.serverConfig("OpenSearch", address, common.ConnectionArguments)

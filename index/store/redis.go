@@ -5,7 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net/url"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -60,9 +60,9 @@ func redisVectors(a *spec.RedisArguments) redis.Vectors {
 // redisOptions returns the settings of the connections. key is what the document calls the
 // address.
 func (r request) redisOptions(key, address string, a spec.ConnectionArguments) (*driver.Options, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || !strings.EqualFold(u.Scheme, "redis") && !strings.EqualFold(u.Scheme, "rediss") {
-		return nil, errors.New(key + " must be a URL such as redis://HOST:6379/0, or rediss:// for TLS") // err may contain the password
+	u, err := spec.ParseRedisAddress(address)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", key, err)
 	}
 	if err := r.Policy.Service(u.Host); err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ func TestOpen_RedisErrors(t *testing.T) {
 		index spec.Index
 		want  string
 	}{
-		{vectors(map[string]any{"redis_url": "http://host"}), "args: redis_url must be a URL such as redis://HOST:6379/0"},
-		{vectors(map[string]any{"redis_url": "redis://me:pass%word@host"}), "args: redis_url must be a URL such as redis://HOST:6379/0"},
+		{vectors(map[string]any{"redis_url": "http://host"}), "args: redis_url: must be a URL such as redis://HOST:6379/0"},
+		{vectors(map[string]any{"redis_url": "redis://me:pass%word@host"}), "args: redis_url: must be a URL such as redis://HOST:6379/0"},
 		{vectors(map[string]any{"redis_url": "redis://host/first"}), "invalid database number"},
 		{vectors(map[string]any{"ca_certs": "ca.pem"}), "ca_certs has no effect without TLS"},
 		{vectors(map[string]any{"redis_url": "rediss://host", "ca_certs": "missing.pem"}), "missing.pem"},

@@ -66,6 +66,9 @@ func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) 
 			return nil, fmt.Errorf("embedding_model names %q, which is not an embedding model", v.EmbeddingModel.ID)
 		}
 		r.dimensions = v.EmbeddingModel.To.Dimensions
+		if wrong := v.CheckDimensions(r.args); wrong != nil {
+			return nil, fmt.Errorf("args: %w", wrong)
+		}
 	}
 	if r.credential, err = findCredential(row, x, opts); err != nil {
 		return nil, err

@@ -65,10 +65,17 @@ type Amount struct {
 	Money  float64 `json:"money"`  // in the currency of the prices
 }
 
+// The sources of prices.
+const (
+	DeclaredPrices = "document" // the key prices of the model
+	BuiltinPrices  = "built-in" // the table of this program
+)
+
 // ModelCost is the amount of a model.
 type ModelCost struct {
 	ID     string `json:"id"`
 	Priced bool   `json:"priced"`
+	Prices string `json:"prices,omitempty"` // where the prices are from: DeclaredPrices or BuiltinPrices; empty for none
 	Amount
 }
 
@@ -89,6 +96,7 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, app.Close(context.WithoutCancel(ctx))) }()
+	dry.sources = priceSources(app.Spec())
 	flow, err := app.Flow(cfg.Flow)
 	if err != nil {
 		return nil, err
@@ -124,7 +132,8 @@ type dryRun struct {
 
 	mu      sync.Mutex
 	used    map[string]*ModelCost
-	indexes string // folder of the indexes; empty if there are none
+	sources map[string]string // where the prices of the models are from, by id
+	indexes string            // folder of the indexes; empty if there are none
 }
 
 // sample reads the rows that are run, and counts those of the run.
@@ -181,9 +190,26 @@ func (d *dryRun) total(r *Report) {
 		if !m.Priced {
 			r.Unpriced = append(r.Unpriced, id)
 		}
+		m.Prices = d.sources[id]
 		r.Models = append(r.Models, m)
 		r.Expected.add(m.Amount)
 	}
+}
+
+// priceSources returns where the prices of the models of an application are from, by id.
+func priceSources(app *spec.Application) map[string]string {
+	sources := map[string]string{}
+	for _, doc := range app.Documents() {
+		for _, m := range doc.Models {
+			switch base := m.Base(); {
+			case base.HasBuiltinPrices():
+				sources[base.ID] = BuiltinPrices
+			case base.Prices != nil:
+				sources[base.ID] = DeclaredPrices
+			}
+		}
+	}
+	return sources
 }
 
 // Observes reports whether an operation is a call of a model.

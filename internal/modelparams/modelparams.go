@@ -28,6 +28,9 @@ const (
 	Titan                               // Amazon's embeddings on Bedrock
 	CohereEmbed                         // Cohere's embeddings on Bedrock
 	Ollama                              // Ollama's chat
+	Bridged                             // a chat that langchaingo calls
+	BridgedMistral                      // Mistral's chat, which langchaingo calls
+	Local                               // a model in this process
 )
 
 // Reserved lists the parameters that a client of the protocol sets itself.
@@ -59,24 +62,64 @@ func (p Protocol) Reserved() []string {
 	return nil
 }
 
+// maps lists the parameters whose values are merged with others into one object.
+func (p Protocol) maps() []string {
+	switch p {
+	case Gemini:
+		return []string{"generationConfig", "generation_config"}
+	case Converse:
+		return []string{"inferenceConfig", "inference_config", "additionalModelRequestFields", "additional_model_request_fields"}
+	case Ollama:
+		return []string{"options"}
+	}
+	return nil
+}
+
+// Error is a parameter that a request cannot have.
+type Error struct {
+	Name    string
+	Problem string // contains the name
+	OfValue bool   // whether another value is possible
+}
+
+// Error returns the problem.
+func (e *Error) Error() string { return e.Problem }
+
 // Encode encodes the parameters of a model as JSON, by their names.
 func (p Protocol) Encode(params map[string]any) (map[string]json.RawMessage, error) {
-	encoded, reserved := make(map[string]json.RawMessage, len(params)), p.Reserved()
+	encoded := make(map[string]json.RawMessage, len(params))
 	for _, name := range slices.Sorted(maps.Keys(params)) { // sorted, so that the error is always the same
-		if slices.Contains(reserved, name) {
-			return nil, fmt.Errorf("inference_params must not contain %q, which qtype sets itself", name)
+		if problem := p.refusal(name); problem != "" {
+			return nil, &Error{Name: name, Problem: problem}
 		}
 		raw, err := json.Marshal(params[name])
-		if err != nil {
-			return nil, fmt.Errorf("inference_params: %s cannot be encoded as JSON", name)
+		switch {
+		case err != nil:
+			return nil, &Error{name, fmt.Sprintf("inference_params: %s cannot be encoded as JSON", name), true}
+		case slices.Contains(p.maps(), name) && !strings.HasPrefix(string(raw), "{") && string(raw) != "null":
+			return nil, &Error{name, fmt.Sprintf("inference_params: %s must be a map", name), true}
 		}
 		encoded[name] = raw
 	}
 	return encoded, nil
 }
 
-// Check returns why the client of a model refuses its inference_params, nil if it does not
-// or if another library calls the model.
+// refusal returns why no request can have a parameter, with any value; empty if it can.
+func (p Protocol) refusal(name string) string {
+	bridged := []string{"temperature", "max_tokens", "random_seed"}
+	switch {
+	case slices.Contains(p.Reserved(), name):
+		return fmt.Sprintf("inference_params must not contain %q, which qtype sets itself", name)
+	case p == BridgedMistral && !slices.Contains(bridged, name):
+		return fmt.Sprintf("langchaingo:mistral cannot send the inference parameter %s, only %s", name, strings.Join(bridged, ", "))
+	case p == Local:
+		return "provider hugot has no inference_params; remove " + name
+	}
+	return ""
+}
+
+// Check returns why the client of a model refuses its inference_params, an *Error, nil if it
+// does not.
 func Check(m spec.ModelEntity) error {
 	_, embeds := m.(*spec.EmbeddingModel)
 	p := protocolOf(m.Base(), embeds)
@@ -90,7 +133,14 @@ func Check(m spec.ModelEntity) error {
 // protocolOf returns the protocol by which a model is called, 0 for an unknown one.
 func protocolOf(m *spec.Model, embeds bool) Protocol {
 	row, known := spec.LookupProvider(m.Provider)
-	if !known || row.Client != spec.NativeClient {
+	switch {
+	case m.Provider == "langchaingo:mistral":
+		return BridgedMistral
+	case known && row.Client == spec.BridgeClient:
+		return Bridged
+	case known && row.Client == spec.LocalClient:
+		return Local
+	case !known || row.Client != spec.NativeClient:
 		return 0
 	}
 	switch m.Provider {

@@ -92,6 +92,9 @@ func requestFormat(fields map[string]any, s *model.Schema) error {
 	if _, set := config["format"]; set {
 		return nil
 	}
+	if config == nil { // output_config is null
+		config = map[string]json.RawMessage{}
+	}
 	raw, err := json.Marshal(map[string]any{"type": "json_schema", "schema": s.JSON})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -102,9 +103,11 @@ func (p *protocol) params() (fields, config map[string]any, err error) {
 	for name, raw := range p.Encoded {
 		switch name := wire.Camel(name); name {
 		case "generationConfig":
-			if err := json.Unmarshal(raw, &config); err != nil {
+			var own map[string]any
+			if err := json.Unmarshal(raw, &own); err != nil {
 				return nil, nil, fmt.Errorf("inference_params: generationConfig must be a map")
 			}
+			maps.Copy(config, own)
 		case "cachedContent", "safetySettings", "toolConfig", "labels":
 			fields[name] = raw
 		case "maxTokens", "maxCompletionTokens":

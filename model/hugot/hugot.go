@@ -8,9 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 )
 
@@ -52,9 +52,8 @@ func New(c Config) (*Embedder, error) {
 	if !built {
 		return nil, &BuildTagError{Model: c.Info.ID}
 	}
-	if len(c.Params) > 0 {
-		keys := slices.Sorted(maps.Keys(c.Params))
-		return nil, fmt.Errorf("model %s: provider hugot has no inference_params; remove %s", c.Info.ID, keys[0])
+	if _, err := modelparams.Local.Encode(c.Params); err != nil {
+		return nil, fmt.Errorf("model %s: %w", c.Info.ID, err)
 	}
 	found, err := openFolder(c.Info.Name)
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 	lchuggingface "github.com/tmc/langchaingo/llms/huggingface"
 	lcmistral "github.com/tmc/langchaingo/llms/mistral"
 	lcollama "github.com/tmc/langchaingo/llms/ollama"
+
+	"github.com/qtype-dev/qtype/internal/modelparams"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // finishReason is how an answer ended.
@@ -25,6 +28,7 @@ type finishReason struct {
 func ollama() client {
 	return client{
 		images:  true,
+		params:  modelparams.Bridged,
 		rewrite: ollamaBody,
 		finish:  ollamaEnding,
 		open: func(c Config, carrier *http.Client, base *url.URL) (llms.Model, error) {
@@ -73,6 +77,7 @@ func ollamaEnding(tail []byte) finishReason {
 func huggingFace() client {
 	return client{
 		singlePrompt: true,
+		params:       modelparams.Bridged,
 		rewrite: func(body, params map[string]any) {
 			parameters := map[string]any{"return_full_text": false} // return the answer without the prompt
 			for name, value := range params {
@@ -97,9 +102,9 @@ func huggingFace() client {
 func mistral() client {
 	return client{
 		ignoresContext: true,
-		params:         []string{"temperature", "max_tokens", "random_seed"},
+		params:         modelparams.BridgedMistral,
 		open: func(c Config, _ *http.Client, base *url.URL) (llms.Model, error) {
-			if path := strings.Trim(base.Path, "/"); path != "" && path != "v1" {
+			if !spec.HasNoPath(base) {
 				return nil, errors.New("base_url of langchaingo:mistral must have no path")
 			}
 			base.Path = ""

@@ -14,16 +14,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec"
@@ -38,10 +36,10 @@ type Config struct {
 
 // client describes one of langchaingo's clients.
 type client struct {
-	images         bool     // it carries images
-	singlePrompt   bool     // it carries one prompt only: a conversation is written as a text
-	ignoresContext bool     // it does not stop when its context ends, and takes no transport
-	params         []string // the only inference parameters that it can send; nil: all
+	images         bool                 // it carries images
+	singlePrompt   bool                 // it carries one prompt only: a conversation is written as a text
+	ignoresContext bool                 // it does not stop when its context ends, and takes no transport
+	params         modelparams.Protocol // decides which parameters can be sent
 	rewrite        func(body, params map[string]any)
 	finish         func(tail []byte) finishReason
 	open           func(c Config, carrier *http.Client, base *url.URL) (llms.Model, error)
@@ -69,11 +67,8 @@ func newModel(c Config, cl client) (*Model, error) {
 	if err != nil || !spec.IsHTTPAddress(c.BaseURL) {
 		return nil, fmt.Errorf("model %s: base_url must be an http or https address", c.Info.ID)
 	}
-	for _, param := range slices.Sorted(maps.Keys(c.Params)) { // sorted, so that the error is always the same
-		if cl.params != nil && !slices.Contains(cl.params, param) {
-			return nil, fmt.Errorf("model %s: %s cannot send the inference parameter %s, only %s",
-				c.Info.ID, c.Info.Provider, param, strings.Join(cl.params, ", "))
-		}
+	if _, err := cl.params.Encode(c.Params); err != nil {
+		return nil, fmt.Errorf("model %s: %w", c.Info.ID, err)
 	}
 	llm, err := cl.open(c, fixTransport(c, cl), base)
 	if err != nil {

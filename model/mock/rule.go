@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,13 +22,11 @@ type rule struct {
 }
 
 func compile(r *spec.MockRule) (rule, error) {
-	ways := 0
-	for _, set := range []bool{r.Text != "", len(r.ToolCalls) > 0, r.Error != "" || r.Status != 0, r.Echo} {
-		if set {
-			ways++
-		}
+	responses := r.Responses()
+	if r.Status != 0 && !slices.Contains(responses, "error") {
+		responses = append(responses, "error")
 	}
-	if ways != 1 {
+	if len(responses) != 1 {
 		return rule{}, errors.New("set exactly one of text, tool_calls, error and echo")
 	}
 	if r.Match == "" {

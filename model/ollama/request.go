@@ -3,6 +3,7 @@ package ollama
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -48,9 +49,11 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	for name, raw := range p.Encoded {
 		switch {
 		case name == "options":
-			if err := json.Unmarshal(raw, &options); err != nil {
+			var own map[string]any
+			if err := json.Unmarshal(raw, &own); err != nil {
 				return nil, fmt.Errorf("inference_params: options must be a map")
 			}
+			maps.Copy(options, own)
 		case topLevel(name):
 			fields[name] = raw
 		case name == "max_tokens", name == "max_completion_tokens":

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode"
 
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
@@ -78,13 +77,10 @@ func authCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 	if err != nil {
 		return credential{}, authError(m, fmt.Errorf("auth %s: %w", id, err))
 	}
+	if _, problem := m.KeyConflict(auth, key); problem != "" {
+		return credential{}, authError(m, fmt.Errorf("auth %s %s", id, problem))
+	}
 	key = strings.TrimSpace(key)
-	if strings.ContainsFunc(key, unicode.IsControl) {
-		return credential{}, authError(m, fmt.Errorf("auth %s contains a character that is not allowed in a header", id))
-	}
-	if key == "" && m.BaseURL == "" && host == "" { // a server other than the provider's own may need none
-		return credential{}, authError(m, fmt.Errorf("auth %s holds an empty key", id))
-	}
 	return credential{key: key, name: id, host: host}, nil
 }
 

@@ -20,15 +20,18 @@ func TestParams_AgreeWithValidation(t *testing.T) {
 		}
 	}
 	getenv := func(name string) string { return set[name] }
-	params := []map[string]any{nil, {"temperature": 0.5}, {"temperature": math.Inf(1)}}
-	for p := modelparams.ChatCompletions; p <= modelparams.Ollama; p++ {
+	params := []map[string]any{nil, {"temperature": 0.5}, {"temperature": math.Inf(1)}, {"top_p": 1}, {"max_tokens": 8}}
+	for _, name := range []string{"generationConfig", "generation_config", "inferenceConfig", "additional_model_request_fields", "options"} {
+		params = append(params, map[string]any{name: "x"}, map[string]any{name: []any{}}, map[string]any{name: nil}, map[string]any{name: map[string]any{"top_k": 1}})
+	}
+	for p := modelparams.ChatCompletions; p <= modelparams.Local; p++ {
 		for _, name := range p.Reserved() {
 			params = append(params, map[string]any{name: "x"})
 		}
 	}
 	refused := 0
 	for _, row := range spec.Providers() {
-		if row.Client != spec.NativeClient {
+		if row.Client != spec.NativeClient && row.Client != spec.BridgeClient {
 			continue
 		}
 		for _, m := range modelsOf(row) {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Check starts a process, unless there is one, and lets it find the function, so that a
@@ -41,7 +43,7 @@ func (f *function) Check(ctx context.Context) error {
 // empty if there is none, as for a module of the interpreter.
 func Source(module string, env Env) string {
 	relative := filepath.Join(strings.Split(module, ".")...)
-	if !dotted(module) {
+	if !spec.IsPythonPath(module) {
 		return ""
 	}
 	for _, folder := range env.path(nil) {

@@ -13,10 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/subprocess"
@@ -45,8 +43,8 @@ type function struct {
 
 // New makes the tool. It finds the interpreter and starts nothing.
 func New(t *spec.PythonFunctionTool, env Env) (tool.Tool, error) {
-	if !dotted(t.ModulePath) || !dotted(t.FunctionName) || strings.Contains(t.FunctionName, ".") {
-		return nil, fmt.Errorf("tool %s: module_path %q and function_name %q must be Python names", t.ID, t.ModulePath, t.FunctionName)
+	if _, problem := t.Conflict(); problem != "" {
+		return nil, fmt.Errorf("tool %s: %s", t.ID, problem)
 	}
 	interpreter, err := env.interpreter()
 	if err != nil {
@@ -63,17 +61,6 @@ func New(t *spec.PythonFunctionTool, env Env) (tool.Tool, error) {
 	f.setting = WorkerConfig{Interpreter: interpreter, Path: env.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
 		Env: subprocess.Environment(env.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
 	return f, nil
-}
-
-// dotted reports whether a text is a dotted path of Python names.
-func dotted(path string) bool {
-	for name := range strings.SplitSeq(path, ".") {
-		if name == "" || strings.IndexFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) >= 0 ||
-			unicode.IsDigit(rune(name[0])) {
-			return false
-		}
-	}
-	return true
 }
 
 // interpreter returns the path of Python: QTYPE_PYTHON, that of a .venv in one of the

@@ -161,7 +161,7 @@ func (c *ignoreComment) parse(known []string) *diag.Diagnostic {
 	list, _, _ := strings.Cut(parts[2], ":")
 	words := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 	problem := func(format string, args ...any) *diag.Diagnostic {
-		d := ruleMalformed.At(c.span(), format, args...).WithHint("write # qtype:ignore QT905, or several codes separated by commas; a reason may follow after a colon")
+		d := ruleMalformed.At(c.span(), format, args...).WithHint("write # qtype:ignore QT917, or several codes separated by commas; a reason may follow after a colon")
 		return &d
 	}
 	switch {

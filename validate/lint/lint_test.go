@@ -236,7 +236,7 @@ func TestCheck_LimitsDiagnostics(t *testing.T) {
 	steps := strings.Repeat("      - {type: LLMInference, id: draft, model: unknown, inputs: [message], outputs: [reply]}\n", 1500)
 	folder(t, map[string]string{
 		"errors.yaml":   valid + steps,
-		"comments.yaml": "id: shop\n" + strings.Repeat("# qtype:ignore QT905\n", 5000),
+		"comments.yaml": "id: shop\n" + strings.Repeat("# qtype:ignore QT917\n", 5000),
 		"bad.yaml":      "id: shop\n" + strings.Repeat("# qtype:ignore\n", 5000),
 	})
 	for _, r := range check(t, lint.Finder{Paths: []string{"errors.yaml", "comments.yaml", "bad.yaml"}}) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Limits of requests, where the index does not set others.
@@ -54,7 +55,7 @@ type Client struct {
 // NewClient makes a Client. It calls nothing.
 func NewClient(c Config) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(c.URL, "/"))
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+	if err != nil || !spec.IsServerAddress(c.URL) {
 		return nil, fmt.Errorf("the address of %s must begin with http:// or https:// and a host", c.Store)
 	}
 	if password, ok := base.User.Password(); ok {

@@ -30,7 +30,7 @@ func rulesPage() (string, error) {
 Every diagnostic of `+"`qtype validate`"+` has a code. Each of the %d codes has a document
 that breaks the rule and a corrected one; `+"`qtype explain QT202`"+` prints the same.
 Errors make a document unusable; warnings fail only with `+"`--strict`"+`. A comment
-`+"`# qtype:ignore QT905`"+` at the end of a line, or on a separate line above it, ignores
+`+"`# qtype:ignore QT917`"+` at the end of a line, or on a separate line above it, ignores
 that code there.
 `, len(rules))
 	for _, family := range families {
