@@ -54,6 +54,8 @@ type Limits struct {
 	Folders   []string // where documents read and write
 	Programs  []string // programs, as documents name them
 	Providers []string // providers of models
+
+	Containment []string // how programs of tools are contained: bwrap, docker or none
 }
 
 // Restricted reports whether the document reaches only what is granted.
@@ -96,6 +98,19 @@ func (p *Policy) Program(name string) error {
 		return nil
 	}
 	return p.refuse("start the program "+name, "--allow-program "+name)
+}
+
+// Containment returns an error if the organization does not allow programs of tools with a
+// type of containment, none for no containment.
+func (p *Policy) Containment(kind string) error {
+	if p == nil || p.Limits == nil || p.Limits.Containment == nil || slices.Contains(p.Limits.Containment, kind) {
+		return nil
+	}
+	action := "start a program with containment of type " + kind
+	if kind == "none" {
+		action = "start a program without containment"
+	}
+	return p.Limits.refuse(action, "containment")
 }
 
 // Provider returns an error if the organization does not allow a provider of models.
