@@ -34,6 +34,8 @@ type Policy struct {
 	Limits *Limits // what the organization allows at most; nil for no limit
 
 	Changed bool // the user has trusted another version of the document
+
+	Fixtures string // the folder of a test in which all files of the document are; empty for none
 }
 
 // Grants are what a user allows a restricted document. The flags of the command have the
