@@ -39,6 +39,9 @@ func ParseEndpoint(text string) ([]EndpointPart, error) {
 		if !closed || name == "" || strings.ContainsAny(name, "{/?#") {
 			return nil, errors.New(`endpoint: unmatched "{"`)
 		}
+		if !strings.Contains(trial, "://") {
+			return nil, fmt.Errorf("endpoint %w", errScheme)
+		}
 		if !hasFullHost(trial) {
 			return nil, fmt.Errorf("endpoint: {%s} is allowed in the path or the query, not in the host", name)
 		}
@@ -56,6 +59,8 @@ func ParseEndpoint(text string) ([]EndpointPart, error) {
 	return parts, nil
 }
 
+var errScheme = errors.New("must begin with http:// or https://")
+
 // parseAddress parses a URL of HTTP.
 func parseAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
@@ -65,7 +70,7 @@ func parseAddress(text string) (*url.URL, error) {
 			return nil, errors.New("is not a URL")
 		}
 	case err != nil || u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("must begin with http:// or https://")
+		return nil, errScheme
 	}
 	return u, nil
 }

@@ -11,7 +11,7 @@ func TestAPITool_Conflict_Request(t *testing.T) {
 	for want, tool := range map[string]spec.APITool{
 		"": {Endpoint: "https://shop.example/{q}", Method: "get"},
 		`method: method "FETCH" is not one of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH`: {Endpoint: "https://shop.example/", Method: "FETCH"},
-		"endpoint: endpoint must begin with http:// or https://":                            {Endpoint: "shop.example/orders"},
+		"endpoint: endpoint must begin with http:// or https://":                            {Endpoint: "shop.example/orders/{q}"},
 		"endpoint: endpoint has no host":                                                    {Endpoint: "http://"},
 		"endpoint: endpoint is not a URL":                                                   {Endpoint: "http://exa mple/"},
 		`endpoint: endpoint: unmatched "{"`:                                                 {Endpoint: "http://shop.example/{q"},

@@ -124,19 +124,29 @@ var changing = []struct {
 // complete, because the test has waited for its last text.
 func (d *display) golden(name string) {
 	d.t.Helper()
+	d.goldenFrom(name, "")
+}
+
+// goldenFrom compares the screen from a text on.
+func (d *display) goldenFrom(name, text string) {
+	d.t.Helper()
+	picture := func() string {
+		p := d.picture()
+		return p[max(0, strings.Index(p, text)):]
+	}
 	path := filepath.Join("testdata", "screens", name+".txt")
 	if *updateScreens {
-		testkit.Must(d.t, os.WriteFile(path, []byte(d.picture()), 0o644))
+		testkit.Must(d.t, os.WriteFile(path, []byte(picture()), 0o644))
 	}
 	want := testkit.ReadFile(d.t, path)
 	late := time.After(20 * time.Second)
-	for d.picture() != want {
+	for picture() != want {
 		select {
 		case more := <-d.read:
 			d.raw.WriteString(more)
 			_, _ = d.cells.WriteString(more)
 		case <-late:
-			d.t.Errorf("%s (-want +got):\n%s", path, cmp.Diff(want, d.picture()))
+			d.t.Errorf("%s (-want +got):\n%s", path, cmp.Diff(want, picture()))
 			return
 		}
 	}

@@ -55,6 +55,13 @@ func newRun(s *streams) *cobra.Command {
 			return r.run(r.log.context(c.Context(), r.streams), args[0])
 		},
 	}
+	r.addTo(c)
+	groupHelp(c)
+	return c
+}
+
+// addTo declares the flags of qtype run in the groups of its help.
+func (r *runCommand) addTo(c *cobra.Command) {
 	f := c.Flags()
 	r.flags = f
 	f.SortFlags = false
@@ -98,8 +105,6 @@ func newRun(s *streams) *cobra.Command {
 		r.trace.addTo(f)
 		r.log.addTo(c, "no progress; failures and warnings only")
 	})
-	groupHelp(c)
-	return c
 }
 
 // checkFlags rejects flags that exclude each other, and files that cannot be written.

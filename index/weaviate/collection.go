@@ -187,7 +187,7 @@ func (x *Index) declare(ctx context.Context, c *collection, name string, v any) 
 	err := x.Client.Do(ctx, http.MethodPost, x.schemaPath()+"/properties", p, nil)
 	if remote.IsStatus(err, http.StatusUnprocessableEntity) { // another process has added it
 		if now, e := x.find(ctx); e == nil && now != nil && now.has(name) {
-			*c, err = *now, nil
+			*c = *now
 			return c.typeOf(name) == wanted, nil
 		}
 	}

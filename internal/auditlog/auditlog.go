@@ -17,7 +17,7 @@ const ownerOnly = 0o600
 // several processes.
 type Log struct {
 	path string
-	mu   sync.Mutex // lines of this process do not overlap where a file system splits long writes
+	mu   sync.Mutex // for systems and file systems without locks
 }
 
 // New returns the log of a file. The file is created with the first record.
@@ -45,6 +45,7 @@ func (l *Log) Append(record any) error {
 	if err != nil {
 		return err
 	}
+	lock(f)
 	if isTorn(f) {
 		line = append([]byte("\n"), line...)
 	}

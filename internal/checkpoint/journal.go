@@ -322,11 +322,15 @@ func (j *Journal) Close() error {
 	return errors.Join(err, j.file.Close())
 }
 
-// Remove deletes the journal of a run that is complete.
+// Remove deletes the journal of a run that is complete. The file stays locked until it is
+// deleted, where the system deletes open files.
 func (j *Journal) Remove() error {
 	j.stop()
-	err := os.Remove(j.path)
-	return errors.Join(err, j.file.Close())
+	err := removeLocked(j.file)
+	if closed := j.file.Close(); !errors.Is(closed, os.ErrClosed) {
+		err = errors.Join(err, closed)
+	}
+	return err
 }
 
 // stop ends the work in the background and closes the readers.

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -220,13 +221,42 @@ func signed(h func(http.ResponseWriter, map[string]any)) http.HandlerFunc {
 	return needing("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"+day+"/us-east-1/bedrock/aws4_request", h)
 }
 
-// answerTo returns the answer of all models: JSON where the prompt requires it.
+// answerTo returns the answer of all models: JSON where the prompt requires it, else the
+// last message and the system message, so that answers depend on requests.
 func answerTo(body map[string]any) string {
 	raw, _ := json.Marshal(body)
 	if bytes.Contains(raw, []byte("Return ONLY the JSON object")) {
 		return `{"sentiment":"positive","confidence":0.9,"key_points":["fast"],"rating":5}`
 	}
-	return "An answer."
+	messages, _ := cmp.Or(body["messages"], body["contents"]).([]any)
+	if len(messages) == 0 {
+		return "An answer."
+	}
+	answer := "An answer to " + textIn(messages[len(messages)-1])
+	first, _ := messages[0].(map[string]any)
+	if system := cmp.Or(body["system"], body["systemInstruction"]); system != nil {
+		answer += ", as " + textIn(system)
+	} else if first["role"] == "system" {
+		answer += ", as " + textIn(first)
+	}
+	return answer
+}
+
+// textIn returns the texts in a message of any of the protocols.
+func textIn(message any) string {
+	switch m := message.(type) {
+	case string:
+		return m
+	case []any:
+		var all strings.Builder
+		for _, part := range m {
+			all.WriteString(textIn(part))
+		}
+		return all.String()
+	case map[string]any:
+		return textIn(cmp.Or(m["content"], m["parts"], m["text"]))
+	}
+	return ""
 }
 
 func converse(w http.ResponseWriter, body map[string]any) {
@@ -284,9 +314,12 @@ func converseStream(w http.ResponseWriter, body map[string]any) {
 	}
 }
 
-// titan answers with a vector of the length that the request has.
+// titan answers with a vector of the length that the request has, else of 1024 as Titan does.
 func titan(w http.ResponseWriter, body map[string]any) {
-	size, _ := body["dimensions"].(float64)
+	size, ok := body["dimensions"].(float64)
+	if !ok {
+		size = 1024
+	}
 	text, _ := body["inputText"].(string)
 	vector := make([]float64, int(size))
 	for i, letter := range []byte(text) {

@@ -116,6 +116,18 @@ func branches(t *testing.T, s memory.Store) {
 	if d := cmp.Diff(before, window("fork")); d != "" {
 		t.Errorf("the window of the fork: %s", d)
 	}
+	forkedEntries(t, s)
+	testkit.Must(t, runTurn(t.Context(), m, "fork", "after-the-fork"))
+	revisions(t, s, m, words, window)
+	imported(t, m)
+	if d := cmp.Diff(window("s"), window("moved")); d != "" {
+		t.Errorf("the imported window: %s", d)
+	}
+}
+
+// forkedEntries checks that session fork has the first nine entries of session s and their events.
+func forkedEntries(t *testing.T, s memory.Store) {
+	t.Helper()
 	source, fork := dump(t, s, memory.Key{Memory: "m", Session: "s"}), dump(t, s, memory.Key{Memory: "m", Session: "fork"})
 	if d := cmp.Diff(source.Entries[:9], fork.Entries); d != "" {
 		t.Errorf("the entries of the fork: %s", d)
@@ -123,17 +135,17 @@ func branches(t *testing.T, s memory.Store) {
 	if n := len(fork.Events); n == 0 || n >= len(source.Events) || fork.Events[n-1].Turn > 9 {
 		t.Errorf("the fork has %d of %d events", n, len(source.Events))
 	}
-	testkit.Must(t, runTurn(t.Context(), m, "fork", "after-the-fork"))
-	revisions(t, s, m, words, window)
+}
+
+// imported exports session s, imports it as session moved, and checks that the export of both is the same.
+func imported(t *testing.T, m *memory.Memory) {
+	t.Helper()
 	var lines, again bytes.Buffer
 	testkit.Must(t, transcript.Export(t.Context(), m, "s", &lines))
 	testkit.Must(t, transcript.Import(t.Context(), m, "moved", bytes.NewReader(lines.Bytes())))
 	testkit.Must(t, transcript.Export(t.Context(), m, "moved", &again))
 	if d := cmp.Diff(lines.String(), again.String()); d != "" {
 		t.Errorf("exported again: %s", d)
-	}
-	if d := cmp.Diff(window("s"), window("moved")); d != "" {
-		t.Errorf("the imported window: %s", d)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestSessions_Context(t *testing.T) {
 
 // TestSessions_Problems checks status, code and field of each error.
 func TestSessions_Problems(t *testing.T) {
-	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) { o.Wait, o.Import = time.Millisecond, 200 })
+	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) { o.Wait, o.Import = time.Second, 200 })
 	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
 	s.say(t, "ada", "s", "q")
 	s.say(t, "ada", "t", "q")
