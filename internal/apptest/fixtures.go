@@ -22,11 +22,11 @@ func (f *File) fixturesOf(t *spec.Test) string {
 	if name == "" {
 		return ""
 	}
-	return besideSuite(f.Suite, name)
+	return suitePath(f.Suite, name)
 }
 
-// besideSuite returns the path of a file that a test file names.
-func besideSuite(s *spec.Suite, name string) string {
+// suitePath returns the path of a file that a test file names.
+func suitePath(s *spec.Suite, name string) string {
 	return filepath.Join(filepath.Dir(s.Position().Span().File.Path), filepath.FromSlash(name))
 }
 
@@ -90,12 +90,12 @@ func (c *checker) checkFixtures(n spec.Node, name string) {
 		c.list.Add(ruleInvalid.At(field.Span(), "fixtures must be a folder in the folder of the test file, or below it").WithHint("such as fixtures"))
 		return
 	}
-	folder := besideSuite(c.suite, name)
+	folder := suitePath(c.suite, name)
 	info, err := os.Stat(folder)
 	switch {
 	case err != nil || !info.IsDir():
 		c.list.Add(ruleInvalid.At(field.Span(), "the folder %q does not exist", name).WithHint("create it with the files that the tests read"))
-	case !trust.IsWithin(besideSuite(c.suite, "."), folder):
+	case !trust.IsWithin(suitePath(c.suite, "."), folder):
 		c.list.Add(ruleInvalid.At(field.Span(), "the folder %q is a link to another one", name))
 	}
 }
@@ -103,7 +103,7 @@ func (c *checker) checkFixtures(n spec.Node, name string) {
 // checkFiles reports assertions on files that cannot be met.
 func (c *checker) checkFiles(t *spec.Test, turn *spec.Turn) {
 	for _, a := range nonNil(turn.Files) {
-		if field, given := a.Position().Lookup("same_as"); given && (!filepath.IsLocal(filepath.FromSlash(a.Same)) || !trust.IsWithin(besideSuite(c.suite, "."), besideSuite(c.suite, a.Same))) {
+		if field, given := a.Position().Lookup("same_as"); given && (!filepath.IsLocal(filepath.FromSlash(a.Same)) || !trust.IsWithin(suitePath(c.suite, "."), suitePath(c.suite, a.Same))) {
 			c.list.Add(ruleInvalid.At(field.Span(), "same_as must be a file in the folder of the test file, or below it").WithHint("such as expected/orders.csv"))
 		}
 		if t.Fixtures == "" && c.suite.Fixtures == "" {

@@ -42,7 +42,7 @@ type testEnv struct {
 }
 
 func newTestEnv(f *File, t *spec.Test) *testEnv {
-	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, declared: f.fixturesOf(t), folder: besideSuite(f.Suite, "."), requests: map[string][]model.Request{}}
+	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, declared: f.fixturesOf(t), folder: suitePath(f.Suite, "."), requests: map[string][]model.Request{}}
 }
 
 // mocks returns the mocks for the runtime.
