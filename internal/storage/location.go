@@ -7,6 +7,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Location names the place where a store keeps its data, without credentials.
@@ -34,6 +35,15 @@ func (l Location) Corrupt(err error) error {
 // Decode reads the JSON text of a record into to, a pointer.
 func (l Location) Decode(text string, to any) error {
 	if err := json.Unmarshal([]byte(text), to); err != nil {
+		return l.Corrupt(err)
+	}
+	return nil
+}
+
+// DecodeMessage reads the JSON text of a message. It does not parse the text twice, as
+// encoding/json does to find its end.
+func (l Location) DecodeMessage(text string, to *chat.Message) error {
+	if err := to.UnmarshalJSON([]byte(text)); err != nil {
 		return l.Corrupt(err)
 	}
 	return nil

@@ -151,7 +151,7 @@ func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, st
 		if failed {
 			entry.Status = memory.Failed
 		}
-		if err := s.server.Location.Decode(message, &entry.Message); err != nil {
+		if err := s.server.Location.DecodeMessage(message, &entry.Message); err != nil {
 			return err
 		}
 		p.Entries = append(p.Entries, &entry)

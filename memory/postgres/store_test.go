@@ -56,3 +56,10 @@ func TestStore_Processes(t *testing.T) {
 	storetest.RunProcesses(t, func(t *testing.T) string { return newAddress(t, s) },
 		func(t *testing.T, newAddress string) memory.Store { return open(t, newAddress) })
 }
+
+func TestStore_Kills(t *testing.T) {
+	s, err := servertest.Postgres()
+	servertest.Need(t, err)
+	defer func() { testkit.Must(t, s.Close()) }()
+	storetest.RunKills(t, s, newAddress(t, s), func(t *testing.T, address string) memory.Store { return open(t, address) })
+}

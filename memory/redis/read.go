@@ -200,7 +200,7 @@ func (s *Store) entry(r record) (*memory.Entry, int, error) {
 		e.Status = memory.Failed
 	}
 	message := fields[5]
-	return e, len(message), s.server.Location.Decode(message, &e.Message)
+	return e, len(message), s.server.Location.DecodeMessage(message, &e.Message)
 }
 
 // byID yields the live messages with q.IDs, which it finds in the session's hash of ids.

@@ -22,8 +22,8 @@ var shared = servertest.Shared{Start: func() (*servertest.Server, error) { retur
 var prefixes atomic.Int64
 
 func TestMain(m *testing.M) {
-	storetest.WriterMain(func(newAddress string) (memory.Store, error) { return redis.Open(newAddress) })
 	redis.Quiet()
+	storetest.WriterMain(func(newAddress string) (memory.Store, error) { return redis.Open(newAddress) })
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
@@ -52,4 +52,11 @@ func TestStore_Processes(t *testing.T) {
 	s := shared.Get(t)
 	storetest.RunProcesses(t, func(*testing.T) string { return newAddress(s) },
 		func(t *testing.T, newAddress string) memory.Store { return open(t, newAddress) })
+}
+
+func TestStore_Kills(t *testing.T) {
+	s, err := servertest.Redis("--appendfsync", "always")
+	servertest.Need(t, err)
+	defer func() { testkit.Must(t, s.Close()) }()
+	storetest.RunKills(t, s, newAddress(s), func(t *testing.T, address string) memory.Store { return open(t, address) })
 }

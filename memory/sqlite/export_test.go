@@ -2,9 +2,36 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
+
+	"github.com/qtype-dev/qtype/memory"
 )
+
+// RemovedRows is how many messages one transaction deletes.
+const RemovedRows = removedRows
+
+// BeginDelete makes the first transaction of Delete, as a process does that is killed then.
+func (s *Store) BeginDelete(ctx context.Context, key memory.Key) error {
+	return s.inTransaction(ctx, func(tx *sql.Tx) error {
+		one, err := findStored(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		return deleteSessions(ctx, tx, []stored{one})
+	})
+}
+
+// Rows returns the number of rows of all tables.
+func (s *Store) Rows(ctx context.Context) (n int, err error) {
+	c, err := s.open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	err = c.Read.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM sessions) + (SELECT count(*) FROM entries) + (SELECT count(*) FROM events) + (SELECT count(*) FROM named)").Scan(&n)
+	return n, err
+}
 
 // LimitPages sets the maximum size of the file, in pages of 4 KiB.
 func (s *Store) LimitPages(ctx context.Context, pages string) error {

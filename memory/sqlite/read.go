@@ -16,7 +16,7 @@ const page = 256
 
 // reads holds the prepared queries.
 type reads struct {
-	head, entries, byID, liveByID, events, eventsReversed, sessions, sessionsFrom, sessionsBetween *sql.Stmt
+	head, entries, byID, liveByID, events, eventsReversed, sessions, sessionsFrom, sessionsBetween, hidden *sql.Stmt
 }
 
 const (
@@ -40,6 +40,7 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session":     &r.sessions,
 		listFrom + " ORDER BY session LIMIT ?":                                               &r.sessionsFrom,
 		listFrom + " AND session < ? ORDER BY session LIMIT ?":                               &r.sessionsBetween,
+		selectHidden: &r.hidden,
 	})
 }
 
@@ -151,7 +152,7 @@ func (s *Store) entry(row *sql.Rows) (*memory.Entry, error) {
 	if failed {
 		e.Status = memory.Failed
 	}
-	return &e, s.location.Decode(message, &e.Message)
+	return &e, s.location.DecodeMessage(message, &e.Message)
 }
 
 // Events yields the session's events.

@@ -61,8 +61,24 @@ func Open(path string) (*Store, error) {
 // Location returns the path as it was given.
 func (s *Store) Location() string { return string(s.location) }
 
-// Close closes the file. The store must not be used afterwards.
-func (s *Store) Close() error { return s.explain(s.file.Close(nil)) }
+// Close closes the file. The store must not be used afterwards. If a process was killed while
+// it deleted a session, Close ends that first.
+func (s *Store) Close() error { return s.explain(s.file.Close(endDeletions)) }
+
+// endDeletions deletes hidden sessions. It reports no errors: the file may be read-only or
+// damaged, and the next process tries it again.
+func endDeletions(c *conn) error {
+	ctx := context.Background()
+	for {
+		var id int64
+		if err := c.Statements.hidden.QueryRowContext(ctx).Scan(&id); err != nil {
+			return nil //nolint:nilerr // there is none, mostly
+		}
+		if err := c.Change(ctx, func(tx *sql.Tx) error { return deleteHidden(ctx, tx) }); err != nil {
+			return nil //nolint:nilerr // see above
+		}
+	}
+}
 
 // open returns the open file, nil if it does not exist and create is not set.
 func (s *Store) open(ctx context.Context, create bool) (*conn, error) {

@@ -23,13 +23,25 @@ import (
 const (
 	placeVariable = "QTYPE_TEST_WRITER" // where its store is
 	nameVariable  = "QTYPE_TEST_WRITER_NAME"
-	eachVariable  = "QTYPE_TEST_WRITER_EACH" // messages of each goroutine; 0: until it is killed
+	eachVariable  = "QTYPE_TEST_WRITER_EACH"  // messages of each goroutine; 0: until it is killed
+	clockVariable = "QTYPE_TEST_WRITER_CLOCK" // how far its clock is ahead
 )
 
 const (
 	processWriters  = 64 // goroutines of each process
 	processSessions = 8
 )
+
+// The clocks of killed writers are ahead and behind by up to these. With the ttl a clock that is
+// ahead expires no session, unless one that is behind had moved its time back.
+const (
+	writerTTL  = 24 * time.Hour
+	mostAhead  = 20 * time.Hour
+	mostBehind = 100 * time.Hour
+)
+
+// restartEach is the number of writers of RunKills after which the server is killed, too.
+const restartEach = 4
 
 // WriterMain must be called at the beginning of TestMain of a package that calls
 // RunProcesses. In the processes that RunProcesses starts it writes and does not return.
@@ -56,7 +68,12 @@ func write(open func(place string) (memory.Store, error), place, name string, ea
 	if err != nil {
 		return err
 	}
-	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}}, store)
+	ahead, err := time.ParseDuration(os.Getenv(clockVariable))
+	if err != nil {
+		return err
+	}
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{},
+		TTL: writerTTL, Now: func() time.Time { return time.Now().Add(ahead) }}, store)
 	if err != nil {
 		return err
 	}
@@ -105,10 +122,10 @@ type process struct {
 	lines *bufio.Scanner
 }
 
-func startWriter(t *testing.T, place, name string, each int) *process {
+func startWriter(t *testing.T, place, name string, each int, ahead time.Duration) *process {
 	t.Helper()
 	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
-	p.Env = append(os.Environ(), placeVariable+"="+place, nameVariable+"="+name, eachVariable+"="+strconv.Itoa(each))
+	p.Env = append(os.Environ(), placeVariable+"="+place, nameVariable+"="+name, eachVariable+"="+strconv.Itoa(each), clockVariable+"="+ahead.String())
 	p.Stderr = os.Stderr
 	var err error
 	p.in, err = p.StdinPipe()
@@ -128,34 +145,58 @@ func (p *process) acknowledge(acknowledged map[string]int, most int) {
 }
 
 // RunProcesses checks that several processes on one store lose nothing: two at
-// once, and several that are killed at random moments (QTYPE_KILLS, by default
-// 24). place returns the address of an empty store. The package's TestMain must
+// once, and several with wrong clocks that are killed at random moments (QTYPE_KILLS, by
+// default 24). place returns the address of an empty store. The package's TestMain must
 // call WriterMain.
 func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) memory.Store) {
 	t.Run("two processes", func(t *testing.T) { twoProcesses(t, place(t), open) })
-	t.Run("killed writers", func(t *testing.T) {
-		where := place(t)
-		acknowledged := map[string]int{}
-		for round := range kills(t) {
-			p := startWriter(t, where, fmt.Sprint("w", round), 0)
-			p.acknowledge(acknowledged, rand.IntN(48))
-			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // at any moment of a write
-			testkit.Must(t, p.Process.Kill())
-			p.acknowledge(acknowledged, 1<<30) // the output before it was killed
-			_ = p.Wait()                       // it was killed
-		}
-		store := open(t, where)
-		defer func() { testkit.Must(t, store.Close()) }()
-		checkAcknowledged(t, store, 1, acknowledged)
-		checkSummaries(t, store)
+	t.Run("killed writers", func(t *testing.T) { killedWriters(t, place(t), kills(t), open, nil) })
+}
+
+// RunKills is the second part of RunProcesses with a server that no other test uses, which is killed and
+// restarted while each fourth of the writers (QTYPE_KILLS, by default 12) is active.
+func RunKills(t *testing.T, server Server, place string, open func(t *testing.T, place string) memory.Store) {
+	n := 12
+	if os.Getenv(killsVariable) != "" {
+		n = kills(t)
+	}
+	killedWriters(t, place, n, open, func() {
+		testkit.Must(t, server.Kill())
+		testkit.Must(t, server.Restart())
 	})
+}
+
+// killedWriters starts writers one after the other and kills them. Their clocks differ.
+// restart is called while some of them are active, unless it is nil.
+func killedWriters(t *testing.T, where string, n int, open func(t *testing.T, place string) memory.Store, restart func()) {
+	t.Helper()
+	acknowledged := map[string]int{}
+	first := startWriter(t, where, "first", 1, 0) // creates the sessions by the right clock
+	first.acknowledge(acknowledged, 1<<30)
+	testkit.Must(t, first.Wait())
+	for round := range n {
+		p := startWriter(t, where, fmt.Sprint("w", round), 0, rand.N(mostAhead+mostBehind)-mostBehind)
+		p.acknowledge(acknowledged, rand.IntN(48))
+		if restart != nil && round%restartEach == 0 {
+			restart()
+			p.acknowledge(acknowledged, rand.IntN(48))
+		}
+		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // at any moment of a write
+		testkit.Must(t, p.Process.Kill())
+		p.acknowledge(acknowledged, 1<<30) // the output before it was killed
+		_ = p.Wait()                       // it was killed
+	}
+	store := open(t, where)
+	defer func() { testkit.Must(t, store.Close()) }()
+	checkAcknowledged(t, store, 1, acknowledged)
+	checkSummaries(t, store)
 }
 
 // twoProcesses checks that two processes which write to the same sessions lose nothing.
 func twoProcesses(t *testing.T, where string, open func(t *testing.T, place string) memory.Store) {
 	t.Helper()
 	const each = 4
-	both := []*process{startWriter(t, where, "a", each), startWriter(t, where, "b", each)}
+	both := []*process{startWriter(t, where, "a", each, 0), startWriter(t, where, "b", each, 0)}
 	acknowledged := make([]map[string]int, len(both))
 	inParallel(len(both), func(i int) {
 		acknowledged[i] = map[string]int{}
@@ -179,8 +220,11 @@ func twoProcesses(t *testing.T, where string, open func(t *testing.T, place stri
 	checkAcknowledged(t, store, 0, acknowledged...)
 }
 
+// killsVariable is the number of writers that are killed.
+const killsVariable = "QTYPE_KILLS"
+
 func kills(t *testing.T) int {
-	text := os.Getenv("QTYPE_KILLS")
+	text := os.Getenv(killsVariable)
 	if text == "" {
 		return 24
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"strings"
+	"time"
 )
 
 // Role is the sender of a message.
@@ -84,12 +85,13 @@ func (b Block) Media() bool { return b.Data != nil }
 // IsCitation reports whether the block is a source that the message cites.
 func (b Block) IsCitation() bool { return b.Type == "citation_url" || b.Type == "citation_document" }
 
-// NewID returns a new message id: 128 random bits in hexadecimal. They come from
-// the ChaCha8 generator of the Go runtime, which is fast and seeded by the system.
-// An id is not a secret.
+// NewID returns a new message id in hexadecimal: the time in milliseconds and 80 random
+// bits. The messages of a session are then neighbors in an index of ids, which otherwise is
+// the main cost of deleting a long one. The random bits come from the ChaCha8 generator of
+// the Go runtime, which is fast and seeded by the system. An id is not a secret.
 func NewID() string {
 	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:8], rand.Uint64())
+	binary.BigEndian.PutUint64(b[:8], uint64(time.Now().UnixMilli())<<16|rand.Uint64()>>48)
 	binary.LittleEndian.PutUint64(b[8:], rand.Uint64())
 	var text [2 * len(b)]byte
 	hex.Encode(text[:], b[:])

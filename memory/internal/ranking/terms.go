@@ -13,10 +13,20 @@ const (
 	maxQueryTerms = 64
 )
 
-// stopWords are English words that are left out of queries that have others.
-const stopWords = " a an and are as at be been but by can could d did do does doing for from had has have having he her hers him his how i if in into is it its itself just ll m me my of on or our re s she should so some t than that the their them then there these they this those to too up ve was we were what when where which while who whom why will with would you your yours " //nolint:gosec // words, no credentials
-
-func isStopWord(word string) bool { return strings.Contains(stopWords, " "+word+" ") }
+// isStopWord reports whether a word is one of the English words that are left out of queries
+// that have others.
+func isStopWord(word string) bool {
+	switch word {
+	case "a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "d", "did", "do",
+		"does", "doing", "for", "from", "had", "has", "have", "having", "he", "her", "hers", "him", "his", "how",
+		"i", "if", "in", "into", "is", "it", "its", "itself", "just", "ll", "m", "me", "my", "of", "on", "or",
+		"our", "re", "s", "she", "should", "so", "some", "t", "than", "that", "the", "their", "them", "then",
+		"there", "these", "they", "this", "those", "to", "too", "up", "ve", "was", "we", "were", "what", "when",
+		"where", "which", "while", "who", "whom", "why", "will", "with", "would", "you", "your", "yours":
+		return true
+	}
+	return false
+}
 
 // textTerms returns the stems of the words of a text.
 func textTerms(text string) (terms []string, stops int) {

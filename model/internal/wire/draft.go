@@ -40,7 +40,7 @@ func (d *ResponseBuilder) Call(id, name, arguments string) string {
 		arguments = "{}"
 	}
 	d.id = cmp.Or(d.id, chat.NewID())
-	id = cmp.Or(id, fmt.Sprintf("call_%s%d", d.id[:16], len(d.calls)))
+	id = cmp.Or(id, fmt.Sprintf("call_%s%d", d.id[len(d.id)/2:], len(d.calls)))
 	d.calls = append(d.calls, chat.ToolCall{ID: id, Name: name, Arguments: arguments})
 	return id
 }
