@@ -98,7 +98,7 @@ tools:
 }
 
 func unusableContainment() rule {
-	return rule{code: "QT467", title: "containment that cannot work",
+	return rule{code: "QT468", title: "containment that cannot work",
 		doc: "A container of type docker needs an image. The other types have no image; with type none nothing is contained, so the other keys have no effect.",
 		sample: sample{text: `
 id: example
