@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
@@ -128,6 +130,13 @@ func readLimits(ctx context.Context) (*trust.Limits, diag.List) {
 			return nil, diag.List{accessError(declared.Position().Field("folders").Index(i).Span(), "the folder %q is not an absolute path", folder)}
 		}
 	}
+	kinds := []string{spec.ContainmentBwrap, spec.ContainmentDocker, spec.ContainmentNone}
+	for i, kind := range declared.Containment {
+		if !slices.Contains(kinds, kind) {
+			return nil, diag.List{accessError(declared.Position().Field("containment").Index(i).Span(), "unknown containment %q", kind).WithNearest(kind, kinds).
+				WithHint("use %s", strings.Join(kinds, ", "))}
+		}
+	}
 	given := func(key string, list []string) []string {
 		if _, ok := declared.Position().Lookup(key); !ok {
 			return nil
@@ -135,5 +144,6 @@ func readLimits(ctx context.Context) (*trust.Limits, diag.List) {
 		return append([]string{}, list...)
 	}
 	return &trust.Limits{File: file, Hosts: given("hosts", declared.Hosts), Folders: given("folders", declared.Folders),
-		Programs: given("programs", declared.Programs), Providers: given("providers", declared.Providers)}, nil
+		Programs: given("programs", declared.Programs), Providers: given("providers", declared.Providers),
+		Containment: given("containment", declared.Containment)}, nil
 }

@@ -278,6 +278,7 @@ func TestOrganization(t *testing.T) {
 		"private":    {"providers: [aws-bedrock]", "under providers"},
 		"unreadable": {"host: [example.com]", `no key "host"`},
 		"relative":   {"folders: [data]", "not an absolute path"},
+		"kind":       {"containment: [bwarp]", `unknown containment "bwarp"; use bwrap, docker, none`},
 	} {
 		testkit.Must(t, os.WriteFile(file, []byte(c.policy+"\n"), 0o600))
 		text := hostile["model key"].text

@@ -61,7 +61,8 @@ type Mocks struct {
 	WrapEmbedder func(*spec.EmbeddingModel, model.Embedder) (model.Embedder, error) // changes an embedding model
 	WrapTool     func(spec.Tool, tool.Tool) tool.Tool                               // changes a tool
 
-	NoStepCache bool // results of steps are not cached
+	NoStepCache bool   // results of steps are not cached
+	Fixtures    string // the folder in which all files of the document are; empty for their places
 
 	HTTP *http.Client // for readers, rerankers and tools, in place of that of the Options; MCP servers and models use that
 }

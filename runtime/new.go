@@ -24,6 +24,9 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
+	if opts.Mocks.Fixtures != "" {
+		opts.Policy = opts.Policy.WithFixtures(opts.Mocks.Fixtures)
+	}
 	if opts.Policy != nil && opts.HTTP == nil {
 		opts.HTTP = &http.Client{Transport: &policyTransport{policy: opts.Policy, next: httpx.Transport(connections(app))}}
 	}

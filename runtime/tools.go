@@ -26,6 +26,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Index:   a.indexTool,
 		Sample:  a.sample,
 		Log:     a.opts.Log,
+		Warn:    a.opts.Warn,
 		Remote:  a.opts.Policy.IsRemote(),
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
 			ctx, cancel := withBudget(ctx, &BudgetError{Tool: call.Tool.ID}, call.Tool.Budget)

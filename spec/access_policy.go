@@ -12,4 +12,6 @@ type AccessPolicy struct {
 	Programs []string `yaml:"programs"`
 	// Providers are the providers of models that documents may use.
 	Providers []string `yaml:"providers"`
+	// Containment lists how programs of tools may be contained: bwrap, docker or none. Without none, programs must be contained.
+	Containment []string `yaml:"containment"`
 }

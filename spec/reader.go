@@ -10,6 +10,7 @@ type Reader struct {
 	// LoaderArgs returns a new struct for the keys of `loader_args`; nil for none.
 	LoaderArgs func() any
 	Auths      []string // types of auth that it accepts; empty for none
+	Local      bool     // it reads local files only
 }
 
 // Readers lists the readers in the order in which messages and editors propose them.
@@ -42,6 +43,7 @@ func readerRows() []Reader {
 				Aliases: []string{"llama_index.core.SimpleDirectoryReader", "llama_index.core.readers.SimpleDirectoryReader",
 					"llama_index.core.readers.file.base.SimpleDirectoryReader", "SimpleDirectoryReader"},
 				Args: func() any { return new(DirectoryArgs) }},
+			Local: true,
 		},
 		{
 			Implementation: Implementation{Name: "json", Doc: "a file in JSON or JSON Lines",

@@ -7,6 +7,8 @@ type Suite struct {
 	App string `yaml:"app"`
 	// Recordings is the path of the JSON file with recorded calls of models, HTTP servers and MCP servers, relative to the file. `qtype test --record` writes it; without the option it answers the calls.
 	Recordings string `yaml:"recordings"`
+	// Fixtures is the folder with the files of the tests, relative to the file, in its folder or below: files that steps name by a path or an address are read from it, and written to a copy of it that each test has.
+	Fixtures string `yaml:"fixtures"`
 	// Models are mocks that replace the application's models in every test of the file.
 	Models []*ModelMock `yaml:"models"`
 	// Tools are mocks that replace the application's tools in every test of the file.
@@ -26,6 +28,8 @@ type Test struct {
 	Flow string `yaml:"flow" names:"flow"`
 	// Session is the session of the turns.
 	Session string `yaml:"session" default:"test"`
+	// Fixtures is the folder with the files of the test, in place of that of the file.
+	Fixtures string `yaml:"fixtures"`
 	// Models are mocks that replace the application's models; they take precedence over the file's.
 	Models []*ModelMock `yaml:"models"`
 	// Tools are mocks that replace the application's tools; they take precedence over the file's.
@@ -75,6 +79,8 @@ type Turn struct {
 	Memory []*WindowAssertion `yaml:"memory"`
 	// Sent are assertions on the requests to the models in the turn.
 	Sent []*RequestAssertion `yaml:"sent"`
+	// Files are assertions on files of the fixtures after the turn, such as those that the turn has written.
+	Files []*FileAssertion `yaml:"files"`
 }
 
 // WindowAssertion checks the window of a memory: the messages that the next call would send.
@@ -105,4 +111,17 @@ type RequestAssertion struct {
 	Contains []string `yaml:"contains"`
 	// NotContains are texts that the messages of no call contain.
 	Lacks []string `yaml:"not_contains" alias:"lacks"`
+}
+
+// FileAssertion checks a file that a step may have written to the fixtures.
+type FileAssertion struct {
+	Positioned
+	// Path is the path or the address of the file, as the step has it.
+	Path string `yaml:"path" jsonschema:"required"`
+	// Same is the path of the file with the expected content, relative to the test file.
+	Same string `yaml:"same_as"`
+	// Contains are texts that the file contains.
+	Contains []string `yaml:"contains"`
+	// NotContains are texts that the file does not contain.
+	Lacks []string `yaml:"not_contains"`
 }

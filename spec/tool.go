@@ -83,6 +83,8 @@ type PythonFunctionTool struct {
 	Timeout Duration `yaml:"timeout" default:"60s" validate:"gt=0"`
 	// MemoryMB is the maximum memory of the function, in MiB of address space.
 	MemoryMB int `yaml:"memory_mb" default:"2048" validate:"gt=0"`
+	// Containment limits what the function can reach; the folders in which modules are searched are readable.
+	Containment *Containment `yaml:"containment"`
 }
 
 // MCPTool is the tools of a Model Context Protocol server: one that is started by a command, or one at a URL.
@@ -95,6 +97,8 @@ type MCPTool struct {
 	Args []string `yaml:"args"`
 	// Env are the environment variables of the program; it sees no others of this process.
 	Env map[string]Secret `yaml:"env"`
+	// Containment limits what the program can reach.
+	Containment *Containment `yaml:"containment"`
 	// URL is the address of a running server.
 	URL string `yaml:"url" validate:"omitempty,http_url"`
 	// Auth is the id of the credentials for the server at the URL.
@@ -137,6 +141,8 @@ type CommandTool struct {
 	Env map[string]Secret `yaml:"env"`
 	// Timeout ends a call that takes longer, such as 10s.
 	Timeout Duration `yaml:"timeout" default:"30s" validate:"gt=0"`
+	// Containment limits what the program can reach.
+	Containment *Containment `yaml:"containment"`
 }
 
 // FlowTool is a flow as a tool: its arguments are the flow's inputs, its result the flow's outputs.

@@ -11,7 +11,7 @@ import (
 
 // externalRules returns the rules of programs, tool servers and databases.
 func externalRules() []rule {
-	return []rule{noProgram(), mcpServer(), unusableStoreURL(), oneToolOfServer(), resourceAddress()}
+	return []rule{noProgram(), mcpServer(), unusableStoreURL(), oneToolOfServer(), resourceAddress(), unusableContainment()}
 }
 
 func noProgram() rule {
@@ -48,7 +48,7 @@ tools:
 				p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q has neither a command nor a url", t.ID).
 					WithHint("add command: to start a server, or url: for a running one"))
 			case hasURL:
-				p.reportIneffective(t, "url", "args", "env")
+				p.reportIneffective(t, "url", "args", "env", "containment")
 				p.reportEmptyServer(t, "url", t.URL)
 			default:
 				p.reportIneffective(t, "command", "auth")
@@ -101,6 +101,33 @@ tools:
 					p.list.Add(p.reportAt(place, "the resource %q of tool %q is not a template of an address", address, t.ID).WithHint("write arguments in braces, such as file:///{path}"))
 				} else if !strings.ContainsAny(address, ":{") {
 					p.list.Add(p.reportAt(place, "the resource %q of tool %q is not an address", address, t.ID).WithHint("begin it with a scheme, such as file:///"))
+				}
+			}
+		})}
+}
+
+func unusableContainment() rule {
+	return rule{code: "QT468", title: "containment that cannot work",
+		doc: "A container of type docker needs an image. The other types have no image; with type none nothing is contained, so the other keys have no effect.",
+		sample: sample{text: `
+id: example
+tools:
+  - {type: CommandTool, id: count, name: count, description: Counts words, program: python3, containment: ⟦{type: docker}│{type: docker, image: "python:3.13-slim"}⟧}
+`},
+		check: on(func(p *ruleContext, c *spec.Containment) {
+			if c.Type == spec.ContainmentDocker && strings.TrimSpace(c.Image) == "" && c.Position().Complete("image") {
+				p.list.Add(p.reportAt(placeOf(c, "image", "type"), "the containment of type docker has no image").WithHint("add image: with the name of an image that has the program"))
+			}
+			var ineffective []string
+			switch c.Type {
+			case spec.ContainmentNone:
+				ineffective = []string{"image", "network", "read", "write"}
+			case spec.ContainmentAuto, spec.ContainmentBwrap:
+				ineffective = []string{"image"}
+			}
+			for _, key := range ineffective {
+				if at, written := c.Position().Lookup(key); written {
+					p.report(at.Key, "%q has no effect with containment of type %s", key, c.Type)
 				}
 			}
 		})}

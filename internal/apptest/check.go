@@ -16,13 +16,16 @@ import (
 
 // checker checks a test file against its application.
 type checker struct {
-	app  *spec.Application
-	list diag.List
+	app   *spec.Application
+	list  diag.List
+	suite *spec.Suite
 }
 
 func (c *checker) checkSuite(s *spec.Suite) {
+	c.suite = s
 	c.checkMocks(s.Models, s.Tools)
 	c.checkAllow(s, s.Allow)
+	c.checkFixtures(s, s.Fixtures)
 	if len(s.Tests) == 0 && s.Position().Complete("tests") {
 		c.list.Add(ruleInvalid.At(spanOf(s, "tests"), "the file has no tests").WithHint("add one with a name and turns"))
 	}
@@ -65,6 +68,7 @@ func (c *checker) checkID(place source.Span, noun, id string, ids []string) {
 func (c *checker) checkTest(t *spec.Test) {
 	c.checkMocks(t.Models, t.Tools)
 	c.checkAllow(t, t.Allow)
+	c.checkFixtures(t, t.Fixtures)
 	ids, named := idsOf(c.app.Flows), true
 	c.checkID(spanOf(t, "flow"), "flow", t.Flow, ids)
 	if len(t.Turns) == 0 && t.Position().Complete("turns") {
@@ -77,6 +81,7 @@ func (c *checker) checkTest(t *spec.Test) {
 		c.checkID(spanOf(turn, "flow"), "flow", turn.Flow, ids)
 		if flow := flowOf(c.app, t, turn); flow != nil {
 			c.checkTurn(turn, flow)
+			c.checkFiles(t, turn)
 		} else if t.Flow == "" && turn.Flow == "" {
 			named = false
 		}

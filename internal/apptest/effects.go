@@ -14,9 +14,9 @@ import (
 func (r *testRun) checkEffects(t *spec.Turn, flow *spec.Flow) {
 	for s := range flow.Plan().All() {
 		step := s.Step.Common()
-		if effect := spec.Effect(s.Step); effect != "" && !r.env.allows(step.ID, spec.TypeName(s.Step)) {
+		if effect := spec.Effect(s.Step); effect != "" && !r.env.allows(step.ID, spec.TypeName(s.Step)) && !(r.env.fixtures != "" && spec.UsesFilesOnly(s.Step)) {
 			r.diagnostics.Add(ruleFailed.At(turnSpan(t), "step %s (%s) %s, which tests may not", step.ID, spec.TypeName(s.Step), effect).
-				WithHint("if it should, write allow: [%s]", step.ID))
+				WithHint("%sif it should, write allow: [%s]", fixturesHint(s.Step), step.ID))
 			return
 		}
 		for _, used := range s.Tools() {
@@ -29,6 +29,14 @@ func (r *testRun) checkEffects(t *spec.Turn, flow *spec.Flow) {
 			return
 		}
 	}
+}
+
+// fixturesHint returns the advice for a step whose files fixtures can have.
+func fixturesHint(s spec.Step) string {
+	if !spec.UsesFilesOnly(s) {
+		return ""
+	}
+	return "put its files in a folder and write fixtures: with its path, or, "
 }
 
 // effectOf returns what a tool does outside of the process; empty for a tool that does

@@ -63,7 +63,7 @@ func runEffects(t *testing.T, flow, keys string, allow bool) (messages, files st
 
 func TestEffects(t *testing.T) {
 	for flow, c := range map[string]struct{ id, kind, want string }{
-		"read":      {"load", "FileSource", "step load (FileSource) reads files, which tests may not; if it should, write allow: [load]"},
+		"read":      {"load", "FileSource", "step load (FileSource) reads files, which tests may not; put its files in a folder and write fixtures: with its path, or, if it should, write allow: [load]"},
 		"write":     {"save", "FileWriter", "step save (FileWriter) writes files"},
 		"query":     {"select", "SQLSource", "step select (SQLSource) queries a database"},
 		"documents": {"pages", "DocumentSource", "step pages (DocumentSource) reads files, servers or databases"},

@@ -27,24 +27,27 @@ import (
 // testEnv replaces the models, tools and network of one test. It is safe for
 // concurrent use.
 type testEnv struct {
-	models  []*spec.ModelMock // those of the test before those of the file
-	tools   []*spec.ToolMock
-	allow   []string           // ids and types of what the test may really do
-	effects bool               // it may do everything
-	session *recording.Session // nil if the file declares no recordings
+	models   []*spec.ModelMock // those of the test before those of the file
+	tools    []*spec.ToolMock
+	allow    []string           // ids and types of what the test may really do
+	effects  bool               // it may do everything
+	declared string             // the folder of its fixtures; empty for none
+	folder   string             // that of the test file
+	session  *recording.Session // nil if the file declares no recordings
 
 	mu       sync.Mutex
 	requests map[string][]model.Request // of the current turn, by model id
 	indexes  string                     // folder of the indexes; empty if there are none
+	fixtures string                     // copy of the fixtures; empty if there are none
 }
 
 func newTestEnv(f *File, t *spec.Test) *testEnv {
-	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, requests: map[string][]model.Request{}}
+	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, declared: f.fixturesOf(t), folder: suitePath(f.Suite, "."), requests: map[string][]model.Request{}}
 }
 
 // mocks returns the mocks for the runtime.
 func (e *testEnv) mocks() runtime.Mocks {
-	return e.recordMocks(runtime.Mocks{Model: e.model, Embedder: e.embedder, Tool: e.tool, Index: e.index, NoStepCache: true})
+	return e.recordMocks(runtime.Mocks{Model: e.model, Embedder: e.embedder, Tool: e.tool, Index: e.index, NoStepCache: true, Fixtures: e.fixtures})
 }
 
 // index returns an empty index for a test, in the place of the one that the document
@@ -65,10 +68,13 @@ func (e *testEnv) index(x spec.Index) (index.Index, error) {
 
 // close removes what the test left behind.
 func (e *testEnv) close() error {
-	if e.indexes == "" {
-		return nil
+	var failed error
+	for _, folder := range []string{e.indexes, e.fixtures} {
+		if folder != "" {
+			failed = errors.Join(failed, os.RemoveAll(folder))
+		}
 	}
-	return os.RemoveAll(e.indexes)
+	return failed
 }
 
 // model returns the mock of a model: that of the test or file, otherwise the recordings

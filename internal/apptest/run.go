@@ -49,6 +49,10 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	defer func() { o.Took = time.Since(begin) }()
 	s := newTestEnv(f, t)
 	o.commit = func(bool) {}
+	if err := s.copyFixtures(); err != nil {
+		o.Diagnostics.Add(ruleFailed.At(o.Position, "the fixtures cannot be copied: %s", errors.Join(err, s.close())))
+		return o
+	}
 	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: s.httpClient(),
 		Approve: func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }})
 	if err != nil {
@@ -121,6 +125,9 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 	}
 	for _, s := range t.Sent {
 		r.checkRequests(s)
+	}
+	for _, a := range t.Files {
+		r.checkFile(a)
 	}
 	r.checkRecorded(t)
 }

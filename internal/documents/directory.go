@@ -82,7 +82,8 @@ func (d *directory) list(ctx context.Context, root string) (files []string, fail
 	if err := trust.From(ctx).Read(root); err != nil {
 		return nil, nil, err
 	}
-	info, err := os.Stat(root)
+	at := trust.From(ctx).Place(root)
+	info, err := os.Stat(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, fmt.Errorf("the folder %s does not exist", root)
@@ -91,7 +92,7 @@ func (d *directory) list(ctx context.Context, root string) (files []string, fail
 	case !info.IsDir():
 		return nil, nil, fmt.Errorf("%s is not a folder; use input_files to read a file", root)
 	}
-	err = fs.WalkDir(os.DirFS(root), ".", func(rel string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(os.DirFS(at), ".", func(rel string, entry fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -101,7 +102,7 @@ func (d *directory) list(ctx context.Context, root string) (files []string, fail
 		case rel == ".":
 		case entry.IsDir() && (!d.args.Recursive || d.filter.rejectsFolder(rel)):
 			return fs.SkipDir
-		case !entry.IsDir() && d.accepts(filepath.Join(root, rel), rel):
+		case !entry.IsDir() && d.accepts(filepath.Join(at, rel), rel):
 			files = append(files, rel)
 		}
 		return nil
@@ -143,7 +144,7 @@ func (d *directory) read(ctx context.Context, path string, absolute bool) ([]*Do
 	if err := trust.From(ctx).Read(path); err != nil { // also a link in a folder that may be read
 		return nil, err
 	}
-	in, err := os.Open(path)
+	in, err := os.Open(trust.From(ctx).Place(path))
 	if err != nil {
 		return nil, explainFile(path, err)
 	}

@@ -88,6 +88,7 @@ var asked = map[string]string{
 	"internal/auditlog/auditlog.go:open":                    "App.auditor; the log of tools is a flag of the user",
 	"runtime/new.go:New":                                    "policyTransport, and App.Getenv",
 	"tool/python/check.go:Source":                           "Factory.checkProgram",
+	"tool/python/python.go:folders":                         "Factory.checkProgram",
 	"tool/ssrf_guard.go:newHTTPClient":                      "httpx.DialContext and httpx.Proxy",
 }
 

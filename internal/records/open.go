@@ -83,7 +83,7 @@ func OpenStream(in io.Reader, name string, opts Options) (*Reader, error) {
 
 // open opens the file's bytes.
 func (r *Reader) open(ctx context.Context, path string) (io.Reader, error) {
-	if _, remote := remotefs.Remote(path); !remote {
+	if _, remote := remotefs.Remote(trust.From(ctx).Place(path)); !remote {
 		f, err := openFile(ctx, path)
 		if err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	if err := trust.From(ctx).Read(path); err != nil {
 		return nil, err
 	}
-	local := remotefs.Path(path)
+	local := remotefs.Path(trust.From(ctx).Place(path))
 	info, err := os.Stat(local)
 	if err != nil {
 		return nil, fileError(path, err)

@@ -24,6 +24,10 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Object, erro
 			yield(Object{}, err)
 			return
 		}
+		if trust.From(ctx).Place(prefix) != prefix {
+			yield(Object{}, &AccessError{Address: prefix, Why: "fixtures have no buckets that can be listed"})
+			return
+		}
 		// An address needs a key; the prefix of all objects has none.
 		store, key, err := c.store(ctx, prefix+"k")
 		if err != nil {

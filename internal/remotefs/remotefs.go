@@ -95,7 +95,7 @@ func (c *Client) Open(ctx context.Context, address string) (io.ReadCloser, error
 	if err := trust.From(ctx).Read(address); err != nil {
 		return nil, err
 	}
-	scheme, rest := split(address)
+	scheme, rest := split(trust.From(ctx).Place(address))
 	switch scheme {
 	case "", "file", "local":
 		return openLocal(address, rest)
@@ -118,7 +118,7 @@ func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
 	if err := trust.From(ctx).Write(address); err != nil {
 		return nil, err
 	}
-	scheme, rest := split(address)
+	scheme, rest := split(trust.From(ctx).Place(address))
 	switch scheme {
 	case "", "file", "local":
 		return createLocal(ctx, address, rest)

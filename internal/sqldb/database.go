@@ -49,6 +49,12 @@ func Open(ctx context.Context, address, text string, login Login) (*Source, erro
 	if err := allowed(trust.From(ctx), u); err != nil {
 		return nil, err
 	}
+	if u.Dialect == sqlquery.SQLite && u.Database != "" {
+		if place := trust.From(ctx).Place(sqlitePath(u)); place != sqlitePath(u) {
+			u.Database = place
+			delete(u.Options, "uri")
+		}
+	}
 	if u.Dialect == sqlquery.SQLite && login != nil {
 		return nil, errors.New("an SQLite file has no users: remove auth")
 	}

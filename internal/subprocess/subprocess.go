@@ -33,6 +33,14 @@ type Program struct {
 	MaxOutput int      // limit of standard output in bytes; 0 means 32 MiB
 
 	Supervisor *Supervisor // starts the program; may be nil
+	Killed     func()      // called after the process was killed, to end what does not end with it; may be nil
+}
+
+// Command returns the program to start, which is killed when ctx ends.
+func (p Program) Command(ctx context.Context) *Cmd {
+	cmd := p.Supervisor.Command(ctx, p.Path, p.Args, p.Env)
+	cmd.killed = p.Killed
+	return cmd
 }
 
 // Run writes in to the standard input of a new process and returns its standard
@@ -41,7 +49,7 @@ type Program struct {
 func (p Program) Run(ctx context.Context, in []byte) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := p.Supervisor.Command(ctx, p.Path, p.Args, p.Env)
+	cmd := p.Command(ctx)
 	out := &limitedBuffer{limit: p.MaxOutput, full: cancel}
 	if out.limit == 0 {
 		out.limit = maxOutput

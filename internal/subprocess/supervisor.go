@@ -40,6 +40,7 @@ type Cmd struct {
 	by      *Supervisor
 	line    *os.File // the connection with the supervisor; nil without one
 	program string   // the program of the supervisor, for errors
+	killed  func()   // see Program.Killed
 }
 
 // Command returns a program to start, which is killed when ctx ends. Set its streams before
@@ -78,6 +79,9 @@ func (c *Cmd) Wait() error {
 		_ = killGroup(c.Cmd) // fails if no process of the group is left
 	} else {
 		c.endSupervised()
+	}
+	if c.killed != nil && (c.ProcessState == nil || c.ProcessState.ExitCode() < 0) {
+		c.killed()
 	}
 	return err
 }

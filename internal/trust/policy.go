@@ -34,6 +34,8 @@ type Policy struct {
 	Limits *Limits // what the organization allows at most; nil for no limit
 
 	Changed bool // the user has trusted another version of the document
+
+	Fixtures string // the folder of a test in which all files of the document are; empty for none
 }
 
 // Grants are what a user allows a restricted document. The flags of the command have the
@@ -54,6 +56,8 @@ type Limits struct {
 	Folders   []string // where documents read and write
 	Programs  []string // programs, as documents name them
 	Providers []string // providers of models
+
+	Containment []string // how programs of tools are contained: bwrap, docker or none
 }
 
 // Restricted reports whether the document reaches only what is granted.
@@ -96,6 +100,19 @@ func (p *Policy) Program(name string) error {
 		return nil
 	}
 	return p.refuse("start the program "+name, "--allow-program "+name)
+}
+
+// Containment returns an error if the organization does not allow programs of tools with a
+// type of containment, none for no containment.
+func (p *Policy) Containment(kind string) error {
+	if p == nil || p.Limits == nil || p.Limits.Containment == nil || slices.Contains(p.Limits.Containment, kind) {
+		return nil
+	}
+	action := "start a program with containment of type " + kind
+	if kind == "none" {
+		action = "start a program without containment"
+	}
+	return p.Limits.refuse(action, "containment")
 }
 
 // Provider returns an error if the organization does not allow a provider of models.

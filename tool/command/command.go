@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/containment"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/internal/subprocess"
@@ -25,6 +26,7 @@ type Env struct {
 	Secret     func(spec.Secret) (string, error) // resolves references to a secret manager; nil uses the text of the document
 	Folder     string                            // base of relative paths: the folder of the tool's document
 	Supervisor *subprocess.Supervisor            // starts the program; may be nil
+	Container  *containment.Container            // limits the program; nil for no limits
 }
 
 // New returns the handler of a CommandTool. It finds the program and starts nothing.
@@ -51,11 +53,11 @@ func Line(line string, timeout time.Duration, env Env) (tool.ClientHandler, erro
 
 // answer returns a handler that runs the program of words.
 func answer(words []string, given map[string]string, timeout time.Duration, env Env) (tool.ClientHandler, error) {
-	path, err := subprocess.Find(words[0], env.Folder, env.Getenv("PATH"))
+	path, err := env.Container.Find(words[0], env.Folder, env.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
-	environ := subprocess.Environment(env.Getenv, given)
+	environ := env.Container.Environment(env.Getenv, given)
 	name := words[0]
 	return func(ctx context.Context, req tool.Request) (any, error) {
 		p := subprocess.Program{Path: path, Args: words[1:], Env: append(environ[:len(environ):len(environ)], callerEnv(req)...), Supervisor: env.Supervisor}
@@ -64,7 +66,7 @@ func answer(words []string, given map[string]string, timeout time.Duration, env 
 			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s", timeout))
 			defer cancel()
 		}
-		out, err := p.Run(ctx, req.Args)
+		out, err := env.Container.Wrap(p).Run(ctx, req.Args)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/containment"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/builtin"
@@ -88,7 +89,11 @@ func (f *Factory) python(t *spec.PythonFunctionTool) (tool.Tool, error) {
 	if builtin.Has(t) {
 		return builtin.New(t)
 	}
-	return python.New(t, python.Env{Pool: f.pool, Getenv: f.opts.Getenv, Secret: f.secret, Folders: f.folders(t)})
+	container, err := f.container(t, t.Containment)
+	if err != nil {
+		return nil, err
+	}
+	return python.New(t, python.Env{Pool: f.pool, Getenv: f.opts.Getenv, Secret: f.secret, Folders: f.folders(t), Container: container})
 }
 
 func (f *Factory) pythonSource(t *spec.PythonFunctionTool) string {
@@ -99,11 +104,24 @@ func (f *Factory) pythonSource(t *spec.PythonFunctionTool) string {
 }
 
 func (f *Factory) command(t *spec.CommandTool) (tool.Tool, error) {
-	run, err := command.New(t, command.Env{Getenv: f.opts.Getenv, Secret: f.secret, Folder: f.folders(t)[0], Supervisor: f.opts.Supervisor})
+	container, err := f.container(t, t.Containment)
+	if err != nil {
+		return nil, err
+	}
+	run, err := command.New(t, command.Env{Getenv: f.opts.Getenv, Secret: f.secret, Folder: f.folders(t)[0], Supervisor: f.opts.Supervisor, Container: container})
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
 	return newClientTool(t.Common(), run, 0), nil
+}
+
+// container returns what limits the program of a tool; nil for no limits.
+func (f *Factory) container(t spec.Tool, declared *spec.Containment) (*containment.Container, error) {
+	c, err := f.host.Container(t.EntityID(), declared, f.folders(t)[0])
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", t.EntityID(), err)
+	}
+	return c, nil
 }
 
 // mcp makes the server of an MCPTool, which Close closes.
@@ -113,7 +131,14 @@ func (f *Factory) mcp(t *spec.MCPTool) (tool.Tool, error) {
 	if t.Sampling != nil && f.opts.Sample == nil {
 		return nil, fmt.Errorf("tool %s: the model of its sampling is not part of the application", t.ID)
 	}
-	s, err := mcp.New(t, mcp.Env{Options: options, Getenv: f.opts.Getenv, Folder: f.folders(t)[0], Sample: f.opts.Sample, Ask: f.ask})
+	var container *containment.Container
+	if t.Command != "" {
+		var err error
+		if container, err = f.container(t, t.Containment); err != nil {
+			return nil, err
+		}
+	}
+	s, err := mcp.New(t, mcp.Env{Options: options, Getenv: f.opts.Getenv, Folder: f.folders(t)[0], Sample: f.opts.Sample, Ask: f.ask, Container: container})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/containment"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 	"github.com/qtype-dev/qtype/tool/mcp"
@@ -31,6 +32,7 @@ type Options struct {
 	Memory  func(*spec.MemoryTool) (tool.Tool, error) // makes a MemoryTool; nil where there are no memories
 	Index   func(*spec.IndexTool) (tool.Tool, error)  // makes an IndexTool; nil where there are no indexes
 	Log     func(line string)                         // receives what Python functions print; may be nil
+	Warn    func(string)                              // receives warnings; may be nil
 	Remote  bool                                      // tools that remote documents declare may start programs, as far as the policy allows them
 }
 
@@ -53,6 +55,7 @@ type FlowCall struct {
 type Factory struct {
 	opts Options
 	pool *python.Pool // starts no process before a function is called
+	host *containment.Host
 
 	mu      sync.Mutex
 	servers []*mcp.Server
@@ -60,7 +63,8 @@ type Factory struct {
 
 // New makes a Factory; it starts nothing.
 func New(opts Options) *Factory {
-	return &Factory{opts: opts, pool: python.NewPool(python.Options{Log: opts.Log, Supervisor: opts.Supervisor})}
+	host := containment.NewHost(containment.Options{Getenv: opts.Getenv, Policy: opts.Policy, Supervisor: opts.Supervisor, Warn: opts.Warn})
+	return &Factory{opts: opts, host: host, pool: python.NewPool(python.Options{Log: opts.Log, Supervisor: opts.Supervisor})}
 }
 
 // Close ends the processes and connections that the tools have started.

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/yosida95/uritemplate/v3"
 
+	"github.com/qtype-dev/qtype/internal/containment"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/spec"
@@ -21,6 +22,8 @@ type Env struct {
 	tool.Options
 	Getenv func(string) string // the environment that the document sees
 	Folder string              // base of relative paths of programs: the folder of the tool's document
+	// Container limits the program of a server; nil for no limits.
+	Container *containment.Container
 	// Sample calls a model for a server; it is needed if the document allows sampling.
 	Sample func(context.Context, SampleRequest) (*Sample, error)
 	// Ask requests an answer of the user of the run of a context, and returns an object with
@@ -78,7 +81,7 @@ func New(t *spec.MCPTool, env Env) (*Server, error) {
 
 // program returns a function that starts the server.
 func (s *Server) program(env Env) (func() (sdk.Transport, error), error) {
-	path, err := subprocess.Find(s.declared.Command, env.Folder, env.Getenv("PATH"))
+	path, err := env.Container.Find(s.declared.Command, env.Folder, env.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +89,9 @@ func (s *Server) program(env Env) (func() (sdk.Transport, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	environ := subprocess.Environment(env.Getenv, given)
+	p := subprocess.Program{Path: path, Args: s.declared.Args, Env: env.Container.Environment(env.Getenv, given), Supervisor: env.Supervisor}
 	return func() (sdk.Transport, error) {
-		cmd := env.Supervisor.Command(s.alive, path, s.declared.Args, environ)
+		cmd := env.Container.Wrap(p).Command(s.alive)
 		cmd.Stderr = &s.tail
 		return &programTransport{cmd}, nil
 	}, nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/containment"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 )
@@ -55,10 +56,12 @@ type WorkerConfig struct {
 	Path        []string // folders that are searched first for modules
 	Env         []string // the whole environment, as NAME=value
 	MemoryMB    int      // maximum size of a process, in MiB of address space
+
+	Container *containment.Container // limits a process; nil for no limits
 }
 
 func (s WorkerConfig) key() string {
-	return fmt.Sprintf("%q %q %q %d", s.Interpreter, s.Path, s.Env, s.MemoryMB)
+	return fmt.Sprintf("%q %q %q %d %s", s.Interpreter, s.Path, s.Env, s.MemoryMB, s.Container.Key())
 }
 
 // group holds the processes of one configuration.

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/containment"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/spec"
@@ -29,6 +30,8 @@ type Env struct {
 	Getenv  func(string) string               // the environment that the document sees
 	Secret  func(spec.Secret) (string, error) // resolves references to a secret manager; nil uses the text of the document
 	Folders []string                          // folders that are searched first for modules and a .venv: those of the documents
+
+	Container *containment.Container // limits the processes; nil for no limits
 }
 
 // function is a Python function as a tool.
@@ -58,14 +61,18 @@ func New(t *spec.PythonFunctionTool, env Env) (tool.Tool, error) {
 	if f.timeout <= 0 {
 		f.timeout = time.Minute
 	}
-	f.setting = WorkerConfig{Interpreter: interpreter, Path: env.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048),
-		Env: subprocess.Environment(env.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
+	f.setting = WorkerConfig{Interpreter: interpreter, Path: env.path(given), MemoryMB: cmp.Or(t.MemoryMB, 2048), Container: env.Container,
+		Env: env.Container.Environment(env.Getenv, given, "PYTHONPATH", "VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "CONDA_PREFIX")}
 	return f, nil
 }
 
 // interpreter returns the path of Python: QTYPE_PYTHON, that of a .venv in one of the
-// folders, or python3.
+// interpreter returns the path of Python: QTYPE_PYTHON, that of a .venv in one of the
+// folders, or python3. In an image it is python3.
 func (s Env) interpreter() (string, error) {
+	if s.Container.IsImage() {
+		return "python3", nil
+	}
 	if name := s.Getenv("QTYPE_PYTHON"); name != "" {
 		found, err := subprocess.Find(name, ".", s.Getenv("PATH"))
 		if err != nil {
@@ -97,6 +104,31 @@ func (s Env) path(given map[string]string) []string {
 		}
 	}
 	return path
+}
+
+// folders returns the folders that a process reads: those of modules, and of an interpreter
+// that is not part of the system, such as that of a virtual environment.
+func (s WorkerConfig) folders() []string {
+	var all []string
+	for _, folder := range s.Path {
+		if _, err := os.Stat(folder); err == nil {
+			all = append(all, folder)
+		}
+	}
+	if s.Container.IsImage() {
+		return all
+	}
+	files := []string{s.Interpreter}
+	if target, err := filepath.EvalSymlinks(s.Interpreter); err == nil {
+		files = append(files, target)
+	}
+	for _, file := range files {
+		prefix := filepath.Dir(filepath.Dir(file))
+		if libraries, _ := filepath.Glob(filepath.Join(prefix, "lib", "python3*", "*")); len(libraries) > 0 {
+			all = append(all, prefix)
+		}
+	}
+	return all
 }
 
 // Info describes the tool.

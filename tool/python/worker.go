@@ -42,7 +42,8 @@ type worker struct {
 // start starts a process and waits until it is ready.
 func (p *Pool) start(ctx context.Context, s WorkerConfig) (*worker, error) {
 	w := &worker{pool: p, done: make(chan struct{})}
-	w.cmd = p.opts.Supervisor.Command(p.alive, s.Interpreter, []string{"-u", "-B", "-X", "utf8", "-c", script}, s.Env)
+	program := subprocess.Program{Path: s.Interpreter, Args: []string{"-u", "-B", "-X", "utf8", "-c", script}, Env: s.Env, Supervisor: p.opts.Supervisor}
+	w.cmd = s.Container.Wrap(program, s.folders()...).Command(p.alive)
 	if err := w.launch(); err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", s.Interpreter, err)
 	}
