@@ -43,7 +43,7 @@ func newClean(s *streams) *cobra.Command {
 
   memories   sessions whose ttl is over; with --older-than, also those without a message since then
   caches     results of steps and vectors that have expired, or were not used since then
-  journals   journals of interrupted runs, which can then no longer be resumed; with --older-than only
+  journals   progress of interrupted runs, which can then no longer be resumed; with --older-than only
   temporary  incomplete files of runs that were killed, after a day or --older-than
   traces     files of --trace; with --older-than only
 
@@ -158,13 +158,14 @@ func (k *cleanCommand) show(p *cleanup.Plan, now time.Time) error {
 
 // sizeOf returns the size of an item, or what it counts.
 func sizeOf(item cleanup.Item) string {
-	switch {
-	case item.Kind == cleanup.Memories:
+	switch item.Kind {
+	case cleanup.Memories:
 		return textfmt.Count(item.Count, "message")
-	case item.Kind == cleanup.Caches:
+	case cleanup.Caches:
 		return textfmt.Count(item.Count, "result")
+	default:
+		return textfmt.Bytes(item.Bytes)
 	}
-	return textfmt.Bytes(item.Bytes)
 }
 
 func usedAgo(item cleanup.Item, now time.Time) string {

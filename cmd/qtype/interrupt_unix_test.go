@@ -115,7 +115,7 @@ func TestRun_AbandonedFiles(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(folder, "out.csv"))
 	testkit.Must(t, err)
-	probe, err := os.OpenFile(filepath.Join(folder, "probe"), os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // the mode that the umask leaves
+	probe, err := os.OpenFile(filepath.Join(folder, "probe"), os.O_CREATE|os.O_WRONLY, 0o666) // the mode that the umask leaves
 	testkit.Must(t, err)
 	defer func() { _ = probe.Close() }()
 	usual, err := probe.Stat()

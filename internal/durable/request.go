@@ -2,7 +2,6 @@ package durable
 
 import (
 	"encoding/json"
-	"fmt"
 )
 
 // RequestKind is what a row waits for.
@@ -33,21 +32,4 @@ type Answer struct {
 	Approved bool            `json:"approved,omitempty"`
 	Reason   string          `json:"reason,omitempty"` // of a rejection, for the model
 	Result   json.RawMessage `json:"result,omitempty"` // of a client tool
-}
-
-// maxRequest is the size in bytes of the arguments of a request, and of a result. They are parts
-// of the history of the workflow.
-const maxRequest = 8 << 10
-
-// fits returns an error if the answer does not answer the request.
-func (a *Answer) fits(r *Request) error {
-	switch {
-	case r.Kind == Approval && a.Result != nil:
-		return fmt.Errorf("request %d is an approval: expected yes, no or a reason", r.Number)
-	case r.Kind == ClientTool && a.Result == nil:
-		return fmt.Errorf("request %d needs the result of tool %s, as JSON", r.Number, r.Tool)
-	case len(a.Result) > maxRequest:
-		return fmt.Errorf("the result for request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)", r.Number, len(a.Result), maxRequest)
-	}
-	return nil
 }

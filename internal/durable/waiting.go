@@ -144,3 +144,20 @@ func (r *scheduler) answersOf(partition int) map[string]Answer {
 func (r *scheduler) forget(partition int) {
 	r.state.Answers = slices.DeleteFunc(r.state.Answers, func(a givenAnswer) bool { return a.Partition == partition })
 }
+
+// maxRequest is the size in bytes of the arguments of a request, and of a result. They are parts
+// of the history of the workflow.
+const maxRequest = 8 << 10
+
+// fits returns an error if the answer does not answer the request.
+func (a *Answer) fits(r *Request) error {
+	switch {
+	case r.Kind == Approval && a.Result != nil:
+		return fmt.Errorf("request %d is an approval: expected yes, no or a reason", r.Number)
+	case r.Kind == ClientTool && a.Result == nil:
+		return fmt.Errorf("request %d needs the result of tool %s, as JSON", r.Number, r.Tool)
+	case len(a.Result) > maxRequest:
+		return fmt.Errorf("the result for request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)", r.Number, len(a.Result), maxRequest)
+	}
+	return nil
+}

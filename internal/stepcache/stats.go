@@ -108,7 +108,7 @@ func (s *Store) remove(ctx context.Context, match func(Scope) bool, condition st
 			if match != nil && !match(st.Scope) {
 				continue
 			}
-			done, err := tx.ExecContext(ctx, "DELETE FROM entries WHERE namespace = ? AND step = ? AND version = ? AND "+condition,
+			done, err := tx.ExecContext(ctx, "DELETE FROM entries WHERE namespace = ? AND step = ? AND version = ? AND "+condition, //nolint:gosec // a constant
 				append([]any{st.Namespace, st.Step, st.Version}, args...)...)
 			if err != nil {
 				return err

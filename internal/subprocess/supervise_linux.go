@@ -89,6 +89,7 @@ func startProgram() (pid int, err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
+	//nolint:gosec // the parent, which has started this process, checked the program
 	pid, err = syscall.ForkExec(l.Path, l.Args, &syscall.ProcAttr{Env: l.Env, Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
 	if err != nil {
@@ -160,7 +161,7 @@ func endAs(status syscall.WaitStatus) int {
 	}
 	// Package signal cannot set the default action of signals that the runtime handles.
 	var action [8]uint64
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(status.Signal()), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(status.Signal()), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0) //nolint:gosec // the kernel reads the array in this call
 	_ = syscall.Kill(os.Getpid(), status.Signal())
 	return 128 + int(status.Signal())
 }

@@ -70,7 +70,7 @@ func checkAccessibility(t *testing.T, program, page string) {
 	}
 	axe := testkit.ReadFile(t, filepath.Join(modules, "axe-core", "axe.min.js"))
 	page = regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`).ReplaceAllString(page, "")
-	page = strings.Replace(page, "<details ", "<details open ", -1)
+	page = strings.ReplaceAll(page, "<details ", "<details open ")
 	page = strings.Replace(page, "</body>", "<script>"+axe+"</script><script>axe.run().then((r) => {"+
 		"document.body.textContent = 'violations: ' + r.violations.map((v) => v.id + ' ' + v.nodes[0].html).join('; ') + ', passed ' + r.passes.length })</script></body>", 1)
 	path := filepath.Join(t.TempDir(), "axe.html")

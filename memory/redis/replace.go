@@ -61,7 +61,10 @@ local i = 5
 local function each(width, act)
   local n = tonumber(ARGV[i])
   i = i + 1
-  for _ = 1, n do act(); i = i + width end
+  for _ = 1, n do
+    act()
+    i = i + width
+  end
 end
 local fields, missing = {}, false
 each(2, function()

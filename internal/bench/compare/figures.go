@@ -52,7 +52,7 @@ func (all *figures) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(raw, '\n'), 0o644) //nolint:gosec // a file of the repository
+	return os.WriteFile(path, append(raw, '\n'), 0o644)
 }
 
 func (all *figures) find(id string) *figure {

@@ -35,10 +35,10 @@ func writePage(root string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(page, []byte(updated), 0o644); err != nil { //nolint:gosec // a file of the repository
+	if err := os.WriteFile(page, []byte(updated), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, pictureFile), []byte(all.picture()), 0o644) //nolint:gosec // likewise
+	return os.WriteFile(filepath.Join(root, pictureFile), []byte(all.picture()), 0o644)
 }
 
 // updated returns the text of the page with the current table.

@@ -69,7 +69,7 @@ func (c *conversion) answer(name, model string, t template, values []input.Pair,
 		b.Set("system_message", text)
 	}
 	text, reads := c.bind(user, values, file)
-	prompt := ""
+	var prompt string
 	if len(user) == 1 && user[0].isValue() && len(reads) == 1 && c.types[reads[0]].Kind == document.Text {
 		prompt = reads[0] // the message is the value itself
 	} else {

@@ -112,7 +112,7 @@ func (s *Server) Ask(ctx context.Context, call Call, take func(raw []byte) error
 
 // ask sends a call and passes a response with status 200 to read, then closes it.
 func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) error) error {
-	resp, err := s.post(ctx, call) //nolint:bodyclose // drainAndClose closes it
+	resp, err := s.post(ctx, call)
 	if err != nil {
 		return err
 	}
