@@ -46,12 +46,28 @@ func Convert(r *input.Report, programs []Program, hosted bool) *document.App {
 	return b.Finish("the program", input.Bytes(programs[0].File, 0, 1))
 }
 
-// notConverted are calls that are reported, with the reason.
-var notConverted = map[string]string{
-	"interrupt": "waiting for a person is not converted; an Agent has approve for its tools", "Send": "parallel branches are not converted", "create_supervisor": "a supervisor is not converted; use FlowTools",
-	"create_swarm": "a swarm is not converted; use handoffs", "create_handoff_tool": "a handoff is not converted; use handoffs", "InMemoryStore": "the long-term store is not converted; use a memory with a scope of the user",
-	"PostgresStore": "the long-term store is not converted; use a memory with a scope of the user", "MultiServerMCPClient": "MCP servers are not converted; declare an MCPTool", "SummarizationNode": "the summary is not converted; use a memory with the policy summary",
-	"SummarizationMiddleware": "the summary is not converted; use a memory with the policy summary", "RemoveMessage": "removing messages is not converted", "HumanInTheLoopMiddleware": "approvals are not converted; an Agent has approve for its tools",
+// notConverted returns the calls that are reported, with the reason.
+func notConverted() map[string]string {
+	const (
+		approval = "approvals are not converted; list the tools in approve of the Agent"
+		handoff  = "handoffs are not converted; list flows in handoffs of the Agent"
+		store    = "the long-term store is not converted; use a memory with scope: user"
+		summary  = "the summary is not converted; use a memory with context: [{type: summary}]"
+	)
+	return map[string]string{
+		"interrupt":                approval,
+		"HumanInTheLoopMiddleware": approval,
+		"Send":                     "parallel branches are not converted; use Parallel",
+		"create_supervisor":        "a supervisor is not converted; use an Agent with FlowTools",
+		"create_swarm":             handoff,
+		"create_handoff_tool":      handoff,
+		"InMemoryStore":            store,
+		"PostgresStore":            store,
+		"MultiServerMCPClient":     "MCP servers are not converted; declare an MCPTool",
+		"SummarizationNode":        summary,
+		"SummarizationMiddleware":  summary,
+		"RemoveMessage":            "removing messages is not converted",
+	}
 }
 
 // readNames reads the functions and the values of variables.
@@ -85,12 +101,13 @@ func (c *conversion) convert() {
 	c.readNames()
 	c.readWindow()
 	tokens := c.source.Tokens
+	reasons := notConverted()
 	var agents []func()
 	for i, t := range tokens {
 		if !c.isUse(i) {
 			continue
 		}
-		switch reason := notConverted[t.Text]; {
+		switch reason := reasons[t.Text]; {
 		case reason != "":
 			c.Add(input.Unsupported.At(c.source.Span(t), "%s: %s", t.Text, reason))
 		case isModel(t.Text):
