@@ -224,15 +224,15 @@ func (r *runsCommand) show(run *durable.Run) error {
 	if r.format.value == "json" {
 		return r.write([]durable.Run{*run})
 	}
-	line := run.ID + "  " + run.Status
+	line := run.ID + " " + run.Status
 	if at := startOf(run); at != "" {
-		line += "  " + at
+		line += " " + at
 	}
 	if run.Rows > 0 {
-		line += fmt.Sprintf("  %s, %s failed", textfmt.Count(run.Rows, "row"), textfmt.Thousands(run.Failed))
+		line += fmt.Sprintf(" %s, %s failed", textfmt.Count(run.Rows, "row"), textfmt.Thousands(run.Failed))
 	}
 	if run.Reason != "" {
-		line += "  " + run.Reason
+		line += " " + run.Reason
 	}
 	if _, err := io.WriteString(r.Out, terminal.Clean(line)+"\n"); err != nil {
 		return err
