@@ -115,7 +115,7 @@ func (h *Host) container(tool string, declared *spec.Containment) (*Container, e
 	}
 	switch {
 	case kind != spec.ContainmentNone && missing != nil:
-		return nil, fmt.Errorf("containment: %w", missing)
+		return nil, &UnavailableError{missing}
 	case kind != spec.ContainmentNone:
 		return c, nil
 	case missing != nil && h.opts.Warn != nil:
@@ -123,6 +123,16 @@ func (h *Host) container(tool string, declared *spec.Containment) (*Container, e
 	}
 	return nil, nil
 }
+
+// UnavailableError is the error of a containment that does not work on this computer.
+type UnavailableError struct {
+	Err error // why
+}
+
+func (e *UnavailableError) Error() string { return "containment: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // because adds a reason to an error.
 func because(err, reason error) error {
