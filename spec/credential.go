@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // The functions of this file decide whether the credentials of an auth can be used. The
@@ -36,7 +34,7 @@ func ToolKeyProblem(text string) string {
 	switch {
 	case text == "":
 		return "is empty"
-	case !httpguts.ValidHeaderFieldValue(text) || strings.ContainsRune(text, '\t'):
+	case !IsHeaderValue(text) || strings.ContainsRune(text, '\t'):
 		return notInHeader + " (trailing newline?)"
 	}
 	return ""

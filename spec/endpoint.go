@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // Methods lists the HTTP methods of tools, in the order in which messages name them.
@@ -39,7 +37,7 @@ func ParseEndpoint(text string) ([]EndpointPart, error) {
 		if !closed || name == "" || strings.ContainsAny(name, "{/?#") {
 			return nil, errors.New(`endpoint: unmatched "{"`)
 		}
-		if !strings.Contains(trial, "://") {
+		if trial != "" && !strings.Contains(trial, "://") {
 			return nil, fmt.Errorf("endpoint %w", errScheme)
 		}
 		if !hasFullHost(trial) {
@@ -93,7 +91,7 @@ func (t *APITool) requestConflict() (key, problem string) {
 		return "endpoint", fmt.Sprintf("endpoint names {%s}, which is neither an input nor a parameter", name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Headers)) { // sorted, so that the error is always the same
-		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(t.Headers[name]) {
+		if !IsHeaderName(name) || !IsHeaderValue(t.Headers[name]) {
 			return "headers", fmt.Sprintf("invalid header %q", name)
 		}
 	}

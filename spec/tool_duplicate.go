@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // The headers of credentials for tools.
@@ -62,7 +60,7 @@ func (t *APITool) Duplicate() (at *Position, problem string) {
 		}
 		name, at := t.ArgumentName(v), t.position.Field("header_parameters").Index(i)
 		switch {
-		case !httpguts.ValidHeaderFieldName(name):
+		case !IsHeaderName(name):
 			return at, fmt.Sprintf("invalid header %q", name)
 		case header != "" && strings.EqualFold(name, header), t.header(name) != "":
 			return at, fmt.Sprintf("the header %s is set twice", name)

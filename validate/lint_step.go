@@ -23,7 +23,7 @@ func templatePlaceholders() rule {
 			ins := s.Common().AllInputs()
 			reported := map[string]bool{}
 			for _, one := range placeholders(s.Template) {
-				if reported[one.text] || one.problem == "" && containsPort(ins, one.name) {
+				if reported[one.text] || one.problem == "" && containsPort(ins, one.name) || isVariable(s.Template, one) {
 					continue
 				}
 				reported[one.text] = true
@@ -37,6 +37,12 @@ func templatePlaceholders() rule {
 				p.list.Add(diagnostic)
 			}
 		})}
+}
+
+// isVariable reports whether a placeholder is a part of ${NAME}, an environment variable
+// without a value: QT005 reports it, and the text of a run has the value in its place.
+func isVariable(template string, one placeholder) bool {
+	return one.problem == "" && strings.HasSuffix(template[:one.at], "$")
 }
 
 // placeholderError returns why a placeholder is invalid.

@@ -7,6 +7,7 @@ type placeholder struct {
 	text    string // as written, with braces
 	name    string // the text before ! and :
 	problem string // why the placeholder is invalid; empty if it is valid
+	at      int    // its first byte
 	place   excerpt
 }
 
@@ -17,7 +18,7 @@ func placeholders(text string) []placeholder {
 		if p.Kind == prompttemplate.Literal {
 			continue
 		}
-		one := placeholder{text: p.Text, name: p.Name, place: excerptAt(text, p.At, len(p.Text))}
+		one := placeholder{text: p.Text, name: p.Name, at: p.At, place: excerptAt(text, p.At, len(p.Text))}
 		switch p.Kind {
 		case prompttemplate.Stray:
 			one.problem = "unmatched }; write }} for a brace"

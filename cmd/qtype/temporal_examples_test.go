@@ -34,7 +34,7 @@ func exampleRuns() map[string][]exampleRun {
 {"session": "b", "message": "Refund order 8812"}
 `
 	return map[string][]exampleRun{
-		"agent_tools": {{input: "in.jsonl", text: conversation}},
+		"agent_tools": {{input: "in.jsonl", text: strings.ReplaceAll(conversation, "message", "question")}},
 		"approval": {
 			{flow: "talk", input: "in.jsonl", text: conversation, worker: []string{"--approve", "refund"}},
 			{flow: "complaint", input: "in.csv", text: "order,amount\n8812,40\n8813,4000\n", worker: []string{"--client-tool", "decide=./decide"}},

@@ -192,7 +192,7 @@ func TestUppercaseIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := readLanguage(string(schema))
+	l, err := readLanguage(string(schema), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestFacade_Draw(t *testing.T) {
 }
 
 func TestFacade_Convert(t *testing.T) {
-	if kinds := qtype.ConvertKinds(); len(kinds) != 5 {
+	if kinds := qtype.ConvertKinds(); len(kinds) != 7 {
 		t.Errorf("kinds: %v", kinds)
 	}
 	const workflow = `{"id": "w", "start": "A", "states": [{"name": "A", "type": "inject", "data": {"x": 1}, "end": true}]}`

@@ -6,7 +6,6 @@
 package trust
 
 import (
-	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -222,8 +221,8 @@ func (l *Limits) host(host string) error {
 // matchesHost reports whether a list has a host with its port, its name, or a *. pattern of
 // its domain.
 func matchesHost(list []string, host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
+	name, ok := splitPort(host)
+	if !ok {
 		name = host
 	}
 	return slices.ContainsFunc(list, func(entry string) bool {
@@ -240,7 +239,7 @@ func HostPort(u *url.URL) string {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
 	}
-	return net.JoinHostPort(u.Hostname(), port)
+	return joinPort(u.Hostname(), port)
 }
 
 // IsAddress reports whether a path is an address with a scheme, other than that of a file.
