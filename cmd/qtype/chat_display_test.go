@@ -173,6 +173,24 @@ func (d *display) quit(cmd *exec.Cmd) {
 	d.waitEnd(cmd)
 }
 
+// readAll reads until the terminal is closed.
+func (d *display) readAll() {
+	d.t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case more, open := <-d.read:
+			if !open {
+				return
+			}
+			d.raw.WriteString(more)
+			_, _ = d.cells.WriteString(more)
+		case <-late:
+			d.t.Fatalf("the program did not end:\n%s", d.screen())
+		}
+	}
+}
+
 // waitEnd waits for the end of the program, which succeeds.
 func (d *display) waitEnd(cmd *exec.Cmd) {
 	d.t.Helper()

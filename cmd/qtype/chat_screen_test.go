@@ -387,16 +387,7 @@ flows:
     steps: [{type: LLMInference, id: reply, model: parrot, inputs: [message], outputs: [answer]}]
 `), 0o600))
 	d, cmd := newDisplay(t, folder, 90, 24, "run", "app.yaml", "-i", "hello", "--trace")
-	d.until("end of the program", func(string) bool {
-		select {
-		case more, open := <-d.read:
-			d.raw.WriteString(more)
-			_, _ = d.cells.WriteString(more)
-			return !open
-		default:
-			return false
-		}
-	})
+	d.readAll()
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
