@@ -62,7 +62,7 @@ func createLocal(ctx context.Context, address, path string) (Upload, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		final = real
 	}
-	mode := fs.FileMode(0o666) // before umask
+	mode := fs.FileMode(0o666) &^ umask()
 	info, err := os.Stat(final)
 	switch {
 	case err == nil && info.IsDir():
@@ -84,27 +84,23 @@ func createLocal(ctx context.Context, address, path string) (Upload, error) {
 	}
 	noted := temporaryFilesOf(ctx)
 	removeAbandoned(final)
-	f, mode, err := createTemporary(noted, final, mode)
+	f, err := createTemporary(noted, final)
 	if err != nil {
 		return nil, localError(address, err)
 	}
 	return &localUpload{address: address, out: f, final: final, mode: mode, noted: noted}, nil
 }
 
-// createTemporary creates the locked temporary file of a file, which only the user can read.
-// It returns the mode of the final file, which is the given one without the bits of the umask.
-func createTemporary(noted *TemporaryFiles, final string, mode fs.FileMode) (*os.File, fs.FileMode, error) {
+// createTemporary creates the locked temporary file of a file, which only the user can read
+// from its beginning.
+func createTemporary(noted *TemporaryFiles, final string) (*os.File, error) {
 	for {
-		f, err := noted.create(temporaryName(final), mode)
+		f, err := noted.create(temporaryName(final))
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		if info, err := f.Stat(); err == nil {
-			mode = info.Mode().Perm()
-		}
-		_ = f.Chmod(0o600) // not supported by every file system
 		if lock(f) {
-			return f, mode, nil
+			return f, nil
 		}
 		noted.done(f.Name())
 		_ = f.Close() // another program has just removed it as abandoned

@@ -45,13 +45,13 @@ func (t *TemporaryFiles) Remove() {
 }
 
 // create creates a temporary file and notes it.
-func (t *TemporaryFiles) create(path string, mode os.FileMode) (*os.File, error) {
+func (t *TemporaryFiles) create(path string) (*os.File, error) {
 	if t == nil {
-		return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		if t.paths == nil {
 			t.paths = map[string]bool{}
