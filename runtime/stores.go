@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/storeurl"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -160,7 +162,7 @@ func (a *App) closeStores() error {
 	return errors.Join(errs...)
 }
 
-// StateStore returns the store in which a server keeps its state: that of the first
+// StateStore returns the store of the state of a server, and of shared limits: that of the first
 // memory, or the default store if there is none.
 func (a *App) StateStore() memory.Store {
 	for _, m := range a.spec.Memories {
@@ -172,4 +174,14 @@ func (a *App) StateStore() memory.Store {
 		return a.opts.Store
 	}
 	return a.opts.Default
+}
+
+// sharedQuota returns the quota of a key that all processes with the StateStore share; nil if
+// that is not a store of several machines.
+func (a *App) sharedQuota(key string) model.Quota {
+	store := a.StateStore()
+	if _, isServer := store.(memory.Clock); !isServer {
+		return nil
+	}
+	return sharedlimit.NewQuota(store, key)
 }
