@@ -114,9 +114,12 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[int64]*finishedRow{}, cancel: cancel}
+	kinds := []steps.EventKind{steps.EventUsage, steps.EventTurn, steps.EventFallback}
+	if t.Budget != nil {
+		kinds = append(kinds, steps.EventToolCall)
+	}
 	opts := []runtime.RunOption{
-		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.Run),
-		runtime.WithEvents(c.event, steps.EventUsage, steps.EventTurn, steps.EventFallback),
+		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.Run), runtime.WithEvents(c.event, kinds...),
 	}
 	if !isLocal {
 		if err := c.restore(ctx); err != nil {
@@ -129,6 +132,9 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 			c.asker = &asker{worker: w, answers: t.Answers, suspend: cancel}
 			ctx = tool.WithHandlers(ctx, c.asker.handlers())
 		}
+	}
+	if t.Budget != nil {
+		opts = append(opts, c.sharedBudget(w.app.StateStore()))
 	}
 	out := &output{}
 	input := func(yield func(runtime.Input) bool) {
