@@ -5,6 +5,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"strings"
 
@@ -48,7 +49,7 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	return w.finish(ctx, t, out)
+	return w.finish(ctx, t, out, info.IsLocalActivity)
 }
 
 // deref returns the value of a pointer, the zero value for nil.
@@ -64,7 +65,7 @@ func deref(d *done) done {
 func (w *chunkRunner) finished(ctx context.Context, t task) (*done, error) {
 	out := &output{}
 	err := w.blobs.read(ctx, outputName(t.Run, t.Partition, t.Number), out)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err != nil && activity.GetInfo(ctx).IsLocalActivity { // it may be damaged; see blobs.store
 		return nil, nil
 	}
 	if err != nil {
@@ -83,11 +84,14 @@ func (w *chunkRunner) rows(ctx context.Context, t task, rows *chunk) error {
 		return temporal.NewNonRetryableApplicationError("a worker does not find the rows of the run: "+err.Error()+
 			"; the run and all workers need the same --blobs, which all of them can reach", failedError, nil)
 	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // see blobs.store
+		return temporal.NewNonRetryableApplicationError("the rows of the run are damaged: "+err.Error()+"; --restart starts over", failedError, nil)
+	}
 	return err
 }
 
 // finish stores the output, or returns a small one of small rows.
-func (w *chunkRunner) finish(ctx context.Context, t task, out *output) (done, error) {
+func (w *chunkRunner) finish(ctx context.Context, t task, out *output, isLocal bool) (done, error) {
 	made := done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps}
 	if t.Max > 0 {
 		data, err := encode(out)
@@ -99,7 +103,7 @@ func (w *chunkRunner) finish(ctx context.Context, t task, out *output) (done, er
 			return made, nil
 		}
 	}
-	if err := w.blobs.write(ctx, outputName(t.Run, t.Partition, t.Number), out); err != nil {
+	if err := w.blobs.store(ctx, outputName(t.Run, t.Partition, t.Number), out, isLocal); err != nil || isLocal {
 		return made, err
 	}
 	return made, w.blobs.remove(callsName(t.Run, t.Partition, t.Number)) // a repeated chunk takes the output

@@ -140,6 +140,7 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 	}
 	waits := mayWait(r.flow)
 	u := newUploader(r.codec, r.blobs, r.header.Run, r.cfg.Chunk, waits)
+	u.isVolatile = r.flow.Plan().IsComputation()
 	partitions, inline, err := u.upload(ctx, job.Rows)
 	if err != nil || job.ReadError() != nil {
 		return errors.Join(err, r.blobs.remove(r.header.Run))
