@@ -23,9 +23,10 @@ type notReadyError struct{ message string }
 
 func (e *notReadyError) Error() string { return "Weaviate: " + e.message }
 
-// isNotReady reports whether a message of the server is one of a missing collection or property.
+// isNotReady reports whether a message of the server is one of a missing collection or property,
+// or of a server that prepares its first collection.
 func isNotReady(message string) bool {
-	texts := []string{"Cannot query field ", "non-existing index for ", "could not find index for class "}
+	texts := []string{"Cannot query field ", "non-existing index for ", "could not find index for class ", "no graphql provider present"}
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
 }
 
