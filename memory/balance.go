@@ -3,6 +3,7 @@ package memory
 import (
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -11,7 +12,7 @@ import (
 // older versions, in which calls have no results or results no call. ok is false if the
 // turn, whose entries begin at own, adds a result without a call: that is an error of the
 // caller, and is sent as it is.
-func repairs(c Counter, entries []*Entry, own int) (changes, tokens int, ok bool) {
+func repairs(c Counter, entries []*store.Entry, own int) (changes, tokens int, ok bool) {
 	if !slices.ContainsFunc(entries, isToolUse) {
 		return 0, 0, true
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Budget is the room of one call of a model. The zero Budget has no limit.
@@ -61,10 +62,10 @@ func (e *BudgetError) Error() string {
 // EmptyWindowError reports that the newest message does not fit into the
 // window, so that there is nothing to send.
 type EmptyWindowError struct {
-	Memory string // the memory's id
-	Used   int    // size of the newest message and the system message
-	Limit  int    // the window's limit
-	Unit   Unit   // unit of both
+	Memory string     // the memory's id
+	Used   int        // size of the newest message and the system message
+	Limit  int        // the window's limit
+	Unit   store.Unit // unit of both
 }
 
 // Error names the sizes.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -62,7 +63,7 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 type fittedCall struct {
 	view       *view
 	selection  selection
-	entries    []*Entry
+	entries    []*store.Entry
 	left       int         // the number of first entries that have no room in the model's context window
 	context    CallContext // nil without context
 	changes    int         // see repairs
@@ -71,11 +72,11 @@ type fittedCall struct {
 
 // sent returns the entries that are sent: without the oldest ones, but with those that are
 // pinned.
-func (r *fittedCall) sent() []*Entry {
+func (r *fittedCall) sent() []*store.Entry {
 	pins := parsedPins(r.view)
-	var kept []*Entry
+	var kept []*store.Entry
 	for _, e := range r.entries[:r.left] {
-		if pins.has(e.Seq) {
+		if pins.Has(e.Seq) {
 			kept = append(kept, e)
 		}
 	}
@@ -127,7 +128,7 @@ func (t *Turn) prepareShort(b Budget, r *fittedCall, err error) (*fittedCall, er
 // whole rounds, never the newest one; pinned messages among them are sent. own is the index of the turn's first
 // entry; fixed are the tokens of the context that is never cut, added those of results
 // that are missing in older rounds.
-func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, own int) (int, error) {
+func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*store.Entry, own int) (int, error) {
 	tokens := sumTokens(entries)
 	if b.ContextWindow <= 0 && t.most == 0 {
 		return 0, nil
@@ -147,7 +148,7 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, o
 	n, pins, pinned := 0, parsedPins(v), 0
 	for (tokens > most || tokens+added+t.uncounted(b, entries[n:], own-n) > room) && n < newest {
 		for first := true; n < newest && (first || !isUser(entries[n])); first = false {
-			if pins.has(entries[n].Seq) {
+			if pins.Has(entries[n].Seq) {
 				pinned += entries[n].Tokens
 			} else {
 				tokens -= entries[n].Tokens
@@ -163,14 +164,14 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, o
 }
 
 // omitted returns the messages after the first one that is sent that are not sent.
-func (t *Turn) omitted(sent []*Entry) []*Entry {
+func (t *Turn) omitted(sent []*store.Entry) []*store.Entry {
 	all := slices.Concat(t.base.entries, t.staged)
 	all = slices.DeleteFunc(all, isSystem)
 	first := len(all) - len(sent)
 	if len(sent) == 0 || all[first].Message.ID == sent[0].Message.ID {
 		return nil
 	}
-	var out []*Entry
+	var out []*store.Entry
 	next := 0
 	for _, e := range all {
 		switch {
@@ -183,14 +184,14 @@ func (t *Turn) omitted(sent []*Entry) []*Entry {
 	return out
 }
 
-func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*Entry) {
+func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*store.Entry) {
 	v := r.view
 	calls := 1
 	if t.call != nil {
 		calls += t.call.call.Calls
 	}
 	factor, _ := t.factor(b.Model)
-	n := &callRecord{estimated: b.Margin > 1, messages: len(sent), tokens: sumTokens(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
+	n := &callRecord{estimated: b.Margin > 1, messages: len(sent), tokens: sumTokens(sent), call: store.Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
 		Tools: b.Tools, System: v.systemTokens(), Factor: factor, Estimate: sumTokens(sent) + v.systemTokens() + b.Tools, Seen: t.base.state.Last, Left: len(r.entries) - len(sent), Cut: r.selection.note, Repairs: r.changes, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
@@ -201,7 +202,7 @@ func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*Entry) {
 		if slices.Contains(v.short, e) {
 			n.shortened = append(n.shortened, e)
 		}
-		if slices.ContainsFunc(v.plain, func(p *Entry) bool { return p.Message.ID == e.Message.ID }) {
+		if slices.ContainsFunc(v.plain, func(p *store.Entry) bool { return p.Message.ID == e.Message.ID }) {
 			n.plain = append(n.plain, e)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -50,13 +51,13 @@ type compactor struct {
 	counter Counter
 
 	mu    sync.Mutex
-	forms map[formKey]*Entry // forms that were made; nil for a message that has none
+	forms map[formKey]*store.Entry // forms that were made; nil for a message that has none
 }
 
 // formKey identifies a short form: the note has the position. That of a message without its
 // images has none.
 type formKey struct {
-	entry *Entry
+	entry *store.Entry
 	place int64
 }
 
@@ -68,12 +69,12 @@ func newCompactor(c Compaction, counter Counter) *compactor {
 	if c.ToolResults == 0 && c.ImageRounds == 0 {
 		return nil
 	}
-	return &compactor{Compaction: c, counter: counter, forms: map[formKey]*Entry{}}
+	return &compactor{Compaction: c, counter: counter, forms: map[formKey]*store.Entry{}}
 }
 
 // shorten returns entries with short forms in place of old results, and these forms. places
 // has the positions of those that are not stored yet.
-func (c *compactor) shorten(entries []*Entry, places map[*Entry]int64) (out, short []*Entry) {
+func (c *compactor) shorten(entries []*store.Entry, places map[*store.Entry]int64) (out, short []*store.Entry) {
 	out = entries
 	for _, i := range c.candidates(entries) {
 		e := entries[i]
@@ -94,7 +95,7 @@ func (c *compactor) shorten(entries []*Entry, places map[*Entry]int64) (out, sho
 }
 
 // candidates returns the indexes of the results that may be shortened, ascending.
-func (c *compactor) candidates(entries []*Entry) []int {
+func (c *compactor) candidates(entries []*store.Entry) []int {
 	end, newest := len(entries), 0
 	for end > 0 && isResult(entries[end-1]) { // those of the newest call
 		end, newest = end-1, newest+1
@@ -110,12 +111,12 @@ func (c *compactor) candidates(entries []*Entry) []int {
 }
 
 // form returns the short form of a result, nil if it has none.
-func (c *compactor) form(e *Entry, place int64) *Entry {
-	return c.cached(formKey{e, place}, func() *Entry { return c.newForm(e, place) })
+func (c *compactor) form(e *store.Entry, place int64) *store.Entry {
+	return c.cached(formKey{e, place}, func() *store.Entry { return c.newForm(e, place) })
 }
 
 // cached returns a form, and makes it if it is not known.
-func (c *compactor) cached(key formKey, make func() *Entry) *Entry {
+func (c *compactor) cached(key formKey, make func() *store.Entry) *store.Entry {
 	c.mu.Lock()
 	form, known := c.forms[key]
 	c.mu.Unlock()
@@ -133,7 +134,7 @@ func (c *compactor) cached(key formKey, make func() *Entry) *Entry {
 }
 
 // newForm returns the start and the end of a result, with a note of what is left out.
-func (c *compactor) newForm(e *Entry, place int64) *Entry {
+func (c *compactor) newForm(e *store.Entry, place int64) *store.Entry {
 	text := []rune(e.Message.Text())
 	keep := len(text) * (c.ToolResults - MinShortResult/2) / e.Tokens
 	for range 8 {
@@ -160,13 +161,13 @@ func withShortText(blocks []chat.Block, text []rune, keep, tokens int, place int
 
 // withoutImages returns entries with captions in place of the images of old rounds, and the
 // entries that have them. User messages that directly follow each other begin one round.
-func (c *compactor) withoutImages(entries []*Entry) (out, plain []*Entry) {
+func (c *compactor) withoutImages(entries []*store.Entry) (out, plain []*store.Entry) {
 	out = entries
 	for i, e := range entries[:oldRounds(entries, c.ImageRounds)] {
 		if !hasImage(e) {
 			continue
 		}
-		form := c.cached(formKey{entry: e}, func() *Entry { return c.captioned(e) })
+		form := c.cached(formKey{entry: e}, func() *store.Entry { return c.captioned(e) })
 		if form == nil {
 			continue
 		}
@@ -179,7 +180,7 @@ func (c *compactor) withoutImages(entries []*Entry) (out, plain []*Entry) {
 }
 
 // oldRounds returns how many entries precede the newest rounds.
-func oldRounds(entries []*Entry, newest int) int {
+func oldRounds(entries []*store.Entry, newest int) int {
 	for i, e := range slices.Backward(entries) {
 		if !isUser(e) || i > 0 && isUser(entries[i-1]) {
 			continue
@@ -192,13 +193,13 @@ func oldRounds(entries []*Entry, newest int) int {
 }
 
 // hasImage reports whether a message has an image.
-func hasImage(e *Entry) bool { return slices.ContainsFunc(e.Message.Blocks, isImage) }
+func hasImage(e *store.Entry) bool { return slices.ContainsFunc(e.Message.Blocks, isImage) }
 
 func isImage(b chat.Block) bool { return b.Type == "image" }
 
 // captioned returns an entry with captions in place of its images, nil if they are not
 // shorter.
-func (c *compactor) captioned(e *Entry) *Entry {
+func (c *compactor) captioned(e *store.Entry) *store.Entry {
 	f := *e
 	f.Message.Blocks = slices.Clone(e.Message.Blocks)
 	for i, b := range f.Message.Blocks {

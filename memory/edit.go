@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -32,15 +33,15 @@ func (m *Memory) messageError(session, message, problem string, args ...any) *Me
 // Find returns a message of the conversation as it is now, by its id or else by its
 // position in the history. It returns a *MessageError if there is none: also for messages
 // of failed turns, and for those that were rewound or deleted.
-func (m *Memory) Find(ctx context.Context, session, message string) (Entry, error) {
+func (m *Memory) Find(ctx context.Context, session, message string) (store.Entry, error) {
 	key := m.key(session)
 	head, err := m.Head(ctx, session)
 	if err != nil {
-		return Entry{}, err
+		return store.Entry{}, err
 	}
 	known, err := m.knownIDs(ctx, key, []string{message})
 	if err != nil {
-		return Entry{}, err
+		return store.Entry{}, err
 	}
 	position, found := known[message]
 	if !found {
@@ -55,7 +56,7 @@ func (m *Memory) Find(ctx context.Context, session, message string) (Entry, erro
 		refused.Message = strconv.Quote(message)
 	}
 	if err != nil {
-		return Entry{}, err
+		return store.Entry{}, err
 	}
 	return *e, nil
 }
@@ -80,7 +81,7 @@ func (t *Turn) Message(position int64) (chat.Message, error) {
 	return t.memory.messageAt(ctx, key, position)
 }
 
-func (m *Memory) messageAt(ctx context.Context, key Key, position int64) (chat.Message, error) {
+func (m *Memory) messageAt(ctx context.Context, key store.Key, position int64) (chat.Message, error) {
 	head, err := m.store.Head(ctx, key)
 	if err != nil {
 		return chat.Message{}, err
@@ -97,8 +98,8 @@ func (m *Memory) messageAt(ctx context.Context, key Key, position int64) (chat.M
 }
 
 // place returns the message of the conversation to which a position belongs, as it is now.
-func (m *Memory) place(ctx context.Context, key Key, v *view, position int64) (*Entry, error) {
-	statuses, err := v.state.statuses()
+func (m *Memory) place(ctx context.Context, key store.Key, v *view, position int64) (*store.Entry, error) {
+	statuses, err := v.state.Statuses()
 	if err != nil {
 		return nil, err
 	}
@@ -111,19 +112,19 @@ func (m *Memory) place(ctx context.Context, key Key, v *view, position int64) (*
 		unknown.Unknown = true
 		return nil, unknown
 	}
-	position = statuses.edits.Original(position)
+	position = statuses.Edits.Original(position)
 	e, err := m.loadEntry(ctx, key, v, position)
 	if err != nil {
 		return nil, err
 	}
 	if e == nil {
-		return nil, ErrConflict // another process deleted the session
+		return nil, store.ErrConflict // another process deleted the session
 	}
 	c := *e
-	switch c.Status = statuses.at(position, e); c.Status {
-	case Failed, Rewound, Deleted:
-		refused := m.messageError(key.Session, name, "it is not part of the conversation: %s", map[Status]string{
-			Failed: "its turn failed", Rewound: "its turn was rewound", Deleted: "it was deleted"}[c.Status])
+	switch c.Status = statuses.At(position, e); c.Status {
+	case store.Failed, store.Rewound, store.Deleted:
+		refused := m.messageError(key.Session, name, "it is not part of the conversation: %s", map[store.Status]string{
+			store.Failed: "its turn failed", store.Rewound: "its turn was rewound", store.Deleted: "it was deleted"}[c.Status])
 		refused.Unknown = true
 		return nil, refused
 	}
@@ -144,7 +145,7 @@ func (m *Memory) Edit(ctx context.Context, session string, position int64, msg c
 		return err
 	}
 	msg.ID = ""
-	return m.revise(ctx, session, position, func(t *Turn, base *view, n *transition, old *Entry) (bool, error) {
+	return m.revise(ctx, session, position, func(t *Turn, base *view, n *transition, old *store.Entry) (bool, error) {
 		text := newEntry(m.counter, msg)
 		same := text.Message
 		if same.ID = old.Message.ID; reflect.DeepEqual(same, old.Message) {
@@ -153,7 +154,7 @@ func (m *Memory) Edit(ctx context.Context, session string, position int64, msg c
 		if problem := editProblem(&old.Message, &msg); problem != "" {
 			return false, m.messageError(session, strconv.FormatInt(position, 10), "%s", problem)
 		}
-		n.beginTurn(base, []*Entry{text}, m.moment())
+		n.beginTurn(base, []*store.Entry{text}, m.moment())
 		n.edit(old, n.change.Entries[0])
 		return true, nil
 	})
@@ -178,21 +179,21 @@ func editProblem(old, msg *chat.Message) string {
 // together. They stay in the history, with the status Deleted. Everything else is as for
 // Edit.
 func (m *Memory) Delete(ctx context.Context, session string, position int64) error {
-	return m.revise(ctx, session, position, func(t *Turn, base *view, n *transition, old *Entry) (bool, error) {
+	return m.revise(ctx, session, position, func(t *Turn, base *view, n *transition, old *store.Entry) (bool, error) {
 		all, err := m.unitOf(ctx, t.key, base, old)
 		if err != nil {
 			return false, err
 		}
 		n.begin(base, m.moment())
 		n.next.state.Turns++
-		n.next.state.extend(n.now)
+		n.next.state.Extend(n.now)
 		n.remove(all)
 		return true, nil
 	})
 }
 
 // revise changes one message of the conversation; plan returns false if nothing changes.
-func (m *Memory) revise(ctx context.Context, session string, position int64, plan func(t *Turn, base *view, n *transition, old *Entry) (bool, error)) error {
+func (m *Memory) revise(ctx context.Context, session string, position int64, plan func(t *Turn, base *view, n *transition, old *store.Entry) (bool, error)) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
@@ -226,54 +227,54 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 }
 
 // withdraw removes from the context what depends on a message that is about to change.
-func (m *Memory) withdraw(t *Turn, n *transition, old *Entry) error {
+func (m *Memory) withdraw(t *Turn, n *transition, old *store.Entry) error {
 	if m.context != nil {
 		if err := m.context.Withdraw(contextSession{t}, old.Seq); err != nil {
 			return err
 		}
 	}
-	if m.context != nil || old.Status != InWindow {
+	if m.context != nil || old.Status != store.InWindow {
 		n.dropContext(m.context, old.Seq)
 	}
 	return nil
 }
 
-// parsedRanges is parseSeqRanges for ranges that this package has written.
-func parsedRanges(text string) seqRanges {
-	r, _ := parseSeqRanges(text)
+// parsedRanges is store.ParseRanges for ranges that this package has written.
+func parsedRanges(text string) store.Ranges {
+	r, _ := store.ParseRanges(text)
 	return r
 }
 
 func (t *transition) editsOfNext() []turnEdit {
 	var all []turnEdit
 	for _, e := range t.next.state.Edits() {
-		all = append(all, turnEdit{edit: e})
+		all = append(all, turnEdit{Edit: e})
 	}
 	return all
 }
 
 // unitOf returns the entries that leave with one: a tool call and its results.
-func (m *Memory) unitOf(ctx context.Context, key Key, base *view, e *Entry) ([]*Entry, error) {
+func (m *Memory) unitOf(ctx context.Context, key store.Key, base *view, e *store.Entry) ([]*store.Entry, error) {
 	hidden := parsedRanges(base.state.Rewound)
 	call := e
 	for seq := e.Seq - 1; isResult(call) && seq > 0; seq-- {
-		before, err := m.loadEntry(ctx, key, &view{state: State{}}, seq)
+		before, err := m.loadEntry(ctx, key, &view{state: store.State{}}, seq)
 		switch {
 		case err != nil:
 			return nil, err
-		case before != nil && before.Status != Failed && !hidden.has(seq) && !isSystem(before):
+		case before != nil && before.Status != store.Failed && !hidden.Has(seq) && !isSystem(before):
 			call = before
 		}
 	}
 	if len(call.Message.ToolCalls) == 0 { // the call of a result is not there
-		return []*Entry{e}, nil
+		return []*store.Entry{e}, nil
 	}
-	unit := []*Entry{call}
-	for next, err := range m.store.Entries(ctx, key, Query{From: call.Seq + 1, Live: true}) {
+	unit := []*store.Entry{call}
+	for next, err := range m.store.Entries(ctx, key, store.Query{From: call.Seq + 1, Live: true}) {
 		switch {
 		case err != nil:
 			return nil, err
-		case hidden.has(next.Seq) || isSystem(next):
+		case hidden.Has(next.Seq) || isSystem(next):
 		case !isResult(next):
 			return unit, nil
 		default:
@@ -284,23 +285,23 @@ func (m *Memory) unitOf(ctx context.Context, key Key, base *view, e *Entry) ([]*
 }
 
 // edit gives an entry of the next view another text.
-func (t *transition) edit(old, text *Entry) {
+func (t *transition) edit(old, text *store.Entry) {
 	v, st := &t.next, &t.next.state
-	edits := append(slices.Clone(st.Edits()), edit{old.Seq, text.Seq})
-	st.Edited, st.Rewound = edits.String(), parsedRanges(st.Rewound).union(seqRange{text.Seq, text.Seq}).String()
-	t.addEvent(Event{Kind: EventEdit, From: old.Seq, To: old.Seq, Messages: 1, Tokens: text.Tokens, By: text.Seq,
+	edits := append(slices.Clone(st.Edits()), store.Edit{Of: old.Seq, By: text.Seq})
+	st.Edited, st.Rewound = edits.String(), parsedRanges(st.Rewound).Union(store.Range{From: text.Seq, To: text.Seq}).String()
+	t.addEvent(store.Event{Kind: store.EventEdit, From: old.Seq, To: old.Seq, Messages: 1, Tokens: text.Tokens, By: text.Seq,
 		Reason: fmt.Sprintf("message %d was edited", old.Seq)})
 	texts := maps.Clone(v.texts)
 	if texts == nil {
-		texts = map[int64]*Entry{}
+		texts = map[int64]*store.Entry{}
 	}
 	texts[old.Seq] = text
 	next := newView(v.measured, v.weighed, v.compactor)
 	next.version, next.state, next.values, next.system, next.step, next.stored, next.texts = v.version, v.state, v.values, v.system, v.step, v.stored, texts
-	next.begin, next.gaps = v.begin, v.gaps.union(seqRange{text.Seq, text.Seq})
+	next.begin, next.gaps = v.begin, v.gaps.Union(store.Range{From: text.Seq, To: text.Seq})
 	for _, e := range v.entries {
 		if e.Seq == old.Seq {
-			e = withText(e, text)
+			e = store.WithText(e, text)
 		}
 		next.append(e)
 	}
@@ -308,33 +309,33 @@ func (t *transition) edit(old, text *Entry) {
 		next.begin, next.gaps = text.Seq+1, nil
 	}
 	if v.system != nil && v.system.Seq == old.Seq {
-		next.system = withText(v.system, text)
+		next.system = store.WithText(v.system, text)
 	}
 	t.next = *next
 }
 
 // remove removes entries from the conversation.
-func (t *transition) remove(all []*Entry) {
+func (t *transition) remove(all []*store.Entry) {
 	v, st := &t.next, &t.next.state
-	var gone seqRanges
+	var gone store.Ranges
 	for _, e := range all {
-		gone = gone.union(seqRange{e.Seq, e.Seq})
+		gone = gone.Union(store.Range{From: e.Seq, To: e.Seq})
 	}
-	st.Rewound = parsedRanges(st.Rewound).union(gone...).String()
-	st.Deleted = parsedRanges(st.Deleted).union(gone...).String()
+	st.Rewound = parsedRanges(st.Rewound).Union(gone...).String()
+	st.Deleted = parsedRanges(st.Deleted).Union(gone...).String()
 	for _, r := range gone {
-		event := Event{Kind: EventDelete, From: r.from, To: r.to, Reason: deletionReason(r, len(all))}
+		event := store.Event{Kind: store.EventDelete, From: r.From, To: r.To, Reason: deletionReason(r, len(all))}
 		for _, e := range all {
-			if e.Seq >= r.from && e.Seq <= r.to {
+			if e.Seq >= r.From && e.Seq <= r.To {
 				event.Messages, event.Tokens = event.Messages+1, event.Tokens+e.Tokens
 			}
 		}
 		t.addEvent(event)
 	}
-	st.Pinned = parsedRanges(st.Pinned).except(gone).String()
+	st.Pinned = parsedRanges(st.Pinned).Except(gone).String()
 	var indexes []int
 	for i, e := range v.entries {
-		if gone.has(e.Seq) {
+		if gone.Has(e.Seq) {
 			indexes = append(indexes, i)
 		}
 	}
@@ -344,14 +345,14 @@ func (t *transition) remove(all []*Entry) {
 }
 
 // deletionReason returns the reason of an event; all is how many messages left.
-func deletionReason(r seqRange, all int) string {
+func deletionReason(r store.Range, all int) string {
 	switch {
-	case r.to > r.from:
-		return fmt.Sprintf("messages %d to %d were deleted: a tool call and its results", r.from, r.to)
+	case r.To > r.From:
+		return fmt.Sprintf("messages %d to %d were deleted: a tool call and its results", r.From, r.To)
 	case all > 1:
-		return fmt.Sprintf("message %d was deleted: it belongs to a tool call and its results", r.from)
+		return fmt.Sprintf("message %d was deleted: it belongs to a tool call and its results", r.From)
 	}
-	return fmt.Sprintf("message %d was deleted", r.from)
+	return fmt.Sprintf("message %d was deleted", r.From)
 }
 
 // fit makes the window of a revised conversation what the policy permits.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -18,7 +20,7 @@ func (m *Memory) Ephemeral(history []chat.Message) (*Memory, error) {
 		return nil, err
 	}
 	e := m.clone()
-	begun := &begunStore{inProcess: NewInProcess().(*inProcess), memory: e}
+	begun := &begunStore{Store: inprocess.New(), memory: e}
 	known := map[string]bool{}
 	for _, msg := range history {
 		if known[msg.ID] {
@@ -44,25 +46,25 @@ func (m *Memory) clone() *Memory {
 
 // begunStore is a store in this process whose sessions have messages from the start.
 type begunStore struct {
-	*inProcess
+	*inprocess.Store
 	memory  *Memory
-	entries []*Entry
+	entries []*store.Entry
 }
 
 // Head creates the session if there is none.
-func (s *begunStore) Head(ctx context.Context, key Key) (Head, error) {
-	head, err := s.inProcess.Head(ctx, key)
+func (s *begunStore) Head(ctx context.Context, key store.Key) (store.Head, error) {
+	head, err := s.Store.Head(ctx, key)
 	if err != nil || head.Version != 0 || len(s.entries) == 0 || key.Memory != s.memory.id {
 		return head, err
 	}
-	if err := s.begin(ctx, key); err != nil && !isConflict(err) {
-		return Head{}, err
+	if err := s.begin(ctx, key); err != nil && !store.IsConflict(err) {
+		return store.Head{}, err
 	}
-	return s.inProcess.Head(ctx, key)
+	return s.Store.Head(ctx, key)
 }
 
 // begin adds the first messages to a session.
-func (s *begunStore) begin(ctx context.Context, key Key) error {
+func (s *begunStore) begin(ctx context.Context, key store.Key) error {
 	p, err := s.memory.policyOf(key.Session)
 	if err != nil {
 		return err
@@ -74,6 +76,6 @@ func (s *begunStore) begin(ctx context.Context, key Key) error {
 	}
 	var n transition
 	n.add(p, s.memory.kind.Name, s.memory.newView(), addition{entries: entries, each: true}, s.memory.moment())
-	n.change.Next, n.change.State = NextVersion(0), n.next.state
+	n.change.Next, n.change.State = store.NextVersion(0), n.next.state
 	return s.Apply(ctx, key, n.change)
 }

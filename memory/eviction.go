@@ -1,12 +1,10 @@
 package memory
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
+
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // eviction is a set of entries of a view, by index: the first ones, and others.
@@ -42,11 +40,11 @@ func (s eviction) before(i int) int {
 }
 
 // rest returns the entries that are not in the set. For a prefix it shares the array.
-func (s eviction) rest(entries []*Entry) []*Entry {
+func (s eviction) rest(entries []*store.Entry) []*store.Entry {
 	if len(s.others) == 0 {
 		return entries[s.prefix:]
 	}
-	out := make([]*Entry, 0, len(entries)-s.size())
+	out := make([]*store.Entry, 0, len(entries)-s.size())
 	for i := s.prefix; i < len(entries); i++ {
 		if !s.has(i) {
 			out = append(out, entries[i])
@@ -74,7 +72,7 @@ func (s eviction) runs(yield func(from, to int) bool) {
 
 // withToolResults adds what a tool call and the results that directly follow it
 // need to leave together.
-func (s eviction) withToolResults(entries []*Entry) eviction {
+func (s eviction) withToolResults(entries []*store.Entry) eviction {
 	if len(s.others) == 0 && (s.prefix == 0 || s.prefix == len(entries) || !isResult(entries[s.prefix])) {
 		return s // the usual case: a prefix that ends before another message
 	}
@@ -92,7 +90,7 @@ func (s eviction) withToolResults(entries []*Entry) eviction {
 }
 
 // withOrphans adds the results at index own and after it: their call left before they came.
-func (s eviction) withOrphans(entries []*Entry, own int) eviction {
+func (s eviction) withOrphans(entries []*store.Entry, own int) eviction {
 	end := own
 	for end < len(entries) && isResult(entries[end]) {
 		end++
@@ -109,7 +107,7 @@ func (s eviction) withOrphans(entries []*Entry, own int) eviction {
 // unit returns how many of the entries leave together with the first one: a
 // tool call and the results that directly follow it. A system message between
 // them is not part of the entries.
-func unit(entries []*Entry) int {
+func unit(entries []*store.Entry) int {
 	n := 1
 	if len(entries[0].Message.ToolCalls) > 0 {
 		for n < len(entries) && isResult(entries[n]) {
@@ -117,107 +115,4 @@ func unit(entries []*Entry) int {
 		}
 	}
 	return n
-}
-
-// seqRange is a range of positions, both ends included.
-type seqRange struct{ from, to int64 }
-
-// seqRanges are ascending ranges that neither overlap nor touch.
-type seqRanges []seqRange
-
-// String returns the form of State.Evicted, such as "5-7,9".
-func (r seqRanges) String() string {
-	parts := make([]string, len(r))
-	for i, one := range r {
-		parts[i] = strconv.FormatInt(one.from, 10)
-		if one.to > one.from {
-			parts[i] += "-" + strconv.FormatInt(one.to, 10)
-		}
-	}
-	return strings.Join(parts, ",")
-}
-
-// parseSeqRanges is the inverse of String.
-func parseSeqRanges(text string) (seqRanges, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var out seqRanges
-	for part := range strings.SplitSeq(text, ",") {
-		low, high, isRange := strings.Cut(part, "-")
-		if !isRange {
-			high = low
-		}
-		from, errFrom := strconv.ParseInt(low, 10, 64)
-		to, errTo := strconv.ParseInt(high, 10, 64)
-		if errFrom != nil || errTo != nil || to < from {
-			return nil, fmt.Errorf("invalid range of positions %q", part)
-		}
-		out = append(out, seqRange{from, to})
-	}
-	return out, nil
-}
-
-// union returns the positions that are in r or in one of the others.
-func (r seqRanges) union(others ...seqRange) seqRanges {
-	var out seqRanges
-	all := slices.Concat(r, others)
-	slices.SortFunc(all, func(a, b seqRange) int { return cmp.Compare(a.from, b.from) })
-	for _, one := range all {
-		if n := len(out); n > 0 && one.from <= out[n-1].to+1 {
-			out[n-1].to = max(out[n-1].to, one.to)
-			continue
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-// except returns the positions that are not in other ranges.
-func (r seqRanges) except(other seqRanges) seqRanges {
-	var out seqRanges
-	for _, one := range r {
-		for seq := one.from; seq <= one.to; seq++ {
-			if !other.has(seq) {
-				out = out.union(seqRange{seq, seq})
-			}
-		}
-	}
-	return out
-}
-
-// since returns the positions from a position on.
-func (r seqRanges) since(from int64) seqRanges {
-	i := sort.Search(len(r), func(i int) bool { return r[i].to >= from })
-	out := slices.Clone(r[i:])
-	if len(out) > 0 {
-		out[0].from = max(out[0].from, from)
-	}
-	return out
-}
-
-func (r seqRanges) has(seq int64) bool {
-	i := sort.Search(len(r), func(i int) bool { return r[i].to >= seq })
-	return i < len(r) && r[i].from <= seq
-}
-
-// minGap is the shortest range that is worth a separate query: shorter ones
-// are read and skipped.
-const minGap = 256
-
-// outside yields the ranges from..to that a reader must query to get all
-// positions that are not in r.
-func (r seqRanges) outside(from, to int64, yield func(from, to int64) bool) {
-	for _, gap := range r {
-		if gap.to < from || gap.to-gap.from+1 < minGap {
-			continue
-		}
-		if gap.from > from && !yield(from, min(gap.from-1, to)) {
-			return
-		}
-		from = max(from, gap.to+1)
-	}
-	if from <= to {
-		yield(from, to)
-	}
 }

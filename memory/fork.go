@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // SessionExistsError reports that a session cannot be created because there is one.
@@ -50,7 +52,7 @@ func (m *Memory) create(ctx context.Context, session string, plan func(evictionP
 func (t *transition) copy(ctx context.Context, p evictionPolicy, m *Memory, session string, turn int64) error {
 	for attempt := range maxAttempts {
 		version, err := t.copyOnce(ctx, p, m, session, turn)
-		if err != nil && !isConflict(err) {
+		if err != nil && !store.IsConflict(err) {
 			return err
 		}
 		if err == nil {
@@ -63,7 +65,7 @@ func (t *transition) copy(ctx context.Context, p evictionPolicy, m *Memory, sess
 			return err
 		}
 	}
-	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, session, ErrConflict, maxAttempts)
+	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, session, store.ErrConflict, maxAttempts)
 }
 
 // copyOnce is copy for a session that does not change meanwhile. It returns the
@@ -95,7 +97,7 @@ func (t *transition) copyOnce(ctx context.Context, p evictionPolicy, m *Memory, 
 		t.dropContext(m.context, past.state.Last+1)
 	}
 	t.settle(p)
-	for e, err := range m.store.Entries(ctx, key, Query{To: max(past.state.Last, 1)}) {
+	for e, err := range m.store.Entries(ctx, key, store.Query{To: max(past.state.Last, 1)}) {
 		if err != nil {
 			return 0, err
 		}
@@ -115,7 +117,7 @@ func (t *transition) copyOnce(ctx context.Context, p evictionPolicy, m *Memory, 
 }
 
 // after returns a session as it was after a turn.
-func (m *Memory) after(ctx context.Context, p evictionPolicy, base *view, key Key, turn int64) (*view, error) {
+func (m *Memory) after(ctx context.Context, p evictionPolicy, base *view, key store.Key, turn int64) (*view, error) {
 	next, err := m.firstOf(ctx, key, base.state.Last, turn+1)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -27,7 +28,7 @@ func (t *Turn) PriorMessages(ctx context.Context) ([]chat.Message, error) {
 	record := t.base.operation(t.operation)
 	t.mu.Unlock()
 	_, positions, _ := strings.Cut(record, "@")
-	q := Query{Live: true}
+	q := store.Query{Live: true}
 	if _, err := fmt.Sscanf(positions, "%d-%d", &q.From, &q.To); err != nil || q.From > q.To {
 		return nil, nil
 	}

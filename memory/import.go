@@ -6,14 +6,16 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Transcript is a session as data; package memory/transcript reads and writes it.
 type Transcript struct {
-	Entries   []Entry    // in order; Seq and Tokens are ignored, and of the statuses only Failed counts
-	Events    []Event    // in order; none if the entries have no turns
-	Variables []Variable // the one that was set last at the end
+	Entries   []store.Entry // in order; Seq and Tokens are ignored, and of the statuses only Failed counts
+	Events    []store.Event // in order; none if the entries have no turns
+	Variables []Variable    // the one that was set last at the end
 
 	Values map[string][]byte // what ContextValues returned, such as facts
 }
@@ -50,7 +52,7 @@ func (m *Memory) Import(ctx context.Context, session string, in Transcript) erro
 	}
 	return m.create(ctx, session, func(p evictionPolicy, n *transition) error {
 		scratch := m.clone()
-		scratch.store = NewInProcess()
+		scratch.store = inprocess.New()
 		key := scratch.key(session)
 		var err error
 		switch {
@@ -112,7 +114,7 @@ func (t *transition) importEmpty(scratch *Memory, in Transcript) {
 }
 
 // importBare appends the entries to a scratch memory, and copies its session.
-func (t *transition) importBare(ctx context.Context, p evictionPolicy, scratch *Memory, key Key, in Transcript) error {
+func (t *transition) importBare(ctx context.Context, p evictionPolicy, scratch *Memory, key store.Key, in Transcript) error {
 	var round []chat.Message
 	for i, e := range in.Entries {
 		if e.Message.Role == chat.User && len(round) > 0 {
@@ -130,7 +132,7 @@ func (t *transition) importBare(ctx context.Context, p evictionPolicy, scratch *
 }
 
 // importWhole puts the entries into a scratch memory, and restores the window there.
-func (t *transition) importWhole(ctx context.Context, p evictionPolicy, scratch *Memory, key Key, in Transcript) error {
+func (t *transition) importWhole(ctx context.Context, p evictionPolicy, scratch *Memory, key store.Key, in Transcript) error {
 	base := scratch.newView()
 	st := &base.state
 	t.begin(base, scratch.moment())
@@ -140,20 +142,20 @@ func (t *transition) importWhole(ctx context.Context, p evictionPolicy, scratch 
 		if entry.Time.IsZero() {
 			entry.Time = t.now
 		}
-		if e.Status == Failed {
-			entry.Status = Failed
+		if e.Status == store.Failed {
+			entry.Status = store.Failed
 		}
 		t.change.Entries = append(t.change.Entries, entry)
 		st.Last, st.Turns, st.LastSaid = entry.Seq, e.Turn, t.now
 	}
 	l := &timeline{returned: true}
 	for _, e := range in.Events {
-		if e.Kind != EventSummary { // belongs to a turn that may be yet to come
+		if e.Kind != store.EventSummary { // belongs to a turn that may be yet to come
 			st.Turns = max(st.Turns, e.Turn)
 		}
 		l.add(e, e.Turn)
 	}
-	if err := scratch.store.Apply(ctx, key, Change{Next: 1, State: *st, Entries: t.change.Entries}); err != nil {
+	if err := scratch.store.Apply(ctx, key, store.Change{Next: 1, State: *st, Entries: t.change.Entries}); err != nil {
 		return err
 	}
 	past, err := scratch.restore(ctx, p, base, l, key, st.Last, st.Last)
@@ -176,7 +178,7 @@ func (in *Transcript) check(memory string) error {
 		return &TranscriptError{Index: -1, Problem: "it has no messages"}
 	}
 	ids := map[string]bool{}
-	var live []*Entry
+	var live []*store.Entry
 	var indexes []int
 	hidden := in.hidden()
 	for i := range in.Entries {
@@ -184,11 +186,11 @@ func (in *Transcript) check(memory string) error {
 		if problem := in.entryProblem(i, ids); problem != "" {
 			return &TranscriptError{Part: "entry", Index: i, Problem: problem}
 		}
-		if e.Status == Failed {
+		if e.Status == store.Failed {
 			continue
 		}
 		ids[e.Message.ID] = e.Message.ID != ""
-		if !hidden.has(int64(i + 1)) {
+		if !hidden.Has(int64(i + 1)) {
 			live, indexes = append(live, e), append(indexes, i)
 		}
 	}
@@ -214,9 +216,9 @@ func (in *Transcript) entryProblem(i int, ids map[string]bool) string {
 		return "either all messages have a turn, or none"
 	case i > 0 && e.Turn < in.Entries[i-1].Turn:
 		return fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Entries[i-1].Turn)
-	case e.Turn == 0 && (e.Status == Failed || len(in.Events) > 0):
+	case e.Turn == 0 && (e.Status == store.Failed || len(in.Events) > 0):
 		return "without turns there are no statuses and no events"
-	case e.Status != Failed && ids[e.Message.ID]:
+	case e.Status != store.Failed && ids[e.Message.ID]:
 		return fmt.Sprintf("an earlier message has the id %q", e.Message.ID)
 	}
 	return ""
@@ -226,7 +228,7 @@ func (in *Transcript) entryProblem(i int, ids map[string]bool) string {
 const maxImported = 1 << 40
 
 // hidden returns the positions that have no place in the conversation.
-func (in *Transcript) hidden() seqRanges {
+func (in *Transcript) hidden() store.Ranges {
 	l := &timeline{}
 	for _, e := range in.Events {
 		l.add(e, e.Turn)
@@ -236,7 +238,7 @@ func (in *Transcript) hidden() seqRanges {
 
 // checkEvents checks what the window follows from.
 func (in *Transcript) checkEvents() error {
-	kinds := []EventKind{EventFlush, EventFailed, EventSet, EventRewind, EventDelete, EventEdit, EventPin, EventUnpin, EventSent, EventSummary, EventVariables}
+	kinds := []store.EventKind{store.EventFlush, store.EventFailed, store.EventSet, store.EventRewind, store.EventDelete, store.EventEdit, store.EventPin, store.EventUnpin, store.EventSent, store.EventSummary, store.EventVariables}
 	texts := map[int64]bool{}
 	for i, e := range in.Events {
 		problem := ""
@@ -249,9 +251,9 @@ func (in *Transcript) checkEvents() error {
 			problem = fmt.Sprintf("turn %d follows turn %d", e.Turn, in.Events[i-1].Turn)
 		case e.From < 0 || e.From > e.To || e.To > int64(len(in.Entries)) || e.From == 0 && e.To > 0:
 			problem = fmt.Sprintf("there are no messages %d to %d", e.From, e.To)
-		case (e.Kind == EventDelete || e.Kind == EventPin || e.Kind == EventUnpin) && e.From == 0:
+		case (e.Kind == store.EventDelete || e.Kind == store.EventPin || e.Kind == store.EventUnpin) && e.From == 0:
 			problem = "it names no messages"
-		case e.Kind == EventEdit:
+		case e.Kind == store.EventEdit:
 			problem = in.editProblem(e, texts)
 			texts[e.By] = true
 		case e.By != 0:
@@ -266,12 +268,12 @@ func (in *Transcript) checkEvents() error {
 
 // editProblem returns what is wrong with an edit, empty for nothing; texts has the
 // positions of the texts of earlier ones.
-func (in *Transcript) editProblem(e Event, texts map[int64]bool) string {
+func (in *Transcript) editProblem(e store.Event, texts map[int64]bool) string {
 	if e.From == 0 || e.From != e.To || e.By <= e.From || e.By > int64(len(in.Entries)) {
 		return fmt.Sprintf("there is no message %d with the new text %d", e.From, e.By)
 	}
 	old, text := &in.Entries[e.From-1], &in.Entries[e.By-1]
-	if old.Status == Failed || text.Status == Failed || text.Turn != e.Turn || texts[e.By] || texts[e.From] {
+	if old.Status == store.Failed || text.Status == store.Failed || text.Turn != e.Turn || texts[e.By] || texts[e.From] {
 		return fmt.Sprintf("message %d is not the new text of message %d", e.By, e.From)
 	}
 	return editProblem(&old.Message, &text.Message)
@@ -298,7 +300,7 @@ func (in *Transcript) checkVariables(memory string) error {
 // unbalanced returns the index of the first tool call without a result that
 // directly follows it, or of a result without its call, and what is wrong; the
 // problem is empty if there is none.
-func unbalanced(entries []*Entry) (index int, problem string) {
+func unbalanced(entries []*store.Entry) (index int, problem string) {
 	var open []chat.ToolCall
 	call := 0
 	for i, e := range entries {

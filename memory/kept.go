@@ -1,7 +1,9 @@
 package memory
 
+import "github.com/qtype-dev/qtype/memory/store"
+
 // keptFrom returns the set of entries for which keep reports true.
-func keptFrom(entries []*Entry, keep func(*Entry) bool) eviction {
+func keptFrom(entries []*store.Entry, keep func(*store.Entry) bool) eviction {
 	var indexes []int
 	for i, e := range entries {
 		if keep(e) {
@@ -17,12 +19,12 @@ func (v *view) pinned() eviction {
 	if len(pins) == 0 {
 		return eviction{}
 	}
-	return keptFrom(v.entries, func(e *Entry) bool { return pins.has(e.Seq) })
+	return keptFrom(v.entries, func(e *store.Entry) bool { return pins.Has(e.Seq) })
 }
 
 // parsedPins returns the positions of the pinned messages.
-func parsedPins(v *view) seqRanges {
-	pins, _ := parseSeqRanges(v.state.Pinned) // written by this package
+func parsedPins(v *view) store.Ranges {
+	pins, _ := store.ParseRanges(v.state.Pinned) // written by this package
 	return pins
 }
 

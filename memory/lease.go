@@ -9,6 +9,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // defaultLease is how long the lease of a turn lasts without renewal: so long a session
@@ -32,7 +34,7 @@ func leaseOf(values map[string][]byte) (r leaseRecord) {
 // lease is the right of one turn to commit.
 type lease struct {
 	memory  *Memory
-	key     Key
+	key     store.Key
 	owner   string
 	created bool                    // the session did not exist before
 	cancel  context.CancelCauseFunc // ends the context of the turn
@@ -43,7 +45,7 @@ type lease struct {
 // acquire takes the lease of a session that the caller has locked, and makes base the
 // session after it. It returns a *BusyError if a turn of another process has it and the
 // memory rejects concurrent turns. cancel is called when another turn takes the lease.
-func (m *Memory) acquire(ctx context.Context, key Key, base *view, cancel context.CancelCauseFunc) (*lease, *view, error) {
+func (m *Memory) acquire(ctx context.Context, key store.Key, base *view, cancel context.CancelCauseFunc) (*lease, *view, error) {
 	l := &lease{memory: m, key: key, owner: rand.Text(), cancel: cancel}
 	for attempt := range maxAttempts {
 		err := l.take(ctx, base)
@@ -52,7 +54,7 @@ func (m *Memory) acquire(ctx context.Context, key Key, base *view, cancel contex
 			return l, base, nil
 		}
 		m.sessions.setView(key.Session, nil)
-		if !isConflict(err) {
+		if !store.IsConflict(err) {
 			return nil, nil, err
 		}
 		if err = pause(ctx, attempt); err != nil {
@@ -62,7 +64,7 @@ func (m *Memory) acquire(ctx context.Context, key Key, base *view, cancel contex
 			return nil, nil, err
 		}
 	}
-	return nil, nil, fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, ErrConflict, maxAttempts)
+	return nil, nil, fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, store.ErrConflict, maxAttempts)
 }
 
 // take writes the record to a session whose version is that of base.
@@ -76,8 +78,8 @@ func (l *lease) take(ctx context.Context, base *view) error {
 		return &BusyError{Memory: m.id, Session: l.key.Session}
 	}
 	state := base.state
-	state.extend(m.moment()) // a session in use does not expire
-	c := Change{Version: base.version, Next: NextVersion(base.version), State: state, Values: map[string][]byte{leaseValue: record}}
+	state.Extend(m.moment()) // a session in use does not expire
+	c := store.Change{Version: base.version, Next: store.NextVersion(base.version), State: state, Values: map[string][]byte{leaseValue: record}}
 	stored, err := m.applyChange(ctx, l.key, base.stored, &c)
 	if err != nil {
 		return err
@@ -96,7 +98,7 @@ func (l *lease) take(ctx context.Context, base *view) error {
 func (l *lease) record(ctx context.Context) (text []byte, now time.Time, err error) {
 	r := leaseRecord{Owner: l.owner}
 	if l.memory.turns == Reject {
-		if now, err = l.memory.clock.now(ctx, l.memory.store); err != nil {
+		if now, err = l.memory.clock.Now(ctx, l.memory.store); err != nil {
 			return nil, now, err
 		}
 		r.Until = now.Add(l.memory.leaseTime())
@@ -145,7 +147,7 @@ func (l *lease) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.memory.store.Apply(ctx, l.key, Change{Version: head.Version, Next: NextVersion(head.Version), State: head.State,
+	return l.memory.store.Apply(ctx, l.key, store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State,
 		Values: map[string][]byte{leaseValue: record}})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -16,7 +17,7 @@ import (
 const maxLoads = 10
 
 // load reads a session's window, and no more of its history, from the store.
-func (m *Memory) load(ctx context.Context, key Key) (*view, error) {
+func (m *Memory) load(ctx context.Context, key store.Key) (*view, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := m.store.Head(ctx, key)
 		if err != nil {
@@ -41,7 +42,7 @@ func (m *Memory) load(ctx context.Context, key Key) (*view, error) {
 	}
 }
 
-func (m *Memory) loadHead(ctx context.Context, key Key, head Head) (*view, error) {
+func (m *Memory) loadHead(ctx context.Context, key store.Key, head store.Head) (*view, error) {
 	v := m.newView()
 	if head.Version == 0 {
 		return v, nil
@@ -52,7 +53,7 @@ func (m *Memory) loadHead(ctx context.Context, key Key, head Head) (*view, error
 		v.begin = head.State.Keep
 	}
 	var err error
-	if v.gaps, _, err = head.State.ranges(); err != nil {
+	if v.gaps, _, err = head.State.Ranges(); err != nil {
 		return nil, fmt.Errorf("memory %s, session %q: %w", m.id, key.Session, err)
 	}
 	if text := head.Values[stepSystemValue]; len(text) > 0 {
@@ -67,30 +68,30 @@ func (m *Memory) loadHead(ctx context.Context, key Key, head Head) (*view, error
 }
 
 // loadEntry returns the message at a position as it is now, nil for none.
-func (m *Memory) loadEntry(ctx context.Context, key Key, v *view, seq int64) (*Entry, error) {
+func (m *Memory) loadEntry(ctx context.Context, key store.Key, v *view, seq int64) (*store.Entry, error) {
 	if err := m.loadTexts(ctx, key, v, seq, seq); err != nil {
 		return nil, err
 	}
-	for e, err := range m.store.Entries(ctx, key, Query{From: seq, To: seq}) {
+	for e, err := range m.store.Entries(ctx, key, store.Query{From: seq, To: seq}) {
 		if err != nil {
 			return nil, err
 		}
-		return withText(e, v.texts[seq]), nil
+		return store.WithText(e, v.texts[seq]), nil
 	}
 	return nil, nil
 }
 
 // loadTexts reads the newest texts of the edited messages between two positions that
 // the view does not have yet.
-func (m *Memory) loadTexts(ctx context.Context, key Key, v *view, from, to int64) error {
+func (m *Memory) loadTexts(ctx context.Context, key store.Key, v *view, from, to int64) error {
 	if v.state.Edited == "" {
 		return nil
 	}
-	edits, err := parseEdits(v.state.Edited)
+	edits, err := store.ParseEdits(v.state.Edited)
 	if err != nil {
 		return fmt.Errorf("memory %s, session %q: %w", m.id, key.Session, err)
 	}
-	edits = slices.DeleteFunc(edits, func(e edit) bool { return v.texts[e.of] != nil })
+	edits = slices.DeleteFunc(edits, func(e store.Edit) bool { return v.texts[e.Of] != nil })
 	texts, err := m.editedTexts(ctx, key, edits, from, to)
 	if len(v.texts) > 0 {
 		maps.Copy(texts, v.texts)
@@ -101,40 +102,40 @@ func (m *Memory) loadTexts(ctx context.Context, key Key, v *view, from, to int64
 
 // editedTexts reads the newest texts of the messages between two positions, by the
 // positions of the messages.
-func (m *Memory) editedTexts(ctx context.Context, key Key, edits Edits, from, to int64) (map[int64]*Entry, error) {
-	texts := map[int64]*Entry{}
+func (m *Memory) editedTexts(ctx context.Context, key store.Key, edits store.Edits, from, to int64) (map[int64]*store.Entry, error) {
+	texts := map[int64]*store.Entry{}
 	for _, one := range edits {
-		if one.of < from || one.of > to || edits.Current(one.of) != one.by {
+		if one.Of < from || one.Of > to || edits.Current(one.Of) != one.By {
 			continue
 		}
-		for e, err := range m.store.Entries(ctx, key, Query{From: one.by, To: one.by}) {
+		for e, err := range m.store.Entries(ctx, key, store.Query{From: one.By, To: one.By}) {
 			if err == nil {
-				err = checkDecrypted(key, e)
+				err = store.CheckDecrypted(key, e)
 			}
 			if err != nil {
 				return texts, err
 			}
-			texts[one.of] = e
+			texts[one.Of] = e
 		}
 	}
 	return texts, nil
 }
 
 // loadEntries reads the entries from v.begin on that are in the window.
-func (m *Memory) loadEntries(ctx context.Context, key Key, v *view) (err error) {
+func (m *Memory) loadEntries(ctx context.Context, key store.Key, v *view) (err error) {
 	if err := m.loadTexts(ctx, key, v, v.begin, v.state.Last); err != nil {
 		return err
 	}
-	v.gaps.outside(v.begin, v.state.Last, func(from, to int64) bool {
-		for e, failed := range m.store.Entries(ctx, key, Query{From: from, To: to, Live: true}) {
+	v.gaps.Outside(v.begin, v.state.Last, func(from, to int64) bool {
+		for e, failed := range m.store.Entries(ctx, key, store.Query{From: from, To: to, Live: true}) {
 			if err = failed; err == nil {
-				err = checkDecrypted(key, e)
+				err = store.CheckDecrypted(key, e)
 			}
 			if err != nil {
 				return false
 			}
-			if e.Message.Role != chat.System && !v.gaps.has(e.Seq) {
-				v.append(withText(e, v.texts[e.Seq]))
+			if e.Message.Role != chat.System && !v.gaps.Has(e.Seq) {
+				v.append(store.WithText(e, v.texts[e.Seq]))
 			}
 		}
 		return true
@@ -144,10 +145,10 @@ func (m *Memory) loadEntries(ctx context.Context, key Key, v *view) (err error) 
 
 // currentEntries yields the messages between two positions that did not fail and are part
 // of the conversation, edited ones with their new texts.
-func (m *Memory) currentEntries(ctx context.Context, key Key, state State, from, to int64) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		_, hidden, err := state.ranges()
-		var texts map[int64]*Entry
+func (m *Memory) currentEntries(ctx context.Context, key store.Key, state store.State, from, to int64) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
+		_, hidden, err := state.Ranges()
+		var texts map[int64]*store.Entry
 		if err == nil {
 			texts, err = m.editedTexts(ctx, key, state.Edits(), from, to)
 		}
@@ -155,12 +156,12 @@ func (m *Memory) currentEntries(ctx context.Context, key Key, state State, from,
 			yield(nil, err)
 			return
 		}
-		for e, err := range m.store.Entries(ctx, key, Query{From: from, To: to, Live: true}) {
-			if err == nil && hidden.has(e.Seq) {
+		for e, err := range m.store.Entries(ctx, key, store.Query{From: from, To: to, Live: true}) {
+			if err == nil && hidden.Has(e.Seq) {
 				continue
 			}
 			if err == nil {
-				e = withText(e, texts[e.Seq])
+				e = store.WithText(e, texts[e.Seq])
 			}
 			if !yield(e, err) {
 				return
@@ -171,7 +172,7 @@ func (m *Memory) currentEntries(ctx context.Context, key Key, state State, from,
 
 // reload returns the session as the store has it now, from the cache if nothing
 // changed since: then it is a copy in v.
-func (m *Memory) reload(ctx context.Context, key Key, v *view) (*view, error) {
+func (m *Memory) reload(ctx context.Context, key store.Key, v *view) (*view, error) {
 	if !m.sessions.view(key.Session, v) {
 		return m.load(ctx, key)
 	}
@@ -186,9 +187,9 @@ func (m *Memory) reload(ctx context.Context, key Key, v *view) (*view, error) {
 }
 
 // storedVersion returns the version of a session in the store; s is nil if it is not known.
-func (m *Memory) storedVersion(ctx context.Context, key Key, s *storedSession) (int64, error) {
+func (m *Memory) storedVersion(ctx context.Context, key store.Key, s store.LocalSession) (int64, error) {
 	if s != nil {
-		return s.version(), ctx.Err()
+		return s.Version(), ctx.Err()
 	}
 	head, err := m.store.Head(ctx, key)
 	return head.Version, err
@@ -196,11 +197,11 @@ func (m *Memory) storedVersion(ctx context.Context, key Key, s *storedSession) (
 
 // applyChange makes a change of a session and returns it, nil for a store outside of
 // this process; s is nil if it is not known.
-func (m *Memory) applyChange(ctx context.Context, key Key, s *storedSession, c *Change) (*storedSession, error) {
-	if m.inProcess == nil {
+func (m *Memory) applyChange(ctx context.Context, key store.Key, s store.LocalSession, c *store.Change) (store.LocalSession, error) {
+	if m.local == nil {
 		return nil, m.store.Apply(ctx, key, *c)
 	}
-	return m.inProcess.apply(ctx, key, s, c)
+	return m.local.ApplyLocal(ctx, key, s, c)
 }
 
 // firstLookback is how many entries extendBack reads at first; each further read reads twice as many.
@@ -208,13 +209,13 @@ const firstLookback = 256
 
 // extendBack returns v with as much more of the history as the policy needs
 // under limits that were raised.
-func (m *Memory) extendBack(ctx context.Context, key Key, v *view, p evictionPolicy) (*view, error) {
+func (m *Memory) extendBack(ctx context.Context, key store.Key, v *view, p evictionPolicy) (*view, error) {
 	r, ok := p.(rereader)
 	if !ok {
 		return v, nil
 	}
 	back := int64(firstLookback)
-	_, rewound, err := v.state.ranges()
+	_, rewound, err := v.state.Ranges()
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +233,7 @@ func (m *Memory) extendBack(ctx context.Context, key Key, v *view, p evictionPol
 }
 
 // arrange returns a window of entries with the view's system message in its place.
-func (m *Memory) arrange(v *view, entries []*Entry) Window {
+func (m *Memory) arrange(v *view, entries []*store.Entry) Window {
 	if len(entries) == 0 {
 		entries = nil // an empty window is the same however it became empty
 	}

@@ -16,11 +16,10 @@
 //
 // The files depend on each other in one direction:
 //
-//	entry, window, tokens, message           the data
+//	window, tokens, message                  the data
 //	owner                                    users and their sessions
-//	store, pairing, clock, listing           the Store interface
-//	observed_store, event_log, inprocess     stores
-//	eviction, edited, compaction, view, correction    a session at one version, and how its counts are corrected
+//	pairing                                  calls and their results
+//	eviction, compaction, view, correction    a session at one version, and how its counts are corrected
 //	policy, kept, policy_*, policies         what leaves the window
 //	variables, transition                    changes: the one path of every write
 //	session_table, context, audit            locks and cache; the context interface; audit logs
@@ -34,13 +33,13 @@ package memory
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -63,7 +62,7 @@ type Config struct {
 	Now      func() time.Time            // the clock; nil: time.Now
 	Audit    Auditor                     // records reads and deletions; nil: nothing is recorded
 	Compact  Compaction                  // what is shortened before messages leave; zero: nothing
-	Observe  StoreObserver               // is notified of the operations of the store; nil: nothing is
+	Observe  store.StoreObserver         // is notified of the operations of the store; nil: nothing is
 }
 
 // Memory is one declared memory with all its sessions. It is safe for
@@ -75,14 +74,14 @@ type Memory struct {
 	limitsOf    func(session string) Limits
 	turns       TurnPolicy
 	lease       time.Duration // 0 for defaultLease
-	clock       storeClock
+	clock       store.ServerClock
 	ttl         time.Duration
 	scope       Scope
 	audit       Auditor
 	counter     Counter
 	now         func() time.Time
-	store       Store
-	inProcess   *inProcess // store, if it is one in this process
+	store       store.Store
+	local       store.LocalStore // store, if it is one in this process
 	policy      atomic.Pointer[evictionPolicy]
 	sessions    sessionTable
 	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
@@ -95,7 +94,7 @@ type Memory struct {
 
 // New returns the memory that cfg declares. Several memories may share a
 // store, which the caller closes.
-func New(cfg Config, store Store) (*Memory, error) {
+func New(cfg Config, store store.Store) (*Memory, error) {
 	kind, err := findPolicy(cfg.Policy)
 	if err != nil {
 		return nil, fmt.Errorf("memory %s: %w", cfg.ID, err)
@@ -103,9 +102,9 @@ func New(cfg Config, store Store) (*Memory, error) {
 	return newMemory(cfg, kind, store)
 }
 
-func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
+func newMemory(cfg Config, kind policyKind, backend store.Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
+		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: store.Observe(backend, cfg.Observe), context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -116,8 +115,8 @@ func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 		return nil, err
 	}
 	m.sessions.maxViews = cfg.Live
-	m.inProcess, _ = m.store.(*inProcess)
-	if _, shared := store.(*inProcess); !shared && cfg.Live == 0 { // views share the entries of a store in this process
+	m.local, _ = m.store.(store.LocalStore)
+	if _, shared := backend.(store.LocalStore); !shared && cfg.Live == 0 { // views share the entries of a store in this process
 		m.sessions.maxViews = defaultCachedSessions
 	}
 	if cfg.LimitsOf != nil && len(cfg.Limits) == 0 {
@@ -246,7 +245,9 @@ func (m *Memory) Scope() Scope { return cmp.Or(m.scope, SessionScope) }
 // differs from that of the session if several sessions are one conversation.
 func (m *Memory) Conversation(session string) string { return m.scope.Session(session) }
 
-func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: m.scope.Session(session)} }
+func (m *Memory) key(session string) store.Key {
+	return store.Key{Memory: m.id, Session: m.scope.Session(session)}
+}
 
 func (m *Memory) newView() *view {
 	return newView(m.kind.measured, m.sessions.maxViews != 0, m.compactor)
@@ -256,9 +257,9 @@ func (m *Memory) newView() *view {
 func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }
 
 // stepSystem returns a step's system message as an entry.
-func (m *Memory) stepSystem(text string) *Entry {
+func (m *Memory) stepSystem(text string) *store.Entry {
 	msg := chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: text}}}
-	return &Entry{Message: msg, Tokens: tokensOf(m.counter, &msg)}
+	return &store.Entry{Message: msg, Tokens: tokensOf(m.counter, &msg)}
 }
 
 // lock waits for a session; unlock must follow.
@@ -272,11 +273,6 @@ func (m *Memory) lock(ctx context.Context, session string) (*liveSession, error)
 
 func (m *Memory) waitError(session string, err error) error {
 	return fmt.Errorf("memory %s: waiting for the turn of session %q: %w", m.id, session, err)
-}
-
-// isConflict reports whether another writer was faster, so that a change can be tried again.
-func isConflict(err error) bool {
-	return errors.Is(err, ErrConflict) || errors.Is(err, ErrDuplicateMessage)
 }
 
 // record reports an access to the auditor.

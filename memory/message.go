@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -33,14 +34,14 @@ func isPlain(msg *chat.Message) bool {
 }
 
 // newEntry returns an entry for msg with an id and its token count.
-func newEntry(c Counter, msg chat.Message) *Entry {
+func newEntry(c Counter, msg chat.Message) *store.Entry {
 	if msg.ID == "" {
 		msg.ID = chat.NewID()
 	}
 	if !isValidUTF8(&msg) {
 		msg = sanitizeUTF8(msg)
 	}
-	e := &Entry{Message: msg}
+	e := &store.Entry{Message: msg}
 	e.Tokens = tokensOf(c, &e.Message)
 	return e
 }
@@ -76,16 +77,16 @@ func sanitizeUTF8(msg chat.Message) chat.Message {
 
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-func isSystem(e *Entry) bool { return e.Message.Role == chat.System }
-func isUser(e *Entry) bool   { return e.Message.Role == chat.User }
+func isSystem(e *store.Entry) bool { return e.Message.Role == chat.System }
+func isUser(e *store.Entry) bool   { return e.Message.Role == chat.User }
 
 // isResult reports whether e answers a tool call.
-func isResult(e *Entry) bool {
+func isResult(e *store.Entry) bool {
 	return e.Message.Role == chat.Tool || e.Message.Role == chat.Function
 }
 
 // isToolUse reports whether e has tool calls or answers one.
-func isToolUse(e *Entry) bool { return len(e.Message.ToolCalls) > 0 || isResult(e) }
+func isToolUse(e *store.Entry) bool { return len(e.Message.ToolCalls) > 0 || isResult(e) }
 
 // equalSystem reports whether two system messages have the same content.
 func equalSystem(a, b *chat.Message) bool {
@@ -95,7 +96,7 @@ func equalSystem(a, b *chat.Message) bool {
 }
 
 // lastUser returns the index of the last user message, -1 for none.
-func lastUser(entries []*Entry) int {
+func lastUser(entries []*store.Entry) int {
 	for i, e := range slices.Backward(entries) {
 		if isUser(e) {
 			return i
@@ -105,7 +106,7 @@ func lastUser(entries []*Entry) int {
 }
 
 // approximateBytes returns about how much memory an entry uses: media use more than their tokens.
-func approximateBytes(e *Entry) int {
+func approximateBytes(e *store.Entry) int {
 	n := 512 // the structs around the texts
 	for i := range e.Message.Blocks {
 		n += len(e.Message.Blocks[i].Text) + len(e.Message.Blocks[i].Data)
@@ -137,7 +138,7 @@ func characters(m *chat.Message) int {
 	return n
 }
 
-func sumTokens(entries []*Entry) int {
+func sumTokens(entries []*store.Entry) int {
 	n := 0
 	for _, e := range entries {
 		n += e.Tokens

@@ -3,12 +3,13 @@ package memory
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // openCalls returns the tool calls of a session that wait for their results. The history
 // is read only if its newest message is not in the window.
-func (m *Memory) openCalls(ctx context.Context, key Key, v *view) ([]chat.ToolCall, error) {
+func (m *Memory) openCalls(ctx context.Context, key store.Key, v *view) ([]chat.ToolCall, error) {
 	if n := len(v.entries); n > 0 && v.entries[n-1].Seq == v.state.Last {
 		if !isToolUse(v.entries[n-1]) {
 			return nil, nil
@@ -23,8 +24,8 @@ func (m *Memory) openCalls(ctx context.Context, key Key, v *view) ([]chat.ToolCa
 		if from > v.state.Last {
 			return nil, nil
 		}
-		var newest []*Entry
-		for e, err := range m.store.Entries(ctx, key, Query{From: from, To: v.state.Last, Live: true}) {
+		var newest []*store.Entry
+		for e, err := range m.store.Entries(ctx, key, store.Query{From: from, To: v.state.Last, Live: true}) {
 			if err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -60,7 +61,7 @@ func answers(m *chat.Message, c chat.ToolCall) bool {
 }
 
 // violation returns the error for a message that add rejected.
-func (p *pairing) violation(key Key, index int, m *chat.Message) *BalanceError {
+func (p *pairing) violation(key store.Key, index int, m *chat.Message) *BalanceError {
 	e := &BalanceError{Memory: key.Memory, Session: key.Session, Message: index, Role: m.Role, Missing: p.open}
 	if m.Role == chat.Tool || m.Role == chat.Function {
 		e.Call = m.ToolCallID
@@ -73,7 +74,7 @@ func (p *pairing) violation(key Key, index int, m *chat.Message) *BalanceError {
 
 // checkPairs returns a *BalanceError if messages are not balanced, apart from calls of
 // the last one.
-func checkPairs(key Key, msgs []chat.Message) error {
+func checkPairs(key store.Key, msgs []chat.Message) error {
 	var p pairing
 	for i := range msgs {
 		if !p.add(&msgs[i]) {
@@ -85,7 +86,7 @@ func checkPairs(key Key, msgs []chat.Message) error {
 
 // openCallsOf returns the calls of the newest entry with calls that have no result. found
 // is false if all entries are results, so that their call is not among them.
-func openCallsOf(entries []*Entry) (open []chat.ToolCall, found bool) {
+func openCallsOf(entries []*store.Entry) (open []chat.ToolCall, found bool) {
 	n := len(entries)
 	for n > 0 && (isResult(entries[n-1]) || isSystem(entries[n-1])) {
 		n--

@@ -7,17 +7,18 @@ import (
 	"strconv"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // PinSizeError reports that a message cannot be pinned, because the pinned messages alone
 // would exceed the window's limit.
 type PinSizeError struct {
-	Memory  string // the memory's id
-	Session string // the session's id
-	Message int64  // the position of the message
-	Used    int    // size of the pinned messages with this one, and of the system message if it counts
-	Limit   int    // the window's limit
-	Unit    Unit   // unit of both
+	Memory  string     // the memory's id
+	Session string     // the session's id
+	Message int64      // the position of the message
+	Used    int        // size of the pinned messages with this one, and of the system message if it counts
+	Limit   int        // the window's limit
+	Unit    store.Unit // unit of both
 }
 
 // Error names the sizes.
@@ -69,12 +70,12 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 		if was := base.state.IsPinned(e.Seq); was == pin {
 			return false, nil
 		}
-		if pin && e.Status != InWindow {
+		if pin && e.Status != store.InWindow {
 			return false, m.messageError(session, strconv.FormatInt(position, 10), "it left the window, so it cannot be pinned")
 		}
 		n.begin(base, m.moment())
 		n.next.state.Turns++
-		n.next.state.extend(n.now)
+		n.next.state.Extend(n.now)
 		n.pin(all, pin)
 		if pin {
 			return true, t.checkPins(session, &n.next, e.Seq)
@@ -84,20 +85,20 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 }
 
 // pin adds entries to the pinned ones, or removes them.
-func (t *transition) pin(all []*Entry, pin bool) {
+func (t *transition) pin(all []*store.Entry, pin bool) {
 	st := &t.next.state
-	event := Event{Kind: EventUnpin, From: all[0].Seq, To: all[len(all)-1].Seq, Messages: len(all), Tokens: sumTokens(all)}
+	event := store.Event{Kind: store.EventUnpin, From: all[0].Seq, To: all[len(all)-1].Seq, Messages: len(all), Tokens: sumTokens(all)}
 	done := "is no longer pinned"
-	var own seqRanges
+	var own store.Ranges
 	for _, e := range all {
-		own = own.union(seqRange{e.Seq, e.Seq})
+		own = own.Union(store.Range{From: e.Seq, To: e.Seq})
 	}
 	pins := parsedRanges(st.Pinned)
 	if pin {
-		event.Kind, done = EventPin, "was pinned"
-		pins = pins.union(own...)
+		event.Kind, done = store.EventPin, "was pinned"
+		pins = pins.Union(own...)
 	} else {
-		pins = pins.except(own)
+		pins = pins.Except(own)
 	}
 	event.Reason = fmt.Sprintf("message %d %s", event.From, done)
 	if len(all) > 1 {
@@ -110,7 +111,7 @@ func (t *transition) pin(all []*Entry, pin bool) {
 // checkPins returns a *PinSizeError if the pinned messages of a view exceed the limit.
 func (t *Turn) checkPins(session string, v *view, position int64) error {
 	alone := *v
-	alone.entries = slices.DeleteFunc(slices.Clone(v.entries), func(e *Entry) bool { return !v.state.IsPinned(e.Seq) })
+	alone.entries = slices.DeleteFunc(slices.Clone(v.entries), func(e *store.Entry) bool { return !v.state.IsPinned(e.Seq) })
 	alone.tokens = sumTokens(alone.entries)
 	used, limit, unit := t.policy.usage(sizeOf(t.policy, &alone))
 	if limit > 0 && used > limit {

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 // policyBuilder makes the behavior of a policy.
 type policyBuilder struct {
 	build    func(Limits) evictionPolicy // receives complete limits
-	reason   func(Event) string          // the reason of an event that was stored without one; nil if all have one
+	reason   func(store.Event) string    // the reason of an event that was stored without one; nil if all have one
 	measured bool                        // the policy counts characters
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -56,13 +57,13 @@ type evictionPolicy interface {
 	selectForCall(v *view) selection
 	// usage returns what the limit counts, the limit (0 for none) and its unit,
 	// for a window with the given numbers of messages and tokens.
-	usage(messages, tokens int) (used, limit int, unit Unit)
+	usage(messages, tokens int) (used, limit int, unit store.Unit)
 	// countsSystem reports whether the system message is a message like the
 	// others: it counts, keeps its place, and an equal one is not added again.
 	countsSystem() bool
 	// describe sets the reason of an eviction's event if it cannot be derived
 	// from the event's numbers later; rest is what is left of the window.
-	describe(e *Event, rest []*Entry)
+	describe(e *store.Event, rest []*store.Entry)
 }
 
 // compactingPolicy is an evictionPolicy with Compaction.At.
@@ -85,19 +86,19 @@ type rereader interface {
 	// evicted sets the event for what left the window since its first position
 	// was first; before and added are the entries of the window then and of the
 	// change. It returns nil if nothing left.
-	evicted(v *view, first int64, before, added []*Entry) *Event
+	evicted(v *view, first int64, before, added []*store.Entry) *store.Event
 }
 
 // selection is what is sent of a view's entries.
 type selection struct {
-	left eviction // the entries that are not sent
-	cut  []*Entry // copies with shorter texts that replace the first entries that are sent
-	note bool     // max_context removed something
-	used int      // rereader: characters that are sent
+	left eviction       // the entries that are not sent
+	cut  []*store.Entry // copies with shorter texts that replace the first entries that are sent
+	note bool           // max_context removed something
+	used int            // rereader: characters that are sent
 }
 
 // entries returns the entries of v that are sent.
-func (s selection) entries(v *view) []*Entry {
+func (s selection) entries(v *view) []*store.Entry {
 	rest := s.left.rest(v.entries)
 	rest = rest[:len(rest):len(rest)]
 	if len(s.cut) == 0 {
@@ -134,7 +135,7 @@ func compacted(p evictionPolicy, v *view) *view {
 		return v
 	}
 	v = v.withoutImages()
-	if used, limit, unit := p.usage(sizeOf(p, v)); limit == 0 || used <= limit || unit != InTokens {
+	if used, limit, unit := p.usage(sizeOf(p, v)); limit == 0 || used <= limit || unit != store.InTokens {
 		return v
 	}
 	return v.shortened()
@@ -144,18 +145,18 @@ func compacted(p evictionPolicy, v *view) *view {
 // not count the system message.
 type keepAll struct{}
 
-func (keepAll) selectForCall(*view) selection { return selection{} }
-func (keepAll) countsSystem() bool            { return false }
-func (keepAll) describe(*Event, []*Entry)     {}
+func (keepAll) selectForCall(*view) selection         { return selection{} }
+func (keepAll) countsSystem() bool                    { return false }
+func (keepAll) describe(*store.Event, []*store.Entry) {}
 
 // countedSystem is the part of a policy that treats the system message like other messages.
 type countedSystem struct{}
 
-func (countedSystem) countsSystem() bool        { return true }
-func (countedSystem) describe(*Event, []*Entry) {}
+func (countedSystem) countsSystem() bool                    { return true }
+func (countedSystem) describe(*store.Event, []*store.Entry) {}
 
 // windowReason names the limit, by how much it was exceeded, and how much left.
-func windowReason(e Event, key, before, excess, left string) string {
+func windowReason(e store.Event, key, before, excess, left string) string {
 	if e.Before <= e.Limit {
 		return "tool results left because their call had left before"
 	}
@@ -167,7 +168,7 @@ func windowReason(e Event, key, before, excess, left string) string {
 // turn, the round begins at the first one in it, so that a flushed window
 // begins with a user message; if there is none at all, the turn's own messages
 // stay, and with a tool result its call.
-func newestRound(entries []*Entry, own, user int) int {
+func newestRound(entries []*store.Entry, own, user int) int {
 	if user >= 0 {
 		return user
 	}

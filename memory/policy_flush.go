@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // flush is QType's policy: once the tokens exceed the chat share of
@@ -56,20 +57,20 @@ func (p *flush) evict(v *view, own, user int) eviction {
 	return evictPrefix(n)
 }
 
-func (p *flush) usage(_, tokens int) (int, int, Unit) { return tokens, p.cap, InTokens }
+func (p *flush) usage(_, tokens int) (int, int, store.Unit) { return tokens, p.cap, store.InTokens }
 
 // contextLimit returns the most tokens that messages and context may have together.
 func (p *flush) contextLimit() int { return p.limit }
 
 // describe writes the reason at once: the limits may be others when it is read.
-func (p *flush) describe(e *Event, rest []*Entry) {
+func (p *flush) describe(e *store.Event, rest []*store.Entry) {
 	to := "to the newest message"
 	if isUser(rest[0]) {
 		to = "to the start of a round"
 	}
 	if p.at > 0 {
 		e.Reason = fmt.Sprintf("%s tokens%s exceeded compact_at %v of token_limit %s; at least %s had to leave, %s left, %s",
-			textfmt.Thousands(e.Before), e.others(), p.at, textfmt.Thousands(p.limit), textfmt.Thousands(max(p.size, e.Before-p.cap)), textfmt.Thousands(e.Tokens), to)
+			textfmt.Thousands(e.Before), othersOf(e), p.at, textfmt.Thousands(p.limit), textfmt.Thousands(max(p.size, e.Before-p.cap)), textfmt.Thousands(e.Tokens), to)
 		return
 	}
 	e.Reason = fmt.Sprintf("%s tokens exceeded the chat share of %s (token_limit %s × chat_history_token_ratio %v); at least %s had to leave, %s left, %s",
@@ -79,8 +80,8 @@ func (p *flush) describe(e *Event, rest []*Entry) {
 	}
 }
 
-// others describes what is counted in addition to the messages.
-func (e *Event) others() string {
+// othersOf describes what is counted in addition to the messages.
+func othersOf(e *store.Event) string {
 	if e.Others == 0 {
 		return ""
 	}

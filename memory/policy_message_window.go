@@ -1,6 +1,9 @@
 package memory
 
-import "github.com/qtype-dev/qtype/internal/textfmt"
+import (
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
+)
 
 // messageWindow keeps the newest messages, as LangChain4j's MessageWindowChatMemory does.
 type messageWindow struct {
@@ -22,9 +25,11 @@ func (p *messageWindow) evict(v *view, _, _ int) eviction {
 // and a higher one shows again what no append has evicted since.
 func (p *messageWindow) selectForCall(v *view) selection { return selection{left: p.evict(v, 0, -1)} }
 
-func (p *messageWindow) usage(messages, _ int) (int, int, Unit) { return messages, p.max, InMessages }
+func (p *messageWindow) usage(messages, _ int) (int, int, store.Unit) {
+	return messages, p.max, store.InMessages
+}
 
-func messageWindowReason(e Event) string {
+func messageWindowReason(e store.Event) string {
 	return windowReason(e, "max_messages", textfmt.Count(e.Before, "message")+" in the window",
 		textfmt.Count(max(e.Before-e.Limit, 0), "message"), textfmt.Count(e.Messages, "message"))
 }

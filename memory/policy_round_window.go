@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -26,9 +27,9 @@ func newRoundWindow(l Limits) evictionPolicy {
 	return &roundWindow{most: l.int("n_rounds"), max: l.int("max_context"), notice: defaultNotice}
 }
 
-func (p *roundWindow) countsSystem() bool              { return false }
-func (p *roundWindow) describe(*Event, []*Entry)       {}
-func (p *roundWindow) usage(_, _ int) (int, int, Unit) { return 0, p.max, InCharacters }
+func (p *roundWindow) countsSystem() bool                    { return false }
+func (p *roundWindow) describe(*store.Event, []*store.Entry) {}
+func (p *roundWindow) usage(_, _ int) (int, int, store.Unit) { return 0, p.max, store.InCharacters }
 
 // evict returns what no read under these limits can need: rounds beyond the
 // number, and what precedes more than max characters. What stays has one
@@ -120,7 +121,7 @@ func (p *roundWindow) selectForCall(v *view) selection {
 // room for it.
 func (p *roundWindow) selectKept(v *view, kept eviction) selection {
 	from, chars, whole := 0, 0, 0
-	var first []*Entry
+	var first []*store.Entry
 	for low, high := range kept.runs {
 		for i := low; i < high; i++ {
 			first, whole = append(first, v.entries[i]), whole+int(v.sizes[i])
@@ -151,8 +152,8 @@ func (p *roundWindow) selectKept(v *view, kept eviction) selection {
 
 // cutFront removes excess characters at the front, message by message, and puts
 // the notice before the rest of the first one. It returns copies.
-func cutFront(entries []*Entry, excess int, notice string) []*Entry {
-	var out []*Entry
+func cutFront(entries []*store.Entry, excess int, notice string) []*store.Entry {
+	var out []*store.Entry
 	for i, e := range entries {
 		if i > 0 && excess <= 0 {
 			break
@@ -235,10 +236,10 @@ func (p *roundWindow) withOptions(o ReadOptions) (evictionPolicy, error) {
 	return &one, nil
 }
 
-func (p *roundWindow) evicted(v *view, first int64, before, added []*Entry) *Event {
-	e := Event{Kind: EventFlush, Rule: spec.PolicyRoundWindow, Turn: v.state.Turns, Time: v.state.LastSaid,
-		Before: v.chars, Limit: p.max, Unit: InCharacters}
-	for _, entries := range [][]*Entry{before, added} {
+func (p *roundWindow) evicted(v *view, first int64, before, added []*store.Entry) *store.Event {
+	e := store.Event{Kind: store.EventFlush, Rule: spec.PolicyRoundWindow, Turn: v.state.Turns, Time: v.state.LastSaid,
+		Before: v.chars, Limit: p.max, Unit: store.InCharacters}
+	for _, entries := range [][]*store.Entry{before, added} {
 		for _, entry := range entries {
 			if entry.Seq >= v.state.First {
 				break
@@ -253,7 +254,7 @@ func (p *roundWindow) evicted(v *view, first int64, before, added []*Entry) *Eve
 		}
 	}
 	if v.chars <= p.max {
-		e.Before, e.Limit, e.Unit = p.most+1, p.most, InRounds
+		e.Before, e.Limit, e.Unit = p.most+1, p.most, store.InRounds
 	}
 	if e.Messages == 0 {
 		return nil
@@ -261,8 +262,8 @@ func (p *roundWindow) evicted(v *view, first int64, before, added []*Entry) *Eve
 	return &e
 }
 
-func roundWindowReason(e Event) string {
-	if e.Unit == InRounds {
+func roundWindowReason(e store.Event) string {
+	if e.Unit == store.InRounds {
 		return fmt.Sprintf("%s exceeded n_rounds %s", textfmt.Count(e.Before, "round"), textfmt.Thousands(e.Limit))
 	}
 	return fmt.Sprintf("%s characters exceeded max_context %s; whole rounds left first", textfmt.Thousands(e.Before), textfmt.Thousands(e.Limit))

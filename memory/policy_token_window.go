@@ -1,6 +1,9 @@
 package memory
 
-import "github.com/qtype-dev/qtype/internal/textfmt"
+import (
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
+)
 
 // tokenWindow keeps the newest messages within a number of tokens, as
 // LangChain4j's TokenWindowChatMemory does.
@@ -29,9 +32,11 @@ func (p *tokenWindow) evict(v *view, _, _ int) eviction {
 // selectForCall applies the limit again, as that of messageWindow does.
 func (p *tokenWindow) selectForCall(v *view) selection { return selection{left: p.evict(v, 0, -1)} }
 
-func (p *tokenWindow) usage(_, tokens int) (int, int, Unit) { return tokens, p.max, InTokens }
+func (p *tokenWindow) usage(_, tokens int) (int, int, store.Unit) {
+	return tokens, p.max, store.InTokens
+}
 
-func tokenWindowReason(e Event) string {
+func tokenWindowReason(e store.Event) string {
 	return windowReason(e, "max_tokens", textfmt.Thousands(e.Before)+" tokens in the window",
 		textfmt.Thousands(max(e.Before-e.Limit, 0)), textfmt.Thousands(e.Tokens))
 }

@@ -5,16 +5,17 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // TurnSizeError reports that the limit of a policy has no room for what each call of a
 // turn needs: the system message, the question, and the newest tool call with its results.
 type TurnSizeError struct {
-	Memory string // the memory's id
-	Used   int    // size of these messages
-	Limit  int    // the window's limit
-	Unit   Unit   // unit of both
-	Pinned int    // number of pinned messages among them
+	Memory string     // the memory's id
+	Used   int        // size of these messages
+	Limit  int        // the window's limit
+	Unit   store.Unit // unit of both
+	Pinned int        // number of pinned messages among them
 }
 
 // Error names the sizes.
@@ -41,7 +42,7 @@ func (t *Turn) noteQuestion() {
 }
 
 // lastUsers returns the last user messages without others between them.
-func lastUsers(entries []*Entry) []*Entry {
+func lastUsers(entries []*store.Entry) []*store.Entry {
 	last := lastUser(entries)
 	first := last
 	for first > 0 && isUser(entries[first-1]) {
@@ -56,8 +57,8 @@ func (t *Turn) keptIn(v *view) eviction {
 		return v.pinned()
 	}
 	pins := parsedPins(v)
-	return keptFrom(v.entries, func(e *Entry) bool {
-		return pins.has(e.Seq) || isUser(e) && slices.ContainsFunc(t.question, func(q *Entry) bool { return q.Message.ID == e.Message.ID })
+	return keptFrom(v.entries, func(e *store.Entry) bool {
+		return pins.Has(e.Seq) || isUser(e) && slices.ContainsFunc(t.question, func(q *store.Entry) bool { return q.Message.ID == e.Message.ID })
 	})
 }
 
@@ -90,8 +91,8 @@ func (t *Turn) fitted() (next *view, sel selection, own int) {
 }
 
 // places returns the positions that the staged messages will get.
-func (t *Turn) places() map[*Entry]int64 {
-	places := map[*Entry]int64{}
+func (t *Turn) places() map[*store.Entry]int64 {
+	places := map[*store.Entry]int64{}
 	for i, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
 		places[e] = t.base.state.Last + int64(i) + 1
 	}
@@ -111,12 +112,12 @@ func (t *Turn) missing(v *view, sel selection) bool {
 		return false
 	}
 	used, limit, unit := t.usageOf(v, sent)
-	return len(sent) == 0 || used > limit && (t.policy.countsSystem() || unit == InCharacters)
+	return len(sent) == 0 || used > limit && (t.policy.countsSystem() || unit == store.InCharacters)
 }
 
 // newestUnit returns the newest message that was added, with the tool call and the other
 // results if it is a result; nil if its call is not there.
-func (t *Turn) newestUnit() []*Entry {
+func (t *Turn) newestUnit() []*store.Entry {
 	if len(t.staged) == 0 {
 		return nil
 	}
@@ -133,11 +134,11 @@ func (t *Turn) newestUnit() []*Entry {
 }
 
 // usageOf returns how much of the limit entries use with the system message.
-func (t *Turn) usageOf(v *view, entries []*Entry) (used, limit int, unit Unit) {
+func (t *Turn) usageOf(v *view, entries []*store.Entry) (used, limit int, unit store.Unit) {
 	all := *v
 	all.entries, all.tokens = entries, sumTokens(entries)
 	used, limit, unit = t.policy.usage(sizeOf(t.policy, &all))
-	if unit == InCharacters {
+	if unit == store.InCharacters {
 		for _, e := range entries {
 			used += characters(&e.Message)
 		}
@@ -156,7 +157,7 @@ func (t *Turn) checkSent(v *view, sel selection) error {
 		unit = t.staged[len(t.staged)-1:]
 	}
 	pinned := v.pinned()
-	needed := slices.DeleteFunc(slices.Clone(v.entries), func(e *Entry) bool { return !v.state.IsPinned(e.Seq) })
+	needed := slices.DeleteFunc(slices.Clone(v.entries), func(e *store.Entry) bool { return !v.state.IsPinned(e.Seq) })
 	for _, e := range t.question {
 		if !slices.Contains(needed, e) {
 			needed = append(needed, e)

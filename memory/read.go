@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Window returns what the next call of a model receives, as committed. It reads
@@ -71,7 +72,7 @@ func (m *Memory) ReadJSON(ctx context.Context, session string, o ReadOptions) ([
 
 // History yields all messages of the session in order, and reads them while the
 // range continues. Messages that are added after it began are not part of it.
-func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, error] {
+func (m *Memory) History(ctx context.Context, session string) iter.Seq2[store.Entry, error] {
 	return m.HistoryRange(ctx, session, 1, 0)
 }
 
@@ -92,10 +93,10 @@ func (e *MissingEntriesError) Error() string {
 
 // HistoryRange is History for the positions from..to; 0 for to is the end. After the
 // messages it yields a *MissingEntriesError if the store does not have all of them.
-func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
 		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
-			yield(Entry{}, err)
+			yield(store.Entry{}, err)
 			return
 		}
 		m.Scan(ctx, session, from, to)(yield)
@@ -104,16 +105,16 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 
 // Scan is HistoryRange for an index of the messages: it is not an access for audit logs. What
 // a program shows of them must be read with another method.
-func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
 		key := m.key(session)
 		head, err := m.store.Head(ctx, key)
-		var statuses *statuses
+		var statuses *store.Statuses
 		if err == nil {
-			statuses, err = head.State.statuses()
+			statuses, err = head.State.Statuses()
 		}
 		if err != nil {
-			yield(Entry{}, err)
+			yield(store.Entry{}, err)
 			return
 		}
 		if head.State.Last == 0 || m.expired(head.State) {
@@ -124,25 +125,25 @@ func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.
 		}
 		missing := &MissingEntriesError{Memory: m.id, Session: session}
 		next := max(from, 1)
-		for e, err := range m.store.Entries(ctx, key, Query{From: from, To: to}) {
+		for e, err := range m.store.Entries(ctx, key, store.Query{From: from, To: to}) {
 			if err == nil {
 				missing.add(next, e.Seq)
 				next = e.Seq + 1
-				err = checkDecrypted(key, e)
+				err = store.CheckDecrypted(key, e)
 			}
 			if err != nil {
-				yield(Entry{}, err)
+				yield(store.Entry{}, err)
 				return
 			}
 			out := *e
-			out.Status = statuses.of(e)
+			out.Status = statuses.Of(e)
 			if !yield(out, nil) {
 				return
 			}
 		}
 		if missing.add(next, to+1); missing.Missing > 0 {
 			if err := m.confirm(ctx, key, head, missing); err != nil {
-				yield(Entry{}, err)
+				yield(store.Entry{}, err)
 			}
 		}
 	}
@@ -151,52 +152,52 @@ func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.
 // Messages yields the messages of the session as they are now: without those that
 // were rewound or deleted, and with an edited one in its place, under its id. Messages of
 // failed turns are part of it. It reads them while the range continues.
-func (m *Memory) Messages(ctx context.Context, session string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+func (m *Memory) Messages(ctx context.Context, session string) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
 		key := m.key(session)
 		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: key.Session}); err != nil {
-			yield(Entry{}, err)
+			yield(store.Entry{}, err)
 			return
 		}
 		head, err := m.Head(ctx, session)
 		if err == nil && head.State.Last == 0 {
 			return
 		}
-		var statuses *statuses
+		var statuses *store.Statuses
 		if err == nil {
-			statuses, err = head.State.statuses()
+			statuses, err = head.State.Statuses()
 		}
-		var texts map[int64]*Entry
+		var texts map[int64]*store.Entry
 		if err == nil {
-			texts, err = m.editedTexts(ctx, key, statuses.edits, 1, head.State.Last)
+			texts, err = m.editedTexts(ctx, key, statuses.Edits, 1, head.State.Last)
 		}
 		if err != nil {
-			yield(Entry{}, err)
+			yield(store.Entry{}, err)
 			return
 		}
 		missing, next := &MissingEntriesError{Memory: m.id, Session: session}, int64(1)
-		for e, err := range m.store.Entries(ctx, key, Query{To: head.State.Last}) {
+		for e, err := range m.store.Entries(ctx, key, store.Query{To: head.State.Last}) {
 			if err == nil {
 				missing.add(next, e.Seq)
 				next = e.Seq + 1
-				err = checkDecrypted(key, e)
+				err = store.CheckDecrypted(key, e)
 			}
 			if err != nil {
-				yield(Entry{}, err)
+				yield(store.Entry{}, err)
 				return
 			}
-			if statuses.hidden.has(e.Seq) {
+			if statuses.Hidden.Has(e.Seq) {
 				continue
 			}
-			out := *withText(e, texts[e.Seq])
-			out.Status = statuses.at(e.Seq, e)
+			out := *store.WithText(e, texts[e.Seq])
+			out.Status = statuses.At(e.Seq, e)
 			if !yield(out, nil) {
 				return
 			}
 		}
 		if missing.add(next, head.State.Last+1); missing.Missing > 0 {
 			if err := m.confirm(ctx, key, head, missing); err != nil {
-				yield(Entry{}, err)
+				yield(store.Entry{}, err)
 			}
 		}
 	}
@@ -211,7 +212,7 @@ func (e *MissingEntriesError) add(next, seq int64) {
 }
 
 // confirm returns missing unless the session was deleted since its head was read.
-func (m *Memory) confirm(ctx context.Context, key Key, read Head, missing *MissingEntriesError) error {
+func (m *Memory) confirm(ctx context.Context, key store.Key, read store.Head, missing *MissingEntriesError) error {
 	head, err := m.store.Head(ctx, key)
 	if err == nil && head.Version >= read.Version && head.State.Last >= read.State.Last {
 		return missing
@@ -220,19 +221,19 @@ func (m *Memory) confirm(ctx context.Context, key Key, read Head, missing *Missi
 }
 
 // Events yields the events of the session in order.
-func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[Event, error] {
+func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[store.Event, error] {
 	return withReasons(m.store.Events(ctx, m.key(session)))
 }
 
 // EventsReversed yields the events of the session, newest first, and reads them while the
 // range continues.
-func (m *Memory) EventsReversed(ctx context.Context, session string) iter.Seq2[Event, error] {
-	return withReasons(EventsReversed(ctx, m.store, m.key(session)))
+func (m *Memory) EventsReversed(ctx context.Context, session string) iter.Seq2[store.Event, error] {
+	return withReasons(store.EventsReversed(ctx, m.store, m.key(session)))
 }
 
 // withReasons adds the reasons of evictions, which are not stored.
-func withReasons(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func withReasons(events iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		builders := policyBuilders()
 		for e, err := range events {
 			if reason := builders[e.Rule].reason; err == nil && e.Reason == "" && reason != nil {
@@ -243,6 +244,20 @@ func withReasons(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 			}
 		}
 	}
+}
+
+// SessionInfo summarizes a session without its messages.
+type SessionInfo struct {
+	Session  string     // the session's id
+	Messages int64      // messages of the history, those of failed turns included
+	InWindow int        // messages of the window without the system message
+	Tokens   int        // their tokens
+	Used     int        // how much of Limit they use
+	Limit    int        // the most that Used may be, 0 for no limit
+	Unit     store.Unit // unit of Used and Limit
+	LastSaid time.Time  // when the newest message was added, in UTC
+	Flushes  int        // how often messages were evicted
+	Turns    int64      // number of the newest turn
 }
 
 // Sessions lists the sessions of this memory, ordered by id.
@@ -266,7 +281,7 @@ func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 
 // SessionFilter selects sessions of a memory.
 type SessionFilter struct {
-	SessionQuery
+	store.SessionQuery
 	UsedBefore time.Time // only sessions whose newest message is older; zero: all
 	UsedAfter  time.Time // only sessions whose newest message is newer; zero: all
 }
@@ -285,7 +300,7 @@ func (m *Memory) EachSession(ctx context.Context, f SessionFilter) iter.Seq2[Ses
 			q.Limit = min(left, listed)
 		}
 		for ; ; q.Limit = min(2*q.Limit, listed) { // the filter may leave few of a page
-			page, err := ListSessions(ctx, m.store, m.id, q)
+			page, err := store.ListSessions(ctx, m.store, m.id, q)
 			if err != nil {
 				yield(SessionInfo{}, err)
 				return
@@ -321,13 +336,13 @@ func (m *Memory) Info(ctx context.Context, session string) (SessionInfo, error) 
 }
 
 // infoOf describes a session without reading it: a system message that counts is left out.
-func (m *Memory) infoOf(session string, s State) (SessionInfo, error) {
+func (m *Memory) infoOf(session string, s store.State) (SessionInfo, error) {
 	p, err := m.policyOf(session)
 	if err != nil {
 		return SessionInfo{}, err
 	}
 	used, limit, unit := p.usage(s.InWindow, s.Tokens)
-	if unit == InCharacters {
+	if unit == store.InCharacters {
 		used = s.Used
 	}
 	return SessionInfo{Session: session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
@@ -361,7 +376,7 @@ func (m *Memory) window(p evictionPolicy, v *view) Window {
 	}
 	w.Tokens = tokens
 	w.Used, w.Limit, w.Unit = p.usage(messages, tokens)
-	if w.Unit == InCharacters {
+	if w.Unit == store.InCharacters {
 		w.Used = sel.used
 	}
 	return w

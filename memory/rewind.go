@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // TurnError reports a turn that a session does not have.
@@ -63,7 +65,7 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 			return false, err
 		}
 		event.Revised = keep
-		if undone := l.rewind(turn, seqRange{event.From, event.To}, keep); !undone && event.Messages == 0 {
+		if undone := l.rewind(turn, store.Range{From: event.From, To: event.To}, keep); !undone && event.Messages == 0 {
 			return false, nil
 		}
 		kept := base.state.Last
@@ -98,10 +100,10 @@ func (m *Memory) RewindTo(ctx context.Context, session string, turn int64) error
 }
 
 // rewindEvent describes the messages that leave with a turn and those after it.
-func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (Event, error) {
+func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (store.Event, error) {
 	last := base.state.Last
-	e := Event{Kind: EventRewind, Rewound: turn, To: last, Reason: fmt.Sprintf("turn %d and later ones were rewound", turn)}
-	_, rewound, err := base.state.ranges()
+	e := store.Event{Kind: store.EventRewind, Rewound: turn, To: last, Reason: fmt.Sprintf("turn %d and later ones were rewound", turn)}
+	_, rewound, err := base.state.Ranges()
 	if err != nil {
 		return e, err
 	}
@@ -112,11 +114,11 @@ func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (Event, 
 		e.From, e.To = 0, 0
 		return e, nil
 	}
-	for entry, err := range t.memory.store.Entries(ctx, t.key, Query{From: e.From, To: last, Live: true}) {
+	for entry, err := range t.memory.store.Entries(ctx, t.key, store.Query{From: e.From, To: last, Live: true}) {
 		if err != nil {
 			return e, err
 		}
-		if !rewound.has(entry.Seq) {
+		if !rewound.Has(entry.Seq) {
 			e.Messages, e.Tokens = e.Messages+1, e.Tokens+entry.Tokens
 		}
 	}
@@ -124,10 +126,10 @@ func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (Event, 
 }
 
 // rewind makes t the transition to a window that follows from the events before e and from e.
-func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e Event) {
+func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e store.Event) {
 	t.begin(past, m.moment())
 	t.next.state.Turns++
-	t.next.state.extend(t.now)
+	t.next.state.Extend(t.now)
 	t.addEvent(e)
 	t.setVariablesOf(e.Rewound - 1)
 	t.dropContext(m.context, e.From)
@@ -137,7 +139,7 @@ func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e Event) {
 // dropContext removes the values of a context that depend on messages from a position on.
 func (t *transition) dropContext(c ContextSource, from int64) {
 	if c != nil {
-		for name, value := range c.Stale(Head{Version: t.next.version, State: t.next.state, Values: t.next.values}, from) {
+		for name, value := range c.Stale(store.Head{Version: t.next.version, State: t.next.state, Values: t.next.values}, from) {
 			t.setValue(name, value)
 		}
 		return

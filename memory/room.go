@@ -1,6 +1,10 @@
 package memory
 
-import "math"
+import (
+	"math"
+
+	"github.com/qtype-dev/qtype/memory/store"
+)
 
 // factor returns the factor of a model, 1 if the provider has counted nothing yet, and
 // the tokens that are left for the template.
@@ -33,7 +37,7 @@ func (t *Turn) inputRoom(b Budget) int {
 // uncounted returns the tokens that are left free because the provider has not counted
 // some of the entries: all of them before its first report, afterwards those since the
 // answer before the turn, whose first entry is own.
-func (t *Turn) uncounted(b Budget, entries []*Entry, own int) int {
+func (t *Turn) uncounted(b Budget, entries []*store.Entry, own int) int {
 	known := t.corrections()[b.Model].Factor
 	margin := b.Margin / max(known, 1)
 	if margin <= 1 {

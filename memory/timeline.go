@@ -3,17 +3,19 @@ package memory
 import (
 	"context"
 	"slices"
+
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // timeline is what the events of a session record of its window. No store keeps
 // the windows of earlier turns: they follow from the history and the timeline.
 type timeline struct {
-	evicted  []turnRange // what left by the policy
-	set      []turnRange // what left because the window was replaced; from is 0 if it was empty
-	rewound  seqRanges   // what left with its turns
-	deleted  []turnRange // what was deleted
-	edited   []turnEdit  // what was edited
-	pins     []turnPin   // what was pinned, and no longer
+	evicted  []turnRange  // what left by the policy
+	set      []turnRange  // what left because the window was replaced; from is 0 if it was empty
+	rewound  store.Ranges // what left with its turns
+	deleted  []turnRange  // what was deleted
+	edited   []turnEdit   // what was edited
+	pins     []turnPin    // what was pinned, and no longer
 	flushes  int
 	returned bool  // a rewind, deletion or edit was ignored or undone
 	undone   int64 // the lowest position that an ignored or undone event concerns, 0 for none
@@ -21,13 +23,13 @@ type timeline struct {
 
 // turnRange has the positions that left the window in a turn.
 type turnRange struct {
-	seqRange
+	store.Range
 	turn int64
 }
 
 // turnEdit is an edit that was made in a turn.
 type turnEdit struct {
-	edit
+	store.Edit
 	turn int64
 }
 
@@ -38,7 +40,7 @@ type turnPin struct {
 }
 
 // readTimeline reads the events of a session up to a turn.
-func (m *Memory) readTimeline(ctx context.Context, key Key, turn int64) (*timeline, error) {
+func (m *Memory) readTimeline(ctx context.Context, key store.Key, turn int64) (*timeline, error) {
 	l := &timeline{}
 	for e, err := range m.store.Events(ctx, key) {
 		if err != nil {
@@ -49,41 +51,41 @@ func (m *Memory) readTimeline(ctx context.Context, key Key, turn int64) (*timeli
 	return l, nil
 }
 
-func (l *timeline) add(e Event, through int64) {
-	one := turnRange{seqRange{e.From, e.To}, e.Turn}
+func (l *timeline) add(e store.Event, through int64) {
+	one := turnRange{store.Range{From: e.From, To: e.To}, e.Turn}
 	switch {
-	case e.Kind == EventPin || e.Kind == EventUnpin:
+	case e.Kind == store.EventPin || e.Kind == store.EventUnpin:
 		if e.Turn <= through {
-			l.pins = append(l.pins, turnPin{one, e.Kind == EventPin})
+			l.pins = append(l.pins, turnPin{one, e.Kind == store.EventPin})
 		}
-	case !slices.Contains([]EventKind{EventFlush, EventSet, EventRewind, EventDelete, EventEdit}, e.Kind):
+	case !slices.Contains([]store.EventKind{store.EventFlush, store.EventSet, store.EventRewind, store.EventDelete, store.EventEdit}, e.Kind):
 	case e.Turn > through:
 		l.undo(one)
-		l.returned = l.returned || e.Kind != EventFlush && e.Kind != EventSet
-	case e.Kind == EventFlush:
+		l.returned = l.returned || e.Kind != store.EventFlush && e.Kind != store.EventSet
+	case e.Kind == store.EventFlush:
 		l.evicted = append(l.evicted, one)
 		l.flushes++
-	case e.Kind == EventSet:
+	case e.Kind == store.EventSet:
 		l.set = append(l.set, one)
-	case e.Kind == EventRewind:
-		l.rewind(e.Rewound, one.seqRange, e.Revised)
-	case e.Kind == EventDelete:
+	case e.Kind == store.EventRewind:
+		l.rewind(e.Rewound, one.Range, e.Revised)
+	case e.Kind == store.EventDelete:
 		l.deleted = append(l.deleted, one)
-	case e.Kind == EventEdit:
-		l.edited = append(l.edited, turnEdit{edit{e.From, e.By}, e.Turn})
+	case e.Kind == store.EventEdit:
+		l.edited = append(l.edited, turnEdit{store.Edit{Of: e.From, By: e.By}, e.Turn})
 	}
 }
 
 func (l *timeline) undo(r turnRange) {
-	if r.from > 0 && (l.undone == 0 || r.from < l.undone) {
-		l.undone = r.from
+	if r.From > 0 && (l.undone == 0 || r.From < l.undone) {
+		l.undone = r.From
 	}
 }
 
 // rewind undoes what a turn and those after it did to the window, and reports
 // whether they did anything but add messages; positions are those of the messages. With
 // keep set, edits and deletions of earlier messages stay.
-func (l *timeline) rewind(turn int64, positions seqRange, keep bool) bool {
+func (l *timeline) rewind(turn int64, positions store.Range, keep bool) bool {
 	before := len(l.evicted) + len(l.set)
 	undo := func(r turnRange) bool {
 		if r.turn >= turn {
@@ -94,76 +96,76 @@ func (l *timeline) rewind(turn int64, positions seqRange, keep bool) bool {
 	l.evicted, l.set = slices.DeleteFunc(l.evicted, undo), slices.DeleteFunc(l.set, undo)
 	revisions := len(l.deleted) + len(l.edited)
 	revise := func(r turnRange) bool {
-		return (!keep || positions.from > 0 && r.from >= positions.from) && undo(r)
+		return (!keep || positions.From > 0 && r.From >= positions.From) && undo(r)
 	}
 	l.deleted = slices.DeleteFunc(l.deleted, revise)
-	l.edited = slices.DeleteFunc(l.edited, func(e turnEdit) bool { return revise(turnRange{seqRange{e.of, e.of}, e.turn}) })
+	l.edited = slices.DeleteFunc(l.edited, func(e turnEdit) bool { return revise(turnRange{store.Range{From: e.Of, To: e.Of}, e.turn}) })
 	pins := len(l.pins)
 	l.pins = slices.DeleteFunc(l.pins, func(p turnPin) bool {
-		return p.turn >= turn && (!keep || positions.from > 0 && p.from >= positions.from)
+		return p.turn >= turn && (!keep || positions.From > 0 && p.From >= positions.From)
 	})
 	if len(l.deleted)+len(l.edited) < revisions {
 		l.returned = true
 	}
-	if positions.from > 0 {
-		l.rewound = l.rewound.union(positions)
+	if positions.From > 0 {
+		l.rewound = l.rewound.Union(positions)
 	}
 	return len(l.evicted)+len(l.set) < before || len(l.pins) < pins || len(l.deleted)+len(l.edited) < revisions
 }
 
 // edits returns the edits.
-func (l *timeline) edits() Edits {
-	var all Edits
+func (l *timeline) edits() store.Edits {
+	var all store.Edits
 	for _, e := range l.edited {
-		all = append(all, e.edit)
+		all = append(all, e.Edit)
 	}
 	return all
 }
 
 // pinned returns the positions that are pinned, from a position on.
-func (l *timeline) pinned(from int64) seqRanges {
-	var all seqRanges
+func (l *timeline) pinned(from int64) store.Ranges {
+	var all store.Ranges
 	for _, p := range l.pins {
 		if p.set {
-			all = all.union(p.seqRange)
+			all = all.Union(p.Range)
 		} else {
-			all = all.except(seqRanges{p.seqRange})
+			all = all.Except(store.Ranges{p.Range})
 		}
 	}
-	return all.except(l.hidden()).since(from)
+	return all.Except(l.hidden()).Since(from)
 }
 
 // removed returns the positions that were deleted.
-func (l *timeline) removed() seqRanges {
-	all := make([]seqRange, len(l.deleted))
+func (l *timeline) removed() store.Ranges {
+	all := make([]store.Range, len(l.deleted))
 	for i, r := range l.deleted {
-		all[i] = r.seqRange
+		all[i] = r.Range
 	}
-	return seqRanges(nil).union(all...)
+	return store.Ranges(nil).Union(all...)
 }
 
 // hidden returns the positions that have no place in the conversation.
-func (l *timeline) hidden() seqRanges {
-	return l.rewound.union(slices.Concat(l.removed(), l.edits().texts())...)
+func (l *timeline) hidden() store.Ranges {
+	return l.rewound.Union(slices.Concat(l.removed(), l.edits().Texts())...)
 }
 
 // gone returns the positions that are not in the window.
-func (l *timeline) gone() seqRanges {
-	all := make([]seqRange, len(l.evicted))
+func (l *timeline) gone() store.Ranges {
+	all := make([]store.Range, len(l.evicted))
 	for i, r := range l.evicted {
-		all[i] = r.seqRange
+		all[i] = r.Range
 	}
-	return l.hidden().union(all...)
+	return l.hidden().Union(all...)
 }
 
 // firstOf returns the position of the first message of a turn or of one after it,
 // the position after last if there is none.
-func (m *Memory) firstOf(ctx context.Context, key Key, last, turn int64) (int64, error) {
+func (m *Memory) firstOf(ctx context.Context, key store.Key, last, turn int64) (int64, error) {
 	low, high := int64(1), last+1
 	for low < high {
 		middle := low + (high-low)/2
 		found := int64(-1)
-		for e, err := range m.store.Entries(ctx, key, Query{From: middle, To: middle}) {
+		for e, err := range m.store.Entries(ctx, key, store.Query{From: middle, To: middle}) {
 			if err != nil {
 				return 0, err
 			}
@@ -171,7 +173,7 @@ func (m *Memory) firstOf(ctx context.Context, key Key, last, turn int64) (int64,
 		}
 		switch {
 		case found < 0:
-			return 0, ErrConflict // another process deleted the session
+			return 0, store.ErrConflict // another process deleted the session
 		case found >= turn:
 			high = middle
 		default:
@@ -183,7 +185,7 @@ func (m *Memory) firstOf(ctx context.Context, key Key, last, turn int64) (int64,
 
 // restore returns the window that follows from a timeline, for a history up to
 // last. base is the session as it is now; no message after kept remains.
-func (m *Memory) restore(ctx context.Context, p evictionPolicy, base *view, l *timeline, key Key, last, kept int64) (*view, error) {
+func (m *Memory) restore(ctx context.Context, p evictionPolicy, base *view, l *timeline, key store.Key, last, kept int64) (*view, error) {
 	v := m.newView()
 	v.version, v.state, v.values, v.step = base.version, base.state, base.values, base.step
 	st := &v.state
@@ -227,7 +229,7 @@ func (m *Memory) restore(ctx context.Context, p evictionPolicy, base *view, l *t
 	if len(v.entries) > 0 {
 		v.begin = v.entries[0].Seq
 	}
-	v.gaps = v.gaps.since(v.begin)
+	v.gaps = v.gaps.Since(v.begin)
 	v.removeOrphans(0)
 	var err error
 	st.Open, err = m.hasOpenCallsBefore(ctx, key, v, l)
@@ -253,11 +255,11 @@ func (v *view) removeOrphans(from int) {
 }
 
 // restoreSystem finds the system message: the newest one that did not leave.
-func (m *Memory) restoreSystem(ctx context.Context, key Key, base, v *view, l *timeline) error {
+func (m *Memory) restoreSystem(ctx context.Context, key store.Key, base, v *view, l *timeline) error {
 	st, hidden := &v.state, l.hidden()
 	now := base.state.System
 	switch {
-	case !l.returned && now >= v.minSeq() && now <= st.Last && !hidden.has(now):
+	case !l.returned && now >= v.minSeq() && now <= st.Last && !hidden.Has(now):
 		v.system = base.system
 		return nil
 	case now == 0 && st.Floor == base.state.Floor && !l.returned:
@@ -267,11 +269,11 @@ func (m *Memory) restoreSystem(ctx context.Context, key Key, base, v *view, l *t
 	if st.Last == 0 { // a query to 0 has no end
 		return nil
 	}
-	for e, err := range m.store.Entries(ctx, key, Query{From: v.minSeq(), To: st.Last, Live: true}) {
+	for e, err := range m.store.Entries(ctx, key, store.Query{From: v.minSeq(), To: st.Last, Live: true}) {
 		if err != nil {
 			return err
 		}
-		if isSystem(e) && !hidden.has(e.Seq) {
+		if isSystem(e) && !hidden.Has(e.Seq) {
 			v.system, st.System = e, e.Seq
 		}
 	}
@@ -281,22 +283,22 @@ func (m *Memory) restoreSystem(ctx context.Context, key Key, base, v *view, l *t
 	if err := m.loadTexts(ctx, key, v, st.System, st.System); err != nil {
 		return err
 	}
-	v.system = withText(v.system, v.texts[st.System])
+	v.system = store.WithText(v.system, v.texts[st.System])
 	return nil
 }
 
 // hasOpenCallsBefore reports whether the newest messages left the window, and are
 // a tool call whose results may be yet to come.
-func (m *Memory) hasOpenCallsBefore(ctx context.Context, key Key, v *view, l *timeline) (bool, error) {
+func (m *Memory) hasOpenCallsBefore(ctx context.Context, key store.Key, v *view, l *timeline) (bool, error) {
 	oldest, hidden := v.minSeq(), l.hidden()
 	if n := len(v.entries); n > 0 {
 		oldest = v.entries[n-1].Seq + 1
 	}
 	for seq := v.state.Last; seq >= oldest; seq-- {
-		if hidden.has(seq) {
+		if hidden.Has(seq) {
 			continue
 		}
-		for e, err := range m.store.Entries(ctx, key, Query{From: seq, To: seq, Live: true}) {
+		for e, err := range m.store.Entries(ctx, key, store.Query{From: seq, To: seq, Live: true}) {
 			switch {
 			case err != nil:
 				return false, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -23,10 +24,10 @@ const stepSystemValue = "system"
 //
 // It is used for one change after the other, so that an append allocates little.
 type transition struct {
-	change Change // without version and state until complete
+	change store.Change // without version and state until complete
 	next   view
 	now    time.Time
-	events *[2]Event // an array for the events of the change, nil if the store keeps it
+	events *[2]store.Event // an array for the events of the change, nil if the store keeps it
 }
 
 // reset makes t ready for another change. With keep set, the store does not keep
@@ -37,7 +38,7 @@ func (t *transition) reset(keep bool) {
 	switch {
 	case !keep:
 	case events == nil:
-		t.events = new([2]Event)
+		t.events = new([2]store.Event)
 	default:
 		clear(events[:])
 		t.events = events
@@ -46,36 +47,28 @@ func (t *transition) reset(keep bool) {
 
 // addition is what an append or a turn adds to a session.
 type addition struct {
-	entries []*Entry
-	each    bool   // every entry is an append in itself, otherwise they are one turn
-	step    *Entry // the step's system message, nil for none
-	others  int    // what the calls of the turn need besides messages
+	entries []*store.Entry
+	each    bool         // every entry is an append in itself, otherwise they are one turn
+	step    *store.Entry // the step's system message, nil for none
+	others  int          // what the calls of the turn need besides messages
 }
 
 // begin makes t a transition that changes nothing.
 func (t *transition) begin(base *view, now time.Time) {
-	t.change, t.next, t.now = Change{}, *base, now
+	t.change, t.next, t.now = store.Change{}, *base, now
 	if t.events != nil {
 		t.change.Events = t.events[:0]
-	}
-}
-
-// extend notes the time of a message. It never goes back: the clock of a remote host, or
-// one that was set back, must not end the session's ttl.
-func (s *State) extend(now time.Time) {
-	if now.After(s.LastSaid) {
-		s.LastSaid = now
 	}
 }
 
 // beginTurn makes t a transition that adds the entries of a new turn to the
 // history. Entries that an earlier attempt passed to the store belong to the
 // store: copies are numbered.
-func (t *transition) beginTurn(base *view, entries []*Entry, now time.Time) {
+func (t *transition) beginTurn(base *view, entries []*store.Entry, now time.Time) {
 	t.begin(base, now)
 	st := &t.next.state
 	st.Turns++
-	st.extend(now)
+	st.Extend(now)
 	if len(entries) > 0 && entries[0].Seq != 0 {
 		entries = slices.Clone(entries)
 		for i, e := range entries {
@@ -85,7 +78,7 @@ func (t *transition) beginTurn(base *view, entries []*Entry, now time.Time) {
 	}
 	for _, e := range entries {
 		st.Last++
-		e.Seq, e.Turn, e.Time, e.Status = st.Last, st.Turns, now, InWindow
+		e.Seq, e.Turn, e.Time, e.Status = st.Last, st.Turns, now, store.InWindow
 	}
 	t.change.Entries = entries
 }
@@ -124,7 +117,7 @@ func (t *transition) add(p evictionPolicy, rule spec.Policy, base *view, a addit
 }
 
 // put adds an entry to the view.
-func (t *transition) put(e *Entry) {
+func (t *transition) put(e *store.Entry) {
 	if isSystem(e) {
 		t.next.system, t.next.state.System = e, e.Seq
 	} else {
@@ -134,11 +127,11 @@ func (t *transition) put(e *Entry) {
 
 // withoutDuplicates returns the entries without system messages that are equal
 // to the current one, if the policy counts system messages.
-func withoutDuplicates(p evictionPolicy, system *Entry, entries []*Entry) []*Entry {
+func withoutDuplicates(p evictionPolicy, system *store.Entry, entries []*store.Entry) []*store.Entry {
 	if !p.countsSystem() || !slices.ContainsFunc(entries, isSystem) {
 		return entries
 	}
-	var out []*Entry
+	var out []*store.Entry
 	for _, e := range entries {
 		if isSystem(e) {
 			if system != nil && equalSystem(&system.Message, &e.Message) {
@@ -161,10 +154,10 @@ func userUpTo(next, base *view, own int) int {
 }
 
 // replace makes t the transition that replaces the window by entries.
-func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, entries []*Entry, now time.Time) {
+func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, entries []*store.Entry, now time.Time) {
 	entries = withoutDuplicates(p, nil, entries)
 	t.beginTurn(base, entries, now)
-	event := Event{Kind: EventSet, Reason: "the window was replaced"} // From is 0 if it was empty
+	event := store.Event{Kind: store.EventSet, Reason: "the window was replaced"} // From is 0 if it was empty
 	for _, e := range base.entries {
 		if e.Seq < base.state.First { // a rereader's view has more than the window
 			continue
@@ -193,18 +186,18 @@ func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, ent
 
 // fail makes t the transition that adds the messages of a failed turn to the
 // history and leaves the window as it is.
-func (t *transition) fail(base *view, entries []*Entry, reason string, now time.Time) {
+func (t *transition) fail(base *view, entries []*store.Entry, reason string, now time.Time) {
 	t.beginTurn(base, entries, now)
-	e := Event{Kind: EventFailed, From: base.state.Last + 1, To: t.next.state.Last, Messages: len(entries), Reason: reason}
+	e := store.Event{Kind: store.EventFailed, From: base.state.Last + 1, To: t.next.state.Last, Messages: len(entries), Reason: reason}
 	for _, entry := range t.change.Entries {
-		entry.Status = Failed
+		entry.Status = store.Failed
 		e.Tokens += entry.Tokens
 	}
 	t.addEvent(e)
 }
 
 // addEvent adds an event of this turn.
-func (t *transition) addEvent(e Event) {
+func (t *transition) addEvent(e store.Event) {
 	e.Turn, e.Time = t.next.state.Turns, t.now
 	t.change.Events = append(t.change.Events, e)
 }
@@ -224,7 +217,7 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 		v.remove(s)
 		return
 	}
-	event := Event{Kind: EventFlush, Rule: rule}
+	event := store.Event{Kind: store.EventFlush, Rule: rule}
 	sent := compacted(p, v)
 	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, sent))
 	event.Others = v.others
@@ -232,7 +225,7 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 	for low, high := range s.runs {
 		for i, e := range sent.entries[low:high] {
 			last := len(t.change.Events) - 1
-			if i == 0 || v.gaps.has(v.entries[low+i-1].Seq+1) { // an event covers no messages that left before
+			if i == 0 || v.gaps.Has(v.entries[low+i-1].Seq+1) { // an event covers no messages that left before
 				event.From = e.Seq
 				t.addEvent(event)
 				last++
@@ -342,12 +335,12 @@ type callRecord struct {
 	first, last string // ids of the first and the last message
 	from, to    int64  // their positions, 0 for messages of the turn
 	messages    int
-	shortened   []*Entry // messages that were sent in a short form
-	plain       []*Entry // messages that were sent without their images
-	omitted     []*Entry // messages after the first one that were not sent
-	estimated   bool     // the messages were fitted with a margin
+	shortened   []*store.Entry // messages that were sent in a short form
+	plain       []*store.Entry // messages that were sent without their images
+	omitted     []*store.Entry // messages after the first one that were not sent
+	estimated   bool           // the messages were fitted with a margin
 	tokens      int
-	call        Call
+	call        store.Call
 }
 
 // storedRepairs returns the repairs of the newest call of a session.
@@ -364,7 +357,7 @@ func (t *transition) recordCall(n *callRecord) {
 	if n.call.Repairs != storedRepairs(t.next.values) {
 		t.setValue(repairsValue, strconv.AppendInt(nil, int64(n.call.Repairs), 10))
 	}
-	e := Event{Kind: EventSent, Turn: t.next.state.Turns, From: n.from, To: n.to, Messages: n.messages,
+	e := store.Event{Kind: store.EventSent, Turn: t.next.state.Turns, From: n.from, To: n.to, Messages: n.messages,
 		Tokens: n.tokens, Call: &n.call, Time: t.next.state.LastSaid}
 	for _, added := range t.change.Entries { // the turn's messages have positions by now
 		if added.Message.ID == n.first {
@@ -376,22 +369,22 @@ func (t *transition) recordCall(n *callRecord) {
 	}
 	e.Call.Omitted, e.Call.Shortened = t.positionsOf(n.omitted).String(), t.positionsOf(n.shortened).String()
 	e.Call.Imageless = t.positionsOf(n.plain).String()
-	t.change.Events = append([]Event{e}, t.change.Events...)
+	t.change.Events = append([]store.Event{e}, t.change.Events...)
 }
 
 // positionsOf returns the positions of messages, of which some are added by the change.
-func (t *transition) positionsOf(entries []*Entry) seqRanges {
-	var all []seqRange
+func (t *transition) positionsOf(entries []*store.Entry) store.Ranges {
+	var all []store.Range
 	for _, e := range entries {
 		seq := e.Seq
-		if i := slices.IndexFunc(t.change.Entries, func(added *Entry) bool { return added.Message.ID == e.Message.ID }); i >= 0 {
+		if i := slices.IndexFunc(t.change.Entries, func(added *store.Entry) bool { return added.Message.ID == e.Message.ID }); i >= 0 {
 			seq = t.change.Entries[i].Seq
 		}
 		if seq > 0 {
-			all = append(all, seqRange{seq, seq})
+			all = append(all, store.Range{From: seq, To: seq})
 		}
 	}
-	return seqRanges(nil).union(all...)
+	return store.Ranges(nil).Union(all...)
 }
 
 // setFactors stores the factors of the turn; a factor of another turn that is higher stays.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -16,7 +17,7 @@ import (
 // other turn of the session begins in this process. It is safe for concurrent use.
 type Turn struct {
 	memory *Memory
-	key    Key
+	key    store.Key
 	live   *liveSession            // locked by the turn
 	ctx    context.Context         // that of Begin; ends when a newer turn takes over
 	cancel context.CancelCauseFunc // releases ctx; nil if it is the caller's
@@ -26,11 +27,11 @@ type Turn struct {
 	base      *view                       // the session when the turn began
 	space     view                        // base, if it is a copy of the cached view
 	policy    evictionPolicy              // with the limits of that moment
-	staged    []*Entry                    // the messages that were added
-	first     [1]*Entry                   // the array of staged, if the store does not keep the slices of a change
-	question  []*Entry                    // the user messages that the turn began with; nil before the first call of a model
-	repeated  []*Entry                    // user messages of the window that were added again
-	step      *Entry                      // the step's system message, nil for none
+	staged    []*store.Entry              // the messages that were added
+	first     [1]*store.Entry             // the array of staged, if the store does not keep the slices of a change
+	question  []*store.Entry              // the user messages that the turn began with; nil before the first call of a model
+	repeated  []*store.Entry              // user messages of the window that were added again
+	step      *store.Entry                // the step's system message, nil for none
 	call      *callRecord                 // the last call of a model, nil for none
 	set       []Variable                  // the variables that were set; those that were removed have no value
 	shared    []sharedVariable            // those that were set for several sessions
@@ -78,7 +79,7 @@ func (m *Memory) open(ctx context.Context, session string, fresh bool) (*Turn, e
 		t = &Turn{}
 	}
 	t.memory, t.key, t.ctx = m, m.key(session), ctx
-	if m.inProcess != nil {
+	if m.local != nil {
 		t.staged = t.first[:0]
 	}
 	live, cached, err := m.sessions.lockWithView(ctx, t.key.Session, &t.space)
@@ -213,7 +214,7 @@ func (t *Turn) Has(id string) bool {
 }
 
 func (t *Turn) isStaged(id string) bool {
-	return slices.ContainsFunc(t.staged, func(e *Entry) bool { return e.Message.ID == id })
+	return slices.ContainsFunc(t.staged, func(e *store.Entry) bool { return e.Message.ID == id })
 }
 
 // planner describes a change of a session: it prepares n, and reports whether
@@ -230,7 +231,7 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 		n = &transition{}
 	}
 	defer func() {
-		n.reset(m.inProcess != nil)
+		n.reset(m.local != nil)
 		m.transitions.Put(n)
 	}()
 	for attempt := range maxAttempts {
@@ -238,7 +239,7 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 		if err != nil || !changed {
 			return err
 		}
-		n.change.Version, n.change.Next, n.change.State = base.version, NextVersion(base.version), n.next.state
+		n.change.Version, n.change.Next, n.change.State = base.version, store.NextVersion(base.version), n.next.state
 		n.next.stored, err = m.applyChange(ctx, t.key, base.stored, &n.change)
 		if err == nil {
 			n.next.version = n.change.Next
@@ -252,7 +253,7 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 			return nil
 		}
 		m.sessions.setViewOf(t.live, nil) // it is unknown what the store has now
-		if !isConflict(err) {
+		if !store.IsConflict(err) {
 			return err
 		}
 		if err := pause(ctx, attempt); err != nil {
@@ -262,7 +263,7 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 			return err
 		}
 	}
-	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, t.key.Session, ErrConflict, maxAttempts)
+	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, t.key.Session, store.ErrConflict, maxAttempts)
 }
 
 // rebase makes base the view that the turn starts from. Messages that the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -46,7 +47,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
-	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
+	if d, ok := t.memory.store.(store.Deduplicator); !ok || !d.Distinct() {
 		if err := t.dropKnown(ctx, t.base); err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func (t *Turn) releaseLease(n *transition, changed bool) bool {
 // commitRetry returns how long a commit tries to store the turn after the time limit of the
 // store: for a while if the turn has an answer, because a model was paid for it.
 func (t *Turn) commitRetry(each bool) commitRetry {
-	isAnswer := func(e *Entry) bool { return e.Message.Role == chat.Assistant }
+	isAnswer := func(e *store.Entry) bool { return e.Message.Role == chat.Assistant }
 	if each || !slices.ContainsFunc(t.staged, isAnswer) {
 		return commitRetry{}
 	}
@@ -141,7 +142,7 @@ func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
 	if set := changedVariables(t.base, t.set); len(set) > 0 {
 		if !changed {
 			n.begin(t.base, now)
-			n.next.state.extend(now) // setting a variable extends the ttl
+			n.next.state.Extend(now) // setting a variable extends the ttl
 		}
 		if err := n.setVariables(m.id, set); err != nil {
 			return false, err
@@ -200,7 +201,7 @@ func (t *Turn) leaveNothing(ctx context.Context) error {
 		return nil
 	}
 	err := t.memory.remove(ctx, t.key, t.base.version)
-	if errors.Is(err, ErrConflict) { // others use the session: the lease ends by itself
+	if errors.Is(err, store.ErrConflict) { // others use the session: the lease ends by itself
 		return nil
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -28,7 +29,7 @@ func (t *Turn) refreshContext() error {
 
 // withContext cuts the context to the room that the messages leave, and returns
 // what is sent.
-func (t *Turn) withContext(c CallContext, b Budget, v *view, sent []*Entry) ([]chat.Message, error) {
+func (t *Turn) withContext(c CallContext, b Budget, v *view, sent []*store.Entry) ([]chat.Message, error) {
 	room, err := t.contextRoom(c, v, sent)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (t *Turn) withContext(c CallContext, b Budget, v *view, sent []*Entry) ([]c
 }
 
 // contextRoom returns how many tokens the messages leave for the context.
-func (t *Turn) contextRoom(c CallContext, v *view, sent []*Entry) (int, error) {
+func (t *Turn) contextRoom(c CallContext, v *view, sent []*store.Entry) (int, error) {
 	p, ok := t.policy.(contextPolicy)
 	if !ok {
 		return 0, fmt.Errorf("memory %s: policy %s has no room for context", t.memory.id, t.memory.kind.Name)
@@ -104,8 +105,8 @@ func (m *Memory) committed(ctx context.Context, session string, space *view) (*v
 type contextSession struct{ turn *Turn }
 
 func (s contextSession) Context() context.Context     { return s.turn.ctx }
-func (s contextSession) Key() Key                     { return s.turn.key }
-func (s contextSession) Store() Store                 { return s.turn.memory.store }
+func (s contextSession) Key() store.Key               { return s.turn.key }
+func (s contextSession) Store() store.Store           { return s.turn.memory.store }
 func (s contextSession) Tokens(msg *chat.Message) int { return tokensOf(s.turn.memory.counter, msg) }
 func (s contextSession) Count(text string) int        { return s.turn.memory.Count(text) }
 func (s contextSession) Now() time.Time               { return s.turn.memory.moment() }
@@ -116,29 +117,29 @@ func (s contextSession) Variables(scope Scope) ([]Variable, error) {
 
 func (s contextSession) IsShared(scope Scope) bool { return s.turn.sharedSession(scope) != "" }
 
-func (s contextSession) Shared(scope Scope) (Head, error) {
+func (s contextSession) Shared(scope Scope) (store.Head, error) {
 	return s.turn.memory.sharedHead(s.turn.ctx, scope.Session(s.turn.key.Session))
 }
 
-func (s contextSession) UpdateShared(scope Scope, name string, change func(Head) ([]byte, bool)) error {
+func (s contextSession) UpdateShared(scope Scope, name string, change func(store.Head) ([]byte, bool)) error {
 	return s.turn.memory.UpdateValue(s.turn.ctx, scope.Session(s.turn.key.Session), name, change)
 }
 
-func (s contextSession) Others(scope Scope) iter.Seq2[SessionHead, error] {
+func (s contextSession) Others(scope Scope) iter.Seq2[store.SessionHead, error] {
 	return s.turn.memory.ListOf(s.turn.ctx, scope, s.turn.key.Session)
 }
 
-func (s contextSession) EntriesOf(l SessionHead, from int64) iter.Seq2[*Entry, error] {
+func (s contextSession) EntriesOf(l store.SessionHead, from int64) iter.Seq2[*store.Entry, error] {
 	return s.turn.memory.entriesOf(s.turn.ctx, l, from)
 }
 
-func (s contextSession) Head() Head {
+func (s contextSession) Head() store.Head {
 	b := s.turn.base
-	return Head{Version: b.version, State: b.state, Values: b.values}
+	return store.Head{Version: b.version, State: b.state, Values: b.values}
 }
 
 func (s contextSession) NewestUser() *chat.Message {
-	for _, entries := range [][]*Entry{s.turn.staged, s.turn.base.entries} {
+	for _, entries := range [][]*store.Entry{s.turn.staged, s.turn.base.entries} {
 		if i := lastUser(entries); i >= 0 {
 			return &entries[i].Message
 		}
@@ -150,22 +151,22 @@ func (s contextSession) FirstSent() int64 {
 	v, sel, _ := s.turn.fitted()
 	pins := parsedPins(v)
 	for _, e := range sel.left.rest(v.entries) {
-		if e.Seq > 0 && !pins.has(e.Seq) {
+		if e.Seq > 0 && !pins.Has(e.Seq) {
 			return e.Seq
 		}
 	}
 	return s.turn.base.state.Last + 1 // the turn's messages have no position yet
 }
 
-func (s contextSession) Evicted(from int64) iter.Seq2[*Entry, error] {
+func (s contextSession) Evicted(from int64) iter.Seq2[*store.Entry, error] {
 	last := s.FirstSent() - 1
 	if last < from {
-		return func(func(*Entry, error) bool) {}
+		return func(func(*store.Entry, error) bool) {}
 	}
 	return s.turn.memory.currentEntries(s.Context(), s.Key(), s.turn.base.state, from, last)
 }
 
-func (s contextSession) Update(name string, change func(Head) ([]byte, Event, bool)) error {
+func (s contextSession) Update(name string, change func(store.Head) ([]byte, store.Event, bool)) error {
 	t := s.turn
 	var next view
 	err := t.apply(t.ctx, func(base *view, n *transition) (bool, error) {
@@ -179,7 +180,7 @@ func (s contextSession) Update(name string, change func(Head) ([]byte, Event, bo
 		n.begin(t.base, t.memory.moment())
 		n.setValue(name, value)
 		event.Turn = t.base.state.Turns + 1
-		n.change.Events = []Event{event}
+		n.change.Events = []store.Event{event}
 		return true, nil
 	}, &next)
 	if err == nil && next.version != 0 {

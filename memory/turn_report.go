@@ -1,16 +1,18 @@
 package memory
 
+import "github.com/qtype-dev/qtype/memory/store"
+
 // TurnReport is what a turn has changed, for metrics and traces. It is filled when
 // the turn changes the session: when it commits, or when it is recorded as failed.
 type TurnReport struct {
-	Version  int64 // the session's version; 0 if nothing was stored
-	Added    int   // messages that were added to the history
-	Evicted  int   // messages that left the window
-	Flushes  int   // how often messages left it; see State
-	Messages int   // messages in the window, without the system message
-	Used     int   // how much of Limit is used
-	Limit    int   // the most that Used may be, 0 for no limit
-	Unit     Unit  // unit of Used and Limit
+	Version  int64      // the session's version; 0 if nothing was stored
+	Added    int        // messages that were added to the history
+	Evicted  int        // messages that left the window
+	Flushes  int        // how often messages left it; see State
+	Messages int        // messages in the window, without the system message
+	Used     int        // how much of Limit is used
+	Limit    int        // the most that Used may be, 0 for no limit
+	Unit     store.Unit // unit of Used and Limit
 }
 
 // fill describes the session after a change that was stored. It does nothing if r is nil.
@@ -21,11 +23,11 @@ func (r *TurnReport) fill(p evictionPolicy, before *view, n *transition) {
 	flushes := n.next.state.Flushes - before.state.Flushes
 	*r = TurnReport{Version: n.next.version, Added: len(n.change.Entries), Flushes: flushes, Messages: n.next.state.InWindow}
 	r.Used, r.Limit, r.Unit = p.usage(sizeOf(p, compacted(p, &n.next)))
-	if r.Unit == InCharacters {
+	if r.Unit == store.InCharacters {
 		r.Used = n.next.state.Used
 	}
 	for i := range n.change.Events {
-		if e := &n.change.Events[i]; e.Kind == EventFlush {
+		if e := &n.change.Events[i]; e.Kind == store.EventFlush {
 			r.Evicted += e.Messages
 		}
 	}

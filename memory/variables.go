@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // variablesValue is the value with a session's variables.
@@ -150,7 +151,7 @@ func (t *transition) setVariables(memory string, set []Variable) error {
 		return tooManyVariables(memory, names[0])
 	}
 	t.writeVariables(all, replaced)
-	t.addEvent(Event{Kind: EventVariables, Reason: "set: " + strings.Join(names, ", ")})
+	t.addEvent(store.Event{Kind: store.EventVariables, Reason: "set: " + strings.Join(names, ", ")})
 	return nil
 }
 

@@ -1,34 +1,38 @@
 package memory
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/memory/store"
+)
 
 // view is a session at one version. It is immutable once it is published. Its
 // successor shares the array of entries and only appends to it.
 type view struct {
 	version int64
-	state   State
+	state   store.State
 	values  map[string][]byte
-	system  *Entry    // the session's system message, nil for none
-	step    *Entry    // the system message that a step supplied, nil for none
-	entries []*Entry  // the window, oldest first; with a rereader also what later reads may need
-	begin   int64     // no entry has a lower position
-	gaps    seqRanges // positions from begin on that left the window before older ones
-	tokens  int       // of all entries
-	user    int       // index of the last user message in entries, -1 for none
-	users   int       // number of user messages in entries
-	tools   int       // number of entries with tool calls or results
-	images  int       // number of entries with images
-	bytes   int       // approximate memory used by entries; 0 unless weighed
-	weighed bool      // bytes is maintained: the number of cached views is bounded
+	system  *store.Entry   // the session's system message, nil for none
+	step    *store.Entry   // the system message that a step supplied, nil for none
+	entries []*store.Entry // the window, oldest first; with a rereader also what later reads may need
+	begin   int64          // no entry has a lower position
+	gaps    store.Ranges   // positions from begin on that left the window before older ones
+	tokens  int            // of all entries
+	user    int            // index of the last user message in entries, -1 for none
+	users   int            // number of user messages in entries
+	tools   int            // number of entries with tool calls or results
+	images  int            // number of entries with images
+	bytes   int            // approximate memory used by entries; 0 unless weighed
+	weighed bool           // bytes is maintained: the number of cached views is bounded
 
-	stored *storedSession // the session in an in-process store, nil if it is not known
+	stored store.LocalSession // the session in a store of this process, nil if it is not known
 
-	texts map[int64]*Entry // the newest texts of edited messages that were read, by the positions of the messages
+	texts map[int64]*store.Entry // the newest texts of edited messages that were read, by the positions of the messages
 
-	compactor *compactor       // makes short forms; nil for none
-	places    map[*Entry]int64 // with a compactor: the positions that messages of a turn that has not ended will get
-	short     []*Entry         // the entries that are short forms
-	plain     []*Entry         // the entries without their images, before results were shortened
+	compactor *compactor             // makes short forms; nil for none
+	places    map[*store.Entry]int64 // with a compactor: the positions that messages of a turn that has not ended will get
+	short     []*store.Entry         // the entries that are short forms
+	plain     []*store.Entry         // the entries without their images, before results were shortened
 
 	reserved int // messages that stay and are not among entries; their tokens are in tokens
 
@@ -43,7 +47,7 @@ type view struct {
 }
 
 func newView(measured, weighed bool, c *compactor) *view {
-	return &view{state: State{First: 1}, begin: 1, user: -1, measured: measured, weighed: weighed, compactor: c}
+	return &view{state: store.State{First: 1}, begin: 1, user: -1, measured: measured, weighed: weighed, compactor: c}
 }
 
 // shortened returns the view with short forms of old messages, itself if there are none.
@@ -75,7 +79,7 @@ func (v *view) withoutImages() *view {
 	return &c
 }
 
-func (v *view) append(e *Entry) {
+func (v *view) append(e *store.Entry) {
 	if isUser(e) {
 		v.user = len(v.entries)
 		v.users++
@@ -87,7 +91,7 @@ func (v *view) append(e *Entry) {
 		if v.stored != nil {
 			room = n/2 + 4
 		}
-		v.entries = append(make([]*Entry, 0, n+room), v.entries...)
+		v.entries = append(make([]*store.Entry, 0, n+room), v.entries...)
 	}
 	v.entries = append(v.entries, e)
 	v.tokens += e.Tokens
@@ -198,7 +202,7 @@ func restOf(s eviction, sizes []int32) []int32 {
 func (v *view) newestEvicted(s eviction) int64 {
 	var newest int64
 	if n := len(v.gaps); n > 0 {
-		newest = v.gaps[n-1].to
+		newest = v.gaps[n-1].To
 	}
 	for _, to := range s.runs {
 		newest = max(newest, v.entries[to-1].Seq)
@@ -221,7 +225,7 @@ func (v *view) setGaps(newest int64) {
 			next = v.entries[i+1].Seq
 		}
 		if e.Seq > 0 && next > e.Seq+1 { // messages of a turn that has not ended have no position
-			v.gaps = append(v.gaps, seqRange{e.Seq + 1, next - 1})
+			v.gaps = append(v.gaps, store.Range{From: e.Seq + 1, To: next - 1})
 		}
 	}
 }
@@ -239,7 +243,7 @@ func (v *view) rounds() int {
 func (v *view) minSeq() int64 { return max(v.state.Floor, 1) }
 
 // systemEntry returns the session's system message, otherwise the step's, nil for none.
-func (v *view) systemEntry() *Entry {
+func (v *view) systemEntry() *store.Entry {
 	if v.system != nil {
 		return v.system
 	}

@@ -4,20 +4,21 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Window is what the next call of a model receives. Its entries are shared
 // with the memory and must not be modified.
 type Window struct {
-	System   *Entry   // the system message, nil for none; Seq is 0 if a step supplied it
-	SystemAt int      // number of Entries that precede the system message
-	Entries  []*Entry // the chat messages, oldest first
-	Tokens   int      // tokens that the policy counts; they include the system message with message_window and token_window only
-	Used     int      // how much of Limit is used
-	Limit    int      // the most that Used may be, 0 for no limit
-	Unit     Unit     // unit of Used and Limit
-	Cut      bool     // max_context removed something; Entries may begin with shortened texts
+	System   *store.Entry   // the system message, nil for none; Seq is 0 if a step supplied it
+	SystemAt int            // number of Entries that precede the system message
+	Entries  []*store.Entry // the chat messages, oldest first
+	Tokens   int            // tokens that the policy counts; they include the system message with message_window and token_window only
+	Used     int            // how much of Limit is used
+	Limit    int            // the most that Used may be, 0 for no limit
+	Unit     store.Unit     // unit of Used and Limit
+	Cut      bool           // max_context removed something; Entries may begin with shortened texts
 }
 
 // Messages returns the messages in order, the system message in its place.

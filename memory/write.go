@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -58,7 +59,7 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 	if err != nil {
 		return err
 	}
-	entries := make([]*Entry, len(msgs))
+	entries := make([]*store.Entry, len(msgs))
 	for i, msg := range msgs {
 		if known[msg.ID] != 0 {
 			msg.ID = ""

@@ -1,4 +1,4 @@
-package memory
+package store
 
 import (
 	"time"
@@ -145,18 +145,4 @@ type ContextBlockReport struct {
 	Text     string    `json:"text,omitempty"`    // what was sent; not stored in events
 	Pending  bool      `json:"pending,omitempty"` // retrieval: computed when the next message is added
 	Stable   bool      `json:"-"`                 // sent with the system message, not before the newest user message
-}
-
-// SessionInfo summarizes a session without its messages.
-type SessionInfo struct {
-	Session  string    // the session's id
-	Messages int64     // messages of the history, those of failed turns included
-	InWindow int       // messages of the window without the system message
-	Tokens   int       // their tokens
-	Used     int       // how much of Limit they use
-	Limit    int       // the most that Used may be, 0 for no limit
-	Unit     Unit      // unit of Used and Limit
-	LastSaid time.Time // when the newest message was added, in UTC
-	Flushes  int       // how often messages were evicted
-	Turns    int64     // number of the newest turn
 }

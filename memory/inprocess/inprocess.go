@@ -1,28 +1,33 @@
-package memory
+// Package inprocess keeps the sessions of memories in RAM. It is the store of tests, of
+// conversations that need not outlive the process, and of the scratch memories of imports.
+package inprocess
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
-// NewInProcess returns a store that keeps everything in RAM and loses it when
-// the process ends.
-func NewInProcess() Store { return &inProcess{sessions: map[Key]*storedSession{}} }
+// New returns an empty store.
+func New() *Store { return &Store{sessions: map[store.Key]*storedSession{}} }
 
-type inProcess struct {
+// Store is a store.LocalStore. It loses its sessions when the process ends.
+type Store struct {
 	mu       sync.RWMutex // guards sessions; locked before the mutex of a session
-	sessions map[Key]*storedSession
+	sessions map[store.Key]*storedSession
 }
 
 type storedSession struct {
 	mu      sync.Mutex // guards the fields below
-	deleted bool       // the session is no longer in inProcess.sessions
-	head    Head
-	entries []*Entry // the entry with Seq n is at index n-1
+	deleted bool       // the session is no longer in Store.sessions
+	head    store.Head
+	entries []*store.Entry // the entry with Seq n is at index n-1
 	events  eventLog
 
 	byID    map[string]int64 // Seq of live entries by message id, up to indexed; built on first use
@@ -30,7 +35,7 @@ type storedSession struct {
 }
 
 // find returns the session locked, or nil if the store does not hold it.
-func (p *inProcess) find(key Key) *storedSession {
+func (p *Store) find(key store.Key) *storedSession {
 	p.mu.RLock()
 	s := p.sessions[key]
 	p.mu.RUnlock()
@@ -53,8 +58,8 @@ func (s *storedSession) lock() bool {
 	return true
 }
 
-// version returns the session's version, 0 if the store does not hold it.
-func (s *storedSession) version() int64 {
+// Version returns the session's version, 0 if the store does not hold it.
+func (s *storedSession) Version() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.deleted {
@@ -67,12 +72,12 @@ func (s *storedSession) version() int64 {
 // a memory may still know it.
 func (s *storedSession) delete() {
 	s.deleted = true
-	s.head, s.entries, s.events, s.byID, s.indexed = Head{}, nil, eventLog{}, nil, 0
+	s.head, s.entries, s.events, s.byID, s.indexed = store.Head{}, nil, eventLog{}, nil, 0
 }
 
 // findOrCreate returns the session locked. A new session has version 0 and
 // stays invisible to other callers until a change is applied.
-func (p *inProcess) findOrCreate(key Key) *storedSession {
+func (p *Store) findOrCreate(key store.Key) *storedSession {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.sessions[key]
@@ -84,42 +89,42 @@ func (p *inProcess) findOrCreate(key Key) *storedSession {
 	return s
 }
 
-func (p *inProcess) Head(ctx context.Context, key Key) (Head, error) {
+// Head returns the head of a session.
+func (p *Store) Head(ctx context.Context, key store.Key) (store.Head, error) {
 	s := p.find(key)
 	if s == nil {
-		return Head{}, ctx.Err()
+		return store.Head{}, ctx.Err()
 	}
 	defer s.mu.Unlock()
 	return s.head, ctx.Err()
 }
 
 // Apply makes a change. It keeps none of its slices.
-func (p *inProcess) Apply(ctx context.Context, key Key, c Change) error {
-	_, err := p.apply(ctx, key, nil, &c)
+func (p *Store) Apply(ctx context.Context, key store.Key, c store.Change) error {
+	_, err := p.ApplyLocal(ctx, key, nil, &c)
 	return err
 }
 
-// apply is Apply, and returns the session. known is the session as an earlier call
-// returned it, nil to look it up.
-func (p *inProcess) apply(ctx context.Context, key Key, known *storedSession, c *Change) (*storedSession, error) {
+// ApplyLocal is Apply, and returns the session.
+func (p *Store) ApplyLocal(ctx context.Context, key store.Key, known store.LocalSession, c *store.Change) (store.LocalSession, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := known
+	s, _ := known.(*storedSession)
 	switch {
 	case c.Version == 0:
 		s = p.findOrCreate(key)
 	case s == nil || !s.lock():
 		if s = p.find(key); s == nil {
-			return nil, ErrConflict
+			return nil, store.ErrConflict
 		}
 	}
 	defer s.mu.Unlock()
 	if s.head.Version != c.Version {
-		return nil, ErrConflict
+		return nil, store.ErrConflict
 	}
 	if s.entries == nil {
-		s.entries = make([]*Entry, 0, max(len(c.Entries), 8))
+		s.entries = make([]*store.Entry, 0, max(len(c.Entries), 8))
 	}
 	s.entries = append(s.entries, c.Entries...)
 	for i := range c.Events {
@@ -149,15 +154,16 @@ func merge(old, set map[string][]byte) map[string][]byte {
 	return out
 }
 
-func (p *inProcess) Entries(ctx context.Context, key Key, q Query) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
+// Entries yields the entries that q selects. The session may change while they are read.
+func (p *Store) Entries(ctx context.Context, key store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
 		next := p.cursor(key, q)
 		for e := next(); e != nil; e = next() {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
 				return
 			}
-			if q.Live && e.Status == Failed {
+			if q.Live && e.Status == store.Failed {
 				continue
 			}
 			if !yield(e, nil) {
@@ -169,10 +175,10 @@ func (p *inProcess) Entries(ctx context.Context, key Key, q Query) iter.Seq2[*En
 
 // cursor returns a function that returns the entries of q one by one, then nil.
 // It locks the session for one entry at a time, so that a reader may write.
-func (p *inProcess) cursor(key Key, q Query) func() *Entry {
+func (p *Store) cursor(key store.Key, q store.Query) func() *store.Entry {
 	if q.IDs != nil {
 		found := p.findIDs(key, q)
-		return func() *Entry {
+		return func() *store.Entry {
 			if len(found) == 0 {
 				return nil
 			}
@@ -182,7 +188,7 @@ func (p *inProcess) cursor(key Key, q Query) func() *Entry {
 		}
 	}
 	seq := max(q.From, 1)
-	return func() *Entry {
+	return func() *store.Entry {
 		if q.To != 0 && seq > q.To {
 			return nil
 		}
@@ -193,7 +199,7 @@ func (p *inProcess) cursor(key Key, q Query) func() *Entry {
 }
 
 // findIDs returns the positions of the messages with q.IDs, ascending.
-func (p *inProcess) findIDs(key Key, q Query) []int64 {
+func (p *Store) findIDs(key store.Key, q store.Query) []int64 {
 	s := p.find(key)
 	if s == nil {
 		return nil
@@ -229,7 +235,7 @@ func (s *storedSession) index() {
 		s.byID = map[string]int64{}
 	}
 	for _, e := range s.entries[s.indexed:] {
-		if e.Status != Failed {
+		if e.Status != store.Failed {
 			s.byID[e.Message.ID] = e.Seq
 		}
 	}
@@ -237,7 +243,7 @@ func (s *storedSession) index() {
 }
 
 // entry returns the entry with this Seq, or nil if there is none.
-func (p *inProcess) entry(key Key, seq int64) *Entry {
+func (p *Store) entry(key store.Key, seq int64) *store.Entry {
 	s := p.find(key)
 	if s == nil {
 		return nil
@@ -249,15 +255,16 @@ func (p *inProcess) entry(key Key, seq int64) *Entry {
 	return s.entries[seq-1]
 }
 
-func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+// Events yields the events that the session has now.
+func (p *Store) Events(ctx context.Context, key store.Key) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		var log eventLog
 		if s := p.find(key); s != nil {
 			log = s.events // only appended to
 			s.mu.Unlock()
 		}
 		if err := ctx.Err(); err != nil {
-			yield(Event{}, err)
+			yield(store.Event{}, err)
 			return
 		}
 		for e := range log.all {
@@ -268,22 +275,23 @@ func (p *inProcess) Events(ctx context.Context, key Key) iter.Seq2[Event, error]
 	}
 }
 
-func (p *inProcess) Delete(ctx context.Context, key Key) error {
+// Delete removes a session.
+func (p *Store) Delete(ctx context.Context, key store.Key) error {
 	return p.delete(ctx, key, func(*storedSession) error { return nil })
 }
 
 // Remove deletes a session that has the given version.
-func (p *inProcess) Remove(ctx context.Context, key Key, version int64) error {
+func (p *Store) Remove(ctx context.Context, key store.Key, version int64) error {
 	return p.delete(ctx, key, func(s *storedSession) error {
 		if s == nil || version == 0 || s.head.Version != version {
-			return ErrConflict
+			return store.ErrConflict
 		}
 		return nil
 	})
 }
 
 // delete deletes a session if check, which receives nil for an unknown session, allows it.
-func (p *inProcess) delete(ctx context.Context, key Key, check func(*storedSession) error) error {
+func (p *Store) delete(ctx context.Context, key store.Key, check func(*storedSession) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -303,23 +311,24 @@ func (p *inProcess) delete(ctx context.Context, key Key, check func(*storedSessi
 	return nil
 }
 
-func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[SessionHead, error] {
-	return func(yield func(SessionHead, error) bool) {
-		var all []SessionHead
+// Sessions yields the sessions that a memory has now.
+func (p *Store) Sessions(ctx context.Context, memory string) iter.Seq2[store.SessionHead, error] {
+	return func(yield func(store.SessionHead, error) bool) {
+		var all []store.SessionHead
 		p.mu.RLock()
 		for key, s := range p.sessions {
 			if key.Memory == memory {
 				s.mu.Lock()
 				if s.head.Version != 0 {
-					all = append(all, SessionHead{Session: key.Session, Head: Head{Version: s.head.Version, State: s.head.State}})
+					all = append(all, store.SessionHead{Session: key.Session, Head: store.Head{Version: s.head.Version, State: s.head.State}})
 				}
 				s.mu.Unlock()
 			}
 		}
 		p.mu.RUnlock()
-		slices.SortFunc(all, func(a, b SessionHead) int { return cmp.Compare(a.Session, b.Session) })
+		slices.SortFunc(all, func(a, b store.SessionHead) int { return cmp.Compare(a.Session, b.Session) })
 		if err := ctx.Err(); err != nil {
-			yield(SessionHead{}, err)
+			yield(store.SessionHead{}, err)
 			return
 		}
 		for _, l := range all {
@@ -331,12 +340,58 @@ func (p *inProcess) Sessions(ctx context.Context, memory string) iter.Seq2[Sessi
 }
 
 // ListSessions looks at all sessions of the store: they are in RAM.
-func (p *inProcess) ListSessions(ctx context.Context, memory string, q SessionQuery) ([]SessionHead, error) {
-	return q.page(p.Sessions(ctx, memory))
+func (p *Store) ListSessions(ctx context.Context, memory string, q store.SessionQuery) ([]store.SessionHead, error) {
+	return q.Page(p.Sessions(ctx, memory))
+}
+
+// errNoSuchRecord is the cause of an error about a record that a Replacement names.
+func errNoSuchRecord(kind string, n int64) error {
+	return fmt.Errorf("%s %d to be replaced does not exist", kind, n)
+}
+
+// Replace replaces records. Readers have the old or the new ones.
+func (p *Store) Replace(ctx context.Context, key store.Key, r store.Replacement) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := p.find(key)
+	if s == nil {
+		return store.ErrConflict
+	}
+	defer s.mu.Unlock()
+	if s.head.Version != r.Version {
+		return store.ErrConflict
+	}
+	var events eventLog
+	n := int64(0)
+	for e := range s.events.all {
+		if replaced, ok := r.Events[n]; ok {
+			e = replaced
+		}
+		events.add(&e)
+		n++
+	}
+	for i := range r.Events {
+		if i < 0 || i >= n {
+			return errNoSuchRecord("event", i)
+		}
+	}
+	for seq, m := range r.Messages {
+		if seq < 1 || seq > int64(len(s.entries)) || s.entries[seq-1].Message.ID != m.ID {
+			return errNoSuchRecord("message", seq)
+		}
+	}
+	for seq, m := range r.Messages {
+		e := *s.entries[seq-1]
+		e.Message = m
+		s.entries[seq-1] = &e
+	}
+	s.events, s.head.Version, s.head.Values = events, r.Next, merge(s.head.Values, r.Values)
+	return nil
 }
 
 // Close discards all sessions.
-func (p *inProcess) Close() error {
+func (p *Store) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sessions {

@@ -1,4 +1,4 @@
-package memory
+package store
 
 import (
 	"context"
@@ -27,11 +27,11 @@ func ListSessions(ctx context.Context, store Store, memory string, q SessionQuer
 	if l, ok := store.(SessionLister); ok {
 		return l.ListSessions(ctx, memory, q)
 	}
-	return q.page(store.Sessions(ctx, memory))
+	return q.Page(store.Sessions(ctx, memory))
 }
 
-// page returns the sessions that q selects of all, which are ordered by id.
-func (q SessionQuery) page(all iter.Seq2[SessionHead, error]) ([]SessionHead, error) {
+// Page returns the sessions that q selects of all, which are ordered by id.
+func (q SessionQuery) Page(all iter.Seq2[SessionHead, error]) ([]SessionHead, error) {
 	from, to := q.Bounds()
 	var out []SessionHead
 	for l, err := range all {

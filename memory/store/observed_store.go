@@ -1,4 +1,4 @@
-package memory
+package store
 
 import (
 	"context"
@@ -17,8 +17,8 @@ type observedStore struct {
 	observer StoreObserver
 }
 
-// observeStore returns a store that reports to observer, store itself if that is nil.
-func observeStore(store Store, observer StoreObserver) Store {
+// Observe returns a store that reports to observer, store itself if that is nil.
+func Observe(store Store, observer StoreObserver) Store {
 	if observer == nil || store == nil {
 		return store
 	}

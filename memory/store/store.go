@@ -1,4 +1,8 @@
-package memory
+// Package store is the contract between a memory and what keeps its sessions: the
+// interface Store, with what stores may implement in addition to it, and the form of a
+// stored session, its entries, events and state. Stores need this package only; a memory
+// interprets what they keep. docs/writing-a-store.md writes a store.
+package store
 
 import (
 	"context"
@@ -9,7 +13,7 @@ import (
 	"time"
 )
 
-// Store keeps the sessions of memories. NewInProcess, memory/sqlite,
+// Store keeps the sessions of memories. Packages memory/inprocess, memory/sqlite,
 // memory/postgres and memory/redis implement it; docs/writing-a-store.md
 // describes how to write another one, and package memory/storetest tests it.
 //
@@ -140,6 +144,11 @@ var ErrConflict = errors.New("the session was changed by another writer")
 // one of the messages already.
 var ErrDuplicateMessage = errors.New("the session has this message already")
 
+// IsConflict reports whether another writer was faster, so that a change can be tried again.
+func IsConflict(err error) bool {
+	return errors.Is(err, ErrConflict) || errors.Is(err, ErrDuplicateMessage)
+}
+
 // ErrorKind classifies failures of a store.
 type ErrorKind string
 
@@ -231,8 +240,8 @@ func (e *EncryptedError) Error() string {
 	return fmt.Sprintf("memory %s, session %q: the stored messages are encrypted; set the store's encryption and its key", e.Memory, e.Session)
 }
 
-// checkDecrypted returns an *EncryptedError for an entry that is still encrypted.
-func checkDecrypted(key Key, e *Entry) error {
+// CheckDecrypted returns an *EncryptedError for an entry that is still encrypted.
+func CheckDecrypted(key Key, e *Entry) error {
 	if b := e.Message.Blocks; len(b) == 1 && b[0].MimeType == EncryptedType {
 		return &EncryptedError{Memory: key.Memory, Session: key.Session}
 	}

@@ -1,4 +1,4 @@
-package memory
+package store
 
 import (
 	"context"
@@ -24,16 +24,16 @@ func StoreTime(ctx context.Context, store Store) (time.Time, error) {
 // clockAge is how long a reading of the store's clock is used: this process counts on from it.
 const clockAge = time.Minute
 
-// storeClock returns the time of a store with few calls of it. A clock of this machine that
+// ServerClock returns the time of a store with few calls of it. A clock of this machine that
 // is set does not change it.
-type storeClock struct {
+type ServerClock struct {
 	mu     sync.Mutex
 	read   time.Time // when the store was asked, with a monotonic reading
 	server time.Time // its answer
 }
 
-// now returns the time of the store.
-func (c *storeClock) now(ctx context.Context, store Store) (time.Time, error) {
+// Now returns the time of the store.
+func (c *ServerClock) Now(ctx context.Context, store Store) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read.IsZero() || time.Since(c.read) > clockAge {
