@@ -2,7 +2,9 @@ package memory
 
 import (
 	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // The types of package memory/store that programs with a Memory name most often.
@@ -16,6 +18,25 @@ type (
 	StoreError  = store.StoreError  // a failure of a store
 )
 
+// What a Config and the results of a Memory consist of.
+type (
+	Window         = window.Window         // what the next call of a model receives
+	Counter        = window.Counter        // counts the tokens of a text
+	MessageCounter = window.MessageCounter // counts whole messages by a rule other than that of Tokens
+	Limits         = window.Limits         // the limits of a policy by their keys in a document
+	Compaction     = window.Compaction     // what is shortened before messages leave
+	ReadOptions    = window.ReadOptions    // the limits of a round_window for one read
+	BalanceError   = window.BalanceError   // reports tool calls and results that do not belong together
+)
+
+// MinShortResult is the smallest Compaction.ToolResults: the note alone needs some 30 tokens.
+const MinShortResult = window.MinShortResult
+
 // NewInProcess returns a store that keeps everything in RAM and loses it when
 // the process ends.
 func NewInProcess() Store { return inprocess.New() }
+
+// Tokens returns the size of a message by OpenAI's published rule: 3, the role, the
+// content, and the name plus 1 if there is one. Each tool call adds its name, its
+// arguments and 12, the result of a tool 9, for what templates write around them.
+func Tokens(c Counter, m chat.Message) int { return window.Tokens(c, m) }

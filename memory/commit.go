@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -58,16 +59,16 @@ func (m *Memory) expired(s store.State) bool {
 
 // expireIfDue returns v, or an empty view after it deleted a session whose ttl
 // is over. The caller has locked the session.
-func (m *Memory) expireIfDue(ctx context.Context, key store.Key, v *view) (*view, error) {
+func (m *Memory) expireIfDue(ctx context.Context, key store.Key, v *window.View) (*window.View, error) {
 	for range maxAttempts {
-		if !m.expired(v.state) {
+		if !m.expired(v.State) {
 			return v, nil
 		}
-		err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session, Reason: auditExpired, Messages: v.state.Last})
+		err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session, Reason: auditExpired, Messages: v.State.Last})
 		if err != nil {
 			return nil, err
 		}
-		err = m.remove(ctx, key, v.version)
+		err = m.remove(ctx, key, v.Version)
 		if err == nil {
 			return m.newView(), nil
 		}

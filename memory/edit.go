@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -50,7 +51,7 @@ func (m *Memory) Find(ctx context.Context, session, message string) (store.Entry
 		}
 	}
 	v := m.newView()
-	v.state = head.State
+	v.State = head.State
 	e, err := m.place(ctx, key, v, position)
 	if refused, ok := err.(*MessageError); ok { //nolint:errorlint // place returns it as it is
 		refused.Message = strconv.Quote(message)
@@ -88,7 +89,7 @@ func (m *Memory) messageAt(ctx context.Context, key store.Key, position int64) (
 	}
 	v := m.newView()
 	if !m.expired(head.State) {
-		v.state = head.State
+		v.State = head.State
 	}
 	e, err := m.place(ctx, key, v, position)
 	if err != nil {
@@ -98,15 +99,15 @@ func (m *Memory) messageAt(ctx context.Context, key store.Key, position int64) (
 }
 
 // place returns the message of the conversation to which a position belongs, as it is now.
-func (m *Memory) place(ctx context.Context, key store.Key, v *view, position int64) (*store.Entry, error) {
-	statuses, err := v.state.Statuses()
+func (m *Memory) place(ctx context.Context, key store.Key, v *window.View, position int64) (*store.Entry, error) {
+	statuses, err := v.State.Statuses()
 	if err != nil {
 		return nil, err
 	}
 	name := strconv.FormatInt(position, 10)
-	if position < 1 || position > v.state.Last {
-		unknown := m.messageError(key.Session, name, "the session has no such message; its positions are 1 to %d", v.state.Last)
-		if v.state.Last == 0 {
+	if position < 1 || position > v.State.Last {
+		unknown := m.messageError(key.Session, name, "the session has no such message; its positions are 1 to %d", v.State.Last)
+		if v.State.Last == 0 {
 			unknown.Problem = "the session has no messages"
 		}
 		unknown.Unknown = true
@@ -141,12 +142,12 @@ func (m *Memory) place(ctx context.Context, key store.Key, v *view, position int
 // same. position is that of the message or of one of its texts; Edit returns a
 // *MessageError if the session has no such message, or if it cannot be changed this way.
 func (m *Memory) Edit(ctx context.Context, session string, position int64, msg chat.Message) error {
-	if err := checkMessages([]chat.Message{msg}); err != nil {
+	if err := window.CheckMessages([]chat.Message{msg}); err != nil {
 		return err
 	}
 	msg.ID = ""
-	return m.revise(ctx, session, position, func(t *Turn, base *view, n *transition, old *store.Entry) (bool, error) {
-		text := newEntry(m.counter, msg)
+	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *transition, old *store.Entry) (bool, error) {
+		text := window.NewEntry(m.counter, msg)
 		same := text.Message
 		if same.ID = old.Message.ID; reflect.DeepEqual(same, old.Message) {
 			return false, nil
@@ -179,21 +180,21 @@ func editProblem(old, msg *chat.Message) string {
 // together. They stay in the history, with the status Deleted. Everything else is as for
 // Edit.
 func (m *Memory) Delete(ctx context.Context, session string, position int64) error {
-	return m.revise(ctx, session, position, func(t *Turn, base *view, n *transition, old *store.Entry) (bool, error) {
+	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *transition, old *store.Entry) (bool, error) {
 		all, err := m.unitOf(ctx, t.key, base, old)
 		if err != nil {
 			return false, err
 		}
 		n.begin(base, m.moment())
-		n.next.state.Turns++
-		n.next.state.Extend(n.now)
+		n.next.State.Turns++
+		n.next.State.Extend(n.now)
 		n.remove(all)
 		return true, nil
 	})
 }
 
 // revise changes one message of the conversation; plan returns false if nothing changes.
-func (m *Memory) revise(ctx context.Context, session string, position int64, plan func(t *Turn, base *view, n *transition, old *store.Entry) (bool, error)) error {
+func (m *Memory) revise(ctx context.Context, session string, position int64, plan func(t *Turn, base *window.View, n *transition, old *store.Entry) (bool, error)) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
@@ -202,7 +203,7 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 	if err := m.record(ctx, AuditRecord{Operation: AuditEdit, Session: t.key.Session, Message: strconv.FormatInt(position, 10)}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
 		scratch := *base
 		old, err := m.place(ctx, t.key, &scratch, position)
 		if err != nil {
@@ -215,9 +216,9 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 		if err := m.withdraw(t, n, old); err != nil {
 			return false, err
 		}
-		if isSystem(old) {
-			n.next.system = nil
-			l := &timeline{returned: true, rewound: parsedRanges(n.next.state.Rewound), edited: n.editsOfNext()}
+		if window.IsSystem(old) {
+			n.next.System = nil
+			l := &timeline{returned: true, rewound: parsedRanges(n.next.State.Rewound), edited: n.editsOfNext()}
 			if err := m.restoreSystem(ctx, t.key, base, &n.next, l); err != nil {
 				return false, err
 			}
@@ -247,22 +248,22 @@ func parsedRanges(text string) store.Ranges {
 
 func (t *transition) editsOfNext() []turnEdit {
 	var all []turnEdit
-	for _, e := range t.next.state.Edits() {
+	for _, e := range t.next.State.Edits() {
 		all = append(all, turnEdit{Edit: e})
 	}
 	return all
 }
 
 // unitOf returns the entries that leave with one: a tool call and its results.
-func (m *Memory) unitOf(ctx context.Context, key store.Key, base *view, e *store.Entry) ([]*store.Entry, error) {
-	hidden := parsedRanges(base.state.Rewound)
+func (m *Memory) unitOf(ctx context.Context, key store.Key, base *window.View, e *store.Entry) ([]*store.Entry, error) {
+	hidden := parsedRanges(base.State.Rewound)
 	call := e
-	for seq := e.Seq - 1; isResult(call) && seq > 0; seq-- {
-		before, err := m.loadEntry(ctx, key, &view{state: store.State{}}, seq)
+	for seq := e.Seq - 1; window.IsResult(call) && seq > 0; seq-- {
+		before, err := m.loadEntry(ctx, key, &window.View{State: store.State{}}, seq)
 		switch {
 		case err != nil:
 			return nil, err
-		case before != nil && before.Status != store.Failed && !hidden.Has(seq) && !isSystem(before):
+		case before != nil && before.Status != store.Failed && !hidden.Has(seq) && !window.IsSystem(before):
 			call = before
 		}
 	}
@@ -274,8 +275,8 @@ func (m *Memory) unitOf(ctx context.Context, key store.Key, base *view, e *store
 		switch {
 		case err != nil:
 			return nil, err
-		case hidden.Has(next.Seq) || isSystem(next):
-		case !isResult(next):
+		case hidden.Has(next.Seq) || window.IsSystem(next):
+		case !window.IsResult(next):
 			return unit, nil
 		default:
 			unit = append(unit, next)
@@ -286,37 +287,37 @@ func (m *Memory) unitOf(ctx context.Context, key store.Key, base *view, e *store
 
 // edit gives an entry of the next view another text.
 func (t *transition) edit(old, text *store.Entry) {
-	v, st := &t.next, &t.next.state
+	v, st := &t.next, &t.next.State
 	edits := append(slices.Clone(st.Edits()), store.Edit{Of: old.Seq, By: text.Seq})
 	st.Edited, st.Rewound = edits.String(), parsedRanges(st.Rewound).Union(store.Range{From: text.Seq, To: text.Seq}).String()
 	t.addEvent(store.Event{Kind: store.EventEdit, From: old.Seq, To: old.Seq, Messages: 1, Tokens: text.Tokens, By: text.Seq,
 		Reason: fmt.Sprintf("message %d was edited", old.Seq)})
-	texts := maps.Clone(v.texts)
+	texts := maps.Clone(v.Texts)
 	if texts == nil {
 		texts = map[int64]*store.Entry{}
 	}
 	texts[old.Seq] = text
-	next := newView(v.measured, v.weighed, v.compactor)
-	next.version, next.state, next.values, next.system, next.step, next.stored, next.texts = v.version, v.state, v.values, v.system, v.step, v.stored, texts
-	next.begin, next.gaps = v.begin, v.gaps.Union(store.Range{From: text.Seq, To: text.Seq})
-	for _, e := range v.entries {
+	next := window.NewView(v.Measured, v.Weighed, v.Compactor)
+	next.Version, next.State, next.Values, next.System, next.Step, next.Stored, next.Texts = v.Version, v.State, v.Values, v.System, v.Step, v.Stored, texts
+	next.Begin, next.Gaps = v.Begin, v.Gaps.Union(store.Range{From: text.Seq, To: text.Seq})
+	for _, e := range v.Entries {
 		if e.Seq == old.Seq {
 			e = store.WithText(e, text)
 		}
-		next.append(e)
+		next.Append(e)
 	}
-	if len(next.entries) == 0 {
-		next.begin, next.gaps = text.Seq+1, nil
+	if len(next.Entries) == 0 {
+		next.Begin, next.Gaps = text.Seq+1, nil
 	}
-	if v.system != nil && v.system.Seq == old.Seq {
-		next.system = store.WithText(v.system, text)
+	if v.System != nil && v.System.Seq == old.Seq {
+		next.System = store.WithText(v.System, text)
 	}
 	t.next = *next
 }
 
 // remove removes entries from the conversation.
 func (t *transition) remove(all []*store.Entry) {
-	v, st := &t.next, &t.next.state
+	v, st := &t.next, &t.next.State
 	var gone store.Ranges
 	for _, e := range all {
 		gone = gone.Union(store.Range{From: e.Seq, To: e.Seq})
@@ -334,13 +335,13 @@ func (t *transition) remove(all []*store.Entry) {
 	}
 	st.Pinned = parsedRanges(st.Pinned).Except(gone).String()
 	var indexes []int
-	for i, e := range v.entries {
+	for i, e := range v.Entries {
 		if gone.Has(e.Seq) {
 			indexes = append(indexes, i)
 		}
 	}
 	if len(indexes) > 0 {
-		v.remove(evictIndexes(indexes))
+		v.Remove(window.EvictIndexes(indexes))
 	}
 }
 
@@ -356,24 +357,24 @@ func deletionReason(r store.Range, all int) string {
 }
 
 // fit makes the window of a revised conversation what the policy permits.
-func (t *transition) fit(ctx context.Context, m *Memory, turn *Turn, base *view) error {
+func (t *transition) fit(ctx context.Context, m *Memory, turn *Turn, base *window.View) error {
 	p := turn.policy
 	next, err := m.extendBack(ctx, turn.key, &t.next, p)
 	if err != nil {
 		return err
 	}
 	t.next = *next
-	if n := len(t.next.entries); n > 0 {
-		open := t.next.state.Open // no result follows its call here
-		t.next.state.Open = false
-		t.evict(p, m.kind.Name, n-1, t.next.user, false)
-		t.next.state.Open = t.next.state.Open || open
+	if n := len(t.next.Entries); n > 0 {
+		open := t.next.State.Open // no result follows its call here
+		t.next.State.Open = false
+		t.evict(p, m.kind.Name, n-1, t.next.User, false)
+		t.next.State.Open = t.next.State.Open || open
 	}
 	t.settle(p)
-	if r, ok := p.(rereader); ok {
-		if e := r.evicted(&t.next, base.state.First, base.entries, nil); e != nil {
+	if r, ok := p.(window.Rereader); ok {
+		if e := r.Evicted(&t.next, base.State.First, base.Entries, nil); e != nil {
 			t.change.Events = append(t.change.Events, *e)
-			t.next.state.Flushes++
+			t.next.State.Flushes++
 		}
 	}
 	return nil

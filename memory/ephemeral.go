@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -16,7 +17,7 @@ import (
 // earlier message has, get a new id. It returns an error for messages that cannot
 // be stored.
 func (m *Memory) Ephemeral(history []chat.Message) (*Memory, error) {
-	if err := checkMessages(history); err != nil {
+	if err := window.CheckMessages(history); err != nil {
 		return nil, err
 	}
 	e := m.clone()
@@ -26,7 +27,7 @@ func (m *Memory) Ephemeral(history []chat.Message) (*Memory, error) {
 		if known[msg.ID] {
 			msg.ID = ""
 		}
-		entry := newEntry(m.counter, msg)
+		entry := window.NewEntry(m.counter, msg)
 		known[entry.Message.ID] = true
 		begun.entries = append(begun.entries, entry)
 	}
@@ -76,6 +77,6 @@ func (s *begunStore) begin(ctx context.Context, key store.Key) error {
 	}
 	var n transition
 	n.add(p, s.memory.kind.Name, s.memory.newView(), addition{entries: entries, each: true}, s.memory.moment())
-	n.change.Next, n.change.State = store.NextVersion(0), n.next.state
+	n.change.Next, n.change.State = store.NextVersion(0), n.next.State
 	return s.Apply(ctx, key, n.change)
 }

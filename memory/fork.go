@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -30,18 +31,18 @@ func (m *Memory) Fork(ctx context.Context, from, to string, turn int64) error {
 	if err := m.record(ctx, AuditRecord{Operation: AuditCopy, Session: m.Conversation(from), ToSession: m.Conversation(to)}); err != nil {
 		return err
 	}
-	return m.create(ctx, to, func(p evictionPolicy, n *transition) error { return n.copy(ctx, p, m, from, turn) })
+	return m.create(ctx, to, func(p window.Policy, n *transition) error { return n.copy(ctx, p, m, from, turn) })
 }
 
 // create makes a session by one change, which plan prepares.
-func (m *Memory) create(ctx context.Context, session string, plan func(evictionPolicy, *transition) error) error {
+func (m *Memory) create(ctx context.Context, session string, plan func(window.Policy, *transition) error) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if base.version != 0 {
+	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+		if base.Version != 0 {
 			return false, &SessionExistsError{Memory: m.id, Session: session}
 		}
 		return true, plan(t.policy, n)
@@ -49,7 +50,7 @@ func (m *Memory) create(ctx context.Context, session string, plan func(evictionP
 }
 
 // copy makes t the transition that creates a session with the history of one of m.
-func (t *transition) copy(ctx context.Context, p evictionPolicy, m *Memory, session string, turn int64) error {
+func (t *transition) copy(ctx context.Context, p window.Policy, m *Memory, session string, turn int64) error {
 	for attempt := range maxAttempts {
 		version, err := t.copyOnce(ctx, p, m, session, turn)
 		if err != nil && !store.IsConflict(err) {
@@ -70,38 +71,38 @@ func (t *transition) copy(ctx context.Context, p evictionPolicy, m *Memory, sess
 
 // copyOnce is copy for a session that does not change meanwhile. It returns the
 // version of which it read the head.
-func (t *transition) copyOnce(ctx context.Context, p evictionPolicy, m *Memory, session string, turn int64) (int64, error) {
+func (t *transition) copyOnce(ctx context.Context, p window.Policy, m *Memory, session string, turn int64) (int64, error) {
 	key := m.key(session)
 	base, err := m.load(ctx, key)
 	if err != nil {
 		return 0, err
 	}
-	if base.version == 0 || m.expired(base.state) || turn < 0 || turn > base.state.Turns {
-		return 0, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.state.Turns}
+	if base.Version == 0 || m.expired(base.State) || turn < 0 || turn > base.State.Turns {
+		return 0, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.State.Turns}
 	}
 	past := base
-	if turn != 0 && turn < base.state.Turns {
+	if turn != 0 && turn < base.State.Turns {
 		if past, err = m.after(ctx, p, base, key, turn); err != nil {
 			return 0, err
 		}
 	}
 	t.begin(past, m.moment())
-	t.next.state.LastSaid = t.now // the copy is new
-	if len(past.values) > 0 {
-		t.change.Values, t.next.values = maps.Clone(past.values), maps.Clone(past.values)
+	t.next.State.LastSaid = t.now // the copy is new
+	if len(past.Values) > 0 {
+		t.change.Values, t.next.Values = maps.Clone(past.Values), maps.Clone(past.Values)
 		t.setValue(idempotencyValue, nil)
 		t.setValue(leaseValue, nil)
 	}
 	if past != base {
 		t.setVariablesOf(turn)
-		t.dropContext(m.context, past.state.Last+1)
+		t.dropContext(m.context, past.State.Last+1)
 	}
 	t.settle(p)
-	for e, err := range m.store.Entries(ctx, key, store.Query{To: max(past.state.Last, 1)}) {
+	for e, err := range m.store.Entries(ctx, key, store.Query{To: max(past.State.Last, 1)}) {
 		if err != nil {
 			return 0, err
 		}
-		if e.Seq <= past.state.Last {
+		if e.Seq <= past.State.Last {
 			t.change.Entries = append(t.change.Entries, e)
 		}
 	}
@@ -109,16 +110,16 @@ func (t *transition) copyOnce(ctx context.Context, p evictionPolicy, m *Memory, 
 		if err != nil {
 			return 0, err
 		}
-		if e.Turn <= past.state.Turns {
+		if e.Turn <= past.State.Turns {
 			t.change.Events = append(t.change.Events, e)
 		}
 	}
-	return base.version, nil
+	return base.Version, nil
 }
 
 // after returns a session as it was after a turn.
-func (m *Memory) after(ctx context.Context, p evictionPolicy, base *view, key store.Key, turn int64) (*view, error) {
-	next, err := m.firstOf(ctx, key, base.state.Last, turn+1)
+func (m *Memory) after(ctx context.Context, p window.Policy, base *window.View, key store.Key, turn int64) (*window.View, error) {
+	next, err := m.firstOf(ctx, key, base.State.Last, turn+1)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (m *Memory) after(ctx context.Context, p evictionPolicy, base *view, key st
 	}
 	past, err := m.restore(ctx, p, base, l, key, next-1, next-1)
 	if err == nil {
-		past.state.Turns, past.state.Flushes = turn, l.flushes
+		past.State.Turns, past.State.Flushes = turn, l.flushes
 	}
 	return past, err
 }

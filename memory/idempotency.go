@@ -16,7 +16,7 @@ func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operation = key
-	t.done = t.base.hasOperation(key)
+	t.done = operationOf(t.base.Values, key) != ""
 	return t.done
 }
 
@@ -25,7 +25,7 @@ func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 // version of this package committed it that did not record them.
 func (t *Turn) PriorMessages(ctx context.Context) ([]chat.Message, error) {
 	t.mu.Lock()
-	record := t.base.operation(t.operation)
+	record := operationOf(t.base.Values, t.operation)
 	t.mu.Unlock()
 	_, positions, _ := strings.Cut(record, "@")
 	q := store.Query{Live: true}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -50,7 +51,7 @@ func (m *Memory) Import(ctx context.Context, session string, in Transcript) erro
 	if err != nil {
 		return err
 	}
-	return m.create(ctx, session, func(p evictionPolicy, n *transition) error {
+	return m.create(ctx, session, func(p window.Policy, n *transition) error {
 		scratch := m.clone()
 		scratch.store = inprocess.New()
 		key := scratch.key(session)
@@ -109,12 +110,12 @@ func (m *Memory) importedValues(values map[string][]byte) (map[string][]byte, er
 // before the first message.
 func (t *transition) importEmpty(scratch *Memory, in Transcript) {
 	t.begin(scratch.newView(), scratch.moment())
-	t.next.state.LastSaid = t.now
+	t.next.State.LastSaid = t.now
 	t.change.Events = in.Events
 }
 
 // importBare appends the entries to a scratch memory, and copies its session.
-func (t *transition) importBare(ctx context.Context, p evictionPolicy, scratch *Memory, key store.Key, in Transcript) error {
+func (t *transition) importBare(ctx context.Context, p window.Policy, scratch *Memory, key store.Key, in Transcript) error {
 	var round []chat.Message
 	for i, e := range in.Entries {
 		if e.Message.Role == chat.User && len(round) > 0 {
@@ -132,12 +133,12 @@ func (t *transition) importBare(ctx context.Context, p evictionPolicy, scratch *
 }
 
 // importWhole puts the entries into a scratch memory, and restores the window there.
-func (t *transition) importWhole(ctx context.Context, p evictionPolicy, scratch *Memory, key store.Key, in Transcript) error {
+func (t *transition) importWhole(ctx context.Context, p window.Policy, scratch *Memory, key store.Key, in Transcript) error {
 	base := scratch.newView()
-	st := &base.state
+	st := &base.State
 	t.begin(base, scratch.moment())
 	for i, e := range in.Entries {
-		entry := newEntry(scratch.counter, e.Message)
+		entry := window.NewEntry(scratch.counter, e.Message)
 		entry.Seq, entry.Turn, entry.Time = int64(i+1), e.Turn, e.Time
 		if entry.Time.IsZero() {
 			entry.Time = t.now
@@ -162,10 +163,10 @@ func (t *transition) importWhole(ctx context.Context, p evictionPolicy, scratch 
 	if err != nil {
 		return err
 	}
-	if _, problem := unbalanced(past.entries); problem != "" {
+	if _, problem := unbalanced(past.Entries); problem != "" {
 		return &TranscriptError{Part: "event", Index: -1, Problem: "of the events, some divide a tool call from its results"}
 	}
-	past.state.Flushes = l.flushes
+	past.State.Flushes = l.flushes
 	t.next = *past
 	t.change.Events = in.Events
 	t.settle(p)
@@ -207,7 +208,7 @@ func (in *Transcript) check(memory string) error {
 // messages before it.
 func (in *Transcript) entryProblem(i int, ids map[string]bool) string {
 	e := &in.Entries[i]
-	switch err := checkMessages([]chat.Message{e.Message}); {
+	switch err := window.CheckMessages([]chat.Message{e.Message}); {
 	case err != nil:
 		return err.Error()
 	case e.Turn < 0 || e.Turn > maxImported:
@@ -304,10 +305,10 @@ func unbalanced(entries []*store.Entry) (index int, problem string) {
 	var open []chat.ToolCall
 	call := 0
 	for i, e := range entries {
-		if isSystem(e) {
+		if window.IsSystem(e) {
 			continue
 		}
-		if !isResult(e) {
+		if !window.IsResult(e) {
 			if len(open) > 0 {
 				break
 			}

@@ -12,9 +12,7 @@ import (
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"aliases", "window", "tokens", "message", "balance", "owner", "pairing",
-	"eviction", "compaction", "view", "correction",
-	"policy", "kept", "policy_", "policies",
+	"aliases", "owner", "correction",
 	"transition", "variables", "session_table", "context", "audit",
 	"memory", "load", "commit", "timeline", "lease", "open_calls",
 	"budget", "turn_report", "turn", "question", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -45,7 +46,7 @@ type lease struct {
 // acquire takes the lease of a session that the caller has locked, and makes base the
 // session after it. It returns a *BusyError if a turn of another process has it and the
 // memory rejects concurrent turns. cancel is called when another turn takes the lease.
-func (m *Memory) acquire(ctx context.Context, key store.Key, base *view, cancel context.CancelCauseFunc) (*lease, *view, error) {
+func (m *Memory) acquire(ctx context.Context, key store.Key, base *window.View, cancel context.CancelCauseFunc) (*lease, *window.View, error) {
 	l := &lease{memory: m, key: key, owner: rand.Text(), cancel: cancel}
 	for attempt := range maxAttempts {
 		err := l.take(ctx, base)
@@ -68,29 +69,29 @@ func (m *Memory) acquire(ctx context.Context, key store.Key, base *view, cancel 
 }
 
 // take writes the record to a session whose version is that of base.
-func (l *lease) take(ctx context.Context, base *view) error {
+func (l *lease) take(ctx context.Context, base *window.View) error {
 	m := l.memory
 	record, now, err := l.record(ctx)
 	if err != nil {
 		return err
 	}
-	if m.turns == Reject && leaseOf(base.values).Until.After(now) {
+	if m.turns == Reject && leaseOf(base.Values).Until.After(now) {
 		return &BusyError{Memory: m.id, Session: l.key.Session}
 	}
-	state := base.state
+	state := base.State
 	state.Extend(m.moment()) // a session in use does not expire
-	c := store.Change{Version: base.version, Next: store.NextVersion(base.version), State: state, Values: map[string][]byte{leaseValue: record}}
-	stored, err := m.applyChange(ctx, l.key, base.stored, &c)
+	c := store.Change{Version: base.Version, Next: store.NextVersion(base.Version), State: state, Values: map[string][]byte{leaseValue: record}}
+	stored, err := m.applyChange(ctx, l.key, base.Stored, &c)
 	if err != nil {
 		return err
 	}
-	l.created = base.version == 0
-	values := maps.Clone(base.values)
+	l.created = base.Version == 0
+	values := maps.Clone(base.Values)
 	if values == nil {
 		values = map[string][]byte{}
 	}
 	values[leaseValue] = record
-	base.version, base.state, base.values, base.stored = c.Next, state, values, stored
+	base.Version, base.State, base.Values, base.Stored = c.Next, state, values, stored
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -17,7 +18,7 @@ import (
 const maxLoads = 10
 
 // load reads a session's window, and no more of its history, from the store.
-func (m *Memory) load(ctx context.Context, key store.Key) (*view, error) {
+func (m *Memory) load(ctx context.Context, key store.Key) (*window.View, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := m.store.Head(ctx, key)
 		if err != nil {
@@ -31,36 +32,36 @@ func (m *Memory) load(ctx context.Context, key store.Key) (*view, error) {
 		if head.State.Keep != 0 {
 			want = head.State.Kept
 		}
-		if len(v.entries) == want && (v.system != nil) == (head.State.System != 0) {
+		if len(v.Entries) == want && (v.System != nil) == (head.State.System != 0) {
 			m.sessions.setView(key.Session, v)
 			return v, nil
 		}
 		if attempt == maxLoads {
 			return nil, fmt.Errorf("memory %s, session %q: store is missing messages of the window (%d of %d found)",
-				m.id, key.Session, len(v.entries), want)
+				m.id, key.Session, len(v.Entries), want)
 		}
 	}
 }
 
-func (m *Memory) loadHead(ctx context.Context, key store.Key, head store.Head) (*view, error) {
+func (m *Memory) loadHead(ctx context.Context, key store.Key, head store.Head) (*window.View, error) {
 	v := m.newView()
 	if head.Version == 0 {
 		return v, nil
 	}
-	v.version, v.state, v.values = head.Version, head.State, head.Values
-	v.begin = head.State.First
+	v.Version, v.State, v.Values = head.Version, head.State, head.Values
+	v.Begin = head.State.First
 	if head.State.Keep != 0 {
-		v.begin = head.State.Keep
+		v.Begin = head.State.Keep
 	}
 	var err error
-	if v.gaps, _, err = head.State.Ranges(); err != nil {
+	if v.Gaps, _, err = head.State.Ranges(); err != nil {
 		return nil, fmt.Errorf("memory %s, session %q: %w", m.id, key.Session, err)
 	}
 	if text := head.Values[stepSystemValue]; len(text) > 0 {
-		v.step = m.stepSystem(string(text))
+		v.Step = m.stepSystem(string(text))
 	}
 	if s := head.State.System; s != 0 {
-		if v.system, err = m.loadEntry(ctx, key, v, s); err != nil {
+		if v.System, err = m.loadEntry(ctx, key, v, s); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +69,7 @@ func (m *Memory) loadHead(ctx context.Context, key store.Key, head store.Head) (
 }
 
 // loadEntry returns the message at a position as it is now, nil for none.
-func (m *Memory) loadEntry(ctx context.Context, key store.Key, v *view, seq int64) (*store.Entry, error) {
+func (m *Memory) loadEntry(ctx context.Context, key store.Key, v *window.View, seq int64) (*store.Entry, error) {
 	if err := m.loadTexts(ctx, key, v, seq, seq); err != nil {
 		return nil, err
 	}
@@ -76,27 +77,27 @@ func (m *Memory) loadEntry(ctx context.Context, key store.Key, v *view, seq int6
 		if err != nil {
 			return nil, err
 		}
-		return store.WithText(e, v.texts[seq]), nil
+		return store.WithText(e, v.Texts[seq]), nil
 	}
 	return nil, nil
 }
 
 // loadTexts reads the newest texts of the edited messages between two positions that
 // the view does not have yet.
-func (m *Memory) loadTexts(ctx context.Context, key store.Key, v *view, from, to int64) error {
-	if v.state.Edited == "" {
+func (m *Memory) loadTexts(ctx context.Context, key store.Key, v *window.View, from, to int64) error {
+	if v.State.Edited == "" {
 		return nil
 	}
-	edits, err := store.ParseEdits(v.state.Edited)
+	edits, err := store.ParseEdits(v.State.Edited)
 	if err != nil {
 		return fmt.Errorf("memory %s, session %q: %w", m.id, key.Session, err)
 	}
-	edits = slices.DeleteFunc(edits, func(e store.Edit) bool { return v.texts[e.Of] != nil })
+	edits = slices.DeleteFunc(edits, func(e store.Edit) bool { return v.Texts[e.Of] != nil })
 	texts, err := m.editedTexts(ctx, key, edits, from, to)
-	if len(v.texts) > 0 {
-		maps.Copy(texts, v.texts)
+	if len(v.Texts) > 0 {
+		maps.Copy(texts, v.Texts)
 	}
-	v.texts = texts
+	v.Texts = texts
 	return err
 }
 
@@ -122,11 +123,11 @@ func (m *Memory) editedTexts(ctx context.Context, key store.Key, edits store.Edi
 }
 
 // loadEntries reads the entries from v.begin on that are in the window.
-func (m *Memory) loadEntries(ctx context.Context, key store.Key, v *view) (err error) {
-	if err := m.loadTexts(ctx, key, v, v.begin, v.state.Last); err != nil {
+func (m *Memory) loadEntries(ctx context.Context, key store.Key, v *window.View) (err error) {
+	if err := m.loadTexts(ctx, key, v, v.Begin, v.State.Last); err != nil {
 		return err
 	}
-	v.gaps.Outside(v.begin, v.state.Last, func(from, to int64) bool {
+	v.Gaps.Outside(v.Begin, v.State.Last, func(from, to int64) bool {
 		for e, failed := range m.store.Entries(ctx, key, store.Query{From: from, To: to, Live: true}) {
 			if err = failed; err == nil {
 				err = store.CheckDecrypted(key, e)
@@ -134,8 +135,8 @@ func (m *Memory) loadEntries(ctx context.Context, key store.Key, v *view) (err e
 			if err != nil {
 				return false
 			}
-			if e.Message.Role != chat.System && !v.gaps.Has(e.Seq) {
-				v.append(store.WithText(e, v.texts[e.Seq]))
+			if e.Message.Role != chat.System && !v.Gaps.Has(e.Seq) {
+				v.Append(store.WithText(e, v.Texts[e.Seq]))
 			}
 		}
 		return true
@@ -172,15 +173,15 @@ func (m *Memory) currentEntries(ctx context.Context, key store.Key, state store.
 
 // reload returns the session as the store has it now, from the cache if nothing
 // changed since: then it is a copy in v.
-func (m *Memory) reload(ctx context.Context, key store.Key, v *view) (*view, error) {
+func (m *Memory) reload(ctx context.Context, key store.Key, v *window.View) (*window.View, error) {
 	if !m.sessions.view(key.Session, v) {
 		return m.load(ctx, key)
 	}
-	version, err := m.storedVersion(ctx, key, v.stored)
+	version, err := m.storedVersion(ctx, key, v.Stored)
 	if err != nil {
 		return nil, err
 	}
-	if version != v.version {
+	if version != v.Version {
 		return m.load(ctx, key)
 	}
 	return v, nil
@@ -209,20 +210,20 @@ const firstLookback = 256
 
 // extendBack returns v with as much more of the history as the policy needs
 // under limits that were raised.
-func (m *Memory) extendBack(ctx context.Context, key store.Key, v *view, p evictionPolicy) (*view, error) {
-	r, ok := p.(rereader)
+func (m *Memory) extendBack(ctx context.Context, key store.Key, v *window.View, p window.Policy) (*window.View, error) {
+	r, ok := p.(window.Rereader)
 	if !ok {
 		return v, nil
 	}
 	back := int64(firstLookback)
-	_, rewound, err := v.state.Ranges()
+	_, rewound, err := v.State.Ranges()
 	if err != nil {
 		return nil, err
 	}
-	for !r.covers(v) {
+	for !r.Covers(v) {
 		wide := m.newView()
-		wide.version, wide.state, wide.values, wide.system, wide.step, wide.texts = v.version, v.state, v.values, v.system, v.step, v.texts
-		wide.begin, wide.gaps = max(v.begin-back, v.minSeq()), rewound
+		wide.Version, wide.State, wide.Values, wide.System, wide.Step, wide.Texts = v.Version, v.State, v.Values, v.System, v.Step, v.Texts
+		wide.Begin, wide.Gaps = max(v.Begin-back, v.MinSeq()), rewound
 		back *= 2
 		if err := m.loadEntries(ctx, key, wide); err != nil {
 			return nil, err
@@ -233,17 +234,17 @@ func (m *Memory) extendBack(ctx context.Context, key store.Key, v *view, p evict
 }
 
 // arrange returns a window of entries with the view's system message in its place.
-func (m *Memory) arrange(v *view, entries []*store.Entry) Window {
+func (m *Memory) arrange(v *window.View, entries []*store.Entry) window.Window {
 	if len(entries) == 0 {
 		entries = nil // an empty window is the same however it became empty
 	}
-	w := Window{Entries: entries, System: v.systemEntry()}
+	w := window.Window{Entries: entries, System: v.SystemEntry()}
 	switch {
-	case v.system == nil || m.systemFirst || !m.kind.Supports("keep_system_first"):
-	case v.pending:
-		w.SystemAt = max(len(entries)-v.tail, 0)
+	case v.System == nil || m.systemFirst || !m.kind.Supports("keep_system_first"):
+	case v.Pending:
+		w.SystemAt = max(len(entries)-v.Tail, 0)
 	default:
-		w.SystemAt = sort.Search(len(entries), func(i int) bool { return entries[i].Seq == 0 || entries[i].Seq > v.system.Seq })
+		w.SystemAt = sort.Search(len(entries), func(i int) bool { return entries[i].Seq == 0 || entries[i].Seq > v.System.Seq })
 	}
 	return w
 }

@@ -16,11 +16,7 @@
 //
 // The files depend on each other in one direction:
 //
-//	window, tokens, message                  the data
-//	owner                                    users and their sessions
-//	pairing                                  calls and their results
-//	eviction, compaction, view, correction    a session at one version, and how its counts are corrected
-//	policy, kept, policy_*, policies         what leaves the window
+//	aliases, owner, correction               names of other packages; users and their sessions; how counts are corrected
 //	variables, transition                    changes: the one path of every write
 //	session_table, context, audit            locks and cache; the context interface; audit logs
 //	memory, load, commit, timeline, lease, open_calls    reading and writing a session
@@ -39,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -46,65 +43,65 @@ import (
 
 // Config declares a memory.
 type Config struct {
-	ID              string      // the memory's id in the document
-	Policy          spec.Policy // what leaves the window when it is full; empty: flush
-	Limits          Limits      // the limits of the policy; a limit that is not there has its default
-	KeepSystemFirst bool        // message_window, token_window: a new system message goes to the front, not to the end
+	ID              string        // the memory's id in the document
+	Policy          spec.Policy   // what leaves the window when it is full; empty: flush
+	Limits          window.Limits // the limits of the policy; a limit that is not there has its default
+	KeepSystemFirst bool          // message_window, token_window: a new system message goes to the front, not to the end
 
-	LimitsOf func(session string) Limits // the limits of a session, called at every read and write; nil: Limits, or those of SetLimits
-	Turns    TurnPolicy                  // what Begin does while another turn of the session is active; empty: it waits
-	Lease    time.Duration               // with Turns other than Queue: how long a session stays busy after a process with a turn was killed; 0: 15 seconds
-	TTL      time.Duration               // a session is deleted when nothing was added to it for this long; 0: never
-	Counter  Counter                     // counts tokens; required
-	Scope    Scope                       // which sessions are one conversation: those of a user, or all; empty: each is one
-	Context  ContextSource               // flush: what is sent in addition to the messages; nil: nothing
-	Live     int                         // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
-	Now      func() time.Time            // the clock; nil: time.Now
-	Audit    Auditor                     // records reads and deletions; nil: nothing is recorded
-	Compact  Compaction                  // what is shortened before messages leave; zero: nothing
-	Observe  store.StoreObserver         // is notified of the operations of the store; nil: nothing is
+	LimitsOf func(session string) window.Limits // the limits of a session, called at every read and write; nil: Limits, or those of SetLimits
+	Turns    TurnPolicy                         // what Begin does while another turn of the session is active; empty: it waits
+	Lease    time.Duration                      // with Turns other than Queue: how long a session stays busy after a process with a turn was killed; 0: 15 seconds
+	TTL      time.Duration                      // a session is deleted when nothing was added to it for this long; 0: never
+	Counter  window.Counter                     // counts tokens; required
+	Scope    Scope                              // which sessions are one conversation: those of a user, or all; empty: each is one
+	Context  ContextSource                      // flush: what is sent in addition to the messages; nil: nothing
+	Live     int                                // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
+	Now      func() time.Time                   // the clock; nil: time.Now
+	Audit    Auditor                            // records reads and deletions; nil: nothing is recorded
+	Compact  window.Compaction                  // what is shortened before messages leave; zero: nothing
+	Observe  store.StoreObserver                // is notified of the operations of the store; nil: nothing is
 }
 
 // Memory is one declared memory with all its sessions. It is safe for
 // concurrent use and shared by the steps that name it.
 type Memory struct {
 	id          string
-	kind        policyKind
+	kind        window.Kind
 	systemFirst bool // keep_system_first
-	limitsOf    func(session string) Limits
+	limitsOf    func(session string) window.Limits
 	turns       TurnPolicy
 	lease       time.Duration // 0 for defaultLease
 	clock       store.ServerClock
 	ttl         time.Duration
 	scope       Scope
 	audit       Auditor
-	counter     Counter
+	counter     window.Counter
 	now         func() time.Time
 	store       store.Store
 	local       store.LocalStore // store, if it is one in this process
-	policy      atomic.Pointer[evictionPolicy]
+	policy      atomic.Pointer[window.Policy]
 	sessions    sessionTable
-	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
-	transitions sync.Pool     // of *transition
-	views       sync.Pool     // of *view
-	context     ContextSource // nil for none
-	compactor   *compactor    // nil for none
-	compactAt   float64       // Compaction.At
+	turnsPool   sync.Pool         // of *Turn that ended and that no caller knows
+	transitions sync.Pool         // of *transition
+	views       sync.Pool         // of *view
+	context     ContextSource     // nil for none
+	compactor   *window.Compactor // nil for none
+	compactAt   float64           // Compaction.At
 }
 
 // New returns the memory that cfg declares. Several memories may share a
 // store, which the caller closes.
 func New(cfg Config, store store.Store) (*Memory, error) {
-	kind, err := findPolicy(cfg.Policy)
+	kind, err := window.FindPolicy(cfg.Policy)
 	if err != nil {
 		return nil, fmt.Errorf("memory %s: %w", cfg.ID, err)
 	}
 	return newMemory(cfg, kind, store)
 }
 
-func newMemory(cfg Config, kind policyKind, backend store.Store) (*Memory, error) {
+func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: store.Observe(backend, cfg.Observe), context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
+		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: store.Observe(backend, cfg.Observe), context: cfg.Context, compactor: window.NewCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -161,7 +158,7 @@ func (m *Memory) check(cfg *Config) error {
 }
 
 // checkCompaction returns an error for settings that are invalid or that the policy does not have.
-func (m *Memory) checkCompaction(c Compaction) error {
+func (m *Memory) checkCompaction(c window.Compaction) error {
 	for _, setting := range []struct {
 		key  string
 		used bool
@@ -170,7 +167,7 @@ func (m *Memory) checkCompaction(c Compaction) error {
 			return m.unsupported(setting.key)
 		}
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return fmt.Errorf("memory %s: %w", m.id, err)
 	}
 	if m.context == nil && c.At > 0 {
@@ -204,11 +201,11 @@ func (m *Memory) Policy() spec.Policy { return m.kind.Name }
 func (m *Memory) Count(text string) int { return m.counter.Count(text) }
 
 // Tokens returns the size of a message as this memory counts it.
-func (m *Memory) Tokens(msg chat.Message) int { return Tokens(m.counter, msg) }
+func (m *Memory) Tokens(msg chat.Message) int { return window.Tokens(m.counter, msg) }
 
 // SetLimits changes the limits of all sessions. With policy flush the new ones
 // apply from the next message on, with the others to reads as well.
-func (m *Memory) SetLimits(l Limits) error {
+func (m *Memory) SetLimits(l window.Limits) error {
 	p, err := m.build(l)
 	if err != nil {
 		return fmt.Errorf("memory %s: %w", m.id, err)
@@ -218,16 +215,16 @@ func (m *Memory) SetLimits(l Limits) error {
 }
 
 // build returns the policy with limits.
-func (m *Memory) build(l Limits) (evictionPolicy, error) {
-	p, err := m.kind.with(l)
-	if c, ok := p.(compactingPolicy); ok && err == nil && m.compactAt > 0 {
-		c.compactAt(m.compactAt)
+func (m *Memory) build(l window.Limits) (window.Policy, error) {
+	p, err := m.kind.With(l)
+	if c, ok := p.(window.CompactingPolicy); ok && err == nil && m.compactAt > 0 {
+		c.CompactAt(m.compactAt)
 	}
 	return p, err
 }
 
 // policyOf returns the policy with the current limits of a session.
-func (m *Memory) policyOf(session string) (evictionPolicy, error) {
+func (m *Memory) policyOf(session string) (window.Policy, error) {
 	if m.limitsOf == nil {
 		return *m.policy.Load(), nil
 	}
@@ -249,8 +246,8 @@ func (m *Memory) key(session string) store.Key {
 	return store.Key{Memory: m.id, Session: m.scope.Session(session)}
 }
 
-func (m *Memory) newView() *view {
-	return newView(m.kind.measured, m.sessions.maxViews != 0, m.compactor)
+func (m *Memory) newView() *window.View {
+	return window.NewView(m.kind.Measured, m.sessions.maxViews != 0, m.compactor)
 }
 
 // moment returns the current time in the precision of stores: microseconds, UTC.
@@ -259,7 +256,7 @@ func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro())
 // stepSystem returns a step's system message as an entry.
 func (m *Memory) stepSystem(text string) *store.Entry {
 	msg := chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: text}}}
-	return &store.Entry{Message: msg, Tokens: tokensOf(m.counter, &msg)}
+	return &store.Entry{Message: msg, Tokens: window.TokensOf(m.counter, &msg)}
 }
 
 // lock waits for a session; unlock must follow.

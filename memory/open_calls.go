@@ -3,29 +3,30 @@ package memory
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // openCalls returns the tool calls of a session that wait for their results. The history
 // is read only if its newest message is not in the window.
-func (m *Memory) openCalls(ctx context.Context, key store.Key, v *view) ([]chat.ToolCall, error) {
-	if n := len(v.entries); n > 0 && v.entries[n-1].Seq == v.state.Last {
-		if !isToolUse(v.entries[n-1]) {
+func (m *Memory) openCalls(ctx context.Context, key store.Key, v *window.View) ([]chat.ToolCall, error) {
+	if n := len(v.Entries); n > 0 && v.Entries[n-1].Seq == v.State.Last {
+		if !window.IsToolUse(v.Entries[n-1]) {
 			return nil, nil
 		}
-		if open, found := openCallsOf(v.entries); found {
+		if open, found := window.OpenCalls(v.Entries); found {
 			return open, nil
 		}
 	}
-	wasRewound := v.state.WasRewound()
+	wasRewound := v.State.WasRewound()
 	for size := int64(16); ; size *= 4 {
-		from := max(v.state.Last-size+1, v.minSeq())
-		if from > v.state.Last {
+		from := max(v.State.Last-size+1, v.MinSeq())
+		if from > v.State.Last {
 			return nil, nil
 		}
 		var newest []*store.Entry
-		for e, err := range m.store.Entries(ctx, key, store.Query{From: from, To: v.state.Last, Live: true}) {
+		for e, err := range m.store.Entries(ctx, key, store.Query{From: from, To: v.State.Last, Live: true}) {
 			if err != nil {
 				return nil, err
 			}
@@ -33,7 +34,7 @@ func (m *Memory) openCalls(ctx context.Context, key store.Key, v *view) ([]chat.
 				newest = append(newest, e)
 			}
 		}
-		if open, found := openCallsOf(newest); found || from <= v.minSeq() {
+		if open, found := window.OpenCalls(newest); found || from <= v.MinSeq() {
 			return open, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -48,34 +49,34 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 		return err
 	}
 	defer t.close()
-	if _, ok := t.policy.(rereader); ok {
+	if _, ok := t.policy.(window.Rereader); ok {
 		return fmt.Errorf("memory %s: policy %s has no pins: it selects the newest rounds at each read", m.id, m.kind.Name)
 	}
 	if err := m.record(ctx, AuditRecord{Operation: AuditEdit, Session: t.key.Session, Message: strconv.FormatInt(position, 10)}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
 		scratch := *base
 		e, err := m.place(ctx, t.key, &scratch, position)
 		if err != nil {
 			return false, err
 		}
-		if isSystem(e) {
+		if window.IsSystem(e) {
 			return false, m.messageError(session, strconv.FormatInt(position, 10), "it is a system message, which never leaves the window")
 		}
 		all, err := m.unitOf(ctx, t.key, base, e)
 		if err != nil {
 			return false, err
 		}
-		if was := base.state.IsPinned(e.Seq); was == pin {
+		if was := base.State.IsPinned(e.Seq); was == pin {
 			return false, nil
 		}
 		if pin && e.Status != store.InWindow {
 			return false, m.messageError(session, strconv.FormatInt(position, 10), "it left the window, so it cannot be pinned")
 		}
 		n.begin(base, m.moment())
-		n.next.state.Turns++
-		n.next.state.Extend(n.now)
+		n.next.State.Turns++
+		n.next.State.Extend(n.now)
 		n.pin(all, pin)
 		if pin {
 			return true, t.checkPins(session, &n.next, e.Seq)
@@ -86,8 +87,8 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 
 // pin adds entries to the pinned ones, or removes them.
 func (t *transition) pin(all []*store.Entry, pin bool) {
-	st := &t.next.state
-	event := store.Event{Kind: store.EventUnpin, From: all[0].Seq, To: all[len(all)-1].Seq, Messages: len(all), Tokens: sumTokens(all)}
+	st := &t.next.State
+	event := store.Event{Kind: store.EventUnpin, From: all[0].Seq, To: all[len(all)-1].Seq, Messages: len(all), Tokens: window.SumTokens(all)}
 	done := "is no longer pinned"
 	var own store.Ranges
 	for _, e := range all {
@@ -109,11 +110,11 @@ func (t *transition) pin(all []*store.Entry, pin bool) {
 }
 
 // checkPins returns a *PinSizeError if the pinned messages of a view exceed the limit.
-func (t *Turn) checkPins(session string, v *view, position int64) error {
+func (t *Turn) checkPins(session string, v *window.View, position int64) error {
 	alone := *v
-	alone.entries = slices.DeleteFunc(slices.Clone(v.entries), func(e *store.Entry) bool { return !v.state.IsPinned(e.Seq) })
-	alone.tokens = sumTokens(alone.entries)
-	used, limit, unit := t.policy.usage(sizeOf(t.policy, &alone))
+	alone.Entries = slices.DeleteFunc(slices.Clone(v.Entries), func(e *store.Entry) bool { return !v.State.IsPinned(e.Seq) })
+	alone.Tokens = window.SumTokens(alone.Entries)
+	used, limit, unit := t.policy.Usage(window.SizeOf(t.policy, &alone))
 	if limit > 0 && used > limit {
 		return &PinSizeError{Memory: t.memory.id, Session: session, Message: position, Used: used, Limit: limit, Unit: unit}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -34,7 +35,7 @@ func (e *TurnSizeError) Error() string {
 func (t *Turn) noteQuestion() {
 	switch {
 	case len(t.question) > 0:
-	case lastUser(t.staged) >= 0:
+	case window.LastUser(t.staged) >= 0:
 		t.question = slices.Clone(lastUsers(t.staged))
 	default:
 		t.question = t.repeated
@@ -43,76 +44,76 @@ func (t *Turn) noteQuestion() {
 
 // lastUsers returns the last user messages without others between them.
 func lastUsers(entries []*store.Entry) []*store.Entry {
-	last := lastUser(entries)
+	last := window.LastUser(entries)
 	first := last
-	for first > 0 && isUser(entries[first-1]) {
+	for first > 0 && window.IsUser(entries[first-1]) {
 		first--
 	}
 	return entries[first : last+1]
 }
 
 // keptIn returns the entries that have the question, and those that are pinned.
-func (t *Turn) keptIn(v *view) eviction {
+func (t *Turn) keptIn(v *window.View) window.Eviction {
 	if len(t.question) == 0 {
-		return v.pinned()
+		return v.Pinned()
 	}
-	pins := parsedPins(v)
-	return keptFrom(v.entries, func(e *store.Entry) bool {
-		return pins.Has(e.Seq) || isUser(e) && slices.ContainsFunc(t.question, func(q *store.Entry) bool { return q.Message.ID == e.Message.ID })
+	pins := window.PinnedPositions(v)
+	return window.KeptFrom(v.Entries, func(e *store.Entry) bool {
+		return pins.Has(e.Seq) || window.IsUser(e) && slices.ContainsFunc(t.question, func(q *store.Entry) bool { return q.Message.ID == e.Message.ID })
 	})
 }
 
 // fitted returns what the next call sends: the session as a Commit of the staged messages
 // would leave it, but with the question. own is the index of the turn's first message
 // among the remaining entries.
-func (t *Turn) fitted() (next *view, sel selection, own int) {
+func (t *Turn) fitted() (next *window.View, sel window.Selection, own int) {
 	v := *t.base // only this turn writes behind the end of its array
-	v.step = t.step
-	v.others = t.others
-	own = len(v.entries)
-	if v.compactor != nil {
-		v.places = t.places()
+	v.Step = t.step
+	v.Others = t.others
+	own = len(v.Entries)
+	if v.Compactor != nil {
+		v.Places = t.places()
 	}
-	for _, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
-		if isSystem(e) {
-			v.system, v.pending, v.tail = e, true, 0
+	for _, e := range withoutDuplicates(t.policy, t.base.System, t.staged) {
+		if window.IsSystem(e) {
+			v.System, v.Pending, v.Tail = e, true, 0
 		} else {
-			v.append(e)
-			v.tail++
+			v.Append(e)
+			v.Tail++
 		}
 	}
-	if n := len(v.entries); n > own {
-		s := leaving(t.policy, &v, own, userUpTo(&v, t.base, own), t.keptIn(&v))
-		v.remove(s)
-		own -= s.before(own)
+	if n := len(v.Entries); n > own {
+		s := window.Leaving(t.policy, &v, own, userUpTo(&v, t.base, own), t.keptIn(&v))
+		v.Remove(s)
+		own -= s.Before(own)
 	}
-	next = compacted(t.policy, &v)
-	return next, selectExcept(t.policy, next, t.keptIn(next)), own
+	next = window.Compacted(t.policy, &v)
+	return next, window.SelectExcept(t.policy, next, t.keptIn(next)), own
 }
 
 // places returns the positions that the staged messages will get.
 func (t *Turn) places() map[*store.Entry]int64 {
 	places := map[*store.Entry]int64{}
-	for i, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
-		places[e] = t.base.state.Last + int64(i) + 1
+	for i, e := range withoutDuplicates(t.policy, t.base.System, t.staged) {
+		places[e] = t.base.State.Last + int64(i) + 1
 	}
 	return places
 }
 
 // missing reports whether a call cannot be made, because what is sent exceeds the limit or
 // lacks the newest messages of the turn.
-func (t *Turn) missing(v *view, sel selection) bool {
-	sent := sel.entries(v)
+func (t *Turn) missing(v *window.View, sel window.Selection) bool {
+	sent := sel.Entries(v)
 	if unit := t.newestUnit(); len(unit) > 0 {
 		if n := len(sent); n == 0 || sent[n-1].Message.ID != unit[len(unit)-1].Message.ID {
 			return true
 		}
 	}
-	if len(t.staged) == 0 || isSystem(t.staged[len(t.staged)-1]) {
+	if len(t.staged) == 0 || window.IsSystem(t.staged[len(t.staged)-1]) {
 		return false
 	}
 	used, limit, unit := t.usageOf(v, sent)
-	return len(sent) == 0 || used > limit && (t.policy.countsSystem() || unit == store.InCharacters)
+	return len(sent) == 0 || used > limit && (t.policy.CountsSystem() || unit == store.InCharacters)
 }
 
 // newestUnit returns the newest message that was added, with the tool call and the other
@@ -121,9 +122,9 @@ func (t *Turn) newestUnit() []*store.Entry {
 	if len(t.staged) == 0 {
 		return nil
 	}
-	all := slices.DeleteFunc(slices.Concat(t.base.entries, t.staged), isSystem)
+	all := slices.DeleteFunc(slices.Concat(t.base.Entries, t.staged), window.IsSystem)
 	for i, e := range slices.Backward(all) {
-		if !isResult(e) {
+		if !window.IsResult(e) {
 			if n := len(all) - i; n == 1 || len(e.Message.ToolCalls) > 0 {
 				return all[i:]
 			}
@@ -134,13 +135,13 @@ func (t *Turn) newestUnit() []*store.Entry {
 }
 
 // usageOf returns how much of the limit entries use with the system message.
-func (t *Turn) usageOf(v *view, entries []*store.Entry) (used, limit int, unit store.Unit) {
+func (t *Turn) usageOf(v *window.View, entries []*store.Entry) (used, limit int, unit store.Unit) {
 	all := *v
-	all.entries, all.tokens = entries, sumTokens(entries)
-	used, limit, unit = t.policy.usage(sizeOf(t.policy, &all))
+	all.Entries, all.Tokens = entries, window.SumTokens(entries)
+	used, limit, unit = t.policy.Usage(window.SizeOf(t.policy, &all))
 	if unit == store.InCharacters {
 		for _, e := range entries {
-			used += characters(&e.Message)
+			used += window.Characters(&e.Message)
 		}
 	}
 	return used, limit, unit
@@ -148,7 +149,7 @@ func (t *Turn) usageOf(v *view, entries []*store.Entry) (used, limit int, unit s
 
 // checkSent returns an error if the limit has no room for the question and the newest
 // messages of the turn.
-func (t *Turn) checkSent(v *view, sel selection) error {
+func (t *Turn) checkSent(v *window.View, sel window.Selection) error {
 	if !t.missing(v, sel) {
 		return nil
 	}
@@ -156,8 +157,8 @@ func (t *Turn) checkSent(v *view, sel selection) error {
 	if len(unit) == 0 {
 		unit = t.staged[len(t.staged)-1:]
 	}
-	pinned := v.pinned()
-	needed := slices.DeleteFunc(slices.Clone(v.entries), func(e *store.Entry) bool { return !v.state.IsPinned(e.Seq) })
+	pinned := v.Pinned()
+	needed := slices.DeleteFunc(slices.Clone(v.Entries), func(e *store.Entry) bool { return !v.State.IsPinned(e.Seq) })
 	for _, e := range t.question {
 		if !slices.Contains(needed, e) {
 			needed = append(needed, e)
@@ -172,5 +173,5 @@ func (t *Turn) checkSent(v *view, sel selection) error {
 	if len(needed) == 1 {
 		return &EmptyWindowError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size}
 	}
-	return &TurnSizeError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size, Pinned: pinned.size()}
+	return &TurnSizeError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size, Pinned: pinned.Size()}
 }

@@ -7,50 +7,51 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Window returns what the next call of a model receives, as committed. It reads
 // nothing of the history beyond the window.
-func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
-	return m.Read(ctx, session, ReadOptions{})
+func (m *Memory) Window(ctx context.Context, session string) (window.Window, error) {
+	return m.Read(ctx, session, window.ReadOptions{})
 }
 
 // Read is Window with other limits for this read. Only round_window supports
 // them: the other policies do not keep what other limits would show.
-func (m *Memory) Read(ctx context.Context, session string, o ReadOptions) (Window, error) {
-	space, _ := m.views.Get().(*view)
+func (m *Memory) Read(ctx context.Context, session string, o window.ReadOptions) (window.Window, error) {
+	space, _ := m.views.Get().(*window.View)
 	if space == nil {
-		space = &view{}
+		space = &window.View{}
 	}
 	defer func() {
-		*space = view{}
+		*space = window.View{}
 		m.views.Put(space)
 	}()
 	if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
-		return Window{}, err
+		return window.Window{}, err
 	}
 	v, p, err := m.committed(ctx, session, space)
 	if err != nil {
-		return Window{}, err
+		return window.Window{}, err
 	}
-	if o.changesLimits() {
-		r, ok := p.(rereader)
+	if o.ChangesLimits() {
+		r, ok := p.(window.Rereader)
 		if !ok {
-			return Window{}, fmt.Errorf("memory %s: policy %s cannot be read with other limits", m.id, m.kind.Name)
+			return window.Window{}, fmt.Errorf("memory %s: policy %s cannot be read with other limits", m.id, m.kind.Name)
 		}
-		if p, err = r.withOptions(o); err != nil {
-			return Window{}, fmt.Errorf("memory %s: %w", m.id, err)
+		if p, err = r.WithOptions(o); err != nil {
+			return window.Window{}, fmt.Errorf("memory %s: %w", m.id, err)
 		}
 	}
 	if v, err = m.extendBack(ctx, m.key(session), v, p); err != nil {
-		return Window{}, err
+		return window.Window{}, err
 	}
 	return m.window(p, v), nil
 }
 
 // ReadText is Read as plain text (Window.Text), o.Empty for an empty window.
-func (m *Memory) ReadText(ctx context.Context, session string, o ReadOptions) (string, error) {
+func (m *Memory) ReadText(ctx context.Context, session string, o window.ReadOptions) (string, error) {
 	w, err := m.Read(ctx, session, o)
 	if err != nil {
 		return "", err
@@ -62,7 +63,7 @@ func (m *Memory) ReadText(ctx context.Context, session string, o ReadOptions) (s
 }
 
 // ReadJSON is Read as a JSON array of messages in OpenAI's form.
-func (m *Memory) ReadJSON(ctx context.Context, session string, o ReadOptions) ([]byte, error) {
+func (m *Memory) ReadJSON(ctx context.Context, session string, o window.ReadOptions) ([]byte, error) {
 	w, err := m.Read(ctx, session, o)
 	if err != nil {
 		return nil, err
@@ -234,9 +235,9 @@ func (m *Memory) EventsReversed(ctx context.Context, session string) iter.Seq2[s
 // withReasons adds the reasons of evictions, which are not stored.
 func withReasons(events iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
-		builders := policyBuilders()
+		builders := window.Builders()
 		for e, err := range events {
-			if reason := builders[e.Rule].reason; err == nil && e.Reason == "" && reason != nil {
+			if reason := builders[e.Rule].Reason; err == nil && e.Reason == "" && reason != nil {
 				e.Reason = reason(e)
 			}
 			if !yield(e, err) || err != nil {
@@ -341,7 +342,7 @@ func (m *Memory) infoOf(session string, s store.State) (SessionInfo, error) {
 	if err != nil {
 		return SessionInfo{}, err
 	}
-	used, limit, unit := p.usage(s.InWindow, s.Tokens)
+	used, limit, unit := p.Usage(s.InWindow, s.Tokens)
 	if unit == store.InCharacters {
 		used = s.Used
 	}
@@ -359,25 +360,25 @@ func (m *Memory) Variables(ctx context.Context, session string) ([]Variable, err
 }
 
 // window returns what is sent of a view.
-func (m *Memory) window(p evictionPolicy, v *view) Window {
-	v = compacted(p, v)
-	sel := selectExcept(p, v, v.pinned())
-	w := m.arrange(v, sel.entries(v))
-	w.Cut = sel.note
-	for i := range sel.cut {
-		w.Entries[i].Tokens = tokensOf(m.counter, &w.Entries[i].Message) // they are copies
+func (m *Memory) window(p window.Policy, v *window.View) window.Window {
+	v = window.Compacted(p, v)
+	sel := window.SelectExcept(p, v, v.Pinned())
+	w := m.arrange(v, sel.Entries(v))
+	w.Cut = sel.Note
+	for i := range sel.Cut {
+		w.Entries[i].Tokens = window.TokensOf(m.counter, &w.Entries[i].Message) // they are copies
 	}
-	messages, tokens := len(w.Entries), v.tokens
-	if sel.left.size()+len(sel.cut) > 0 {
-		tokens = sumTokens(w.Entries)
+	messages, tokens := len(w.Entries), v.Tokens
+	if sel.Left.Size()+len(sel.Cut) > 0 {
+		tokens = window.SumTokens(w.Entries)
 	}
-	if p.countsSystem() {
-		messages, tokens = messages+v.systemCount(), tokens+v.systemTokens()
+	if p.CountsSystem() {
+		messages, tokens = messages+v.SystemCount(), tokens+v.SystemTokens()
 	}
 	w.Tokens = tokens
-	w.Used, w.Limit, w.Unit = p.usage(messages, tokens)
+	w.Used, w.Limit, w.Unit = p.Usage(messages, tokens)
 	if w.Unit == store.InCharacters {
-		w.Used = sel.used
+		w.Used = sel.Used
 	}
 	return w
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -52,15 +53,15 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 	if err := m.record(ctx, AuditRecord{Operation: AuditRewind, Session: t.key.Session, FromTurn: turn}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if turn < 1 || turn > base.state.Turns {
-			return false, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.state.Turns}
+	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+		if turn < 1 || turn > base.State.Turns {
+			return false, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.State.Turns}
 		}
 		event, err := t.rewindEvent(ctx, base, turn)
 		if err != nil {
 			return false, err
 		}
-		l, err := m.readTimeline(ctx, t.key, base.state.Turns)
+		l, err := m.readTimeline(ctx, t.key, base.State.Turns)
 		if err != nil {
 			return false, err
 		}
@@ -68,11 +69,11 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 		if undone := l.rewind(turn, store.Range{From: event.From, To: event.To}, keep); !undone && event.Messages == 0 {
 			return false, nil
 		}
-		kept := base.state.Last
+		kept := base.State.Last
 		if event.From > 0 {
 			kept = event.From - 1
 		}
-		past, err := m.restore(ctx, t.policy, base, l, t.key, base.state.Last, kept)
+		past, err := m.restore(ctx, t.policy, base, l, t.key, base.State.Last, kept)
 		if err != nil {
 			return false, err
 		}
@@ -100,10 +101,10 @@ func (m *Memory) RewindTo(ctx context.Context, session string, turn int64) error
 }
 
 // rewindEvent describes the messages that leave with a turn and those after it.
-func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (store.Event, error) {
-	last := base.state.Last
+func (t *Turn) rewindEvent(ctx context.Context, base *window.View, turn int64) (store.Event, error) {
+	last := base.State.Last
 	e := store.Event{Kind: store.EventRewind, Rewound: turn, To: last, Reason: fmt.Sprintf("turn %d and later ones were rewound", turn)}
-	_, rewound, err := base.state.Ranges()
+	_, rewound, err := base.State.Ranges()
 	if err != nil {
 		return e, err
 	}
@@ -126,10 +127,10 @@ func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (store.E
 }
 
 // rewind makes t the transition to a window that follows from the events before e and from e.
-func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e store.Event) {
+func (t *transition) rewind(p window.Policy, m *Memory, past *window.View, e store.Event) {
 	t.begin(past, m.moment())
-	t.next.state.Turns++
-	t.next.state.Extend(t.now)
+	t.next.State.Turns++
+	t.next.State.Extend(t.now)
 	t.addEvent(e)
 	t.setVariablesOf(e.Rewound - 1)
 	t.dropContext(m.context, e.From)
@@ -139,12 +140,12 @@ func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e store.Eve
 // dropContext removes the values of a context that depend on messages from a position on.
 func (t *transition) dropContext(c ContextSource, from int64) {
 	if c != nil {
-		for name, value := range c.Stale(store.Head{Version: t.next.version, State: t.next.state, Values: t.next.values}, from) {
+		for name, value := range c.Stale(store.Head{Version: t.next.Version, State: t.next.State, Values: t.next.Values}, from) {
 			t.setValue(name, value)
 		}
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.next.values)) { // of a context that the memory had earlier
+	for _, name := range slices.Sorted(maps.Keys(t.next.Values)) { // of a context that the memory had earlier
 		if !slices.Contains([]string{stepSystemValue, idempotencyValue, calibrationValue, repairsValue, leaseValue, variablesValue, replacedValue}, name) {
 			t.setValue(name, nil)
 		}

@@ -3,6 +3,7 @@ package memory
 import (
 	"math"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -17,7 +18,7 @@ func (t *Turn) factor(model string) (factor float64, reserve int) {
 }
 
 // corrections returns what the session and the turn know of models.
-func (t *Turn) corrections() factors { return factorsOf(t.base.values).raised(t.factors) }
+func (t *Turn) corrections() factors { return factorsOf(t.base.Values).raised(t.factors) }
 
 // within returns the budget with the context window that the provider reported, if that is smaller.
 func (t *Turn) within(b Budget) Budget {
@@ -46,5 +47,5 @@ func (t *Turn) uncounted(b Budget, entries []*store.Entry, own int) int {
 	if known > 0 {
 		entries = entries[min(max(own-1, 0), len(entries)):]
 	}
-	return int(math.Ceil(float64(sumTokens(entries)) * (margin - 1)))
+	return int(math.Ceil(float64(window.SumTokens(entries)) * (margin - 1)))
 }

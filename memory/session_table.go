@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/qtype-dev/qtype/memory/internal/window"
 )
 
 // TurnPolicy decides what Begin does while another turn of the session is active. Queue
@@ -75,7 +77,7 @@ type liveSession struct {
 	cancel  context.CancelCauseFunc // cancels the active turn; nil if Begin did not lock, or waits in a queue
 	waiters []*waiter               // in the order in which they came
 	cached  bool                    // view is the session as it was known last
-	view    view
+	view    window.View
 	element *list.Element // in sessionTable.recent
 }
 
@@ -96,7 +98,7 @@ func (l *sessionTable) lock(ctx context.Context, id string) (*liveSession, error
 
 // lockWithView is lock. It copies the cached view of the session to v, and reports
 // whether there is one.
-func (l *sessionTable) lockWithView(ctx context.Context, id string, v *view) (s *liveSession, cached bool, err error) {
+func (l *sessionTable) lockWithView(ctx context.Context, id string, v *window.View) (s *liveSession, cached bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
@@ -207,7 +209,7 @@ func (l *sessionTable) unlock(s *liveSession) {
 }
 
 // unlockWithView is setViewOf and unlock.
-func (l *sessionTable) unlockWithView(s *liveSession, v *view) {
+func (l *sessionTable) unlockWithView(s *liveSession, v *window.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.set(s, v)
@@ -235,7 +237,7 @@ func (l *sessionTable) dropIfUnused(s *liveSession) {
 }
 
 // view copies the cached view of a session to v, and reports whether there is one.
-func (l *sessionTable) view(id string, v *view) bool {
+func (l *sessionTable) view(id string, v *window.View) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.byID[id]
@@ -243,13 +245,13 @@ func (l *sessionTable) view(id string, v *view) bool {
 }
 
 // viewOf is view for a session that the caller has locked.
-func (l *sessionTable) viewOf(s *liveSession, v *view) bool {
+func (l *sessionTable) viewOf(s *liveSession, v *window.View) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.copyView(s, v)
 }
 
-func (l *sessionTable) copyView(s *liveSession, v *view) bool {
+func (l *sessionTable) copyView(s *liveSession, v *window.View) bool {
 	if !s.cached {
 		return false
 	}
@@ -265,7 +267,7 @@ func (l *sessionTable) touch(s *liveSession) {
 }
 
 // setView caches a copy of a view; nil removes the cached one.
-func (l *sessionTable) setView(id string, v *view) {
+func (l *sessionTable) setView(id string, v *window.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v == nil && l.byID[id] == nil {
@@ -276,7 +278,7 @@ func (l *sessionTable) setView(id string, v *view) {
 }
 
 // setViewOf is setView for a session that the caller has locked.
-func (l *sessionTable) setViewOf(s *liveSession, v *view) {
+func (l *sessionTable) setViewOf(s *liveSession, v *window.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.set(s, v)
@@ -290,14 +292,14 @@ func (l *sessionTable) evict() {
 	}
 }
 
-func (l *sessionTable) set(s *liveSession, v *view) {
+func (l *sessionTable) set(s *liveSession, v *window.View) {
 	if s.element != nil {
-		l.bytes -= s.view.bytes
+		l.bytes -= s.view.Bytes
 	}
 	if s.cached = v != nil; s.cached {
 		s.view = *v
 	} else {
-		s.view = view{}
+		s.view = window.View{}
 	}
 	switch {
 	case v == nil:
@@ -309,9 +311,9 @@ func (l *sessionTable) set(s *liveSession, v *view) {
 	case l.maxViews == 0: // no bound, no list
 	case s.element == nil:
 		s.element = l.recent.PushFront(s)
-		l.bytes += v.bytes
+		l.bytes += v.Bytes
 	default:
 		l.touch(s)
-		l.bytes += v.bytes
+		l.bytes += v.Bytes
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -17,14 +18,14 @@ func (m *Memory) UpdateValue(ctx context.Context, session, name string, change f
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		value, ok := change(store.Head{Version: base.version, State: base.state, Values: base.values})
+	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+		value, ok := change(store.Head{Version: base.Version, State: base.State, Values: base.Values})
 		if !ok {
 			return false, nil
 		}
 		now := m.moment()
 		n.begin(base, now)
-		n.next.state.Extend(now)
+		n.next.State.Extend(now)
 		n.setValue(name, value)
 		return true, nil
 	}, nil)
@@ -71,13 +72,13 @@ func (m *Memory) renew(ctx context.Context, session string) error {
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if base.version == 0 {
+	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+		if base.Version == 0 {
 			return false, nil
 		}
 		now := m.moment()
 		n.begin(base, now)
-		n.next.state.Extend(now)
+		n.next.State.Extend(now)
 		return true, nil
 	}, nil)
 }

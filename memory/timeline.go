@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -185,14 +186,14 @@ func (m *Memory) firstOf(ctx context.Context, key store.Key, last, turn int64) (
 
 // restore returns the window that follows from a timeline, for a history up to
 // last. base is the session as it is now; no message after kept remains.
-func (m *Memory) restore(ctx context.Context, p evictionPolicy, base *view, l *timeline, key store.Key, last, kept int64) (*view, error) {
+func (m *Memory) restore(ctx context.Context, p window.Policy, base *window.View, l *timeline, key store.Key, last, kept int64) (*window.View, error) {
 	v := m.newView()
-	v.version, v.state, v.values, v.step = base.version, base.state, base.values, base.step
-	st := &v.state
+	v.Version, v.State, v.Values, v.Step = base.Version, base.State, base.Values, base.Step
+	st := &v.State
 	st.Last, st.Floor = last, 0
 	st.Rewound, st.Deleted, st.Edited = l.hidden().String(), l.removed().String(), l.edits().String()
-	if base.state.Floor <= kept {
-		st.Floor = base.state.Floor
+	if base.State.Floor <= kept {
+		st.Floor = base.State.Floor
 	}
 	if n := len(l.set); n > 0 {
 		first, err := m.firstOf(ctx, key, last, l.set[n-1].turn)
@@ -205,76 +206,58 @@ func (m *Memory) restore(ctx context.Context, p evictionPolicy, base *view, l *t
 	if err := m.restoreSystem(ctx, key, base, v, l); err != nil {
 		return nil, err
 	}
-	if _, ok := p.(rereader); ok {
-		v.begin = last + 1
+	if _, ok := p.(window.Rereader); ok {
+		v.Begin = last + 1
 		v, err := m.extendBack(ctx, key, v, p)
 		if err == nil {
 			front := 0
-			for front < len(v.entries) && isResult(v.entries[front]) {
+			for front < len(v.Entries) && window.IsResult(v.Entries[front]) {
 				front++ // their call may precede the view
 			}
-			v.removeOrphans(front)
+			v.RemoveOrphans(front)
 		}
 		return v, err
 	}
-	v.gaps, v.begin = l.gone(), base.state.First
+	v.Gaps, v.Begin = l.gone(), base.State.First
 	if l.undone > 0 {
-		v.begin = min(v.begin, l.undone)
+		v.Begin = min(v.Begin, l.undone)
 	}
-	v.begin = max(v.begin, v.minSeq())
+	v.Begin = max(v.Begin, v.MinSeq())
 	if err := m.loadEntries(ctx, key, v); err != nil {
 		return nil, err
 	}
-	v.begin = last + 1
-	if len(v.entries) > 0 {
-		v.begin = v.entries[0].Seq
+	v.Begin = last + 1
+	if len(v.Entries) > 0 {
+		v.Begin = v.Entries[0].Seq
 	}
-	v.gaps = v.gaps.Since(v.begin)
-	v.removeOrphans(0)
+	v.Gaps = v.Gaps.Since(v.Begin)
+	v.RemoveOrphans(0)
 	var err error
 	st.Open, err = m.hasOpenCallsBefore(ctx, key, v, l)
 	return v, err
 }
 
-// removeOrphans removes tool results from an index on whose calls are not there.
-// Events that policies record never divide them, those of an import may.
-func (v *view) removeOrphans(from int) {
-	calls := map[string]bool{"": true}
-	var orphans []int
-	for i, e := range v.entries {
-		for _, c := range e.Message.ToolCalls {
-			calls[c.ID] = true
-		}
-		if i >= from && isResult(e) && !calls[e.Message.ToolCallID] {
-			orphans = append(orphans, i)
-		}
-	}
-	if len(orphans) > 0 {
-		v.remove(evictIndexes(orphans))
-	}
-}
-
 // restoreSystem finds the system message: the newest one that did not leave.
-func (m *Memory) restoreSystem(ctx context.Context, key store.Key, base, v *view, l *timeline) error {
-	st, hidden := &v.state, l.hidden()
-	now := base.state.System
+func (m *Memory) restoreSystem(ctx context.Context, key store.Key, base, v *window.View, l *timeline) error {
+	st, hidden := &v.State, l.hidden()
+	now := base.State.System
 	switch {
-	case !l.returned && now >= v.minSeq() && now <= st.Last && !hidden.Has(now):
-		v.system = base.system
+	case !l.returned && now >= v.MinSeq() && now <= st.Last && !hidden.Has(now):
+		v.System = base.System
 		return nil
-	case now == 0 && st.Floor == base.state.Floor && !l.returned:
+	case now == 0 && st.Floor == base.State.Floor && !l.returned:
 		return nil // there is none, and no message returns
 	}
 	st.System = 0
 	if st.Last == 0 { // a query to 0 has no end
 		return nil
 	}
-	for e, err := range m.store.Entries(ctx, key, store.Query{From: v.minSeq(), To: st.Last, Live: true}) {
+	for e, err := range m.store.Entries(ctx, key, store.Query{From: v.MinSeq(), To: st.Last, Live: true}) {
 		if err != nil {
 			return err
 		}
-		if isSystem(e) && !hidden.Has(e.Seq) {
-			v.system, st.System = e, e.Seq
+		if window.IsSystem(e) && !hidden.Has(e.Seq) {
+			v.System, st.System = e, e.Seq
 		}
 	}
 	if st.System == 0 {
@@ -283,18 +266,18 @@ func (m *Memory) restoreSystem(ctx context.Context, key store.Key, base, v *view
 	if err := m.loadTexts(ctx, key, v, st.System, st.System); err != nil {
 		return err
 	}
-	v.system = store.WithText(v.system, v.texts[st.System])
+	v.System = store.WithText(v.System, v.Texts[st.System])
 	return nil
 }
 
 // hasOpenCallsBefore reports whether the newest messages left the window, and are
 // a tool call whose results may be yet to come.
-func (m *Memory) hasOpenCallsBefore(ctx context.Context, key store.Key, v *view, l *timeline) (bool, error) {
-	oldest, hidden := v.minSeq(), l.hidden()
-	if n := len(v.entries); n > 0 {
-		oldest = v.entries[n-1].Seq + 1
+func (m *Memory) hasOpenCallsBefore(ctx context.Context, key store.Key, v *window.View, l *timeline) (bool, error) {
+	oldest, hidden := v.MinSeq(), l.hidden()
+	if n := len(v.Entries); n > 0 {
+		oldest = v.Entries[n-1].Seq + 1
 	}
-	for seq := v.state.Last; seq >= oldest; seq-- {
+	for seq := v.State.Last; seq >= oldest; seq-- {
 		if hidden.Has(seq) {
 			continue
 		}
@@ -302,7 +285,7 @@ func (m *Memory) hasOpenCallsBefore(ctx context.Context, key store.Key, v *view,
 			switch {
 			case err != nil:
 				return false, err
-			case isSystem(e) || isResult(e):
+			case window.IsSystem(e) || window.IsResult(e):
 			default:
 				return len(e.Message.ToolCalls) > 0, nil
 			}

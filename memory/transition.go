@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -25,7 +26,7 @@ const stepSystemValue = "system"
 // It is used for one change after the other, so that an append allocates little.
 type transition struct {
 	change store.Change // without version and state until complete
-	next   view
+	next   window.View
 	now    time.Time
 	events *[2]store.Event // an array for the events of the change, nil if the store keeps it
 }
@@ -54,7 +55,7 @@ type addition struct {
 }
 
 // begin makes t a transition that changes nothing.
-func (t *transition) begin(base *view, now time.Time) {
+func (t *transition) begin(base *window.View, now time.Time) {
 	t.change, t.next, t.now = store.Change{}, *base, now
 	if t.events != nil {
 		t.change.Events = t.events[:0]
@@ -64,9 +65,9 @@ func (t *transition) begin(base *view, now time.Time) {
 // beginTurn makes t a transition that adds the entries of a new turn to the
 // history. Entries that an earlier attempt passed to the store belong to the
 // store: copies are numbered.
-func (t *transition) beginTurn(base *view, entries []*store.Entry, now time.Time) {
+func (t *transition) beginTurn(base *window.View, entries []*store.Entry, now time.Time) {
 	t.begin(base, now)
-	st := &t.next.state
+	st := &t.next.State
 	st.Turns++
 	st.Extend(now)
 	if len(entries) > 0 && entries[0].Seq != 0 {
@@ -85,30 +86,30 @@ func (t *transition) beginTurn(base *view, entries []*store.Entry, now time.Time
 
 // add makes t the transition that adds messages and evicts what the policy does
 // not keep. It reports false if all messages are duplicates.
-func (t *transition) add(p evictionPolicy, rule spec.Policy, base *view, a addition, now time.Time) bool {
-	entries := withoutDuplicates(p, base.system, a.entries)
+func (t *transition) add(p window.Policy, rule spec.Policy, base *window.View, a addition, now time.Time) bool {
+	entries := withoutDuplicates(p, base.System, a.entries)
 	if len(entries) == 0 {
 		return false
 	}
 	t.beginTurn(base, entries, now)
-	t.next.others = a.others
-	t.next.step = a.step // the policy counts the system message of this turn
-	own := len(t.next.entries)
+	t.next.Others = a.others
+	t.next.Step = a.step // the policy counts the system message of this turn
+	own := len(t.next.Entries)
 	for _, e := range t.change.Entries {
 		t.put(e)
 		if a.each {
-			t.evict(p, rule, len(t.next.entries)-1, t.next.user, isSystem(e))
+			t.evict(p, rule, len(t.next.Entries)-1, t.next.User, window.IsSystem(e))
 		}
 	}
-	if n := len(t.next.entries); !a.each && n > 0 {
+	if n := len(t.next.Entries); !a.each && n > 0 {
 		at := min(own, n-1)
 		t.evict(p, rule, at, userUpTo(&t.next, base, at), own == n)
 	}
-	t.next.others = 0
+	t.next.Others = 0
 	if a.step == nil {
-		t.next.step = base.step
+		t.next.Step = base.Step
 	} else {
-		if text := a.step.Message.Text(); string(t.next.values[stepSystemValue]) != text {
+		if text := a.step.Message.Text(); string(t.next.Values[stepSystemValue]) != text {
 			t.setValue(stepSystemValue, []byte(text))
 		}
 	}
@@ -118,23 +119,23 @@ func (t *transition) add(p evictionPolicy, rule spec.Policy, base *view, a addit
 
 // put adds an entry to the view.
 func (t *transition) put(e *store.Entry) {
-	if isSystem(e) {
-		t.next.system, t.next.state.System = e, e.Seq
+	if window.IsSystem(e) {
+		t.next.System, t.next.State.System = e, e.Seq
 	} else {
-		t.next.append(e)
+		t.next.Append(e)
 	}
 }
 
 // withoutDuplicates returns the entries without system messages that are equal
 // to the current one, if the policy counts system messages.
-func withoutDuplicates(p evictionPolicy, system *store.Entry, entries []*store.Entry) []*store.Entry {
-	if !p.countsSystem() || !slices.ContainsFunc(entries, isSystem) {
+func withoutDuplicates(p window.Policy, system *store.Entry, entries []*store.Entry) []*store.Entry {
+	if !p.CountsSystem() || !slices.ContainsFunc(entries, window.IsSystem) {
 		return entries
 	}
 	var out []*store.Entry
 	for _, e := range entries {
-		if isSystem(e) {
-			if system != nil && equalSystem(&system.Message, &e.Message) {
+		if window.IsSystem(e) {
+			if system != nil && window.EqualSystem(&system.Message, &e.Message) {
 				continue
 			}
 			system = e
@@ -146,20 +147,20 @@ func withoutDuplicates(p evictionPolicy, system *store.Entry, entries []*store.E
 
 // userUpTo returns the index of the last user message up to own, the first
 // entry after those of base, or -1.
-func userUpTo(next, base *view, own int) int {
-	if isUser(next.entries[own]) {
+func userUpTo(next, base *window.View, own int) int {
+	if window.IsUser(next.Entries[own]) {
 		return own
 	}
-	return base.user
+	return base.User
 }
 
 // replace makes t the transition that replaces the window by entries.
-func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, entries []*store.Entry, now time.Time) {
+func (t *transition) replace(p window.Policy, rule spec.Policy, base *window.View, entries []*store.Entry, now time.Time) {
 	entries = withoutDuplicates(p, nil, entries)
 	t.beginTurn(base, entries, now)
 	event := store.Event{Kind: store.EventSet, Reason: "the window was replaced"} // From is 0 if it was empty
-	for _, e := range base.entries {
-		if e.Seq < base.state.First { // a rereader's view has more than the window
+	for _, e := range base.Entries {
+		if e.Seq < base.State.First { // a rereader's view has more than the window
 			continue
 		}
 		if event.Messages == 0 {
@@ -167,28 +168,28 @@ func (t *transition) replace(p evictionPolicy, rule spec.Policy, base *view, ent
 		}
 		event.To, event.Messages, event.Tokens = e.Seq, event.Messages+1, event.Tokens+e.Tokens
 	}
-	if base.state.Last > 0 {
+	if base.State.Last > 0 {
 		t.addEvent(event)
 	}
-	empty := newView(base.measured, base.weighed, base.compactor)
-	empty.version, empty.state, empty.values, empty.step = base.version, t.next.state, base.values, base.step
-	empty.begin = base.state.Last + 1
-	empty.state.System, empty.state.First, empty.state.Floor, empty.state.Open, empty.state.Pinned = 0, empty.begin, empty.begin, false, ""
+	empty := window.NewView(base.Measured, base.Weighed, base.Compactor)
+	empty.Version, empty.State, empty.Values, empty.Step = base.Version, t.next.State, base.Values, base.Step
+	empty.Begin = base.State.Last + 1
+	empty.State.System, empty.State.First, empty.State.Floor, empty.State.Open, empty.State.Pinned = 0, empty.Begin, empty.Begin, false, ""
 	t.next = *empty
 	for _, e := range t.change.Entries {
 		t.put(e)
 	}
-	if n := len(t.next.entries); n > 0 {
-		t.evict(p, rule, n-1, t.next.user, false)
+	if n := len(t.next.Entries); n > 0 {
+		t.evict(p, rule, n-1, t.next.User, false)
 	}
 	t.finish(p, empty)
 }
 
 // fail makes t the transition that adds the messages of a failed turn to the
 // history and leaves the window as it is.
-func (t *transition) fail(base *view, entries []*store.Entry, reason string, now time.Time) {
+func (t *transition) fail(base *window.View, entries []*store.Entry, reason string, now time.Time) {
 	t.beginTurn(base, entries, now)
-	e := store.Event{Kind: store.EventFailed, From: base.state.Last + 1, To: t.next.state.Last, Messages: len(entries), Reason: reason}
+	e := store.Event{Kind: store.EventFailed, From: base.State.Last + 1, To: t.next.State.Last, Messages: len(entries), Reason: reason}
 	for _, entry := range t.change.Entries {
 		entry.Status = store.Failed
 		e.Tokens += entry.Tokens
@@ -198,34 +199,34 @@ func (t *transition) fail(base *view, entries []*store.Entry, reason string, now
 
 // addEvent adds an event of this turn.
 func (t *transition) addEvent(e store.Event) {
-	e.Turn, e.Time = t.next.state.Turns, t.now
+	e.Turn, e.Time = t.next.State.Turns, t.now
 	t.change.Events = append(t.change.Events, e)
 }
 
 // evict fits the window to the policy; own and user are as for
-// evictionPolicy.evict. A new system message causes evictions only if it counts.
-func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, system bool) {
+// window.Policy.Evict. A new system message causes evictions only if it counts.
+func (t *transition) evict(p window.Policy, rule spec.Policy, own, user int, system bool) {
 	v := &t.next
-	if len(v.entries) == 0 || system && !p.countsSystem() {
+	if len(v.Entries) == 0 || system && !p.CountsSystem() {
 		return
 	}
-	s := leaving(p, v, own, user, v.pinned())
-	if s.size() == 0 {
+	s := window.Leaving(p, v, own, user, v.Pinned())
+	if s.Size() == 0 {
 		return
 	}
-	if v.measured { // finish reports what left
-		v.remove(s)
+	if v.Measured { // finish reports what left
+		v.Remove(s)
 		return
 	}
 	event := store.Event{Kind: store.EventFlush, Rule: rule}
-	sent := compacted(p, v)
-	event.Before, event.Limit, event.Unit = p.usage(sizeOf(p, sent))
-	event.Others = v.others
+	sent := window.Compacted(p, v)
+	event.Before, event.Limit, event.Unit = p.Usage(window.SizeOf(p, sent))
+	event.Others = v.Others
 	from := len(t.change.Events)
-	for low, high := range s.runs {
-		for i, e := range sent.entries[low:high] {
+	for low, high := range s.Runs {
+		for i, e := range sent.Entries[low:high] {
 			last := len(t.change.Events) - 1
-			if i == 0 || v.gaps.Has(v.entries[low+i-1].Seq+1) { // an event covers no messages that left before
+			if i == 0 || v.Gaps.Has(v.Entries[low+i-1].Seq+1) { // an event covers no messages that left before
 				event.From = e.Seq
 				t.addEvent(event)
 				last++
@@ -234,41 +235,41 @@ func (t *transition) evict(p evictionPolicy, rule spec.Policy, own, user int, sy
 			run.To, run.Messages, run.Tokens = e.Seq, run.Messages+1, run.Tokens+e.Tokens
 		}
 	}
-	v.remove(s)
+	v.Remove(s)
 	for i := range t.change.Events[from:] {
-		p.describe(&t.change.Events[from+i], v.entries)
+		p.Describe(&t.change.Events[from+i], v.Entries)
 	}
-	v.state.Flushes++
+	v.State.Flushes++
 }
 
 // finish completes the state, with an event for what left the window of a rereader.
-func (t *transition) finish(p evictionPolicy, base *view) {
+func (t *transition) finish(p window.Policy, base *window.View) {
 	t.settle(p)
-	if r, ok := p.(rereader); ok {
-		if e := r.evicted(&t.next, base.state.First, base.entries, t.change.Entries); e != nil {
+	if r, ok := p.(window.Rereader); ok {
+		if e := r.Evicted(&t.next, base.State.First, base.Entries, t.change.Entries); e != nil {
 			t.change.Events = append(t.change.Events, *e)
-			t.next.state.Flushes++
+			t.next.State.Flushes++
 		}
 	}
 }
 
 // settle makes the state that of the view's entries.
-func (t *transition) settle(p evictionPolicy) {
+func (t *transition) settle(p window.Policy) {
 	v := &t.next
-	st := &v.state
-	st.First, st.Evicted, st.InWindow, st.Tokens = v.begin, v.gaps.String(), len(v.entries), compacted(p, v).tokens
+	st := &v.State
+	st.First, st.Evicted, st.InWindow, st.Tokens = v.Begin, v.Gaps.String(), len(v.Entries), window.Compacted(p, v).Tokens
 	st.Keep, st.Kept, st.Used = 0, 0, 0 // the policy was another one before
-	if r, ok := p.(rereader); ok {
-		st.Keep, st.Kept = v.begin, len(v.entries)
-		sent := r.selectForCall(v)
-		if n := sent.left.prefix; n > 0 {
-			st.First = v.entries[n].Seq
+	if r, ok := p.(window.Rereader); ok {
+		st.Keep, st.Kept = v.Begin, len(v.Entries)
+		sent := r.SelectForCall(v)
+		if n := sent.Left.Prefix; n > 0 {
+			st.First = v.Entries[n].Seq
 			st.InWindow -= n
-			for _, e := range v.entries[:n] {
+			for _, e := range v.Entries[:n] {
 				st.Tokens -= e.Tokens
 			}
 		}
-		st.Used = sent.used
+		st.Used = sent.Used
 	}
 }
 
@@ -276,12 +277,12 @@ func (t *transition) settle(p evictionPolicy) {
 func (t *transition) setValue(name string, value []byte) {
 	if t.change.Values == nil {
 		t.change.Values = map[string][]byte{}
-		t.next.values = maps.Clone(t.next.values)
+		t.next.Values = maps.Clone(t.next.Values)
 	}
-	if t.next.values == nil {
-		t.next.values = map[string][]byte{}
+	if t.next.Values == nil {
+		t.next.Values = map[string][]byte{}
 	}
-	t.change.Values[name], t.next.values[name] = value, value
+	t.change.Values[name], t.next.Values[name] = value, value
 }
 
 const (
@@ -297,26 +298,23 @@ func (t *transition) recordOperation(key string) {
 	if key == "" {
 		return
 	}
-	record, last := hashKey(key), t.next.state.Last
+	record, last := hashKey(key), t.next.State.Last
 	if n := len(t.change.Entries); n > 0 {
 		record = fmt.Sprintf("%s@%d-%d", record, last-int64(n)+1, last)
 	}
-	all := append(strings.Fields(string(t.next.values[idempotencyValue])), record)
+	all := append(strings.Fields(string(t.next.Values[idempotencyValue])), record)
 	all = all[max(len(all)-maxIdempotencyKeys, 0):]
 	t.setValue(idempotencyValue, []byte(strings.Join(all, " ")))
 }
 
-// hasOperation reports whether the session has committed a turn with an idempotency key.
-func (v *view) hasOperation(key string) bool { return v.operation(key) != "" }
-
-// operation returns the record of an idempotency key: hash or hash@from-to with
-// the positions of the messages; empty if there is none.
-func (v *view) operation(key string) string {
+// operationOf returns the record that the values of a session have of an idempotency key:
+// hash or hash@from-to with the positions of the messages; empty if there is none.
+func operationOf(values map[string][]byte, key string) string {
 	if key == "" {
 		return ""
 	}
 	hash := hashKey(key)
-	for _, record := range strings.Fields(string(v.values[idempotencyValue])) {
+	for _, record := range strings.Fields(string(values[idempotencyValue])) {
 		if name, _, _ := strings.Cut(record, "@"); name == hash {
 			return record
 		}
@@ -354,11 +352,11 @@ func (t *transition) recordCall(n *callRecord) {
 	if n == nil {
 		return
 	}
-	if n.call.Repairs != storedRepairs(t.next.values) {
+	if n.call.Repairs != storedRepairs(t.next.Values) {
 		t.setValue(repairsValue, strconv.AppendInt(nil, int64(n.call.Repairs), 10))
 	}
-	e := store.Event{Kind: store.EventSent, Turn: t.next.state.Turns, From: n.from, To: n.to, Messages: n.messages,
-		Tokens: n.tokens, Call: &n.call, Time: t.next.state.LastSaid}
+	e := store.Event{Kind: store.EventSent, Turn: t.next.State.Turns, From: n.from, To: n.to, Messages: n.messages,
+		Tokens: n.tokens, Call: &n.call, Time: t.next.State.LastSaid}
 	for _, added := range t.change.Entries { // the turn's messages have positions by now
 		if added.Message.ID == n.first {
 			e.From = added.Seq
@@ -389,7 +387,7 @@ func (t *transition) positionsOf(entries []*store.Entry) store.Ranges {
 
 // setFactors stores the factors of the turn; a factor of another turn that is higher stays.
 func (t *transition) setFactors(learned factors) {
-	stored := factorsOf(t.next.values)
+	stored := factorsOf(t.next.Values)
 	all := stored.raised(learned)
 	if len(learned) == 0 || maps.Equal(all, stored) {
 		return

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -24,9 +25,9 @@ type Turn struct {
 	lease  *lease                  // nil with concurrent_turns: queue
 
 	mu        sync.Mutex
-	base      *view                       // the session when the turn began
-	space     view                        // base, if it is a copy of the cached view
-	policy    evictionPolicy              // with the limits of that moment
+	base      *window.View                // the session when the turn began
+	space     window.View                 // base, if it is a copy of the cached view
+	policy    window.Policy               // with the limits of that moment
 	staged    []*store.Entry              // the messages that were added
 	first     [1]*store.Entry             // the array of staged, if the store does not keep the slices of a change
 	question  []*store.Entry              // the user messages that the turn began with; nil before the first call of a model
@@ -159,8 +160,8 @@ func (t *Turn) interrupted() error {
 func (t *Turn) System(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text = validText(text)
-	switch s := t.base.step; {
+	text = window.ValidText(text)
+	switch s := t.base.Step; {
 	case text == "":
 		t.step = nil
 	case s != nil && s.Message.Text() == text:
@@ -180,26 +181,26 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 	if t.ended {
 		return errEnded
 	}
-	if err := checkMessages(msgs); err != nil {
+	if err := window.CheckMessages(msgs); err != nil {
 		return err
 	}
 	for i := range msgs {
 		if id := msgs[i].ID; id != "" {
-			if t.isStaged(id) || t.base.has(id) {
+			if t.isStaged(id) || t.base.Has(id) {
 				t.repeat(id)
 				continue
 			}
-			t.unchecked = t.unchecked || !t.base.isComplete()
+			t.unchecked = t.unchecked || !t.base.IsComplete()
 		}
-		t.staged = append(t.staged, newEntry(t.memory.counter, msgs[i]))
+		t.staged = append(t.staged, window.NewEntry(t.memory.counter, msgs[i]))
 	}
 	return nil
 }
 
 // repeat records that a message of the window was added again.
 func (t *Turn) repeat(id string) {
-	for _, e := range t.base.entries {
-		if e.Message.ID == id && isUser(e) {
+	for _, e := range t.base.Entries {
+		if e.Message.ID == id && window.IsUser(e) {
 			t.repeated = append(t.repeated, e)
 		}
 	}
@@ -210,7 +211,7 @@ func (t *Turn) repeat(id string) {
 func (t *Turn) Has(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.isStaged(id) || t.base.has(id)
+	return t.isStaged(id) || t.base.Has(id)
 }
 
 func (t *Turn) isStaged(id string) bool {
@@ -219,12 +220,12 @@ func (t *Turn) isStaged(id string) bool {
 
 // planner describes a change of a session: it prepares n, and reports whether
 // there is anything to change.
-type planner func(base *view, n *transition) (changed bool, err error)
+type planner func(base *window.View, n *transition) (changed bool, err error)
 
 // apply makes one change of the turn's session. plan is called again after a
 // conflict. result, if not nil, receives the view after the change; otherwise it is
 // the turn's last change, and other turns of the session may begin.
-func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
+func (t *Turn) apply(ctx context.Context, plan planner, result *window.View) error {
 	m, base := t.memory, t.base
 	n, _ := m.transitions.Get().(*transition)
 	if n == nil {
@@ -239,10 +240,10 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 		if err != nil || !changed {
 			return err
 		}
-		n.change.Version, n.change.Next, n.change.State = base.version, store.NextVersion(base.version), n.next.state
-		n.next.stored, err = m.applyChange(ctx, t.key, base.stored, &n.change)
+		n.change.Version, n.change.Next, n.change.State = base.Version, store.NextVersion(base.Version), n.next.State
+		n.next.Stored, err = m.applyChange(ctx, t.key, base.Stored, &n.change)
 		if err == nil {
-			n.next.version = n.change.Next
+			n.next.Version = n.change.Next
 			t.report.fill(t.policy, t.base, n)
 			if result != nil {
 				*result = n.next
@@ -269,7 +270,7 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 // rebase makes base the view that the turn starts from. Messages that the
 // session has by now are dropped: another process added them, or an earlier attempt
 // of this turn did and the store's response was lost.
-func (t *Turn) rebase(ctx context.Context, base *view) error {
+func (t *Turn) rebase(ctx context.Context, base *window.View) error {
 	if base == t.base {
 		return nil
 	}
@@ -282,16 +283,16 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 		return err
 	}
 	t.base = base
-	t.done = base.hasOperation(t.operation)
+	t.done = operationOf(base.Values, t.operation) != ""
 	return nil
 }
 
 // dropKnown drops the staged messages that the session has already, if that is not known yet.
-func (t *Turn) dropKnown(ctx context.Context, base *view) error {
+func (t *Turn) dropKnown(ctx context.Context, base *window.View) error {
 	if !t.unchecked {
 		return nil
 	}
-	rest, ids, err := t.memory.withoutKnown(ctx, t.key, base.state, t.staged)
+	rest, ids, err := t.memory.withoutKnown(ctx, t.key, base.State, t.staged)
 	if err != nil {
 		return err
 	}
@@ -326,7 +327,7 @@ func (t *Turn) end() {
 }
 
 // publish unlocks the session, whose view is v now.
-func (t *Turn) publish(v *view) {
+func (t *Turn) publish(v *window.View) {
 	t.memory.sessions.unlockWithView(t.live, v)
 	t.live = nil
 }

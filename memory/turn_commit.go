@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -65,7 +66,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 // store makes the change of a commit. After an error it is unknown whether it was made;
 // the next call finds out.
 func (t *Turn) store(ctx context.Context, each bool) error {
-	return t.apply(ctx, func(base *view, n *transition) (changed bool, err error) {
+	return t.apply(ctx, func(base *window.View, n *transition) (changed bool, err error) {
 		if err := t.rebase(ctx, base); err != nil {
 			return false, err
 		}
@@ -77,31 +78,31 @@ func (t *Turn) store(ctx context.Context, each bool) error {
 		if !t.done {
 			changed, err = t.plan(n, each)
 		}
-		if err == nil && changed && t.lease != nil && !t.lease.owns(t.base.values) {
+		if err == nil && changed && t.lease != nil && !t.lease.owns(t.base.Values) {
 			err = t.lease.lost()
 		}
 		return t.releaseLease(n, changed), err
 	}, nil)
 }
 
-// checkPairs returns a *BalanceError if the staged messages cannot follow those of the
+// window.CheckPairs returns a *BalanceError if the staged messages cannot follow those of the
 // session, after it dropped those that the session has already.
 func (t *Turn) checkPairs(ctx context.Context) error {
 	open, err := t.memory.openCalls(ctx, t.key, t.base)
 	if err != nil {
 		return err
 	}
-	p := pairing{open: open}
+	p := window.Pairing{Open: open}
 	for i, e := range t.staged {
 		switch {
-		case p.add(&e.Message):
+		case p.Add(&e.Message):
 		case t.unchecked:
 			if err := t.dropKnown(ctx, t.base); err != nil {
 				return err
 			}
 			return t.checkPairs(ctx)
 		default:
-			return p.violation(t.key, i, &e.Message)
+			return p.Violation(t.key, i, &e.Message)
 		}
 	}
 	return nil
@@ -110,7 +111,7 @@ func (t *Turn) checkPairs(ctx context.Context) error {
 // releaseLease adds to the turn's last change that it gives up its lease, and reports
 // whether there is anything to change.
 func (t *Turn) releaseLease(n *transition, changed bool) bool {
-	if t.lease == nil || !t.lease.owns(t.base.values) {
+	if t.lease == nil || !t.lease.owns(t.base.Values) {
 		return changed
 	}
 	if !changed {
@@ -135,14 +136,14 @@ func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
 	m := t.memory
 	a := addition{entries: t.staged, each: each, step: t.step, others: t.others}
 	if each {
-		a.step = t.base.step
+		a.step = t.base.Step
 	}
 	now := m.moment()
 	changed = n.add(t.policy, m.kind.Name, t.base, a, now)
 	if set := changedVariables(t.base, t.set); len(set) > 0 {
 		if !changed {
 			n.begin(t.base, now)
-			n.next.state.Extend(now) // setting a variable extends the ttl
+			n.next.State.Extend(now) // setting a variable extends the ttl
 		}
 		if err := n.setVariables(m.id, set); err != nil {
 			return false, err
@@ -176,12 +177,12 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	}
 	text := "the turn was aborted"
 	if reason != nil {
-		text = textfmt.OneLine(validText(reason.Error()))
+		text = textfmt.OneLine(window.ValidText(reason.Error()))
 	}
 	if err := t.dropKnown(ctx, t.base); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
 		if err := t.rebase(ctx, base); err != nil {
 			return false, err
 		}
@@ -197,10 +198,10 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 
 // leaveNothing ends a turn without messages. A session that has only its lease is deleted.
 func (t *Turn) leaveNothing(ctx context.Context) error {
-	if t.lease == nil || t.base.state.Last > 0 {
+	if t.lease == nil || t.base.State.Last > 0 {
 		return nil
 	}
-	err := t.memory.remove(ctx, t.key, t.base.version)
+	err := t.memory.remove(ctx, t.key, t.base.Version)
 	if errors.Is(err, store.ErrConflict) { // others use the session: the lease ends by itself
 		return nil
 	}

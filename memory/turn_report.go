@@ -1,6 +1,9 @@
 package memory
 
-import "github.com/qtype-dev/qtype/memory/store"
+import (
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
+)
 
 // TurnReport is what a turn has changed, for metrics and traces. It is filled when
 // the turn changes the session: when it commits, or when it is recorded as failed.
@@ -16,15 +19,15 @@ type TurnReport struct {
 }
 
 // fill describes the session after a change that was stored. It does nothing if r is nil.
-func (r *TurnReport) fill(p evictionPolicy, before *view, n *transition) {
+func (r *TurnReport) fill(p window.Policy, before *window.View, n *transition) {
 	if r == nil {
 		return
 	}
-	flushes := n.next.state.Flushes - before.state.Flushes
-	*r = TurnReport{Version: n.next.version, Added: len(n.change.Entries), Flushes: flushes, Messages: n.next.state.InWindow}
-	r.Used, r.Limit, r.Unit = p.usage(sizeOf(p, compacted(p, &n.next)))
+	flushes := n.next.State.Flushes - before.State.Flushes
+	*r = TurnReport{Version: n.next.Version, Added: len(n.change.Entries), Flushes: flushes, Messages: n.next.State.InWindow}
+	r.Used, r.Limit, r.Unit = p.Usage(window.SizeOf(p, window.Compacted(p, &n.next)))
 	if r.Unit == store.InCharacters {
-		r.Used = n.next.state.Used
+		r.Used = n.next.State.Used
 	}
 	for i := range n.change.Events {
 		if e := &n.change.Events[i]; e.Kind == store.EventFlush {

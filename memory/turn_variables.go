@@ -33,7 +33,7 @@ func (t *Turn) Variables() []Variable {
 }
 
 // variables returns the variables as Commit would store them, the one that was set last at the end.
-func (t *Turn) variables() []Variable { return mergeVariables(variablesOf(t.base.values), t.set) }
+func (t *Turn) variables() []Variable { return mergeVariables(variablesOf(t.base.Values), t.set) }
 
 // SetVariables sets variables outside of a turn, all or none; one with a nil or
 // null value is removed. Only names and values are read. It waits while a turn

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -123,21 +124,21 @@ func isUnchanged(all []Variable, v Variable) bool {
 }
 
 // changedVariables returns those of set that differ from the view's.
-func changedVariables(base *view, set []Variable) []Variable {
+func changedVariables(base *window.View, set []Variable) []Variable {
 	if len(set) == 0 {
 		return nil
 	}
-	old := variablesOf(base.values)
+	old := variablesOf(base.Values)
 	return slices.DeleteFunc(slices.Clone(set), func(v Variable) bool { return isUnchanged(old, v) })
 }
 
 // setVariables sets variables of the session, all of which differ from the current ones.
 func (t *transition) setVariables(memory string, set []Variable) error {
-	stamped, old := slices.Clone(set), variablesOf(t.next.values)
-	replaced := replacedOf(t.next.values)
+	stamped, old := slices.Clone(set), variablesOf(t.next.Values)
+	replaced := replacedOf(t.next.Values)
 	var names []string
 	for i := range stamped {
-		turn := t.next.state.Turns
+		turn := t.next.State.Turns
 		stamped[i].Turn = turn
 		names = append(names, stamped[i].Name)
 		for _, v := range old {
@@ -186,7 +187,7 @@ func (t *transition) writeVariables(all []Variable, replaced []replacedVariable)
 		if list.n == 0 {
 			raw = nil
 		}
-		if raw != nil || len(t.next.values[name]) > 0 {
+		if raw != nil || len(t.next.Values[name]) > 0 {
 			t.setValue(name, raw)
 		}
 	}
@@ -196,7 +197,7 @@ func (t *transition) writeVariables(all []Variable, replaced []replacedVariable)
 func (t *transition) setVariablesOf(turn int64) {
 	var then []Variable
 	var earlier []replacedVariable
-	for _, v := range replacedOf(t.next.values) {
+	for _, v := range replacedOf(t.next.Values) {
 		switch {
 		case v.Until <= turn:
 			earlier = append(earlier, v)
@@ -204,7 +205,7 @@ func (t *transition) setVariablesOf(turn int64) {
 			then = append(then, v.Variable)
 		}
 	}
-	for _, v := range variablesOf(t.next.values) {
+	for _, v := range variablesOf(t.next.Values) {
 		if v.Turn <= turn {
 			then = append(then, v)
 		}

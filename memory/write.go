@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -38,10 +39,10 @@ func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...ch
 // once. The former messages stay in the history, to which msgs are added; those
 // that the session has already get new ids. Tool calls and results are checked as by Append.
 func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) error {
-	if err := checkMessages(msgs); err != nil {
+	if err := window.CheckMessages(msgs); err != nil {
 		return err
 	}
-	if err := checkPairs(m.key(session), msgs); err != nil {
+	if err := window.CheckPairs(m.key(session), msgs); err != nil {
 		return err
 	}
 	t, err := m.open(ctx, session, true)
@@ -64,10 +65,10 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 		if known[msg.ID] != 0 {
 			msg.ID = ""
 		}
-		entries[i] = newEntry(m.counter, msg)
+		entries[i] = window.NewEntry(m.counter, msg)
 		known[entries[i].Message.ID] = -1
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
 		n.replace(t.policy, m.kind.Name, base, entries, m.moment())
 		return true, nil
 	}, nil)

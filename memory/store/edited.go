@@ -140,6 +140,7 @@ type Statuses struct {
 	Edits                    Edits
 }
 
+// Statuses returns the statuses of the entries of a session in state s.
 func (s State) Statuses() (*Statuses, error) {
 	out := &Statuses{state: s}
 	var err error

@@ -86,6 +86,7 @@ func (r Ranges) Since(from int64) Ranges {
 	return out
 }
 
+// Has reports whether a position is in one of the ranges.
 func (r Ranges) Has(seq int64) bool {
 	i := sort.Search(len(r), func(i int) bool { return r[i].To >= seq })
 	return i < len(r) && r[i].From <= seq

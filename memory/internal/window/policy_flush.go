@@ -1,4 +1,4 @@
-package memory
+package window
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // round. Between two flushes the window only grows, so that a provider's prompt
 // cache stays valid.
 type flush struct {
-	keepAll
+	KeepAll
 	limit int     // token_limit
 	share float64 // chat_history_token_ratio
 	cap   int     // the most tokens of the window: limit × share
@@ -21,7 +21,7 @@ type flush struct {
 	at    float64 // compact_at, 0 for none
 }
 
-func newFlush(l Limits) evictionPolicy {
+func newFlush(l Limits) Policy {
 	p := &flush{limit: l.int("token_limit"), share: l["chat_history_token_ratio"]}
 	// Users write the ratio as a decimal number: 100 × 0.29 must be 29, though the
 	// product of the binary fractions is slightly less.
@@ -30,25 +30,25 @@ func newFlush(l Limits) evictionPolicy {
 	return p
 }
 
-// compactAt makes a share of the limit the cap, and lets half of it leave at a time.
-func (p *flush) compactAt(share float64) {
+// CompactAt makes a share of the limit the cap, and lets half of it leave at a time.
+func (p *flush) CompactAt(share float64) {
 	p.at = share
 	p.cap = max(int(math.Floor(float64(p.limit)*share+1e-6)), 1)
 	p.size = max(p.cap/2, 1)
 }
 
-// evict returns blocks of at least size tokens, each up to the next user
+// Evict returns blocks of at least size tokens, each up to the next user
 // message, until the rest fits. The newest round stays.
-func (p *flush) evict(v *view, own, user int) eviction {
-	tokens, entries := v.tokens+v.others, v.entries
+func (p *flush) Evict(v *View, own, user int) Eviction {
+	tokens, entries := v.Tokens+v.Others, v.Entries
 	if tokens <= p.cap {
-		return eviction{}
+		return Eviction{}
 	}
-	newest := newestRound(entries, own, user)
+	newest := NewestRound(entries, own, user)
 	n := 0
 	for tokens > p.cap && n < newest {
 		block := 0
-		for n < newest && (block == 0 || block < p.size || !isUser(entries[n])) {
+		for n < newest && (block == 0 || block < p.size || !IsUser(entries[n])) {
 			block += entries[n].Tokens
 			n++
 		}
@@ -57,15 +57,15 @@ func (p *flush) evict(v *view, own, user int) eviction {
 	return evictPrefix(n)
 }
 
-func (p *flush) usage(_, tokens int) (int, int, store.Unit) { return tokens, p.cap, store.InTokens }
+func (p *flush) Usage(_, tokens int) (int, int, store.Unit) { return tokens, p.cap, store.InTokens }
 
-// contextLimit returns the most tokens that messages and context may have together.
-func (p *flush) contextLimit() int { return p.limit }
+// ContextLimit returns the most tokens that messages and context may have together.
+func (p *flush) ContextLimit() int { return p.limit }
 
-// describe writes the reason at once: the limits may be others when it is read.
-func (p *flush) describe(e *store.Event, rest []*store.Entry) {
+// Describe writes the reason at once: the limits may be others when it is read.
+func (p *flush) Describe(e *store.Event, rest []*store.Entry) {
 	to := "to the newest message"
-	if isUser(rest[0]) {
+	if IsUser(rest[0]) {
 		to = "to the start of a round"
 	}
 	if p.at > 0 {

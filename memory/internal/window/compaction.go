@@ -1,4 +1,4 @@
-package memory
+package window
 
 import (
 	"fmt"
@@ -30,8 +30,8 @@ type Compaction struct {
 // MinShortResult is the smallest Compaction.ToolResults: the note alone needs some 30 tokens.
 const MinShortResult = 50
 
-// check returns an error for invalid settings.
-func (c Compaction) check() error {
+// Check returns an error for invalid settings.
+func (c Compaction) Check() error {
 	switch {
 	case c.ToolResults != 0 && c.ToolResults < MinShortResult:
 		return fmt.Errorf("shorten_tool_results must be at least %d, not %d", MinShortResult, c.ToolResults)
@@ -45,8 +45,8 @@ func (c Compaction) check() error {
 	return nil
 }
 
-// compactor makes the short forms of the messages of a memory.
-type compactor struct {
+// Compactor makes the short forms of the messages of a memory.
+type Compactor struct {
 	Compaction
 	counter Counter
 
@@ -64,17 +64,17 @@ type formKey struct {
 // maxForms is how many short forms are kept in memory.
 const maxForms = 512
 
-// newCompactor returns nil if nothing is compacted.
-func newCompactor(c Compaction, counter Counter) *compactor {
+// NewCompactor returns nil if nothing is compacted.
+func NewCompactor(c Compaction, counter Counter) *Compactor {
 	if c.ToolResults == 0 && c.ImageRounds == 0 {
 		return nil
 	}
-	return &compactor{Compaction: c, counter: counter, forms: map[formKey]*store.Entry{}}
+	return &Compactor{Compaction: c, counter: counter, forms: map[formKey]*store.Entry{}}
 }
 
 // shorten returns entries with short forms in place of old results, and these forms. places
 // has the positions of those that are not stored yet.
-func (c *compactor) shorten(entries []*store.Entry, places map[*store.Entry]int64) (out, short []*store.Entry) {
+func (c *Compactor) shorten(entries []*store.Entry, places map[*store.Entry]int64) (out, short []*store.Entry) {
 	out = entries
 	for _, i := range c.candidates(entries) {
 		e := entries[i]
@@ -95,14 +95,14 @@ func (c *compactor) shorten(entries []*store.Entry, places map[*store.Entry]int6
 }
 
 // candidates returns the indexes of the results that may be shortened, ascending.
-func (c *compactor) candidates(entries []*store.Entry) []int {
+func (c *Compactor) candidates(entries []*store.Entry) []int {
 	end, newest := len(entries), 0
-	for end > 0 && isResult(entries[end-1]) { // those of the newest call
+	for end > 0 && IsResult(entries[end-1]) { // those of the newest call
 		end, newest = end-1, newest+1
 	}
 	var all []int
 	for i, e := range entries[:end] {
-		if isResult(e) {
+		if IsResult(e) {
 			all = append(all, i)
 		}
 	}
@@ -111,12 +111,12 @@ func (c *compactor) candidates(entries []*store.Entry) []int {
 }
 
 // form returns the short form of a result, nil if it has none.
-func (c *compactor) form(e *store.Entry, place int64) *store.Entry {
+func (c *Compactor) form(e *store.Entry, place int64) *store.Entry {
 	return c.cached(formKey{e, place}, func() *store.Entry { return c.newForm(e, place) })
 }
 
 // cached returns a form, and makes it if it is not known.
-func (c *compactor) cached(key formKey, make func() *store.Entry) *store.Entry {
+func (c *Compactor) cached(key formKey, make func() *store.Entry) *store.Entry {
 	c.mu.Lock()
 	form, known := c.forms[key]
 	c.mu.Unlock()
@@ -134,13 +134,13 @@ func (c *compactor) cached(key formKey, make func() *store.Entry) *store.Entry {
 }
 
 // newForm returns the start and the end of a result, with a note of what is left out.
-func (c *compactor) newForm(e *store.Entry, place int64) *store.Entry {
+func (c *Compactor) newForm(e *store.Entry, place int64) *store.Entry {
 	text := []rune(e.Message.Text())
 	keep := len(text) * (c.ToolResults - MinShortResult/2) / e.Tokens
 	for range 8 {
 		f := *e
 		f.Message.Blocks = withShortText(e.Message.Blocks, text, keep, e.Tokens, place)
-		f.Tokens = tokensOf(c.counter, &f.Message)
+		f.Tokens = TokensOf(c.counter, &f.Message)
 		if f.Tokens <= c.ToolResults {
 			return &f
 		}
@@ -161,7 +161,7 @@ func withShortText(blocks []chat.Block, text []rune, keep, tokens int, place int
 
 // withoutImages returns entries with captions in place of the images of old rounds, and the
 // entries that have them. User messages that directly follow each other begin one round.
-func (c *compactor) withoutImages(entries []*store.Entry) (out, plain []*store.Entry) {
+func (c *Compactor) withoutImages(entries []*store.Entry) (out, plain []*store.Entry) {
 	out = entries
 	for i, e := range entries[:oldRounds(entries, c.ImageRounds)] {
 		if !hasImage(e) {
@@ -182,7 +182,7 @@ func (c *compactor) withoutImages(entries []*store.Entry) (out, plain []*store.E
 // oldRounds returns how many entries precede the newest rounds.
 func oldRounds(entries []*store.Entry, newest int) int {
 	for i, e := range slices.Backward(entries) {
-		if !isUser(e) || i > 0 && isUser(entries[i-1]) {
+		if !IsUser(e) || i > 0 && IsUser(entries[i-1]) {
 			continue
 		}
 		if newest--; newest == 0 {
@@ -199,7 +199,7 @@ func isImage(b chat.Block) bool { return b.Type == "image" }
 
 // captioned returns an entry with captions in place of its images, nil if they are not
 // shorter.
-func (c *compactor) captioned(e *store.Entry) *store.Entry {
+func (c *Compactor) captioned(e *store.Entry) *store.Entry {
 	f := *e
 	f.Message.Blocks = slices.Clone(e.Message.Blocks)
 	for i, b := range f.Message.Blocks {
@@ -207,7 +207,7 @@ func (c *compactor) captioned(e *store.Entry) *store.Entry {
 			f.Message.Blocks[i] = chat.Block{Type: "text", Text: caption(b)}
 		}
 	}
-	if f.Tokens = tokensOf(c.counter, &f.Message); f.Tokens > e.Tokens {
+	if f.Tokens = TokensOf(c.counter, &f.Message); f.Tokens > e.Tokens {
 		return nil
 	}
 	return &f

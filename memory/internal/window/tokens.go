@@ -1,4 +1,4 @@
-package memory
+package window
 
 import "github.com/qtype-dev/qtype/spec/chat"
 
@@ -29,9 +29,10 @@ const (
 // Tokens returns the size of a message by OpenAI's published rule: 3, the role, the
 // content, and the name plus 1 if there is one. Each tool call adds its name, its
 // arguments and 12, the result of a tool 9, for what templates write around them.
-func Tokens(c Counter, m chat.Message) int { return tokensOf(c, &m) }
+func Tokens(c Counter, m chat.Message) int { return TokensOf(c, &m) }
 
-func tokensOf(c Counter, m *chat.Message) int {
+// TokensOf is Tokens for a message that it does not copy.
+func TokensOf(c Counter, m *chat.Message) int {
 	if own, ok := c.(MessageCounter); ok {
 		return own.CountMessage(m)
 	}

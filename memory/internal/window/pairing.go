@@ -1,4 +1,4 @@
-package memory
+package window
 
 import (
 	"fmt"
@@ -29,29 +29,29 @@ func (e *BalanceError) Error() string {
 	return text + fmt.Sprintf("is the result of tool call %q, which does not precede it", e.Call)
 }
 
-// pairing follows the tool calls of a sequence of messages.
-type pairing struct {
-	open []chat.ToolCall // calls of the newest message that have no result yet
+// Pairing follows the tool calls of a sequence of messages.
+type Pairing struct {
+	Open []chat.ToolCall // calls of the newest message that have no result yet
 }
 
-// add continues the sequence. It reports false, and changes nothing, for a message that
+// Add continues the sequence. It reports false, and changes nothing, for a message that
 // cannot be the next one.
-func (p *pairing) add(m *chat.Message) bool {
+func (p *Pairing) Add(m *chat.Message) bool {
 	switch m.Role {
 	case chat.System:
 		return true
 	case chat.Tool, chat.Function:
-		at := slices.IndexFunc(p.open, func(c chat.ToolCall) bool { return answers(m, c) })
+		at := slices.IndexFunc(p.Open, func(c chat.ToolCall) bool { return answers(m, c) })
 		if at < 0 {
 			return false
 		}
-		p.open = slices.Delete(slices.Clone(p.open), at, at+1)
+		p.Open = slices.Delete(slices.Clone(p.Open), at, at+1)
 		return true
 	}
-	if len(p.open) > 0 {
+	if len(p.Open) > 0 {
 		return false
 	}
-	p.open = m.ToolCalls
+	p.Open = m.ToolCalls
 	return true
 }
 
@@ -60,9 +60,9 @@ func answers(m *chat.Message, c chat.ToolCall) bool {
 	return c.ID == m.ToolCallID || m.ToolCallID == "" && c.Name == m.Name
 }
 
-// violation returns the error for a message that add rejected.
-func (p *pairing) violation(key store.Key, index int, m *chat.Message) *BalanceError {
-	e := &BalanceError{Memory: key.Memory, Session: key.Session, Message: index, Role: m.Role, Missing: p.open}
+// Violation returns the error for a message that add rejected.
+func (p *Pairing) Violation(key store.Key, index int, m *chat.Message) *BalanceError {
+	e := &BalanceError{Memory: key.Memory, Session: key.Session, Message: index, Role: m.Role, Missing: p.Open}
 	if m.Role == chat.Tool || m.Role == chat.Function {
 		e.Call = m.ToolCallID
 		if e.Call == "" {
@@ -72,31 +72,31 @@ func (p *pairing) violation(key store.Key, index int, m *chat.Message) *BalanceE
 	return e
 }
 
-// checkPairs returns a *BalanceError if messages are not balanced, apart from calls of
+// CheckPairs returns a *BalanceError if messages are not balanced, apart from calls of
 // the last one.
-func checkPairs(key store.Key, msgs []chat.Message) error {
-	var p pairing
+func CheckPairs(key store.Key, msgs []chat.Message) error {
+	var p Pairing
 	for i := range msgs {
-		if !p.add(&msgs[i]) {
-			return p.violation(key, i, &msgs[i])
+		if !p.Add(&msgs[i]) {
+			return p.Violation(key, i, &msgs[i])
 		}
 	}
 	return nil
 }
 
-// openCallsOf returns the calls of the newest entry with calls that have no result. found
+// OpenCalls returns the calls of the newest entry with calls that have no result. found
 // is false if all entries are results, so that their call is not among them.
-func openCallsOf(entries []*store.Entry) (open []chat.ToolCall, found bool) {
+func OpenCalls(entries []*store.Entry) (open []chat.ToolCall, found bool) {
 	n := len(entries)
-	for n > 0 && (isResult(entries[n-1]) || isSystem(entries[n-1])) {
+	for n > 0 && (IsResult(entries[n-1]) || IsSystem(entries[n-1])) {
 		n--
 	}
 	if n == 0 {
 		return nil, false
 	}
-	p := pairing{open: entries[n-1].Message.ToolCalls}
+	p := Pairing{Open: entries[n-1].Message.ToolCalls}
 	for _, e := range entries[n:] {
-		p.add(&e.Message) // old data may have results without calls
+		p.Add(&e.Message) // old data may have results without calls
 	}
-	return p.open, true
+	return p.Open, true
 }

@@ -1,4 +1,4 @@
-package memory
+package window
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// checkMessages returns an error for messages that cannot be stored.
-func checkMessages(msgs []chat.Message) error {
+// CheckMessages returns an error for messages that cannot be stored.
+func CheckMessages(msgs []chat.Message) error {
 	for i := range msgs {
 		if isPlain(&msgs[i]) {
 			continue
@@ -33,8 +33,8 @@ func isPlain(msg *chat.Message) bool {
 	return len(msg.Blocks) == 1 && msg.Blocks[0].Type == "text" && msg.Blocks[0].Data == nil
 }
 
-// newEntry returns an entry for msg with an id and its token count.
-func newEntry(c Counter, msg chat.Message) *store.Entry {
+// NewEntry returns an entry for msg with an id and its token count.
+func NewEntry(c Counter, msg chat.Message) *store.Entry {
 	if msg.ID == "" {
 		msg.ID = chat.NewID()
 	}
@@ -42,7 +42,7 @@ func newEntry(c Counter, msg chat.Message) *store.Entry {
 		msg = sanitizeUTF8(msg)
 	}
 	e := &store.Entry{Message: msg}
-	e.Tokens = tokensOf(c, &e.Message)
+	e.Tokens = TokensOf(c, &e.Message)
 	return e
 }
 
@@ -65,40 +65,44 @@ func isValidUTF8(msg *chat.Message) bool {
 func sanitizeUTF8(msg chat.Message) chat.Message {
 	msg.Blocks = slices.Clone(msg.Blocks)
 	for i, b := range msg.Blocks {
-		msg.Blocks[i].Text, msg.Blocks[i].MimeType = validText(b.Text), validText(b.MimeType)
+		msg.Blocks[i].Text, msg.Blocks[i].MimeType = ValidText(b.Text), ValidText(b.MimeType)
 	}
 	msg.ToolCalls = slices.Clone(msg.ToolCalls)
 	for i, c := range msg.ToolCalls {
-		msg.ToolCalls[i] = chat.ToolCall{ID: validText(c.ID), Name: validText(c.Name), Arguments: validText(c.Arguments)}
+		msg.ToolCalls[i] = chat.ToolCall{ID: ValidText(c.ID), Name: ValidText(c.Name), Arguments: ValidText(c.Arguments)}
 	}
-	msg.ID, msg.Name, msg.ToolCallID = validText(msg.ID), validText(msg.Name), validText(msg.ToolCallID)
+	msg.ID, msg.Name, msg.ToolCallID = ValidText(msg.ID), ValidText(msg.Name), ValidText(msg.ToolCallID)
 	return msg
 }
 
-func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// ValidText returns a text with a replacement character in place of invalid UTF-8.
+func ValidText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-func isSystem(e *store.Entry) bool { return e.Message.Role == chat.System }
-func isUser(e *store.Entry) bool   { return e.Message.Role == chat.User }
+// IsSystem reports whether e is a system message.
+func IsSystem(e *store.Entry) bool { return e.Message.Role == chat.System }
 
-// isResult reports whether e answers a tool call.
-func isResult(e *store.Entry) bool {
+// IsUser reports whether e is a user message.
+func IsUser(e *store.Entry) bool { return e.Message.Role == chat.User }
+
+// IsResult reports whether e answers a tool call.
+func IsResult(e *store.Entry) bool {
 	return e.Message.Role == chat.Tool || e.Message.Role == chat.Function
 }
 
-// isToolUse reports whether e has tool calls or answers one.
-func isToolUse(e *store.Entry) bool { return len(e.Message.ToolCalls) > 0 || isResult(e) }
+// IsToolUse reports whether e has tool calls or answers one.
+func IsToolUse(e *store.Entry) bool { return len(e.Message.ToolCalls) > 0 || IsResult(e) }
 
-// equalSystem reports whether two system messages have the same content.
-func equalSystem(a, b *chat.Message) bool {
+// EqualSystem reports whether two system messages have the same content.
+func EqualSystem(a, b *chat.Message) bool {
 	return a.Name == b.Name && slices.EqualFunc(a.Blocks, b.Blocks, func(x, y chat.Block) bool {
 		return x.Type == y.Type && x.Text == y.Text && x.MimeType == y.MimeType && string(x.Data) == string(y.Data)
 	})
 }
 
-// lastUser returns the index of the last user message, -1 for none.
-func lastUser(entries []*store.Entry) int {
+// LastUser returns the index of the last user message, -1 for none.
+func LastUser(entries []*store.Entry) int {
 	for i, e := range slices.Backward(entries) {
-		if isUser(e) {
+		if IsUser(e) {
 			return i
 		}
 	}
@@ -127,8 +131,8 @@ func hasText(b chat.Block) bool {
 	return !b.Media()
 }
 
-// characters returns the number of Unicode code points in a message's texts.
-func characters(m *chat.Message) int {
+// Characters returns the number of Unicode code points in a message's texts.
+func Characters(m *chat.Message) int {
 	n := 0
 	for _, b := range m.Blocks {
 		if hasText(b) {
@@ -138,7 +142,8 @@ func characters(m *chat.Message) int {
 	return n
 }
 
-func sumTokens(entries []*store.Entry) int {
+// SumTokens returns the tokens of entries.
+func SumTokens(entries []*store.Entry) int {
 	n := 0
 	for _, e := range entries {
 		n += e.Tokens

@@ -1,4 +1,4 @@
-package memory
+package window
 
 import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -11,21 +11,21 @@ type messageWindow struct {
 	max int // max_messages
 }
 
-func newMessageWindow(l Limits) evictionPolicy { return &messageWindow{max: l.int("max_messages")} }
+func newMessageWindow(l Limits) Policy { return &messageWindow{max: l.int("max_messages")} }
 
-func (p *messageWindow) evict(v *view, _, _ int) eviction {
+func (p *messageWindow) Evict(v *View, _, _ int) Eviction {
 	n := orphanedResults(v)
-	for n < len(v.entries) && len(v.entries)-n+v.reserved+v.systemCount() > p.max {
+	for n < len(v.Entries) && len(v.Entries)-n+v.reserved+v.SystemCount() > p.max {
 		n += v.unit(n)
 	}
 	return evictPrefix(n)
 }
 
-// selectForCall applies the limit again: a lower limit is valid for every read,
+// SelectForCall applies the limit again: a lower limit is valid for every read,
 // and a higher one shows again what no append has evicted since.
-func (p *messageWindow) selectForCall(v *view) selection { return selection{left: p.evict(v, 0, -1)} }
+func (p *messageWindow) SelectForCall(v *View) Selection { return Selection{Left: p.Evict(v, 0, -1)} }
 
-func (p *messageWindow) usage(messages, _ int) (int, int, store.Unit) {
+func (p *messageWindow) Usage(messages, _ int) (int, int, store.Unit) {
 	return messages, p.max, store.InMessages
 }
 

@@ -1,4 +1,4 @@
-package memory
+package window
 
 import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -12,27 +12,27 @@ type tokenWindow struct {
 	max int // max_tokens
 }
 
-func newTokenWindow(l Limits) evictionPolicy { return &tokenWindow{max: l.int("max_tokens")} }
+func newTokenWindow(l Limits) Policy { return &tokenWindow{max: l.int("max_tokens")} }
 
-func (p *tokenWindow) evict(v *view, _, _ int) eviction {
+func (p *tokenWindow) Evict(v *View, _, _ int) Eviction {
 	n := orphanedResults(v)
-	tokens := v.tokens + v.systemTokens()
-	for _, e := range v.entries[:n] {
+	tokens := v.Tokens + v.SystemTokens()
+	for _, e := range v.Entries[:n] {
 		tokens -= e.Tokens
 	}
-	for tokens > p.max && n < len(v.entries) {
+	for tokens > p.max && n < len(v.Entries) {
 		for range v.unit(n) {
-			tokens -= v.entries[n].Tokens
+			tokens -= v.Entries[n].Tokens
 			n++
 		}
 	}
 	return evictPrefix(n)
 }
 
-// selectForCall applies the limit again, as that of messageWindow does.
-func (p *tokenWindow) selectForCall(v *view) selection { return selection{left: p.evict(v, 0, -1)} }
+// SelectForCall applies the limit again, as that of messageWindow does.
+func (p *tokenWindow) SelectForCall(v *View) Selection { return Selection{Left: p.Evict(v, 0, -1)} }
 
-func (p *tokenWindow) usage(_, tokens int) (int, int, store.Unit) {
+func (p *tokenWindow) Usage(_, tokens int) (int, int, store.Unit) {
 	return tokens, p.max, store.InTokens
 }
 

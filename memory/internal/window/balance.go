@@ -1,4 +1,4 @@
-package memory
+package window
 
 import (
 	"slices"
@@ -7,13 +7,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// repairs returns how many changes chat.Balance makes to the messages of a call, and the
+// Repairs returns how many changes chat.Balance makes to the messages of a call, and the
 // tokens of the results that it adds: stores may have sessions of other programs, or of
 // older versions, in which calls have no results or results no call. ok is false if the
 // turn, whose entries begin at own, adds a result without a call: that is an error of the
 // caller, and is sent as it is.
-func repairs(c Counter, entries []*store.Entry, own int) (changes, tokens int, ok bool) {
-	if !slices.ContainsFunc(entries, isToolUse) {
+func Repairs(c Counter, entries []*store.Entry, own int) (changes, tokens int, ok bool) {
+	if !slices.ContainsFunc(entries, IsToolUse) {
 		return 0, 0, true
 	}
 	msgs := make([]chat.Message, len(entries))
@@ -31,7 +31,7 @@ func repairs(c Counter, entries []*store.Entry, own int) (changes, tokens int, o
 	}
 	for i := range balanced {
 		if balanced[i].Text() == chat.MissingResult {
-			tokens += tokensOf(c, &balanced[i])
+			tokens += TokensOf(c, &balanced[i])
 		}
 	}
 	return changes, tokens, true

@@ -1,4 +1,4 @@
-package memory
+package window
 
 import (
 	"fmt"
@@ -23,22 +23,22 @@ type roundWindow struct {
 	notice string // inserted before the text that was cut
 }
 
-func newRoundWindow(l Limits) evictionPolicy {
+func newRoundWindow(l Limits) Policy {
 	return &roundWindow{most: l.int("n_rounds"), max: l.int("max_context"), notice: defaultNotice}
 }
 
-func (p *roundWindow) countsSystem() bool                    { return false }
-func (p *roundWindow) describe(*store.Event, []*store.Entry) {}
-func (p *roundWindow) usage(_, _ int) (int, int, store.Unit) { return 0, p.max, store.InCharacters }
+func (p *roundWindow) CountsSystem() bool                    { return false }
+func (p *roundWindow) Describe(*store.Event, []*store.Entry) {}
+func (p *roundWindow) Usage(_, _ int) (int, int, store.Unit) { return 0, p.max, store.InCharacters }
 
-// evict returns what no read under these limits can need: rounds beyond the
+// Evict returns what no read under these limits can need: rounds beyond the
 // number, and what precedes more than max characters. What stays has one
 // message or round more than is sent, which shows that something was cut.
-func (p *roundWindow) evict(v *view, _, _ int) eviction {
+func (p *roundWindow) Evict(v *View, _, _ int) Eviction {
 	n, count, chars := 0, v.rounds(), v.chars
 	for count > p.most || chars > p.max {
 		end, size := nextRound(v, n)
-		if end == len(v.entries) {
+		if end == len(v.Entries) {
 			break // the newest round
 		}
 		if count <= p.most && chars-size <= p.max {
@@ -48,7 +48,7 @@ func (p *roundWindow) evict(v *view, _, _ int) eviction {
 	}
 	for chars > p.max {
 		end, size := nextUnit(v, n)
-		if end >= len(v.entries) || chars-size <= p.max {
+		if end >= len(v.Entries) || chars-size <= p.max {
 			break
 		}
 		n, chars = end, chars-size
@@ -57,9 +57,9 @@ func (p *roundWindow) evict(v *view, _, _ int) eviction {
 }
 
 // nextRound returns the end of the round that begins at from, and its characters.
-func nextRound(v *view, from int) (end, chars int) {
+func nextRound(v *View, from int) (end, chars int) {
 	end = from
-	for end < len(v.entries) && (end == from || !isUser(v.entries[end])) {
+	for end < len(v.Entries) && (end == from || !IsUser(v.Entries[end])) {
 		chars += int(v.sizes[end])
 		end++
 	}
@@ -67,8 +67,8 @@ func nextRound(v *view, from int) (end, chars int) {
 }
 
 // nextUnit returns the end of the message at from with its tool results, and their characters.
-func nextUnit(v *view, from int) (end, chars int) {
-	if from == len(v.entries) {
+func nextUnit(v *View, from int) (end, chars int) {
+	if from == len(v.Entries) {
 		return from, 0
 	}
 	end = from + v.unit(from)
@@ -87,44 +87,44 @@ func (p *roundWindow) budget() (int, string) {
 	return p.max, ""
 }
 
-// selectForCall drops rounds beyond the number, then, if the rest has too many
+// SelectForCall drops rounds beyond the number, then, if the rest has too many
 // characters, whole rounds, then messages of the newest round; at last it cuts
 // the front of what is left.
-func (p *roundWindow) selectForCall(v *view) selection {
+func (p *roundWindow) SelectForCall(v *View) Selection {
 	n, chars := 0, v.chars
 	for count := v.rounds(); count > p.most; count-- {
 		end, size := nextRound(v, n)
 		n, chars = end, chars-size
 	}
 	if chars <= p.max {
-		return selection{left: evictPrefix(n), used: chars}
+		return Selection{Left: evictPrefix(n), Used: chars}
 	}
 	budget, notice := p.budget()
 	for chars > budget {
 		end, size := nextRound(v, n)
-		if end == len(v.entries) {
+		if end == len(v.Entries) {
 			break
 		}
 		n, chars = end, chars-size
 	}
 	end, size := nextUnit(v, n)
-	for chars > budget && end < len(v.entries) {
+	for chars > budget && end < len(v.Entries) {
 		n, chars = end, chars-size
 		end, size = nextUnit(v, n)
 	}
-	return selection{left: evictPrefix(n), cut: cutFront(v.entries[n:end], chars-budget, notice), note: true,
-		used: min(chars, budget) + utf8.RuneCountInString(notice)}
+	return Selection{Left: evictPrefix(n), Cut: cutFront(v.Entries[n:end], chars-budget, notice), Note: true,
+		Used: min(chars, budget) + utf8.RuneCountInString(notice)}
 }
 
-// selectKept drops messages that precede the newest of the entries that are sent, then
+// SelectKept drops messages that precede the newest of the entries that are sent, then
 // the oldest that follow it; at last it cuts the front of the newest one, if there is any
 // room for it.
-func (p *roundWindow) selectKept(v *view, kept eviction) selection {
+func (p *roundWindow) SelectKept(v *View, kept Eviction) Selection {
 	from, chars, whole := 0, 0, 0
 	var first []*store.Entry
-	for low, high := range kept.runs {
+	for low, high := range kept.Runs {
 		for i := low; i < high; i++ {
-			first, whole = append(first, v.entries[i]), whole+int(v.sizes[i])
+			first, whole = append(first, v.Entries[i]), whole+int(v.sizes[i])
 		}
 		from = high
 	}
@@ -138,14 +138,14 @@ func (p *roundWindow) selectKept(v *view, kept eviction) selection {
 	}
 	n := from
 	end, size := nextUnit(v, n)
-	for chars > budget && (end < len(v.entries) || budget < 1) && n < len(v.entries) {
+	for chars > budget && (end < len(v.Entries) || budget < 1) && n < len(v.Entries) {
 		n, chars = end, chars-size
 		end, size = nextUnit(v, n)
 	}
-	sel := selection{cut: cutFront(first, 0, notice), note: true}
-	sel.left = evictPrefix(n).except(kept)
-	if chars > budget && n < len(v.entries) {
-		sel.cut = slices.Concat(sel.cut, first[1:], cutFront(v.entries[n:end], chars-budget, ""))
+	sel := Selection{Cut: cutFront(first, 0, notice), Note: true}
+	sel.Left = evictPrefix(n).except(kept)
+	if chars > budget && n < len(v.Entries) {
+		sel.Cut = slices.Concat(sel.Cut, first[1:], cutFront(v.Entries[n:end], chars-budget, ""))
 	}
 	return sel
 }
@@ -203,18 +203,18 @@ func withNotice(blocks []chat.Block, notice string) []chat.Block {
 	return slices.Insert(blocks, 0, chat.Block{Type: "text", Text: notice})
 }
 
-// covers reports whether the view has everything, more rounds than the limit,
+// Covers reports whether the view has everything, more rounds than the limit,
 // or more characters.
-func (p *roundWindow) covers(v *view) bool {
-	if v.begin <= v.minSeq() {
+func (p *roundWindow) Covers(v *View) bool {
+	if v.Begin <= v.MinSeq() {
 		return true
 	}
 	count := v.rounds()
-	whole := len(v.entries) > 0 && isUser(v.entries[0]) // the first round is
+	whole := len(v.Entries) > 0 && IsUser(v.Entries[0]) // the first round is
 	return count > p.most || count == p.most && whole || v.chars > p.max
 }
 
-func (p *roundWindow) withOptions(o ReadOptions) (evictionPolicy, error) {
+func (p *roundWindow) WithOptions(o ReadOptions) (Policy, error) {
 	one := *p
 	for key, to := range map[string]struct {
 		value int
@@ -236,15 +236,15 @@ func (p *roundWindow) withOptions(o ReadOptions) (evictionPolicy, error) {
 	return &one, nil
 }
 
-func (p *roundWindow) evicted(v *view, first int64, before, added []*store.Entry) *store.Event {
-	e := store.Event{Kind: store.EventFlush, Rule: spec.PolicyRoundWindow, Turn: v.state.Turns, Time: v.state.LastSaid,
+func (p *roundWindow) Evicted(v *View, first int64, before, added []*store.Entry) *store.Event {
+	e := store.Event{Kind: store.EventFlush, Rule: spec.PolicyRoundWindow, Turn: v.State.Turns, Time: v.State.LastSaid,
 		Before: v.chars, Limit: p.max, Unit: store.InCharacters}
 	for _, entries := range [][]*store.Entry{before, added} {
 		for _, entry := range entries {
-			if entry.Seq >= v.state.First {
+			if entry.Seq >= v.State.First {
 				break
 			}
-			if entry.Seq < first || isSystem(entry) {
+			if entry.Seq < first || IsSystem(entry) {
 				continue
 			}
 			if e.Messages == 0 {
