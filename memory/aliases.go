@@ -2,6 +2,7 @@ package memory
 
 import (
 	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -27,6 +28,8 @@ type (
 	Compaction     = window.Compaction     // what is shortened before messages leave
 	ReadOptions    = window.ReadOptions    // the limits of a round_window for one read
 	BalanceError   = window.BalanceError   // reports tool calls and results that do not belong together
+	Variable       = change.Variable       // a named value that steps and agents keep for a session
+	VariableError  = change.VariableError  // reports why a variable cannot be stored
 )
 
 // MinShortResult is the smallest Compaction.ToolResults: the note alone needs some 30 tokens.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -189,22 +190,22 @@ func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*store.Entry) {
 	v := r.view
 	calls := 1
 	if t.call != nil {
-		calls += t.call.call.Calls
+		calls += t.call.Call.Calls
 	}
 	factor, _ := t.factor(b.Model)
-	n := &callRecord{estimated: b.Margin > 1, messages: len(sent), tokens: window.SumTokens(sent), call: store.Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
+	n := &change.CallRecord{Estimated: b.Margin > 1, Messages: len(sent), Tokens: window.SumTokens(sent), Call: store.Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
 		Tools: b.Tools, System: v.SystemTokens(), Factor: factor, Estimate: window.SumTokens(sent) + v.SystemTokens() + b.Tools, Seen: t.base.State.Last, Left: len(r.entries) - len(sent), Cut: r.selection.Note, Repairs: r.changes, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
-		n.first, n.from, n.last, n.to = first.Message.ID, first.Seq, last.Message.ID, last.Seq
+		n.First, n.From, n.Last, n.To = first.Message.ID, first.Seq, last.Message.ID, last.Seq
 	}
-	n.omitted = t.omitted(sent)
+	n.Omitted = t.omitted(sent)
 	for _, e := range sent {
 		if slices.Contains(v.Short, e) {
-			n.shortened = append(n.shortened, e)
+			n.Shortened = append(n.Shortened, e)
 		}
 		if slices.ContainsFunc(v.Plain, func(p *store.Entry) bool { return p.Message.ID == e.Message.ID }) {
-			n.plain = append(n.plain, e)
+			n.Plain = append(n.Plain, e)
 		}
 	}
 	t.call = n
@@ -228,8 +229,8 @@ func (t *Turn) Retrieved() (found []int64) {
 	if t.call == nil {
 		return nil
 	}
-	for i := range t.call.call.Context {
-		found = append(found, t.call.call.Context[i].Found...)
+	for i := range t.call.Call.Context {
+		found = append(found, t.call.Call.Context[i].Found...)
 	}
 	return found
 }
@@ -243,8 +244,8 @@ func (t *Turn) Repairs() (changes int, isNew bool) {
 	if t.call == nil {
 		return 0, false
 	}
-	changes = t.call.call.Repairs
-	return changes, changes > 0 && changes != storedRepairs(t.base.Values)
+	changes = t.call.Call.Repairs
+	return changes, changes > 0 && changes != change.StoredRepairs(t.base.Values)
 }
 
 // noteOthers notes what a call needs besides messages, if that counts for Compaction.At, and

@@ -119,7 +119,7 @@ func (m *Memory) remove(ctx context.Context, key store.Key, version int64) error
 
 // forget removes the cached view of a session and what its context stored apart from it.
 func (m *Memory) forget(ctx context.Context, key store.Key) error {
-	m.sessions.setView(key.Session, nil)
+	m.sessions.SetView(key.Session, nil)
 	if m.context == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -77,7 +78,7 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	Head() store.Head
 	// Variables returns the variables of a scope, those of the turn included, the
 	// one that was set last at the end.
-	Variables(scope Scope) ([]Variable, error)
+	Variables(scope Scope) ([]change.Variable, error)
 	// IsShared reports whether what belongs to a scope is not stored in the session
 	// itself: other sessions use it too.
 	IsShared(scope Scope) bool

@@ -3,11 +3,11 @@ package memory
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -146,7 +146,7 @@ func (m *Memory) Edit(ctx context.Context, session string, position int64, msg c
 		return err
 	}
 	msg.ID = ""
-	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *transition, old *store.Entry) (bool, error) {
+	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error) {
 		text := window.NewEntry(m.counter, msg)
 		same := text.Message
 		if same.ID = old.Message.ID; reflect.DeepEqual(same, old.Message) {
@@ -155,8 +155,8 @@ func (m *Memory) Edit(ctx context.Context, session string, position int64, msg c
 		if problem := editProblem(&old.Message, &msg); problem != "" {
 			return false, m.messageError(session, strconv.FormatInt(position, 10), "%s", problem)
 		}
-		n.beginTurn(base, []*store.Entry{text}, m.moment())
-		n.edit(old, n.change.Entries[0])
+		n.BeginTurn(base, []*store.Entry{text}, m.moment())
+		n.Edit(old, n.Change.Entries[0])
 		return true, nil
 	})
 }
@@ -180,21 +180,21 @@ func editProblem(old, msg *chat.Message) string {
 // together. They stay in the history, with the status Deleted. Everything else is as for
 // Edit.
 func (m *Memory) Delete(ctx context.Context, session string, position int64) error {
-	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *transition, old *store.Entry) (bool, error) {
+	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error) {
 		all, err := m.unitOf(ctx, t.key, base, old)
 		if err != nil {
 			return false, err
 		}
-		n.begin(base, m.moment())
-		n.next.State.Turns++
-		n.next.State.Extend(n.now)
-		n.remove(all)
+		n.Begin(base, m.moment())
+		n.Next.State.Turns++
+		n.Next.State.Extend(n.Now)
+		n.Remove(all)
 		return true, nil
 	})
 }
 
 // revise changes one message of the conversation; plan returns false if nothing changes.
-func (m *Memory) revise(ctx context.Context, session string, position int64, plan func(t *Turn, base *window.View, n *transition, old *store.Entry) (bool, error)) error {
+func (m *Memory) revise(ctx context.Context, session string, position int64, plan func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error)) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 	if err := m.record(ctx, AuditRecord{Operation: AuditEdit, Session: t.key.Session, Message: strconv.FormatInt(position, 10)}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		scratch := *base
 		old, err := m.place(ctx, t.key, &scratch, position)
 		if err != nil {
@@ -217,46 +217,32 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 			return false, err
 		}
 		if window.IsSystem(old) {
-			n.next.System = nil
-			l := &timeline{returned: true, rewound: parsedRanges(n.next.State.Rewound), edited: n.editsOfNext()}
-			if err := m.restoreSystem(ctx, t.key, base, &n.next, l); err != nil {
+			n.Next.System = nil
+			l := n.TimelineOfNext()
+			if err := m.restoreSystem(ctx, t.key, base, &n.Next, l); err != nil {
 				return false, err
 			}
 		}
-		return true, n.fit(ctx, m, t, base)
+		return true, m.fit(ctx, t, n, base)
 	}, nil)
 }
 
 // withdraw removes from the context what depends on a message that is about to change.
-func (m *Memory) withdraw(t *Turn, n *transition, old *store.Entry) error {
+func (m *Memory) withdraw(t *Turn, n *change.Transition, old *store.Entry) error {
 	if m.context != nil {
 		if err := m.context.Withdraw(contextSession{t}, old.Seq); err != nil {
 			return err
 		}
 	}
 	if m.context != nil || old.Status != store.InWindow {
-		n.dropContext(m.context, old.Seq)
+		n.DropContext(m.context, old.Seq)
 	}
 	return nil
 }
 
-// parsedRanges is store.ParseRanges for ranges that this package has written.
-func parsedRanges(text string) store.Ranges {
-	r, _ := store.ParseRanges(text)
-	return r
-}
-
-func (t *transition) editsOfNext() []turnEdit {
-	var all []turnEdit
-	for _, e := range t.next.State.Edits() {
-		all = append(all, turnEdit{Edit: e})
-	}
-	return all
-}
-
 // unitOf returns the entries that leave with one: a tool call and its results.
 func (m *Memory) unitOf(ctx context.Context, key store.Key, base *window.View, e *store.Entry) ([]*store.Entry, error) {
-	hidden := parsedRanges(base.State.Rewound)
+	hidden := change.ParsedRanges(base.State.Rewound)
 	call := e
 	for seq := e.Seq - 1; window.IsResult(call) && seq > 0; seq-- {
 		before, err := m.loadEntry(ctx, key, &window.View{State: store.State{}}, seq)
@@ -285,97 +271,13 @@ func (m *Memory) unitOf(ctx context.Context, key store.Key, base *window.View, e
 	return unit, nil
 }
 
-// edit gives an entry of the next view another text.
-func (t *transition) edit(old, text *store.Entry) {
-	v, st := &t.next, &t.next.State
-	edits := append(slices.Clone(st.Edits()), store.Edit{Of: old.Seq, By: text.Seq})
-	st.Edited, st.Rewound = edits.String(), parsedRanges(st.Rewound).Union(store.Range{From: text.Seq, To: text.Seq}).String()
-	t.addEvent(store.Event{Kind: store.EventEdit, From: old.Seq, To: old.Seq, Messages: 1, Tokens: text.Tokens, By: text.Seq,
-		Reason: fmt.Sprintf("message %d was edited", old.Seq)})
-	texts := maps.Clone(v.Texts)
-	if texts == nil {
-		texts = map[int64]*store.Entry{}
-	}
-	texts[old.Seq] = text
-	next := window.NewView(v.Measured, v.Weighed, v.Compactor)
-	next.Version, next.State, next.Values, next.System, next.Step, next.Stored, next.Texts = v.Version, v.State, v.Values, v.System, v.Step, v.Stored, texts
-	next.Begin, next.Gaps = v.Begin, v.Gaps.Union(store.Range{From: text.Seq, To: text.Seq})
-	for _, e := range v.Entries {
-		if e.Seq == old.Seq {
-			e = store.WithText(e, text)
-		}
-		next.Append(e)
-	}
-	if len(next.Entries) == 0 {
-		next.Begin, next.Gaps = text.Seq+1, nil
-	}
-	if v.System != nil && v.System.Seq == old.Seq {
-		next.System = store.WithText(v.System, text)
-	}
-	t.next = *next
-}
-
-// remove removes entries from the conversation.
-func (t *transition) remove(all []*store.Entry) {
-	v, st := &t.next, &t.next.State
-	var gone store.Ranges
-	for _, e := range all {
-		gone = gone.Union(store.Range{From: e.Seq, To: e.Seq})
-	}
-	st.Rewound = parsedRanges(st.Rewound).Union(gone...).String()
-	st.Deleted = parsedRanges(st.Deleted).Union(gone...).String()
-	for _, r := range gone {
-		event := store.Event{Kind: store.EventDelete, From: r.From, To: r.To, Reason: deletionReason(r, len(all))}
-		for _, e := range all {
-			if e.Seq >= r.From && e.Seq <= r.To {
-				event.Messages, event.Tokens = event.Messages+1, event.Tokens+e.Tokens
-			}
-		}
-		t.addEvent(event)
-	}
-	st.Pinned = parsedRanges(st.Pinned).Except(gone).String()
-	var indexes []int
-	for i, e := range v.Entries {
-		if gone.Has(e.Seq) {
-			indexes = append(indexes, i)
-		}
-	}
-	if len(indexes) > 0 {
-		v.Remove(window.EvictIndexes(indexes))
-	}
-}
-
-// deletionReason returns the reason of an event; all is how many messages left.
-func deletionReason(r store.Range, all int) string {
-	switch {
-	case r.To > r.From:
-		return fmt.Sprintf("messages %d to %d were deleted: a tool call and its results", r.From, r.To)
-	case all > 1:
-		return fmt.Sprintf("message %d was deleted: it belongs to a tool call and its results", r.From)
-	}
-	return fmt.Sprintf("message %d was deleted", r.From)
-}
-
 // fit makes the window of a revised conversation what the policy permits.
-func (t *transition) fit(ctx context.Context, m *Memory, turn *Turn, base *window.View) error {
-	p := turn.policy
-	next, err := m.extendBack(ctx, turn.key, &t.next, p)
+func (m *Memory) fit(ctx context.Context, t *Turn, n *change.Transition, base *window.View) error {
+	next, err := m.extendBack(ctx, t.key, &n.Next, t.policy)
 	if err != nil {
 		return err
 	}
-	t.next = *next
-	if n := len(t.next.Entries); n > 0 {
-		open := t.next.State.Open // no result follows its call here
-		t.next.State.Open = false
-		t.evict(p, m.kind.Name, n-1, t.next.User, false)
-		t.next.State.Open = t.next.State.Open || open
-	}
-	t.settle(p)
-	if r, ok := p.(window.Rereader); ok {
-		if e := r.Evicted(&t.next, base.State.First, base.Entries, nil); e != nil {
-			t.change.Events = append(t.change.Events, *e)
-			t.next.State.Flushes++
-		}
-	}
+	n.Next = *next
+	n.Refit(t.policy, m.kind.Name, base)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -75,8 +76,8 @@ func (s *begunStore) begin(ctx context.Context, key store.Key) error {
 		c := *e
 		entries[i] = &c
 	}
-	var n transition
-	n.add(p, s.memory.kind.Name, s.memory.newView(), addition{entries: entries, each: true}, s.memory.moment())
-	n.change.Next, n.change.State = store.NextVersion(0), n.next.State
-	return s.Apply(ctx, key, n.change)
+	var n change.Transition
+	n.Add(p, s.memory.kind.Name, s.memory.newView(), change.Addition{Entries: entries, Each: true}, s.memory.moment())
+	n.Change.Next, n.Change.State = store.NextVersion(0), n.Next.State
+	return s.Apply(ctx, key, n.Change)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/locks"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -95,14 +96,14 @@ const prunedAtOnce = 1000
 func (m *Memory) prune(ctx context.Context, sessions []store.SessionHead) (int, error) {
 	var locked []store.SessionHead
 	for _, l := range sessions {
-		s, err := m.sessions.tryLock(ctx, l.Session)
-		if errors.Is(err, errBusy) {
+		s, err := m.sessions.TryLock(ctx, l.Session)
+		if errors.Is(err, locks.ErrBusy) {
 			continue
 		}
 		if err != nil {
 			return 0, m.waitError(l.Session, err)
 		}
-		defer m.sessions.unlock(s)
+		defer m.sessions.Unlock(s)
 		reason := auditExpired
 		if !m.expired(l.Head.State) {
 			reason = auditUnused

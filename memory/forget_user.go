@@ -28,10 +28,10 @@ func (m *Memory) ForgetUser(ctx context.Context, user string) (deleted []store.S
 
 // delete deletes a stored session.
 func (m *Memory) delete(ctx context.Context, key store.Key) error {
-	s, err := m.sessions.lock(ctx, key.Session)
+	s, err := m.sessions.Lock(ctx, key.Session)
 	if err != nil {
 		return m.waitError(key.Session, err)
 	}
-	defer m.sessions.unlock(s)
+	defer m.sessions.Unlock(s)
 	return m.erase(ctx, key)
 }

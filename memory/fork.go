@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -31,17 +32,17 @@ func (m *Memory) Fork(ctx context.Context, from, to string, turn int64) error {
 	if err := m.record(ctx, AuditRecord{Operation: AuditCopy, Session: m.Conversation(from), ToSession: m.Conversation(to)}); err != nil {
 		return err
 	}
-	return m.create(ctx, to, func(p window.Policy, n *transition) error { return n.copy(ctx, p, m, from, turn) })
+	return m.create(ctx, to, func(p window.Policy, n *change.Transition) error { return m.copyTo(ctx, p, n, from, turn) })
 }
 
 // create makes a session by one change, which plan prepares.
-func (m *Memory) create(ctx context.Context, session string, plan func(window.Policy, *transition) error) error {
+func (m *Memory) create(ctx context.Context, session string, plan func(window.Policy, *change.Transition) error) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		if base.Version != 0 {
 			return false, &SessionExistsError{Memory: m.id, Session: session}
 		}
@@ -49,10 +50,10 @@ func (m *Memory) create(ctx context.Context, session string, plan func(window.Po
 	}, nil)
 }
 
-// copy makes t the transition that creates a session with the history of one of m.
-func (t *transition) copy(ctx context.Context, p window.Policy, m *Memory, session string, turn int64) error {
+// copyTo makes t the transition that creates a session with the history of one of m.
+func (m *Memory) copyTo(ctx context.Context, p window.Policy, t *change.Transition, session string, turn int64) error {
 	for attempt := range maxAttempts {
-		version, err := t.copyOnce(ctx, p, m, session, turn)
+		version, err := m.copyOnce(ctx, p, t, session, turn)
 		if err != nil && !store.IsConflict(err) {
 			return err
 		}
@@ -69,9 +70,9 @@ func (t *transition) copy(ctx context.Context, p window.Policy, m *Memory, sessi
 	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, session, store.ErrConflict, maxAttempts)
 }
 
-// copyOnce is copy for a session that does not change meanwhile. It returns the
+// copyOnce is copyTo for a session that does not change meanwhile. It returns the
 // version of which it read the head.
-func (t *transition) copyOnce(ctx context.Context, p window.Policy, m *Memory, session string, turn int64) (int64, error) {
+func (m *Memory) copyOnce(ctx context.Context, p window.Policy, t *change.Transition, session string, turn int64) (int64, error) {
 	key := m.key(session)
 	base, err := m.load(ctx, key)
 	if err != nil {
@@ -86,24 +87,24 @@ func (t *transition) copyOnce(ctx context.Context, p window.Policy, m *Memory, s
 			return 0, err
 		}
 	}
-	t.begin(past, m.moment())
-	t.next.State.LastSaid = t.now // the copy is new
+	t.Begin(past, m.moment())
+	t.Next.State.LastSaid = t.Now // the copy is new
 	if len(past.Values) > 0 {
-		t.change.Values, t.next.Values = maps.Clone(past.Values), maps.Clone(past.Values)
-		t.setValue(idempotencyValue, nil)
-		t.setValue(leaseValue, nil)
+		t.Change.Values, t.Next.Values = maps.Clone(past.Values), maps.Clone(past.Values)
+		t.SetValue(change.IdempotencyValue, nil)
+		t.SetValue(change.LeaseValue, nil)
 	}
 	if past != base {
-		t.setVariablesOf(turn)
-		t.dropContext(m.context, past.State.Last+1)
+		t.SetVariablesOf(turn)
+		t.DropContext(m.context, past.State.Last+1)
 	}
-	t.settle(p)
+	t.Settle(p)
 	for e, err := range m.store.Entries(ctx, key, store.Query{To: max(past.State.Last, 1)}) {
 		if err != nil {
 			return 0, err
 		}
 		if e.Seq <= past.State.Last {
-			t.change.Entries = append(t.change.Entries, e)
+			t.Change.Entries = append(t.Change.Entries, e)
 		}
 	}
 	for e, err := range m.store.Events(ctx, key) {
@@ -111,7 +112,7 @@ func (t *transition) copyOnce(ctx context.Context, p window.Policy, m *Memory, s
 			return 0, err
 		}
 		if e.Turn <= past.State.Turns {
-			t.change.Events = append(t.change.Events, e)
+			t.Change.Events = append(t.Change.Events, e)
 		}
 	}
 	return base.Version, nil
@@ -129,7 +130,7 @@ func (m *Memory) after(ctx context.Context, p window.Policy, base *window.View, 
 	}
 	past, err := m.restore(ctx, p, base, l, key, next-1, next-1)
 	if err == nil {
-		past.State.Turns, past.State.Flushes = turn, l.flushes
+		past.State.Turns, past.State.Flushes = turn, l.Flushes
 	}
 	return past, err
 }

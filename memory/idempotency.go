@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -16,7 +17,7 @@ func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operation = key
-	t.done = operationOf(t.base.Values, key) != ""
+	t.done = change.OperationOf(t.base.Values, key) != ""
 	return t.done
 }
 
@@ -25,7 +26,7 @@ func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 // version of this package committed it that did not record them.
 func (t *Turn) PriorMessages(ctx context.Context) ([]chat.Message, error) {
 	t.mu.Lock()
-	record := operationOf(t.base.Values, t.operation)
+	record := change.OperationOf(t.base.Values, t.operation)
 	t.mu.Unlock()
 	_, positions, _ := strings.Cut(record, "@")
 	q := store.Query{Live: true}

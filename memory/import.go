@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -14,9 +14,9 @@ import (
 
 // Transcript is a session as data; package memory/transcript reads and writes it.
 type Transcript struct {
-	Entries   []store.Entry // in order; Seq and Tokens are ignored, and of the statuses only Failed counts
-	Events    []store.Event // in order; none if the entries have no turns
-	Variables []Variable    // the one that was set last at the end
+	Entries   []store.Entry     // in order; Seq and Tokens are ignored, and of the statuses only Failed counts
+	Events    []store.Event     // in order; none if the entries have no turns
+	Variables []change.Variable // the one that was set last at the end
 
 	Values map[string][]byte // what ContextValues returned, such as facts
 }
@@ -51,29 +51,40 @@ func (m *Memory) Import(ctx context.Context, session string, in Transcript) erro
 	if err != nil {
 		return err
 	}
-	return m.create(ctx, session, func(p window.Policy, n *transition) error {
+	return m.create(ctx, session, func(p window.Policy, n *change.Transition) error {
 		scratch := m.clone()
-		scratch.store = inprocess.New()
-		key := scratch.key(session)
-		var err error
-		switch {
-		case len(in.Entries) == 0:
-			n.importEmpty(scratch, in)
-		case in.Entries[0].Turn == 0:
-			err = n.importBare(ctx, p, scratch, key, in)
-		default:
-			err = n.importWhole(ctx, p, scratch, key, in)
-		}
+		scratch.store = NewInProcess()
+		err := (&importing{scratch, p, scratch.key(session), in}).prepare(ctx, n)
 		if err == nil && len(in.Variables) > 0 {
-			n.writeVariables(in.Variables, nil)
+			n.WriteVariables(in.Variables, nil)
 		}
 		if err == nil {
 			for name, value := range in.Values {
-				n.setValue(name, value)
+				n.SetValue(name, value)
 			}
 		}
 		return err
 	})
+}
+
+// importing is an import of a checked transcript, by way of a memory without other sessions.
+type importing struct {
+	scratch    *Memory
+	policy     window.Policy
+	key        store.Key // of the session
+	transcript Transcript
+}
+
+// prepare makes t the transition that creates the session.
+func (i *importing) prepare(ctx context.Context, t *change.Transition) error {
+	switch in := i.transcript; {
+	case len(in.Entries) == 0:
+		i.empty(t)
+		return nil
+	case in.Entries[0].Turn == 0:
+		return i.bare(ctx, t)
+	}
+	return i.whole(ctx, t)
 }
 
 // ContextValues returns the values of a session, as JSON, that its context has in addition to the
@@ -106,70 +117,72 @@ func (m *Memory) importedValues(values map[string][]byte) (map[string][]byte, er
 	return checked, nil
 }
 
-// importEmpty creates a session without messages: what several sessions share, or what was set
+// empty creates a session without messages: what several sessions share, or what was set
 // before the first message.
-func (t *transition) importEmpty(scratch *Memory, in Transcript) {
-	t.begin(scratch.newView(), scratch.moment())
-	t.next.State.LastSaid = t.now
-	t.change.Events = in.Events
+func (i *importing) empty(t *change.Transition) {
+	t.Begin(i.scratch.newView(), i.scratch.moment())
+	t.Next.State.LastSaid = t.Now
+	t.Change.Events = i.transcript.Events
 }
 
-// importBare appends the entries to a scratch memory, and copies its session.
-func (t *transition) importBare(ctx context.Context, p window.Policy, scratch *Memory, key store.Key, in Transcript) error {
+// bare appends the entries to a scratch memory, and copies its session.
+func (i *importing) bare(ctx context.Context, t *change.Transition) error {
+	in, scratch, key := i.transcript, i.scratch, i.key
 	var round []chat.Message
-	for i, e := range in.Entries {
+	for at, e := range in.Entries {
 		if e.Message.Role == chat.User && len(round) > 0 {
 			if err := scratch.Append(ctx, key.Session, round...); err != nil {
 				return err
 			}
 			round = nil
 		}
-		round = append(round, in.Entries[i].Message)
+		round = append(round, in.Entries[at].Message)
 	}
 	if err := scratch.Append(ctx, key.Session, round...); err != nil {
 		return err
 	}
-	return t.copy(ctx, p, scratch, key.Session, 0)
+	return scratch.copyTo(ctx, i.policy, t, key.Session, 0)
 }
 
-// importWhole puts the entries into a scratch memory, and restores the window there.
-func (t *transition) importWhole(ctx context.Context, p window.Policy, scratch *Memory, key store.Key, in Transcript) error {
+// whole puts the entries into a scratch memory, and restores the window there.
+func (i *importing) whole(ctx context.Context, t *change.Transition) error {
+	in, scratch := i.transcript, i.scratch
 	base := scratch.newView()
 	st := &base.State
-	t.begin(base, scratch.moment())
-	for i, e := range in.Entries {
+	t.Begin(base, scratch.moment())
+	for at, e := range in.Entries {
 		entry := window.NewEntry(scratch.counter, e.Message)
-		entry.Seq, entry.Turn, entry.Time = int64(i+1), e.Turn, e.Time
+		entry.Seq, entry.Turn, entry.Time = int64(at+1), e.Turn, e.Time
 		if entry.Time.IsZero() {
-			entry.Time = t.now
+			entry.Time = t.Now
 		}
 		if e.Status == store.Failed {
 			entry.Status = store.Failed
 		}
-		t.change.Entries = append(t.change.Entries, entry)
-		st.Last, st.Turns, st.LastSaid = entry.Seq, e.Turn, t.now
+		t.Change.Entries = append(t.Change.Entries, entry)
+		st.Last, st.Turns, st.LastSaid = entry.Seq, e.Turn, t.Now
 	}
-	l := &timeline{returned: true}
+	l := &change.Timeline{Returned: true}
 	for _, e := range in.Events {
 		if e.Kind != store.EventSummary { // belongs to a turn that may be yet to come
 			st.Turns = max(st.Turns, e.Turn)
 		}
-		l.add(e, e.Turn)
+		l.Add(e, e.Turn)
 	}
-	if err := scratch.store.Apply(ctx, key, store.Change{Next: 1, State: *st, Entries: t.change.Entries}); err != nil {
+	if err := scratch.store.Apply(ctx, i.key, store.Change{Next: 1, State: *st, Entries: t.Change.Entries}); err != nil {
 		return err
 	}
-	past, err := scratch.restore(ctx, p, base, l, key, st.Last, st.Last)
+	past, err := scratch.restore(ctx, i.policy, base, l, i.key, st.Last, st.Last)
 	if err != nil {
 		return err
 	}
 	if _, problem := unbalanced(past.Entries); problem != "" {
 		return &TranscriptError{Part: "event", Index: -1, Problem: "of the events, some divide a tool call from its results"}
 	}
-	past.State.Flushes = l.flushes
-	t.next = *past
-	t.change.Events = in.Events
-	t.settle(p)
+	past.State.Flushes = l.Flushes
+	t.Next = *past
+	t.Change.Events = in.Events
+	t.Settle(i.policy)
 	return nil
 }
 
@@ -230,11 +243,11 @@ const maxImported = 1 << 40
 
 // hidden returns the positions that have no place in the conversation.
 func (in *Transcript) hidden() store.Ranges {
-	l := &timeline{}
+	l := &change.Timeline{}
 	for _, e := range in.Events {
-		l.add(e, e.Turn)
+		l.Add(e, e.Turn)
 	}
-	return l.hidden()
+	return l.Hidden()
 }
 
 // checkEvents checks what the window follows from.
@@ -283,12 +296,12 @@ func (in *Transcript) editProblem(e store.Event, texts map[int64]bool) string {
 // checkVariables checks the variables, and makes their values compact.
 func (in *Transcript) checkVariables(memory string) error {
 	for i, v := range in.Variables {
-		checked, err := newVariable(memory, v.Name, v.Value)
-		if err == nil && (len(in.Variables) > maxVariables || v.Turn < 0 || v.Turn > maxImported) {
-			err = tooManyVariables(memory, v.Name)
+		checked, err := change.NewVariable(memory, v.Name, v.Value)
+		if err == nil && (len(in.Variables) > change.MaxVariables || v.Turn < 0 || v.Turn > maxImported) {
+			err = change.TooManyVariables(memory, v.Name)
 		}
-		if err == nil && (checked.Value == nil || slices.ContainsFunc(in.Variables[:i], func(o Variable) bool { return o.Name == v.Name })) {
-			err = &VariableError{Memory: memory, Name: v.Name, Problem: "it has no value, or two"}
+		if err == nil && (checked.Value == nil || slices.ContainsFunc(in.Variables[:i], func(o change.Variable) bool { return o.Name == v.Name })) {
+			err = &change.VariableError{Memory: memory, Name: v.Name, Problem: "it has no value, or two"}
 		}
 		if err != nil {
 			return &TranscriptError{Part: "variable", Index: i, Problem: err.Error()}

@@ -12,9 +12,8 @@ import (
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"aliases", "owner", "correction",
-	"transition", "variables", "session_table", "context", "audit",
-	"memory", "load", "commit", "timeline", "lease", "open_calls",
+	"aliases", "owner", "turn_policy", "context", "audit",
+	"memory", "load", "commit", "restore", "lease", "open_calls",
 	"budget", "turn_report", "turn", "question", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "forget_user", "rewind", "edit", "pin", "fork", "ephemeral", "import", "similar",
 }

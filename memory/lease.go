@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -28,7 +29,7 @@ type leaseRecord struct {
 
 // leaseOf returns the record in the values of a session, the zero record for none.
 func leaseOf(values map[string][]byte) (r leaseRecord) {
-	_ = json.Unmarshal(values[leaseValue], &r) // an unreadable lease is none
+	_ = json.Unmarshal(values[change.LeaseValue], &r) // an unreadable lease is none
 	return r
 }
 
@@ -54,7 +55,7 @@ func (m *Memory) acquire(ctx context.Context, key store.Key, base *window.View, 
 			l.keep(ctx)
 			return l, base, nil
 		}
-		m.sessions.setView(key.Session, nil)
+		m.sessions.SetView(key.Session, nil)
 		if !store.IsConflict(err) {
 			return nil, nil, err
 		}
@@ -80,7 +81,7 @@ func (l *lease) take(ctx context.Context, base *window.View) error {
 	}
 	state := base.State
 	state.Extend(m.moment()) // a session in use does not expire
-	c := store.Change{Version: base.Version, Next: store.NextVersion(base.Version), State: state, Values: map[string][]byte{leaseValue: record}}
+	c := store.Change{Version: base.Version, Next: store.NextVersion(base.Version), State: state, Values: map[string][]byte{change.LeaseValue: record}}
 	stored, err := m.applyChange(ctx, l.key, base.Stored, &c)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (l *lease) take(ctx context.Context, base *window.View) error {
 	if values == nil {
 		values = map[string][]byte{}
 	}
-	values[leaseValue] = record
+	values[change.LeaseValue] = record
 	base.Version, base.State, base.Values, base.Stored = c.Next, state, values, stored
 	return nil
 }
@@ -149,7 +150,7 @@ func (l *lease) renew(ctx context.Context) error {
 		return err
 	}
 	return l.memory.store.Apply(ctx, l.key, store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State,
-		Values: map[string][]byte{leaseValue: record}})
+		Values: map[string][]byte{change.LeaseValue: record}})
 }
 
 // owns reports whether the values of a session have this lease.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -33,7 +34,7 @@ func (m *Memory) load(ctx context.Context, key store.Key) (*window.View, error) 
 			want = head.State.Kept
 		}
 		if len(v.Entries) == want && (v.System != nil) == (head.State.System != 0) {
-			m.sessions.setView(key.Session, v)
+			m.sessions.SetView(key.Session, v)
 			return v, nil
 		}
 		if attempt == maxLoads {
@@ -57,7 +58,7 @@ func (m *Memory) loadHead(ctx context.Context, key store.Key, head store.Head) (
 	if v.Gaps, _, err = head.State.Ranges(); err != nil {
 		return nil, fmt.Errorf("memory %s, session %q: %w", m.id, key.Session, err)
 	}
-	if text := head.Values[stepSystemValue]; len(text) > 0 {
+	if text := head.Values[change.StepSystemValue]; len(text) > 0 {
 		v.Step = m.stepSystem(string(text))
 	}
 	if s := head.State.System; s != 0 {
@@ -174,7 +175,7 @@ func (m *Memory) currentEntries(ctx context.Context, key store.Key, state store.
 // reload returns the session as the store has it now, from the cache if nothing
 // changed since: then it is a copy in v.
 func (m *Memory) reload(ctx context.Context, key store.Key, v *window.View) (*window.View, error) {
-	if !m.sessions.view(key.Session, v) {
+	if !m.sessions.View(key.Session, v) {
 		return m.load(ctx, key)
 	}
 	version, err := m.storedVersion(ctx, key, v.Stored)

@@ -16,10 +16,9 @@
 //
 // The files depend on each other in one direction:
 //
-//	aliases, owner, correction               names of other packages; users and their sessions; how counts are corrected
-//	variables, transition                    changes: the one path of every write
-//	session_table, context, audit            locks and cache; the context interface; audit logs
-//	memory, load, commit, timeline, lease, open_calls    reading and writing a session
+//	aliases, owner                           names of other packages; users and their sessions
+//	turn_policy, context, audit              concurrent turns; the context interface; audit logs
+//	memory, load, commit, restore, lease, open_calls    reading and writing a session
 //	budget, turn_report, turn, question, turn_commit, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry, forget_user         the other methods of Memory
 //	rewind, edit, pin, fork, ephemeral, import    those that change what is there, and those for whole sessions
@@ -35,6 +34,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/locks"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
@@ -80,7 +80,7 @@ type Memory struct {
 	store       store.Store
 	local       store.LocalStore // store, if it is one in this process
 	policy      atomic.Pointer[window.Policy]
-	sessions    sessionTable
+	sessions    locks.Table
 	turnsPool   sync.Pool         // of *Turn that ended and that no caller knows
 	transitions sync.Pool         // of *transition
 	views       sync.Pool         // of *view
@@ -88,6 +88,9 @@ type Memory struct {
 	compactor   *window.Compactor // nil for none
 	compactAt   float64           // Compaction.At
 }
+
+// defaultCachedSessions is the number of sessions whose windows are cached by default.
+const defaultCachedSessions = 1024
 
 // New returns the memory that cfg declares. Several memories may share a
 // store, which the caller closes.
@@ -111,10 +114,10 @@ func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, erro
 	if err := m.check(&cfg); err != nil {
 		return nil, err
 	}
-	m.sessions.maxViews = cfg.Live
+	m.sessions.MaxViews = cfg.Live
 	m.local, _ = m.store.(store.LocalStore)
 	if _, shared := backend.(store.LocalStore); !shared && cfg.Live == 0 { // views share the entries of a store in this process
-		m.sessions.maxViews = defaultCachedSessions
+		m.sessions.MaxViews = defaultCachedSessions
 	}
 	if cfg.LimitsOf != nil && len(cfg.Limits) == 0 {
 		return m, nil // called for each session
@@ -247,7 +250,7 @@ func (m *Memory) key(session string) store.Key {
 }
 
 func (m *Memory) newView() *window.View {
-	return window.NewView(m.kind.Measured, m.sessions.maxViews != 0, m.compactor)
+	return window.NewView(m.kind.Measured, m.sessions.MaxViews != 0, m.compactor)
 }
 
 // moment returns the current time in the precision of stores: microseconds, UTC.
@@ -260,8 +263,8 @@ func (m *Memory) stepSystem(text string) *store.Entry {
 }
 
 // lock waits for a session; unlock must follow.
-func (m *Memory) lock(ctx context.Context, session string) (*liveSession, error) {
-	s, err := m.sessions.lock(ctx, m.scope.Session(session))
+func (m *Memory) lock(ctx context.Context, session string) (*locks.Session, error) {
+	s, err := m.sessions.Lock(ctx, m.scope.Session(session))
 	if err != nil {
 		return nil, m.waitError(session, err)
 	}

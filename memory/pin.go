@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -55,7 +56,7 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 	if err := m.record(ctx, AuditRecord{Operation: AuditEdit, Session: t.key.Session, Message: strconv.FormatInt(position, 10)}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		scratch := *base
 		e, err := m.place(ctx, t.key, &scratch, position)
 		if err != nil {
@@ -74,39 +75,15 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 		if pin && e.Status != store.InWindow {
 			return false, m.messageError(session, strconv.FormatInt(position, 10), "it left the window, so it cannot be pinned")
 		}
-		n.begin(base, m.moment())
-		n.next.State.Turns++
-		n.next.State.Extend(n.now)
-		n.pin(all, pin)
+		n.Begin(base, m.moment())
+		n.Next.State.Turns++
+		n.Next.State.Extend(n.Now)
+		n.Pin(all, pin)
 		if pin {
-			return true, t.checkPins(session, &n.next, e.Seq)
+			return true, t.checkPins(session, &n.Next, e.Seq)
 		}
-		return true, n.fit(ctx, m, t, base)
+		return true, m.fit(ctx, t, n, base)
 	}, nil)
-}
-
-// pin adds entries to the pinned ones, or removes them.
-func (t *transition) pin(all []*store.Entry, pin bool) {
-	st := &t.next.State
-	event := store.Event{Kind: store.EventUnpin, From: all[0].Seq, To: all[len(all)-1].Seq, Messages: len(all), Tokens: window.SumTokens(all)}
-	done := "is no longer pinned"
-	var own store.Ranges
-	for _, e := range all {
-		own = own.Union(store.Range{From: e.Seq, To: e.Seq})
-	}
-	pins := parsedRanges(st.Pinned)
-	if pin {
-		event.Kind, done = store.EventPin, "was pinned"
-		pins = pins.Union(own...)
-	} else {
-		pins = pins.Except(own)
-	}
-	event.Reason = fmt.Sprintf("message %d %s", event.From, done)
-	if len(all) > 1 {
-		event.Reason = fmt.Sprintf("the tool call %d with its results %s", event.From, done)
-	}
-	st.Pinned = pins.String()
-	t.addEvent(event)
 }
 
 // checkPins returns a *PinSizeError if the pinned messages of a view exceed the limit.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -74,7 +75,7 @@ func (t *Turn) fitted() (next *window.View, sel window.Selection, own int) {
 	if v.Compactor != nil {
 		v.Places = t.places()
 	}
-	for _, e := range withoutDuplicates(t.policy, t.base.System, t.staged) {
+	for _, e := range change.WithoutDuplicates(t.policy, t.base.System, t.staged) {
 		if window.IsSystem(e) {
 			v.System, v.Pending, v.Tail = e, true, 0
 		} else {
@@ -83,7 +84,7 @@ func (t *Turn) fitted() (next *window.View, sel window.Selection, own int) {
 		}
 	}
 	if n := len(v.Entries); n > own {
-		s := window.Leaving(t.policy, &v, own, userUpTo(&v, t.base, own), t.keptIn(&v))
+		s := window.Leaving(t.policy, &v, own, change.UserUpTo(&v, t.base, own), t.keptIn(&v))
 		v.Remove(s)
 		own -= s.Before(own)
 	}
@@ -94,7 +95,7 @@ func (t *Turn) fitted() (next *window.View, sel window.Selection, own int) {
 // places returns the positions that the staged messages will get.
 func (t *Turn) places() map[*store.Entry]int64 {
 	places := map[*store.Entry]int64{}
-	for i, e := range withoutDuplicates(t.policy, t.base.System, t.staged) {
+	for i, e := range change.WithoutDuplicates(t.policy, t.base.System, t.staged) {
 		places[e] = t.base.State.Last + int64(i) + 1
 	}
 	return places

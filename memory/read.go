@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -351,12 +352,12 @@ func (m *Memory) infoOf(session string, s store.State) (SessionInfo, error) {
 }
 
 // Variables returns the session's variables as committed, by name.
-func (m *Memory) Variables(ctx context.Context, session string) ([]Variable, error) {
+func (m *Memory) Variables(ctx context.Context, session string) ([]change.Variable, error) {
 	head, err := m.Head(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	return sortedByName(variablesOf(head.Values)), nil
+	return change.SortedByName(change.VariablesOf(head.Values)), nil
 }
 
 // window returns what is sent of a view.

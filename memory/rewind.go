@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -53,7 +52,7 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 	if err := m.record(ctx, AuditRecord{Operation: AuditRewind, Session: t.key.Session, FromTurn: turn}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		if turn < 1 || turn > base.State.Turns {
 			return false, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.State.Turns}
 		}
@@ -66,7 +65,7 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 			return false, err
 		}
 		event.Revised = keep
-		if undone := l.rewind(turn, store.Range{From: event.From, To: event.To}, keep); !undone && event.Messages == 0 {
+		if undone := l.Rewind(turn, store.Range{From: event.From, To: event.To}, keep); !undone && event.Messages == 0 {
 			return false, nil
 		}
 		kept := base.State.Last
@@ -82,7 +81,7 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 				return false, err
 			}
 		}
-		n.rewind(t.policy, m, past, event)
+		n.Rewind(t.policy, past, event, m.context, m.moment())
 		return true, nil
 	}, nil)
 }
@@ -124,30 +123,4 @@ func (t *Turn) rewindEvent(ctx context.Context, base *window.View, turn int64) (
 		}
 	}
 	return e, nil
-}
-
-// rewind makes t the transition to a window that follows from the events before e and from e.
-func (t *transition) rewind(p window.Policy, m *Memory, past *window.View, e store.Event) {
-	t.begin(past, m.moment())
-	t.next.State.Turns++
-	t.next.State.Extend(t.now)
-	t.addEvent(e)
-	t.setVariablesOf(e.Rewound - 1)
-	t.dropContext(m.context, e.From)
-	t.settle(p)
-}
-
-// dropContext removes the values of a context that depend on messages from a position on.
-func (t *transition) dropContext(c ContextSource, from int64) {
-	if c != nil {
-		for name, value := range c.Stale(store.Head{Version: t.next.Version, State: t.next.State, Values: t.next.Values}, from) {
-			t.setValue(name, value)
-		}
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.next.Values)) { // of a context that the memory had earlier
-		if !slices.Contains([]string{stepSystemValue, idempotencyValue, calibrationValue, repairsValue, leaseValue, variablesValue, replacedValue}, name) {
-			t.setValue(name, nil)
-		}
-	}
 }

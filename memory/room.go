@@ -3,6 +3,7 @@ package memory
 import (
 	"math"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -14,11 +15,11 @@ func (t *Turn) factor(model string) (factor float64, reserve int) {
 	if known < 1 || math.IsNaN(known) {
 		return 1, 0
 	}
-	return min(known, maxFactor), templateRoom
+	return min(known, change.MaxFactor), change.TemplateRoom
 }
 
 // corrections returns what the session and the turn know of models.
-func (t *Turn) corrections() factors { return factorsOf(t.base.Values).raised(t.factors) }
+func (t *Turn) corrections() change.Factors { return change.FactorsOf(t.base.Values).Raised(t.factors) }
 
 // within returns the budget with the context window that the provider reported, if that is smaller.
 func (t *Turn) within(b Budget) Budget {

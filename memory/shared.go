@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -12,21 +13,21 @@ import (
 // UpdateValue changes a named value of a session outside of a turn; a nil value removes
 // it. change is called again after a conflict, and returns false if there is nothing to
 // do. It waits while a turn of the session is active.
-func (m *Memory) UpdateValue(ctx context.Context, session, name string, change func(store.Head) (value []byte, ok bool)) error {
+func (m *Memory) UpdateValue(ctx context.Context, session, name string, backend func(store.Head) (value []byte, ok bool)) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
-		value, ok := change(store.Head{Version: base.Version, State: base.State, Values: base.Values})
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
+		value, ok := backend(store.Head{Version: base.Version, State: base.State, Values: base.Values})
 		if !ok {
 			return false, nil
 		}
 		now := m.moment()
-		n.begin(base, now)
-		n.next.State.Extend(now)
-		n.setValue(name, value)
+		n.Begin(base, now)
+		n.Next.State.Extend(now)
+		n.SetValue(name, value)
 		return true, nil
 	}, nil)
 }
@@ -40,7 +41,7 @@ func (t *Turn) SetIn(scope Scope, name string, value json.RawMessage) error {
 	if shared == "" {
 		return t.Set(name, value)
 	}
-	v, err := newVariable(t.memory.id, name, value)
+	v, err := change.NewVariable(t.memory.id, name, value)
 	if err != nil {
 		return err
 	}
@@ -72,13 +73,13 @@ func (m *Memory) renew(ctx context.Context, session string) error {
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		if base.Version == 0 {
 			return false, nil
 		}
 		now := m.moment()
-		n.begin(base, now)
-		n.next.State.Extend(now)
+		n.Begin(base, now)
+		n.Next.State.Extend(now)
 		return true, nil
 	}, nil)
 }
@@ -93,7 +94,7 @@ func (t *Turn) sharedSession(scope Scope) string {
 
 // storeShared stores the variables of other scopes.
 func (t *Turn) storeShared(ctx context.Context) error {
-	bySession := map[string][]Variable{}
+	bySession := map[string][]change.Variable{}
 	for _, v := range t.shared {
 		bySession[v.session] = append(bySession[v.session], v.Variable)
 	}
@@ -106,15 +107,15 @@ func (t *Turn) storeShared(ctx context.Context) error {
 }
 
 // VariablesIn returns the variables of a scope with those of this turn, by name.
-func (t *Turn) VariablesIn(ctx context.Context, scope Scope) ([]Variable, error) {
+func (t *Turn) VariablesIn(ctx context.Context, scope Scope) ([]change.Variable, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all, err := t.variablesIn(ctx, scope)
-	return sortedByName(all), err
+	return change.SortedByName(all), err
 }
 
 // variablesIn returns them as Commit would store them, the one that was set last at the end.
-func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]Variable, error) {
+func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]change.Variable, error) {
 	shared := t.sharedSession(scope)
 	if shared == "" {
 		return t.variables(), nil
@@ -123,10 +124,10 @@ func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]Variable, error)
 	if err != nil {
 		return nil, err
 	}
-	all := variablesOf(head.Values)
+	all := change.VariablesOf(head.Values)
 	for _, v := range t.shared {
 		if v.session == shared {
-			all = mergeVariables(all, []Variable{v.Variable})
+			all = change.MergeVariables(all, []change.Variable{v.Variable})
 		}
 	}
 	return all, nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/locks"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -19,7 +21,7 @@ import (
 type Turn struct {
 	memory *Memory
 	key    store.Key
-	live   *liveSession            // locked by the turn
+	live   *locks.Session          // locked by the turn
 	ctx    context.Context         // that of Begin; ends when a newer turn takes over
 	cancel context.CancelCauseFunc // releases ctx; nil if it is the caller's
 	lease  *lease                  // nil with concurrent_turns: queue
@@ -33,11 +35,11 @@ type Turn struct {
 	question  []*store.Entry              // the user messages that the turn began with; nil before the first call of a model
 	repeated  []*store.Entry              // user messages of the window that were added again
 	step      *store.Entry                // the step's system message, nil for none
-	call      *callRecord                 // the last call of a model, nil for none
-	set       []Variable                  // the variables that were set; those that were removed have no value
+	call      *change.CallRecord          // the last call of a model, nil for none
+	set       []change.Variable           // the variables that were set; those that were removed have no value
 	shared    []sharedVariable            // those that were set for several sessions
 	before    func(context.Context) error // runs before the commit; nil for nothing
-	factors   factors                     // what the turn learned of the counts of providers; nil for nothing
+	factors   change.Factors              // what the turn learned of the counts of providers; nil for nothing
 	others    int                         // with Compaction.At: the most tokens that a call of the turn needed besides messages
 	most      int                         // tokens that messages may have after a rejected request, 0 for no limit
 	context   TurnContext                 // nil without context, and before the first call of a model
@@ -47,6 +49,12 @@ type Turn struct {
 	strict    bool                        // the messages are stored only if calls and results belong together
 	unchecked bool                        // some staged messages have ids that the session may have outside its window
 	ended     bool
+}
+
+// sharedVariable is a variable that a turn sets for several sessions.
+type sharedVariable struct {
+	session string // that of the scope
+	change.Variable
 }
 
 var errEnded = errors.New("the turn has ended")
@@ -83,7 +91,7 @@ func (m *Memory) open(ctx context.Context, session string, fresh bool) (*Turn, e
 	if m.local != nil {
 		t.staged = t.first[:0]
 	}
-	live, cached, err := m.sessions.lockWithView(ctx, t.key.Session, &t.space)
+	live, cached, err := m.sessions.LockWithView(ctx, t.key.Session, &t.space)
 	if err != nil {
 		return nil, m.waitError(session, err)
 	}
@@ -96,17 +104,17 @@ func (t *Turn) lock(ctx context.Context) (err error) {
 	m, session := t.memory, t.key.Session
 	switch m.turns {
 	case Reject:
-		t.live, err = m.sessions.tryLock(ctx, session)
+		t.live, err = m.sessions.TryLock(ctx, session)
 	case Interrupt:
-		t.live, err = m.sessions.preempt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
+		t.live, err = m.sessions.Preempt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
 	default:
-		t.live, err = m.sessions.lock(ctx, session)
+		t.live, err = m.sessions.Lock(ctx, session)
 	}
 	var interrupted *InterruptedError
 	switch {
 	case err == nil || errors.As(err, &interrupted):
 		return err
-	case errors.Is(err, errBusy):
+	case errors.Is(err, locks.ErrBusy):
 		return &BusyError{Memory: m.id, Session: session}
 	}
 	return m.waitError(session, err)
@@ -220,19 +228,19 @@ func (t *Turn) isStaged(id string) bool {
 
 // planner describes a change of a session: it prepares n, and reports whether
 // there is anything to change.
-type planner func(base *window.View, n *transition) (changed bool, err error)
+type planner func(base *window.View, n *change.Transition) (changed bool, err error)
 
 // apply makes one change of the turn's session. plan is called again after a
 // conflict. result, if not nil, receives the view after the change; otherwise it is
 // the turn's last change, and other turns of the session may begin.
 func (t *Turn) apply(ctx context.Context, plan planner, result *window.View) error {
 	m, base := t.memory, t.base
-	n, _ := m.transitions.Get().(*transition)
+	n, _ := m.transitions.Get().(*change.Transition)
 	if n == nil {
-		n = &transition{}
+		n = &change.Transition{}
 	}
 	defer func() {
-		n.reset(m.local != nil)
+		n.Reset(m.local != nil)
 		m.transitions.Put(n)
 	}()
 	for attempt := range maxAttempts {
@@ -240,20 +248,20 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *window.View) err
 		if err != nil || !changed {
 			return err
 		}
-		n.change.Version, n.change.Next, n.change.State = base.Version, store.NextVersion(base.Version), n.next.State
-		n.next.Stored, err = m.applyChange(ctx, t.key, base.Stored, &n.change)
+		n.Change.Version, n.Change.Next, n.Change.State = base.Version, store.NextVersion(base.Version), n.Next.State
+		n.Next.Stored, err = m.applyChange(ctx, t.key, base.Stored, &n.Change)
 		if err == nil {
-			n.next.Version = n.change.Next
+			n.Next.Version = n.Change.Next
 			t.report.fill(t.policy, t.base, n)
 			if result != nil {
-				*result = n.next
-				m.sessions.setViewOf(t.live, &n.next)
+				*result = n.Next
+				m.sessions.SetViewOf(t.live, &n.Next)
 			} else {
-				t.publish(&n.next)
+				t.publish(&n.Next)
 			}
 			return nil
 		}
-		m.sessions.setViewOf(t.live, nil) // it is unknown what the store has now
+		m.sessions.SetViewOf(t.live, nil) // it is unknown what the store has now
 		if !store.IsConflict(err) {
 			return err
 		}
@@ -283,7 +291,7 @@ func (t *Turn) rebase(ctx context.Context, base *window.View) error {
 		return err
 	}
 	t.base = base
-	t.done = operationOf(base.Values, t.operation) != ""
+	t.done = change.OperationOf(base.Values, t.operation) != ""
 	return nil
 }
 
@@ -297,8 +305,8 @@ func (t *Turn) dropKnown(ctx context.Context, base *window.View) error {
 		return err
 	}
 	t.unchecked, t.staged = false, rest
-	for t.call != nil && (ids[t.call.first] != "" || ids[t.call.last] != "") {
-		t.call.first, t.call.last = cmp.Or(ids[t.call.first], t.call.first), cmp.Or(ids[t.call.last], t.call.last)
+	for t.call != nil && (ids[t.call.First] != "" || ids[t.call.Last] != "") {
+		t.call.First, t.call.Last = cmp.Or(ids[t.call.First], t.call.First), cmp.Or(ids[t.call.Last], t.call.Last)
 	}
 	return nil
 }
@@ -320,7 +328,7 @@ func (t *Turn) end() {
 		t.lease.end()
 	}
 	if t.live != nil {
-		t.memory.sessions.unlock(t.live)
+		t.memory.sessions.Unlock(t.live)
 		t.live = nil
 	}
 	t.release()
@@ -328,7 +336,7 @@ func (t *Turn) end() {
 
 // publish unlocks the session, whose view is v now.
 func (t *Turn) publish(v *window.View) {
-	t.memory.sessions.unlockWithView(t.live, v)
+	t.memory.sessions.UnlockWithView(t.live, v)
 	t.live = nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -66,7 +67,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 // store makes the change of a commit. After an error it is unknown whether it was made;
 // the next call finds out.
 func (t *Turn) store(ctx context.Context, each bool) error {
-	return t.apply(ctx, func(base *window.View, n *transition) (changed bool, err error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (changed bool, err error) {
 		if err := t.rebase(ctx, base); err != nil {
 			return false, err
 		}
@@ -110,14 +111,14 @@ func (t *Turn) checkPairs(ctx context.Context) error {
 
 // releaseLease adds to the turn's last change that it gives up its lease, and reports
 // whether there is anything to change.
-func (t *Turn) releaseLease(n *transition, changed bool) bool {
+func (t *Turn) releaseLease(n *change.Transition, changed bool) bool {
 	if t.lease == nil || !t.lease.owns(t.base.Values) {
 		return changed
 	}
 	if !changed {
-		n.begin(t.base, t.memory.moment())
+		n.Begin(t.base, t.memory.moment())
 	}
-	n.setValue(leaseValue, nil)
+	n.SetValue(change.LeaseValue, nil)
 	return true
 }
 
@@ -132,28 +133,28 @@ func (t *Turn) commitRetry(each bool) commitRetry {
 }
 
 // plan makes n what Commit changes, and reports whether that is anything.
-func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
+func (t *Turn) plan(n *change.Transition, each bool) (changed bool, err error) {
 	m := t.memory
-	a := addition{entries: t.staged, each: each, step: t.step, others: t.others}
+	a := change.Addition{Entries: t.staged, Each: each, Step: t.step, Others: t.others}
 	if each {
-		a.step = t.base.Step
+		a.Step = t.base.Step
 	}
 	now := m.moment()
-	changed = n.add(t.policy, m.kind.Name, t.base, a, now)
-	if set := changedVariables(t.base, t.set); len(set) > 0 {
+	changed = n.Add(t.policy, m.kind.Name, t.base, a, now)
+	if set := change.ChangedVariables(t.base, t.set); len(set) > 0 {
 		if !changed {
-			n.begin(t.base, now)
-			n.next.State.Extend(now) // setting a variable extends the ttl
+			n.Begin(t.base, now)
+			n.Next.State.Extend(now) // setting a variable extends the ttl
 		}
-		if err := n.setVariables(m.id, set); err != nil {
+		if err := n.SetVariables(m.id, set); err != nil {
 			return false, err
 		}
 		changed = true
 	}
 	if changed {
-		n.recordOperation(t.operation)
-		n.setFactors(t.factors)
-		n.recordCall(t.call)
+		n.RecordOperation(t.operation)
+		n.SetFactors(t.factors)
+		n.RecordCall(t.call)
 	}
 	return changed, nil
 }
@@ -182,16 +183,16 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	if err := t.dropKnown(ctx, t.base); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		if err := t.rebase(ctx, base); err != nil {
 			return false, err
 		}
 		if len(t.staged) == 0 || t.done {
 			return t.releaseLease(n, false), nil
 		}
-		n.fail(t.base, t.staged, text, t.memory.moment())
-		n.setFactors(t.factors)
-		n.recordCall(t.call)
+		n.Fail(t.base, t.staged, text, t.memory.moment())
+		n.SetFactors(t.factors)
+		n.RecordCall(t.call)
 		return t.releaseLease(n, true), nil
 	}, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -29,10 +30,10 @@ func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*stor
 	if err != nil {
 		return nil, err
 	}
-	call := &t.call.call
+	call := &t.call.Call
 	call.Room = room
 	if b.ContextWindow > 0 {
-		room = min(room, t.inputRoom(b)-b.Tools-v.SystemTokens()-t.call.tokens)
+		room = min(room, t.inputRoom(b)-b.Tools-v.SystemTokens()-t.call.Tokens)
 	}
 	c.Shrink(max(room, 0))
 	call.Estimate += c.Tokens()
@@ -108,7 +109,7 @@ func (s contextSession) Tokens(msg *chat.Message) int {
 func (s contextSession) Count(text string) int { return s.turn.memory.Count(text) }
 func (s contextSession) Now() time.Time        { return s.turn.memory.moment() }
 
-func (s contextSession) Variables(scope Scope) ([]Variable, error) {
+func (s contextSession) Variables(scope Scope) ([]change.Variable, error) {
 	return s.turn.variablesIn(s.turn.ctx, scope)
 }
 
@@ -163,21 +164,21 @@ func (s contextSession) Evicted(from int64) iter.Seq2[*store.Entry, error] {
 	return s.turn.memory.currentEntries(s.Context(), s.Key(), s.turn.base.State, from, last)
 }
 
-func (s contextSession) Update(name string, change func(store.Head) ([]byte, store.Event, bool)) error {
+func (s contextSession) Update(name string, backend func(store.Head) ([]byte, store.Event, bool)) error {
 	t := s.turn
 	var next window.View
-	err := t.apply(t.ctx, func(base *window.View, n *transition) (bool, error) {
+	err := t.apply(t.ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		if err := t.rebase(t.ctx, base); err != nil {
 			return false, err
 		}
-		value, event, ok := change(s.Head())
+		value, event, ok := backend(s.Head())
 		if !ok || t.base.Version == 0 {
 			return false, nil
 		}
-		n.begin(t.base, t.memory.moment())
-		n.setValue(name, value)
+		n.Begin(t.base, t.memory.moment())
+		n.SetValue(name, value)
 		event.Turn = t.base.State.Turns + 1
-		n.change.Events = []store.Event{event}
+		n.Change.Events = []store.Event{event}
 		return true, nil
 	}, &next)
 	if err == nil && next.Version != 0 {

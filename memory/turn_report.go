@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -19,18 +20,18 @@ type TurnReport struct {
 }
 
 // fill describes the session after a change that was stored. It does nothing if r is nil.
-func (r *TurnReport) fill(p window.Policy, before *window.View, n *transition) {
+func (r *TurnReport) fill(p window.Policy, before *window.View, n *change.Transition) {
 	if r == nil {
 		return
 	}
-	flushes := n.next.State.Flushes - before.State.Flushes
-	*r = TurnReport{Version: n.next.Version, Added: len(n.change.Entries), Flushes: flushes, Messages: n.next.State.InWindow}
-	r.Used, r.Limit, r.Unit = p.Usage(window.SizeOf(p, window.Compacted(p, &n.next)))
+	flushes := n.Next.State.Flushes - before.State.Flushes
+	*r = TurnReport{Version: n.Next.Version, Added: len(n.Change.Entries), Flushes: flushes, Messages: n.Next.State.InWindow}
+	r.Used, r.Limit, r.Unit = p.Usage(window.SizeOf(p, window.Compacted(p, &n.Next)))
 	if r.Unit == store.InCharacters {
-		r.Used = n.next.State.Used
+		r.Used = n.Next.State.Used
 	}
-	for i := range n.change.Events {
-		if e := &n.change.Events[i]; e.Kind == store.EventFlush {
+	for i := range n.Change.Events {
+		if e := &n.Change.Events[i]; e.Kind == store.EventFlush {
 			r.Evicted += e.Messages
 		}
 	}

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -68,8 +69,8 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 		entries[i] = window.NewEntry(m.counter, msg)
 		known[entries[i].Message.ID] = -1
 	}
-	return t.apply(ctx, func(base *window.View, n *transition) (bool, error) {
-		n.replace(t.policy, m.kind.Name, base, entries, m.moment())
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
+		n.Replace(t.policy, m.kind.Name, base, entries, m.moment())
 		return true, nil
 	}, nil)
 }
@@ -81,6 +82,6 @@ func (m *Memory) Clear(ctx context.Context, session string) error {
 	if err != nil {
 		return err
 	}
-	defer m.sessions.unlock(s)
+	defer m.sessions.Unlock(s)
 	return m.erase(ctx, m.key(session))
 }

@@ -19,7 +19,7 @@ import (
 // recreate the session.
 func TestStore_ConcurrentWriters(t *testing.T) {
 	for name, newInner := range map[string]func() store.Store{
-		"in process": inprocess.New,
+		"in process": func() store.Store { return inprocess.New() },
 		"sqlite":     func() store.Store { s, err := openInner(t.TempDir()); testkit.Must(t, err); return s },
 	} {
 		t.Run(name, func(t *testing.T) {

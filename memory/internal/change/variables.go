@@ -1,4 +1,4 @@
-package memory
+package change
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ const replacedValue = "variables.replaced"
 const (
 	maxVariableName  = 128      // bytes of a name
 	maxVariableBytes = 64 << 10 // of one value, as JSON
-	maxVariables     = 1_000    // in one session
+	MaxVariables     = 1_000    // in one session
 	maxReplacedBytes = 64 << 10 // of the replaced ones, as JSON
 )
 
@@ -35,12 +35,6 @@ type Variable struct {
 	Name  string          `json:"name"`  // unique in the session
 	Value json.RawMessage `json:"value"` // compact JSON, never null
 	Turn  int64           `json:"turn"`  // the turn that set it, or the last turn before
-}
-
-// sharedVariable is a variable that a turn sets for several sessions.
-type sharedVariable struct {
-	session string // that of the scope
-	Variable
 }
 
 // VariableError reports why a variable cannot be stored.
@@ -55,13 +49,14 @@ func (e *VariableError) Error() string {
 	return fmt.Sprintf("memory %s: variable %q cannot be stored: %s", e.Memory, e.Name, e.Problem)
 }
 
-func tooManyVariables(memory, name string) error {
-	return &VariableError{Memory: memory, Name: name, Problem: fmt.Sprintf("the session has the maximum of %d variables", maxVariables)}
+// TooManyVariables returns the error for a variable beyond MaxVariables.
+func TooManyVariables(memory, name string) error {
+	return &VariableError{Memory: memory, Name: name, Problem: fmt.Sprintf("the session has the maximum of %d variables", MaxVariables)}
 }
 
-// newVariable checks a name and a value and makes the value compact. The value
+// NewVariable checks a name and a value and makes the value compact. The value
 // null makes a Variable without a value.
-func newVariable(memory, name string, value json.RawMessage) (Variable, error) {
+func NewVariable(memory, name string, value json.RawMessage) (Variable, error) {
 	problem := ""
 	var compact bytes.Buffer
 	switch {
@@ -82,8 +77,8 @@ func newVariable(memory, name string, value json.RawMessage) (Variable, error) {
 	return Variable{Name: name, Value: compact.Bytes()}, nil
 }
 
-// variablesOf returns the variables of a session, the one that was set last at the end.
-func variablesOf(values map[string][]byte) []Variable {
+// VariablesOf returns the variables of a session, the one that was set last at the end.
+func VariablesOf(values map[string][]byte) []Variable {
 	var all []Variable
 	if raw := values[variablesValue]; len(raw) > 0 && json.Unmarshal(raw, &all) != nil {
 		return nil
@@ -91,8 +86,8 @@ func variablesOf(values map[string][]byte) []Variable {
 	return all
 }
 
-// putVariable returns all with v at the end, in the place of the one with the same name.
-func putVariable(all []Variable, v Variable) []Variable {
+// PutVariable returns all with v at the end, in the place of the one with the same name.
+func PutVariable(all []Variable, v Variable) []Variable {
 	return append(withoutVariable(all, v.Name), v)
 }
 
@@ -100,8 +95,8 @@ func withoutVariable(all []Variable, name string) []Variable {
 	return slices.DeleteFunc(slices.Clone(all), func(old Variable) bool { return old.Name == name })
 }
 
-// mergeVariables returns old with the variables of set; those without a value are removed.
-func mergeVariables(old, set []Variable) []Variable {
+// MergeVariables returns old with the variables of set; those without a value are removed.
+func MergeVariables(old, set []Variable) []Variable {
 	for _, v := range set {
 		if old = withoutVariable(old, v.Name); v.Value != nil {
 			old = append(old, v)
@@ -110,7 +105,8 @@ func mergeVariables(old, set []Variable) []Variable {
 	return old
 }
 
-func sortedByName(all []Variable) []Variable {
+// SortedByName returns variables by name.
+func SortedByName(all []Variable) []Variable {
 	return slices.SortedFunc(slices.Values(all), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
 }
 
@@ -123,22 +119,22 @@ func isUnchanged(all []Variable, v Variable) bool {
 	return bytes.Equal(all[i].Value, v.Value)
 }
 
-// changedVariables returns those of set that differ from the view's.
-func changedVariables(base *window.View, set []Variable) []Variable {
+// ChangedVariables returns those of set that differ from the view's.
+func ChangedVariables(base *window.View, set []Variable) []Variable {
 	if len(set) == 0 {
 		return nil
 	}
-	old := variablesOf(base.Values)
+	old := VariablesOf(base.Values)
 	return slices.DeleteFunc(slices.Clone(set), func(v Variable) bool { return isUnchanged(old, v) })
 }
 
-// setVariables sets variables of the session, all of which differ from the current ones.
-func (t *transition) setVariables(memory string, set []Variable) error {
-	stamped, old := slices.Clone(set), variablesOf(t.next.Values)
-	replaced := replacedOf(t.next.Values)
+// SetVariables sets variables of the session, all of which differ from the current ones.
+func (t *Transition) SetVariables(memory string, set []Variable) error {
+	stamped, old := slices.Clone(set), VariablesOf(t.Next.Values)
+	replaced := replacedOf(t.Next.Values)
 	var names []string
 	for i := range stamped {
-		turn := t.next.State.Turns
+		turn := t.Next.State.Turns
 		stamped[i].Turn = turn
 		names = append(names, stamped[i].Name)
 		for _, v := range old {
@@ -147,11 +143,11 @@ func (t *transition) setVariables(memory string, set []Variable) error {
 			}
 		}
 	}
-	all := mergeVariables(old, stamped)
-	if len(all) > maxVariables {
-		return tooManyVariables(memory, names[0])
+	all := MergeVariables(old, stamped)
+	if len(all) > MaxVariables {
+		return TooManyVariables(memory, names[0])
 	}
-	t.writeVariables(all, replaced)
+	t.WriteVariables(all, replaced)
 	t.addEvent(store.Event{Kind: store.EventVariables, Reason: "set: " + strings.Join(names, ", ")})
 	return nil
 }
@@ -169,9 +165,9 @@ func replacedOf(values map[string][]byte) (all []replacedVariable) {
 	return all
 }
 
-// writeVariables sets both values with variables. The oldest replaced ones are
+// WriteVariables sets both values with variables. The oldest replaced ones are
 // dropped beyond maxReplacedBytes.
-func (t *transition) writeVariables(all []Variable, replaced []replacedVariable) {
+func (t *Transition) WriteVariables(all []Variable, replaced []replacedVariable) {
 	size := 0
 	for i, v := range slices.Backward(replaced) {
 		if size += len(v.Name) + len(v.Value) + len(`{"name":"","value":,"turn":1234,"until":1234},`); size > maxReplacedBytes {
@@ -187,17 +183,17 @@ func (t *transition) writeVariables(all []Variable, replaced []replacedVariable)
 		if list.n == 0 {
 			raw = nil
 		}
-		if raw != nil || len(t.next.Values[name]) > 0 {
-			t.setValue(name, raw)
+		if raw != nil || len(t.Next.Values[name]) > 0 {
+			t.SetValue(name, raw)
 		}
 	}
 }
 
-// setVariablesOf gives the variables the values that they had after a turn.
-func (t *transition) setVariablesOf(turn int64) {
+// SetVariablesOf gives the variables the values that they had after a turn.
+func (t *Transition) SetVariablesOf(turn int64) {
 	var then []Variable
 	var earlier []replacedVariable
-	for _, v := range replacedOf(t.next.Values) {
+	for _, v := range replacedOf(t.Next.Values) {
 		switch {
 		case v.Until <= turn:
 			earlier = append(earlier, v)
@@ -205,11 +201,11 @@ func (t *transition) setVariablesOf(turn int64) {
 			then = append(then, v.Variable)
 		}
 	}
-	for _, v := range variablesOf(t.next.Values) {
+	for _, v := range VariablesOf(t.Next.Values) {
 		if v.Turn <= turn {
 			then = append(then, v)
 		}
 	}
 	slices.SortStableFunc(then, func(a, b Variable) int { return cmp.Compare(a.Turn, b.Turn) })
-	t.writeVariables(then, earlier)
+	t.WriteVariables(then, earlier)
 }

@@ -1,4 +1,4 @@
-package memory
+package change
 
 import (
 	"encoding/json"
@@ -9,36 +9,36 @@ import (
 const (
 	calibrationValue = "calibration" // the value with the factors of a session, as JSON
 
-	maxFactor     = 4  // the highest factor: a wrong report must not empty the window
+	MaxFactor     = 4  // the highest factor: a wrong report must not empty the window
 	maxCalibrated = 16 // models per session with a factor
-	templateRoom  = 32 // tokens that the template of a chat adds to any request
+	TemplateRoom  = 32 // tokens that the template of a chat adds to any request
 )
 
-// correction is what the calls of a session have shown of one model.
-type correction struct {
+// Correction is what the calls of a session have shown of one model.
+type Correction struct {
 	// Factor is the tokens of a request as the provider counts them, divided by the
-	// estimate. It never decreases and is between 1 and maxFactor; 0 if it is unknown.
+	// estimate. It never decreases and is between 1 and MaxFactor; 0 if it is unknown.
 	Factor float64 `json:"factor,omitempty"`
 	// Limit is the context window that the provider reported when it rejected a request, 0 if unknown.
 	Limit int `json:"limit,omitempty"`
 }
 
-// factors holds corrections by the provider's name of the model.
-type factors map[string]correction
+// Factors holds corrections by the provider's name of the model.
+type Factors map[string]Correction
 
-// factorsOf returns the factors of a session. A value that cannot be read is ignored:
+// FactorsOf returns the factors of a session. A value that cannot be read is ignored:
 // the next report replaces it.
-func factorsOf(values map[string][]byte) factors {
-	var f factors
+func FactorsOf(values map[string][]byte) Factors {
+	var f Factors
 	_ = json.Unmarshal(values[calibrationValue], &f)
 	return f
 }
 
-// raised returns f with the factors of others that are higher, and their limits.
-func (f factors) raised(others factors) factors {
+// Raised returns f with the factors of others that are higher, and their limits.
+func (f Factors) Raised(others Factors) Factors {
 	out := maps.Clone(f)
 	if out == nil {
-		out = factors{}
+		out = Factors{}
 	}
 	for _, model := range slices.Sorted(maps.Keys(others)) {
 		c, known := out[model]
