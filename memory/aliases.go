@@ -3,6 +3,7 @@ package memory
 import (
 	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/history"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -30,6 +31,11 @@ type (
 	BalanceError   = window.BalanceError   // reports tool calls and results that do not belong together
 	Variable       = change.Variable       // a named value that steps and agents keep for a session
 	VariableError  = change.VariableError  // reports why a variable cannot be stored
+	Transcript     = change.Transcript     // a session as data; package memory/transcript reads and writes it
+	MessageError   = history.MessageError  // reports that a message cannot be found, edited or deleted
+
+	TranscriptError     = change.TranscriptError      // reports why a transcript cannot be imported
+	MissingEntriesError = history.MissingEntriesError // reports that a store has lost messages
 )
 
 // MinShortResult is the smallest Compaction.ToolResults: the note alone needs some 30 tokens.

@@ -101,10 +101,10 @@ func (t *Turn) prepare(b Budget, short bool) (*fittedCall, error) {
 	}
 	r.entries = sel.Entries(v)
 	for i := range sel.Cut {
-		r.entries[i].Tokens = window.TokensOf(t.memory.counter, &r.entries[i].Message) // they are copies
+		r.entries[i].Tokens = window.TokensOf(t.memory.reader.Counter, &r.entries[i].Message) // they are copies
 	}
 	own -= sel.Left.Before(own)
-	changes, added, repairable := window.Repairs(t.memory.counter, r.entries, own)
+	changes, added, repairable := window.Repairs(t.memory.reader.Counter, r.entries, own)
 	r.changes, r.repairable = changes, repairable
 	fixed := 0
 	if t.context != nil {

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -70,7 +69,7 @@ func (m *Memory) expireIfDue(ctx context.Context, key store.Key, v *window.View)
 		}
 		err = m.remove(ctx, key, v.Version)
 		if err == nil {
-			return m.newView(), nil
+			return m.reader.NewView(), nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return nil, err
@@ -85,7 +84,7 @@ func (m *Memory) expireIfDue(ctx context.Context, key store.Key, v *window.View)
 // Head returns version, state and values of a session as committed; the zero
 // Head for an unknown or expired one. The values must not be modified.
 func (m *Memory) Head(ctx context.Context, session string) (store.Head, error) {
-	head, err := m.store.Head(ctx, m.key(session))
+	head, err := m.reader.Store.Head(ctx, m.key(session))
 	if err != nil || m.expired(head.State) {
 		return store.Head{}, err
 	}
@@ -106,7 +105,7 @@ func (m *Memory) erase(ctx context.Context, key store.Key) error {
 	if err := m.forget(ctx, key); err != nil {
 		return err
 	}
-	return m.store.Delete(ctx, key)
+	return m.reader.Store.Delete(ctx, key)
 }
 
 // remove deletes a session that has the given version.
@@ -114,7 +113,7 @@ func (m *Memory) remove(ctx context.Context, key store.Key, version int64) error
 	if err := m.forget(ctx, key); err != nil {
 		return err
 	}
-	return store.Remove(ctx, m.store, key, version)
+	return store.Remove(ctx, m.reader.Store, key, version)
 }
 
 // forget removes the cached view of a session and what its context stored apart from it.
@@ -123,58 +122,5 @@ func (m *Memory) forget(ctx context.Context, key store.Key) error {
 	if m.context == nil {
 		return nil
 	}
-	return m.context.Delete(ctx, m.store, key)
-}
-
-// knownIDs returns which of the ids belong to messages of the session that did
-// not fail, with their positions.
-func (m *Memory) knownIDs(ctx context.Context, key store.Key, ids []string) (map[string]int64, error) {
-	known := map[string]int64{}
-	if len(ids) == 0 {
-		return known, nil
-	}
-	for e, err := range m.store.Entries(ctx, key, store.Query{Live: true, IDs: ids}) {
-		if err != nil {
-			return nil, err
-		}
-		known[e.Message.ID] = e.Seq
-	}
-	return known, nil
-}
-
-// withoutKnown returns the entries that the session does not have yet. A message
-// that was rewound gets another id, always the same one, so that it can be added
-// once more; ids has the new ids by the old ones.
-func (m *Memory) withoutKnown(ctx context.Context, key store.Key, s store.State, entries []*store.Entry) (rest []*store.Entry, ids map[string]string, err error) {
-	_, hidden, err := s.Ranges()
-	if err != nil {
-		return nil, nil, err
-	}
-	ids = map[string]string{}
-	for renamed := true; renamed; entries = rest {
-		names := make([]string, len(entries))
-		for i, e := range entries {
-			names[i] = e.Message.ID
-		}
-		known, err := m.knownIDs(ctx, key, names)
-		if err != nil {
-			return nil, nil, err
-		}
-		renamed, rest = false, nil // a store may have the slice of an earlier attempt
-		for _, e := range entries {
-			seq := known[e.Message.ID]
-			switch {
-			case seq == 0:
-			case hidden.Has(seq):
-				c := *e
-				c.Message.ID = fmt.Sprintf("%s~%d", e.Message.ID, seq)
-				ids[e.Message.ID] = c.Message.ID
-				e, renamed = &c, true
-			default:
-				continue
-			}
-			rest = append(rest, e)
-		}
-	}
-	return rest, ids, nil
+	return m.context.Delete(ctx, m.reader.Store, key)
 }

@@ -2,34 +2,15 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 
 	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/history"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
-
-// MessageError reports that a message cannot be found, edited or deleted.
-type MessageError struct {
-	Memory  string // the memory's id
-	Session string // the session's id
-	Message string // the id or position that was named
-	Problem string // why not
-	Unknown bool   // the session has no such message
-}
-
-// Error names them all.
-func (e *MessageError) Error() string {
-	return fmt.Sprintf("memory %s, session %q, message %s: %s", e.Memory, e.Session, e.Message, e.Problem)
-}
-
-func (m *Memory) messageError(session, message, problem string, args ...any) *MessageError {
-	return &MessageError{Memory: m.id, Session: session, Message: message, Problem: fmt.Sprintf(problem, args...)}
-}
 
 // Find returns a message of the conversation as it is now, by its id or else by its
 // position in the history. It returns a *MessageError if there is none: also for messages
@@ -40,7 +21,7 @@ func (m *Memory) Find(ctx context.Context, session, message string) (store.Entry
 	if err != nil {
 		return store.Entry{}, err
 	}
-	known, err := m.knownIDs(ctx, key, []string{message})
+	known, err := m.reader.KnownIDs(ctx, key, []string{message})
 	if err != nil {
 		return store.Entry{}, err
 	}
@@ -50,10 +31,10 @@ func (m *Memory) Find(ctx context.Context, session, message string) (store.Entry
 			position = 0
 		}
 	}
-	v := m.newView()
+	v := m.reader.NewView()
 	v.State = head.State
-	e, err := m.place(ctx, key, v, position)
-	if refused, ok := err.(*MessageError); ok { //nolint:errorlint // place returns it as it is
+	e, err := m.reader.Place(ctx, key, v, position)
+	if refused, ok := err.(*history.MessageError); ok { //nolint:errorlint // place returns it as it is
 		refused.Message = strconv.Quote(message)
 	}
 	if err != nil {
@@ -83,53 +64,19 @@ func (t *Turn) Message(position int64) (chat.Message, error) {
 }
 
 func (m *Memory) messageAt(ctx context.Context, key store.Key, position int64) (chat.Message, error) {
-	head, err := m.store.Head(ctx, key)
+	head, err := m.reader.Store.Head(ctx, key)
 	if err != nil {
 		return chat.Message{}, err
 	}
-	v := m.newView()
+	v := m.reader.NewView()
 	if !m.expired(head.State) {
 		v.State = head.State
 	}
-	e, err := m.place(ctx, key, v, position)
+	e, err := m.reader.Place(ctx, key, v, position)
 	if err != nil {
 		return chat.Message{}, err
 	}
 	return e.Message, nil
-}
-
-// place returns the message of the conversation to which a position belongs, as it is now.
-func (m *Memory) place(ctx context.Context, key store.Key, v *window.View, position int64) (*store.Entry, error) {
-	statuses, err := v.State.Statuses()
-	if err != nil {
-		return nil, err
-	}
-	name := strconv.FormatInt(position, 10)
-	if position < 1 || position > v.State.Last {
-		unknown := m.messageError(key.Session, name, "the session has no such message; its positions are 1 to %d", v.State.Last)
-		if v.State.Last == 0 {
-			unknown.Problem = "the session has no messages"
-		}
-		unknown.Unknown = true
-		return nil, unknown
-	}
-	position = statuses.Edits.Original(position)
-	e, err := m.loadEntry(ctx, key, v, position)
-	if err != nil {
-		return nil, err
-	}
-	if e == nil {
-		return nil, store.ErrConflict // another process deleted the session
-	}
-	c := *e
-	switch c.Status = statuses.At(position, e); c.Status {
-	case store.Failed, store.Rewound, store.Deleted:
-		refused := m.messageError(key.Session, name, "it is not part of the conversation: %s", map[store.Status]string{
-			store.Failed: "its turn failed", store.Rewound: "its turn was rewound", store.Deleted: "it was deleted"}[c.Status])
-		refused.Unknown = true
-		return nil, refused
-	}
-	return &c, nil
 }
 
 // Edit gives a message of the conversation another text. The message keeps its id, its
@@ -147,13 +94,13 @@ func (m *Memory) Edit(ctx context.Context, session string, position int64, msg c
 	}
 	msg.ID = ""
 	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error) {
-		text := window.NewEntry(m.counter, msg)
+		text := window.NewEntry(m.reader.Counter, msg)
 		same := text.Message
 		if same.ID = old.Message.ID; reflect.DeepEqual(same, old.Message) {
 			return false, nil
 		}
-		if problem := editProblem(&old.Message, &msg); problem != "" {
-			return false, m.messageError(session, strconv.FormatInt(position, 10), "%s", problem)
+		if problem := change.EditProblem(&old.Message, &msg); problem != "" {
+			return false, m.reader.MessageError(session, strconv.FormatInt(position, 10), "%s", problem)
 		}
 		n.BeginTurn(base, []*store.Entry{text}, m.moment())
 		n.Edit(old, n.Change.Entries[0])
@@ -161,27 +108,12 @@ func (m *Memory) Edit(ctx context.Context, session string, position int64, msg c
 	})
 }
 
-// editProblem returns why a message cannot take the place of another one, empty if it can.
-func editProblem(old, msg *chat.Message) string {
-	if old.Role != msg.Role {
-		return fmt.Sprintf("its role is %s, an edit cannot make it %s", old.Role, msg.Role)
-	}
-	if old.ToolCallID != msg.ToolCallID {
-		return fmt.Sprintf("it is the result of the tool call %q, an edit cannot make it that of %q", old.ToolCallID, msg.ToolCallID)
-	}
-	same := slices.EqualFunc(old.ToolCalls, msg.ToolCalls, func(a, b chat.ToolCall) bool { return a.ID == b.ID && a.Name == b.Name })
-	if !same {
-		return "an edit must keep the ids and the names of its tool calls, which have results"
-	}
-	return ""
-}
-
 // Delete removes a message from the conversation; a tool call and its results leave
 // together. They stay in the history, with the status Deleted. Everything else is as for
 // Edit.
 func (m *Memory) Delete(ctx context.Context, session string, position int64) error {
 	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error) {
-		all, err := m.unitOf(ctx, t.key, base, old)
+		all, err := m.reader.Unit(ctx, t.key, base, old)
 		if err != nil {
 			return false, err
 		}
@@ -205,7 +137,7 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 	}
 	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		scratch := *base
-		old, err := m.place(ctx, t.key, &scratch, position)
+		old, err := m.reader.Place(ctx, t.key, &scratch, position)
 		if err != nil {
 			return false, err
 		}
@@ -219,7 +151,7 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 		if window.IsSystem(old) {
 			n.Next.System = nil
 			l := n.TimelineOfNext()
-			if err := m.restoreSystem(ctx, t.key, base, &n.Next, l); err != nil {
+			if err := m.reader.RestoreSystem(ctx, t.key, base, &n.Next, l); err != nil {
 				return false, err
 			}
 		}
@@ -240,40 +172,9 @@ func (m *Memory) withdraw(t *Turn, n *change.Transition, old *store.Entry) error
 	return nil
 }
 
-// unitOf returns the entries that leave with one: a tool call and its results.
-func (m *Memory) unitOf(ctx context.Context, key store.Key, base *window.View, e *store.Entry) ([]*store.Entry, error) {
-	hidden := change.ParsedRanges(base.State.Rewound)
-	call := e
-	for seq := e.Seq - 1; window.IsResult(call) && seq > 0; seq-- {
-		before, err := m.loadEntry(ctx, key, &window.View{State: store.State{}}, seq)
-		switch {
-		case err != nil:
-			return nil, err
-		case before != nil && before.Status != store.Failed && !hidden.Has(seq) && !window.IsSystem(before):
-			call = before
-		}
-	}
-	if len(call.Message.ToolCalls) == 0 { // the call of a result is not there
-		return []*store.Entry{e}, nil
-	}
-	unit := []*store.Entry{call}
-	for next, err := range m.store.Entries(ctx, key, store.Query{From: call.Seq + 1, Live: true}) {
-		switch {
-		case err != nil:
-			return nil, err
-		case hidden.Has(next.Seq) || window.IsSystem(next):
-		case !window.IsResult(next):
-			return unit, nil
-		default:
-			unit = append(unit, next)
-		}
-	}
-	return unit, nil
-}
-
 // fit makes the window of a revised conversation what the policy permits.
 func (m *Memory) fit(ctx context.Context, t *Turn, n *change.Transition, base *window.View) error {
-	next, err := m.extendBack(ctx, t.key, &n.Next, t.policy)
+	next, err := m.reader.ExtendBack(ctx, t.key, &n.Next, t.policy)
 	if err != nil {
 		return err
 	}

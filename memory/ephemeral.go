@@ -6,6 +6,7 @@ import (
 
 	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/history"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -28,18 +29,19 @@ func (m *Memory) Ephemeral(history []chat.Message) (*Memory, error) {
 		if known[msg.ID] {
 			msg.ID = ""
 		}
-		entry := window.NewEntry(m.counter, msg)
+		entry := window.NewEntry(m.reader.Counter, msg)
 		known[entry.Message.ID] = true
 		begun.entries = append(begun.entries, entry)
 	}
-	e.store = begun
+	e.reader.Store = begun
 	return e, nil
 }
 
 // clone returns a memory of the same configuration, without a store and a ttl.
 func (m *Memory) clone() *Memory {
 	c := &Memory{id: m.id, kind: m.kind, systemFirst: m.systemFirst, limitsOf: m.limitsOf, turns: m.turns, lease: m.lease,
-		counter: m.counter, now: m.now, context: m.context, compactor: m.compactor, compactAt: m.compactAt}
+		now: m.now, context: m.context, compactAt: m.compactAt}
+	c.reader = history.Reader{Memory: m.id, Counter: m.reader.Counter, Measured: m.reader.Measured, Compactor: m.reader.Compactor}
 	if p := m.policy.Load(); p != nil {
 		c.policy.Store(p)
 	}
@@ -77,7 +79,7 @@ func (s *begunStore) begin(ctx context.Context, key store.Key) error {
 		entries[i] = &c
 	}
 	var n change.Transition
-	n.Add(p, s.memory.kind.Name, s.memory.newView(), change.Addition{Entries: entries, Each: true}, s.memory.moment())
+	n.Add(p, s.memory.kind.Name, s.memory.reader.NewView(), change.Addition{Entries: entries, Each: true}, s.memory.moment())
 	n.Change.Next, n.Change.State = store.NextVersion(0), n.Next.State
 	return s.Apply(ctx, key, n.Change)
 }

@@ -19,7 +19,7 @@ func (m *Memory) Prune(ctx context.Context) (int, error) { return m.PruneUnused(
 // PruneUnused is Prune for the sessions of Unused.
 func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error) {
 	if m.context != nil {
-		if err := m.context.Prune(ctx, m.store, m.id); err != nil {
+		if err := m.context.Prune(ctx, m.reader.Store, m.id); err != nil {
 			return 0, err
 		}
 	}
@@ -72,11 +72,11 @@ func (m *Memory) unused(l store.SessionHead, before time.Time) bool {
 func (m *Memory) pagesOfHeads(ctx context.Context) iter.Seq2[[]store.SessionHead, error] {
 	return func(yield func([]store.SessionHead, error) bool) {
 		q := store.SessionQuery{Limit: listed}
-		if _, pages := m.store.(store.SessionLister); !pages || m.local != nil {
+		if _, pages := m.reader.Store.(store.SessionLister); !pages || m.local != nil {
 			q.Limit = 0
 		}
 		for {
-			page, err := store.ListSessions(ctx, m.store, m.id, q)
+			page, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if len(page) > 0 {
 				q.After = page[len(page)-1].Session
 			}
@@ -116,5 +116,5 @@ func (m *Memory) prune(ctx context.Context, sessions []store.SessionHead) (int, 
 		}
 		locked = append(locked, l)
 	}
-	return store.RemoveAll(ctx, m.store, m.id, locked)
+	return store.RemoveAll(ctx, m.reader.Store, m.id, locked)
 }

@@ -12,7 +12,7 @@ import (
 func (m *Memory) ForgetUser(ctx context.Context, user string) (deleted []store.SessionHead, err error) {
 	const page = 500
 	for user != "" {
-		heads, err := store.ListSessions(ctx, m.store, m.id, store.SessionQuery{Prefix: UserPrefix(user), Limit: page})
+		heads, err := store.ListSessions(ctx, m.reader.Store, m.id, store.SessionQuery{Prefix: UserPrefix(user), Limit: page})
 		if err != nil || len(heads) == 0 {
 			return deleted, err
 		}

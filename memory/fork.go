@@ -58,7 +58,7 @@ func (m *Memory) copyTo(ctx context.Context, p window.Policy, t *change.Transiti
 			return err
 		}
 		if err == nil {
-			head, err := m.store.Head(ctx, m.key(session))
+			head, err := m.reader.Store.Head(ctx, m.key(session))
 			if err != nil || head.Version == version {
 				return err
 			}
@@ -83,7 +83,7 @@ func (m *Memory) copyOnce(ctx context.Context, p window.Policy, t *change.Transi
 	}
 	past := base
 	if turn != 0 && turn < base.State.Turns {
-		if past, err = m.after(ctx, p, base, key, turn); err != nil {
+		if past, err = m.reader.After(ctx, p, base, key, turn); err != nil {
 			return 0, err
 		}
 	}
@@ -99,7 +99,7 @@ func (m *Memory) copyOnce(ctx context.Context, p window.Policy, t *change.Transi
 		t.DropContext(m.context, past.State.Last+1)
 	}
 	t.Settle(p)
-	for e, err := range m.store.Entries(ctx, key, store.Query{To: max(past.State.Last, 1)}) {
+	for e, err := range m.reader.Store.Entries(ctx, key, store.Query{To: max(past.State.Last, 1)}) {
 		if err != nil {
 			return 0, err
 		}
@@ -107,7 +107,7 @@ func (m *Memory) copyOnce(ctx context.Context, p window.Policy, t *change.Transi
 			t.Change.Entries = append(t.Change.Entries, e)
 		}
 	}
-	for e, err := range m.store.Events(ctx, key) {
+	for e, err := range m.reader.Store.Events(ctx, key) {
 		if err != nil {
 			return 0, err
 		}
@@ -116,21 +116,4 @@ func (m *Memory) copyOnce(ctx context.Context, p window.Policy, t *change.Transi
 		}
 	}
 	return base.Version, nil
-}
-
-// after returns a session as it was after a turn.
-func (m *Memory) after(ctx context.Context, p window.Policy, base *window.View, key store.Key, turn int64) (*window.View, error) {
-	next, err := m.firstOf(ctx, key, base.State.Last, turn+1)
-	if err != nil {
-		return nil, err
-	}
-	l, err := m.readTimeline(ctx, key, turn)
-	if err != nil {
-		return nil, err
-	}
-	past, err := m.restore(ctx, p, base, l, key, next-1, next-1)
-	if err == nil {
-		past.State.Turns, past.State.Flushes = turn, l.Flushes
-	}
-	return past, err
 }

@@ -34,7 +34,7 @@ func (t *Turn) PriorMessages(ctx context.Context) ([]chat.Message, error) {
 		return nil, nil
 	}
 	var msgs []chat.Message
-	for e, err := range t.memory.store.Entries(ctx, t.key, q) {
+	for e, err := range t.memory.reader.Store.Entries(ctx, t.key, q) {
 		if err != nil {
 			return nil, err
 		}

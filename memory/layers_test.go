@@ -13,7 +13,7 @@ import (
 // file and in the files before it.
 var layers = []string{
 	"aliases", "owner", "turn_policy", "context", "audit",
-	"memory", "load", "commit", "restore", "lease", "open_calls",
+	"memory", "load", "commit", "lease",
 	"budget", "turn_report", "turn", "question", "turn_commit", "turn_variables", "shared", "idempotency", "room", "turn_context", "call", "calibration",
 	"write", "read", "expiry", "forget_user", "rewind", "edit", "pin", "fork", "ephemeral", "import", "similar",
 }

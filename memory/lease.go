@@ -100,7 +100,7 @@ func (l *lease) take(ctx context.Context, base *window.View) error {
 func (l *lease) record(ctx context.Context) (text []byte, now time.Time, err error) {
 	r := leaseRecord{Owner: l.owner}
 	if l.memory.turns == Reject {
-		if now, err = l.memory.clock.Now(ctx, l.memory.store); err != nil {
+		if now, err = l.memory.clock.Now(ctx, l.memory.reader.Store); err != nil {
 			return nil, now, err
 		}
 		r.Until = now.Add(l.memory.leaseTime())
@@ -136,7 +136,7 @@ func (l *lease) keep(ctx context.Context) {
 // renew returns an *InterruptedError if the lease was lost. After another error the next
 // call tries again.
 func (l *lease) renew(ctx context.Context) error {
-	head, err := l.memory.store.Head(ctx, l.key)
+	head, err := l.memory.reader.Store.Head(ctx, l.key)
 	switch {
 	case err != nil:
 		return err
@@ -149,7 +149,7 @@ func (l *lease) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.memory.store.Apply(ctx, l.key, store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State,
+	return l.memory.reader.Store.Apply(ctx, l.key, store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State,
 		Values: map[string][]byte{change.LeaseValue: record}})
 }
 

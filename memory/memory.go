@@ -18,7 +18,7 @@
 //
 //	aliases, owner                           names of other packages; users and their sessions
 //	turn_policy, context, audit              concurrent turns; the context interface; audit logs
-//	memory, load, commit, restore, lease, open_calls    reading and writing a session
+//	memory, load, commit, lease              reading and writing a session
 //	budget, turn_report, turn, question, turn_commit, shared, room, turn_context, call, calibration    turns
 //	write, read, expiry, forget_user         the other methods of Memory
 //	rewind, edit, pin, fork, ephemeral, import    those that change what is there, and those for whole sessions
@@ -34,6 +34,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/history"
 	"github.com/qtype-dev/qtype/memory/internal/locks"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -75,18 +76,16 @@ type Memory struct {
 	ttl         time.Duration
 	scope       Scope
 	audit       Auditor
-	counter     window.Counter
 	now         func() time.Time
-	store       store.Store
+	reader      history.Reader   // reads the store
 	local       store.LocalStore // store, if it is one in this process
 	policy      atomic.Pointer[window.Policy]
 	sessions    locks.Table
-	turnsPool   sync.Pool         // of *Turn that ended and that no caller knows
-	transitions sync.Pool         // of *transition
-	views       sync.Pool         // of *view
-	context     ContextSource     // nil for none
-	compactor   *window.Compactor // nil for none
-	compactAt   float64           // Compaction.At
+	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
+	transitions sync.Pool     // of *transition
+	views       sync.Pool     // of *view
+	context     ContextSource // nil for none
+	compactAt   float64       // Compaction.At
 }
 
 // defaultCachedSessions is the number of sessions whose windows are cached by default.
@@ -103,8 +102,10 @@ func New(cfg Config, store store.Store) (*Memory, error) {
 }
 
 func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, error) {
-	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: store.Observe(backend, cfg.Observe), context: cfg.Context, compactor: window.NewCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
+	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf, turns: cfg.Turns, lease: cfg.Lease,
+		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At}
+	m.reader = history.Reader{Memory: cfg.ID, Store: store.Observe(backend, cfg.Observe), Counter: cfg.Counter, Measured: kind.Measured,
+		Compactor: window.NewCompactor(cfg.Compact, cfg.Counter)}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -115,10 +116,11 @@ func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, erro
 		return nil, err
 	}
 	m.sessions.MaxViews = cfg.Live
-	m.local, _ = m.store.(store.LocalStore)
+	m.local, _ = m.reader.Store.(store.LocalStore)
 	if _, shared := backend.(store.LocalStore); !shared && cfg.Live == 0 { // views share the entries of a store in this process
 		m.sessions.MaxViews = defaultCachedSessions
 	}
+	m.reader.Weighed = m.sessions.MaxViews != 0
 	if cfg.LimitsOf != nil && len(cfg.Limits) == 0 {
 		return m, nil // called for each session
 	}
@@ -130,7 +132,7 @@ func (m *Memory) check(cfg *Config) error {
 	switch {
 	case cfg.Counter == nil:
 		return fmt.Errorf("memory %s needs a token counter", cfg.ID)
-	case m.store == nil:
+	case m.reader.Store == nil:
 		return fmt.Errorf("memory %s needs a store", cfg.ID)
 	case cfg.Live < 0:
 		return fmt.Errorf("memory %s: the number of live sessions must not be negative", cfg.ID)
@@ -201,10 +203,10 @@ func (m *Memory) ID() string { return m.id }
 func (m *Memory) Policy() spec.Policy { return m.kind.Name }
 
 // Count returns the tokens of a text as this memory counts them.
-func (m *Memory) Count(text string) int { return m.counter.Count(text) }
+func (m *Memory) Count(text string) int { return m.reader.Counter.Count(text) }
 
 // Tokens returns the size of a message as this memory counts it.
-func (m *Memory) Tokens(msg chat.Message) int { return window.Tokens(m.counter, msg) }
+func (m *Memory) Tokens(msg chat.Message) int { return window.Tokens(m.reader.Counter, msg) }
 
 // SetLimits changes the limits of all sessions. With policy flush the new ones
 // apply from the next message on, with the others to reads as well.
@@ -249,18 +251,8 @@ func (m *Memory) key(session string) store.Key {
 	return store.Key{Memory: m.id, Session: m.scope.Session(session)}
 }
 
-func (m *Memory) newView() *window.View {
-	return window.NewView(m.kind.Measured, m.sessions.MaxViews != 0, m.compactor)
-}
-
 // moment returns the current time in the precision of stores: microseconds, UTC.
 func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }
-
-// stepSystem returns a step's system message as an entry.
-func (m *Memory) stepSystem(text string) *store.Entry {
-	msg := chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: text}}}
-	return &store.Entry{Message: msg, Tokens: window.TokensOf(m.counter, &msg)}
-}
 
 // lock waits for a session; unlock must follow.
 func (m *Memory) lock(ctx context.Context, session string) (*locks.Session, error) {

@@ -58,14 +58,14 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 	}
 	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		scratch := *base
-		e, err := m.place(ctx, t.key, &scratch, position)
+		e, err := m.reader.Place(ctx, t.key, &scratch, position)
 		if err != nil {
 			return false, err
 		}
 		if window.IsSystem(e) {
-			return false, m.messageError(session, strconv.FormatInt(position, 10), "it is a system message, which never leaves the window")
+			return false, m.reader.MessageError(session, strconv.FormatInt(position, 10), "it is a system message, which never leaves the window")
 		}
-		all, err := m.unitOf(ctx, t.key, base, e)
+		all, err := m.reader.Unit(ctx, t.key, base, e)
 		if err != nil {
 			return false, err
 		}
@@ -73,7 +73,7 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 			return false, nil
 		}
 		if pin && e.Status != store.InWindow {
-			return false, m.messageError(session, strconv.FormatInt(position, 10), "it left the window, so it cannot be pinned")
+			return false, m.reader.MessageError(session, strconv.FormatInt(position, 10), "it left the window, so it cannot be pinned")
 		}
 		n.Begin(base, m.moment())
 		n.Next.State.Turns++

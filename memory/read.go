@@ -6,8 +6,8 @@ import (
 	"iter"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/history"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -45,7 +45,7 @@ func (m *Memory) Read(ctx context.Context, session string, o window.ReadOptions)
 			return window.Window{}, fmt.Errorf("memory %s: %w", m.id, err)
 		}
 	}
-	if v, err = m.extendBack(ctx, m.key(session), v, p); err != nil {
+	if v, err = m.reader.ExtendBack(ctx, m.key(session), v, p); err != nil {
 		return window.Window{}, err
 	}
 	return m.window(p, v), nil
@@ -78,21 +78,6 @@ func (m *Memory) History(ctx context.Context, session string) iter.Seq2[store.En
 	return m.HistoryRange(ctx, session, 1, 0)
 }
 
-// MissingEntriesError reports that a store has fewer messages of a session than its head
-// counts: another program deleted them, or the store lost them.
-type MissingEntriesError struct {
-	Memory  string // the memory's id
-	Session string // the session's id
-	First   int64  // the position of the first one
-	Missing int64  // their number
-}
-
-// Error names the session and the first message that is missing.
-func (e *MissingEntriesError) Error() string {
-	return fmt.Sprintf("memory %s, session %q: the store has lost %s, the first at position %d",
-		e.Memory, e.Session, textfmt.Count(e.Missing, "message"), e.First)
-}
-
 // HistoryRange is History for the positions from..to; 0 for to is the end. After the
 // messages it yields a *MissingEntriesError if the store does not have all of them.
 func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[store.Entry, error] {
@@ -108,47 +93,7 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 // Scan is HistoryRange for an index of the messages: it is not an access for audit logs. What
 // a program shows of them must be read with another method.
 func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.Seq2[store.Entry, error] {
-	return func(yield func(store.Entry, error) bool) {
-		key := m.key(session)
-		head, err := m.store.Head(ctx, key)
-		var statuses *store.Statuses
-		if err == nil {
-			statuses, err = head.State.Statuses()
-		}
-		if err != nil {
-			yield(store.Entry{}, err)
-			return
-		}
-		if head.State.Last == 0 || m.expired(head.State) {
-			return
-		}
-		if to <= 0 || to > head.State.Last {
-			to = head.State.Last
-		}
-		missing := &MissingEntriesError{Memory: m.id, Session: session}
-		next := max(from, 1)
-		for e, err := range m.store.Entries(ctx, key, store.Query{From: from, To: to}) {
-			if err == nil {
-				missing.add(next, e.Seq)
-				next = e.Seq + 1
-				err = store.CheckDecrypted(key, e)
-			}
-			if err != nil {
-				yield(store.Entry{}, err)
-				return
-			}
-			out := *e
-			out.Status = statuses.Of(e)
-			if !yield(out, nil) {
-				return
-			}
-		}
-		if missing.add(next, to+1); missing.Missing > 0 {
-			if err := m.confirm(ctx, key, head, missing); err != nil {
-				yield(store.Entry{}, err)
-			}
-		}
-	}
+	return m.scan(ctx, session, func(s *history.Scan) iter.Seq2[store.Entry, error] { return s.Range(ctx, from, to) })
 }
 
 // Messages yields the messages of the session as they are now: without those that
@@ -156,81 +101,35 @@ func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.
 // failed turns are part of it. It reads them while the range continues.
 func (m *Memory) Messages(ctx context.Context, session string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
-		key := m.key(session)
-		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: key.Session}); err != nil {
+		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
 			yield(store.Entry{}, err)
 			return
 		}
-		head, err := m.Head(ctx, session)
-		if err == nil && head.State.Last == 0 {
-			return
-		}
-		var statuses *store.Statuses
-		if err == nil {
-			statuses, err = head.State.Statuses()
-		}
-		var texts map[int64]*store.Entry
-		if err == nil {
-			texts, err = m.editedTexts(ctx, key, statuses.Edits, 1, head.State.Last)
-		}
-		if err != nil {
+		m.scan(ctx, session, func(s *history.Scan) iter.Seq2[store.Entry, error] { return s.Conversation(ctx) })(yield)
+	}
+}
+
+// scan yields what read returns for a session, nothing for an unknown or expired one.
+func (m *Memory) scan(ctx context.Context, session string, read func(*history.Scan) iter.Seq2[store.Entry, error]) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		switch head, err := m.Head(ctx, session); {
+		case err != nil:
 			yield(store.Entry{}, err)
-			return
-		}
-		missing, next := &MissingEntriesError{Memory: m.id, Session: session}, int64(1)
-		for e, err := range m.store.Entries(ctx, key, store.Query{To: head.State.Last}) {
-			if err == nil {
-				missing.add(next, e.Seq)
-				next = e.Seq + 1
-				err = store.CheckDecrypted(key, e)
-			}
-			if err != nil {
-				yield(store.Entry{}, err)
-				return
-			}
-			if statuses.Hidden.Has(e.Seq) {
-				continue
-			}
-			out := *store.WithText(e, texts[e.Seq])
-			out.Status = statuses.At(e.Seq, e)
-			if !yield(out, nil) {
-				return
-			}
-		}
-		if missing.add(next, head.State.Last+1); missing.Missing > 0 {
-			if err := m.confirm(ctx, key, head, missing); err != nil {
-				yield(store.Entry{}, err)
-			}
+		case head.State.Last > 0:
+			read(&history.Scan{Reader: &m.reader, Key: m.key(session), Session: session, Head: head})(yield)
 		}
 	}
-}
-
-// add counts the positions from next to before seq.
-func (e *MissingEntriesError) add(next, seq int64) {
-	if e.Missing == 0 {
-		e.First = next
-	}
-	e.Missing += max(seq-next, 0)
-}
-
-// confirm returns missing unless the session was deleted since its head was read.
-func (m *Memory) confirm(ctx context.Context, key store.Key, read store.Head, missing *MissingEntriesError) error {
-	head, err := m.store.Head(ctx, key)
-	if err == nil && head.Version >= read.Version && head.State.Last >= read.State.Last {
-		return missing
-	}
-	return err
 }
 
 // Events yields the events of the session in order.
 func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[store.Event, error] {
-	return withReasons(m.store.Events(ctx, m.key(session)))
+	return withReasons(m.reader.Store.Events(ctx, m.key(session)))
 }
 
 // EventsReversed yields the events of the session, newest first, and reads them while the
 // range continues.
 func (m *Memory) EventsReversed(ctx context.Context, session string) iter.Seq2[store.Event, error] {
-	return withReasons(store.EventsReversed(ctx, m.store, m.key(session)))
+	return withReasons(store.EventsReversed(ctx, m.reader.Store, m.key(session)))
 }
 
 // withReasons adds the reasons of evictions, which are not stored.
@@ -265,7 +164,7 @@ type SessionInfo struct {
 // Sessions lists the sessions of this memory, ordered by id.
 func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	var out []SessionInfo
-	for l, err := range m.store.Sessions(ctx, m.id) {
+	for l, err := range m.reader.Store.Sessions(ctx, m.id) {
 		if err != nil {
 			return nil, err
 		}
@@ -302,7 +201,7 @@ func (m *Memory) EachSession(ctx context.Context, f SessionFilter) iter.Seq2[Ses
 			q.Limit = min(left, listed)
 		}
 		for ; ; q.Limit = min(2*q.Limit, listed) { // the filter may leave few of a page
-			page, err := store.ListSessions(ctx, m.store, m.id, q)
+			page, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if err != nil {
 				yield(SessionInfo{}, err)
 				return
@@ -367,7 +266,7 @@ func (m *Memory) window(p window.Policy, v *window.View) window.Window {
 	w := m.arrange(v, sel.Entries(v))
 	w.Cut = sel.Note
 	for i := range sel.Cut {
-		w.Entries[i].Tokens = window.TokensOf(m.counter, &w.Entries[i].Message) // they are copies
+		w.Entries[i].Tokens = window.TokensOf(m.reader.Counter, &w.Entries[i].Message) // they are copies
 	}
 	messages, tokens := len(w.Entries), v.Tokens
 	if sel.Left.Size()+len(sel.Cut) > 0 {

@@ -56,11 +56,11 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 		if turn < 1 || turn > base.State.Turns {
 			return false, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.State.Turns}
 		}
-		event, err := t.rewindEvent(ctx, base, turn)
+		event, err := m.reader.RewindEvent(ctx, t.key, base, turn)
 		if err != nil {
 			return false, err
 		}
-		l, err := m.readTimeline(ctx, t.key, base.State.Turns)
+		l, err := m.reader.Timeline(ctx, t.key, base.State.Turns)
 		if err != nil {
 			return false, err
 		}
@@ -72,7 +72,7 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 		if event.From > 0 {
 			kept = event.From - 1
 		}
-		past, err := m.restore(ctx, t.policy, base, l, t.key, base.State.Last, kept)
+		past, err := m.reader.Restore(ctx, t.policy, base, l, t.key, base.State.Last, kept)
 		if err != nil {
 			return false, err
 		}
@@ -97,30 +97,4 @@ func (m *Memory) RewindTo(ctx context.Context, session string, turn int64) error
 		unknown.Turn = turn
 	}
 	return err
-}
-
-// rewindEvent describes the messages that leave with a turn and those after it.
-func (t *Turn) rewindEvent(ctx context.Context, base *window.View, turn int64) (store.Event, error) {
-	last := base.State.Last
-	e := store.Event{Kind: store.EventRewind, Rewound: turn, To: last, Reason: fmt.Sprintf("turn %d and later ones were rewound", turn)}
-	_, rewound, err := base.State.Ranges()
-	if err != nil {
-		return e, err
-	}
-	if e.From, err = t.memory.firstOf(ctx, t.key, last, turn); err != nil {
-		return e, err
-	}
-	if e.From > last { // these turns added no messages
-		e.From, e.To = 0, 0
-		return e, nil
-	}
-	for entry, err := range t.memory.store.Entries(ctx, t.key, store.Query{From: e.From, To: last, Live: true}) {
-		if err != nil {
-			return e, err
-		}
-		if !rewound.Has(entry.Seq) {
-			e.Messages, e.Tokens = e.Messages+1, e.Tokens+entry.Tokens
-		}
-	}
-	return e, nil
 }

@@ -148,7 +148,7 @@ func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.S
 			q.Prefix = UserPrefix(user)
 		}
 		for {
-			heads, err := store.ListSessions(ctx, m.store, m.id, q)
+			heads, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if err != nil {
 				yield(store.SessionHead{}, err)
 				return
@@ -171,5 +171,5 @@ func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.S
 
 // entriesOf yields the live entries of another session from a position on, in order.
 func (m *Memory) entriesOf(ctx context.Context, l store.SessionHead, from int64) iter.Seq2[*store.Entry, error] {
-	return m.currentEntries(ctx, store.Key{Memory: m.id, Session: l.Session}, l.Head.State, max(from, l.Head.State.FirstPosition()), l.Head.State.Last)
+	return m.reader.Current(ctx, store.Key{Memory: m.id, Session: l.Session}, l.Head.State, max(from, l.Head.State.FirstPosition()), l.Head.State.Last)
 }

@@ -33,7 +33,7 @@ func (m *Memory) Heads(ctx context.Context, prefix string) iter.Seq2[store.Sessi
 	return func(yield func(store.SessionHead, error) bool) {
 		q := store.SessionQuery{Prefix: prefix, Limit: page}
 		for {
-			heads, err := store.ListSessions(ctx, m.store, m.id, q)
+			heads, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if err != nil {
 				yield(store.SessionHead{}, err)
 				return

@@ -133,7 +133,7 @@ func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 		t.base, err = m.expireIfDue(ctx, t.key, t.base)
 	}
 	if err == nil {
-		t.base, err = m.extendBack(ctx, t.key, t.base, t.policy)
+		t.base, err = m.reader.ExtendBack(ctx, t.key, t.base, t.policy)
 	}
 	if err == nil && t.cancel != nil {
 		t.lease, t.base, err = m.acquire(ctx, t.key, t.base, t.cancel)
@@ -175,7 +175,7 @@ func (t *Turn) System(text string) {
 	case s != nil && s.Message.Text() == text:
 		t.step = s // counted before
 	default:
-		t.step = t.memory.stepSystem(text)
+		t.step = t.memory.reader.StepSystem(text)
 	}
 }
 
@@ -200,7 +200,7 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 			}
 			t.unchecked = t.unchecked || !t.base.IsComplete()
 		}
-		t.staged = append(t.staged, window.NewEntry(t.memory.counter, msgs[i]))
+		t.staged = append(t.staged, window.NewEntry(t.memory.reader.Counter, msgs[i]))
 	}
 	return nil
 }
@@ -282,7 +282,7 @@ func (t *Turn) rebase(ctx context.Context, base *window.View) error {
 	if base == t.base {
 		return nil
 	}
-	base, err := t.memory.extendBack(ctx, t.key, base, t.policy)
+	base, err := t.memory.reader.ExtendBack(ctx, t.key, base, t.policy)
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (t *Turn) dropKnown(ctx context.Context, base *window.View) error {
 	if !t.unchecked {
 		return nil
 	}
-	rest, ids, err := t.memory.withoutKnown(ctx, t.key, base.State, t.staged)
+	rest, ids, err := t.memory.reader.WithoutKnown(ctx, t.key, base.State, t.staged)
 	if err != nil {
 		return err
 	}

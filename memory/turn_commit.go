@@ -49,7 +49,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
-	if d, ok := t.memory.store.(store.Deduplicator); !ok || !d.Distinct() {
+	if d, ok := t.memory.reader.Store.(store.Deduplicator); !ok || !d.Distinct() {
 		if err := t.dropKnown(ctx, t.base); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (t *Turn) store(ctx context.Context, each bool) error {
 // window.CheckPairs returns a *BalanceError if the staged messages cannot follow those of the
 // session, after it dropped those that the session has already.
 func (t *Turn) checkPairs(ctx context.Context) error {
-	open, err := t.memory.openCalls(ctx, t.key, t.base)
+	open, err := t.memory.reader.OpenCalls(ctx, t.key, t.base)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (m *Memory) committed(ctx context.Context, session string, space *window.Vi
 		return nil, nil, err
 	}
 	if m.expired(v.State) {
-		v = m.newView()
+		v = m.reader.NewView()
 	}
 	return v, p, nil
 }
@@ -102,9 +102,9 @@ type contextSession struct{ turn *Turn }
 
 func (s contextSession) Context() context.Context { return s.turn.ctx }
 func (s contextSession) Key() store.Key           { return s.turn.key }
-func (s contextSession) Store() store.Store       { return s.turn.memory.store }
+func (s contextSession) Store() store.Store       { return s.turn.memory.reader.Store }
 func (s contextSession) Tokens(msg *chat.Message) int {
-	return window.TokensOf(s.turn.memory.counter, msg)
+	return window.TokensOf(s.turn.memory.reader.Counter, msg)
 }
 func (s contextSession) Count(text string) int { return s.turn.memory.Count(text) }
 func (s contextSession) Now() time.Time        { return s.turn.memory.moment() }
@@ -161,7 +161,7 @@ func (s contextSession) Evicted(from int64) iter.Seq2[*store.Entry, error] {
 	if last < from {
 		return func(func(*store.Entry, error) bool) {}
 	}
-	return s.turn.memory.currentEntries(s.Context(), s.Key(), s.turn.base.State, from, last)
+	return s.turn.memory.reader.Current(s.Context(), s.Key(), s.turn.base.State, from, last)
 }
 
 func (s contextSession) Update(name string, backend func(store.Head) ([]byte, store.Event, bool)) error {

@@ -57,7 +57,7 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 			ids = append(ids, msgs[i].ID)
 		}
 	}
-	known, err := m.knownIDs(ctx, t.key, ids)
+	known, err := m.reader.KnownIDs(ctx, t.key, ids)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 		if known[msg.ID] != 0 {
 			msg.ID = ""
 		}
-		entries[i] = window.NewEntry(m.counter, msg)
+		entries[i] = window.NewEntry(m.reader.Counter, msg)
 		known[entries[i].Message.ID] = -1
 	}
 	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {

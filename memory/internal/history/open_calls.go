@@ -1,4 +1,4 @@
-package memory
+package history
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// openCalls returns the tool calls of a session that wait for their results. The history
+// OpenCalls returns the tool calls of a session that wait for their results. The history
 // is read only if its newest message is not in the window.
-func (m *Memory) openCalls(ctx context.Context, key store.Key, v *window.View) ([]chat.ToolCall, error) {
+func (r *Reader) OpenCalls(ctx context.Context, key store.Key, v *window.View) ([]chat.ToolCall, error) {
 	if n := len(v.Entries); n > 0 && v.Entries[n-1].Seq == v.State.Last {
 		if !window.IsToolUse(v.Entries[n-1]) {
 			return nil, nil
@@ -26,7 +26,7 @@ func (m *Memory) openCalls(ctx context.Context, key store.Key, v *window.View) (
 			return nil, nil
 		}
 		var newest []*store.Entry
-		for e, err := range m.store.Entries(ctx, key, store.Query{From: from, To: v.State.Last, Live: true}) {
+		for e, err := range r.Store.Entries(ctx, key, store.Query{From: from, To: v.State.Last, Live: true}) {
 			if err != nil {
 				return nil, err
 			}
