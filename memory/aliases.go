@@ -2,6 +2,7 @@ package memory
 
 import (
 	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/history"
 	"github.com/qtype-dev/qtype/memory/internal/window"
@@ -35,6 +36,10 @@ type (
 	MessageError   = history.MessageError  // reports that a message cannot be found, edited or deleted
 
 	TranscriptError     = change.TranscriptError      // reports why a transcript cannot be imported
+	Budget              = budget.Budget               // the room of one call of a model
+	BudgetError         = budget.BudgetError          // reports that the newest round does not fit into a context window
+	EmptyWindowError    = budget.EmptyWindowError     // reports that the newest message does not fit into the window
+	TurnSizeError       = budget.TurnSizeError        // reports that the window has no room for what a turn needs
 	MissingEntriesError = history.MissingEntriesError // reports that a store has lost messages
 )
 

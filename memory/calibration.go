@@ -1,9 +1,7 @@
 package memory
 
 import (
-	"math"
-
-	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -27,9 +25,7 @@ func (t *Turn) raise(counted int) {
 	if estimate <= 0 || counted <= estimate && !t.call.Estimated {
 		return
 	}
-	factor := min(max(float64(counted-change.TemplateRoom)/float64(estimate), 1), change.MaxFactor)
-	factor = math.Ceil(factor*1000) / 1000
-	t.factors = t.factors.Raised(change.Factors{t.call.Call.Model: {Factor: factor}})
+	t.factors = t.factors.Raised(budget.Measured(t.call.Call.Model, estimate, counted))
 }
 
 // TooLong is what a provider reported of a request that exceeds its context window.
@@ -76,7 +72,7 @@ func (t *Turn) learn(b Budget, r TooLong) {
 	window := b.ContextWindow
 	if r.Limit > b.Answer { // a smaller one leaves no room for any request
 		window = r.Limit
-		t.factors = t.factors.Raised(change.Factors{b.Model: {Limit: r.Limit}})
+		t.factors = t.factors.Raised(budget.Factors{b.Model: {Limit: r.Limit}})
 	}
 	switch {
 	case r.Requested > 0:

@@ -28,7 +28,7 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 		return nil, errEnded
 	}
 	t.noteQuestion()
-	b = t.within(b)
+	b = t.corrections().Within(b)
 	t.noteOthers(b, 0)
 	if err := t.refreshContext(); err != nil {
 		return nil, err
@@ -135,9 +135,10 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*s
 	if b.ContextWindow <= 0 && t.most == 0 {
 		return 0, nil
 	}
+	known := t.corrections()
 	room, most := math.MaxInt, math.MaxInt
 	if b.ContextWindow > 0 {
-		room = t.inputRoom(b) - b.Tools - fixed - v.SystemTokens()
+		room = known.InputRoom(b) - b.Tools - fixed - v.SystemTokens()
 	}
 	if t.most > 0 {
 		most = t.most
@@ -148,7 +149,7 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*s
 		newest = window.NewestRound(entries, own, window.LastUser(entries[:own+1]))
 	}
 	n, pins, pinned := 0, window.PinnedPositions(v), 0
-	for (tokens > most || tokens+added+t.uncounted(b, entries[n:], own-n) > room) && n < newest {
+	for (tokens > most || tokens+added+known.Uncounted(b, entries[n:], own-n) > room) && n < newest {
 		for first := true; n < newest && (first || !window.IsUser(entries[n])); first = false {
 			if pins.Has(entries[n].Seq) {
 				pinned += entries[n].Tokens
@@ -159,7 +160,7 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*s
 		}
 	}
 	if tokens > room {
-		factor, reserve := t.factor(b.Model)
+		factor, reserve := known.Of(b.Model)
 		return 0, &BudgetError{Budget: b, Factor: factor, Template: reserve, Memory: t.memory.id, System: v.SystemTokens(), Context: fixed, Pinned: pinned, Round: tokens - pinned, Messages: len(entries) - n}
 	}
 	return n, nil
@@ -192,7 +193,7 @@ func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*store.Entry) {
 	if t.call != nil {
 		calls += t.call.Call.Calls
 	}
-	factor, _ := t.factor(b.Model)
+	factor, _ := t.corrections().Of(b.Model)
 	n := &change.CallRecord{Estimated: b.Margin > 1, Messages: len(sent), Tokens: window.SumTokens(sent), Call: store.Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
 		Tools: b.Tools, System: v.SystemTokens(), Factor: factor, Estimate: window.SumTokens(sent) + v.SystemTokens() + b.Tools, Seen: t.base.State.Last, Left: len(r.entries) - len(sent), Cut: r.selection.Note, Repairs: r.changes, Calls: calls}}
 	if len(sent) > 0 {
@@ -269,9 +270,10 @@ func (t *Turn) noteOthers(b Budget, context int) bool {
 		others += system.Tokens
 	}
 	if b.ContextWindow > 0 {
-		factor, reserve := t.factor(b.Model)
+		known := t.corrections()
+		factor, reserve := known.Of(b.Model)
 		entries := slices.Concat(t.base.Entries, t.staged)
-		others += b.Tools + int(float64(b.Answer+reserve)/factor) + t.uncounted(b, entries, len(t.base.Entries))
+		others += b.Tools + int(float64(b.Answer+reserve)/factor) + known.Uncounted(b, entries, len(t.base.Entries))
 		if window := int(float64(b.ContextWindow) / factor); window < p.ContextLimit() {
 			others += int(float64(p.ContextLimit()-window) * t.memory.compactAt)
 		}

@@ -28,15 +28,6 @@ func (testPolicy) Usage(messages, _ int) (int, int, store.Unit) {
 	return messages, 0, store.InMessages
 }
 
-// PolicyBuilders returns the names of the policies that have a builder.
-func PolicyBuilders() []spec.Policy {
-	var names []spec.Policy
-	for name := range window.Builders() {
-		names = append(names, name)
-	}
-	return names
-}
-
 // AppendUnchecked appends messages as versions did that accepted tool calls without
 // results, and results without calls.
 func (m *Memory) AppendUnchecked(ctx context.Context, session string, msgs ...chat.Message) error {

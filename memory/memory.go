@@ -14,12 +14,23 @@
 // Tokens are counted once, when a message is added. An append costs one count
 // and an amortized constant number of evictions, however long the history is.
 //
-// The files depend on each other in one direction:
+// Its packages depend on each other in one direction:
+//
+//	store, inprocess         the contract of stores, and the one in RAM
+//	internal/window          a session at one version; policies; what a call sends
+//	internal/budget          the room of a call
+//	internal/change          changes of a session: the one path of every write
+//	internal/history         reading stored sessions
+//	internal/locks           the order of turns, and cached views
+//	memory                   turns and the operations on sessions
+//
+// So do its files:
 //
 //	aliases, owner                           names of other packages; users and their sessions
 //	turn_policy, context, audit              concurrent turns; the context interface; audit logs
 //	memory, load, commit, lease              reading and writing a session
-//	budget, turn_report, turn, question, turn_commit, shared, room, turn_context, call, calibration    turns
+//	turn_report, turn, question, turn_commit, turn_variables, shared, idempotency    turns
+//	turn_context, call, calibration          calls of models in turns
 //	write, read, expiry, forget_user         the other methods of Memory
 //	rewind, edit, pin, fork, ephemeral, import    those that change what is there, and those for whole sessions
 //	similar                                  those for package search

@@ -1,34 +1,12 @@
 package memory
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
-
-// TurnSizeError reports that the limit of a policy has no room for what each call of a
-// turn needs: the system message, the question, and the newest tool call with its results.
-type TurnSizeError struct {
-	Memory string     // the memory's id
-	Used   int        // size of these messages
-	Limit  int        // the window's limit
-	Unit   store.Unit // unit of both
-	Pinned int        // number of pinned messages among them
-}
-
-// Error names the sizes.
-func (e *TurnSizeError) Error() string {
-	pinned, advice := "", ""
-	if e.Pinned > 0 {
-		pinned, advice = textfmt.Count(e.Pinned, "pinned message")+", ", ", unpin messages"
-	}
-	return fmt.Sprintf("memory %s: the window's limit is %s %s, but the system message, %sthe question and the newest messages of the turn have %s: increase the limit%s or shorten the results of tools",
-		e.Memory, textfmt.Thousands(e.Limit), e.Unit, pinned, textfmt.Thousands(e.Used), advice)
-}
 
 // noteQuestion records the question before the first call of a model: the last user
 // messages that were added, without other messages between them. They may be part of the

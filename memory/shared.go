@@ -11,16 +11,16 @@ import (
 )
 
 // UpdateValue changes a named value of a session outside of a turn; a nil value removes
-// it. change is called again after a conflict, and returns false if there is nothing to
+// it. update is called again after a conflict, and returns false if there is nothing to
 // do. It waits while a turn of the session is active.
-func (m *Memory) UpdateValue(ctx context.Context, session, name string, backend func(store.Head) (value []byte, ok bool)) error {
+func (m *Memory) UpdateValue(ctx context.Context, session, name string, update func(store.Head) (value []byte, ok bool)) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
 	}
 	defer t.close()
 	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
-		value, ok := backend(store.Head{Version: base.Version, State: base.State, Values: base.Values})
+		value, ok := update(store.Head{Version: base.Version, State: base.State, Values: base.Values})
 		if !ok {
 			return false, nil
 		}

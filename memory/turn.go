@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/locks"
 	"github.com/qtype-dev/qtype/memory/internal/window"
@@ -39,7 +40,7 @@ type Turn struct {
 	set       []change.Variable           // the variables that were set; those that were removed have no value
 	shared    []sharedVariable            // those that were set for several sessions
 	before    func(context.Context) error // runs before the commit; nil for nothing
-	factors   change.Factors              // what the turn learned of the counts of providers; nil for nothing
+	factors   budget.Factors              // what the turn learned of the counts of providers; nil for nothing
 	others    int                         // with Compaction.At: the most tokens that a call of the turn needed besides messages
 	most      int                         // tokens that messages may have after a rejected request, 0 for no limit
 	context   TurnContext                 // nil without context, and before the first call of a model

@@ -6,11 +6,15 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
+
+// corrections returns what the session and the turn know of models.
+func (t *Turn) corrections() budget.Factors { return budget.FactorsOf(t.base.Values).Raised(t.factors) }
 
 // refreshContext updates the context before a call of the model.
 func (t *Turn) refreshContext() error {
@@ -33,7 +37,7 @@ func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*stor
 	call := &t.call.Call
 	call.Room = room
 	if b.ContextWindow > 0 {
-		room = min(room, t.inputRoom(b)-b.Tools-v.SystemTokens()-t.call.Tokens)
+		room = min(room, t.corrections().InputRoom(b)-b.Tools-v.SystemTokens()-t.call.Tokens)
 	}
 	c.Shrink(max(room, 0))
 	call.Estimate += c.Tokens()
@@ -164,14 +168,14 @@ func (s contextSession) Evicted(from int64) iter.Seq2[*store.Entry, error] {
 	return s.turn.memory.reader.Current(s.Context(), s.Key(), s.turn.base.State, from, last)
 }
 
-func (s contextSession) Update(name string, backend func(store.Head) ([]byte, store.Event, bool)) error {
+func (s contextSession) Update(name string, update func(store.Head) ([]byte, store.Event, bool)) error {
 	t := s.turn
 	var next window.View
 	err := t.apply(t.ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		if err := t.rebase(t.ctx, base); err != nil {
 			return false, err
 		}
-		value, event, ok := backend(s.Head())
+		value, event, ok := update(s.Head())
 		if !ok || t.base.Version == 0 {
 			return false, nil
 		}

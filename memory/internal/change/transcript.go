@@ -11,9 +11,9 @@ import (
 
 // Transcript is a session as data; package memory/transcript reads and writes it.
 type Transcript struct {
-	Entries   []store.Entry     // in order; Seq and Tokens are ignored, and of the statuses only Failed counts
-	Events    []store.Event     // in order; none if the entries have no turns
-	Variables []Variable // the one that was set last at the end
+	Entries   []store.Entry // in order; Seq and Tokens are ignored, and of the statuses only Failed counts
+	Events    []store.Event // in order; none if the entries have no turns
+	Variables []Variable    // the one that was set last at the end
 
 	Values map[string][]byte // what ContextValues returned, such as facts
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
@@ -389,13 +390,13 @@ func (t *Transition) positionsOf(entries []*store.Entry) store.Ranges {
 }
 
 // SetFactors stores the factors of the turn; a factor of another turn that is higher stays.
-func (t *Transition) SetFactors(learned Factors) {
-	stored := FactorsOf(t.Next.Values)
+func (t *Transition) SetFactors(learned budget.Factors) {
+	stored := budget.FactorsOf(t.Next.Values)
 	all := stored.Raised(learned)
 	if len(learned) == 0 || maps.Equal(all, stored) {
 		return
 	}
 	if raw, err := json.Marshal(all); err == nil { // numbers and texts only
-		t.SetValue(calibrationValue, raw)
+		t.SetValue(budget.CalibrationValue, raw)
 	}
 }

@@ -1,4 +1,6 @@
-package memory
+// Package budget has the room of a call of a model: what a caller reserves, what the counts
+// of providers have shown of the counts of a memory, and the errors about calls without room.
+package budget
 
 import (
 	"fmt"
@@ -72,4 +74,24 @@ type EmptyWindowError struct {
 func (e *EmptyWindowError) Error() string {
 	return fmt.Sprintf("memory %s: the newest message alone exceeds the window's limit of %s %s: with the system message it has %s",
 		e.Memory, textfmt.Thousands(e.Limit), e.Unit, textfmt.Thousands(e.Used))
+}
+
+// TurnSizeError reports that the limit of a policy has no room for what each call of a
+// turn needs: the system message, the question, and the newest tool call with its results.
+type TurnSizeError struct {
+	Memory string     // the memory's id
+	Used   int        // size of these messages
+	Limit  int        // the window's limit
+	Unit   store.Unit // unit of both
+	Pinned int        // number of pinned messages among them
+}
+
+// Error names the sizes.
+func (e *TurnSizeError) Error() string {
+	pinned, advice := "", ""
+	if e.Pinned > 0 {
+		pinned, advice = textfmt.Count(e.Pinned, "pinned message")+", ", ", unpin messages"
+	}
+	return fmt.Sprintf("memory %s: the window's limit is %s %s, but the system message, %sthe question and the newest messages of the turn have %s: increase the limit%s or shorten the results of tools",
+		e.Memory, textfmt.Thousands(e.Limit), e.Unit, pinned, textfmt.Thousands(e.Used), advice)
 }
