@@ -7,6 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -179,9 +180,9 @@ func (a *App) StateStore() memory.Store {
 // sharedQuota returns the quota of a key that all processes with the StateStore share; nil if
 // that is not a store of several machines.
 func (a *App) sharedQuota(key string) model.Quota {
-	store := a.StateStore()
-	if _, isServer := store.(memory.Clock); !isServer {
+	shared := a.StateStore()
+	if _, isServer := shared.(store.Clock); !isServer {
 		return nil
 	}
-	return sharedlimit.NewQuota(store, key)
+	return sharedlimit.NewQuota(shared, key)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/storeurl"
+	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -35,7 +35,7 @@ func (c *chunkRun) sharedBudget(store memory.Store) runtime.RunOption {
 	sum := sharedlimit.NewBudget(store, b.ID)
 	limits := spec.Budget{Tokens: b.Tokens, Calls: b.Calls, Seconds: b.Seconds, Money: b.Money}
 	return runtime.WithSharedBudget(runtime.SharedBudget{Budget: limits, Began: b.Began, Sum: func(ctx context.Context, own runtime.Spent) (runtime.Spent, error) {
-		if storeurl.InProcess(store) {
+		if _, ok := store.(*inprocess.Store); ok {
 			return runtime.Spent{}, errNoSharedStore
 		}
 		own = runtime.Spent{Calls: finished.Calls + own.Calls, Tokens: finished.Tokens + own.Tokens, Money: finished.Money + own.Money}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	memstore "github.com/qtype-dev/qtype/memory/store"
 )
 
 // budgetsMemory is the memory of the store that has what runs have spent.
@@ -34,8 +34,8 @@ func (s Spent) plus(o Spent) Spent {
 type Budget struct{ cell cell }
 
 // NewBudget returns the budget of a run with an id.
-func NewBudget(store memory.Store, id string) *Budget {
-	return &Budget{cell{store: store, key: memory.Key{Memory: budgetsMemory, Session: id}}}
+func NewBudget(store memstore.Store, id string) *Budget {
+	return &Budget{cell{store: store, key: memstore.Key{Memory: budgetsMemory, Session: id}}}
 }
 
 // spending is the stored value of a Budget.
@@ -102,15 +102,15 @@ func (s *spending) sum() Spent {
 
 // removeOld removes the budgets of runs that have ended long ago.
 func (b *Budget) removeOld(ctx context.Context) error {
-	now, err := memory.StoreTime(ctx, b.cell.store)
+	now, err := memstore.StoreTime(ctx, b.cell.store)
 	if err != nil {
 		return err
 	}
-	heads, err := memory.ListSessions(ctx, b.cell.store, budgetsMemory, memory.SessionQuery{Limit: maxRemoved})
+	heads, err := memstore.ListSessions(ctx, b.cell.store, budgetsMemory, memstore.SessionQuery{Limit: maxRemoved})
 	if err != nil {
 		return err
 	}
-	heads = slices.DeleteFunc(heads, func(h memory.SessionHead) bool { return now.Sub(h.Head.State.LastSaid) < keepBudgets })
-	_, err = memory.RemoveAll(ctx, b.cell.store, budgetsMemory, heads)
+	heads = slices.DeleteFunc(heads, func(h memstore.SessionHead) bool { return now.Sub(h.Head.State.LastSaid) < keepBudgets })
+	_, err = memstore.RemoveAll(ctx, b.cell.store, budgetsMemory, heads)
 	return err
 }

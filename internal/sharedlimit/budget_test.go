@@ -9,11 +9,12 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	memstore "github.com/qtype-dev/qtype/memory/store"
 )
 
 func TestBudget(t *testing.T) {
-	b := sharedlimit.NewBudget(memory.NewInProcess(), "run")
+	b := sharedlimit.NewBudget(inprocess.New(), "run")
 	for i, step := range []struct{ partition, chunk, calls, want int }{
 		{0, 0, 0, 0}, {0, 0, 3, 3}, {1, 0, 4, 7},
 		{0, 0, 1, 7}, // repeated: its first attempt has spent more
@@ -57,13 +58,13 @@ func TestBudget_Concurrent(t *testing.T) {
 // TestBudget_RemovesOld: those of runs that ended a month ago are removed.
 func TestBudget_RemovesOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewInProcess()
+		store := inprocess.New()
 		for n := range 3 {
 			_, err := sharedlimit.NewBudget(store, fmt.Sprint(n)).Set(t.Context(), 0, 0, sharedlimit.Spent{Calls: 1})
 			testkit.Must(t, err)
 			time.Sleep(20 * 24 * time.Hour)
 		}
-		heads, err := memory.ListSessions(t.Context(), store, "qtype:budgets", memory.SessionQuery{})
+		heads, err := memstore.ListSessions(t.Context(), store, "qtype:budgets", memstore.SessionQuery{})
 		testkit.Must(t, err)
 		if len(heads) != 2 {
 			t.Errorf("%+v are left", heads)

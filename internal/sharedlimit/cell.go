@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	memstore "github.com/qtype-dev/qtype/memory/store"
 )
 
 // valueName is the name of the value of a cell.
@@ -26,8 +26,8 @@ const (
 
 // cell is one value of a store: that of a session without messages.
 type cell struct {
-	store memory.Store
-	key   memory.Key
+	store memstore.Store
+	key   memstore.Key
 }
 
 // reading is what a change is computed from.
@@ -53,11 +53,11 @@ func (c *cell) update(ctx context.Context, change func(reading) ([]byte, error))
 	for n := 1; ; n++ {
 		err := c.try(ctx, &a, change)
 		pause := rand.N(min(time.Duration(n)*raceWait, longRace))
-		var failed *memory.StoreError
+		var failed *memstore.StoreError
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, memory.ErrConflict):
+		case errors.Is(err, memstore.ErrConflict):
 		case errors.As(err, &failed) && failed.Temporary && time.Now().Before(end):
 			pause, wait = wait, min(2*wait, longWait)
 		default:
@@ -75,7 +75,7 @@ func (c *cell) update(ctx context.Context, change func(reading) ([]byte, error))
 func (c *cell) try(ctx context.Context, a *attempts, change func(reading) ([]byte, error)) error {
 	r := reading{began: time.Now()}
 	var err error
-	if r.now, err = memory.StoreTime(ctx, c.store); err != nil {
+	if r.now, err = memstore.StoreTime(ctx, c.store); err != nil {
 		return err
 	}
 	head, err := c.store.Head(ctx, c.key)
@@ -91,9 +91,9 @@ func (c *cell) try(ctx context.Context, a *attempts, change func(reading) ([]byt
 		return err
 	}
 	// Versions are random, so that a change of this process is recognized by its version.
-	next := memory.NextVersion(0)
-	err = c.store.Apply(ctx, c.key, memory.Change{Version: head.Version, Next: next, State: memory.State{LastSaid: r.now}, Values: map[string][]byte{valueName: value}})
-	if err != nil && !errors.Is(err, memory.ErrConflict) {
+	next := memstore.NextVersion(0)
+	err = c.store.Apply(ctx, c.key, memstore.Change{Version: head.Version, Next: next, State: memstore.State{LastSaid: r.now}, Values: map[string][]byte{valueName: value}})
+	if err != nil && !errors.Is(err, memstore.ErrConflict) {
 		a.tried, a.uncertain = next, true
 	}
 	return err

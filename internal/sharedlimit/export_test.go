@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	memstore "github.com/qtype-dev/qtype/memory/store"
 )
 
 // NewQuotaOf returns a quota with a window that is not a minute.
 var NewQuotaOf = newQuota
 
 // Counted returns the tokens that count for a key.
-func Counted(ctx context.Context, store memory.Store, key string) (tokens int, err error) {
+func Counted(ctx context.Context, store memstore.Store, key string) (tokens int, err error) {
 	q := newQuota(store, key, time.Minute)
 	err = q.cell.update(ctx, func(r reading) ([]byte, error) {
 		l, err := decodeLedger(r.value)

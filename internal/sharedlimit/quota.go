@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	memstore "github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/model"
 )
 
@@ -27,13 +27,13 @@ const (
 )
 
 // NewQuota returns the quota of a key in a store. The key may have secrets.
-func NewQuota(store memory.Store, key string) model.Quota { return newQuota(store, key, time.Minute) }
+func NewQuota(store memstore.Store, key string) model.Quota { return newQuota(store, key, time.Minute) }
 
 // newQuota returns a quota whose limits are those of a window other than a minute, for tests.
-func newQuota(store memory.Store, key string, window time.Duration) *quota {
+func newQuota(store memstore.Store, key string, window time.Duration) *quota {
 	sum := sha256.Sum256([]byte(key))
 	return &quota{
-		cell:  cell{store: store, key: memory.Key{Memory: quotasMemory, Session: hex.EncodeToString(sum[:16])}},
+		cell:  cell{store: store, key: memstore.Key{Memory: quotasMemory, Session: hex.EncodeToString(sum[:16])}},
 		spans: spans{window: window, grain: window / grains},
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	memstore "github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/modeltest"
@@ -62,7 +63,7 @@ func callForever(address string) error {
 
 func TestQuota_InProcess(t *testing.T) {
 	open := func(testing.TB) (a, b model.Quota) {
-		store := memory.NewInProcess()
+		store := inprocess.New()
 		return sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key")
 	}
 	modeltest.TestQuota(t, modeltest.Quotas{Window: time.Minute, Open: open, Within: synctest.Test})
@@ -92,7 +93,7 @@ func TestQuota_Servers(t *testing.T) {
 	}
 }
 
-func open(t testing.TB, address string) memory.Store {
+func open(t testing.TB, address string) memstore.Store {
 	store, err := storeurl.Open(address)
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, store.Close()) })
@@ -180,7 +181,7 @@ func TestQuota_Property(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			limits := model.Limits{Requests: 50 + random.IntN(400), Tokens: 1000 + random.IntN(5000)}
-			store := memory.NewInProcess()
+			store := inprocess.New()
 			var mu sync.Mutex
 			var calls []modeltest.Call
 			var group sync.WaitGroup
@@ -214,7 +215,7 @@ func TestQuota_Property(t *testing.T) {
 // after its return.
 func TestQuota_StoreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &flaky{Store: memory.NewInProcess()}
+		store := &flaky{Store: inprocess.New()}
 		limits := model.Limits{Requests: 10}
 		q := sharedlimit.NewQuota(store, "key")
 		_, err := modeltest.Reserve(t.Context(), q, limits, 0)
@@ -239,7 +240,7 @@ func TestQuota_StoreDown(t *testing.T) {
 // another process has changed the quota since, what it returned is not returned again.
 func TestQuota_UncertainChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &flaky{Store: memory.NewInProcess()}
+		store := &flaky{Store: inprocess.New()}
 		limits := model.Limits{Tokens: 1000}
 		q, other, third := sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key")
 		reserve := func(q model.Quota, tokens int) model.Charge {
@@ -265,21 +266,21 @@ func TestQuota_UncertainChange(t *testing.T) {
 
 // flaky is a store that does not answer.
 type flaky struct {
-	memory.Store
+	memstore.Store
 	down bool
 	lose func() // called after a change that is not answered; nil for none
 }
 
-var errDown = &memory.StoreError{Location: "test", Problem: memory.Unavailable, Message: "no answer", Temporary: true}
+var errDown = &memstore.StoreError{Location: "test", Problem: memstore.Unavailable, Message: "no answer", Temporary: true}
 
-func (f *flaky) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
+func (f *flaky) Head(ctx context.Context, k memstore.Key) (memstore.Head, error) {
 	if f.down {
-		return memory.Head{}, errDown
+		return memstore.Head{}, errDown
 	}
 	return f.Store.Head(ctx, k)
 }
 
-func (f *flaky) Apply(ctx context.Context, k memory.Key, c memory.Change) error {
+func (f *flaky) Apply(ctx context.Context, k memstore.Key, c memstore.Change) error {
 	err := f.Store.Apply(ctx, k, c)
 	if lose := f.lose; err == nil && lose != nil {
 		f.lose = nil
@@ -291,7 +292,7 @@ func (f *flaky) Apply(ctx context.Context, k memory.Key, c memory.Change) error 
 
 // BenchmarkQuota counts the calls of the store for 1,000 calls of a model in a second.
 func BenchmarkQuota(b *testing.B) {
-	store := &counting{Store: memory.NewInProcess()}
+	store := &counting{Store: inprocess.New()}
 	q := sharedlimit.NewQuota(store, "key")
 	limits := model.Limits{Requests: 1e12, Tokens: 1e15}
 	for b.Loop() {
@@ -306,11 +307,11 @@ func BenchmarkQuota(b *testing.B) {
 
 // counting counts the changes of a store.
 type counting struct {
-	memory.Store
+	memstore.Store
 	n int
 }
 
-func (c *counting) Apply(ctx context.Context, k memory.Key, change memory.Change) error {
+func (c *counting) Apply(ctx context.Context, k memstore.Key, change memstore.Change) error {
 	c.n++
 	return c.Store.Apply(ctx, k, change)
 }

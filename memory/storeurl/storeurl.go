@@ -161,9 +161,3 @@ func Location(s store.Store) string {
 	}
 	return "this process"
 }
-
-// InProcess reports whether a store is in this process, so that no other process can have it.
-func InProcess(s memory.Store) bool {
-	_, hasPlace := s.(interface{ Location() string })
-	return !hasPlace
-}
