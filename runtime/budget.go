@@ -55,7 +55,7 @@ type SharedBudget struct {
 func WithSharedBudget(b SharedBudget) RunOption { return func(r *run) { r.budget = &b } }
 
 // withFlowBudget returns the context of one run of a flow, which ends when the flow's
-// budget is exceeded. shared is nil for a run with a budget of its own.
+// budget is exceeded. shared is nil for a run with a separate budget.
 func withFlowBudget(ctx context.Context, f *spec.Flow, shared *SharedBudget) (context.Context, context.CancelFunc) {
 	b := f.Budget
 	if shared != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestRateLimit_Shared: two applications with one store on a server have one limit; each
-// application with a store of its own has its own.
+// one with another store has another limit.
 func TestRateLimit_Shared(t *testing.T) {
 	server, err := servertest.Redis()
 	servertest.Need(t, err)

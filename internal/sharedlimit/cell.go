@@ -17,7 +17,7 @@ import (
 const valueName = "value"
 
 const (
-	patience  = 30 * time.Second       // for a store that does not answer
+	maxOutage = 30 * time.Second       // for a store that does not answer
 	firstWait = 50 * time.Millisecond  // before the second attempt
 	longWait  = 2 * time.Second        // the longest one between two attempts
 	raceWait  = 2 * time.Millisecond   // after a change by another process, for each attempt
@@ -48,7 +48,7 @@ type attempts struct {
 // again if another process has replaced the value, or the store has not answered.
 func (c *cell) update(ctx context.Context, change func(reading) ([]byte, error)) error {
 	var a attempts
-	end := time.Now().Add(patience)
+	end := time.Now().Add(maxOutage)
 	wait := firstWait
 	for n := 1; ; n++ {
 		err := c.try(ctx, &a, change)

@@ -14,7 +14,7 @@ var NewQuotaOf = newQuota
 func Counted(ctx context.Context, store memstore.Store, key string) (tokens int, err error) {
 	q := newQuota(store, key, time.Minute)
 	err = q.cell.update(ctx, func(r reading) ([]byte, error) {
-		l, err := decodeLedger(r.value)
+		l, err := decodeCounts(r.value)
 		if err != nil {
 			return nil, err
 		}

@@ -157,14 +157,14 @@ func (q *quota) settle(x *exchange) {
 		if q.limits.Requests > 0 {
 			u.Calls = q.held.calls
 		}
-		q.giveBack(u)
+		q.addUnused(u)
 	}
 	x.unused, x.owed = q.unused, q.owed
 	q.held, q.unused, q.owed = held{}, nil, 0
 }
 
-// giveBack notes what is to be returned. The caller holds the lock.
-func (q *quota) giveBack(u slot) {
+// addUnused notes what is to be returned. The caller holds the lock.
+func (q *quota) addUnused(u slot) {
 	i := slices.IndexFunc(q.unused, func(s slot) bool { return s.End == u.End })
 	if i < 0 {
 		q.unused = append(q.unused, u)
@@ -181,7 +181,7 @@ func (q *quota) exchange(ctx context.Context, x *exchange) (g grant, until time.
 	q.mu.Unlock()
 	var took time.Duration
 	err = q.cell.update(ctx, func(r reading) ([]byte, error) {
-		l, err := decodeLedger(r.value)
+		l, err := decodeCounts(r.value)
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +243,7 @@ func (c *charge) Correct(tokens int) {
 	case beyond < 0 && isHeld && q.held.end == c.end:
 		q.held.tokens -= beyond
 	case beyond < 0:
-		q.giveBack(slot{End: c.end, Tokens: -beyond})
+		q.addUnused(slot{End: c.end, Tokens: -beyond})
 	}
 }
 

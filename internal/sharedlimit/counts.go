@@ -9,8 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/model"
 )
 
-// ledger is the stored value of a quota. Times are milliseconds since 1970.
-type ledger struct {
+// counts is the stored value of a quota. Times are milliseconds since 1970.
+type counts struct {
 	Paused int64  `json:"paused,omitempty"` // no call starts before
 	Slots  []slot `json:"slots,omitempty"`  // what counts, by the ends of the slots
 }
@@ -32,7 +32,7 @@ type exchange struct {
 	tokens int           // of each call
 }
 
-// grant is what the ledger gives.
+// grant is what the counts gives.
 type grant struct {
 	end           int64         // of the slot
 	calls, tokens int           // 0 calls for no room
@@ -46,8 +46,8 @@ type spans struct {
 	grain  time.Duration // slots end at multiples of it
 }
 
-func decodeLedger(data []byte) (*ledger, error) {
-	l := &ledger{}
+func decodeCounts(data []byte) (*counts, error) {
+	l := &counts{}
 	if data == nil {
 		return l, nil
 	}
@@ -58,12 +58,12 @@ func decodeLedger(data []byte) (*ledger, error) {
 }
 
 // do makes an exchange at a time. A grant may be used for the time lease, so it counts for
-// that time longer than the window. changed reports whether the ledger must be stored.
-func (l *ledger) do(x *exchange, at time.Time, lease time.Duration, s spans) (g grant, changed bool) {
+// that time longer than the window. changed reports whether the counts must be stored.
+func (l *counts) do(x *exchange, at time.Time, lease time.Duration, s spans) (g grant, changed bool) {
 	now := at.UnixMilli()
 	l.Slots = slices.DeleteFunc(l.Slots, func(s slot) bool { return s.End <= now })
 	for _, u := range x.unused {
-		changed = l.giveBack(u) || changed
+		changed = l.subtract(u) || changed
 	}
 	end := roundUp(now+(lease+s.window).Milliseconds()+1, s.grain.Milliseconds())
 	if x.owed > 0 {
@@ -100,7 +100,7 @@ func (l *ledger) do(x *exchange, at time.Time, lease time.Duration, s spans) (g 
 
 // room returns how many calls are granted: half of what is free, so that other processes get
 // some too, and at least one.
-func (l *ledger) room(x *exchange) int {
+func (l *counts) room(x *exchange) int {
 	calls, tokens := l.sums()
 	n := x.want
 	if x.limits.Requests > 0 {
@@ -113,7 +113,7 @@ func (l *ledger) room(x *exchange) int {
 }
 
 // wait returns how long there is no room for one call.
-func (l *ledger) wait(x *exchange, now int64) time.Duration {
+func (l *counts) wait(x *exchange, now int64) time.Duration {
 	calls, tokens := l.sums()
 	until := int64(0)
 	for _, s := range l.Slots {
@@ -130,7 +130,7 @@ func (l *ledger) wait(x *exchange, now int64) time.Duration {
 	return time.Duration(until-now) * time.Millisecond
 }
 
-func (l *ledger) sums() (calls, tokens int) {
+func (l *counts) sums() (calls, tokens int) {
 	for _, s := range l.Slots {
 		calls, tokens = calls+s.Calls, tokens+s.Tokens
 	}
@@ -138,7 +138,7 @@ func (l *ledger) sums() (calls, tokens int) {
 }
 
 // add counts a grant.
-func (l *ledger) add(s slot) {
+func (l *counts) add(s slot) {
 	i, found := slices.BinarySearchFunc(l.Slots, s.End, func(s slot, end int64) int { return int(s.End - end) })
 	if !found {
 		l.Slots = slices.Insert(l.Slots, i, s)
@@ -148,8 +148,8 @@ func (l *ledger) add(s slot) {
 	l.Slots[i].Tokens += s.Tokens
 }
 
-// giveBack subtracts what was not used, and reports whether it still counted.
-func (l *ledger) giveBack(u slot) bool {
+// subtract subtracts what was not used, and reports whether it still counted.
+func (l *counts) subtract(u slot) bool {
 	i := slices.IndexFunc(l.Slots, func(s slot) bool { return s.End == u.End })
 	if i < 0 {
 		return false
