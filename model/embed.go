@@ -89,7 +89,7 @@ func (b *batched) try(ctx context.Context, texts []string) ([][]float32, Usage, 
 			return vectors, usage, b.check(vectors, len(texts))
 		}
 		var failure *Error
-		if errors.As(err, &failure) && (p.throttled(failure, &waits) || failure.Temporary && tries.Next(ctx, failure.RetryAfter)) {
+		if errors.As(err, &failure) && (p.throttled(ctx, failure, &waits) || failure.Temporary && tries.Next(ctx, failure.RetryAfter)) {
 			continue
 		}
 		switch {
@@ -111,7 +111,7 @@ func (b *batched) once(ctx context.Context, texts []string) ([][]float32, Usage,
 		return nil, Usage{}, err
 	}
 	if err := b.policy.Breaker.allow(b.Info()); err != nil {
-		call.Failed(err)
+		call.Failed(ctx, err)
 		return nil, Usage{}, err
 	}
 	limit := b.policy.Timeout
@@ -124,7 +124,7 @@ func (b *batched) once(ctx context.Context, texts []string) ([][]float32, Usage,
 	if err == nil {
 		call.Done(usage)
 	}
-	call.Failed(err)
+	call.Failed(ctx, err)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = &Error{Model: b.Info().ID, Message: "no complete answer within " + shortDuration(limit), Temporary: true}
 	}

@@ -37,7 +37,7 @@ type throttle struct {
 
 // throttled reports whether a rejected call is to be repeated after the pause of the
 // Limiter, which it begins.
-func (p *CallPolicy) throttled(e *Error, t *throttle) bool {
+func (p *CallPolicy) throttled(ctx context.Context, e *Error, t *throttle) bool {
 	if e.Status != http.StatusTooManyRequests || !e.Temporary || p.MaxWait <= 0 || p.MaxAttempts <= 1 || p.Limit == nil {
 		return false
 	}
@@ -49,7 +49,7 @@ func (p *CallPolicy) throttled(e *Error, t *throttle) bool {
 	if t.waited += wait; t.waited > p.MaxWait {
 		return false
 	}
-	p.Limit.Pause(time.Now().Add(wait))
+	p.Limit.Pause(ctx, wait)
 	return true
 }
 
@@ -93,7 +93,7 @@ func (p *retryModel) Generate(ctx context.Context, req Request) iter.Seq2[Event,
 				yield(Event{}, err)
 				return
 			}
-			if again && (p.throttled(failure, &waits) || failure.Temporary && tries.Next(ctx, failure.RetryAfter)) {
+			if again && (p.throttled(ctx, failure, &waits) || failure.Temporary && tries.Next(ctx, failure.RetryAfter)) {
 				continue
 			}
 			if ctx.Err() != nil {
@@ -116,7 +116,7 @@ func (p *retryModel) try(ctx context.Context, req Request, yield func(Event, err
 	if err != nil {
 		return false, err
 	}
-	defer func() { call.Failed(err) }()
+	defer func() { call.Failed(ctx, err) }()
 	if err := p.Breaker.allow(p.Info()); err != nil {
 		return true, err
 	}
@@ -140,7 +140,7 @@ func (p *retryModel) try(ctx context.Context, req Request, yield func(Event, err
 			known = true
 			call.Done(ev.Response.Usage)
 			if wait := ev.Response.NextAfter; wait > 0 && p.Limit != nil {
-				p.Limit.Pause(time.Now().Add(min(wait, minute)))
+				p.Limit.Pause(ctx, min(wait, minute))
 			}
 		}
 		if !yield(ev, nil) || ev.Response != nil {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,10 @@ import (
 // server and credential, and one circuit breaker for each server. The zero value is ready
 // to use, and safe for concurrent use.
 type Traffic struct {
+	// Shared returns the quota of a key that processes share. It is called for models with
+	// limits; nil, or a nil quota, for that of the process.
+	Shared func(key string) Quota
+
 	mu       sync.Mutex
 	limiters map[string]*Limiter
 	breakers map[string]*Breaker
@@ -30,20 +35,44 @@ func (t *Traffic) Limiter(key string, requests, tokens int) *Limiter {
 		l = NewLimiter(0, 0)
 		t.limiters[key] = l
 	}
-	l.restrict(requests, tokens)
+	wasLimited := l.restrict(requests, tokens)
+	if t.Shared != nil && !wasLimited && requests+tokens > 0 {
+		if shared := t.Shared(key); shared != nil {
+			l.use(shared)
+		}
+	}
 	return l
 }
 
-// restrict lowers the limits.
-func (l *Limiter) restrict(requests, tokens int) {
+// Release returns to other processes what the quotas of this one have not used.
+func (t *Traffic) Release(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.limiters {
+		_, quota := l.settings()
+		quota.Release(ctx)
+	}
+}
+
+// use replaces what counts the calls.
+func (l *Limiter) use(q Quota) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if requests > 0 && (l.requests == 0 || requests < l.requests) {
-		l.requests = requests
+	l.quota = q
+}
+
+// restrict lowers the limits, and reports whether there were any.
+func (l *Limiter) restrict(requests, tokens int) (wasLimited bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wasLimited = l.limits != Limits{}
+	if requests > 0 && (l.limits.Requests == 0 || requests < l.limits.Requests) {
+		l.limits.Requests = requests
 	}
-	if tokens > 0 && (l.tokens == 0 || tokens < l.tokens) {
-		l.tokens = tokens
+	if tokens > 0 && (l.limits.Tokens == 0 || tokens < l.limits.Tokens) {
+		l.limits.Tokens = tokens
 	}
+	return wasLimited
 }
 
 // Breaker returns the circuit breaker of a server; the settings of the first call apply.

@@ -23,34 +23,69 @@ type BudgetError struct {
 
 // Error names the flow or the tool, what ran out and the numbers.
 func (e *BudgetError) Error() string {
-	owner := "flow " + e.Flow
-	if e.Tool != "" {
-		owner = "tool " + e.Tool
-	}
-	return fmt.Sprintf("%s is over its budget: %s %s, %s are allowed", owner, e.Spent, e.What, e.Limit)
+	return fmt.Sprintf("%s is over its budget: %s %s, %s are allowed", e.owner(), e.Spent, e.What, e.Limit)
 }
 
+// owner names the flow or the tool.
+func (e *BudgetError) owner() string {
+	if e.Tool != "" {
+		return "tool " + e.Tool
+	}
+	return "flow " + e.Flow
+}
+
+// Spent is what calls of models and tools have used.
+type Spent struct {
+	Calls  int
+	Tokens int
+	Money  float64
+}
+
+// SharedBudget is one budget for several runs, such as those of the chunks of a file in several
+// processes. It replaces that of the flow, which other processes may have read at another time.
+type SharedBudget struct {
+	Budget spec.Budget
+	Began  time.Time // of the first run, from which seconds count
+	// Sum returns what all runs have used together; own is what this one has used so far. It is
+	// called when the run begins, and after calls of models and tools, one at a time.
+	Sum func(ctx context.Context, own Spent) (Spent, error)
+}
+
+// WithSharedBudget lets a run be one of several with one budget.
+func WithSharedBudget(b SharedBudget) RunOption { return func(r *run) { r.budget = &b } }
+
 // withFlowBudget returns the context of one run of a flow, which ends when the flow's
-// budget is exceeded.
-func withFlowBudget(ctx context.Context, f *spec.Flow) (context.Context, context.CancelFunc) {
-	return withBudget(ctx, &BudgetError{Flow: f.ID}, f.Budget)
+// budget is exceeded. shared is nil for a run with a separate budget.
+func withFlowBudget(ctx context.Context, f *spec.Flow, shared *SharedBudget) (context.Context, context.CancelFunc) {
+	b := f.Budget
+	if shared != nil {
+		b = &shared.Budget
+	}
+	return withBudget(ctx, &BudgetError{Flow: f.ID}, b, shared)
 }
 
 // withBudget returns a context that is canceled when a budget is exceeded, with a copy of
 // over, which names the owner of the budget, as its cause. The cost of a call is known
 // only when it ends, so a budget is exceeded by the calls in flight. b may be nil.
-func withBudget(ctx context.Context, over *BudgetError, b *spec.Budget) (context.Context, context.CancelFunc) {
+func withBudget(ctx context.Context, over *BudgetError, b *spec.Budget, shared *SharedBudget) (context.Context, context.CancelFunc) {
 	if b == nil {
 		return context.WithCancel(ctx)
 	}
 	var stopClock context.CancelFunc = func() {}
 	if b.Seconds > 0 {
 		limit := time.Duration(b.Seconds * float64(time.Second))
+		if shared != nil {
+			limit -= time.Since(shared.Began)
+		}
 		late := over.with("seconds", fmt.Sprint(b.Seconds), "more than "+fmt.Sprint(b.Seconds))
 		ctx, stopClock = context.WithTimeoutCause(ctx, limit, late)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	m := &costMeter{over: over, budget: b, stop: stop}
+	if shared != nil && (b.Tokens > 0 || b.Calls > 0 || b.Money > 0) {
+		m.sum = func(own Spent) (Spent, error) { return shared.Sum(ctx, own) }
+		m.share()
+	}
 	ctx = steps.WithEvents(ctx, m.add, steps.EventUsage, steps.EventToolCall)
 	return ctx, func() { stop(nil); stopClock() }
 }
@@ -60,28 +95,61 @@ type costMeter struct {
 	over   *BudgetError // names the owner of the budget
 	budget *spec.Budget
 	stop   context.CancelCauseFunc
+	sum    func(own Spent) (Spent, error) // of all runs; nil if there is only this one
 
-	mu     sync.Mutex
-	tokens int
-	calls  int
-	money  float64
+	mu      sync.Mutex
+	used    Spent
+	isStale bool // used has changed since the last call of sum
+	isBusy  bool // sum is being called
 }
 
 // add counts one call, and stops the run if the budget is exceeded.
 func (m *costMeter) add(ev steps.Event) {
 	m.mu.Lock()
+	m.used = Spent{Calls: m.used.Calls + 1, Tokens: m.used.Tokens + ev.Input + ev.Output, Money: m.used.Money + ev.Cost}
+	if m.sum == nil {
+		m.check(m.used)
+	}
+	m.mu.Unlock()
+	if m.sum != nil {
+		m.share()
+	}
+}
+
+// share compares what all runs have used with the budget. Calls that end meanwhile are part of
+// the next comparison, by the same goroutine.
+func (m *costMeter) share() {
+	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls++
-	m.tokens += ev.Input + ev.Output
-	m.money += ev.Cost
+	if m.isStale = true; m.isBusy {
+		return
+	}
+	m.isBusy = true
+	defer func() { m.isBusy = false }()
+	for m.isStale {
+		m.isStale = false
+		own := m.used
+		m.mu.Unlock()
+		all, err := m.sum(own)
+		m.mu.Lock()
+		if err != nil {
+			m.stop(fmt.Errorf("%s has a budget that is not available: %w", m.over.owner(), err))
+			return
+		}
+		m.check(all)
+	}
+}
+
+// check stops the run if the budget is exceeded. The caller holds the lock.
+func (m *costMeter) check(used Spent) {
 	b := m.budget
 	switch {
-	case b.Tokens > 0 && m.tokens > b.Tokens:
-		m.exceeded("tokens", fmt.Sprint(b.Tokens), fmt.Sprint(m.tokens))
-	case b.Calls > 0 && m.calls > b.Calls:
-		m.exceeded("calls", fmt.Sprint(b.Calls), fmt.Sprint(m.calls))
-	case b.Money > 0 && m.money > b.Money:
-		m.exceeded("money", textfmt.Amount(b.Money), textfmt.Amount(m.money))
+	case b.Tokens > 0 && used.Tokens > b.Tokens:
+		m.exceeded("tokens", fmt.Sprint(b.Tokens), fmt.Sprint(used.Tokens))
+	case b.Calls > 0 && used.Calls > b.Calls:
+		m.exceeded("calls", fmt.Sprint(b.Calls), fmt.Sprint(used.Calls))
+	case b.Money > 0 && used.Money > b.Money:
+		m.exceeded("money", textfmt.Amount(b.Money), textfmt.Amount(used.Money))
 	}
 }
 

@@ -172,7 +172,7 @@ func (a *App) invoke(ctx context.Context, f *flow, call steps.FlowCall, emit ste
 	for i, ref := range f.spec.Inputs {
 		row.Values[f.layout.Slot(ref.To)] = call.Inputs[i]
 	}
-	ctx, cancel := withFlowBudget(a.withAuditFlow(ctx, f.spec), f.spec)
+	ctx, cancel := withFlowBudget(a.withAuditFlow(ctx, f.spec), f.spec, nil)
 	defer cancel()
 	ctx, trace := traceFlow(ctx, f)
 	defer func() { trace.end(err) }()

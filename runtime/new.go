@@ -36,6 +36,7 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	if opts.Audit != nil {
 		a.audit = &tool.Audit{Application: app.ID, Write: opts.Audit, Principal: memory.Actor, Redactor: opts.Redactor}
 	}
+	a.models.traffic.Shared = a.sharedQuota
 	a.toolFactory = a.newToolFactory()
 	for _, doc := range app.Documents() {
 		if err := a.registerEntities(doc); err != nil {
@@ -71,7 +72,8 @@ func (a *App) registerEntities(doc *spec.Document) error {
 }
 
 // Close closes what the App has opened, and the stores of its Options.
-func (a *App) Close(context.Context) error {
+func (a *App) Close(ctx context.Context) error {
+	a.models.traffic.Release(ctx)
 	a.toolFactory.Close()
 	a.rankers.close(a.serviceHTTP() == nil)
 	return a.closeStores()

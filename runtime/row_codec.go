@@ -35,7 +35,8 @@ type RowCodec struct {
 }
 
 // NewRowCodec returns the codec of a flow. The error is a *NotDivisibleError for a flow
-// with batch steps, or with a budget, which both concern all rows together.
+// with batch steps, which concern all rows together. A budget is one for all rows too; see
+// WithSharedBudget.
 func (a *App) NewRowCodec(flowID string) (*RowCodec, error) {
 	declared, err := a.Flow(flowID)
 	if err != nil {
@@ -51,8 +52,6 @@ func (a *App) NewRowCodec(flowID string) (*RowCodec, error) {
 		return nil, &NotDivisibleError{Flow: declared.ID, Reason: err.Error()}
 	case len(batches) > 0:
 		return nil, &NotDivisibleError{Flow: declared.ID, Reason: fmt.Sprintf("step %s works on many rows at once", batches[0])}
-	case declared.Budget != nil:
-		return nil, &NotDivisibleError{Flow: declared.ID, Reason: "its budget is one for all rows"}
 	}
 	codec := &RowCodec{flow: c, rows: c.newRowAllocator(), outputs: c.outputs(), scope: memory.Scope(scopeOf(declared))}
 	codec.inputs = checkpoint.RowEncoder{Slots: codec.rows.slots(), Code: ErrorCode}

@@ -86,7 +86,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 			ctx = steps.WithObserver(ctx, o)
 		}
 	}
-	ctx, cancel := withFlowBudget(ctx, declared)
+	ctx, cancel := withFlowBudget(ctx, declared, r.budget)
 	defer cancel()
 	return r.execute(ctx, cancel, rows, &resultSink{run: r, yield: yield})
 }

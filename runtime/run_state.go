@@ -26,6 +26,8 @@ type run struct {
 	id             string           // see WithRunID
 	checkpoints    checkpoint.Store // nil if nothing is recorded
 	checkpointFlow string           // the id of the flow that they are of
+
+	budget *SharedBudget // see WithSharedBudget; nil for a budget of this run
 }
 
 // RunOption changes one run.

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -160,7 +163,7 @@ func (a *App) closeStores() error {
 	return errors.Join(errs...)
 }
 
-// StateStore returns the store in which a server keeps its state: that of the first
+// StateStore returns the store of the state of a server, and of shared limits: that of the first
 // memory, or the default store if there is none.
 func (a *App) StateStore() memory.Store {
 	for _, m := range a.spec.Memories {
@@ -172,4 +175,14 @@ func (a *App) StateStore() memory.Store {
 		return a.opts.Store
 	}
 	return a.opts.Default
+}
+
+// sharedQuota returns the quota of a key that all processes with the StateStore share; nil if
+// that is not a store of several machines.
+func (a *App) sharedQuota(key string) model.Quota {
+	shared := a.StateStore()
+	if _, isServer := shared.(store.Clock); !isServer {
+		return nil
+	}
+	return sharedlimit.NewQuota(shared, key)
 }

@@ -29,7 +29,7 @@ func (a *App) newToolFactory() *factory.Factory {
 		Warn:    a.opts.Warn,
 		Remote:  a.opts.Policy.IsRemote(),
 		Flow: func(ctx context.Context, call factory.FlowCall, emit func([]any, error) error) error {
-			ctx, cancel := withBudget(ctx, &BudgetError{Tool: call.Tool.ID}, call.Tool.Budget)
+			ctx, cancel := withBudget(ctx, &BudgetError{Tool: call.Tool.ID}, call.Tool.Budget, nil)
 			defer cancel()
 			inner := steps.FlowCall{Flow: call.Flow, Inputs: call.Inputs, Session: call.Tool.SessionIn(call.Caller.Session), Number: call.Caller.Row}
 			err := flows(steps.WithToolSession(ctx, call.Tool), inner, func(outputs []any, failed *steps.Error) error {

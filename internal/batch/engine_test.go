@@ -120,7 +120,6 @@ func TestEngine_Failure(t *testing.T) {
 func TestEngine_Divisible(t *testing.T) {
 	for want, change := range map[string][2]string{
 		"step all works on many rows at once": {"outputs: [name, age, tags]}]", "outputs: [name, age, tags]}, {type: FileWriter, id: all, inputs: [name], path: {uri: all.csv}}]"},
-		"its budget is one for all rows":      {"outputs: [name, age, tags]\n", "outputs: [name, age, tags]\n    budget: {calls: 3}\n"},
 	} {
 		files := map[string]string{"app.qtype.yaml": strings.Replace(document, change[0], change[1], 1), "in.csv": "name,age\nAda,36\n"}
 		_, _, err := run(t, files, "", batch.Config{InputFile: "in.csv", Engine: &loopback{}})

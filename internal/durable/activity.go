@@ -5,6 +5,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"strings"
 
@@ -48,7 +49,7 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	return w.finish(ctx, t, out)
+	return w.finish(ctx, t, out, info.IsLocalActivity)
 }
 
 // deref returns the value of a pointer, the zero value for nil.
@@ -64,7 +65,7 @@ func deref(d *done) done {
 func (w *chunkRunner) finished(ctx context.Context, t task) (*done, error) {
 	out := &output{}
 	err := w.blobs.read(ctx, outputName(t.Run, t.Partition, t.Number), out)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err != nil && activity.GetInfo(ctx).IsLocalActivity { // it may be damaged; see blobs.store
 		return nil, nil
 	}
 	if err != nil {
@@ -83,11 +84,14 @@ func (w *chunkRunner) rows(ctx context.Context, t task, rows *chunk) error {
 		return temporal.NewNonRetryableApplicationError("a worker does not find the rows of the run: "+err.Error()+
 			"; the run and all workers need the same --blobs, which all of them can reach", failedError, nil)
 	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // see blobs.store
+		return temporal.NewNonRetryableApplicationError("the rows of the run are damaged: "+err.Error()+"; --restart starts over", failedError, nil)
+	}
 	return err
 }
 
 // finish stores the output, or returns a small one of small rows.
-func (w *chunkRunner) finish(ctx context.Context, t task, out *output) (done, error) {
+func (w *chunkRunner) finish(ctx context.Context, t task, out *output, isLocal bool) (done, error) {
 	made := done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps}
 	if t.Max > 0 {
 		data, err := encode(out)
@@ -99,7 +103,7 @@ func (w *chunkRunner) finish(ctx context.Context, t task, out *output) (done, er
 			return made, nil
 		}
 	}
-	if err := w.blobs.write(ctx, outputName(t.Run, t.Partition, t.Number), out); err != nil {
+	if err := w.blobs.store(ctx, outputName(t.Run, t.Partition, t.Number), out, isLocal); err != nil || isLocal {
 		return made, err
 	}
 	return made, w.blobs.remove(callsName(t.Run, t.Partition, t.Number)) // a repeated chunk takes the output
@@ -114,9 +118,12 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[int64]*finishedRow{}, cancel: cancel}
+	kinds := []steps.EventKind{steps.EventUsage, steps.EventTurn, steps.EventFallback}
+	if t.Budget != nil {
+		kinds = append(kinds, steps.EventToolCall)
+	}
 	opts := []runtime.RunOption{
-		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.Run),
-		runtime.WithEvents(c.event, steps.EventUsage, steps.EventTurn, steps.EventFallback),
+		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.Run), runtime.WithEvents(c.event, kinds...),
 	}
 	if !isLocal {
 		if err := c.restore(ctx); err != nil {
@@ -129,6 +136,9 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 			c.asker = &asker{worker: w, answers: t.Answers, suspend: cancel}
 			ctx = tool.WithHandlers(ctx, c.asker.handlers())
 		}
+	}
+	if t.Budget != nil {
+		opts = append(opts, c.sharedBudget(w.app.StateStore()))
 	}
 	out := &output{}
 	input := func(yield func(runtime.Input) bool) {

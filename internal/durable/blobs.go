@@ -44,9 +44,17 @@ func (b *blobs) address(name string) string {
 
 // write stores a value. It replaces what has the name.
 func (b *blobs) write(ctx context.Context, name string, value any) error {
+	return b.store(ctx, name, value, false)
+}
+
+// store is write. A volatile value can be made again, so nothing waits until it is on a disk.
+func (b *blobs) store(ctx context.Context, name string, value any, isVolatile bool) error {
 	out, err := b.client.Create(ctx, b.address(name))
 	if err != nil {
 		return fmt.Errorf("blobs: %w", err)
+	}
+	if file, ok := out.(interface{ Volatile() }); ok && isVolatile {
+		file.Volatile()
 	}
 	if err := b.encode(out, name, value); err != nil {
 		return errors.Join(fmt.Errorf("blobs: %w", err), out.Abort())

@@ -140,6 +140,7 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 	}
 	waits := mayWait(r.flow)
 	u := newUploader(r.codec, r.blobs, r.header.Run, r.cfg.Chunk, waits)
+	u.isVolatile = r.flow.Plan().IsComputation()
 	partitions, inline, err := u.upload(ctx, job.Rows)
 	if err != nil || job.ReadError() != nil {
 		return errors.Join(err, r.blobs.remove(r.header.Run))
@@ -147,7 +148,7 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 	r.sessions, r.users = u.owners.lists()
 	r.plan = &plan{
 		Run: r.header.Run, App: r.app.Spec().ID, Flow: r.flow.ID, Partitions: partitions, Inline: inline, Local: r.flow.Plan().IsComputation(), MayWait: waits,
-		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, HistoryLimit: historyLimit,
+		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, HistoryLimit: historyLimit, Budget: newBudget(r.flow),
 	}
 	if inline != nil {
 		chunks := 0

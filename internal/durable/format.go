@@ -13,7 +13,7 @@ import (
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 3
+const formatVersion = 4
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {
@@ -101,6 +101,7 @@ type event struct {
 	Failed                 *model.Failure
 	Input, Output, Cached  int
 	Flushes                int
+	Calls                  int // of models and tools
 	Cost                   float64
 }
 
@@ -112,6 +113,7 @@ func addEvent(all []event, ev event) []event {
 		if ev.Failed == nil && known.Kind == ev.Kind && known.Memory == ev.Memory && known.Session == ev.Session {
 			known.Input, known.Output, known.Cached = known.Input+ev.Input, known.Output+ev.Output, known.Cached+ev.Cached
 			known.Cost, known.Flushes = known.Cost+ev.Cost, known.Flushes+ev.Flushes
+			known.Calls += ev.Calls
 			return all
 		}
 	}
@@ -121,6 +123,9 @@ func addEvent(all []event, ev event) []event {
 // eventOf returns what is kept of an event.
 func eventOf(ev steps.Event) event {
 	kept := event{Kind: ev.Kind, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Cost: ev.Cost, Flushes: ev.Flushes, Memory: ev.Memory, Failed: ev.Failed}
+	if ev.Kind == steps.EventUsage || ev.Kind == steps.EventToolCall {
+		kept.Calls = 1
+	}
 	if ev.Kind == steps.EventTurn {
 		kept.Session = ev.Session
 	}

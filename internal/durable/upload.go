@@ -27,6 +27,8 @@ type uploader struct {
 	run   string
 	max   int // rows of a chunk
 
+	isVolatile bool // the rows are still in the input when the computer fails
+
 	partitions []partitionRows
 	chunks     []int                 // the number of chunks of each partition
 	next       int                   // the partition of the next chunk of a flow without sessions
@@ -127,7 +129,7 @@ func (u *uploader) store(ctx context.Context, at int) error {
 		u.slots <- struct{}{}
 		u.writes.Go(func() {
 			defer func() { <-u.slots }()
-			if err := u.blobs.write(ctx, name, c); err != nil {
+			if err := u.blobs.store(ctx, name, c, u.isVolatile); err != nil {
 				u.failed.CompareAndSwap(nil, &err)
 			}
 		})

@@ -138,7 +138,7 @@ func runAll(t *testing.T, w *chunkRunner, partitions []int, inline [][][]byte) s
 			if err != nil {
 				t.Fatal(err)
 			}
-			made, err := w.finish(t.Context(), in, out)
+			made, err := w.finish(t.Context(), in, out, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -49,7 +49,18 @@ type plan struct {
 	Heartbeat    time.Duration // how long a worker may be silent
 	MaxOutput    int           // bytes of an output that is not a blob; 0 if all are
 	HistoryLimit int           // events, after which the workflow continues as a new one
+	Budget       *budget       // of the flow; nil if it has none
 	State        state         // what is finished
+}
+
+// budget identifies what a run may spend. A run that is resumed has another one.
+type budget struct {
+	ID      string    // of the sum of what its chunks have used
+	Began   time.Time // when the run began
+	Tokens  int       // as in spec.Budget
+	Calls   int       // as in spec.Budget
+	Seconds float64   // as in spec.Budget
+	Money   float64   // as in spec.Budget
 }
 
 // state is what a run has finished. It is the result of the workflow.
@@ -77,6 +88,7 @@ type task struct {
 	Beat      time.Duration // the interval of heartbeats
 	Max       int           // bytes of an output that is returned
 	MayWait   bool          // as in the plan
+	Budget    *budget       // as in the plan
 	Answers   map[string]Answer
 }
 
@@ -179,7 +191,7 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 // execute starts the activity of a chunk.
 func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
 	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Beat: r.plan.Heartbeat / beatsLost, Max: r.plan.MaxOutput,
-		MayWait: r.plan.MayWait, Answers: r.answersOf(partition)}
+		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Answers: r.answersOf(partition)}
 	if r.plan.Inline != nil {
 		t.Rows = r.plan.Inline[partition][number]
 	}

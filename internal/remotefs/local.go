@@ -53,6 +53,8 @@ type localUpload struct {
 	noted   *TemporaryFiles // has the file; may be nil
 	inPlace bool            // a pipe or a device
 	done    bool
+
+	volatile bool // see Volatile
 }
 
 // createLocal creates missing directories and the temporary file. For a link it
@@ -131,6 +133,10 @@ func (u *localUpload) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// Volatile lets Commit not wait for the disk: after a failure of the computer, unlike one of the
+// program, the file may be damaged or missing.
+func (u *localUpload) Volatile() { u.volatile = true }
+
 // Commit syncs the file and moves it to its final name.
 func (u *localUpload) Commit() error {
 	if u.done {
@@ -150,14 +156,19 @@ func (u *localUpload) commit() error {
 		return u.out.Close()
 	}
 	_ = u.out.Chmod(u.mode) // not supported by every file system
-	if err := u.out.Sync(); err != nil {
-		return err
+	if !u.volatile {
+		if err := u.out.Sync(); err != nil {
+			return err
+		}
 	}
 	if err := u.out.Close(); err != nil {
 		return err
 	}
 	if err := os.Rename(u.out.Name(), u.final); err != nil {
 		return err
+	}
+	if u.volatile {
+		return nil
 	}
 	if dir, err := os.Open(filepath.Dir(u.final)); err == nil {
 		_ = dir.Sync()  // not supported by every file system; the file itself is synced

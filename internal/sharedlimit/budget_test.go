@@ -1,0 +1,73 @@
+package sharedlimit_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/sharedlimit"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	memstore "github.com/qtype-dev/qtype/memory/store"
+)
+
+func TestBudget(t *testing.T) {
+	b := sharedlimit.NewBudget(inprocess.New(), "run")
+	for i, step := range []struct{ partition, chunk, calls, want int }{
+		{0, 0, 0, 0}, {0, 0, 3, 3}, {1, 0, 4, 7},
+		{0, 0, 1, 7}, // repeated: its first attempt has spent more
+		{0, 0, 5, 9}, {0, 1, 2, 11}, {0, 2, 1, 12},
+		{0, 1, 50, 12}, // late: the chunk is finished
+		{1, 0, 4, 12},
+	} {
+		sum, err := b.Set(t.Context(), step.partition, step.chunk, sharedlimit.Spent{Calls: step.calls, Tokens: 10 * step.calls, Money: float64(step.calls)})
+		testkit.Must(t, err)
+		if want := (sharedlimit.Spent{Calls: step.want, Tokens: 10 * step.want, Money: float64(step.want)}); sum != want {
+			t.Errorf("step %d: %+v, want %+v", i, sum, want)
+		}
+	}
+}
+
+// TestBudget_Concurrent: no change of the processes with a run is lost.
+func TestBudget_Concurrent(t *testing.T) {
+	for name, address := range servers(t) {
+		t.Run(name, func(t *testing.T) {
+			var group sync.WaitGroup
+			for partition := range 6 {
+				group.Go(func() {
+					b := sharedlimit.NewBudget(open(t, address), "run")
+					for n := range 20 {
+						if _, err := b.Set(t.Context(), partition, n/5, sharedlimit.Spent{Calls: n%5 + 1}); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			group.Wait()
+			sum, err := sharedlimit.NewBudget(open(t, address), "run").Set(t.Context(), 0, 0, sharedlimit.Spent{})
+			testkit.Must(t, err)
+			if sum.Calls != 120 {
+				t.Errorf("%d calls, want 120", sum.Calls)
+			}
+		})
+	}
+}
+
+// TestBudget_RemovesOld: those of runs that ended a month ago are removed.
+func TestBudget_RemovesOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := inprocess.New()
+		for n := range 3 {
+			_, err := sharedlimit.NewBudget(store, fmt.Sprint(n)).Set(t.Context(), 0, 0, sharedlimit.Spent{Calls: 1})
+			testkit.Must(t, err)
+			time.Sleep(20 * 24 * time.Hour)
+		}
+		heads, err := memstore.ListSessions(t.Context(), store, "qtype:budgets", memstore.SessionQuery{})
+		testkit.Must(t, err)
+		if len(heads) != 2 {
+			t.Errorf("%+v are left", heads)
+		}
+	})
+}

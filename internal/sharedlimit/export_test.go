@@ -1,0 +1,26 @@
+package sharedlimit
+
+import (
+	"context"
+	"time"
+
+	memstore "github.com/qtype-dev/qtype/memory/store"
+)
+
+// NewQuotaOf returns a quota with a window that is not a minute.
+var NewQuotaOf = newQuota
+
+// Counted returns the tokens that count for a key.
+func Counted(ctx context.Context, store memstore.Store, key string) (tokens int, err error) {
+	q := newQuota(store, key, time.Minute)
+	err = q.cell.update(ctx, func(r reading) ([]byte, error) {
+		l, err := decodeCounts(r.value)
+		if err != nil {
+			return nil, err
+		}
+		l.do(&exchange{}, r.now, 0, q.spans)
+		_, tokens = l.sums()
+		return nil, nil
+	})
+	return tokens, err
+}

@@ -1,0 +1,317 @@
+package sharedlimit_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/sharedlimit"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	memstore "github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/memory/storeurl"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/modeltest"
+)
+
+// callerVariable turns the test binary into a process that makes calls: the address of its store.
+const callerVariable = "QTYPE_TEST_CALLER"
+
+// window is that of the limits of tests with servers.
+const window = time.Second
+
+var callerLimits = model.Limits{Requests: 200, Tokens: 3000}
+
+func TestMain(m *testing.M) {
+	storeurl.Quiet()
+	if address := os.Getenv(callerVariable); address != "" {
+		if err := callForever(address); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// callForever makes calls, and prints their times, until the process is killed.
+func callForever(address string) error {
+	store, err := storeurl.Open(address)
+	if err != nil {
+		return err
+	}
+	q := sharedlimit.NewQuotaOf(store, "key", window)
+	for {
+		c, err := modeltest.Reserve(context.Background(), q, callerLimits, rand.IntN(30))
+		if err != nil {
+			return err
+		}
+		fmt.Println(c.After.UnixNano(), c.Before.UnixNano(), c.Tokens)
+	}
+}
+
+func TestQuota_InProcess(t *testing.T) {
+	open := func(testing.TB) (a, b model.Quota) {
+		store := inprocess.New()
+		return sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key")
+	}
+	modeltest.TestQuota(t, modeltest.Quotas{Window: time.Minute, Open: open, Within: synctest.Test})
+}
+
+// servers starts the stores that machines share.
+func servers(t *testing.T) map[string]string {
+	pg, err := servertest.Postgres()
+	servertest.Need(t, err)
+	t.Cleanup(func() { testkit.Must(t, pg.Close()) })
+	rd, err := servertest.Redis()
+	servertest.Need(t, err)
+	t.Cleanup(func() { testkit.Must(t, rd.Close()) })
+	return map[string]string{"postgres": pg.URL(), "redis": "redis://" + rd.Address()}
+}
+
+func TestQuota_Servers(t *testing.T) {
+	for name, address := range servers(t) {
+		n := 0
+		t.Run(name, func(t *testing.T) {
+			modeltest.TestQuota(t, modeltest.Quotas{Window: window, Open: func(t testing.TB) (a, b model.Quota) {
+				n++
+				key := fmt.Sprint("key ", n)
+				return sharedlimit.NewQuotaOf(open(t, address), key, window), sharedlimit.NewQuotaOf(open(t, address), key, window)
+			}})
+		})
+	}
+}
+
+func open(t testing.TB, address string) memstore.Store {
+	store, err := storeurl.Open(address)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, store.Close()) })
+	return store
+}
+
+// TestQuota_Processes: processes that are killed at any time never make more calls together
+// than the limits of a window allow, and lose none of those of later windows.
+func TestQuota_Processes(t *testing.T) {
+	for name, address := range servers(t) {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var calls []modeltest.Call
+			add := func(c modeltest.Call) {
+				mu.Lock()
+				defer mu.Unlock()
+				calls = append(calls, c)
+			}
+			var group sync.WaitGroup
+			for range 4 {
+				group.Go(func() {
+					for _, n := range []int{rand.IntN(300), rand.IntN(300)} {
+						if err := caller(address, n, add); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			group.Wait()
+			q := sharedlimit.NewQuotaOf(open(t, address), "key", window)
+			for range 2 * callerLimits.Requests {
+				c, err := modeltest.Reserve(t.Context(), q, callerLimits, 1)
+				testkit.Must(t, err)
+				calls = append(calls, c)
+			}
+			modeltest.CheckCalls(t, calls, callerLimits, window)
+			t.Logf("%d calls", len(calls))
+		})
+	}
+}
+
+// caller starts a process that makes calls, and kills it after n of them.
+func caller(address string, n int, add func(modeltest.Call)) error {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), callerVariable+"="+address)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	read := 0
+	for lines := bufio.NewReader(out); ; read++ {
+		line, err := lines.ReadString('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		var after, before int64
+		var tokens int
+		if _, err := fmt.Sscan(line, &after, &before, &tokens); err != nil {
+			return err
+		}
+		add(modeltest.Call{After: time.Unix(0, after), Before: time.Unix(0, before), Tokens: tokens})
+		if read == n {
+			if err := cmd.Process.Kill(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := cmd.Wait(); read <= n {
+		return fmt.Errorf("the process ended early: %w", err)
+	}
+	return nil
+}
+
+// TestQuota_Property: users that call at random times, some of which end without a word, never
+// exceed the limits of any minute.
+func TestQuota_Property(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			limits := model.Limits{Requests: 50 + random.IntN(400), Tokens: 1000 + random.IntN(5000)}
+			store := inprocess.New()
+			var mu sync.Mutex
+			var calls []modeltest.Call
+			var group sync.WaitGroup
+			for range 3 {
+				own := rand.New(rand.NewPCG(random.Uint64(), 2))
+				group.Go(func() {
+					q := sharedlimit.NewQuota(store, "key")
+					for range 500 {
+						time.Sleep(time.Duration(own.IntN(400)) * time.Millisecond)
+						if own.IntN(50) == 0 {
+							q = sharedlimit.NewQuota(store, "key")
+						}
+						c, err := modeltest.Reserve(t.Context(), q, limits, own.IntN(40))
+						if err != nil {
+							t.Error(err)
+						}
+						c.After = c.Before // a moment of the clock of synctest
+						mu.Lock()
+						calls = append(calls, c)
+						mu.Unlock()
+					}
+				})
+			}
+			group.Wait()
+			modeltest.CheckCalls(t, calls, limits, time.Minute)
+		})
+	}
+}
+
+// TestQuota_StoreDown: calls end with the error of the store, not without a limit, and go on
+// after its return.
+func TestQuota_StoreDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Store: inprocess.New()}
+		limits := model.Limits{Requests: 10}
+		q := sharedlimit.NewQuota(store, "key")
+		_, err := modeltest.Reserve(t.Context(), q, limits, 0)
+		testkit.Must(t, err)
+		store.down = true
+		time.Sleep(time.Minute)
+		if c, _, err := q.Reserve(t.Context(), limits, 0); c != nil || err == nil {
+			t.Errorf("a call without the store: %v", err)
+		}
+		store.down = false
+		var calls []modeltest.Call
+		for range 25 {
+			c, err := modeltest.Reserve(t.Context(), q, limits, 0)
+			testkit.Must(t, err)
+			calls = append(calls, c)
+		}
+		modeltest.CheckCalls(t, calls, limits, time.Minute)
+	})
+}
+
+// TestQuota_UncertainChange: if it is not known whether a store has made a change, because
+// another process has changed the quota since, what it returned is not returned again.
+func TestQuota_UncertainChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Store: inprocess.New()}
+		limits := model.Limits{Tokens: 1000}
+		q, other, third := sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key")
+		reserve := func(q model.Quota, tokens int) model.Charge {
+			charge, _, err := q.Reserve(t.Context(), limits, tokens)
+			if charge == nil || err != nil {
+				t.Fatalf("no charge: %v", err)
+			}
+			return charge
+		}
+		first := reserve(q, 100)
+		reserve(other, 100)
+		time.Sleep(2 * time.Second)
+		first.Correct(10)
+		store.lose = func() { reserve(third, 100) }
+		reserve(q, 5)
+		counted, err := sharedlimit.Counted(t.Context(), store, "key")
+		testkit.Must(t, err)
+		if taken := 10 + 100 + 100 + 5; counted < taken {
+			t.Errorf("%d tokens count, but calls took %d", counted, taken)
+		}
+	})
+}
+
+// flaky is a store that does not answer.
+type flaky struct {
+	memstore.Store
+	down bool
+	lose func() // called after a change that is not answered; nil for none
+}
+
+var errDown = &memstore.StoreError{Location: "test", Problem: memstore.Unavailable, Message: "no answer", Temporary: true}
+
+func (f *flaky) Head(ctx context.Context, k memstore.Key) (memstore.Head, error) {
+	if f.down {
+		return memstore.Head{}, errDown
+	}
+	return f.Store.Head(ctx, k)
+}
+
+func (f *flaky) Apply(ctx context.Context, k memstore.Key, c memstore.Change) error {
+	err := f.Store.Apply(ctx, k, c)
+	if lose := f.lose; err == nil && lose != nil {
+		f.lose = nil
+		lose()
+		return errDown
+	}
+	return err
+}
+
+// BenchmarkQuota counts the calls of the store for 1,000 calls of a model in a second.
+func BenchmarkQuota(b *testing.B) {
+	store := &counting{Store: inprocess.New()}
+	q := sharedlimit.NewQuota(store, "key")
+	limits := model.Limits{Requests: 1e12, Tokens: 1e15}
+	for b.Loop() {
+		charge, _, err := q.Reserve(b.Context(), limits, 500)
+		testkit.Must(b, err)
+		if charge != nil {
+			charge.Correct(480)
+		}
+	}
+	b.ReportMetric(float64(store.n)/float64(b.N), "changes/op")
+}
+
+// counting counts the changes of a store.
+type counting struct {
+	memstore.Store
+	n int
+}
+
+func (c *counting) Apply(ctx context.Context, k memstore.Key, change memstore.Change) error {
+	c.n++
+	return c.Store.Apply(ctx, k, change)
+}
