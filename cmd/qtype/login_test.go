@@ -133,7 +133,7 @@ type addressWriter struct {
 
 func (w *addressWriter) Write(p []byte) (int, error) {
 	n, err := w.Buffer.Write(p)
-	for line := range strings.Lines(w.Buffer.String()) {
+	for line := range strings.Lines(w.String()) {
 		if strings.HasPrefix(line, "http://") && strings.HasSuffix(line, "\n") {
 			w.once.Do(func() { w.found(strings.TrimSpace(line)) })
 		}

@@ -99,7 +99,7 @@ func (f Folder) Load(k Key) (*Tokens, error) {
 
 // Save replaces the tokens of a sign-in. Only the user can read the file.
 func (f Folder) Save(k Key, t *Tokens) error {
-	raw, err := json.Marshal(t)
+	raw, err := json.Marshal(t) //nolint:gosec // the file is for the secrets, and only the user can read it
 	if err != nil {
 		return err
 	}
