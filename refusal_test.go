@@ -124,7 +124,9 @@ func refusals() []refusal {
 	add("QT462", step,
 		`{type: SQLSource, id: work, query: select a from t, connection: ⟦""⟧, inputs: [], outputs: [answer]}`,
 		`{type: SQLSource, id: work, query: select a from t, connection: ⟦"oracle://h/d"⟧, inputs: [], outputs: [answer]}`)
-	add("QT462", func(keys string) string { return withAuths("{type: basic, id: login, username: u, password: p}", step(keys)) },
+	add("QT462", func(keys string) string {
+		return withAuths("{type: basic, id: login, username: u, password: p}", step(keys))
+	},
 		`{type: SQLSource, id: work, query: select a from t, connection: "sqlite://", auth: ⟦login⟧, inputs: [], outputs: [answer]}`,
 		`{type: SQLSource, id: work, query: select a from t, connection: "awsathena://@/d?work_group=w&region_name=x", auth: ⟦login⟧, inputs: [], outputs: [answer]}`)
 	add("QT462", step,

@@ -17,7 +17,7 @@ import (
 func (a *App) newToolFactory() *factory.Factory {
 	flows := a.nested()
 	return factory.New(factory.Options{
-		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy, Supervisor: a.opts.Supervisor},
+		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy, Supervisor: a.opts.Supervisor, Learn: a.opts.Redactor.Add},
 		Servers: a.opts.HTTP,
 		Getenv:  a.opts.Getenv,
 		Folder:  a.Folder(),

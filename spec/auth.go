@@ -60,6 +60,23 @@ type OAuth2Auth struct {
 	TokenURL string `yaml:"token_url" jsonschema:"required"`
 	// Scopes are what the token should allow.
 	Scopes []string `yaml:"scopes"`
+	// Resource is the address of the server that the token is for (RFC 8707), such as the URL of an MCP server. Without it, the token server decides.
+	Resource string `yaml:"resource" validate:"omitempty,http_url"`
+}
+
+// OAuth2LoginAuth is the account of a person at an MCP server: qtype login signs in with a browser at the authorization server that the MCP server names (authorization code with PKCE, RFC 9728), and keeps the tokens for later runs.
+type OAuth2LoginAuth struct {
+	AuthBase
+	// ClientID is a client that is registered at the authorization server. The default is to register one (RFC 7591).
+	ClientID string `yaml:"client_id"`
+	// ClientSecret is the secret of client_id, which needs an issuer. Programs on computers of users mostly have none.
+	ClientSecret Secret `yaml:"client_secret"`
+	// Issuer is the authorization server at which client_id is registered; a sign-in at another one is refused.
+	Issuer string `yaml:"issuer" validate:"omitempty,http_url"`
+	// Scopes are what the tokens should allow. The default is what the MCP server requests.
+	Scopes []string `yaml:"scopes"`
+	// RedirectPort is the loopback port to which the browser returns, for clients that are registered with one. The default is a free port.
+	RedirectPort int `yaml:"redirect_port" validate:"gte=0,lte=65535"`
 }
 
 // LoginAuth is an auth with which a user logs in to a database.

@@ -102,7 +102,7 @@ type MCPTool struct {
 	// URL is the address of a running server.
 	URL string `yaml:"url" validate:"omitempty,http_url"`
 	// Auth is the id of the credentials for the server at the URL.
-	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2"`
+	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2 oauth2_login"`
 	// AllowPrivate lets the URL be a loopback, private or link-local address.
 	AllowPrivate bool `yaml:"allow_private" default:"false"`
 	// Tools are the names of the server's tools that may be called. The default is all of them, or none if resources or prompts are listed.

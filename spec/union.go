@@ -38,7 +38,7 @@ func Unions() []Union {
 			of[EmbeddingModel]("EmbeddingModel"), of[Model]("Model")}},
 		{Name: "auth", Type: reflect.TypeFor[Auth](), TagOptional: true, Cases: []Case{
 			of[APIKeyAuth]("api_key"), of[BearerTokenAuth]("bearer_token"), of[AWSAuth]("aws"),
-			of[OAuth2Auth]("oauth2"), of[VertexAuth]("vertex"), of[BasicAuth]("basic"), of[AzureAuth]("azure")}},
+			of[OAuth2Auth]("oauth2"), of[OAuth2LoginAuth]("oauth2_login"), of[VertexAuth]("vertex"), of[BasicAuth]("basic"), of[AzureAuth]("azure")}},
 		{Name: "secret manager", Type: reflect.TypeFor[SecretManager](), Cases: []Case{
 			of[AWSSecretManager]("aws_secret_manager"), of[AzureKeyVault]("azure_key_vault"), of[EnvSecretManager]("env"),
 			of[FileSecretManager]("file"), of[GoogleSecretManager]("google_secret_manager"), of[VaultSecretManager]("vault")}},

@@ -30,6 +30,7 @@ var authBuilders = sync.OnceValue(func() map[reflect.Type]authBuilder {
 	addAuth(table, basicCredential)
 	addAuth(table, keyCredential)
 	addAuth(table, oauth2Credential)
+	addAuth(table, loginCredential)
 	addAuth(table, awsCredential)
 	addAuth(table, vertexCredential)
 	addAuth(table, azureCredential)

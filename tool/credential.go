@@ -1,8 +1,11 @@
 package tool
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+
+	"golang.org/x/oauth2"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 )
@@ -15,8 +18,18 @@ type credential struct {
 	query       string                    // the query parameter that carries the value; empty for none
 	value       string                    // the value; not used where there is a tokenSource
 	secrets     []string                  // texts that no message may contain
-	tokenSource *tokenSource              // nil for a static credential
+	tokenSource tokens                    // nil for a static credential
 	authorize   func(*http.Request) error // adds the value; nil for a static credential or a tokenSource
+}
+
+// tokens are the tokens of an auth, each for a limited time. They are safe for concurrent use.
+type tokens interface {
+	// token returns a token that is valid now. It waits no longer than ctx.
+	token(ctx context.Context) (*oauth2.Token, error)
+	// drop forgets the token of a header that a server has rejected.
+	drop(used string)
+	// redact removes the secrets from a text.
+	redact(text string) string
 }
 
 // sign adds the credential to a request, which is changed.

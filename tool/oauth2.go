@@ -25,6 +25,7 @@ import (
 type tokenSource struct {
 	name   string // the auth's id
 	config clientcredentials.Config
+	learn  func(secrets ...string) // see Options.Learn
 	http   *http.Client
 	cached chan *oauth2.Token // a mutex that holds the token, nil before the first: only who receives it may request another
 }
@@ -41,8 +42,11 @@ func newTokenSource(auth *spec.OAuth2Auth, service Service, opts Options) (*toke
 	if err != nil {
 		return nil, fmt.Errorf("auth %s: token_url is not an http or https address", auth.ID)
 	}
-	s := &tokenSource{name: auth.ID, cached: make(chan *oauth2.Token, 1), http: newHTTPClient(opts.HTTP, service.AllowPrivate && opts.Policy.AllowsPrivate(server)),
+	s := &tokenSource{name: auth.ID, learn: opts.learn, cached: make(chan *oauth2.Token, 1), http: newHTTPClient(opts.HTTP, service.AllowPrivate && opts.Policy.AllowsPrivate(server)),
 		config: clientcredentials.Config{ClientID: auth.ClientID, ClientSecret: secret, TokenURL: auth.TokenURL, Scopes: auth.Scopes}}
+	if auth.Resource != "" {
+		s.config.EndpointParams = url.Values{"resource": {auth.Resource}}
+	}
 	s.http.Transport = &authTransport{next: s.http.Transport, auth: &credential{}} // adds the User-Agent only
 	s.http.CheckRedirect = noRedirect                                              // the secret is for the declared server only
 	s.cached <- nil
@@ -67,6 +71,7 @@ func (s *tokenSource) token(ctx context.Context) (*oauth2.Token, error) {
 		return nil, s.explain(ctx, err)
 	}
 	s.cached <- fresh
+	s.learn(fresh.AccessToken)
 	return fresh, nil
 }
 

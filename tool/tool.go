@@ -76,6 +76,15 @@ type Options struct {
 	Policy *trust.Policy
 	// Supervisor starts programs; nil starts them in process groups.
 	Supervisor *subprocess.Supervisor
+	// Learn is called with tokens that servers issue, which no output may have; nil for nothing.
+	Learn func(secrets ...string)
+}
+
+// learn passes secrets on to Learn.
+func (o Options) learn(secrets ...string) {
+	if o.Learn != nil {
+		o.Learn(secrets...)
+	}
 }
 
 // Describe returns the Info of a tool with these inputs.

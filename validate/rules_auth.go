@@ -10,7 +10,7 @@ import (
 )
 
 func authRules() []rule {
-	return []rule{unsupportedAuth(), unsendableCredentials(), ignoredKeySetting(), unusableCredentials()}
+	return []rule{unsupportedAuth(), unsendableCredentials(), ignoredKeySetting(), unusableCredentials(), signInAnywhere()}
 }
 
 func unsupportedAuth() rule {
@@ -112,6 +112,29 @@ tools:
 					p.list.Add(p.ifUsed(e, p.reportAt(placeOf(ref.To, key, "id"), "the auth %q %s", ref.ID, problem)).
 						WithRelated(ref.Span, "used here"))
 				}
+			}
+		})}
+}
+
+func signInAnywhere() rule {
+	return rule{code: "QT487", title: "secret of a client without its authorization server",
+		doc: "An MCP server names the authorization server at which a person signs in. The secret of a client is sent only to the issuer that the document declares for it. Without a client_id, a client without a secret is registered.",
+		sample: sample{text: `
+id: example
+auths:
+  - {type: oauth2_login, id: reader, client_id: bookshop, client_secret: "${READER_SECRET:-secret}"⟦│, issuer: "https://login.example"⟧}
+tools:
+  - {type: MCPTool, id: library, url: "https://library.example/mcp", auth: reader}
+`},
+		check: on(func(p *ruleContext, a *spec.OAuth2LoginAuth) {
+			if a.ClientID == "" && !a.ClientSecret.IsZero() && a.Position().Complete("client_id", "client_secret") {
+				p.list.Add(p.reportAt(fieldKey(a, "client_secret"), "the auth %q has a client_secret without a client_id", a.ID).WithHint("add client_id, or remove client_secret"))
+			}
+			if a.ClientID == "" && a.Issuer != "" && a.Position().Complete("client_id", "issuer") {
+				p.list.Add(p.reportAt(fieldKey(a, "issuer"), "the auth %q has an issuer without a client_id", a.ID).WithHint("add client_id, or remove issuer"))
+			}
+			if a.ClientID != "" && !a.ClientSecret.IsZero() && a.Issuer == "" && a.Position().Complete("issuer", "client_secret") {
+				p.list.Add(p.reportAt(placeOf(a, "client_secret"), "the auth %q has a client_secret without an issuer", a.ID).WithHint("add issuer, the address of the authorization server that knows the client"))
 			}
 		})}
 }

@@ -101,7 +101,7 @@ func TestHelp_Headings(t *testing.T) {
 // (memory_reencrypt.txtar).
 func isRunElsewhere(line string) bool {
 	return strings.HasPrefix(line, "qtype memory facts") || strings.Contains(line, "temporal") || strings.HasPrefix(line, "qtype runs") || strings.HasPrefix(line, "qtype fmt --diff") ||
-		strings.HasPrefix(line, "qtype memory reencrypt")
+		strings.HasPrefix(line, "qtype memory reencrypt") || strings.HasPrefix(line, "qtype login")
 }
 
 // runExample runs one line of a shell.

@@ -38,7 +38,7 @@ func newRoot(s *streams) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	addGroup(root, "Run:", newRun(s), newChat(s), newServe(s), newWorker(s), newTest(s), newEval(s), newCost(s))
 	addGroup(root, "Author:", newInit(s), newValidate(s), newFormat(s), newDiff(s), newExplain(s), newSchema(s), newLSP(s), newMCP(s), newGenerate(s), newVisualize(s), newConvert(s))
-	addGroup(root, "State:", newMemory(s), newIndex(s), newCache(s), newRuns(s), newClean(s))
+	addGroup(root, "State:", newMemory(s), newIndex(s), newCache(s), newRuns(s), newLogin(s), newClean(s))
 	root.AddCommand(newVersion(s))
 	addOriginalFlags(s, root)
 	completeFlags(root)

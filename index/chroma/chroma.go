@@ -108,19 +108,7 @@ func (x *Index) do(ctx context.Context, c *collection, action string, body, into
 
 // Put inserts or replaces entries.
 func (x *Index) Put(ctx context.Context, entries []index.Entry) error {
-	entries, rejected := remote.CheckVectors(remote.Last(entries), x.Dimensions)
-	if len(entries) > 0 {
-		c, err := x.create(ctx)
-		if err != nil {
-			return err
-		}
-		for batch := range slices.Chunk(entries, batchSize) {
-			if err := x.upsert(ctx, c, batch, rejected); err != nil {
-				return err
-			}
-		}
-	}
-	return rejected.Err()
+	return remote.Writes[collection]{Dimensions: x.Dimensions, BatchSize: batchSize, Create: x.create, Write: x.upsert}.Put(ctx, entries)
 }
 
 // upsert writes records. Chroma keeps the old keys of metadata, so they are set to null.

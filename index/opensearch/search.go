@@ -26,16 +26,10 @@ type answer struct {
 
 // Search returns the best matches.
 func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error) {
-	if q.Mode == index.ByText {
-		return x.byText(ctx, q)
-	}
 	if err := remote.CheckQuery(q, x.Dimensions); err != nil {
 		return nil, err
 	}
-	if q.Mode == index.ByVector {
-		return x.byVector(ctx, q)
-	}
-	return remote.Hybrid(q, func(q index.Query) ([]index.Match, error) { return x.byVector(ctx, q) },
+	return remote.ByMode(q, func(q index.Query) ([]index.Match, error) { return x.byVector(ctx, q) },
 		func(q index.Query) ([]index.Match, error) { return x.byText(ctx, q) })
 }
 

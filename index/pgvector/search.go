@@ -34,21 +34,7 @@ func (s *statement) where(f filter.Filter) string {
 func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := remote.CheckQuery(q, x.Dimensions); err != nil {
-		return nil, err
-	}
-	t, err := x.find(ctx)
-	if t == nil || err != nil {
-		return nil, err
-	}
-	switch q.Mode {
-	case index.ByVector:
-		return x.byVector(ctx, t, q)
-	case index.ByText:
-		return x.byText(ctx, t, q)
-	}
-	return remote.Hybrid(q, func(q index.Query) ([]index.Match, error) { return x.byVector(ctx, t, q) },
-		func(q index.Query) ([]index.Match, error) { return x.byText(ctx, t, q) })
+	return remote.Searches[table]{Dimensions: x.Dimensions, Find: x.find, ByVector: x.byVector, ByText: x.byText}.Run(ctx, q)
 }
 
 // byVector returns the nearest entries by the cosine.

@@ -25,27 +25,22 @@ type columns struct{ ids, texts, metadata, vectors []string }
 func (x *Index) Put(ctx context.Context, entries []index.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	entries, rejected := remote.CheckVectors(remote.Last(entries), x.Dimensions)
-	if len(entries) > 0 {
-		if _, err := x.create(ctx); err != nil {
-			return err
+	return remote.Writes[table]{Dimensions: x.Dimensions, BatchSize: batchSize, Create: x.create, Write: x.write}.Put(ctx, entries)
+}
+
+// write replaces the rows of entries.
+func (x *Index) write(ctx context.Context, _ *table, entries []index.Entry, rejected remote.Rejected) error {
+	var c columns
+	for _, e := range entries {
+		if err := c.add(e); err != nil {
+			rejected[e.ID] = err
 		}
 	}
-	for batch := range slices.Chunk(entries, batchSize) {
-		var c columns
-		for _, e := range batch {
-			if err := c.add(e); err != nil {
-				rejected[e.ID] = err
-			}
-		}
-		if err := x.replace(ctx, c); err != nil {
-			if isMissing(err) {
-				x.forget()
-			}
-			return x.failure(err)
-		}
+	err := x.replace(ctx, c)
+	if isMissing(err) {
+		x.forget()
 	}
-	return rejected.Err()
+	return x.failure(err)
 }
 
 // add appends the row of an entry.

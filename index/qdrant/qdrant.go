@@ -165,25 +165,19 @@ func (x *Index) create(ctx context.Context) (*collection, error) {
 
 // Put inserts or replaces entries.
 func (x *Index) Put(ctx context.Context, entries []index.Entry) error {
-	entries, rejected := remote.CheckVectors(remote.Last(entries), x.Dimensions)
-	if len(entries) > 0 {
-		c, err := x.create(ctx)
-		if err != nil {
-			return err
-		}
-		for batch := range slices.Chunk(entries, max(1, x.BatchSize)) {
-			points := make([]any, len(batch))
-			for i, e := range batch {
-				if points[i], err = point(e, c); err != nil {
-					return fmt.Errorf("entry %s: %w", e.ID, err)
-				}
-			}
-			if err := x.Client.Do(ctx, http.MethodPut, x.path("/points?wait=true"), map[string]any{"points": points}, nil); err != nil {
-				return err
-			}
+	return remote.Writes[collection]{Dimensions: x.Dimensions, BatchSize: x.BatchSize, Create: x.create, Write: x.upsert}.Put(ctx, entries)
+}
+
+// upsert writes points.
+func (x *Index) upsert(ctx context.Context, c *collection, entries []index.Entry, _ remote.Rejected) error {
+	points := make([]any, len(entries))
+	for i, e := range entries {
+		var err error
+		if points[i], err = point(e, c); err != nil {
+			return fmt.Errorf("entry %s: %w", e.ID, err)
 		}
 	}
-	return rejected.Err()
+	return x.Client.Do(ctx, http.MethodPut, x.path("/points?wait=true"), map[string]any{"points": points}, nil)
 }
 
 // point returns the point of an entry.

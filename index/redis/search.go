@@ -24,22 +24,7 @@ func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error
 	if x.isText() && q.Mode != index.ByText {
 		return nil, errors.New("a full-text index has no vectors")
 	}
-	if err := remote.CheckQuery(q, x.Dimensions); err != nil {
-		return nil, err
-	}
-	s, err := x.find(ctx)
-	if s == nil || err != nil {
-		return nil, err
-	}
-	byVector := func(q index.Query) ([]index.Match, error) { return x.byVector(ctx, s, q) }
-	byText := func(q index.Query) ([]index.Match, error) { return x.byText(ctx, s, q) }
-	switch q.Mode {
-	case index.ByVector:
-		return byVector(q)
-	case index.ByText:
-		return byText(q)
-	}
-	return remote.Hybrid(q, byVector, byText)
+	return remote.Searches[state]{Dimensions: x.Dimensions, Find: x.find, ByVector: x.byVector, ByText: x.byText}.Run(ctx, q)
 }
 
 // searchCommand returns a search for the best n hashes.

@@ -119,22 +119,7 @@ func (x *Index) get(ctx context.Context, c *collection, arguments ...string) ([]
 
 // Search returns the best entries.
 func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error) {
-	if err := remote.CheckQuery(q, x.Dimensions); err != nil {
-		return nil, err
-	}
-	c, err := x.find(ctx)
-	if c == nil || err != nil {
-		return nil, err
-	}
-	byVector := func(q index.Query) ([]index.Match, error) { return x.byVector(ctx, c, q) }
-	byText := func(q index.Query) ([]index.Match, error) { return x.byText(ctx, c, q) }
-	switch q.Mode {
-	case index.ByVector:
-		return byVector(q)
-	case index.ByText:
-		return byText(q)
-	}
-	return remote.Hybrid(q, byVector, byText)
+	return remote.Searches[collection]{Dimensions: x.Dimensions, Find: x.find, ByVector: x.byVector, ByText: x.byText}.Run(ctx, q)
 }
 
 // byVector returns the nearest entries.

@@ -60,19 +60,7 @@ func CollectionName(name string) string {
 
 // Put inserts or replaces entries.
 func (x *Index) Put(ctx context.Context, entries []index.Entry) error {
-	entries, rejected := remote.CheckVectors(remote.Last(entries), x.Dimensions)
-	if len(entries) > 0 {
-		c, err := x.create(ctx)
-		if err != nil {
-			return err
-		}
-		for batch := range slices.Chunk(entries, batchSize) {
-			if err := x.insert(ctx, c, batch, rejected); err != nil {
-				return err
-			}
-		}
-	}
-	return rejected.Err()
+	return remote.Writes[collection]{Dimensions: x.Dimensions, BatchSize: batchSize, Create: x.create, Write: x.insert}.Put(ctx, entries)
 }
 
 // insert writes objects. An object replaces the one with the same id.

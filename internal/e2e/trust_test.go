@@ -91,6 +91,8 @@ var asked = map[string]string{
 	"runtime/new.go:New":                                    "policyTransport, and App.Getenv",
 	"tool/python/check.go:Source":                           "Factory.checkProgram",
 	"tool/python/python.go:folders":                         "Factory.checkProgram",
+	"internal/signin/signin.go:Load":                        "newLoginTokens of tool, and Login of tool/mcp",
+	"internal/signin/signin.go:Save":                        "newLoginTokens of tool, and Login of tool/mcp",
 	"tool/ssrf_guard.go:newHTTPClient":                      "httpx.DialContext and httpx.Proxy",
 }
 

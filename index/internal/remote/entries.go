@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/qtype-dev/qtype/index"
 )
@@ -35,6 +37,33 @@ func CheckVectors(entries []index.Entry, dimensions int) ([]index.Entry, Rejecte
 		}
 	}
 	return kept, rejected
+}
+
+// Writes are the writes of a store whose entries have vectors. C is what the store knows of a
+// collection.
+type Writes[C any] struct {
+	Dimensions int                                                      // length of the vectors
+	BatchSize  int                                                      // largest number of entries of a write
+	Create     func(context.Context) (*C, error)                        // returns the collection, which it creates if there is none
+	Write      func(context.Context, *C, []index.Entry, Rejected) error // writes entries, and adds those that cannot be stored
+}
+
+// Put stores entries in batches, of those with equal ids the last one. It returns a
+// *index.PutError for entries that are not stored.
+func (w Writes[C]) Put(ctx context.Context, entries []index.Entry) error {
+	entries, rejected := CheckVectors(Last(entries), w.Dimensions)
+	if len(entries) > 0 {
+		c, err := w.Create(ctx)
+		if err != nil {
+			return err
+		}
+		for batch := range slices.Chunk(entries, max(1, w.BatchSize)) {
+			if err := w.Write(ctx, c, batch, rejected); err != nil {
+				return err
+			}
+		}
+	}
+	return rejected.Err()
 }
 
 // CheckQuery reports a vector of another length.

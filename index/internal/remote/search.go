@@ -2,6 +2,7 @@ package remote
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 
@@ -70,8 +71,42 @@ func Last(entries []index.Entry) []index.Entry {
 // rankOffset weakens the influence of the first ranks in reciprocal rank fusion.
 const rankOffset = 60
 
+// SearchFunc returns the best matches of a query.
+type SearchFunc = func(index.Query) ([]index.Match, error)
+
+// ByMode searches by vector, by text or by both, as the query requests.
+func ByMode(q index.Query, byVector, byText SearchFunc) ([]index.Match, error) {
+	switch q.Mode {
+	case index.ByVector:
+		return byVector(q)
+	case index.ByText:
+		return byText(q)
+	}
+	return Hybrid(q, byVector, byText)
+}
+
+// Searches are the searches of a store. C is what the store knows of a collection.
+type Searches[C any] struct {
+	Dimensions       int                               // length of the vectors
+	Find             func(context.Context) (*C, error) // returns the collection; nil if there is none
+	ByVector, ByText func(context.Context, *C, index.Query) ([]index.Match, error)
+}
+
+// Run returns the best matches of a query, none if there is no collection.
+func (s Searches[C]) Run(ctx context.Context, q index.Query) ([]index.Match, error) {
+	if err := CheckQuery(q, s.Dimensions); err != nil {
+		return nil, err
+	}
+	c, err := s.Find(ctx)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	return ByMode(q, func(q index.Query) ([]index.Match, error) { return s.ByVector(ctx, c, q) },
+		func(q index.Query) ([]index.Match, error) { return s.ByText(ctx, c, q) })
+}
+
 // Hybrid combines the matches of two searches by reciprocal rank fusion.
-func Hybrid(q index.Query, searches ...func(index.Query) ([]index.Match, error)) ([]index.Match, error) {
+func Hybrid(q index.Query, searches ...SearchFunc) ([]index.Match, error) {
 	const minCandidates = 50
 	part := q
 	part.Limit = max(q.Limit, minCandidates)
