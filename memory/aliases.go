@@ -10,37 +10,58 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// The types of package memory/store that programs with a Memory name most often.
-type (
-	Store       = store.Store       // keeps the sessions of memories
-	Key         = store.Key         // names a session
-	Head        = store.Head        // the current version, state and values of a session
-	Entry       = store.Entry       // a message of a history
-	Event       = store.Event       // a change of a session's window or values
-	SessionHead = store.SessionHead // a session with its head
-	StoreError  = store.StoreError  // a failure of a store
+type ( // of package memory/store
+	// Store keeps the sessions of memories.
+	Store = store.Store
+	// Key names a session.
+	Key = store.Key
+	// Head is the current version, state and values of a session.
+	Head = store.Head
+	// Entry is a message of a history.
+	Entry = store.Entry
+	// Event is a change of a session's window or values.
+	Event = store.Event
+	// SessionHead is a session with its head.
+	SessionHead = store.SessionHead
+	// StoreError is a failure of a store.
+	StoreError = store.Error
 )
 
-// What a Config and the results of a Memory consist of.
-type (
-	Window         = window.Window         // what the next call of a model receives
-	Counter        = window.Counter        // counts the tokens of a text
-	MessageCounter = window.MessageCounter // counts whole messages by a rule other than that of Tokens
-	Limits         = window.Limits         // the limits of a policy by their keys in a document
-	Compaction     = window.Compaction     // what is shortened before messages leave
-	ReadOptions    = window.ReadOptions    // the limits of a round_window for one read
-	BalanceError   = window.BalanceError   // reports tool calls and results that do not belong together
-	Variable       = change.Variable       // a named value that steps and agents keep for a session
-	VariableError  = change.VariableError  // reports why a variable cannot be stored
-	Transcript     = change.Transcript     // a session as data; package memory/transcript reads and writes it
-	MessageError   = history.MessageError  // reports that a message cannot be found, edited or deleted
-
-	TranscriptError     = change.TranscriptError      // reports why a transcript cannot be imported
-	Budget              = budget.Budget               // the room of one call of a model
-	BudgetError         = budget.BudgetError          // reports that the newest round does not fit into a context window
-	EmptyWindowError    = budget.EmptyWindowError     // reports that the newest message does not fit into the window
-	TurnSizeError       = budget.TurnSizeError        // reports that the window has no room for what a turn needs
-	MissingEntriesError = history.MissingEntriesError // reports that a store has lost messages
+type ( // what a Config and the results of a Memory consist of
+	// Window is what the next call of a model receives.
+	Window = window.Window
+	// Counter counts the tokens of a text.
+	Counter = window.Counter
+	// MessageCounter counts whole messages by a rule other than that of Tokens.
+	MessageCounter = window.MessageCounter
+	// Limits are the limits of a policy by their keys in a document.
+	Limits = window.Limits
+	// Compaction is what is shortened before messages leave.
+	Compaction = window.Compaction
+	// ReadOptions are the limits of a round_window for one read.
+	ReadOptions = window.ReadOptions
+	// BalanceError reports tool calls and results that do not belong together.
+	BalanceError = window.BalanceError
+	// Variable is a named value that steps and agents keep for a session.
+	Variable = change.Variable
+	// VariableError reports why a variable cannot be stored.
+	VariableError = change.VariableError
+	// Transcript is a session as data; package memory/transcript reads and writes it.
+	Transcript = change.Transcript
+	// MessageError reports that a message cannot be found, edited or deleted.
+	MessageError = history.MessageError
+	// TranscriptError reports why a transcript cannot be imported.
+	TranscriptError = change.TranscriptError
+	// Budget is the room of one call of a model.
+	Budget = budget.Budget
+	// BudgetError reports that the newest round does not fit into a context window.
+	BudgetError = budget.Error
+	// EmptyWindowError reports that the newest message does not fit into the window.
+	EmptyWindowError = budget.EmptyWindowError
+	// TurnSizeError reports that the window has no room for what a turn needs.
+	TurnSizeError = budget.TurnSizeError
+	// MissingEntriesError reports that a store has lost messages.
+	MissingEntriesError = history.MissingEntriesError
 )
 
 // MinShortResult is the smallest Compaction.ToolResults: the note alone needs some 30 tokens.

@@ -43,7 +43,7 @@ type commitRetry struct {
 
 // again reports whether to try again after err. It waits before.
 func (p *commitRetry) again(ctx context.Context, err error) bool {
-	var e *store.StoreError
+	var e *store.Error
 	if p.until.IsZero() || !errors.As(err, &e) || !e.Temporary || time.Now().After(p.until) {
 		return false
 	}

@@ -71,7 +71,7 @@ type Config struct {
 	Now      func() time.Time                   // the clock; nil: time.Now
 	Audit    Auditor                            // records reads and deletions; nil: nothing is recorded
 	Compact  window.Compaction                  // what is shortened before messages leave; zero: nothing
-	Observe  store.StoreObserver                // is notified of the operations of the store; nil: nothing is
+	Observe  store.Observer                     // is notified of the operations of the store; nil: nothing is
 }
 
 // Memory is one declared memory with all its sessions. It is safe for

@@ -86,7 +86,7 @@ func (a *agentTurns) pin(t *rapid.T, pin bool) {
 	for _, one := range unitOf(w.Entries, e) {
 		delete(a.pinned, one)
 		if pin {
-			a.pinned[one] = true
+			a.pinned[one], a.wasPinned = true, true
 		}
 	}
 }

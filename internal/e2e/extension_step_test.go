@@ -129,7 +129,7 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 	c.write("steps/uppercase.go", uppercaseStep)
 	c.insert("steps/build.go", "	return table\n", "	add(builderFor(buildUppercase))\n")
 	c.write("memory/internal/window/policy_last_n_tokens_by_role.go", byRolePolicy)
-	c.insert("memory/internal/window/policies.go", "		spec.PolicyUnbounded:", "		\"last_n_tokens_by_role\": {build: newLastTokensByRole},\n")
+	c.insert("memory/internal/window/policies.go", "		spec.PolicyUnbounded:", "		\"last_n_tokens_by_role\": {Build: newLastTokensByRole},\n")
 	c.insert("validate/testdata/codes.txt", "QT330 ", "QT328 Uppercase inputs: count\nQT329 Uppercase outputs: count\n")
 	c.insert("validate/testdata/codes.txt", "QT350 ", "QT348 Uppercase outputs: type\n")
 	c.mustRun("go", "generate", "./internal/schemagen")

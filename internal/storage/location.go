@@ -16,7 +16,7 @@ type Location string
 
 // Error returns an error of a kind. err is the cause, or nil.
 func (l Location) Error(kind store.ErrorKind, message string, err error) error {
-	return &store.StoreError{Location: string(l), Problem: kind, Message: message, Err: err, Temporary: kind == store.Locked}
+	return &store.Error{Location: string(l), Problem: kind, Message: message, Err: err, Temporary: kind == store.Locked}
 }
 
 // Unavailable returns an error for a store that cannot be used.
@@ -50,17 +50,17 @@ func (l Location) DecodeMessage(text string, to *chat.Message) error {
 }
 
 // IsFinal reports whether err needs no explanation: it is nil, one of the
-// package memory that callers compare with, or a *store.StoreError.
+// package memory that callers compare with, or a *store.Error.
 func IsFinal(err error) bool {
 	if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrDuplicateMessage) {
 		return true
 	}
-	var explained *store.StoreError
+	var explained *store.Error
 	return errors.As(err, &explained)
 }
 
 // Explain converts an error of a server, the network or a driver to a
-// *store.StoreError with a message of one line. ctx comes from WithTimeout:
+// *store.Error with a message of one line. ctx comes from WithTimeout:
 // where it has ended, that is the reason. Otherwise diagnose returns it.
 func (l Location) Explain(ctx context.Context, err error, diagnose func(error) (store.ErrorKind, string)) error {
 	if IsFinal(err) {
@@ -69,7 +69,7 @@ func (l Location) Explain(ctx context.Context, err error, diagnose func(error) (
 	timeout, canceled := cause(ctx)
 	switch {
 	case timeout != nil:
-		return &store.StoreError{Location: string(l), Problem: store.Unavailable, Message: timeout.Error(), Err: err, Temporary: true}
+		return &store.Error{Location: string(l), Problem: store.Unavailable, Message: timeout.Error(), Err: err, Temporary: true}
 	case canceled != nil:
 		return canceled
 	}

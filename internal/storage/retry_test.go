@@ -46,7 +46,7 @@ func TestServer_Retry(t *testing.T) {
 				}
 				return nil
 			})
-			var backend *store.StoreError
+			var backend *store.Error
 			if errors.As(err, &backend) != (tt.message != "") || backend != nil && (backend.Error() != tt.message || backend.Temporary != tt.temporary || !errors.Is(err, failed)) {
 				t.Errorf("got %v", err)
 			}

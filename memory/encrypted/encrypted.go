@@ -138,7 +138,7 @@ func (s *Store) Distinct() bool {
 }
 
 // Time returns that of the inner store.
-func (s *Store) Time(ctx context.Context) (time.Time, error) { return store.StoreTime(ctx, s.inner) }
+func (s *Store) Time(ctx context.Context) (time.Time, error) { return store.TimeOf(ctx, s.inner) }
 
 // Sessions yields the sessions of one memory. It needs no key, so it does not
 // check the heads.

@@ -175,7 +175,7 @@ func TestStore_KeyRotation(t *testing.T) {
 	for _, keys := range []encrypted.Keys{{Key: a}, {Key: b}, {Key: key(t, "c"), Old: []encrypted.Key{b}}} {
 		s := open(t, dir, keys)
 		err := firstError(t, s)
-		var e *store.StoreError
+		var e *store.Error
 		if !errors.As(err, &e) || e.Problem != store.WrongKey || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("keys %v: %v", keys, err)
 		}
@@ -220,7 +220,7 @@ func TestStore_UnencryptedData(t *testing.T) {
 	fillSession(t, inner)
 	testkit.Must(t, inner.Close())
 	s := open(t, dir, encrypted.Keys{Key: key(t, "a")})
-	var e *store.StoreError
+	var e *store.Error
 	if err := firstError(t, s); !errors.As(err, &e) || e.Problem != store.Corrupt || !strings.Contains(err.Error(), "allow_unencrypted") {
 		t.Errorf("got %v", err)
 	}

@@ -174,7 +174,7 @@ func TestStore_NewerFormat(t *testing.T) {
 	backend := open(t, dir, keys)
 	defer func() { testkit.Must(t, backend.Close()) }()
 	_, err := backend.Head(t.Context(), store.Key{Memory: "m", Session: "s"})
-	var e *store.StoreError
+	var e *store.Error
 	if !errors.As(err, &e) || e.Problem != store.TooNew || !strings.Contains(err.Error(), "format 3, this version supports up to 2") {
 		t.Errorf("got %v", err)
 	}

@@ -191,7 +191,7 @@ func withWriters(t *testing.T, a, b encrypted.Key, open func(encrypted.Keys) (*e
 	report, err := both.Reencrypt(t.Context(), "m")
 	stop()
 	all.Wait()
-	var stored *store.StoreError
+	var stored *store.Error
 	if err != nil && (!errors.As(err, &stored) || stored.Problem != store.Locked) { // the writer of the old key was faster each time
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (r *reencryption) verify(ctx context.Context, version int64, before content
 	strict := New(r.store.inner, string(r.store.location), Keys{Key: r.store.keys[0]})
 	after, err := r.digest(ctx, strict, before.messages, before.events)
 	head, headErr := r.store.inner.Head(ctx, r.cipher.session)
-	var stored *store.StoreError
+	var stored *store.Error
 	switch {
 	case headErr != nil:
 		return headErr

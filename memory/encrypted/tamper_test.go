@@ -129,7 +129,7 @@ func wantTampered(t *testing.T, dir string, keys encrypted.Keys) {
 	backend := open(t, dir, keys)
 	defer func() { testkit.Must(t, backend.Close()) }()
 	text, err := readAll(t.Context(), newMemory(t, backend), "s")
-	var e *store.StoreError
+	var e *store.Error
 	if !errors.As(err, &e) || e.Problem != store.Corrupt && e.Problem != store.WrongKey || e.Location != dir ||
 		!strings.Contains(e.Message, `session "s"`) || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("the tampering was not detected: %v\n%s", err, text)
@@ -250,7 +250,7 @@ func TestStore_DetectsRollback(t *testing.T) {
 		testkit.Must(t, err)
 		defer func() { _ = turn.Abort(context.WithoutCancel(t.Context()), nil) }()
 		testkit.Must(t, turn.Add(user("more")))
-		var e *store.StoreError
+		var e *store.Error
 		if err := turn.Commit(t.Context()); !errors.As(err, &e) || e.Problem != store.Corrupt {
 			t.Errorf("a message was overwritten: %v", err)
 		}

@@ -96,7 +96,7 @@ func TestOpen_UnusualNames(t *testing.T) {
 func wantWriteError(t *testing.T, backend *sqlite.Store, kind store.ErrorKind, message string) {
 	t.Helper()
 	err := appendText(t.Context(), newMemory(t, backend), strings.Repeat("x", 2000))
-	var e *store.StoreError
+	var e *store.Error
 	if !errors.As(err, &e) || e.Problem != kind || e.Location != backend.Location() ||
 		!strings.Contains(err.Error(), message) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want %s: %s", err, kind, message)
@@ -189,7 +189,7 @@ func TestApply_DiskFull(t *testing.T) {
 			acknowledged++
 		}
 	}
-	var e *store.StoreError
+	var e *store.Error
 	if !errors.As(err, &e) || e.Problem != store.Full || !strings.Contains(err.Error(), "disk full") {
 		t.Fatalf("after %d: %v", acknowledged, err)
 	}

@@ -86,7 +86,7 @@ func (s *Store) open(ctx context.Context, create bool) (*conn, error) {
 	return c, s.explain(err)
 }
 
-// explain converts an error of SQLite or the system to a *store.StoreError.
+// explain converts an error of SQLite or the system to a *store.Error.
 func (s *Store) explain(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

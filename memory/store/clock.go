@@ -13,8 +13,8 @@ type Clock interface {
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// StoreTime returns the time of a store: that of this machine unless it is a Clock.
-func StoreTime(ctx context.Context, store Store) (time.Time, error) {
+// TimeOf returns the time of a store: that of this machine unless it is a Clock.
+func TimeOf(ctx context.Context, store Store) (time.Time, error) {
 	if c, ok := store.(Clock); ok {
 		return c.Time(ctx)
 	}
@@ -37,7 +37,7 @@ func (c *ServerClock) Now(ctx context.Context, store Store) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read.IsZero() || time.Since(c.read) > clockAge {
-		now, err := StoreTime(ctx, store)
+		now, err := TimeOf(ctx, store)
 		if err != nil {
 			return now, err
 		}

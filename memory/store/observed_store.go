@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// StoreObserver is called when an operation of the store begins: head, entries, apply,
+// Observer is called when an operation of the store begins: head, entries, apply,
 // delete or remove. The function that it returns is called at the end; nil if the
 // operation need not be observed.
-type StoreObserver func(ctx context.Context, operation string) func(error)
+type Observer func(ctx context.Context, operation string) func(error)
 
 // observedStore reports the operations of a store that turns and reads consist of.
 type observedStore struct {
 	Store
-	observer StoreObserver
+	observer Observer
 }
 
 // Observe returns a store that reports to observer, store itself if that is nil.
-func Observe(store Store, observer StoreObserver) Store {
+func Observe(store Store, observer Observer) Store {
 	if observer == nil || store == nil {
 		return store
 	}
@@ -87,7 +87,7 @@ func (s *observedStore) Distinct() bool {
 }
 
 // Time returns that of the store.
-func (s *observedStore) Time(ctx context.Context) (time.Time, error) { return StoreTime(ctx, s.Store) }
+func (s *observedStore) Time(ctx context.Context) (time.Time, error) { return TimeOf(ctx, s.Store) }
 
 // ListSessions returns a page of the store's sessions.
 func (s *observedStore) ListSessions(ctx context.Context, memory string, q SessionQuery) ([]SessionHead, error) {

@@ -23,7 +23,7 @@ import (
 //
 // All methods are safe for concurrent use. They return the context's error if
 // it ends, and have then changed nothing. Failures of the outside (a full disk, a
-// locked file, an unreachable server) are reported as a *StoreError. Neither
+// locked file, an unreachable server) are reported as a *Error. Neither
 // side modifies slices and messages that it has passed or received.
 type Store interface {
 	// Head returns the head of a session, the zero Head for an unknown one.
@@ -163,8 +163,8 @@ const (
 	TooNew      ErrorKind = "too new"     // written by a newer version of this program
 )
 
-// StoreError is a failure of a store that the program did not cause.
-type StoreError struct {
+// Error is a failure of a store that the program did not cause.
+type Error struct {
 	Location string    // the file or server, without credentials
 	Problem  ErrorKind // the kind of failure
 	Message  string    // what is wrong, one line without the location
@@ -174,10 +174,10 @@ type StoreError struct {
 }
 
 // Error returns one line that names the place.
-func (e *StoreError) Error() string { return fmt.Sprintf("memory store %s: %s", e.Location, e.Message) }
+func (e *Error) Error() string { return fmt.Sprintf("memory store %s: %s", e.Location, e.Message) }
 
 // Unwrap returns the cause.
-func (e *StoreError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // Remove deletes a session if its version is version; otherwise it returns
 // ErrConflict. For a store that is not a Remover the check and the deletion are

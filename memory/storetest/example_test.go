@@ -59,10 +59,10 @@ func (one *session) read(path string) error {
 		return nil
 	}
 	if err != nil {
-		return &store.StoreError{Location: path, Problem: store.Unavailable, Message: "cannot be read", Err: err}
+		return &store.Error{Location: path, Problem: store.Unavailable, Message: "cannot be read", Err: err}
 	}
 	if err := json.Unmarshal(data, one); err != nil {
-		return &store.StoreError{Location: path, Problem: store.Corrupt, Message: "is not a session", Err: err}
+		return &store.Error{Location: path, Problem: store.Corrupt, Message: "is not a session", Err: err}
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (one *session) write(path string) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		return &store.StoreError{Location: path, Problem: store.Unavailable, Message: "cannot be written", Err: err}
+		return &store.Error{Location: path, Problem: store.Unavailable, Message: "cannot be written", Err: err}
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (s *folderStore) Delete(ctx context.Context, key store.Key) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.Remove(s.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &store.StoreError{Location: s.folder, Problem: store.Unavailable, Message: "cannot delete a session", Err: err}
+		return &store.Error{Location: s.folder, Problem: store.Unavailable, Message: "cannot delete a session", Err: err}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func RunFull(t *testing.T, s store.Store, limit func(bytes int)) {
 		err = m.Append(t.Context(), "s", random(added))
 	}
 	added-- // the last one was refused
-	var e *store.StoreError
+	var e *store.Error
 	if !errors.As(err, &e) || e.Problem != store.Full {
 		t.Fatalf("after %d messages: %v, want a StoreError of kind Full", added, err)
 	}

@@ -21,7 +21,7 @@ type stoppableStore struct {
 
 func (s *stoppableStore) check() error {
 	if s.stopped.Load() {
-		return &store.StoreError{Location: "test", Problem: store.Unavailable, Message: "stopped"}
+		return &store.Error{Location: "test", Problem: store.Unavailable, Message: "stopped"}
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func (s *stoppableStore) Apply(ctx context.Context, key store.Key, c store.Chang
 }
 
 func (s *stoppableStore) Time(ctx context.Context) (time.Time, error) {
-	return store.StoreTime(ctx, s.Store)
+	return store.TimeOf(ctx, s.Store)
 }
 
 // withTurns returns a memory, as another process would have it, that treats concurrent

@@ -37,7 +37,7 @@ func RunOutages(t *testing.T, server Server, store store.Store, timeout time.Dur
 // checkUnavailable checks that err is a StoreError of kind Unavailable in one line.
 func checkUnavailable(t *testing.T, err error, secret string) {
 	t.Helper()
-	var e *store.StoreError
+	var e *store.Error
 	if !errors.As(err, &e) || e.Problem != store.Unavailable {
 		t.Fatalf("got %v, want a StoreError of kind Unavailable", err)
 	}
@@ -209,7 +209,7 @@ func addOnce(t *testing.T, m *memory.Memory, session, text string) {
 
 // isRetryable reports whether trying again may help.
 func isRetryable(t *testing.T, err error) bool {
-	var e *store.StoreError
+	var e *store.Error
 	if err == nil || errors.As(err, &e) && e.Problem == store.Unavailable {
 		return true
 	}

@@ -72,7 +72,7 @@ func TestOpen_InvalidAddress(t *testing.T) {
 		"redis://u:" + secret + "@h:p":      "invalid URL",
 	} {
 		_, err := storeurl.Open(address)
-		var e *store.StoreError
+		var e *store.Error
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), message) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: got %v, want %s", address, err, message)
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-// WantError checks that err is a *store.StoreError of a kind, with a message of
+// WantError checks that err is a *store.Error of a kind, with a message of
 // one line, and that no error it wraps holds secret. An empty secret is not checked.
 func WantError(t *testing.T, err error, kind store.ErrorKind, message, secret string) {
 	t.Helper()
-	var e *store.StoreError
+	var e *store.Error
 	if !errors.As(err, &e) || e.Problem != kind || !strings.Contains(err.Error(), message) {
 		t.Errorf("got %v, want %s: %s", err, kind, message)
 	}

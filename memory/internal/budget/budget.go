@@ -21,8 +21,8 @@ type Budget struct {
 	Margin float64
 }
 
-// BudgetError reports that the newest round does not fit into a model's context window.
-type BudgetError struct {
+// Error reports that the newest round does not fit into a model's context window.
+type Error struct {
 	Budget           // the room
 	Memory   string  // the memory's id
 	System   int     // tokens of the system message
@@ -35,7 +35,7 @@ type BudgetError struct {
 }
 
 // Error names the sizes.
-func (e *BudgetError) Error() string {
+func (e *Error) Error() string {
 	parts := []string{fmt.Sprintf("the newest round (%s, %s tokens)", textfmt.Count(e.Messages, "message"), textfmt.Thousands(e.Round))}
 	for _, p := range []struct {
 		name   string

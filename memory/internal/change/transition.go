@@ -289,11 +289,15 @@ func (t *Transition) SetValue(name string, value []byte) {
 	t.Change.Values[name], t.Next.Values[name] = value, value
 }
 
+// IdempotencyValue is the value with the keys of the session's newest operations.
+const IdempotencyValue = "operations"
+
+// LeaseValue is the value with the turn that may commit, as JSON.
+const LeaseValue = "lease"
+
 const (
-	repairsValue       = "repairs"    // the value with the number of repairs that the newest call reported
-	IdempotencyValue   = "operations" // the value with the keys of the session's newest operations
-	LeaseValue         = "lease"      // the value with the turn that may commit; see leaseRecord
-	maxIdempotencyKeys = 64           // a retry comes soon or not at all
+	repairsValue       = "repairs" // the value with the number of repairs that the newest call reported
+	maxIdempotencyKeys = 64        // a retry comes soon or not at all
 )
 
 // RecordOperation adds an idempotency key, with the positions of the messages
