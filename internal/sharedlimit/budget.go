@@ -102,7 +102,7 @@ func (s *spending) sum() Spent {
 
 // removeOld removes the budgets of runs that have ended long ago.
 func (b *Budget) removeOld(ctx context.Context) error {
-	now, err := memstore.StoreTime(ctx, b.cell.store)
+	now, err := memstore.TimeOf(ctx, b.cell.store)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (c *cell) update(ctx context.Context, change func(reading) ([]byte, error))
 	for n := 1; ; n++ {
 		err := c.try(ctx, &a, change)
 		pause := rand.N(min(time.Duration(n)*raceWait, longRace))
-		var failed *memstore.StoreError
+		var failed *memstore.Error
 		switch {
 		case err == nil:
 			return nil
@@ -75,7 +75,7 @@ func (c *cell) update(ctx context.Context, change func(reading) ([]byte, error))
 func (c *cell) try(ctx context.Context, a *attempts, change func(reading) ([]byte, error)) error {
 	r := reading{began: time.Now()}
 	var err error
-	if r.now, err = memstore.StoreTime(ctx, c.store); err != nil {
+	if r.now, err = memstore.TimeOf(ctx, c.store); err != nil {
 		return err
 	}
 	head, err := c.store.Head(ctx, c.key)

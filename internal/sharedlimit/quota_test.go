@@ -271,7 +271,7 @@ type flaky struct {
 	lose func() // called after a change that is not answered; nil for none
 }
 
-var errDown = &memstore.StoreError{Location: "test", Problem: memstore.Unavailable, Message: "no answer", Temporary: true}
+var errDown = &memstore.Error{Location: "test", Problem: memstore.Unavailable, Message: "no answer", Temporary: true}
 
 func (f *flaky) Head(ctx context.Context, k memstore.Key) (memstore.Head, error) {
 	if f.down {
