@@ -157,6 +157,9 @@ func (m *Memory) withoutKnown(ctx context.Context, key Key, s State, entries []*
 		if err != nil {
 			return nil, nil, err
 		}
+		if len(known) == 0 {
+			return entries, ids, nil
+		}
 		renamed, rest = false, nil // a store may have the slice of an earlier attempt
 		for _, e := range entries {
 			seq := known[e.Message.ID]

@@ -29,13 +29,21 @@ type factors map[string]correction
 // factorsOf returns the factors of a session. A value that cannot be read is ignored:
 // the next report replaces it.
 func factorsOf(values map[string][]byte) factors {
+	raw, stored := values[calibrationValue]
+	if !stored { // as in most sessions
+		return nil
+	}
 	var f factors
-	_ = json.Unmarshal(values[calibrationValue], &f)
+	_ = json.Unmarshal(raw, &f)
 	return f
 }
 
-// raised returns f with the factors of others that are higher, and their limits.
+// raised returns f with the factors of others that are higher, and their limits. It is f
+// itself if there are no others.
 func (f factors) raised(others factors) factors {
+	if len(others) == 0 {
+		return f
+	}
 	out := maps.Clone(f)
 	if out == nil {
 		out = factors{}

@@ -188,6 +188,9 @@ func (m *Memory) reload(ctx context.Context, key Key, v *view) (*view, error) {
 // storedVersion returns the version of a session in the store; s is nil if it is not known.
 func (m *Memory) storedVersion(ctx context.Context, key Key, s *storedSession) (int64, error) {
 	if s != nil {
+		if end := m.observe(ctx, "head"); end != nil {
+			end(ctx.Err())
+		}
 		return s.version(), ctx.Err()
 	}
 	head, err := m.store.Head(ctx, key)
@@ -200,7 +203,21 @@ func (m *Memory) applyChange(ctx context.Context, key Key, s *storedSession, c *
 	if m.inProcess == nil {
 		return nil, m.store.Apply(ctx, key, *c)
 	}
-	return m.inProcess.apply(ctx, key, s, c)
+	end := m.observe(ctx, "apply")
+	s, err := m.inProcess.apply(ctx, key, s, c)
+	if end != nil {
+		end(err)
+	}
+	return s, err
+}
+
+// observe reports an operation of the store in this process that m does directly; it returns nil
+// if nothing is reported.
+func (m *Memory) observe(ctx context.Context, operation string) func(error) {
+	if m.observer == nil {
+		return nil
+	}
+	return m.observer(ctx, operation)
 }
 
 // firstLookback is how many entries extendBack reads at first; each further read reads twice as many.

@@ -82,7 +82,8 @@ type Memory struct {
 	counter     Counter
 	now         func() time.Time
 	store       Store
-	inProcess   *inProcess // store, if it is one in this process
+	inProcess   *inProcess    // that of store, if it is one in this process
+	observer    StoreObserver // of store; nil for none
 	policy      atomic.Pointer[evictionPolicy]
 	sessions    sessionTable
 	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
@@ -105,7 +106,7 @@ func New(cfg Config, store Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
+		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), observer: cfg.Observe, context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -116,8 +117,8 @@ func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 		return nil, err
 	}
 	m.sessions.maxViews = cfg.Live
-	m.inProcess, _ = m.store.(*inProcess)
-	if _, shared := store.(*inProcess); !shared && cfg.Live == 0 { // views share the entries of a store in this process
+	m.inProcess, _ = store.(*inProcess)
+	if m.inProcess == nil && cfg.Live == 0 { // views share the entries of a store in this process
 		m.sessions.maxViews = defaultCachedSessions
 	}
 	if cfg.LimitsOf != nil && len(cfg.Limits) == 0 {

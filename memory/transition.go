@@ -352,7 +352,11 @@ type callRecord struct {
 
 // storedRepairs returns the repairs of the newest call of a session.
 func storedRepairs(values map[string][]byte) int {
-	n, _ := strconv.Atoi(string(values[repairsValue])) // 0 before the first repair
+	raw, stored := values[repairsValue]
+	if !stored {
+		return 0
+	}
+	n, _ := strconv.Atoi(string(raw)) // a number that recordCall has written
 	return n
 }
 
@@ -376,7 +380,7 @@ func (t *transition) recordCall(n *callRecord) {
 	}
 	e.Call.Omitted, e.Call.Shortened = t.positionsOf(n.omitted).String(), t.positionsOf(n.shortened).String()
 	e.Call.Imageless = t.positionsOf(n.plain).String()
-	t.change.Events = append([]Event{e}, t.change.Events...)
+	t.change.Events = slices.Insert(t.change.Events, 0, e)
 }
 
 // positionsOf returns the positions of messages, of which some are added by the change.
@@ -396,9 +400,12 @@ func (t *transition) positionsOf(entries []*Entry) seqRanges {
 
 // setFactors stores the factors of the turn; a factor of another turn that is higher stays.
 func (t *transition) setFactors(learned factors) {
+	if len(learned) == 0 {
+		return
+	}
 	stored := factorsOf(t.next.values)
 	all := stored.raised(learned)
-	if len(learned) == 0 || maps.Equal(all, stored) {
+	if maps.Equal(all, stored) {
 		return
 	}
 	if raw, err := json.Marshal(all); err == nil { // numbers and texts only

@@ -29,9 +29,9 @@ type Options struct {
 
 // Model is a mock. It is safe for concurrent use.
 type Model struct {
-	info    model.Info
-	rules   []rule
-	count   func(text string) int
+	info  model.Info
+	rules []rule
+	count func(text string) int
 }
 
 // New makes the mock that a document declares.
