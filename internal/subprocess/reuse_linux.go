@@ -177,6 +177,21 @@ func (s *Supervisor) release(by *reusable) {
 	}
 }
 
+// Close ends the supervisors that wait for another program, and waits until they have ended, so that
+// no process is left when this one has ended. Without it, they end by themselves.
+func (s *Supervisor) Close() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	idle := s.idle
+	s.idle = nil
+	s.mu.Unlock()
+	for _, by := range idle {
+		s.discard(by)
+	}
+}
+
 // discard ends a supervisor with all processes below it, and returns how it ended.
 func (s *Supervisor) discard(by *reusable) (ended syscall.WaitStatus) {
 	by.kill()

@@ -15,6 +15,9 @@ func Supervise() *Supervisor { return nil }
 // OwnChildren does nothing without supervisors.
 func (s *Supervisor) OwnChildren() {}
 
+// Close does nothing without supervisors.
+func (s *Supervisor) Close() {}
+
 // run is not called without supervisors.
 func (s *Supervisor) run(context.Context, Program, []byte, io.Writer, io.Writer) (status syscall.WaitStatus, err error) {
 	return status, errors.ErrUnsupported
