@@ -31,8 +31,8 @@ const (
 
 // Store is a memory.Store on one server or one cluster. It is safe for concurrent use.
 //
-// No type of the driver can be reached from its fields: the compiler would repeat the thousands of
-// them in each package that uses a Store.
+// Neither its fields nor its methods have types of the driver, also those that are not exported: the compiler
+// would repeat thousands of them in each package that uses a Store.
 type Store struct {
 	server  *storage.Server
 	warn    func(string)
@@ -173,7 +173,7 @@ func (s *Store) Close() error {
 }
 
 // open returns the client, and whether the caller must check the server's settings.
-func (s *Store) open() (client driver.UniversalClient, check bool, err error) {
+func open(s *Store) (client driver.UniversalClient, check bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -199,7 +199,7 @@ func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.U
 	if err := ctx.Err(); err != nil {
 		return zero, err
 	}
-	client, check, err := s.open()
+	client, check, err := open(s)
 	if err != nil {
 		return zero, err
 	}
@@ -208,7 +208,7 @@ func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.U
 		var value T
 		err := s.server.Retry(ctx, storage.Failures{Diagnose: s.diagnose, Trouble: trouble}, func(ctx context.Context) (err error) {
 			if check {
-				s.checkSettings(ctx, client)
+				checkSettings(ctx, s, client)
 				check = false
 			}
 			value, err = do(ctx, client)
@@ -229,7 +229,7 @@ func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.U
 
 // checkSettings warns about settings that may lose conversations, unless the
 // server refuses to show them.
-func (s *Store) checkSettings(ctx context.Context, client driver.UniversalClient) {
+func checkSettings(ctx context.Context, s *Store, client driver.UniversalClient) {
 	text, err := client.Info(ctx, "persistence", "memory").Result()
 	if err != nil {
 		return
