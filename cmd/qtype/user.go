@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // checkUser rejects an empty --user, which would select the sessions that belong to no
@@ -37,7 +38,7 @@ func (r *memoryCommand) findSession(ctx context.Context, m memoryview.Memory) (s
 		return memoryview.FindSession(ctx, m, r.stored(r.session))
 	}
 	var own []string
-	filter := memory.SessionFilter{SessionQuery: memory.SessionQuery{Prefix: memory.UserPrefix(r.user)}}
+	filter := memory.SessionFilter{SessionQuery: store.SessionQuery{Prefix: memory.UserPrefix(r.user)}}
 	for s, err := range m.EachSession(ctx, filter) {
 		if err != nil {
 			return "", err

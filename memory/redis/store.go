@@ -29,7 +29,7 @@ const (
 	dialTimeout   = 5 * time.Second
 )
 
-// Store is a memory.Store on one server or one cluster. It is safe for concurrent use.
+// Store is a store.Store on one server or one cluster. It is safe for concurrent use.
 //
 // Neither its fields nor its methods have types of the driver, also those that are not exported: the compiler
 // would repeat thousands of them in each package that uses a Store.
