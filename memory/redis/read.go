@@ -140,12 +140,12 @@ func readRange(ctx context.Context, s *Store, client driver.UniversalClient, k s
 	case len(newest) == 0 || newest[0].seq() < from, len(out) > 0 && out[0].seq() == from:
 		return out, nil
 	}
-	return search(ctx, s, client, n.messages, from, limit)
+	return search(ctx, client, n.messages, from, limit)
 }
 
 // search finds the entries from a position on in a list in which entries are missing, so
 // that the index of later ones is lower than their position.
-func search(ctx context.Context, s *Store, client driver.UniversalClient, list string, from int64, limit int) ([]record, error) {
+func search(ctx context.Context, client driver.UniversalClient, list string, from int64, limit int) ([]record, error) {
 	low, high := int64(0), from-1
 	for low < high {
 		middle := (low + high) / 2
