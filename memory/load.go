@@ -36,6 +36,9 @@ func (m *Memory) reload(ctx context.Context, key store.Key, v *window.View) (*wi
 // storedVersion returns the version of a session in the store; s is nil if it is not known.
 func (m *Memory) storedVersion(ctx context.Context, key store.Key, s store.LocalSession) (int64, error) {
 	if s != nil {
+		if end := m.observe(ctx, "head"); end != nil {
+			end(ctx.Err())
+		}
 		return s.Version(), ctx.Err()
 	}
 	head, err := m.reader.Store.Head(ctx, key)
@@ -48,7 +51,21 @@ func (m *Memory) applyChange(ctx context.Context, key store.Key, s store.LocalSe
 	if m.local == nil {
 		return nil, m.reader.Store.Apply(ctx, key, *c)
 	}
-	return m.local.ApplyLocal(ctx, key, s, c)
+	end := m.observe(ctx, "apply")
+	s, err := m.local.ApplyLocal(ctx, key, s, c)
+	if end != nil {
+		end(err)
+	}
+	return s, err
+}
+
+// observe reports an operation of a store in this process that m calls itself; it returns nil
+// if nothing is reported.
+func (m *Memory) observe(ctx context.Context, operation string) func(error) {
+	if m.observer == nil {
+		return nil
+	}
+	return m.observer(ctx, operation)
 }
 
 // arrange returns a window of entries with the view's system message in its place.

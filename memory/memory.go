@@ -88,8 +88,9 @@ type Memory struct {
 	scope       Scope
 	audit       Auditor
 	now         func() time.Time
-	reader      history.Reader   // reads the store
-	local       store.LocalStore // store, if it is one in this process
+	reader      history.Reader      // reads the store
+	local       store.LocalStore    // that of reader, if it is in this process
+	observer    store.Observer // of the operations of local; nil for none
 	policy      atomic.Pointer[window.Policy]
 	sessions    locks.Table
 	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
@@ -113,7 +114,7 @@ func New(cfg Config, store store.Store) (*Memory, error) {
 }
 
 func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, error) {
-	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf, turns: cfg.Turns, lease: cfg.Lease,
+	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf, turns: cfg.Turns, lease: cfg.Lease, observer: cfg.Observe,
 		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At}
 	m.reader = history.Reader{Memory: cfg.ID, Store: store.Observe(backend, cfg.Observe), Counter: cfg.Counter, Measured: kind.Measured,
 		Compactor: window.NewCompactor(cfg.Compact, cfg.Counter)}
@@ -127,8 +128,8 @@ func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, erro
 		return nil, err
 	}
 	m.sessions.MaxViews = cfg.Live
-	m.local, _ = m.reader.Store.(store.LocalStore)
-	if _, shared := backend.(store.LocalStore); !shared && cfg.Live == 0 { // views share the entries of a store in this process
+	m.local, _ = backend.(store.LocalStore)
+	if m.local == nil && cfg.Live == 0 { // views share the entries of a store in this process
 		m.sessions.MaxViews = defaultCachedSessions
 	}
 	m.reader.Weighed = m.sessions.MaxViews != 0

@@ -79,8 +79,11 @@ func (s *llmStep) cite(set *citation.Set, answer chat.Message) chat.Message {
 // reportSources reports the passages that an answer cites, as events.
 func (s *llmStep) reportSources(ctx context.Context, row *Row, answer chat.Message) {
 	for _, b := range answer.Blocks {
+		if !b.IsCitation() {
+			continue
+		}
 		var source citation.Source
-		if b.IsCitation() && json.Unmarshal([]byte(b.Text), &source) == nil {
+		if json.Unmarshal([]byte(b.Text), &source) == nil {
 			Report(ctx, s.event(row, Event{Kind: EventSource, Source: &source}))
 		}
 	}
@@ -97,9 +100,13 @@ func (s *llmStep) forModel(ctx context.Context, window []chat.Message) []chat.Me
 // withoutCitations returns messages without citations, except those that have nothing else.
 func withoutCitations(window []chat.Message) []chat.Message {
 	var changed []chat.Message
-	for i, m := range window {
-		kept := slices.DeleteFunc(slices.Clone(m.Blocks), chat.Block.IsCitation)
-		if len(kept) == 0 || len(kept) == len(m.Blocks) {
+	for i := range window {
+		blocks := window[i].Blocks
+		if !slices.ContainsFunc(blocks, chat.Block.IsCitation) {
+			continue
+		}
+		kept := slices.DeleteFunc(slices.Clone(blocks), chat.Block.IsCitation)
+		if len(kept) == 0 {
 			continue
 		}
 		if changed == nil {

@@ -73,10 +73,11 @@ func (d *conversation) window(b memory.Budget) ([]chat.Message, error) {
 	if d.turn != nil {
 		return d.turn.Fit(b)
 	}
-	window := make([]chat.Message, 0, len(d.messages)+1)
-	if d.system != "" && !startsWithSystem(d.messages) {
-		window = append(window, chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: d.system}}})
+	if d.system == "" || startsWithSystem(d.messages) {
+		return slices.Clip(d.messages), nil
 	}
+	window := make([]chat.Message, 0, len(d.messages)+1)
+	window = append(window, chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: d.system}}})
 	return append(window, d.messages...), nil
 }
 

@@ -36,6 +36,7 @@ func main() { os.Exit(start()) }
 func start() int {
 	supervisor := subprocess.Supervise() // does not return in the supervisor of a program
 	supervisor.OwnChildren()
+	defer supervisor.Close()
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signals = append(signals, syscall.SIGHUP)

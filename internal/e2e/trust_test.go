@@ -80,7 +80,7 @@ var asked = map[string]string{
 	"loader/read.go:open":                                   "reader.allowed",
 	"loader/read.go:openBelow":                              "reader.allowed",
 	"memory/postgres/store.go:connections":                  "App.storeAt and App.openDeclared",
-	"memory/redis/store.go:open":                            "App.storeAt and App.openDeclared",
+	"memory/redis/store.go:configureSingle":                 "App.storeAt and App.openDeclared",
 	"model/hugot/folder.go:findModel":                       "prepare of model/provider",
 	"model/hugot/folder.go:readJSON":                        "prepare of model/provider",
 	"model/hugot/folder.go:readSettings":                    "prepare of model/provider",

@@ -142,3 +142,50 @@ func TestSupervisor_Status(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestSupervisor_Reused checks that programs that run one after the other have one supervisor,
+// without a process, the environment or the folder of an earlier one, and that one that was killed is
+// replaced.
+func TestSupervisor_Reused(t *testing.T) {
+	if supervisor == nil {
+		t.Skip("the kernel does not list children")
+	}
+	run := func(script string, env ...string) (string, error) {
+		p := subprocess.Program{Path: "/bin/sh", Args: []string{"-c", script}, Env: append(env, "PATH="+os.Getenv("PATH")), Supervisor: supervisor}
+		out, err := p.Run(t.Context(), nil)
+		return strings.TrimSpace(string(out)), err
+	}
+	h := newHeld(t)
+	type result struct {
+		out string
+		err error
+	}
+	first := make(chan result, 1)
+	go func() {
+		out, err := run(`exec 3>`+h.path+`; echo ready >&3; sleep 1000 >/dev/null 2>&1 & echo $PPID`, "GREETING=hello")
+		first <- result{out, err}
+	}()
+	h.line(t)
+	got := <-first
+	h.ended()
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	t.Chdir(t.TempDir())
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := run(`echo "$PPID $GREETING $(pwd)"`); err != nil || second != got.out+"  "+folder {
+		t.Errorf("got %q, %v after %q", second, err, got.out)
+	}
+	if _, err := (subprocess.Program{Path: filepath.Join(folder, "none"), Supervisor: supervisor}).Run(t.Context(), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if out, err := run("kill -KILL $PPID; exec sleep 1000"); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if third, err := run("echo $PPID"); err != nil || third == "" || third == got.out {
+		t.Errorf("got %q, %v after %q", third, err, got.out)
+	}
+}

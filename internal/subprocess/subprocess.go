@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -49,24 +50,48 @@ func (p Program) Command(ctx context.Context) *Cmd {
 func (p Program) Run(ctx context.Context, in []byte) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cmd := p.Command(ctx)
 	out := &limitedBuffer{limit: p.MaxOutput, full: cancel}
 	if out.limit == 0 {
 		out.limit = maxOutput
 	}
 	var tail Tail
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), out, &tail
-	err := cmd.Run()
-	exited, failed := errors.AsType[*exec.ExitError](err)
+	status, err := p.run(ctx, in, out, &tail)
 	switch {
-	case ctx.Err() != nil && (err != nil || out.over):
+	case ctx.Err() != nil && (err != nil || status != "" || out.over):
 		return nil, context.Cause(ctx)
-	case failed:
-		return nil, &ExitError{Status: Status(exited.ProcessState), LastLine: tail.LastLine()}
-	case errors.Is(err, exec.ErrWaitDelay), err == nil:
-		return out.text.Bytes(), nil // a process outside of its group may still hold the pipe
+	case err != nil:
+		return nil, err
+	case status != "":
+		return nil, &ExitError{Status: status, LastLine: tail.LastLine()}
 	}
-	return nil, err
+	return out.text.Bytes(), nil
+}
+
+// run runs the program and returns how it failed; empty if it did not.
+func (p Program) run(ctx context.Context, in []byte, out, messages io.Writer) (status string, err error) {
+	if p.Supervisor != nil {
+		ended, err := p.Supervisor.run(ctx, p, in, out, messages)
+		if p.Killed != nil && (err != nil || !ended.Exited()) {
+			p.Killed()
+		}
+		switch {
+		case err != nil || ended.Exited() && ended.ExitStatus() == 0:
+			return "", err
+		case ended.Exited():
+			return fmt.Sprintf("exit status %d", ended.ExitStatus()), nil
+		}
+		return "signal: " + ended.Signal().String(), nil
+	}
+	cmd := p.Command(ctx)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), out, messages
+	err = cmd.Run()
+	if exited, failed := errors.AsType[*exec.ExitError](err); failed {
+		return Status(exited.ProcessState), nil
+	}
+	if errors.Is(err, exec.ErrWaitDelay) { // a process outside of its group may still hold the pipe
+		return "", nil
+	}
+	return "", err
 }
 
 // ExitError reports that a program failed.

@@ -18,7 +18,10 @@ var supervisor *subprocess.Supervisor
 func TestMain(m *testing.M) {
 	supervisor = subprocess.Supervise()
 	supervisor.OwnChildren()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		supervisor.Close()
+		os.Exit(code)
+	}))
 }
 
 func TestTail_LastLine(t *testing.T) {

@@ -28,8 +28,13 @@ const (
 // the memory and the environment of this one. Call it first in main.
 func Supervise() *Supervisor {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // only root can then read it
-	if len(os.Args) > 1 && os.Args[1] == supervise {
-		os.Exit(superviseProgram())
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case supervise:
+			os.Exit(superviseProgram())
+		case superviseEach:
+			os.Exit(supervisePrograms())
+		}
 	}
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
 		return nil // /proc is not mounted, or the kernel does not list children there
@@ -47,11 +52,7 @@ func superviseProgram() int {
 	signal.Notify(terminations, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	line := os.NewFile(lineFD, "parent")
 	pid, err := startProgram()
-	var failed syscall.Errno
-	if err != nil && !errors.As(err, &failed) {
-		failed = syscall.EINVAL
-	}
-	if binary.Write(line, binary.BigEndian, uint32(failed)) != nil || err != nil {
+	if binary.Write(line, binary.BigEndian, uint32(errorNumber(err))) != nil || err != nil {
 		endChildren(nil)
 		return 1
 	}
@@ -78,27 +79,40 @@ func superviseProgram() int {
 	return endAs(status)
 }
 
+// errorNumber returns the error of the system that an error is; 0 for none.
+func errorNumber(err error) syscall.Errno {
+	var failed syscall.Errno
+	if err != nil && !errors.As(err, &failed) {
+		failed = syscall.EINVAL
+	}
+	return failed
+}
+
 // startProgram starts the program and leaves it the only holder of its streams.
 func startProgram() (pid int, err error) {
-	config := os.NewFile(configFD, "program")
-	var l launch
-	if err := json.NewDecoder(config).Decode(&l); err != nil {
-		return 0, err
-	}
-	_ = config.Close()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
-	//nolint:gosec // the parent, which has started this process, checked the program
-	pid, err = syscall.ForkExec(l.Path, l.Args, &syscall.ProcAttr{Env: l.Env, Files: []uintptr{0, 1, 2},
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
-	if err != nil {
+	if pid, err = forkProgram(configFD, []uintptr{0, 1, 2}); err != nil {
 		return 0, err
 	}
 	for fd := range 3 {
 		_ = syscall.Close(fd) // nothing in this process uses them
 	}
 	return pid, nil
+}
+
+// forkProgram starts the program that a file describes, with these files, and closes the file.
+func forkProgram(fd int, files []uintptr) (pid int, err error) {
+	config := os.NewFile(uintptr(fd), "program")
+	defer func() { _ = config.Close() }()
+	var l launch
+	if err := json.NewDecoder(config).Decode(&l); err != nil {
+		return 0, err
+	}
+	//nolint:gosec // the parent, which has started this process, checked the program
+	return syscall.ForkExec(l.Path, l.Args, &syscall.ProcAttr{Env: l.Env, Dir: l.Dir, Files: files,
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}})
 }
 
 // await waits until a child has ended, and meanwhile for processes that lost their parent.

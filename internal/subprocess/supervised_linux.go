@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -26,6 +27,7 @@ type launch struct {
 	Path string
 	Args []string // with the program's name
 	Env  []string
+	Dir  string // the working directory; empty for that of the supervisor
 }
 
 // OwnChildren declares that the children of this process in other process groups are those that
@@ -38,7 +40,7 @@ func (s *Supervisor) OwnChildren() {
 
 // startSupervised starts a supervisor and waits until it has started the program.
 func (c *Cmd) startSupervised() error {
-	config, err := memoryFile(launch{c.Path, c.Args, c.Env})
+	config, err := memoryFile(launch{Path: c.Path, Args: c.Args, Env: c.Env})
 	if err != nil {
 		return err
 	}
@@ -77,18 +79,23 @@ func (s *Supervisor) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// started waits for the answer of the supervisor: 0, or the error of the system.
+// started waits for the answer of the supervisor.
 func (c *Cmd) started() error {
-	var answer uint32
-	err := c.line.SetReadDeadline(time.Now().Add(startTime))
-	if err == nil {
-		err = binary.Read(c.line, binary.BigEndian, &answer)
+	if err := c.line.SetReadDeadline(time.Now().Add(startTime)); err != nil {
+		return err
 	}
+	return answerOf(c.line, c.program)
+}
+
+// answerOf reads the answer of a supervisor: 0, or the error of the system.
+func answerOf(line io.Reader, program string) error {
+	var answer uint32
+	err := binary.Read(line, binary.BigEndian, &answer)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the supervisor of %s did not start it: %w", c.program, err)
+		return fmt.Errorf("the supervisor of %s did not start it: %w", program, err)
 	case answer != 0:
-		return &fs.PathError{Op: "fork/exec", Path: c.program, Err: syscall.Errno(answer)}
+		return &fs.PathError{Op: "fork/exec", Path: program, Err: syscall.Errno(answer)}
 	}
 	return nil
 }
@@ -105,15 +112,20 @@ func (c *Cmd) killSupervised() {
 // processes behind.
 func (c *Cmd) endSupervised() {
 	_ = c.line.Close()
-	c.by.mu.Lock()
-	defer c.by.mu.Unlock()
-	delete(c.by.children, c.Process.Pid)
-	if !c.by.own || c.ProcessState == nil || c.ProcessState.ExitCode() >= 0 {
+	c.by.forget(c.Cmd)
+}
+
+// forget forgets a supervisor that has ended.
+func (s *Supervisor) forget(c *exec.Cmd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.children, c.Process.Pid)
+	if !s.own || c.ProcessState == nil || c.ProcessState.ExitCode() >= 0 {
 		return
 	}
 	endChildren(func(pid int) bool {
 		group, err := syscall.Getpgid(pid)
-		return err == nil && group != syscall.Getpgrp() && !c.by.children[pid]
+		return err == nil && group != syscall.Getpgrp() && !s.children[pid]
 	})
 }
 

@@ -2,6 +2,7 @@ package subprocess
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -11,6 +12,9 @@ import (
 // expects. It is not a command, so that it is not part of the help.
 const supervise = "supervise-program:1"
 
+// superviseEach is that of a supervisor of one program after the other.
+const superviseEach = "supervise-programs:1"
+
 // Supervisor starts each program below a process of this executable, the supervisor of the
 // program, which ends all processes that the program has started when the program or this
 // process ends. nil, as on other systems than Linux, starts programs in process groups. It
@@ -19,6 +23,13 @@ type Supervisor struct {
 	mu       sync.Mutex
 	children map[int]bool // processes of supervisors that were started and not waited for
 	own      bool         // children of this process in other groups are those of programs
+	idle     []*reusable  // supervisors that wait for another program
+}
+
+// reusable is a supervisor of one program after the other.
+type reusable struct {
+	cmd  *exec.Cmd
+	line *net.UnixConn
 }
 
 type supervisorKey struct{}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -42,6 +43,8 @@ type Encoding struct {
 	split   splitter
 	classes *classes
 	tokens  *vocabulary // nil in a browser that has not loaded it
+
+	remembered atomic.Pointer[remembered] // by CountOnce
 }
 
 // For returns the encoding of a name. The first call for a name loads its vocabulary

@@ -23,6 +23,10 @@ type Store struct {
 	sessions map[store.Key]*storedSession
 }
 
+// maxUnindexed is the number of entries of a session that is searched without an index: most
+// sessions of many are short, and a map takes more than their ids.
+const maxUnindexed = 32
+
 type storedSession struct {
 	mu      sync.Mutex // guards the fields below
 	deleted bool       // the session is no longer in Store.sessions
@@ -212,9 +216,8 @@ func (p *Store) findIDs(key store.Key, q store.Query) []int64 {
 		}
 	}
 	if q.Live {
-		s.index()
 		for _, id := range q.IDs {
-			if seq, ok := s.byID[id]; ok {
+			if seq := s.live(id); seq != 0 {
 				keep(seq)
 			}
 		}
@@ -227,6 +230,20 @@ func (p *Store) findIDs(key store.Key, q store.Query) []int64 {
 		}
 	}
 	return found
+}
+
+// live returns the position of the live entry with a message id, 0 for none.
+func (s *storedSession) live(id string) int64 {
+	if s.byID == nil && len(s.entries) <= maxUnindexed {
+		for _, e := range slices.Backward(s.entries) {
+			if e.Status != store.Failed && e.Message.ID == id {
+				return e.Seq
+			}
+		}
+		return 0
+	}
+	s.index()
+	return s.byID[id]
 }
 
 // index adds the entries to byID that were added since the last call.

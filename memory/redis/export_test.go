@@ -4,7 +4,7 @@ import driver "github.com/redis/go-redis/v9"
 
 // Hook adds a hook to the driver's client.
 func (s *Store) Hook(h driver.Hook) error {
-	client, _, err := s.open()
+	client, _, err := open(s)
 	if err == nil {
 		client.AddHook(h)
 	}

@@ -78,7 +78,7 @@ func (s *Store) Entries(ctx context.Context, k store.Key, q store.Query) iter.Se
 			if q.To != 0 {
 				to = min(to, q.To)
 			}
-			found, err := s.readRange(ctx, client, k, from, to, limit)
+			found, err := readRange(ctx, s, client, k, from, to, limit)
 			if err != nil {
 				return storage.Page{}, err
 			}
@@ -123,7 +123,7 @@ func recordsOf(items []driver.XMessage) []record {
 
 // readRange reads the entries from a position on up to another one, at most limit, in one
 // round trip. The stream is empty unless the session has format 1.
-func (s *Store) readRange(ctx context.Context, client driver.UniversalClient, k store.Key, from, to int64, limit int) ([]record, error) {
+func readRange(ctx context.Context, s *Store, client driver.UniversalClient, k store.Key, from, to int64, limit int) ([]record, error) {
 	n := s.names(k)
 	pipe := client.Pipeline()
 	stream := pipe.XRangeN(ctx, n.stream, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10), int64(limit))
@@ -140,12 +140,12 @@ func (s *Store) readRange(ctx context.Context, client driver.UniversalClient, k 
 	case len(newest) == 0 || newest[0].seq() < from, len(out) > 0 && out[0].seq() == from:
 		return out, nil
 	}
-	return s.search(ctx, client, n.messages, from, limit)
+	return search(ctx, client, n.messages, from, limit)
 }
 
 // search finds the entries from a position on in a list in which entries are missing, so
 // that the index of later ones is lower than their position.
-func (s *Store) search(ctx context.Context, client driver.UniversalClient, list string, from int64, limit int) ([]record, error) {
+func search(ctx context.Context, client driver.UniversalClient, list string, from int64, limit int) ([]record, error) {
 	low, high := int64(0), from-1
 	for low < high {
 		middle := (low + high) / 2

@@ -93,7 +93,7 @@ func (s *Store) Replace(ctx context.Context, k store.Key, r store.Replacement) e
 		return err
 	}
 	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
-		if err := s.convert(ctx, client, k); err != nil {
+		if err := convert(ctx, s, client, k); err != nil {
 			return struct{}{}, err
 		}
 		result, err := replaceScript.Run(ctx, client, s.names(k).slice(), args...).Int()
@@ -111,7 +111,7 @@ func (s *Store) Replace(ctx context.Context, k store.Key, r store.Replacement) e
 }
 
 // convert makes a list of the stream of a session of format 1.
-func (s *Store) convert(ctx context.Context, client driver.UniversalClient, k store.Key) error {
+func convert(ctx context.Context, s *Store, client driver.UniversalClient, k store.Key) error {
 	for {
 		result, err := convertScript.Run(ctx, client, s.names(k).slice(), format, convertedAtOnce).Int()
 		switch {

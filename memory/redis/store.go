@@ -8,6 +8,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"io"
 	"net/url"
 	"strconv"
 	"strings"
@@ -29,15 +30,17 @@ const (
 )
 
 // Store is a store.Store on one server or one cluster. It is safe for concurrent use.
+//
+// Neither its fields nor its methods have types of the driver, also those that are not exported: the compiler
+// would repeat thousands of them in each package that uses a Store.
 type Store struct {
 	server  *storage.Server
 	warn    func(string)
-	single  *driver.Options        // nil for a cluster
-	cluster *driver.ClusterOptions // nil for a single server
+	connect func() io.Closer // returns a driver.UniversalClient
 
 	mu      sync.Mutex // guards what follows
-	client  driver.UniversalClient
-	checked bool // the server's settings were checked
+	client  io.Closer  // what connect has returned; nil before the first use
+	checked bool       // the server's settings were checked
 	closed  bool
 }
 
@@ -113,30 +116,32 @@ func isCluster(server *storage.Server) (bool, error) {
 // configureSingle sets options that differ from the driver's defaults: one retry,
 // as all our commands are idempotent; waits that end with the caller's context;
 // and no commands but ours.
-func (s *Store) configureSingle(u *url.URL) (err error) {
-	if s.single, err = driver.ParseURL(u.String()); err != nil {
+func (s *Store) configureSingle(u *url.URL) error {
+	o, err := driver.ParseURL(u.String())
+	if err != nil {
 		return err
 	}
-	o := s.single
 	o.ContextTimeoutEnabled, o.DisableIdentity, o.MaxRetries, o.DialerRetries = true, true, 1, 1
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	s.setLimits(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize)
+	s.connect = func() io.Closer { return driver.NewClient(o) }
 	return nil
 }
 
 // configureCluster sets the same options as configureSingle.
-func (s *Store) configureCluster(u *url.URL) (err error) {
+func (s *Store) configureCluster(u *url.URL) error {
 	if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
 		return errors.New("a cluster has only database 0")
 	}
 	u.Path = ""
-	if s.cluster, err = driver.ParseClusterURL(u.String()); err != nil {
+	o, err := driver.ParseClusterURL(u.String())
+	if err != nil {
 		return err
 	}
-	o := s.cluster
 	o.ContextTimeoutEnabled, o.DisableIdentity, o.MaxRetries, o.DialerRetries = true, true, 1, 1
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	s.setLimits(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize)
+	s.connect = func() io.Closer { return driver.NewClusterClient(o) }
 	return nil
 }
 
@@ -168,20 +173,18 @@ func (s *Store) Close() error {
 }
 
 // open returns the client, and whether the caller must check the server's settings.
-func (s *Store) open() (client driver.UniversalClient, check bool, err error) {
+func open(s *Store) (client driver.UniversalClient, check bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, false, s.server.Location.Closed()
 	}
-	if s.client == nil && s.cluster != nil {
-		s.client = driver.NewClusterClient(s.cluster)
-	} else if s.client == nil {
-		s.client = driver.NewClient(s.single)
+	if s.client == nil {
+		s.client = s.connect()
 	}
 	check = s.warn != nil && !s.checked
 	s.checked = true
-	return s.client, check, nil
+	return s.client.(driver.UniversalClient), check, nil
 }
 
 // use calls do within the store's timeout, and again after short trouble: do must be
@@ -196,7 +199,7 @@ func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.U
 	if err := ctx.Err(); err != nil {
 		return zero, err
 	}
-	client, check, err := s.open()
+	client, check, err := open(s)
 	if err != nil {
 		return zero, err
 	}
@@ -205,7 +208,7 @@ func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.U
 		var value T
 		err := s.server.Retry(ctx, storage.Failures{Diagnose: s.diagnose, Trouble: trouble}, func(ctx context.Context) (err error) {
 			if check {
-				s.checkSettings(ctx, client)
+				checkSettings(ctx, s, client)
 				check = false
 			}
 			value, err = do(ctx, client)
@@ -226,7 +229,7 @@ func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.U
 
 // checkSettings warns about settings that may lose conversations, unless the
 // server refuses to show them.
-func (s *Store) checkSettings(ctx context.Context, client driver.UniversalClient) {
+func checkSettings(ctx context.Context, s *Store, client driver.UniversalClient) {
 	text, err := client.Info(ctx, "persistence", "memory").Result()
 	if err != nil {
 		return

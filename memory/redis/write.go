@@ -97,7 +97,7 @@ func (s *Store) Apply(ctx context.Context, k store.Key, c store.Change) error {
 		return err
 	}
 	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
-		return struct{}{}, s.apply(ctx, client, k, change{own: own, first: c.Version == 0, args: args})
+		return struct{}{}, apply(ctx, s, client, k, change{own: own, first: c.Version == 0, args: args})
 	})
 	return err
 }
@@ -109,7 +109,7 @@ type change struct {
 	args  []any
 }
 
-func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k store.Key, c change) error {
+func apply(ctx context.Context, s *Store, client driver.UniversalClient, k store.Key, c change) error {
 	if c.first {
 		if err := client.ZAdd(ctx, s.list(k.Memory), driver.Z{Member: member(k.Session, c.own)}).Err(); err != nil {
 			return err

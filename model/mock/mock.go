@@ -10,11 +10,10 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/model"
@@ -30,10 +29,9 @@ type Options struct {
 
 // Model is a mock. It is safe for concurrent use.
 type Model struct {
-	info    model.Info
-	rules   []rule
-	count   func(text string) int
-	counted *lru.Cache[string, int] // tokens of texts
+	info  model.Info
+	rules []rule
+	count func(text string) int
 }
 
 // New makes the mock that a document declares.
@@ -48,7 +46,6 @@ func New(m *spec.Model, opts Options) (*Model, error) {
 	if made.count == nil {
 		made.count = counter(made.info.Encoding)
 	}
-	made.counted, _ = lru.New[string, int](countedTexts) // fails only for a size below 1
 	for i, r := range m.Rules {
 		compiled, err := compile(r)
 		if err != nil {
@@ -59,23 +56,6 @@ func New(m *spec.Model, opts Options) (*Model, error) {
 	return made, nil
 }
 
-// countedTexts is the number of texts whose tokens are remembered: each call counts the
-// whole conversation.
-const countedTexts = 4096
-
-// countOnce returns the tokens of a text; those of long texts are remembered.
-func (m *Model) countOnce(text string) int {
-	if len(text) < 64 {
-		return m.count(text)
-	}
-	if n, ok := m.counted.Get(text); ok {
-		return n
-	}
-	n := m.count(text)
-	m.counted.Add(text, n)
-	return n
-}
-
 // counter returns a token counter, whose vocabulary is loaded on first use.
 func counter(encoding string) func(string) int {
 	return func(text string) int {
@@ -83,7 +63,7 @@ func counter(encoding string) func(string) int {
 		if err != nil { // Describe returns only encodings that exist
 			return len(text)
 		}
-		return enc.Count(text)
+		return enc.CountOnce(text) // each call counts the whole conversation
 	}
 }
 
@@ -229,11 +209,13 @@ func echo(last lastMessages, tokens int) string {
 	if last.count == 1 {
 		noun = "message"
 	}
-	text := fmt.Sprintf("[mock] I received %d %s (%d tokens).", last.count, noun, tokens)
+	b := make([]byte, 0, 64+len(last.newest))
+	b = append(strconv.AppendInt(append(b, "[mock] I received "...), int64(last.count), 10), ' ')
+	b = append(strconv.AppendInt(append(append(b, noun...), " ("...), int64(tokens), 10), " tokens)."...)
 	if last.count > 0 {
-		text += fmt.Sprintf(" The newest one: %q", last.newest)
+		b = strconv.AppendQuote(append(b, " The newest one: "...), last.newest)
 	}
-	return text
+	return string(b)
 }
 
 // tokens counts a request as memories do.
@@ -249,7 +231,7 @@ func (m *Model) tokens(messages []chat.Message) int {
 }
 
 func (m *Model) contentTokens(msg chat.Message) int {
-	n := m.countOnce(msg.Text())
+	n := m.count(msg.Text())
 	for _, c := range msg.ToolCalls {
 		n += m.count(c.Name) + m.count(c.Arguments)
 	}

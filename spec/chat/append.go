@@ -106,10 +106,21 @@ func appendText(b []byte, s string) []byte {
 // for messages for which Check fails.
 func (m Message) HTMLSafeJSON() ([]byte, error) {
 	raw, err := m.MarshalJSON()
-	if err != nil || !strings.ContainsAny(string(raw), "<>&\u2028\u2029") {
+	if err != nil || !needsHTMLEscape(raw) {
 		return raw, err
 	}
 	var safe bytes.Buffer
 	json.HTMLEscape(&safe, raw)
 	return safe.Bytes(), nil
+}
+
+// needsHTMLEscape reports whether json.HTMLEscape changes a text, or may: 0xe2 begins U+2028 and
+// U+2029, and other characters.
+func needsHTMLEscape(raw []byte) bool {
+	for _, c := range raw {
+		if c == '<' || c == '>' || c == '&' || c == 0xe2 {
+			return true
+		}
+	}
+	return false
 }

@@ -34,13 +34,21 @@ type Factors map[string]Correction
 // FactorsOf returns the factors of a session. A value that cannot be read is ignored:
 // the next report replaces it.
 func FactorsOf(values map[string][]byte) Factors {
+	raw, stored := values[CalibrationValue]
+	if !stored { // as in most sessions
+		return nil
+	}
 	var f Factors
-	_ = json.Unmarshal(values[CalibrationValue], &f)
+	_ = json.Unmarshal(raw, &f)
 	return f
 }
 
-// Raised returns f with the factors of others that are higher, and their limits.
+// Raised returns f with the factors of others that are higher, and their limits. It is f
+// itself if there are no others.
 func (f Factors) Raised(others Factors) Factors {
+	if len(others) == 0 {
+		return f
+	}
 	out := maps.Clone(f)
 	if out == nil {
 		out = Factors{}

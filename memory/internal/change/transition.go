@@ -351,7 +351,11 @@ type CallRecord struct {
 
 // StoredRepairs returns the repairs of the newest call of a session.
 func StoredRepairs(values map[string][]byte) int {
-	n, _ := strconv.Atoi(string(values[repairsValue])) // 0 before the first repair
+	raw, stored := values[repairsValue]
+	if !stored {
+		return 0
+	}
+	n, _ := strconv.Atoi(string(raw)) // a number that RecordCall has written
 	return n
 }
 
@@ -375,7 +379,7 @@ func (t *Transition) RecordCall(n *CallRecord) {
 	}
 	e.Call.Omitted, e.Call.Shortened = t.positionsOf(n.Omitted).String(), t.positionsOf(n.Shortened).String()
 	e.Call.Imageless = t.positionsOf(n.Plain).String()
-	t.Change.Events = append([]store.Event{e}, t.Change.Events...)
+	t.Change.Events = slices.Insert(t.Change.Events, 0, e)
 }
 
 // positionsOf returns the positions of messages, of which some are added by the change.
@@ -395,9 +399,12 @@ func (t *Transition) positionsOf(entries []*store.Entry) store.Ranges {
 
 // SetFactors stores the factors of the turn; a factor of another turn that is higher stays.
 func (t *Transition) SetFactors(learned budget.Factors) {
+	if len(learned) == 0 {
+		return
+	}
 	stored := budget.FactorsOf(t.Next.Values)
 	all := stored.Raised(learned)
-	if len(learned) == 0 || maps.Equal(all, stored) {
+	if maps.Equal(all, stored) {
 		return
 	}
 	if raw, err := json.Marshal(all); err == nil { // numbers and texts only

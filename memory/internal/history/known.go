@@ -41,6 +41,9 @@ func (r *Reader) WithoutKnown(ctx context.Context, key store.Key, s store.State,
 		if err != nil {
 			return nil, nil, err
 		}
+		if len(known) == 0 {
+			return entries, ids, nil
+		}
 		renamed, rest = false, nil // a store may have the slice of an earlier attempt
 		for _, e := range entries {
 			seq := known[e.Message.ID]
