@@ -194,10 +194,3 @@ func (s *streams) newApp(p *qtype.Program, c *clients, store *storeFlag, ephemer
 	}
 	return qtype.New(p, opts...)
 }
-
-// closeApp closes an application at the end of a command.
-func closeApp(ctx context.Context, app *runtime.App, err *error) {
-	if closing := app.Close(context.WithoutCancel(ctx)); *err == nil {
-		*err = closing
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -78,7 +79,7 @@ func kindNames() []string {
 // convertArguments requires a known kind and a file.
 func convertArguments(c *cobra.Command, args []string) error {
 	wrong := func(format string, values ...any) error {
-		return &usageError{command: c.CommandPath(), reason: fmt.Sprintf(format, values...)}
+		return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf(format, values...)}
 	}
 	kinds := textfmt.List(kindNames())
 	switch {

@@ -145,7 +145,7 @@ func (r *runCommand) checkOutputs() error {
 			continue
 		}
 		if err := records.Writable(path); err != nil {
-			return &usageError{reason: err.Error()}
+			return &terminal.UsageError{Reason: err.Error()}
 		}
 	}
 	if err := r.checkFolder("-o", r.Output); err != nil {

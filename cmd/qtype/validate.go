@@ -49,7 +49,7 @@ silences that code there.`,
   qtype validate --format github .`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &usageError{command: c.CommandPath(), reason: "qtype validate needs a file or a directory"}
+				return &terminal.UsageError{Command: c.CommandPath(), Reason: "qtype validate needs a file or a directory"}
 			}
 			return v.check(c)
 		},
@@ -84,7 +84,7 @@ func (v *validateCommand) check(c *cobra.Command) error {
 	if reason == "" {
 		return nil
 	}
-	return &usageError{command: c.CommandPath(), reason: reason}
+	return &terminal.UsageError{Command: c.CommandPath(), Reason: reason}
 }
 
 func (v *validateCommand) run(ctx context.Context) error {
