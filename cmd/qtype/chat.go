@@ -94,10 +94,7 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	target, err := chatui.NewTarget(p.Document.Application, c.flow, c.input)
-	var input *chatui.InputError
-	if errors.As(err, &input) {
-		return usagef("%s", input.Reason)
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	lines := terminal.NewLines(c.In)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -96,7 +96,7 @@ func (v *convertCommand) run(ctx context.Context, kind qtype.ConvertKind, path s
 	switch {
 	case path == "-":
 		o.Path, o.From = "standard input", v.In
-	case v.output != "" && sameFile(v.output, path):
+	case remotefs.IsSame(v.output, path):
 		return usagef("-o %s is the file to convert: use another name", v.output)
 	}
 	text, list := qtype.Convert(ctx, o)
@@ -118,11 +118,4 @@ func (v *convertCommand) run(ctx context.Context, kind qtype.ConvertKind, path s
 		return errSilent
 	}
 	return nil
-}
-
-// sameFile reports whether two paths are the same, without looking at the files.
-func sameFile(a, b string) bool {
-	x, err := filepath.Abs(a)
-	y, err2 := filepath.Abs(b)
-	return err == nil && err2 == nil && x == y
 }

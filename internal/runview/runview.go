@@ -93,7 +93,7 @@ func (v *View) List(all []durable.Run) error {
 		_, err := fmt.Fprintln(v.Err, "there are no runs")
 		return err
 	}
-	rows := [][]string{{"id", "engine", "status", "started", "rows", "failed", "flow"}}
+	rows := [][]string{{"run", "engine", "status", "started", "rows", "failed", "flow"}}
 	for i := range all {
 		run := &all[i]
 		rows = append(rows, []string{run.ID, run.Engine, run.Status, startOf(run), countOf(run.Rows), countOf(run.Failed), run.Flow})
