@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/localruns"
@@ -28,9 +29,12 @@ func newRuns(s *streams) *cobra.Command {
 	return commandGroup("runs", "List, show, answer, cancel and retry runs of both engines", newRunsList(s), newRunsShow(s), newRunsAnswer(s), newRunsCancel(s), newRunsRetry(s))
 }
 
-// newRunsCommand returns a subcommand with the flags that all have.
-func newRunsCommand(s *streams, use, short string, args cobra.PositionalArgs) *runsCommand {
+// newRunsCommand returns a subcommand with the flags that all have, after those that first adds.
+func newRunsCommand(s *streams, use, short string, args cobra.PositionalArgs, first ...func(*pflag.FlagSet)) *runsCommand {
 	r := &runsCommand{streams: s, Command: &cobra.Command{Use: use, Short: short, Args: args}, engine: newEnumFlag("", durable.Local, durable.Temporal)}
+	for _, add := range first {
+		add(r.Flags())
+	}
 	r.engine.addTo(r.Command, "engine", "", "local or temporal (default: both, Temporal in a build that has its client)")
 	r.temporal.addTo(r.Flags())
 	return r
@@ -59,24 +63,26 @@ func (r *runsCommand) view(format *enumFlag) *runview.View {
 }
 
 func newRunsList(s *streams) *cobra.Command {
-	r := newRunsCommand(s, "list", "List runs, the newest first", arguments())
+	var filter durable.Filter
+	var folders []string
+	r := newRunsCommand(s, "list", "List runs, the newest first", arguments(), func(f *pflag.FlagSet) {
+		f.SortFlags = false
+		f.StringArrayVar(&folders, "in", nil, "search this `FOLDER` for local runs (repeatable; default: the working directory)")
+		f.StringVar(&filter.Flow, "flow", "", "only runs of the flow with this `ID`")
+		f.StringVar(&filter.Session, "session", "", "only runs with the session with this `ID`")
+		f.StringVar(&filter.User, "user", "", "only runs with a session of this `USER`")
+	})
 	r.Long = `Lists the runs of both engines, the newest first: those of qtype run --engine temporal, as long as
 Temporal has them, and local ones that run, were interrupted or wait for approvals, by their
 files in the working directory and the folders in it. A local run that is complete leaves no such file.`
 	r.Example = `  qtype runs list
   qtype runs list --engine temporal --flow triage --user ada`
-	var filter durable.Filter
-	f := r.Flags()
-	folders := f.StringArray("in", nil, "search this `FOLDER` for local runs (repeatable; default: the working directory)")
-	f.StringVar(&filter.Flow, "flow", "", "only runs of the flow with this `ID`")
-	f.StringVar(&filter.Session, "session", "", "only runs with the session with this `ID`")
-	f.StringVar(&filter.User, "user", "", "only runs with a session of this `USER`")
 	format := addLineFormat(r.Command)
 	r.RunE = func(c *cobra.Command, _ []string) error {
-		if len(*folders) == 0 {
-			*folders = []string{"."}
+		if len(folders) == 0 {
+			folders = []string{"."}
 		}
-		all, err := r.source().List(c.Context(), *folders, filter, r.Logger(""))
+		all, err := r.source().List(c.Context(), folders, filter, r.Logger(""))
 		if err != nil && all == nil {
 			return err
 		}

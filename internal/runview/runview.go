@@ -162,13 +162,10 @@ func (v *View) Show(run *durable.Run) error {
 		}
 		lines = append(lines, fmt.Sprintf("%d: row %d, session %s: step %s %s %s %s", req.Number, req.Row, req.Session, req.Step, wants, req.Tool, req.Arguments))
 	}
-	for i, line := range lines {
-		if i > 0 {
-			line = "  " + line
-		}
-		lines[i] = terminal.Clean(line) + "\n"
+	for i := range lines {
+		lines[i] = terminal.Clean(lines[i])
 	}
-	_, err := io.WriteString(v.Out, strings.Join(lines, ""))
+	_, err := fmt.Fprintln(v.Out, strings.Join(lines, "\n  "))
 	return errors.Join(err, v.howToAnswer(run))
 }
 
