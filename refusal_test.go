@@ -124,6 +124,13 @@ func refusals() []refusal {
 	add("QT462", step,
 		`{type: SQLSource, id: work, query: select a from t, connection: ⟦""⟧, inputs: [], outputs: [answer]}`,
 		`{type: SQLSource, id: work, query: select a from t, connection: ⟦"oracle://h/d"⟧, inputs: [], outputs: [answer]}`)
+	add("QT462", func(keys string) string { return withAuths("{type: basic, id: login, username: u, password: p}", step(keys)) },
+		`{type: SQLSource, id: work, query: select a from t, connection: "sqlite://", auth: ⟦login⟧, inputs: [], outputs: [answer]}`,
+		`{type: SQLSource, id: work, query: select a from t, connection: "awsathena://@/d?work_group=w&region_name=x", auth: ⟦login⟧, inputs: [], outputs: [answer]}`)
+	add("QT462", step,
+		`{type: SQLSource, id: work, query: select a from t, connection: ⟦"awsathena://@/d"⟧, inputs: [], outputs: [answer]}`)
+	add("QT460", step,
+		`{type: SQLSource, id: work, query: ⟦delete from t⟧, connection: "awsathena://@/d?work_group=w&region_name=x", inputs: [], outputs: [answer]}`)
 	add("QT905", step,
 		`{type: PromptTemplate, id: work, template: "Hello ⟦{x}⟧", inputs: [question], outputs: [answer]}`,
 		`{type: PromptTemplate, id: work, template: "Hello ⟦{question⟧", inputs: [question], outputs: [answer]}`)

@@ -1,11 +1,9 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/sqldb"
@@ -32,11 +30,7 @@ func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	login, err := a.databaseLogin(s)
-	if err != nil {
-		return nil, err
-	}
-	made, err := sqldb.Open(a.background(), address, s.Query, login)
+	made, err := sqldb.Open(a.background(), address, s.Query, a.databaseAccess(s))
 	if err != nil {
 		return nil, err
 	}
@@ -47,26 +41,20 @@ func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 	return made, nil
 }
 
-// databaseLogin returns how a step's connections log in; nil without an auth.
-func (a *App) databaseLogin(s *spec.SQLSource) (sqldb.Login, error) {
+// databaseAccess returns how a step's connections log in.
+func (a *App) databaseAccess(s *spec.SQLSource) sqldb.Access {
+	access := sqldb.Access{Env: awsauth.Options{Getenv: a.Getenv, Secret: a.secret, Policy: a.opts.Policy}}
 	switch auth := s.Auth.To.(type) {
 	case spec.LoginAuth:
 		user, secret := auth.Login()
-		return func(context.Context, *sqlquery.URL) (string, string, error) {
+		access.Login = func(context.Context, *sqlquery.URL) (string, string, error) {
 			password, err := a.secret(secret) // again for each connection: it may have been rotated
 			return user, password, err
-		}, nil
-	case *spec.AWSAuth:
-		signer, err := awsauth.New(auth, awsauth.Options{Getenv: a.Getenv, Secret: a.secret, Policy: a.opts.Policy})
-		if err != nil {
-			return nil, err
 		}
-		return func(ctx context.Context, u *sqlquery.URL) (string, string, error) {
-			token, err := signer.DatabaseToken(ctx, u.Host, cmp.Or(u.Port, u.Dialect.Port()), u.User, time.Now())
-			return "", token, err
-		}, nil
+	case *spec.AWSAuth:
+		access.AWS = auth
 	}
-	return nil, nil
+	return access
 }
 
 // close closes all connections.

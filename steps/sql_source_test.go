@@ -43,7 +43,7 @@ func selecting(t testing.TB, l layout, address, query string, inputs, outputs []
 	t.Helper()
 	s := &spec.SQLSource{StepBase: l.base("ask", inputs, outputs), Query: query, Connection: spec.NewSecret(address)}
 	return steps.Build(s, &steps.Env{Slots: l, Database: func(s *spec.SQLSource) (*sqldb.Source, error) {
-		source, err := sqldb.Open(t.Context(), s.Connection.Reveal(), s.Query, nil)
+		source, err := sqldb.Open(t.Context(), s.Connection.Reveal(), s.Query, sqldb.Access{})
 		if err == nil {
 			t.Cleanup(func() { _ = source.Close() })
 		}

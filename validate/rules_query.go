@@ -22,7 +22,7 @@ func dialectOf(s *spec.SQLSource) (sqlquery.Dialect, bool) {
 
 func invalidQuery() rule {
 	return rule{code: "QT460", title: "SQLSource: invalid query",
-		doc: "A query is one statement with closed quotes and comments. Inputs are passed as :name; ? and $1 are not supported.",
+		doc: "A query is one statement with closed quotes and comments. Inputs are passed as :name; ? and $1 are not supported. A query of Athena only reads.",
 		sample: sample{in: "id: int", out: "name: text",
 			steps: "- {type: SQLSource, id: find_name, query: ⟦\"select name from people where id = ?\"│\"select name from people where id = :id\"⟧, connection: \"sqlite:///people.db\", inputs: [id], outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.SQLSource) {
@@ -65,13 +65,13 @@ func queryParameters(s *spec.SQLSource) []string {
 		dialects = []sqlquery.Dialect{d}
 	}
 	var names []string
-	for i, d := range dialects {
+	parsed := false
+	for _, d := range dialects {
 		q, err := sqlquery.Parse(s.Query, d)
 		switch {
-		case err != nil:
-			return nil
-		case i == 0:
-			names = q.Names()
+		case err != nil: // it cannot be of this dialect
+		case !parsed:
+			names, parsed = q.Names(), true
 		default:
 			seen := q.Names()
 			names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(seen, n) })
@@ -82,7 +82,7 @@ func queryParameters(s *spec.SQLSource) []string {
 
 func invalidConnection() rule {
 	return rule{code: "QT462", title: "SQLSource: invalid connection URL",
-		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path), a PostgreSQL server (postgresql://user@host/database), or a MySQL or MariaDB server (mysql://user@host/database). A run with any other URL fails.",
+		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path), a PostgreSQL server (postgresql://user@host/database), a MySQL or MariaDB server (mysql://user@host/database), or Amazon Athena (awsathena+rest://@athena.REGION.amazonaws.com/database?s3_staging_dir=s3://bucket/folder/). A run with any other URL fails, and so does one with an auth that the database does not have.",
 		sample: sample{out: "name: text",
 			steps: "- {type: SQLSource, id: find_name, query: select name from people, connection: ⟦\"sqlite://people.db\"│\"sqlite:///people.db\"⟧, outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.SQLSource) {
@@ -90,8 +90,17 @@ func invalidConnection() rule {
 			if text == "" && !s.Connection.IsFixed() || s.Connection.Ref != nil || !isDecided(text) || !s.Position().Complete("connection") {
 				return
 			}
-			if _, err := sqlquery.ParseURL(text); err != nil {
+			u, err := sqlquery.ParseURL(text)
+			if err != nil {
 				p.report(placeOf(s, "connection", "id"), "the connection of step %q (SQLSource): %s", s.ID, err)
+				return
+			}
+			if s.Auth.To == nil {
+				return
+			}
+			_, isAWS := s.Auth.To.(*spec.AWSAuth)
+			if err := u.Dialect.CheckAuth(isAWS); err != nil {
+				p.report(placeOf(s, "auth", "id"), "step %q (SQLSource): %s", s.ID, err)
 			}
 		})}
 }

@@ -108,7 +108,7 @@ func newChroma(_ context.Context, r request, a *spec.ChromaArguments) (index.Ind
 
 func newWeaviate(_ context.Context, r request, a *spec.WeaviateArguments) (index.Index, error) {
 	c := r.remoteConfig(a.URL, a.Timeout, a.MaxRetries)
-	c.Store = "Weaviate"
+	c.Store, c.Temporary = "Weaviate", weaviate.IsTemporary
 	addHeaders(&c, a.Headers)
 	if r.credential.key != "" { // Weaviate has the same header for keys and tokens
 		c.Header.Set("Authorization", "Bearer "+r.credential.key)

@@ -8,24 +8,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/internal/remote"
 	"github.com/qtype-dev/qtype/internal/filter"
 )
-
-// The waits for the server's schema of GraphQL, which together are three seconds.
-const (
-	schemaWait    = 25 * time.Millisecond
-	maxSchemaWait = 2 * time.Second
-)
-
-// unknownFieldError is the error of a query that names a collection or property that the
-// server does not know.
-type unknownFieldError struct{ message string }
-
-func (e *unknownFieldError) Error() string { return "Weaviate: " + e.message }
 
 // found is an object of an answer.
 type found struct {
@@ -95,22 +82,9 @@ func quoteAll(texts []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// query sends a GraphQL query. For a short time after a collection or a property was created,
-// the server rebuilds its schema of GraphQL and does not know the new name: query waits for it.
+// query sends a GraphQL query.
 func (x *Index) query(ctx context.Context, text string, into any) error {
-	var err error
-	for wait := schemaWait; wait <= maxSchemaWait; wait *= 2 {
-		err = x.queryOnce(ctx, text, into)
-		if _, unknown := errors.AsType[*unknownFieldError](err); !unknown {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(wait):
-		}
-	}
-	return err
+	return whenReady(ctx, func() error { return x.queryOnce(ctx, text, into) })
 }
 
 // queryOnce sends a GraphQL query once.
@@ -125,11 +99,7 @@ func (x *Index) queryOnce(ctx context.Context, text string, into any) error {
 		return err
 	}
 	if len(answer.Errors) > 0 {
-		message := remote.OneLine(answer.Errors[0].Message)
-		if strings.HasPrefix(message, "Cannot query field ") {
-			return &unknownFieldError{message}
-		}
-		return errors.New("Weaviate: " + message)
+		return serverError(remote.OneLine(answer.Errors[0].Message))
 	}
 	if err := json.Unmarshal(answer.Data, into); err != nil {
 		return errors.New("Weaviate: the answer is not the JSON that was expected") //nolint:staticcheck // a name

@@ -91,30 +91,58 @@ func (x *Index) insert(ctx context.Context, c *collection, entries []index.Entry
 	if len(objects) == 0 {
 		return nil
 	}
-	var answer []struct {
-		Result struct {
-			Errors *struct {
-				Error []struct {
-					Message string `json:"message"`
-				} `json:"error"`
-			} `json:"errors"`
-		} `json:"result"`
-	}
-	if err := x.Client.Do(ctx, http.MethodPost, "/v1/batch/objects", object{"objects": objects}, &answer); err != nil {
+	var answer []batchResult
+	err := whenReady(ctx, func() error {
+		answer = nil
+		if err := x.Client.Do(ctx, http.MethodPost, "/v1/batch/objects", object{"objects": objects}, &answer); err != nil {
+			return err
+		}
+		return notReady(answer)
+	})
+	if err != nil {
 		return err
 	}
 	if len(answer) != len(objects) {
 		return fmt.Errorf("the answer of Weaviate has %d results for %d objects", len(answer), len(objects))
 	}
 	for i, a := range answer {
-		if a.Result.Errors == nil {
-			continue
+		if message := a.message(); message != "" {
+			rejected[ids[i]] = serverError(message)
 		}
-		var texts []string
-		for _, e := range a.Result.Errors.Error {
-			texts = append(texts, remote.OneLine(e.Message))
+	}
+	return nil
+}
+
+// batchResult is the result of writing one object.
+type batchResult struct {
+	Result struct {
+		Errors *struct {
+			Error []struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		} `json:"errors"`
+	} `json:"result"`
+}
+
+// message returns the messages of the result, empty for none.
+func (r batchResult) message() string {
+	if r.Result.Errors == nil {
+		return ""
+	}
+	var texts []string
+	for _, e := range r.Result.Errors.Error {
+		texts = append(texts, remote.OneLine(e.Message))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// notReady returns a notReadyError if an object was not written because the collection is
+// not ready.
+func notReady(results []batchResult) error {
+	for _, r := range results {
+		if message := r.message(); isNotReady(message) {
+			return &notReadyError{message}
 		}
-		rejected[ids[i]] = fmt.Errorf("Weaviate: %s", strings.Join(texts, "; ")) //nolint:staticcheck // a name
 	}
 	return nil
 }

@@ -2,8 +2,14 @@ package weaviate_test
 
 import (
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,6 +88,38 @@ func TestPut_OtherDimensions(t *testing.T) {
 	t.Cleanup(func() { _ = y.Close() })
 	if err := y.Put(t.Context(), []index.Entry{{ID: "b", Text: "text", Vector: []float32{1, 2, 3}}}); err == nil || !strings.Contains(err.Error(), "length") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestCalls_BeforeCollectionIsReady checks that calls are repeated while the server lists a
+// collection whose storage does not exist yet: a proxy before the real server gives its answers
+// of that moment to the first calls.
+func TestCalls_BeforeCollectionIsReady(t *testing.T) {
+	address, err := url.Parse("http://" + server.Get(t).Address())
+	testkit.Must(t, err)
+	var queries, batches atomic.Int32
+	proxy := httputil.NewSingleHostReverseProxy(address)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v1/graphql" && queries.Add(1) <= 2:
+			_, _ = io.WriteString(w, `{"data":{"Get":{"Early":null}},"errors":[{"message":"explorer: get class: vector search: tried to browse non-existing index for Early"}]}`)
+		case r.URL.Path == "/v1/batch/objects" && batches.Add(1) <= 2:
+			_, _ = io.WriteString(w, `[{"result":{"status":"FAILED","errors":{"error":[{"message":"could not find index for class Early. It might have been deleted in the meantime"}]}}}]`)
+		default:
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(front.Close)
+	x := opentest.Open(t, declared(t, "early", map[string]any{"url": front.URL}))
+	t.Cleanup(func() { _ = x.Close() })
+	testkit.Must(t, x.Put(t.Context(), []index.Entry{{ID: "a", Text: "text", Vector: vector(1)}}))
+	matches, err := x.Search(t.Context(), index.Query{Mode: index.ByVector, Vector: vector(1), Limit: 1})
+	testkit.Must(t, err)
+	if len(matches) != 1 || matches[0].ID != "a" {
+		t.Errorf("got %v", matches)
+	}
+	if q, b := queries.Load(), batches.Load(); q != 3 || b != 3 {
+		t.Errorf("%d queries and %d batches, want 3 each", q, b)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -159,6 +160,22 @@ func (s *Signer) Region() (string, error) {
 		return "", errors.New("no AWS region: set region in the auth, or AWS_REGION")
 	}
 	return s.region, nil
+}
+
+// In returns a Signer of the same identity for another region; an empty region changes nothing.
+func (s *Signer) In(region string) *Signer {
+	other := *s
+	other.region = cmp.Or(region, s.region)
+	return &other
+}
+
+// Host returns the name of the server of a service in a region.
+func Host(service, region string) string {
+	host := service + "." + region + ".amazonaws.com"
+	if strings.HasPrefix(region, "cn-") {
+		host += ".cn"
+	}
+	return host
 }
 
 // Sign adds the signature for a service to a request with this body. All headers that the

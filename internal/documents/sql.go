@@ -31,7 +31,7 @@ func newRows(args *spec.SQLArgs, env Env) (Source, error) {
 
 // Read runs the query.
 func (r *rows) Read(ctx context.Context, emit Emit) error {
-	source, err := sqldb.Open(ctx, r.args.Connection, r.args.Query, nil)
+	source, err := sqldb.Open(ctx, r.args.Connection, r.args.Query, sqldb.Access{})
 	if err != nil {
 		return err
 	}

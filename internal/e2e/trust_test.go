@@ -58,6 +58,8 @@ var asked = map[string]string{
 	"internal/rerank/server.go:NewClient":                   "httpx.DialContext and httpx.Proxy",
 	"internal/secrets/local.go:readFile":                    "newFiles",
 	"internal/secrets/secrets.go:New":                       "newEnvironment",
+	"internal/sqldb/access.go:openAthena":                   "Open, awsauth.New",
+	"internal/sqldb/athena/athena.go:NewConnector":          "Open, httpx.Transport",
 	"internal/sqldb/connect.go:mysqlTLS":                    "Open",
 	"internal/sqldb/connect.go:openMySQL":                   "Open",
 	"internal/sqldb/connect.go:openPostgres":                "Open",

@@ -27,11 +27,7 @@ func newAWS(m *spec.AWSSecretManager, opts Options) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	domain := "amazonaws.com"
-	if strings.HasPrefix(region, "cn-") {
-		domain += ".cn"
-	}
-	base := cmp.Or(awsauth.Endpoint("SECRETS_MANAGER", opts.Getenv), "https://secretsmanager."+region+"."+domain)
+	base := cmp.Or(awsauth.Endpoint("SECRETS_MANAGER", opts.Getenv), "https://"+awsauth.Host("secretsmanager", region))
 	return source{read: func(ctx context.Context, name string) (string, error) {
 		body, err := json.Marshal(map[string]string{"SecretId": name})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/internal/trust"
 )
@@ -24,7 +25,11 @@ func allowed(p *trust.Policy, u *sqlquery.URL) error {
 	if u.Dialect == sqlquery.SQLite {
 		return allowedFile(p, u)
 	}
-	hosts := []string{cmp.Or(u.Host, u.Options["host"], "localhost")}
+	usual := "localhost"
+	if u.Dialect == sqlquery.Athena {
+		usual = awsauth.Host("athena", u.Region())
+	}
+	hosts := []string{cmp.Or(u.Host, u.Options["host"], usual)}
 	if other := u.Options["host"]; other != "" {
 		hosts = append(hosts, strings.Split(other, ",")...)
 	}

@@ -1,8 +1,9 @@
-// Package sqldb runs the queries of documents on SQLite, PostgreSQL, MySQL and
-// MariaDB. Values are always bound as parameters, and rows are streamed.
+// Package sqldb runs the queries of documents on SQLite, PostgreSQL, MySQL, MariaDB and
+// Amazon Athena. Values are always bound as parameters, and rows are streamed.
 //
 // A database is opened with the first query. Connections are read-only: the
-// database itself rejects changes.
+// database itself rejects changes. Athena has no such connections: there only statements that
+// read are accepted.
 package sqldb
 
 import (
@@ -34,14 +35,10 @@ type Source struct {
 	prepared *sql.Stmt // nil before the first query
 }
 
-// Login returns the user and the password for a new connection to a server. An empty user
-// is that of the URL.
-type Login func(ctx context.Context, u *sqlquery.URL) (user, password string, err error)
-
 // Open returns a Source without connecting. Errors describe an invalid URL or query,
-// without the password. login is nil if the URL has the credentials. The policy of the
-// document of the context decides whether it may use the database.
-func Open(ctx context.Context, address, text string, login Login) (*Source, error) {
+// without the password. The policy of the document of the context decides whether it may use
+// the database.
+func Open(ctx context.Context, address, text string, access Access) (*Source, error) {
 	u, err := sqlquery.ParseURL(address)
 	if err != nil {
 		return nil, err
@@ -55,8 +52,10 @@ func Open(ctx context.Context, address, text string, login Login) (*Source, erro
 			delete(u.Options, "uri")
 		}
 	}
-	if u.Dialect == sqlquery.SQLite && login != nil {
-		return nil, errors.New("an SQLite file has no users: remove auth")
+	if access.Login != nil || access.AWS != nil {
+		if err := u.Dialect.CheckAuth(access.AWS != nil); err != nil {
+			return nil, err
+		}
 	}
 	q, err := sqlquery.Parse(text, u.Dialect)
 	if err != nil {
@@ -64,15 +63,7 @@ func Open(ctx context.Context, address, text string, login Login) (*Source, erro
 	}
 	s := &Source{url: u, query: q, text: text}
 	s.bound, s.order = q.Bound()
-	switch u.Dialect {
-	case sqlquery.PostgreSQL:
-		s.pool, err = openPostgres(u, login)
-	case sqlquery.MySQL:
-		s.pool, err = openMySQL(u, login)
-	default:
-		s.pool, err = openSQLite(u)
-	}
-	if err != nil {
+	if s.pool, err = openPool(ctx, u, access); err != nil {
 		return nil, s.explain(err)
 	}
 	s.pool.SetConnMaxIdleTime(idleTime)

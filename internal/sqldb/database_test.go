@@ -25,7 +25,7 @@ var (
 	mariadb  = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.MariaDB() }}
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(postgres.Around(mariadb.Around(m))) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(postgres.Around(mariadb.Around(moto.Around(m)))) }
 
 // testDatabase is a database with test tables.
 type testDatabase struct {
@@ -82,7 +82,7 @@ func (h *testDatabase) exec(t *testing.T, statements ...string) {
 
 func open(t *testing.T, address, text string) *sqldb.Source {
 	t.Helper()
-	s, err := sqldb.Open(t.Context(), address, text, nil)
+	s, err := sqldb.Open(t.Context(), address, text, sqldb.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,12 +222,12 @@ func TestOpen_Login(t *testing.T) {
 		}
 		bare := fmt.Sprintf("%s://guest:wrong@%s:%d/%s", u.Name, u.Host, u.Port, u.Database)
 		calls := 0
-		s, err := sqldb.Open(t.Context(), bare, "SELECT 1 AS x", func(_ context.Context, got *sqlquery.URL) (string, string, error) {
+		s, err := sqldb.Open(t.Context(), bare, "SELECT 1 AS x", sqldb.Access{Login: func(_ context.Context, got *sqlquery.URL) (string, string, error) {
 			if calls++; got.Host != u.Host {
 				t.Errorf("%s: host %q", h.name, got.Host)
 			}
 			return u.User, u.Password, nil
-		})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,9 +235,9 @@ func TestOpen_Login(t *testing.T) {
 		if want := "int64=1"; err != nil || calls != 1 || len(rows) != 1 || rows[0] != want {
 			t.Errorf("%s: %v, %v after %d calls; want %s", h.name, rows, err, calls, want)
 		}
-		failed, err := sqldb.Open(t.Context(), bare, "SELECT 1 AS x", func(context.Context, *sqlquery.URL) (string, string, error) {
+		failed, err := sqldb.Open(t.Context(), bare, "SELECT 1 AS x", sqldb.Access{Login: func(context.Context, *sqlquery.URL) (string, string, error) {
 			return "", "", errors.New("no credentials")
-		})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func TestOpen_Login(t *testing.T) {
 			t.Error(i, err)
 		}
 	}
-	_, err := sqldb.Open(t.Context(), "sqlite:///x.db", "SELECT 1", func(context.Context, *sqlquery.URL) (string, string, error) { return "", "", nil })
+	_, err := sqldb.Open(t.Context(), "sqlite:///x.db", "SELECT 1", sqldb.Access{Login: func(context.Context, *sqlquery.URL) (string, string, error) { return "", "", nil }})
 	if want := "an SQLite file has no users: remove auth"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

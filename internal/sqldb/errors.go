@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
 
+	"github.com/qtype-dev/qtype/internal/sqldb/athena"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
@@ -46,6 +47,7 @@ func (s *Source) errorText(err error) string {
 	var mysqlErr *mysql.MySQLError
 	var sqliteErr *sqlite.Error
 	var netErr *net.OpError
+	var parameterErr *athena.ParameterError
 	switch {
 	case errors.As(err, &postgresErr):
 		return s.postgresReason(postgresErr)
@@ -53,6 +55,8 @@ func (s *Source) errorText(err error) string {
 		return mysqlErr.Message
 	case errors.As(err, &sqliteErr):
 		return sqliteReason(sqliteErr)
+	case errors.As(err, &parameterErr) && parameterErr.At < len(s.order):
+		return fmt.Sprintf("the value of :%s %s, which Athena does not accept", s.order[parameterErr.At], parameterErr.Reason)
 	case errors.As(err, &netErr) && netErr.Op == "dial":
 		return "cannot connect: " + netErr.Err.Error()
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, io.ErrUnexpectedEOF):

@@ -15,6 +15,9 @@ import (
 // argument converts a run-time value for the driver. Lists are arrays for
 // PostgreSQL; for others, lists and records are JSON text.
 func argument(d sqlquery.Dialect, v any) any {
+	if d == sqlquery.Athena {
+		return literal(v)
+	}
 	switch v := v.(type) {
 	case nil, string, bool, []byte:
 		return v
@@ -79,6 +82,8 @@ func converter(d sqlquery.Dialect, typ string) func(any) any {
 		return postgresValue(typ)
 	case sqlquery.MySQL:
 		return mysqlValue(typ)
+	case sqlquery.Athena:
+		return athenaValue(typ)
 	}
 	return func(v any) any {
 		if t, ok := v.(time.Time); ok {

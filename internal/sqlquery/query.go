@@ -3,6 +3,7 @@
 package sqlquery
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,12 +18,13 @@ const (
 	SQLite     Dialect = "sqlite"
 	PostgreSQL Dialect = "postgresql"
 	MySQL      Dialect = "mysql" // and MariaDB
+	Athena     Dialect = "athena"
 )
 
 // Dialects returns the dialects in the order of messages.
-func Dialects() []Dialect { return []Dialect{SQLite, PostgreSQL, MySQL} }
+func Dialects() []Dialect { return []Dialect{SQLite, PostgreSQL, MySQL, Athena} }
 
-// Port returns the port of a server that listens where such servers do; 0 for SQLite.
+// Port returns the port of a server that listens where such servers do; 0 for those without one.
 func (d Dialect) Port() int {
 	switch d {
 	case PostgreSQL:
@@ -31,6 +33,18 @@ func (d Dialect) Port() int {
 		return 3306
 	}
 	return 0
+}
+
+// CheckAuth returns an error if a database of the dialect cannot be used with an auth, which is an
+// AWS identity or a user and a password.
+func (d Dialect) CheckAuth(isAWS bool) error {
+	switch {
+	case d == SQLite:
+		return errors.New("an SQLite file has no users: remove auth")
+	case d == Athena && !isAWS:
+		return errors.New("the auth of Athena must be of type aws")
+	}
+	return nil
 }
 
 // Query is a parsed SQL statement. It is immutable.
@@ -64,6 +78,9 @@ func (e *Error) Error() string {
 func Parse(text string, d Dialect) (*Query, error) {
 	s := &scanner{text: text, dialect: d}
 	if err := s.scan(); err != nil {
+		return nil, err
+	}
+	if err := s.checkReads(); err != nil {
 		return nil, err
 	}
 	return &Query{dialect: d, segments: s.segments}, nil

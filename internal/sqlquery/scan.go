@@ -1,6 +1,7 @@
 package sqlquery
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,7 +14,8 @@ type scanner struct {
 	at       int // offset of the next byte
 	from     int // offset of the current segment
 	segments []segment
-	ended    bool // a semicolon has ended the statement
+	ended    bool   // a semicolon has ended the statement
+	first    string // the first word outside of comments
 }
 
 // scan reads the whole text.
@@ -25,6 +27,9 @@ func (s *scanner) scan() error {
 			continue
 		}
 		c := s.text[s.at]
+		if s.first == "" {
+			s.first = s.word(s.at)
+		}
 		if s.ended && !isBlank(c) && c != ';' {
 			return s.fail(s.at, "unexpected second statement: a query is one statement")
 		}
@@ -37,6 +42,16 @@ func (s *scanner) scan() error {
 		return s.fail(0, "the query is empty")
 	}
 	return nil
+}
+
+// checkReads returns an error for a statement that does not read. Only Athena needs it: the other
+// databases have sessions that only read.
+func (s *scanner) checkReads() error {
+	queries := []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE"}
+	if s.dialect != Athena || slices.Contains(queries, strings.ToUpper(s.first)) {
+		return nil
+	}
+	return s.fail(max(0, strings.Index(s.text, s.first)), "a query of Athena begins with one of "+strings.Join(queries, ", "))
 }
 
 // plain reads one character that is neither quoted nor in a comment.

@@ -30,6 +30,7 @@ func families() []family {
 		{SQLite, []string{"sqlite"}, []string{"pysqlite", "aiosqlite", "pysqlcipher"}},
 		{PostgreSQL, []string{"postgresql", "postgres"}, []string{"psycopg2", "psycopg", "psycopg2cffi", "psycopg_async", "asyncpg", "pg8000"}},
 		{MySQL, []string{"mysql", "mariadb"}, []string{"pymysql", "mysqldb", "mysqlconnector", "mariadbconnector", "aiomysql", "asyncmy", "cymysql"}},
+		{Athena, []string{"awsathena"}, []string{"rest", "pandas", "arrow", "s3fs", "polars", "aiosqlalchemy"}},
 	}
 }
 
@@ -50,6 +51,8 @@ func optionsOf(d Dialect) []string {
 	case MySQL:
 		return []string{"charset", "collation", "connect_timeout", "read_timeout", "sql_mode", "ssl_ca", "ssl_cert", "ssl_key",
 			"ssl_verify_cert", "ssl_verify_identity", "unix_socket", "write_timeout"}
+	case Athena:
+		return []string{"catalog_name", "region_name", "s3_staging_dir", "work_group"}
 	}
 	return nil
 }
@@ -76,7 +79,7 @@ func ParseURL(text string) (*URL, error) {
 		return u, cmp.Or(u.file(host, path, hasPath), u.options(options))
 	}
 	u.Database = path
-	return u, cmp.Or(u.server(host), u.options(options))
+	return u, cmp.Or(u.server(host), u.options(options), u.checkAthena())
 }
 
 // dialect parses the part before ://.
@@ -92,7 +95,7 @@ func (u *URL) dialect(scheme string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("unsupported database dialect %q; use sqlite, postgresql, mysql or mariadb", name)
+	return fmt.Errorf("unsupported database dialect %q; use sqlite, postgresql, mysql, mariadb or awsathena", name)
 }
 
 // userinfo parses the user and the password and returns the rest.
@@ -205,6 +208,35 @@ func (u *URL) check() error {
 		}
 	}
 	return nil
+}
+
+// checkAthena validates what a URL of Athena needs.
+func (u *URL) checkAthena() error {
+	if u.Dialect != Athena {
+		return nil
+	}
+	folder, group := u.Options["s3_staging_dir"], u.Options["work_group"]
+	switch {
+	case folder == "" && group == "":
+		return errors.New("a URL of Athena needs s3_staging_dir=s3://bucket/folder/, or a work_group with a folder for results")
+	case folder != "" && !strings.HasPrefix(folder, "s3://"):
+		return fmt.Errorf("invalid option s3_staging_dir %q: expected s3://bucket/folder/", folder)
+	case (u.User == "") != (u.Password == ""):
+		return errors.New("the user of a URL of Athena is an access key, and its password the key that signs: set both, or none")
+	}
+	return nil
+}
+
+// Region returns the AWS region of a URL of Athena, empty for that of the identity.
+func (u *URL) Region() string {
+	if region := u.Options["region_name"]; region != "" {
+		return region
+	}
+	parts := strings.Split(u.Host, ".")
+	if len(parts) > 2 && parts[0] == "athena" {
+		return parts[1]
+	}
+	return ""
 }
 
 // Seconds returns the value of a validated option in seconds, 0 if it is not set.
