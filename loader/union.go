@@ -31,7 +31,8 @@ func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
 }
 
 // chooseCase returns the case that the type selects. If the type is missing or unknown,
-// it reports that and returns the most probable case.
+// it reports that and returns the most probable case, which is certain if the type is a
+// misspelling of no other.
 func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
 	tag := n.get("type")
 	if tag == nil {
@@ -61,7 +62,8 @@ func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain 
 		explained = found.WithNearest(tag.text, tags(u))
 	}
 	if found = explained; found.Suggestion != "" {
-		if !diag.IsUnambiguous(tag.text, found.Suggestion, tags(u)) {
+		certain = diag.IsUnambiguous(tag.text, found.Suggestion, tags(u))
+		if !certain {
 			n.markInvalid()
 		}
 		for _, c := range u.Cases {
@@ -76,7 +78,7 @@ func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain 
 		}
 	}
 	d.diags.add(found)
-	return likely, false
+	return likely, certain
 }
 
 // misspelledTag returns the value of a key that is probably a misspelling of `type`.

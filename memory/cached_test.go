@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -111,7 +112,7 @@ func (w *twins) each(t *rapid.T, do func(i int) error) {
 type observed struct {
 	Window   memory.Window
 	Sessions []memory.SessionInfo
-	State    memory.State
+	State    store.State
 	History  []memory.Entry
 	Events   []memory.Event
 }

@@ -1,8 +1,7 @@
 package memory
 
 import (
-	"math"
-
+	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -15,20 +14,18 @@ func (t *Turn) Calibrate(reported int) {
 	if t.ended || t.call == nil || reported <= 0 {
 		return
 	}
-	t.call.call.Reported = reported
+	t.call.Call.Reported = reported
 	t.raise(reported)
 }
 
 // raise raises the factor of the model of the last call so that its estimate is at
 // least what the provider counted. Where counts are estimates a factor of 1 is known too.
 func (t *Turn) raise(counted int) {
-	estimate := t.call.call.Estimate
-	if estimate <= 0 || counted <= estimate && !t.call.estimated {
+	estimate := t.call.Call.Estimate
+	if estimate <= 0 || counted <= estimate && !t.call.Estimated {
 		return
 	}
-	factor := min(max(float64(counted-templateRoom)/float64(estimate), 1), maxFactor)
-	factor = math.Ceil(factor*1000) / 1000
-	t.factors = t.factors.raised(factors{t.call.call.Model: {Factor: factor}})
+	t.factors = t.factors.Raised(budget.Measured(t.call.Call.Model, estimate, counted))
 }
 
 // TooLong is what a provider reported of a request that exceeds its context window.
@@ -51,21 +48,21 @@ func (t *Turn) FitRejected(b Budget, r TooLong) (messages []chat.Message, left i
 		t.mu.Unlock()
 		return nil, 0, false, errEnded
 	}
-	before := last.messages
+	before := last.Messages
 	t.learn(b, r)
-	t.most = max(int(float64(last.tokens)*leftOfRejected), 1)
+	t.most = max(int(float64(last.Tokens)*leftOfRejected), 1)
 	if r.Requested > 0 {
-		t.most = max(last.tokens-1, 1) // the factor determines how much more has to leave
+		t.most = max(last.Tokens-1, 1) // the factor determines how much more has to leave
 	}
 	t.mu.Unlock()
 	messages, err = t.Fit(b)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err != nil || t.call.messages >= before {
+	if err != nil || t.call.Messages >= before {
 		return nil, 0, false, err
 	}
-	left = before - t.call.messages
-	t.call.call.Rejected = left
+	left = before - t.call.Messages
+	t.call.Call.Rejected = left
 	return messages, left, true, nil
 }
 
@@ -75,7 +72,7 @@ func (t *Turn) learn(b Budget, r TooLong) {
 	window := b.ContextWindow
 	if r.Limit > b.Answer { // a smaller one leaves no room for any request
 		window = r.Limit
-		t.factors = t.factors.raised(factors{b.Model: {Limit: r.Limit}})
+		t.factors = t.factors.Raised(budget.Factors{b.Model: {Limit: r.Limit}})
 	}
 	switch {
 	case r.Requested > 0:

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -25,7 +28,7 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 		return nil, errEnded
 	}
 	t.noteQuestion()
-	b = t.within(b)
+	b = t.corrections().Within(b)
 	t.noteOthers(b, 0)
 	if err := t.refreshContext(); err != nil {
 		return nil, err
@@ -60,9 +63,9 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 
 // fittedCall is what a call sends.
 type fittedCall struct {
-	view       *view
-	selection  selection
-	entries    []*Entry
+	view       *window.View
+	selection  window.Selection
+	entries    []*store.Entry
 	left       int         // the number of first entries that have no room in the model's context window
 	context    CallContext // nil without context
 	changes    int         // see repairs
@@ -71,11 +74,11 @@ type fittedCall struct {
 
 // sent returns the entries that are sent: without the oldest ones, but with those that are
 // pinned.
-func (r *fittedCall) sent() []*Entry {
-	pins := parsedPins(r.view)
-	var kept []*Entry
+func (r *fittedCall) sent() []*store.Entry {
+	pins := window.PinnedPositions(r.view)
+	var kept []*store.Entry
 	for _, e := range r.entries[:r.left] {
-		if pins.has(e.Seq) {
+		if pins.Has(e.Seq) {
 			kept = append(kept, e)
 		}
 	}
@@ -89,23 +92,23 @@ func (r *fittedCall) sent() []*Entry {
 // short forms although the policy has room for them.
 func (t *Turn) prepare(b Budget, short bool) (*fittedCall, error) {
 	v, sel, own := t.fitted()
-	if c := v.shortened(); short && c != v {
-		v, sel = c, selectExcept(t.policy, c, t.keptIn(c))
+	if c := v.Shortened(); short && c != v {
+		v, sel = c, window.SelectExcept(t.policy, c, t.keptIn(c))
 	}
 	r := &fittedCall{view: v, selection: sel}
 	if err := t.checkSent(v, sel); err != nil {
 		return r, err
 	}
-	r.entries = sel.entries(v)
-	for i := range sel.cut {
-		r.entries[i].Tokens = tokensOf(t.memory.counter, &r.entries[i].Message) // they are copies
+	r.entries = sel.Entries(v)
+	for i := range sel.Cut {
+		r.entries[i].Tokens = window.TokensOf(t.memory.reader.Counter, &r.entries[i].Message) // they are copies
 	}
-	own -= sel.left.before(own)
-	changes, added, repairable := repairs(t.memory.counter, r.entries, own)
+	own -= sel.Left.Before(own)
+	changes, added, repairable := window.Repairs(t.memory.reader.Counter, r.entries, own)
 	r.changes, r.repairable = changes, repairable
 	fixed := 0
 	if t.context != nil {
-		r.context = t.context.Assemble(v.systemEntry(), r.entries, false)
+		r.context = t.context.Assemble(v.SystemEntry(), r.entries, false)
 		fixed = r.context.MinTokens()
 	}
 	var err error
@@ -117,7 +120,7 @@ func (t *Turn) prepare(b Budget, short bool) (*fittedCall, error) {
 // returns r and err, the result without them, if there are none.
 func (t *Turn) prepareShort(b Budget, r *fittedCall, err error) (*fittedCall, error) {
 	var over *BudgetError
-	if err != nil && !errors.As(err, &over) || r.view.shortened() == r.view {
+	if err != nil && !errors.As(err, &over) || r.view.Shortened() == r.view {
 		return r, err
 	}
 	return t.prepare(b, true)
@@ -127,14 +130,15 @@ func (t *Turn) prepareShort(b Budget, r *fittedCall, err error) (*fittedCall, er
 // whole rounds, never the newest one; pinned messages among them are sent. own is the index of the turn's first
 // entry; fixed are the tokens of the context that is never cut, added those of results
 // that are missing in older rounds.
-func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, own int) (int, error) {
-	tokens := sumTokens(entries)
+func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*store.Entry, own int) (int, error) {
+	tokens := window.SumTokens(entries)
 	if b.ContextWindow <= 0 && t.most == 0 {
 		return 0, nil
 	}
+	known := t.corrections()
 	room, most := math.MaxInt, math.MaxInt
 	if b.ContextWindow > 0 {
-		room = t.inputRoom(b) - b.Tools - fixed - v.systemTokens()
+		room = known.InputRoom(b) - b.Tools - fixed - v.SystemTokens()
 	}
 	if t.most > 0 {
 		most = t.most
@@ -142,12 +146,12 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, o
 	newest := 0
 	if len(entries) > 0 {
 		own = min(own, len(entries)-1)
-		newest = newestRound(entries, own, lastUser(entries[:own+1]))
+		newest = window.NewestRound(entries, own, window.LastUser(entries[:own+1]))
 	}
-	n, pins, pinned := 0, parsedPins(v), 0
-	for (tokens > most || tokens+added+t.uncounted(b, entries[n:], own-n) > room) && n < newest {
-		for first := true; n < newest && (first || !isUser(entries[n])); first = false {
-			if pins.has(entries[n].Seq) {
+	n, pins, pinned := 0, window.PinnedPositions(v), 0
+	for (tokens > most || tokens+added+known.Uncounted(b, entries[n:], own-n) > room) && n < newest {
+		for first := true; n < newest && (first || !window.IsUser(entries[n])); first = false {
+			if pins.Has(entries[n].Seq) {
 				pinned += entries[n].Tokens
 			} else {
 				tokens -= entries[n].Tokens
@@ -156,21 +160,21 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *view, entries []*Entry, o
 		}
 	}
 	if tokens > room {
-		factor, reserve := t.factor(b.Model)
-		return 0, &BudgetError{Budget: b, Factor: factor, Template: reserve, Memory: t.memory.id, System: v.systemTokens(), Context: fixed, Pinned: pinned, Round: tokens - pinned, Messages: len(entries) - n}
+		factor, reserve := known.Of(b.Model)
+		return 0, &BudgetError{Budget: b, Factor: factor, Template: reserve, Memory: t.memory.id, System: v.SystemTokens(), Context: fixed, Pinned: pinned, Round: tokens - pinned, Messages: len(entries) - n}
 	}
 	return n, nil
 }
 
 // omitted returns the messages after the first one that is sent that are not sent.
-func (t *Turn) omitted(sent []*Entry) []*Entry {
-	all := slices.Concat(t.base.entries, t.staged)
-	all = slices.DeleteFunc(all, isSystem)
+func (t *Turn) omitted(sent []*store.Entry) []*store.Entry {
+	all := slices.Concat(t.base.Entries, t.staged)
+	all = slices.DeleteFunc(all, window.IsSystem)
 	first := len(all) - len(sent)
 	if len(sent) == 0 || all[first].Message.ID == sent[0].Message.ID {
 		return nil
 	}
-	var out []*Entry
+	var out []*store.Entry
 	next := 0
 	for _, e := range all {
 		switch {
@@ -183,26 +187,26 @@ func (t *Turn) omitted(sent []*Entry) []*Entry {
 	return out
 }
 
-func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*Entry) {
+func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*store.Entry) {
 	v := r.view
 	calls := 1
 	if t.call != nil {
-		calls += t.call.call.Calls
+		calls += t.call.Call.Calls
 	}
-	factor, _ := t.factor(b.Model)
-	n := &callRecord{estimated: b.Margin > 1, messages: len(sent), tokens: sumTokens(sent), call: Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
-		Tools: b.Tools, System: v.systemTokens(), Factor: factor, Estimate: sumTokens(sent) + v.systemTokens() + b.Tools, Seen: t.base.state.Last, Left: len(r.entries) - len(sent), Cut: r.selection.note, Repairs: r.changes, Calls: calls}}
+	factor, _ := t.corrections().Of(b.Model)
+	n := &change.CallRecord{Estimated: b.Margin > 1, Messages: len(sent), Tokens: window.SumTokens(sent), Call: store.Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
+		Tools: b.Tools, System: v.SystemTokens(), Factor: factor, Estimate: window.SumTokens(sent) + v.SystemTokens() + b.Tools, Seen: t.base.State.Last, Left: len(r.entries) - len(sent), Cut: r.selection.Note, Repairs: r.changes, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
-		n.first, n.from, n.last, n.to = first.Message.ID, first.Seq, last.Message.ID, last.Seq
+		n.First, n.From, n.Last, n.To = first.Message.ID, first.Seq, last.Message.ID, last.Seq
 	}
-	n.omitted = t.omitted(sent)
+	n.Omitted = t.omitted(sent)
 	for _, e := range sent {
-		if slices.Contains(v.short, e) {
-			n.shortened = append(n.shortened, e)
+		if slices.Contains(v.Short, e) {
+			n.Shortened = append(n.Shortened, e)
 		}
-		if slices.ContainsFunc(v.plain, func(p *Entry) bool { return p.Message.ID == e.Message.ID }) {
-			n.plain = append(n.plain, e)
+		if slices.ContainsFunc(v.Plain, func(p *store.Entry) bool { return p.Message.ID == e.Message.ID }) {
+			n.Plain = append(n.Plain, e)
 		}
 	}
 	t.call = n
@@ -226,8 +230,8 @@ func (t *Turn) Retrieved() (found []int64) {
 	if t.call == nil {
 		return nil
 	}
-	for i := range t.call.call.Context {
-		found = append(found, t.call.call.Context[i].Found...)
+	for i := range t.call.Call.Context {
+		found = append(found, t.call.Call.Context[i].Found...)
 	}
 	return found
 }
@@ -241,8 +245,8 @@ func (t *Turn) Repairs() (changes int, isNew bool) {
 	if t.call == nil {
 		return 0, false
 	}
-	changes = t.call.call.Repairs
-	return changes, changes > 0 && changes != storedRepairs(t.base.values)
+	changes = t.call.Call.Repairs
+	return changes, changes > 0 && changes != change.StoredRepairs(t.base.Values)
 }
 
 // noteOthers notes what a call needs besides messages, if that counts for Compaction.At, and
@@ -250,12 +254,12 @@ func (t *Turn) Repairs() (changes int, isNew bool) {
 // made for does not grow again. A context window below token_limit counts as its share of
 // the difference.
 func (t *Turn) noteOthers(b Budget, context int) bool {
-	p, ok := t.policy.(contextPolicy)
+	p, ok := t.policy.(window.ContextPolicy)
 	if !ok || t.memory.compactAt == 0 {
 		return false
 	}
-	system := t.base.system
-	if i := slices.IndexFunc(t.staged, isSystem); i >= 0 {
+	system := t.base.System
+	if i := slices.IndexFunc(t.staged, window.IsSystem); i >= 0 {
 		system = t.staged[i]
 	}
 	if system == nil {
@@ -266,11 +270,12 @@ func (t *Turn) noteOthers(b Budget, context int) bool {
 		others += system.Tokens
 	}
 	if b.ContextWindow > 0 {
-		factor, reserve := t.factor(b.Model)
-		entries := slices.Concat(t.base.entries, t.staged)
-		others += b.Tools + int(float64(b.Answer+reserve)/factor) + t.uncounted(b, entries, len(t.base.entries))
-		if window := int(float64(b.ContextWindow) / factor); window < p.contextLimit() {
-			others += int(float64(p.contextLimit()-window) * t.memory.compactAt)
+		known := t.corrections()
+		factor, reserve := known.Of(b.Model)
+		entries := slices.Concat(t.base.Entries, t.staged)
+		others += b.Tools + int(float64(b.Answer+reserve)/factor) + known.Uncounted(b, entries, len(t.base.Entries))
+		if window := int(float64(b.ContextWindow) / factor); window < p.ContextLimit() {
+			others += int(float64(p.ContextLimit()-window) * t.memory.compactAt)
 		}
 	}
 	grown := others > t.others

@@ -3,9 +3,11 @@ package memory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // maxAttempts bounds how often a change is tried again because other processes
@@ -41,7 +43,7 @@ type commitRetry struct {
 
 // again reports whether to try again after err. It waits before.
 func (p *commitRetry) again(ctx context.Context, err error) bool {
-	var e *StoreError
+	var e *store.StoreError
 	if p.until.IsZero() || !errors.As(err, &e) || !e.Temporary || time.Now().After(p.until) {
 		return false
 	}
@@ -50,41 +52,41 @@ func (p *commitRetry) again(ctx context.Context, err error) bool {
 }
 
 // expired reports whether the session's ttl is over. Reading does not extend it.
-func (m *Memory) expired(s State) bool {
+func (m *Memory) expired(s store.State) bool {
 	return m.ttl > 0 && !s.LastSaid.IsZero() && m.now().Sub(s.LastSaid) > m.ttl
 }
 
 // expireIfDue returns v, or an empty view after it deleted a session whose ttl
 // is over. The caller has locked the session.
-func (m *Memory) expireIfDue(ctx context.Context, key Key, v *view) (*view, error) {
+func (m *Memory) expireIfDue(ctx context.Context, key store.Key, v *window.View) (*window.View, error) {
 	for range maxAttempts {
-		if !m.expired(v.state) {
+		if !m.expired(v.State) {
 			return v, nil
 		}
-		err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session, Reason: auditExpired, Messages: v.state.Last})
+		err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session, Reason: auditExpired, Messages: v.State.Last})
 		if err != nil {
 			return nil, err
 		}
-		err = m.remove(ctx, key, v.version)
+		err = m.remove(ctx, key, v.Version)
 		if err == nil {
-			return m.newView(), nil
+			return m.reader.NewView(), nil
 		}
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, store.ErrConflict) {
 			return nil, err
 		}
 		if v, err = m.load(ctx, key); err != nil {
 			return nil, err
 		}
 	}
-	return nil, ErrConflict
+	return nil, store.ErrConflict
 }
 
 // Head returns version, state and values of a session as committed; the zero
 // Head for an unknown or expired one. The values must not be modified.
-func (m *Memory) Head(ctx context.Context, session string) (Head, error) {
-	head, err := m.store.Head(ctx, m.key(session))
+func (m *Memory) Head(ctx context.Context, session string) (store.Head, error) {
+	head, err := m.reader.Store.Head(ctx, m.key(session))
 	if err != nil || m.expired(head.State) {
-		return Head{}, err
+		return store.Head{}, err
 	}
 	return head, nil
 }
@@ -96,82 +98,29 @@ const auditExpired = "expired"
 const auditUnused = "unused"
 
 // erase deletes a session that the caller has locked.
-func (m *Memory) erase(ctx context.Context, key Key) error {
+func (m *Memory) erase(ctx context.Context, key store.Key) error {
 	if err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session}); err != nil {
 		return err
 	}
 	if err := m.forget(ctx, key); err != nil {
 		return err
 	}
-	return m.store.Delete(ctx, key)
+	return m.reader.Store.Delete(ctx, key)
 }
 
 // remove deletes a session that has the given version.
-func (m *Memory) remove(ctx context.Context, key Key, version int64) error {
+func (m *Memory) remove(ctx context.Context, key store.Key, version int64) error {
 	if err := m.forget(ctx, key); err != nil {
 		return err
 	}
-	return Remove(ctx, m.store, key, version)
+	return store.Remove(ctx, m.reader.Store, key, version)
 }
 
 // forget removes the cached view of a session and what its context stored apart from it.
-func (m *Memory) forget(ctx context.Context, key Key) error {
-	m.sessions.setView(key.Session, nil)
+func (m *Memory) forget(ctx context.Context, key store.Key) error {
+	m.sessions.SetView(key.Session, nil)
 	if m.context == nil {
 		return nil
 	}
-	return m.context.Delete(ctx, m.store, key)
-}
-
-// knownIDs returns which of the ids belong to messages of the session that did
-// not fail, with their positions.
-func (m *Memory) knownIDs(ctx context.Context, key Key, ids []string) (map[string]int64, error) {
-	known := map[string]int64{}
-	if len(ids) == 0 {
-		return known, nil
-	}
-	for e, err := range m.store.Entries(ctx, key, Query{Live: true, IDs: ids}) {
-		if err != nil {
-			return nil, err
-		}
-		known[e.Message.ID] = e.Seq
-	}
-	return known, nil
-}
-
-// withoutKnown returns the entries that the session does not have yet. A message
-// that was rewound gets another id, always the same one, so that it can be added
-// once more; ids has the new ids by the old ones.
-func (m *Memory) withoutKnown(ctx context.Context, key Key, s State, entries []*Entry) (rest []*Entry, ids map[string]string, err error) {
-	_, hidden, err := s.ranges()
-	if err != nil {
-		return nil, nil, err
-	}
-	ids = map[string]string{}
-	for renamed := true; renamed; entries = rest {
-		names := make([]string, len(entries))
-		for i, e := range entries {
-			names[i] = e.Message.ID
-		}
-		known, err := m.knownIDs(ctx, key, names)
-		if err != nil {
-			return nil, nil, err
-		}
-		renamed, rest = false, nil // a store may have the slice of an earlier attempt
-		for _, e := range entries {
-			seq := known[e.Message.ID]
-			switch {
-			case seq == 0:
-			case hidden.has(seq):
-				c := *e
-				c.Message.ID = fmt.Sprintf("%s~%d", e.Message.ID, seq)
-				ids[e.Message.ID] = c.Message.ID
-				e, renamed = &c, true
-			default:
-				continue
-			}
-			rest = append(rest, e)
-		}
-	}
-	return rest, ids, nil
+	return m.context.Delete(ctx, m.reader.Store, key)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -54,7 +55,7 @@ func checkWindowFollows(t *rapid.T, a *agentTurns) {
 	if d := difference(written(now.Messages()), written(copied.Messages())); d != "" || now.Used != copied.Used {
 		t.Fatalf("the fork has another window, %d of %d: %s", copied.Used, now.Used, d)
 	}
-	if now.Unit == memory.InTokens && now.Limit > 0 && a.cfg.Policy == spec.PolicyTokenWindow && now.Used > now.Limit {
+	if now.Unit == store.InTokens && now.Limit > 0 && a.cfg.Policy == spec.PolicyTokenWindow && now.Used > now.Limit {
 		t.Fatalf("%d of %d tokens", now.Used, now.Limit)
 	}
 	info, err := a.memory.Info(t.Context(), "s")
@@ -109,12 +110,12 @@ func TestCompaction_ShortensBeforeEviction(t *testing.T) {
 	var last memory.Event
 	for e, err := range m.Events(t.Context(), "s") {
 		testkit.Must(t, err)
-		if e.Kind == memory.EventFlush {
+		if e.Kind == store.EventFlush {
 			t.Errorf("evicted: %+v", e)
 		}
 		last = e
 	}
-	if last.Kind != memory.EventSent || last.Call.Shortened != "3,7" {
+	if last.Kind != store.EventSent || last.Call.Shortened != "3,7" {
 		t.Errorf("the last call shortened %q", last.Call.Shortened)
 	}
 }

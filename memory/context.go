@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -21,21 +23,21 @@ type ContextSource interface {
 	Begin(s ContextSession) TurnContext
 	// Stale returns what the session's values become that depend on messages from
 	// a position on, which are about to leave the session; nil values are removed.
-	Stale(h Head, from int64) map[string][]byte
+	Stale(h store.Head, from int64) map[string][]byte
 	// Withdraw removes from what is shared with other sessions what depends on messages
 	// of the session from a position on, which are about to be rewound.
 	Withdraw(s ContextSession, from int64) error
 	// Delete deletes what the source stored apart from the session. It is called
 	// before the session is deleted, so that both can be repeated after a crash.
-	Delete(ctx context.Context, store Store, key Key) error
+	Delete(ctx context.Context, store store.Store, key store.Key) error
 	// Prune deletes what it stored for sessions of a memory that no longer exist.
-	Prune(ctx context.Context, store Store, memory string) error
+	Prune(ctx context.Context, store store.Store, memory string) error
 }
 
 // PortableContext is implemented by a ContextSource with values that move with a session.
 type PortableContext interface {
 	// Portable returns the values of a session, as JSON, that a transcript has.
-	Portable(h Head) map[string][]byte
+	Portable(h store.Head) map[string][]byte
 	// Imported returns the value of a new session for one of a transcript, or why it is invalid.
 	Imported(name string, value []byte) ([]byte, error)
 }
@@ -46,7 +48,7 @@ type TurnContext interface {
 	Refresh() error
 	// Assemble returns the context of a call that sends these messages; system is
 	// nil for none. With preview set a user message is still to come.
-	Assemble(system *Entry, sent []*Entry, preview bool) CallContext
+	Assemble(system *store.Entry, sent []*store.Entry, preview bool) CallContext
 }
 
 // CallContext is the context of one call of the model.
@@ -58,9 +60,9 @@ type CallContext interface {
 	// Shrink cuts it to at most room tokens, as far as it may be cut.
 	Shrink(room int)
 	// Messages returns the messages that are sent, with the context.
-	Messages(sent []*Entry) []chat.Message
+	Messages(sent []*store.Entry) []chat.Message
 	// Report describes each block.
-	Report() []ContextBlockReport
+	Report() []store.ContextBlockReport
 }
 
 // ContextSession is what a ContextSource sees of a session during a turn.
@@ -68,27 +70,27 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	// Context is the turn's context.
 	Context() context.Context
 	// Key returns the key of the session.
-	Key() Key
+	Key() store.Key
 	// Store returns the memory's store.
-	Store() Store
+	Store() store.Store
 	// Head returns version, state and values of the session as the turn sees
 	// them. The values must not be modified.
-	Head() Head
+	Head() store.Head
 	// Variables returns the variables of a scope, those of the turn included, the
 	// one that was set last at the end.
-	Variables(scope Scope) ([]Variable, error)
+	Variables(scope Scope) ([]change.Variable, error)
 	// IsShared reports whether what belongs to a scope is not stored in the session
 	// itself: other sessions use it too.
 	IsShared(scope Scope) bool
 	// Shared returns the head of the session that holds what belongs to a scope.
-	Shared(scope Scope) (Head, error)
+	Shared(scope Scope) (store.Head, error)
 	// UpdateShared sets a value there, as Memory.UpdateValue does.
-	UpdateShared(scope Scope, name string, change func(Head) (value []byte, ok bool)) error
+	UpdateShared(scope Scope, name string, change func(store.Head) (value []byte, ok bool)) error
 	// Others yields the other sessions of a scope, as Memory.ListOf does.
-	Others(scope Scope) iter.Seq2[SessionHead, error]
+	Others(scope Scope) iter.Seq2[store.SessionHead, error]
 	// EntriesOf yields the entries of one of them from a position on that may be part of
 	// the context, as Evicted does for the session.
-	EntriesOf(l SessionHead, from int64) iter.Seq2[*Entry, error]
+	EntriesOf(l store.SessionHead, from int64) iter.Seq2[*store.Entry, error]
 	// NewestUser returns the newest user message, nil for none.
 	NewestUser() *chat.Message
 	// FirstSent returns the position of the first message that the next call
@@ -97,10 +99,10 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	// Evicted yields the entries from a position up to FirstSent that may be part of
 	// the context: neither failed, rewound nor deleted nor from a window that was
 	// replaced. An edited one has its new text.
-	Evicted(from int64) iter.Seq2[*Entry, error]
+	Evicted(from int64) iter.Seq2[*store.Entry, error]
 	// Update sets a value of the session, with an event, during the turn. change
 	// is called again after a conflict and returns false if there is nothing to do.
-	Update(name string, change func(Head) (value []byte, e Event, ok bool)) error
+	Update(name string, change func(store.Head) (value []byte, e store.Event, ok bool)) error
 	// Tokens returns the size of a message, Count that of a text.
 	Tokens(msg *chat.Message) int
 	Count(text string) int
@@ -108,31 +110,14 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	Now() time.Time
 }
 
-// WasRewound returns a function that reports whether the entry at a position is not part
-// of the conversation: its message was rewound or deleted, or it has another text now.
-func (s State) WasRewound() func(seq int64) bool {
-	_, hidden, _ := s.ranges() // checked when the session was read
-	edits := s.Edits()
-	if len(edits) == 0 {
-		return hidden.has
-	}
-	return func(seq int64) bool {
-		place := edits.Original(seq)
-		return edits.Current(place) != seq || hidden.has(place)
-	}
-}
-
-// FirstPosition returns the lowest position that a window in state s can contain.
-func (s State) FirstPosition() int64 { return max(s.Floor, 1) }
-
 // ContextPreview is the context that the next call would get, as committed.
 // No model is called: the summary is the current one, and retrieval depends on a
 // message that is still to come.
 type ContextPreview struct {
-	Parts   []ContextBlockReport // one for each block, in the order of the document
-	Tokens  int                  // their size
-	Room    int                  // tokens that the messages leave of token_limit
-	Refused error                // a *ContextError if the next call would fail; otherwise nil
+	Parts   []store.ContextBlockReport // one for each block, in the order of the document
+	Tokens  int                        // their size
+	Room    int                        // tokens that the messages leave of token_limit
+	Refused error                      // a *ContextError if the next call would fail; otherwise nil
 }
 
 // ContextError reports that the blocks of priority 0, which are never cut, do

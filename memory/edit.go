@@ -2,45 +2,28 @@ package memory
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/history"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
-
-// MessageError reports that a message cannot be found, edited or deleted.
-type MessageError struct {
-	Memory  string // the memory's id
-	Session string // the session's id
-	Message string // the id or position that was named
-	Problem string // why not
-	Unknown bool   // the session has no such message
-}
-
-// Error names them all.
-func (e *MessageError) Error() string {
-	return fmt.Sprintf("memory %s, session %q, message %s: %s", e.Memory, e.Session, e.Message, e.Problem)
-}
-
-func (m *Memory) messageError(session, message, problem string, args ...any) *MessageError {
-	return &MessageError{Memory: m.id, Session: session, Message: message, Problem: fmt.Sprintf(problem, args...)}
-}
 
 // Find returns a message of the conversation as it is now, by its id or else by its
 // position in the history. It returns a *MessageError if there is none: also for messages
 // of failed turns, and for those that were rewound or deleted.
-func (m *Memory) Find(ctx context.Context, session, message string) (Entry, error) {
+func (m *Memory) Find(ctx context.Context, session, message string) (store.Entry, error) {
 	key := m.key(session)
 	head, err := m.Head(ctx, session)
 	if err != nil {
-		return Entry{}, err
+		return store.Entry{}, err
 	}
-	known, err := m.knownIDs(ctx, key, []string{message})
+	known, err := m.reader.KnownIDs(ctx, key, []string{message})
 	if err != nil {
-		return Entry{}, err
+		return store.Entry{}, err
 	}
 	position, found := known[message]
 	if !found {
@@ -48,14 +31,14 @@ func (m *Memory) Find(ctx context.Context, session, message string) (Entry, erro
 			position = 0
 		}
 	}
-	v := m.newView()
-	v.state = head.State
-	e, err := m.place(ctx, key, v, position)
-	if refused, ok := err.(*MessageError); ok { //nolint:errorlint // place returns it as it is
+	v := m.reader.NewView()
+	v.State = head.State
+	e, err := m.reader.Place(ctx, key, v, position)
+	if refused, ok := err.(*history.MessageError); ok { //nolint:errorlint // place returns it as it is
 		refused.Message = strconv.Quote(message)
 	}
 	if err != nil {
-		return Entry{}, err
+		return store.Entry{}, err
 	}
 	return *e, nil
 }
@@ -80,54 +63,20 @@ func (t *Turn) Message(position int64) (chat.Message, error) {
 	return t.memory.messageAt(ctx, key, position)
 }
 
-func (m *Memory) messageAt(ctx context.Context, key Key, position int64) (chat.Message, error) {
-	head, err := m.store.Head(ctx, key)
+func (m *Memory) messageAt(ctx context.Context, key store.Key, position int64) (chat.Message, error) {
+	head, err := m.reader.Store.Head(ctx, key)
 	if err != nil {
 		return chat.Message{}, err
 	}
-	v := m.newView()
+	v := m.reader.NewView()
 	if !m.expired(head.State) {
-		v.state = head.State
+		v.State = head.State
 	}
-	e, err := m.place(ctx, key, v, position)
+	e, err := m.reader.Place(ctx, key, v, position)
 	if err != nil {
 		return chat.Message{}, err
 	}
 	return e.Message, nil
-}
-
-// place returns the message of the conversation to which a position belongs, as it is now.
-func (m *Memory) place(ctx context.Context, key Key, v *view, position int64) (*Entry, error) {
-	statuses, err := v.state.statuses()
-	if err != nil {
-		return nil, err
-	}
-	name := strconv.FormatInt(position, 10)
-	if position < 1 || position > v.state.Last {
-		unknown := m.messageError(key.Session, name, "the session has no such message; its positions are 1 to %d", v.state.Last)
-		if v.state.Last == 0 {
-			unknown.Problem = "the session has no messages"
-		}
-		unknown.Unknown = true
-		return nil, unknown
-	}
-	position = statuses.edits.Original(position)
-	e, err := m.loadEntry(ctx, key, v, position)
-	if err != nil {
-		return nil, err
-	}
-	if e == nil {
-		return nil, ErrConflict // another process deleted the session
-	}
-	c := *e
-	switch c.Status = statuses.at(position, e); c.Status {
-	case Failed, Rewound, Deleted:
-		refused := m.messageError(key.Session, name, "it is not part of the conversation: %s", map[Status]string{
-			Failed: "its turn failed", Rewound: "its turn was rewound", Deleted: "it was deleted"}[c.Status])
-		refused.Unknown = true
-		return nil, refused
-	}
-	return &c, nil
 }
 
 // Edit gives a message of the conversation another text. The message keeps its id, its
@@ -140,59 +89,44 @@ func (m *Memory) place(ctx context.Context, key Key, v *view, position int64) (*
 // same. position is that of the message or of one of its texts; Edit returns a
 // *MessageError if the session has no such message, or if it cannot be changed this way.
 func (m *Memory) Edit(ctx context.Context, session string, position int64, msg chat.Message) error {
-	if err := checkMessages([]chat.Message{msg}); err != nil {
+	if err := window.CheckMessages([]chat.Message{msg}); err != nil {
 		return err
 	}
 	msg.ID = ""
-	return m.revise(ctx, session, position, func(t *Turn, base *view, n *transition, old *Entry) (bool, error) {
-		text := newEntry(m.counter, msg)
+	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error) {
+		text := window.NewEntry(m.reader.Counter, msg)
 		same := text.Message
 		if same.ID = old.Message.ID; reflect.DeepEqual(same, old.Message) {
 			return false, nil
 		}
-		if problem := editProblem(&old.Message, &msg); problem != "" {
-			return false, m.messageError(session, strconv.FormatInt(position, 10), "%s", problem)
+		if problem := change.EditProblem(&old.Message, &msg); problem != "" {
+			return false, m.reader.MessageError(session, strconv.FormatInt(position, 10), "%s", problem)
 		}
-		n.beginTurn(base, []*Entry{text}, m.moment())
-		n.edit(old, n.change.Entries[0])
+		n.BeginTurn(base, []*store.Entry{text}, m.moment())
+		n.Edit(old, n.Change.Entries[0])
 		return true, nil
 	})
-}
-
-// editProblem returns why a message cannot take the place of another one, empty if it can.
-func editProblem(old, msg *chat.Message) string {
-	if old.Role != msg.Role {
-		return fmt.Sprintf("its role is %s, an edit cannot make it %s", old.Role, msg.Role)
-	}
-	if old.ToolCallID != msg.ToolCallID {
-		return fmt.Sprintf("it is the result of the tool call %q, an edit cannot make it that of %q", old.ToolCallID, msg.ToolCallID)
-	}
-	same := slices.EqualFunc(old.ToolCalls, msg.ToolCalls, func(a, b chat.ToolCall) bool { return a.ID == b.ID && a.Name == b.Name })
-	if !same {
-		return "an edit must keep the ids and the names of its tool calls, which have results"
-	}
-	return ""
 }
 
 // Delete removes a message from the conversation; a tool call and its results leave
 // together. They stay in the history, with the status Deleted. Everything else is as for
 // Edit.
 func (m *Memory) Delete(ctx context.Context, session string, position int64) error {
-	return m.revise(ctx, session, position, func(t *Turn, base *view, n *transition, old *Entry) (bool, error) {
-		all, err := m.unitOf(ctx, t.key, base, old)
+	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error) {
+		all, err := m.reader.Unit(ctx, t.key, base, old)
 		if err != nil {
 			return false, err
 		}
-		n.begin(base, m.moment())
-		n.next.state.Turns++
-		n.next.state.extend(n.now)
-		n.remove(all)
+		n.Begin(base, m.moment())
+		n.Next.State.Turns++
+		n.Next.State.Extend(n.Now)
+		n.Remove(all)
 		return true, nil
 	})
 }
 
 // revise changes one message of the conversation; plan returns false if nothing changes.
-func (m *Memory) revise(ctx context.Context, session string, position int64, plan func(t *Turn, base *view, n *transition, old *Entry) (bool, error)) error {
+func (m *Memory) revise(ctx context.Context, session string, position int64, plan func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error)) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
@@ -201,9 +135,9 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 	if err := m.record(ctx, AuditRecord{Operation: AuditEdit, Session: t.key.Session, Message: strconv.FormatInt(position, 10)}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		scratch := *base
-		old, err := m.place(ctx, t.key, &scratch, position)
+		old, err := m.reader.Place(ctx, t.key, &scratch, position)
 		if err != nil {
 			return false, err
 		}
@@ -214,166 +148,37 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 		if err := m.withdraw(t, n, old); err != nil {
 			return false, err
 		}
-		if isSystem(old) {
-			n.next.system = nil
-			l := &timeline{returned: true, rewound: parsedRanges(n.next.state.Rewound), edited: n.editsOfNext()}
-			if err := m.restoreSystem(ctx, t.key, base, &n.next, l); err != nil {
+		if window.IsSystem(old) {
+			n.Next.System = nil
+			l := n.TimelineOfNext()
+			if err := m.reader.RestoreSystem(ctx, t.key, base, &n.Next, l); err != nil {
 				return false, err
 			}
 		}
-		return true, n.fit(ctx, m, t, base)
+		return true, m.fit(ctx, t, n, base)
 	}, nil)
 }
 
 // withdraw removes from the context what depends on a message that is about to change.
-func (m *Memory) withdraw(t *Turn, n *transition, old *Entry) error {
+func (m *Memory) withdraw(t *Turn, n *change.Transition, old *store.Entry) error {
 	if m.context != nil {
 		if err := m.context.Withdraw(contextSession{t}, old.Seq); err != nil {
 			return err
 		}
 	}
-	if m.context != nil || old.Status != InWindow {
-		n.dropContext(m.context, old.Seq)
+	if m.context != nil || old.Status != store.InWindow {
+		n.DropContext(m.context, old.Seq)
 	}
 	return nil
 }
 
-// parsedRanges is parseSeqRanges for ranges that this package has written.
-func parsedRanges(text string) seqRanges {
-	r, _ := parseSeqRanges(text)
-	return r
-}
-
-func (t *transition) editsOfNext() []turnEdit {
-	var all []turnEdit
-	for _, e := range t.next.state.Edits() {
-		all = append(all, turnEdit{edit: e})
-	}
-	return all
-}
-
-// unitOf returns the entries that leave with one: a tool call and its results.
-func (m *Memory) unitOf(ctx context.Context, key Key, base *view, e *Entry) ([]*Entry, error) {
-	hidden := parsedRanges(base.state.Rewound)
-	call := e
-	for seq := e.Seq - 1; isResult(call) && seq > 0; seq-- {
-		before, err := m.loadEntry(ctx, key, &view{state: State{}}, seq)
-		switch {
-		case err != nil:
-			return nil, err
-		case before != nil && before.Status != Failed && !hidden.has(seq) && !isSystem(before):
-			call = before
-		}
-	}
-	if len(call.Message.ToolCalls) == 0 { // the call of a result is not there
-		return []*Entry{e}, nil
-	}
-	unit := []*Entry{call}
-	for next, err := range m.store.Entries(ctx, key, Query{From: call.Seq + 1, Live: true}) {
-		switch {
-		case err != nil:
-			return nil, err
-		case hidden.has(next.Seq) || isSystem(next):
-		case !isResult(next):
-			return unit, nil
-		default:
-			unit = append(unit, next)
-		}
-	}
-	return unit, nil
-}
-
-// edit gives an entry of the next view another text.
-func (t *transition) edit(old, text *Entry) {
-	v, st := &t.next, &t.next.state
-	edits := append(slices.Clone(st.Edits()), edit{old.Seq, text.Seq})
-	st.Edited, st.Rewound = edits.String(), parsedRanges(st.Rewound).union(seqRange{text.Seq, text.Seq}).String()
-	t.addEvent(Event{Kind: EventEdit, From: old.Seq, To: old.Seq, Messages: 1, Tokens: text.Tokens, By: text.Seq,
-		Reason: fmt.Sprintf("message %d was edited", old.Seq)})
-	texts := maps.Clone(v.texts)
-	if texts == nil {
-		texts = map[int64]*Entry{}
-	}
-	texts[old.Seq] = text
-	next := newView(v.measured, v.weighed, v.compactor)
-	next.version, next.state, next.values, next.system, next.step, next.stored, next.texts = v.version, v.state, v.values, v.system, v.step, v.stored, texts
-	next.begin, next.gaps = v.begin, v.gaps.union(seqRange{text.Seq, text.Seq})
-	for _, e := range v.entries {
-		if e.Seq == old.Seq {
-			e = withText(e, text)
-		}
-		next.append(e)
-	}
-	if len(next.entries) == 0 {
-		next.begin, next.gaps = text.Seq+1, nil
-	}
-	if v.system != nil && v.system.Seq == old.Seq {
-		next.system = withText(v.system, text)
-	}
-	t.next = *next
-}
-
-// remove removes entries from the conversation.
-func (t *transition) remove(all []*Entry) {
-	v, st := &t.next, &t.next.state
-	var gone seqRanges
-	for _, e := range all {
-		gone = gone.union(seqRange{e.Seq, e.Seq})
-	}
-	st.Rewound = parsedRanges(st.Rewound).union(gone...).String()
-	st.Deleted = parsedRanges(st.Deleted).union(gone...).String()
-	for _, r := range gone {
-		event := Event{Kind: EventDelete, From: r.from, To: r.to, Reason: deletionReason(r, len(all))}
-		for _, e := range all {
-			if e.Seq >= r.from && e.Seq <= r.to {
-				event.Messages, event.Tokens = event.Messages+1, event.Tokens+e.Tokens
-			}
-		}
-		t.addEvent(event)
-	}
-	st.Pinned = parsedRanges(st.Pinned).except(gone).String()
-	var indexes []int
-	for i, e := range v.entries {
-		if gone.has(e.Seq) {
-			indexes = append(indexes, i)
-		}
-	}
-	if len(indexes) > 0 {
-		v.remove(evictIndexes(indexes))
-	}
-}
-
-// deletionReason returns the reason of an event; all is how many messages left.
-func deletionReason(r seqRange, all int) string {
-	switch {
-	case r.to > r.from:
-		return fmt.Sprintf("messages %d to %d were deleted: a tool call and its results", r.from, r.to)
-	case all > 1:
-		return fmt.Sprintf("message %d was deleted: it belongs to a tool call and its results", r.from)
-	}
-	return fmt.Sprintf("message %d was deleted", r.from)
-}
-
 // fit makes the window of a revised conversation what the policy permits.
-func (t *transition) fit(ctx context.Context, m *Memory, turn *Turn, base *view) error {
-	p := turn.policy
-	next, err := m.extendBack(ctx, turn.key, &t.next, p)
+func (m *Memory) fit(ctx context.Context, t *Turn, n *change.Transition, base *window.View) error {
+	next, err := m.reader.ExtendBack(ctx, t.key, &n.Next, t.policy)
 	if err != nil {
 		return err
 	}
-	t.next = *next
-	if n := len(t.next.entries); n > 0 {
-		open := t.next.state.Open // no result follows its call here
-		t.next.state.Open = false
-		t.evict(p, m.kind.Name, n-1, t.next.user, false)
-		t.next.state.Open = t.next.state.Open || open
-	}
-	t.settle(p)
-	if r, ok := p.(rereader); ok {
-		if e := r.evicted(&t.next, base.state.First, base.entries, nil); e != nil {
-			t.change.Events = append(t.change.Events, *e)
-			t.next.state.Flushes++
-		}
-	}
+	n.Next = *next
+	n.Refit(t.policy, m.kind.Name, base)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -36,7 +37,7 @@ func (r *revising) conversation(t rapid.TB) []memory.Entry {
 	var all []memory.Entry
 	for e, err := range r.memory.Messages(context.Background(), r.session) {
 		testkit.Must(t, err)
-		if e.Status != memory.Failed {
+		if e.Status != store.Failed {
 			all = append(all, e)
 		}
 	}

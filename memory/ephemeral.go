@@ -4,6 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/history"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -14,28 +19,29 @@ import (
 // earlier message has, get a new id. It returns an error for messages that cannot
 // be stored.
 func (m *Memory) Ephemeral(history []chat.Message) (*Memory, error) {
-	if err := checkMessages(history); err != nil {
+	if err := window.CheckMessages(history); err != nil {
 		return nil, err
 	}
 	e := m.clone()
-	begun := &begunStore{inProcess: NewInProcess().(*inProcess), memory: e}
+	begun := &begunStore{Store: inprocess.New(), memory: e}
 	known := map[string]bool{}
 	for _, msg := range history {
 		if known[msg.ID] {
 			msg.ID = ""
 		}
-		entry := newEntry(m.counter, msg)
+		entry := window.NewEntry(m.reader.Counter, msg)
 		known[entry.Message.ID] = true
 		begun.entries = append(begun.entries, entry)
 	}
-	e.store = begun
+	e.reader.Store = begun
 	return e, nil
 }
 
 // clone returns a memory of the same configuration, without a store and a ttl.
 func (m *Memory) clone() *Memory {
 	c := &Memory{id: m.id, kind: m.kind, systemFirst: m.systemFirst, limitsOf: m.limitsOf, turns: m.turns, lease: m.lease,
-		counter: m.counter, now: m.now, context: m.context, compactor: m.compactor, compactAt: m.compactAt}
+		now: m.now, context: m.context, compactAt: m.compactAt}
+	c.reader = history.Reader{Memory: m.id, Counter: m.reader.Counter, Measured: m.reader.Measured, Compactor: m.reader.Compactor}
 	if p := m.policy.Load(); p != nil {
 		c.policy.Store(p)
 	}
@@ -44,25 +50,25 @@ func (m *Memory) clone() *Memory {
 
 // begunStore is a store in this process whose sessions have messages from the start.
 type begunStore struct {
-	*inProcess
+	*inprocess.Store
 	memory  *Memory
-	entries []*Entry
+	entries []*store.Entry
 }
 
 // Head creates the session if there is none.
-func (s *begunStore) Head(ctx context.Context, key Key) (Head, error) {
-	head, err := s.inProcess.Head(ctx, key)
+func (s *begunStore) Head(ctx context.Context, key store.Key) (store.Head, error) {
+	head, err := s.Store.Head(ctx, key)
 	if err != nil || head.Version != 0 || len(s.entries) == 0 || key.Memory != s.memory.id {
 		return head, err
 	}
-	if err := s.begin(ctx, key); err != nil && !isConflict(err) {
-		return Head{}, err
+	if err := s.begin(ctx, key); err != nil && !store.IsConflict(err) {
+		return store.Head{}, err
 	}
-	return s.inProcess.Head(ctx, key)
+	return s.Store.Head(ctx, key)
 }
 
 // begin adds the first messages to a session.
-func (s *begunStore) begin(ctx context.Context, key Key) error {
+func (s *begunStore) begin(ctx context.Context, key store.Key) error {
 	p, err := s.memory.policyOf(key.Session)
 	if err != nil {
 		return err
@@ -72,8 +78,8 @@ func (s *begunStore) begin(ctx context.Context, key Key) error {
 		c := *e
 		entries[i] = &c
 	}
-	var n transition
-	n.add(p, s.memory.kind.Name, s.memory.newView(), addition{entries: entries, each: true}, s.memory.moment())
-	n.change.Next, n.change.State = NextVersion(0), n.next.state
-	return s.Apply(ctx, key, n.change)
+	var n change.Transition
+	n.Add(p, s.memory.kind.Name, s.memory.reader.NewView(), change.Addition{Entries: entries, Each: true}, s.memory.moment())
+	n.Change.Next, n.Change.State = store.NextVersion(0), n.Next.State
+	return s.Apply(ctx, key, n.Change)
 }

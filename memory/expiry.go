@@ -6,6 +6,9 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/qtype-dev/qtype/memory/internal/locks"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Prune deletes the sessions whose ttl is over and returns their number. A
@@ -16,7 +19,7 @@ func (m *Memory) Prune(ctx context.Context) (int, error) { return m.PruneUnused(
 // PruneUnused is Prune for the sessions of Unused.
 func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error) {
 	if m.context != nil {
-		if err := m.context.Prune(ctx, m.store, m.id); err != nil {
+		if err := m.context.Prune(ctx, m.reader.Store, m.id); err != nil {
 			return 0, err
 		}
 	}
@@ -28,7 +31,7 @@ func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error)
 		if err != nil {
 			return n, err
 		}
-		unused := slices.DeleteFunc(page, func(l SessionHead) bool { return !m.unused(l, before) })
+		unused := slices.DeleteFunc(page, func(l store.SessionHead) bool { return !m.unused(l, before) })
 		for batch := range slices.Chunk(unused, prunedAtOnce) {
 			deleted, err := m.prune(ctx, batch)
 			if n += deleted; err != nil {
@@ -41,11 +44,11 @@ func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error)
 
 // Unused returns the sessions whose ttl is over, and those whose newest message is from before
 // a time, unless it is zero.
-func (m *Memory) Unused(ctx context.Context, before time.Time) iter.Seq2[SessionHead, error] {
-	return func(yield func(SessionHead, error) bool) {
+func (m *Memory) Unused(ctx context.Context, before time.Time) iter.Seq2[store.SessionHead, error] {
+	return func(yield func(store.SessionHead, error) bool) {
 		for page, err := range m.pagesOfHeads(ctx) {
 			if err != nil {
-				yield(SessionHead{}, err)
+				yield(store.SessionHead{}, err)
 				return
 			}
 			for _, l := range page {
@@ -59,21 +62,21 @@ func (m *Memory) Unused(ctx context.Context, before time.Time) iter.Seq2[Session
 
 // unused reports whether the ttl of a session is over, or its newest message is from before a
 // time.
-func (m *Memory) unused(l SessionHead, before time.Time) bool {
+func (m *Memory) unused(l store.SessionHead, before time.Time) bool {
 	last := l.Head.State.LastSaid
 	return m.expired(l.Head.State) || !last.IsZero() && last.Before(before)
 }
 
 // pagesOfHeads yields the heads of all sessions: in pages, so that those of a million
 // sessions are not in memory at once, if the store can continue a list.
-func (m *Memory) pagesOfHeads(ctx context.Context) iter.Seq2[[]SessionHead, error] {
-	return func(yield func([]SessionHead, error) bool) {
-		q := SessionQuery{Limit: listed}
-		if _, pages := m.store.(SessionLister); !pages || m.inProcess != nil {
+func (m *Memory) pagesOfHeads(ctx context.Context) iter.Seq2[[]store.SessionHead, error] {
+	return func(yield func([]store.SessionHead, error) bool) {
+		q := store.SessionQuery{Limit: listed}
+		if _, pages := m.reader.Store.(store.SessionLister); !pages || m.local != nil {
 			q.Limit = 0
 		}
 		for {
-			page, err := ListSessions(ctx, m.store, m.id, q)
+			page, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if len(page) > 0 {
 				q.After = page[len(page)-1].Session
 			}
@@ -90,17 +93,17 @@ const prunedAtOnce = 1000
 
 // prune deletes sessions that have not changed, and returns their number. One that a turn
 // of this process uses stays: its ttl begins again.
-func (m *Memory) prune(ctx context.Context, sessions []SessionHead) (int, error) {
-	var locked []SessionHead
+func (m *Memory) prune(ctx context.Context, sessions []store.SessionHead) (int, error) {
+	var locked []store.SessionHead
 	for _, l := range sessions {
-		s, err := m.sessions.tryLock(ctx, l.Session)
-		if errors.Is(err, errBusy) {
+		s, err := m.sessions.TryLock(ctx, l.Session)
+		if errors.Is(err, locks.ErrBusy) {
 			continue
 		}
 		if err != nil {
 			return 0, m.waitError(l.Session, err)
 		}
-		defer m.sessions.unlock(s)
+		defer m.sessions.Unlock(s)
 		reason := auditExpired
 		if !m.expired(l.Head.State) {
 			reason = auditUnused
@@ -108,10 +111,10 @@ func (m *Memory) prune(ctx context.Context, sessions []SessionHead) (int, error)
 		if err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: l.Session, Reason: reason, Messages: l.Head.State.Last}); err != nil {
 			return 0, err
 		}
-		if err := m.forget(ctx, Key{Memory: m.id, Session: l.Session}); err != nil {
+		if err := m.forget(ctx, store.Key{Memory: m.id, Session: l.Session}); err != nil {
 			return 0, err
 		}
 		locked = append(locked, l)
 	}
-	return RemoveAll(ctx, m.store, m.id, locked)
+	return store.RemoveAll(ctx, m.reader.Store, m.id, locked)
 }

@@ -3,34 +3,29 @@ package memory
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // NewWithEviction returns a memory with a policy that is not in spec.Policies:
-// evict returns the indexes of the entries that leave, ascending.
-func NewWithEviction(cfg Config, store Store, evict func([]*Entry) []int) (*Memory, error) {
-	kind := policyKind{spec.PolicyRow{Name: "test"}, policyBuilder{build: func(Limits) evictionPolicy { return testPolicy{evictFunc: evict} }}}
+// Evict returns the indexes of the entries that leave, ascending.
+func NewWithEviction(cfg Config, store store.Store, evict func([]*store.Entry) []int) (*Memory, error) {
+	kind := window.Kind{PolicyRow: spec.PolicyRow{Name: "test"}, Builder: window.Builder{Build: func(window.Limits) window.Policy { return testPolicy{evictFunc: evict} }}}
 	return newMemory(cfg, kind, store)
 }
 
 type testPolicy struct {
-	keepAll
-	evictFunc func([]*Entry) []int
+	window.KeepAll
+	evictFunc func([]*store.Entry) []int
 }
 
-func (p testPolicy) evict(v *view, _, _ int) eviction { return evictIndexes(p.evictFunc(v.entries)) }
-func (testPolicy) usage(messages, _ int) (int, int, Unit) {
-	return messages, 0, InMessages
+func (p testPolicy) Evict(v *window.View, _, _ int) window.Eviction {
+	return window.EvictIndexes(p.evictFunc(v.Entries))
 }
-
-// PolicyBuilders returns the names of the policies that have a builder.
-func PolicyBuilders() []spec.Policy {
-	var names []spec.Policy
-	for name := range policyBuilders() {
-		names = append(names, name)
-	}
-	return names
+func (testPolicy) Usage(messages, _ int) (int, int, store.Unit) {
+	return messages, 0, store.InMessages
 }
 
 // AppendUnchecked appends messages as versions did that accepted tool calls without

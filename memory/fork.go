@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // SessionExistsError reports that a session cannot be created because there is one.
@@ -28,33 +32,33 @@ func (m *Memory) Fork(ctx context.Context, from, to string, turn int64) error {
 	if err := m.record(ctx, AuditRecord{Operation: AuditCopy, Session: m.Conversation(from), ToSession: m.Conversation(to)}); err != nil {
 		return err
 	}
-	return m.create(ctx, to, func(p evictionPolicy, n *transition) error { return n.copy(ctx, p, m, from, turn) })
+	return m.create(ctx, to, func(p window.Policy, n *change.Transition) error { return m.copyTo(ctx, p, n, from, turn) })
 }
 
 // create makes a session by one change, which plan prepares.
-func (m *Memory) create(ctx context.Context, session string, plan func(evictionPolicy, *transition) error) error {
+func (m *Memory) create(ctx context.Context, session string, plan func(window.Policy, *change.Transition) error) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if base.version != 0 {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
+		if base.Version != 0 {
 			return false, &SessionExistsError{Memory: m.id, Session: session}
 		}
 		return true, plan(t.policy, n)
 	}, nil)
 }
 
-// copy makes t the transition that creates a session with the history of one of m.
-func (t *transition) copy(ctx context.Context, p evictionPolicy, m *Memory, session string, turn int64) error {
+// copyTo makes t the transition that creates a session with the history of one of m.
+func (m *Memory) copyTo(ctx context.Context, p window.Policy, t *change.Transition, session string, turn int64) error {
 	for attempt := range maxAttempts {
-		version, err := t.copyOnce(ctx, p, m, session, turn)
-		if err != nil && !isConflict(err) {
+		version, err := m.copyOnce(ctx, p, t, session, turn)
+		if err != nil && !store.IsConflict(err) {
 			return err
 		}
 		if err == nil {
-			head, err := m.store.Head(ctx, m.key(session))
+			head, err := m.reader.Store.Head(ctx, m.key(session))
 			if err != nil || head.Version == version {
 				return err
 			}
@@ -63,70 +67,53 @@ func (t *transition) copy(ctx context.Context, p evictionPolicy, m *Memory, sess
 			return err
 		}
 	}
-	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, session, ErrConflict, maxAttempts)
+	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, session, store.ErrConflict, maxAttempts)
 }
 
-// copyOnce is copy for a session that does not change meanwhile. It returns the
+// copyOnce is copyTo for a session that does not change meanwhile. It returns the
 // version of which it read the head.
-func (t *transition) copyOnce(ctx context.Context, p evictionPolicy, m *Memory, session string, turn int64) (int64, error) {
+func (m *Memory) copyOnce(ctx context.Context, p window.Policy, t *change.Transition, session string, turn int64) (int64, error) {
 	key := m.key(session)
 	base, err := m.load(ctx, key)
 	if err != nil {
 		return 0, err
 	}
-	if base.version == 0 || m.expired(base.state) || turn < 0 || turn > base.state.Turns {
-		return 0, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.state.Turns}
+	if base.Version == 0 || m.expired(base.State) || turn < 0 || turn > base.State.Turns {
+		return 0, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.State.Turns}
 	}
 	past := base
-	if turn != 0 && turn < base.state.Turns {
-		if past, err = m.after(ctx, p, base, key, turn); err != nil {
+	if turn != 0 && turn < base.State.Turns {
+		if past, err = m.reader.After(ctx, p, base, key, turn); err != nil {
 			return 0, err
 		}
 	}
-	t.begin(past, m.moment())
-	t.next.state.LastSaid = t.now // the copy is new
-	if len(past.values) > 0 {
-		t.change.Values, t.next.values = maps.Clone(past.values), maps.Clone(past.values)
-		t.setValue(idempotencyValue, nil)
-		t.setValue(leaseValue, nil)
+	t.Begin(past, m.moment())
+	t.Next.State.LastSaid = t.Now // the copy is new
+	if len(past.Values) > 0 {
+		t.Change.Values, t.Next.Values = maps.Clone(past.Values), maps.Clone(past.Values)
+		t.SetValue(change.IdempotencyValue, nil)
+		t.SetValue(change.LeaseValue, nil)
 	}
 	if past != base {
-		t.setVariablesOf(turn)
-		t.dropContext(m.context, past.state.Last+1)
+		t.SetVariablesOf(turn)
+		t.DropContext(m.context, past.State.Last+1)
 	}
-	t.settle(p)
-	for e, err := range m.store.Entries(ctx, key, Query{To: max(past.state.Last, 1)}) {
+	t.Settle(p)
+	for e, err := range m.reader.Store.Entries(ctx, key, store.Query{To: max(past.State.Last, 1)}) {
 		if err != nil {
 			return 0, err
 		}
-		if e.Seq <= past.state.Last {
-			t.change.Entries = append(t.change.Entries, e)
+		if e.Seq <= past.State.Last {
+			t.Change.Entries = append(t.Change.Entries, e)
 		}
 	}
-	for e, err := range m.store.Events(ctx, key) {
+	for e, err := range m.reader.Store.Events(ctx, key) {
 		if err != nil {
 			return 0, err
 		}
-		if e.Turn <= past.state.Turns {
-			t.change.Events = append(t.change.Events, e)
+		if e.Turn <= past.State.Turns {
+			t.Change.Events = append(t.Change.Events, e)
 		}
 	}
-	return base.version, nil
-}
-
-// after returns a session as it was after a turn.
-func (m *Memory) after(ctx context.Context, p evictionPolicy, base *view, key Key, turn int64) (*view, error) {
-	next, err := m.firstOf(ctx, key, base.state.Last, turn+1)
-	if err != nil {
-		return nil, err
-	}
-	l, err := m.readTimeline(ctx, key, turn)
-	if err != nil {
-		return nil, err
-	}
-	past, err := m.restore(ctx, p, base, l, key, next-1, next-1)
-	if err == nil {
-		past.state.Turns, past.state.Flushes = turn, l.flushes
-	}
-	return past, err
+	return base.Version, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -67,10 +68,10 @@ func TestFork_Expiry(t *testing.T) {
 // TestBranches_Concurrent checks that turns of two processes are neither lost nor
 // return while others rewind and fork the session.
 func TestBranches_Concurrent(t *testing.T) {
-	store := memory.NewInProcess()
+	backend := memory.NewInProcess()
 	var processes []*memory.Memory
 	for range 2 {
-		m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyUnbounded, Counter: runes{}}, store)
+		m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyUnbounded, Counter: runes{}}, backend)
 		testkit.Must(t, err)
 		processes = append(processes, m)
 	}
@@ -109,7 +110,7 @@ func TestBranches_Concurrent(t *testing.T) {
 	for e, err := range processes[0].History(t.Context(), "s") {
 		testkit.Must(t, err)
 		seen[e.Message.Text()]++
-		if e.Status == memory.InWindow {
+		if e.Status == store.InWindow {
 			live = append(live, e.Message.Text())
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -15,7 +17,7 @@ func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.operation = key
-	t.done = t.base.hasOperation(key)
+	t.done = change.OperationOf(t.base.Values, key) != ""
 	return t.done
 }
 
@@ -24,15 +26,15 @@ func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 // version of this package committed it that did not record them.
 func (t *Turn) PriorMessages(ctx context.Context) ([]chat.Message, error) {
 	t.mu.Lock()
-	record := t.base.operation(t.operation)
+	record := change.OperationOf(t.base.Values, t.operation)
 	t.mu.Unlock()
 	_, positions, _ := strings.Cut(record, "@")
-	q := Query{Live: true}
+	q := store.Query{Live: true}
 	if _, err := fmt.Sscanf(positions, "%d-%d", &q.From, &q.To); err != nil || q.From > q.To {
 		return nil, nil
 	}
 	var msgs []chat.Message
-	for e, err := range t.memory.store.Entries(ctx, t.key, q) {
+	for e, err := range t.memory.reader.Store.Entries(ctx, t.key, q) {
 		if err != nil {
 			return nil, err
 		}

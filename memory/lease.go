@@ -9,6 +9,10 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // defaultLease is how long the lease of a turn lasts without renewal: so long a session
@@ -25,14 +29,14 @@ type leaseRecord struct {
 
 // leaseOf returns the record in the values of a session, the zero record for none.
 func leaseOf(values map[string][]byte) (r leaseRecord) {
-	_ = json.Unmarshal(values[leaseValue], &r) // an unreadable lease is none
+	_ = json.Unmarshal(values[change.LeaseValue], &r) // an unreadable lease is none
 	return r
 }
 
 // lease is the right of one turn to commit.
 type lease struct {
 	memory  *Memory
-	key     Key
+	key     store.Key
 	owner   string
 	created bool                    // the session did not exist before
 	cancel  context.CancelCauseFunc // ends the context of the turn
@@ -43,7 +47,7 @@ type lease struct {
 // acquire takes the lease of a session that the caller has locked, and makes base the
 // session after it. It returns a *BusyError if a turn of another process has it and the
 // memory rejects concurrent turns. cancel is called when another turn takes the lease.
-func (m *Memory) acquire(ctx context.Context, key Key, base *view, cancel context.CancelCauseFunc) (*lease, *view, error) {
+func (m *Memory) acquire(ctx context.Context, key store.Key, base *window.View, cancel context.CancelCauseFunc) (*lease, *window.View, error) {
 	l := &lease{memory: m, key: key, owner: rand.Text(), cancel: cancel}
 	for attempt := range maxAttempts {
 		err := l.take(ctx, base)
@@ -51,8 +55,8 @@ func (m *Memory) acquire(ctx context.Context, key Key, base *view, cancel contex
 			l.keep(ctx)
 			return l, base, nil
 		}
-		m.sessions.setView(key.Session, nil)
-		if !isConflict(err) {
+		m.sessions.SetView(key.Session, nil)
+		if !store.IsConflict(err) {
 			return nil, nil, err
 		}
 		if err = pause(ctx, attempt); err != nil {
@@ -62,33 +66,33 @@ func (m *Memory) acquire(ctx context.Context, key Key, base *view, cancel contex
 			return nil, nil, err
 		}
 	}
-	return nil, nil, fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, ErrConflict, maxAttempts)
+	return nil, nil, fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, store.ErrConflict, maxAttempts)
 }
 
 // take writes the record to a session whose version is that of base.
-func (l *lease) take(ctx context.Context, base *view) error {
+func (l *lease) take(ctx context.Context, base *window.View) error {
 	m := l.memory
 	record, now, err := l.record(ctx)
 	if err != nil {
 		return err
 	}
-	if m.turns == Reject && leaseOf(base.values).Until.After(now) {
+	if m.turns == Reject && leaseOf(base.Values).Until.After(now) {
 		return &BusyError{Memory: m.id, Session: l.key.Session}
 	}
-	state := base.state
-	state.extend(m.moment()) // a session in use does not expire
-	c := Change{Version: base.version, Next: NextVersion(base.version), State: state, Values: map[string][]byte{leaseValue: record}}
-	stored, err := m.applyChange(ctx, l.key, base.stored, &c)
+	state := base.State
+	state.Extend(m.moment()) // a session in use does not expire
+	c := store.Change{Version: base.Version, Next: store.NextVersion(base.Version), State: state, Values: map[string][]byte{change.LeaseValue: record}}
+	stored, err := m.applyChange(ctx, l.key, base.Stored, &c)
 	if err != nil {
 		return err
 	}
-	l.created = base.version == 0
-	values := maps.Clone(base.values)
+	l.created = base.Version == 0
+	values := maps.Clone(base.Values)
 	if values == nil {
 		values = map[string][]byte{}
 	}
-	values[leaseValue] = record
-	base.version, base.state, base.values, base.stored = c.Next, state, values, stored
+	values[change.LeaseValue] = record
+	base.Version, base.State, base.Values, base.Stored = c.Next, state, values, stored
 	return nil
 }
 
@@ -96,7 +100,7 @@ func (l *lease) take(ctx context.Context, base *view) error {
 func (l *lease) record(ctx context.Context) (text []byte, now time.Time, err error) {
 	r := leaseRecord{Owner: l.owner}
 	if l.memory.turns == Reject {
-		if now, err = l.memory.clock.now(ctx, l.memory.store); err != nil {
+		if now, err = l.memory.clock.Now(ctx, l.memory.reader.Store); err != nil {
 			return nil, now, err
 		}
 		r.Until = now.Add(l.memory.leaseTime())
@@ -132,7 +136,7 @@ func (l *lease) keep(ctx context.Context) {
 // renew returns an *InterruptedError if the lease was lost. After another error the next
 // call tries again.
 func (l *lease) renew(ctx context.Context) error {
-	head, err := l.memory.store.Head(ctx, l.key)
+	head, err := l.memory.reader.Store.Head(ctx, l.key)
 	switch {
 	case err != nil:
 		return err
@@ -145,8 +149,8 @@ func (l *lease) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.memory.store.Apply(ctx, l.key, Change{Version: head.Version, Next: NextVersion(head.Version), State: head.State,
-		Values: map[string][]byte{leaseValue: record}})
+	return l.memory.reader.Store.Apply(ctx, l.key, store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State,
+		Values: map[string][]byte{change.LeaseValue: record}})
 }
 
 // owns reports whether the values of a session have this lease.

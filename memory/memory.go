@@ -14,18 +14,23 @@
 // Tokens are counted once, when a message is added. An append costs one count
 // and an amortized constant number of evictions, however long the history is.
 //
-// The files depend on each other in one direction:
+// Its packages depend on each other in one direction:
 //
-//	entry, window, tokens, message           the data
-//	owner                                    users and their sessions
-//	store, pairing, clock, listing           the Store interface
-//	observed_store, event_log, inprocess     stores
-//	eviction, edited, compaction, view, correction    a session at one version, and how its counts are corrected
-//	policy, kept, policy_*, policies         what leaves the window
-//	variables, transition                    changes: the one path of every write
-//	session_table, context, audit            locks and cache; the context interface; audit logs
-//	memory, load, commit, timeline, lease, open_calls    reading and writing a session
-//	budget, turn_report, turn, question, turn_commit, shared, room, turn_context, call, calibration    turns
+//	store, inprocess         the contract of stores, and the one in RAM
+//	internal/window          a session at one version; policies; what a call sends
+//	internal/budget          the room of a call
+//	internal/change          changes of a session: the one path of every write
+//	internal/history         reading stored sessions
+//	internal/locks           the order of turns, and cached views
+//	memory                   turns and the operations on sessions
+//
+// So do its files:
+//
+//	aliases, owner                           names of other packages; users and their sessions
+//	turn_policy, context, audit              concurrent turns; the context interface; audit logs
+//	memory, load, commit, lease              reading and writing a session
+//	turn_report, turn, question, turn_commit, turn_variables, shared, idempotency    turns
+//	turn_context, call, calibration          calls of models in turns
 //	write, read, expiry, forget_user         the other methods of Memory
 //	rewind, edit, pin, fork, ephemeral, import    those that change what is there, and those for whole sessions
 //	similar                                  those for package search
@@ -34,78 +39,84 @@ package memory
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/history"
+	"github.com/qtype-dev/qtype/memory/internal/locks"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Config declares a memory.
 type Config struct {
-	ID              string      // the memory's id in the document
-	Policy          spec.Policy // what leaves the window when it is full; empty: flush
-	Limits          Limits      // the limits of the policy; a limit that is not there has its default
-	KeepSystemFirst bool        // message_window, token_window: a new system message goes to the front, not to the end
+	ID              string        // the memory's id in the document
+	Policy          spec.Policy   // what leaves the window when it is full; empty: flush
+	Limits          window.Limits // the limits of the policy; a limit that is not there has its default
+	KeepSystemFirst bool          // message_window, token_window: a new system message goes to the front, not to the end
 
-	LimitsOf func(session string) Limits // the limits of a session, called at every read and write; nil: Limits, or those of SetLimits
-	Turns    TurnPolicy                  // what Begin does while another turn of the session is active; empty: it waits
-	Lease    time.Duration               // with Turns other than Queue: how long a session stays busy after a process with a turn was killed; 0: 15 seconds
-	TTL      time.Duration               // a session is deleted when nothing was added to it for this long; 0: never
-	Counter  Counter                     // counts tokens; required
-	Scope    Scope                       // which sessions are one conversation: those of a user, or all; empty: each is one
-	Context  ContextSource               // flush: what is sent in addition to the messages; nil: nothing
-	Live     int                         // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
-	Now      func() time.Time            // the clock; nil: time.Now
-	Audit    Auditor                     // records reads and deletions; nil: nothing is recorded
-	Compact  Compaction                  // what is shortened before messages leave; zero: nothing
-	Observe  StoreObserver               // is notified of the operations of the store; nil: nothing is
+	LimitsOf func(session string) window.Limits // the limits of a session, called at every read and write; nil: Limits, or those of SetLimits
+	Turns    TurnPolicy                         // what Begin does while another turn of the session is active; empty: it waits
+	Lease    time.Duration                      // with Turns other than Queue: how long a session stays busy after a process with a turn was killed; 0: 15 seconds
+	TTL      time.Duration                      // a session is deleted when nothing was added to it for this long; 0: never
+	Counter  window.Counter                     // counts tokens; required
+	Scope    Scope                              // which sessions are one conversation: those of a user, or all; empty: each is one
+	Context  ContextSource                      // flush: what is sent in addition to the messages; nil: nothing
+	Live     int                                // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
+	Now      func() time.Time                   // the clock; nil: time.Now
+	Audit    Auditor                            // records reads and deletions; nil: nothing is recorded
+	Compact  window.Compaction                  // what is shortened before messages leave; zero: nothing
+	Observe  store.StoreObserver                // is notified of the operations of the store; nil: nothing is
 }
 
 // Memory is one declared memory with all its sessions. It is safe for
 // concurrent use and shared by the steps that name it.
 type Memory struct {
 	id          string
-	kind        policyKind
+	kind        window.Kind
 	systemFirst bool // keep_system_first
-	limitsOf    func(session string) Limits
+	limitsOf    func(session string) window.Limits
 	turns       TurnPolicy
 	lease       time.Duration // 0 for defaultLease
-	clock       storeClock
+	clock       store.ServerClock
 	ttl         time.Duration
 	scope       Scope
 	audit       Auditor
-	counter     Counter
 	now         func() time.Time
-	store       Store
-	inProcess   *inProcess // store, if it is one in this process
-	policy      atomic.Pointer[evictionPolicy]
-	sessions    sessionTable
+	reader      history.Reader   // reads the store
+	local       store.LocalStore // store, if it is one in this process
+	policy      atomic.Pointer[window.Policy]
+	sessions    locks.Table
 	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
 	transitions sync.Pool     // of *transition
 	views       sync.Pool     // of *view
 	context     ContextSource // nil for none
-	compactor   *compactor    // nil for none
 	compactAt   float64       // Compaction.At
 }
 
+// defaultCachedSessions is the number of sessions whose windows are cached by default.
+const defaultCachedSessions = 1024
+
 // New returns the memory that cfg declares. Several memories may share a
 // store, which the caller closes.
-func New(cfg Config, store Store) (*Memory, error) {
-	kind, err := findPolicy(cfg.Policy)
+func New(cfg Config, store store.Store) (*Memory, error) {
+	kind, err := window.FindPolicy(cfg.Policy)
 	if err != nil {
 		return nil, fmt.Errorf("memory %s: %w", cfg.ID, err)
 	}
 	return newMemory(cfg, kind, store)
 }
 
-func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
-	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf,
-		turns: cfg.Turns, lease: cfg.Lease, ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, counter: cfg.Counter, now: cfg.Now, store: observeStore(store, cfg.Observe), context: cfg.Context, compactor: newCompactor(cfg.Compact, cfg.Counter), compactAt: cfg.Compact.At}
+func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, error) {
+	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf, turns: cfg.Turns, lease: cfg.Lease,
+		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At}
+	m.reader = history.Reader{Memory: cfg.ID, Store: store.Observe(backend, cfg.Observe), Counter: cfg.Counter, Measured: kind.Measured,
+		Compactor: window.NewCompactor(cfg.Compact, cfg.Counter)}
 	if m.turns == "" {
 		m.turns = Queue
 	}
@@ -115,11 +126,12 @@ func newMemory(cfg Config, kind policyKind, store Store) (*Memory, error) {
 	if err := m.check(&cfg); err != nil {
 		return nil, err
 	}
-	m.sessions.maxViews = cfg.Live
-	m.inProcess, _ = m.store.(*inProcess)
-	if _, shared := store.(*inProcess); !shared && cfg.Live == 0 { // views share the entries of a store in this process
-		m.sessions.maxViews = defaultCachedSessions
+	m.sessions.MaxViews = cfg.Live
+	m.local, _ = m.reader.Store.(store.LocalStore)
+	if _, shared := backend.(store.LocalStore); !shared && cfg.Live == 0 { // views share the entries of a store in this process
+		m.sessions.MaxViews = defaultCachedSessions
 	}
+	m.reader.Weighed = m.sessions.MaxViews != 0
 	if cfg.LimitsOf != nil && len(cfg.Limits) == 0 {
 		return m, nil // called for each session
 	}
@@ -131,7 +143,7 @@ func (m *Memory) check(cfg *Config) error {
 	switch {
 	case cfg.Counter == nil:
 		return fmt.Errorf("memory %s needs a token counter", cfg.ID)
-	case m.store == nil:
+	case m.reader.Store == nil:
 		return fmt.Errorf("memory %s needs a store", cfg.ID)
 	case cfg.Live < 0:
 		return fmt.Errorf("memory %s: the number of live sessions must not be negative", cfg.ID)
@@ -162,7 +174,7 @@ func (m *Memory) check(cfg *Config) error {
 }
 
 // checkCompaction returns an error for settings that are invalid or that the policy does not have.
-func (m *Memory) checkCompaction(c Compaction) error {
+func (m *Memory) checkCompaction(c window.Compaction) error {
 	for _, setting := range []struct {
 		key  string
 		used bool
@@ -171,7 +183,7 @@ func (m *Memory) checkCompaction(c Compaction) error {
 			return m.unsupported(setting.key)
 		}
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return fmt.Errorf("memory %s: %w", m.id, err)
 	}
 	if m.context == nil && c.At > 0 {
@@ -202,14 +214,14 @@ func (m *Memory) ID() string { return m.id }
 func (m *Memory) Policy() spec.Policy { return m.kind.Name }
 
 // Count returns the tokens of a text as this memory counts them.
-func (m *Memory) Count(text string) int { return m.counter.Count(text) }
+func (m *Memory) Count(text string) int { return m.reader.Counter.Count(text) }
 
 // Tokens returns the size of a message as this memory counts it.
-func (m *Memory) Tokens(msg chat.Message) int { return Tokens(m.counter, msg) }
+func (m *Memory) Tokens(msg chat.Message) int { return window.Tokens(m.reader.Counter, msg) }
 
 // SetLimits changes the limits of all sessions. With policy flush the new ones
 // apply from the next message on, with the others to reads as well.
-func (m *Memory) SetLimits(l Limits) error {
+func (m *Memory) SetLimits(l window.Limits) error {
 	p, err := m.build(l)
 	if err != nil {
 		return fmt.Errorf("memory %s: %w", m.id, err)
@@ -219,16 +231,16 @@ func (m *Memory) SetLimits(l Limits) error {
 }
 
 // build returns the policy with limits.
-func (m *Memory) build(l Limits) (evictionPolicy, error) {
-	p, err := m.kind.with(l)
-	if c, ok := p.(compactingPolicy); ok && err == nil && m.compactAt > 0 {
-		c.compactAt(m.compactAt)
+func (m *Memory) build(l window.Limits) (window.Policy, error) {
+	p, err := m.kind.With(l)
+	if c, ok := p.(window.CompactingPolicy); ok && err == nil && m.compactAt > 0 {
+		c.CompactAt(m.compactAt)
 	}
 	return p, err
 }
 
 // policyOf returns the policy with the current limits of a session.
-func (m *Memory) policyOf(session string) (evictionPolicy, error) {
+func (m *Memory) policyOf(session string) (window.Policy, error) {
 	if m.limitsOf == nil {
 		return *m.policy.Load(), nil
 	}
@@ -246,24 +258,16 @@ func (m *Memory) Scope() Scope { return cmp.Or(m.scope, SessionScope) }
 // differs from that of the session if several sessions are one conversation.
 func (m *Memory) Conversation(session string) string { return m.scope.Session(session) }
 
-func (m *Memory) key(session string) Key { return Key{Memory: m.id, Session: m.scope.Session(session)} }
-
-func (m *Memory) newView() *view {
-	return newView(m.kind.measured, m.sessions.maxViews != 0, m.compactor)
+func (m *Memory) key(session string) store.Key {
+	return store.Key{Memory: m.id, Session: m.scope.Session(session)}
 }
 
 // moment returns the current time in the precision of stores: microseconds, UTC.
 func (m *Memory) moment() time.Time { return time.UnixMicro(m.now().UnixMicro()).UTC() }
 
-// stepSystem returns a step's system message as an entry.
-func (m *Memory) stepSystem(text string) *Entry {
-	msg := chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: text}}}
-	return &Entry{Message: msg, Tokens: tokensOf(m.counter, &msg)}
-}
-
 // lock waits for a session; unlock must follow.
-func (m *Memory) lock(ctx context.Context, session string) (*liveSession, error) {
-	s, err := m.sessions.lock(ctx, m.scope.Session(session))
+func (m *Memory) lock(ctx context.Context, session string) (*locks.Session, error) {
+	s, err := m.sessions.Lock(ctx, m.scope.Session(session))
 	if err != nil {
 		return nil, m.waitError(session, err)
 	}
@@ -272,11 +276,6 @@ func (m *Memory) lock(ctx context.Context, session string) (*liveSession, error)
 
 func (m *Memory) waitError(session string, err error) error {
 	return fmt.Errorf("memory %s: waiting for the turn of session %q: %w", m.id, session, err)
-}
-
-// isConflict reports whether another writer was faster, so that a change can be tried again.
-func isConflict(err error) bool {
-	return errors.Is(err, ErrConflict) || errors.Is(err, ErrDuplicateMessage)
 }
 
 // record reports an access to the auditor.

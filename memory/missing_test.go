@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -17,7 +18,7 @@ type lossyStore struct {
 	lost map[int64]bool
 }
 
-func (s *lossyStore) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+func (s *lossyStore) Entries(ctx context.Context, key memory.Key, q store.Query) iter.Seq2[*memory.Entry, error] {
 	return func(yield func(*memory.Entry, error) bool) {
 		for e, err := range s.Store.Entries(ctx, key, q) {
 			if (err != nil || !s.lost[e.Seq]) && !yield(e, err) {

@@ -7,17 +7,20 @@ import (
 	"strconv"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // PinSizeError reports that a message cannot be pinned, because the pinned messages alone
 // would exceed the window's limit.
 type PinSizeError struct {
-	Memory  string // the memory's id
-	Session string // the session's id
-	Message int64  // the position of the message
-	Used    int    // size of the pinned messages with this one, and of the system message if it counts
-	Limit   int    // the window's limit
-	Unit    Unit   // unit of both
+	Memory  string     // the memory's id
+	Session string     // the session's id
+	Message int64      // the position of the message
+	Used    int        // size of the pinned messages with this one, and of the system message if it counts
+	Limit   int        // the window's limit
+	Unit    store.Unit // unit of both
 }
 
 // Error names the sizes.
@@ -47,72 +50,48 @@ func (m *Memory) changePin(ctx context.Context, session string, position int64, 
 		return err
 	}
 	defer t.close()
-	if _, ok := t.policy.(rereader); ok {
+	if _, ok := t.policy.(window.Rereader); ok {
 		return fmt.Errorf("memory %s: policy %s has no pins: it selects the newest rounds at each read", m.id, m.kind.Name)
 	}
 	if err := m.record(ctx, AuditRecord{Operation: AuditEdit, Session: t.key.Session, Message: strconv.FormatInt(position, 10)}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		scratch := *base
-		e, err := m.place(ctx, t.key, &scratch, position)
+		e, err := m.reader.Place(ctx, t.key, &scratch, position)
 		if err != nil {
 			return false, err
 		}
-		if isSystem(e) {
-			return false, m.messageError(session, strconv.FormatInt(position, 10), "it is a system message, which never leaves the window")
+		if window.IsSystem(e) {
+			return false, m.reader.MessageError(session, strconv.FormatInt(position, 10), "it is a system message, which never leaves the window")
 		}
-		all, err := m.unitOf(ctx, t.key, base, e)
+		all, err := m.reader.Unit(ctx, t.key, base, e)
 		if err != nil {
 			return false, err
 		}
-		if was := base.state.IsPinned(e.Seq); was == pin {
+		if was := base.State.IsPinned(e.Seq); was == pin {
 			return false, nil
 		}
-		if pin && e.Status != InWindow {
-			return false, m.messageError(session, strconv.FormatInt(position, 10), "it left the window, so it cannot be pinned")
+		if pin && e.Status != store.InWindow {
+			return false, m.reader.MessageError(session, strconv.FormatInt(position, 10), "it left the window, so it cannot be pinned")
 		}
-		n.begin(base, m.moment())
-		n.next.state.Turns++
-		n.next.state.extend(n.now)
-		n.pin(all, pin)
+		n.Begin(base, m.moment())
+		n.Next.State.Turns++
+		n.Next.State.Extend(n.Now)
+		n.Pin(all, pin)
 		if pin {
-			return true, t.checkPins(session, &n.next, e.Seq)
+			return true, t.checkPins(session, &n.Next, e.Seq)
 		}
-		return true, n.fit(ctx, m, t, base)
+		return true, m.fit(ctx, t, n, base)
 	}, nil)
 }
 
-// pin adds entries to the pinned ones, or removes them.
-func (t *transition) pin(all []*Entry, pin bool) {
-	st := &t.next.state
-	event := Event{Kind: EventUnpin, From: all[0].Seq, To: all[len(all)-1].Seq, Messages: len(all), Tokens: sumTokens(all)}
-	done := "is no longer pinned"
-	var own seqRanges
-	for _, e := range all {
-		own = own.union(seqRange{e.Seq, e.Seq})
-	}
-	pins := parsedRanges(st.Pinned)
-	if pin {
-		event.Kind, done = EventPin, "was pinned"
-		pins = pins.union(own...)
-	} else {
-		pins = pins.except(own)
-	}
-	event.Reason = fmt.Sprintf("message %d %s", event.From, done)
-	if len(all) > 1 {
-		event.Reason = fmt.Sprintf("the tool call %d with its results %s", event.From, done)
-	}
-	st.Pinned = pins.String()
-	t.addEvent(event)
-}
-
 // checkPins returns a *PinSizeError if the pinned messages of a view exceed the limit.
-func (t *Turn) checkPins(session string, v *view, position int64) error {
+func (t *Turn) checkPins(session string, v *window.View, position int64) error {
 	alone := *v
-	alone.entries = slices.DeleteFunc(slices.Clone(v.entries), func(e *Entry) bool { return !v.state.IsPinned(e.Seq) })
-	alone.tokens = sumTokens(alone.entries)
-	used, limit, unit := t.policy.usage(sizeOf(t.policy, &alone))
+	alone.Entries = slices.DeleteFunc(slices.Clone(v.Entries), func(e *store.Entry) bool { return !v.State.IsPinned(e.Seq) })
+	alone.Tokens = window.SumTokens(alone.Entries)
+	used, limit, unit := t.policy.Usage(window.SizeOf(t.policy, &alone))
 	if limit > 0 && used > limit {
 		return &PinSizeError{Memory: t.memory.id, Session: session, Message: position, Used: used, Limit: limit, Unit: unit}
 	}

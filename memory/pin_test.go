@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -233,7 +234,7 @@ func TestPin_Window(t *testing.T) {
 	var reasons []string
 	for e, err := range m.Events(ctx, "s") {
 		testkit.Must(t, err)
-		if e.Kind == memory.EventPin || e.Kind == memory.EventUnpin {
+		if e.Kind == store.EventPin || e.Kind == store.EventUnpin {
 			reasons = append(reasons, fmt.Sprint(e.Turn, " ", e.Reason))
 		}
 	}

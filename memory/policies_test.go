@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -381,7 +382,7 @@ func (p *pair) checkPlaces(t *rapid.T, w memory.Window) {
 		if at < len(w.Entries) && e.Seq == w.Entries[at].Seq && e.Message.ID == w.Entries[at].Message.ID {
 			at++
 		}
-		if e.Status == memory.InWindow && e.Message.Role != chat.System {
+		if e.Status == store.InWindow && e.Message.Role != chat.System {
 			marked++
 		}
 	}

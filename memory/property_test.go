@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -324,12 +325,12 @@ func (m *machine) checkHistory(t *rapid.T, w memory.Window) {
 		if seq++; e.Seq != seq {
 			t.Fatalf("entry %d follows entry %d", e.Seq, seq-1)
 		}
-		if e.Status == memory.Failed {
+		if e.Status == store.Failed {
 			failed++
 			continue
 		}
 		ids = append(ids, e.Message.ID)
-		if e.Status == memory.InWindow && e.Message.Role != chat.System {
+		if e.Status == store.InWindow && e.Message.Role != chat.System {
 			if e.Message.ID != w.Entries[inWindow].Message.ID {
 				t.Fatalf("entry %d is marked as in the window at %d", e.Seq, inWindow)
 			}
@@ -349,7 +350,7 @@ func (m *machine) checkEvents(t *rapid.T) {
 	for e, err := range m.memory.Events(context.Background(), m.session) {
 		testkit.Must(t, err)
 		events = append(events, e)
-		if e.Kind == memory.EventFlush && (e.Before <= e.Limit || e.Tokens <= 0 || e.Reason == "") {
+		if e.Kind == store.EventFlush && (e.Before <= e.Limit || e.Tokens <= 0 || e.Reason == "") {
 			t.Fatalf("a flush without need: %+v", e)
 		}
 	}
@@ -366,7 +367,7 @@ func (m *machine) replayed(t *rapid.T) {
 	var order []int64
 	for e, err := range m.memory.History(context.Background(), m.session) {
 		testkit.Must(t, err)
-		if e.Status == memory.Failed {
+		if e.Status == store.Failed {
 			continue
 		}
 		if turns[e.Turn] == nil {

@@ -1,31 +1,12 @@
 package memory
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 )
-
-// TurnSizeError reports that the limit of a policy has no room for what each call of a
-// turn needs: the system message, the question, and the newest tool call with its results.
-type TurnSizeError struct {
-	Memory string // the memory's id
-	Used   int    // size of these messages
-	Limit  int    // the window's limit
-	Unit   Unit   // unit of both
-	Pinned int    // number of pinned messages among them
-}
-
-// Error names the sizes.
-func (e *TurnSizeError) Error() string {
-	pinned, advice := "", ""
-	if e.Pinned > 0 {
-		pinned, advice = textfmt.Count(e.Pinned, "pinned message")+", ", ", unpin messages"
-	}
-	return fmt.Sprintf("memory %s: the window's limit is %s %s, but the system message, %sthe question and the newest messages of the turn have %s: increase the limit%s or shorten the results of tools",
-		e.Memory, textfmt.Thousands(e.Limit), e.Unit, pinned, textfmt.Thousands(e.Used), advice)
-}
 
 // noteQuestion records the question before the first call of a model: the last user
 // messages that were added, without other messages between them. They may be part of the
@@ -33,7 +14,7 @@ func (e *TurnSizeError) Error() string {
 func (t *Turn) noteQuestion() {
 	switch {
 	case len(t.question) > 0:
-	case lastUser(t.staged) >= 0:
+	case window.LastUser(t.staged) >= 0:
 		t.question = slices.Clone(lastUsers(t.staged))
 	default:
 		t.question = t.repeated
@@ -41,88 +22,88 @@ func (t *Turn) noteQuestion() {
 }
 
 // lastUsers returns the last user messages without others between them.
-func lastUsers(entries []*Entry) []*Entry {
-	last := lastUser(entries)
+func lastUsers(entries []*store.Entry) []*store.Entry {
+	last := window.LastUser(entries)
 	first := last
-	for first > 0 && isUser(entries[first-1]) {
+	for first > 0 && window.IsUser(entries[first-1]) {
 		first--
 	}
 	return entries[first : last+1]
 }
 
 // keptIn returns the entries that have the question, and those that are pinned.
-func (t *Turn) keptIn(v *view) eviction {
+func (t *Turn) keptIn(v *window.View) window.Eviction {
 	if len(t.question) == 0 {
-		return v.pinned()
+		return v.Pinned()
 	}
-	pins := parsedPins(v)
-	return keptFrom(v.entries, func(e *Entry) bool {
-		return pins.has(e.Seq) || isUser(e) && slices.ContainsFunc(t.question, func(q *Entry) bool { return q.Message.ID == e.Message.ID })
+	pins := window.PinnedPositions(v)
+	return window.KeptFrom(v.Entries, func(e *store.Entry) bool {
+		return pins.Has(e.Seq) || window.IsUser(e) && slices.ContainsFunc(t.question, func(q *store.Entry) bool { return q.Message.ID == e.Message.ID })
 	})
 }
 
 // fitted returns what the next call sends: the session as a Commit of the staged messages
 // would leave it, but with the question. own is the index of the turn's first message
 // among the remaining entries.
-func (t *Turn) fitted() (next *view, sel selection, own int) {
+func (t *Turn) fitted() (next *window.View, sel window.Selection, own int) {
 	v := *t.base // only this turn writes behind the end of its array
-	v.step = t.step
-	v.others = t.others
-	own = len(v.entries)
-	if v.compactor != nil {
-		v.places = t.places()
+	v.Step = t.step
+	v.Others = t.others
+	own = len(v.Entries)
+	if v.Compactor != nil {
+		v.Places = t.places()
 	}
-	for _, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
-		if isSystem(e) {
-			v.system, v.pending, v.tail = e, true, 0
+	for _, e := range change.WithoutDuplicates(t.policy, t.base.System, t.staged) {
+		if window.IsSystem(e) {
+			v.System, v.Pending, v.Tail = e, true, 0
 		} else {
-			v.append(e)
-			v.tail++
+			v.Append(e)
+			v.Tail++
 		}
 	}
-	if n := len(v.entries); n > own {
-		s := leaving(t.policy, &v, own, userUpTo(&v, t.base, own), t.keptIn(&v))
-		v.remove(s)
-		own -= s.before(own)
+	if n := len(v.Entries); n > own {
+		s := window.Leaving(t.policy, &v, own, change.UserUpTo(&v, t.base, own), t.keptIn(&v))
+		v.Remove(s)
+		own -= s.Before(own)
 	}
-	next = compacted(t.policy, &v)
-	return next, selectExcept(t.policy, next, t.keptIn(next)), own
+	next = window.Compacted(t.policy, &v)
+	return next, window.SelectExcept(t.policy, next, t.keptIn(next)), own
 }
 
 // places returns the positions that the staged messages will get.
-func (t *Turn) places() map[*Entry]int64 {
-	places := map[*Entry]int64{}
-	for i, e := range withoutDuplicates(t.policy, t.base.system, t.staged) {
-		places[e] = t.base.state.Last + int64(i) + 1
+func (t *Turn) places() map[*store.Entry]int64 {
+	places := map[*store.Entry]int64{}
+	for i, e := range change.WithoutDuplicates(t.policy, t.base.System, t.staged) {
+		places[e] = t.base.State.Last + int64(i) + 1
 	}
 	return places
 }
 
 // missing reports whether a call cannot be made, because what is sent exceeds the limit or
 // lacks the newest messages of the turn.
-func (t *Turn) missing(v *view, sel selection) bool {
-	sent := sel.entries(v)
+func (t *Turn) missing(v *window.View, sel window.Selection) bool {
+	sent := sel.Entries(v)
 	if unit := t.newestUnit(); len(unit) > 0 {
 		if n := len(sent); n == 0 || sent[n-1].Message.ID != unit[len(unit)-1].Message.ID {
 			return true
 		}
 	}
-	if len(t.staged) == 0 || isSystem(t.staged[len(t.staged)-1]) {
+	if len(t.staged) == 0 || window.IsSystem(t.staged[len(t.staged)-1]) {
 		return false
 	}
 	used, limit, unit := t.usageOf(v, sent)
-	return len(sent) == 0 || used > limit && (t.policy.countsSystem() || unit == InCharacters)
+	return len(sent) == 0 || used > limit && (t.policy.CountsSystem() || unit == store.InCharacters)
 }
 
 // newestUnit returns the newest message that was added, with the tool call and the other
 // results if it is a result; nil if its call is not there.
-func (t *Turn) newestUnit() []*Entry {
+func (t *Turn) newestUnit() []*store.Entry {
 	if len(t.staged) == 0 {
 		return nil
 	}
-	all := slices.DeleteFunc(slices.Concat(t.base.entries, t.staged), isSystem)
+	all := slices.DeleteFunc(slices.Concat(t.base.Entries, t.staged), window.IsSystem)
 	for i, e := range slices.Backward(all) {
-		if !isResult(e) {
+		if !window.IsResult(e) {
 			if n := len(all) - i; n == 1 || len(e.Message.ToolCalls) > 0 {
 				return all[i:]
 			}
@@ -133,13 +114,13 @@ func (t *Turn) newestUnit() []*Entry {
 }
 
 // usageOf returns how much of the limit entries use with the system message.
-func (t *Turn) usageOf(v *view, entries []*Entry) (used, limit int, unit Unit) {
+func (t *Turn) usageOf(v *window.View, entries []*store.Entry) (used, limit int, unit store.Unit) {
 	all := *v
-	all.entries, all.tokens = entries, sumTokens(entries)
-	used, limit, unit = t.policy.usage(sizeOf(t.policy, &all))
-	if unit == InCharacters {
+	all.Entries, all.Tokens = entries, window.SumTokens(entries)
+	used, limit, unit = t.policy.Usage(window.SizeOf(t.policy, &all))
+	if unit == store.InCharacters {
 		for _, e := range entries {
-			used += characters(&e.Message)
+			used += window.Characters(&e.Message)
 		}
 	}
 	return used, limit, unit
@@ -147,7 +128,7 @@ func (t *Turn) usageOf(v *view, entries []*Entry) (used, limit int, unit Unit) {
 
 // checkSent returns an error if the limit has no room for the question and the newest
 // messages of the turn.
-func (t *Turn) checkSent(v *view, sel selection) error {
+func (t *Turn) checkSent(v *window.View, sel window.Selection) error {
 	if !t.missing(v, sel) {
 		return nil
 	}
@@ -155,8 +136,8 @@ func (t *Turn) checkSent(v *view, sel selection) error {
 	if len(unit) == 0 {
 		unit = t.staged[len(t.staged)-1:]
 	}
-	pinned := v.pinned()
-	needed := slices.DeleteFunc(slices.Clone(v.entries), func(e *Entry) bool { return !v.state.IsPinned(e.Seq) })
+	pinned := v.Pinned()
+	needed := slices.DeleteFunc(slices.Clone(v.Entries), func(e *store.Entry) bool { return !v.State.IsPinned(e.Seq) })
 	for _, e := range t.question {
 		if !slices.Contains(needed, e) {
 			needed = append(needed, e)
@@ -171,5 +152,5 @@ func (t *Turn) checkSent(v *view, sel selection) error {
 	if len(needed) == 1 {
 		return &EmptyWindowError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size}
 	}
-	return &TurnSizeError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size, Pinned: pinned.size()}
+	return &TurnSizeError{Memory: t.memory.id, Used: used, Limit: limit, Unit: size, Pinned: pinned.Size()}
 }

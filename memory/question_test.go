@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -211,14 +212,14 @@ func (a *agentTurns) checkExplained(t *rapid.T) {
 	var sent memory.Event
 	for e, err := range a.memory.Events(context.Background(), "s") {
 		testkit.Must(t, err)
-		if e.Kind == memory.EventSent {
+		if e.Kind == store.EventSent {
 			sent = e
 		}
 	}
 	omitted, n := omittedPositions(t, sent.Call.Omitted), 0
 	for e, err := range a.memory.History(context.Background(), "s") {
 		testkit.Must(t, err)
-		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != memory.Failed && e.Status != memory.Rewound && e.Message.Role != chat.System && !omitted[e.Seq] {
+		if e.Seq >= sent.From && e.Seq <= sent.To && e.Status != store.Failed && e.Status != store.Rewound && e.Message.Role != chat.System && !omitted[e.Seq] {
 			n++
 		}
 	}

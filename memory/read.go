@@ -6,50 +6,53 @@ import (
 	"iter"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/history"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Window returns what the next call of a model receives, as committed. It reads
 // nothing of the history beyond the window.
-func (m *Memory) Window(ctx context.Context, session string) (Window, error) {
-	return m.Read(ctx, session, ReadOptions{})
+func (m *Memory) Window(ctx context.Context, session string) (window.Window, error) {
+	return m.Read(ctx, session, window.ReadOptions{})
 }
 
 // Read is Window with other limits for this read. Only round_window supports
 // them: the other policies do not keep what other limits would show.
-func (m *Memory) Read(ctx context.Context, session string, o ReadOptions) (Window, error) {
-	space, _ := m.views.Get().(*view)
+func (m *Memory) Read(ctx context.Context, session string, o window.ReadOptions) (window.Window, error) {
+	space, _ := m.views.Get().(*window.View)
 	if space == nil {
-		space = &view{}
+		space = &window.View{}
 	}
 	defer func() {
-		*space = view{}
+		*space = window.View{}
 		m.views.Put(space)
 	}()
 	if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
-		return Window{}, err
+		return window.Window{}, err
 	}
 	v, p, err := m.committed(ctx, session, space)
 	if err != nil {
-		return Window{}, err
+		return window.Window{}, err
 	}
-	if o.changesLimits() {
-		r, ok := p.(rereader)
+	if o.ChangesLimits() {
+		r, ok := p.(window.Rereader)
 		if !ok {
-			return Window{}, fmt.Errorf("memory %s: policy %s cannot be read with other limits", m.id, m.kind.Name)
+			return window.Window{}, fmt.Errorf("memory %s: policy %s cannot be read with other limits", m.id, m.kind.Name)
 		}
-		if p, err = r.withOptions(o); err != nil {
-			return Window{}, fmt.Errorf("memory %s: %w", m.id, err)
+		if p, err = r.WithOptions(o); err != nil {
+			return window.Window{}, fmt.Errorf("memory %s: %w", m.id, err)
 		}
 	}
-	if v, err = m.extendBack(ctx, m.key(session), v, p); err != nil {
-		return Window{}, err
+	if v, err = m.reader.ExtendBack(ctx, m.key(session), v, p); err != nil {
+		return window.Window{}, err
 	}
 	return m.window(p, v), nil
 }
 
 // ReadText is Read as plain text (Window.Text), o.Empty for an empty window.
-func (m *Memory) ReadText(ctx context.Context, session string, o ReadOptions) (string, error) {
+func (m *Memory) ReadText(ctx context.Context, session string, o window.ReadOptions) (string, error) {
 	w, err := m.Read(ctx, session, o)
 	if err != nil {
 		return "", err
@@ -61,7 +64,7 @@ func (m *Memory) ReadText(ctx context.Context, session string, o ReadOptions) (s
 }
 
 // ReadJSON is Read as a JSON array of messages in OpenAI's form.
-func (m *Memory) ReadJSON(ctx context.Context, session string, o ReadOptions) ([]byte, error) {
+func (m *Memory) ReadJSON(ctx context.Context, session string, o window.ReadOptions) ([]byte, error) {
 	w, err := m.Read(ctx, session, o)
 	if err != nil {
 		return nil, err
@@ -71,31 +74,16 @@ func (m *Memory) ReadJSON(ctx context.Context, session string, o ReadOptions) ([
 
 // History yields all messages of the session in order, and reads them while the
 // range continues. Messages that are added after it began are not part of it.
-func (m *Memory) History(ctx context.Context, session string) iter.Seq2[Entry, error] {
+func (m *Memory) History(ctx context.Context, session string) iter.Seq2[store.Entry, error] {
 	return m.HistoryRange(ctx, session, 1, 0)
-}
-
-// MissingEntriesError reports that a store has fewer messages of a session than its head
-// counts: another program deleted them, or the store lost them.
-type MissingEntriesError struct {
-	Memory  string // the memory's id
-	Session string // the session's id
-	First   int64  // the position of the first one
-	Missing int64  // their number
-}
-
-// Error names the session and the first message that is missing.
-func (e *MissingEntriesError) Error() string {
-	return fmt.Sprintf("memory %s, session %q: the store has lost %s, the first at position %d",
-		e.Memory, e.Session, textfmt.Count(e.Missing, "message"), e.First)
 }
 
 // HistoryRange is History for the positions from..to; 0 for to is the end. After the
 // messages it yields a *MissingEntriesError if the store does not have all of them.
-func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int64) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
 		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
-			yield(Entry{}, err)
+			yield(store.Entry{}, err)
 			return
 		}
 		m.Scan(ctx, session, from, to)(yield)
@@ -104,138 +92,52 @@ func (m *Memory) HistoryRange(ctx context.Context, session string, from, to int6
 
 // Scan is HistoryRange for an index of the messages: it is not an access for audit logs. What
 // a program shows of them must be read with another method.
-func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		key := m.key(session)
-		head, err := m.store.Head(ctx, key)
-		var statuses *statuses
-		if err == nil {
-			statuses, err = head.State.statuses()
-		}
-		if err != nil {
-			yield(Entry{}, err)
-			return
-		}
-		if head.State.Last == 0 || m.expired(head.State) {
-			return
-		}
-		if to <= 0 || to > head.State.Last {
-			to = head.State.Last
-		}
-		missing := &MissingEntriesError{Memory: m.id, Session: session}
-		next := max(from, 1)
-		for e, err := range m.store.Entries(ctx, key, Query{From: from, To: to}) {
-			if err == nil {
-				missing.add(next, e.Seq)
-				next = e.Seq + 1
-				err = checkDecrypted(key, e)
-			}
-			if err != nil {
-				yield(Entry{}, err)
-				return
-			}
-			out := *e
-			out.Status = statuses.of(e)
-			if !yield(out, nil) {
-				return
-			}
-		}
-		if missing.add(next, to+1); missing.Missing > 0 {
-			if err := m.confirm(ctx, key, head, missing); err != nil {
-				yield(Entry{}, err)
-			}
-		}
-	}
+func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.Seq2[store.Entry, error] {
+	return m.scan(ctx, session, func(s *history.Scan) iter.Seq2[store.Entry, error] { return s.Range(ctx, from, to) })
 }
 
 // Messages yields the messages of the session as they are now: without those that
 // were rewound or deleted, and with an edited one in its place, under its id. Messages of
 // failed turns are part of it. It reads them while the range continues.
-func (m *Memory) Messages(ctx context.Context, session string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		key := m.key(session)
-		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: key.Session}); err != nil {
-			yield(Entry{}, err)
+func (m *Memory) Messages(ctx context.Context, session string) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
+			yield(store.Entry{}, err)
 			return
 		}
-		head, err := m.Head(ctx, session)
-		if err == nil && head.State.Last == 0 {
-			return
-		}
-		var statuses *statuses
-		if err == nil {
-			statuses, err = head.State.statuses()
-		}
-		var texts map[int64]*Entry
-		if err == nil {
-			texts, err = m.editedTexts(ctx, key, statuses.edits, 1, head.State.Last)
-		}
-		if err != nil {
-			yield(Entry{}, err)
-			return
-		}
-		missing, next := &MissingEntriesError{Memory: m.id, Session: session}, int64(1)
-		for e, err := range m.store.Entries(ctx, key, Query{To: head.State.Last}) {
-			if err == nil {
-				missing.add(next, e.Seq)
-				next = e.Seq + 1
-				err = checkDecrypted(key, e)
-			}
-			if err != nil {
-				yield(Entry{}, err)
-				return
-			}
-			if statuses.hidden.has(e.Seq) {
-				continue
-			}
-			out := *withText(e, texts[e.Seq])
-			out.Status = statuses.at(e.Seq, e)
-			if !yield(out, nil) {
-				return
-			}
-		}
-		if missing.add(next, head.State.Last+1); missing.Missing > 0 {
-			if err := m.confirm(ctx, key, head, missing); err != nil {
-				yield(Entry{}, err)
-			}
-		}
+		m.scan(ctx, session, func(s *history.Scan) iter.Seq2[store.Entry, error] { return s.Conversation(ctx) })(yield)
 	}
 }
 
-// add counts the positions from next to before seq.
-func (e *MissingEntriesError) add(next, seq int64) {
-	if e.Missing == 0 {
-		e.First = next
+// scan yields what read returns for a session, nothing for an unknown or expired one.
+func (m *Memory) scan(ctx context.Context, session string, read func(*history.Scan) iter.Seq2[store.Entry, error]) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		switch head, err := m.Head(ctx, session); {
+		case err != nil:
+			yield(store.Entry{}, err)
+		case head.State.Last > 0:
+			read(&history.Scan{Reader: &m.reader, Key: m.key(session), Session: session, Head: head})(yield)
+		}
 	}
-	e.Missing += max(seq-next, 0)
-}
-
-// confirm returns missing unless the session was deleted since its head was read.
-func (m *Memory) confirm(ctx context.Context, key Key, read Head, missing *MissingEntriesError) error {
-	head, err := m.store.Head(ctx, key)
-	if err == nil && head.Version >= read.Version && head.State.Last >= read.State.Last {
-		return missing
-	}
-	return err
 }
 
 // Events yields the events of the session in order.
-func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[Event, error] {
-	return withReasons(m.store.Events(ctx, m.key(session)))
+func (m *Memory) Events(ctx context.Context, session string) iter.Seq2[store.Event, error] {
+	return withReasons(m.reader.Store.Events(ctx, m.key(session)))
 }
 
 // EventsReversed yields the events of the session, newest first, and reads them while the
 // range continues.
-func (m *Memory) EventsReversed(ctx context.Context, session string) iter.Seq2[Event, error] {
-	return withReasons(EventsReversed(ctx, m.store, m.key(session)))
+func (m *Memory) EventsReversed(ctx context.Context, session string) iter.Seq2[store.Event, error] {
+	return withReasons(store.EventsReversed(ctx, m.reader.Store, m.key(session)))
 }
 
 // withReasons adds the reasons of evictions, which are not stored.
-func withReasons(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		builders := policyBuilders()
+func withReasons(events iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		builders := window.Builders()
 		for e, err := range events {
-			if reason := builders[e.Rule].reason; err == nil && e.Reason == "" && reason != nil {
+			if reason := builders[e.Rule].Reason; err == nil && e.Reason == "" && reason != nil {
 				e.Reason = reason(e)
 			}
 			if !yield(e, err) || err != nil {
@@ -245,10 +147,24 @@ func withReasons(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	}
 }
 
+// SessionInfo summarizes a session without its messages.
+type SessionInfo struct {
+	Session  string     // the session's id
+	Messages int64      // messages of the history, those of failed turns included
+	InWindow int        // messages of the window without the system message
+	Tokens   int        // their tokens
+	Used     int        // how much of Limit they use
+	Limit    int        // the most that Used may be, 0 for no limit
+	Unit     store.Unit // unit of Used and Limit
+	LastSaid time.Time  // when the newest message was added, in UTC
+	Flushes  int        // how often messages were evicted
+	Turns    int64      // number of the newest turn
+}
+
 // Sessions lists the sessions of this memory, ordered by id.
 func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	var out []SessionInfo
-	for l, err := range m.store.Sessions(ctx, m.id) {
+	for l, err := range m.reader.Store.Sessions(ctx, m.id) {
 		if err != nil {
 			return nil, err
 		}
@@ -266,7 +182,7 @@ func (m *Memory) Sessions(ctx context.Context) ([]SessionInfo, error) {
 
 // SessionFilter selects sessions of a memory.
 type SessionFilter struct {
-	SessionQuery
+	store.SessionQuery
 	UsedBefore time.Time // only sessions whose newest message is older; zero: all
 	UsedAfter  time.Time // only sessions whose newest message is newer; zero: all
 }
@@ -285,7 +201,7 @@ func (m *Memory) EachSession(ctx context.Context, f SessionFilter) iter.Seq2[Ses
 			q.Limit = min(left, listed)
 		}
 		for ; ; q.Limit = min(2*q.Limit, listed) { // the filter may leave few of a page
-			page, err := ListSessions(ctx, m.store, m.id, q)
+			page, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if err != nil {
 				yield(SessionInfo{}, err)
 				return
@@ -321,13 +237,13 @@ func (m *Memory) Info(ctx context.Context, session string) (SessionInfo, error) 
 }
 
 // infoOf describes a session without reading it: a system message that counts is left out.
-func (m *Memory) infoOf(session string, s State) (SessionInfo, error) {
+func (m *Memory) infoOf(session string, s store.State) (SessionInfo, error) {
 	p, err := m.policyOf(session)
 	if err != nil {
 		return SessionInfo{}, err
 	}
-	used, limit, unit := p.usage(s.InWindow, s.Tokens)
-	if unit == InCharacters {
+	used, limit, unit := p.Usage(s.InWindow, s.Tokens)
+	if unit == store.InCharacters {
 		used = s.Used
 	}
 	return SessionInfo{Session: session, Messages: s.Last, InWindow: s.InWindow, Tokens: s.Tokens,
@@ -335,34 +251,34 @@ func (m *Memory) infoOf(session string, s State) (SessionInfo, error) {
 }
 
 // Variables returns the session's variables as committed, by name.
-func (m *Memory) Variables(ctx context.Context, session string) ([]Variable, error) {
+func (m *Memory) Variables(ctx context.Context, session string) ([]change.Variable, error) {
 	head, err := m.Head(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	return sortedByName(variablesOf(head.Values)), nil
+	return change.SortedByName(change.VariablesOf(head.Values)), nil
 }
 
 // window returns what is sent of a view.
-func (m *Memory) window(p evictionPolicy, v *view) Window {
-	v = compacted(p, v)
-	sel := selectExcept(p, v, v.pinned())
-	w := m.arrange(v, sel.entries(v))
-	w.Cut = sel.note
-	for i := range sel.cut {
-		w.Entries[i].Tokens = tokensOf(m.counter, &w.Entries[i].Message) // they are copies
+func (m *Memory) window(p window.Policy, v *window.View) window.Window {
+	v = window.Compacted(p, v)
+	sel := window.SelectExcept(p, v, v.Pinned())
+	w := m.arrange(v, sel.Entries(v))
+	w.Cut = sel.Note
+	for i := range sel.Cut {
+		w.Entries[i].Tokens = window.TokensOf(m.reader.Counter, &w.Entries[i].Message) // they are copies
 	}
-	messages, tokens := len(w.Entries), v.tokens
-	if sel.left.size()+len(sel.cut) > 0 {
-		tokens = sumTokens(w.Entries)
+	messages, tokens := len(w.Entries), v.Tokens
+	if sel.Left.Size()+len(sel.Cut) > 0 {
+		tokens = window.SumTokens(w.Entries)
 	}
-	if p.countsSystem() {
-		messages, tokens = messages+v.systemCount(), tokens+v.systemTokens()
+	if p.CountsSystem() {
+		messages, tokens = messages+v.SystemCount(), tokens+v.SystemTokens()
 	}
 	w.Tokens = tokens
-	w.Used, w.Limit, w.Unit = p.usage(messages, tokens)
-	if w.Unit == InCharacters {
-		w.Used = sel.used
+	w.Used, w.Limit, w.Unit = p.Usage(messages, tokens)
+	if w.Unit == store.InCharacters {
+		w.Used = sel.Used
 	}
 	return w
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // TurnError reports a turn that a session does not have.
@@ -50,27 +52,27 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 	if err := m.record(ctx, AuditRecord{Operation: AuditRewind, Session: t.key.Session, FromTurn: turn}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if turn < 1 || turn > base.state.Turns {
-			return false, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.state.Turns}
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
+		if turn < 1 || turn > base.State.Turns {
+			return false, &TurnError{Memory: m.id, Session: session, Turn: turn, Last: base.State.Turns}
 		}
-		event, err := t.rewindEvent(ctx, base, turn)
+		event, err := m.reader.RewindEvent(ctx, t.key, base, turn)
 		if err != nil {
 			return false, err
 		}
-		l, err := m.readTimeline(ctx, t.key, base.state.Turns)
+		l, err := m.reader.Timeline(ctx, t.key, base.State.Turns)
 		if err != nil {
 			return false, err
 		}
 		event.Revised = keep
-		if undone := l.rewind(turn, seqRange{event.From, event.To}, keep); !undone && event.Messages == 0 {
+		if undone := l.Rewind(turn, store.Range{From: event.From, To: event.To}, keep); !undone && event.Messages == 0 {
 			return false, nil
 		}
-		kept := base.state.Last
+		kept := base.State.Last
 		if event.From > 0 {
 			kept = event.From - 1
 		}
-		past, err := m.restore(ctx, t.policy, base, l, t.key, base.state.Last, kept)
+		past, err := m.reader.Restore(ctx, t.policy, base, l, t.key, base.State.Last, kept)
 		if err != nil {
 			return false, err
 		}
@@ -79,7 +81,7 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 				return false, err
 			}
 		}
-		n.rewind(t.policy, m, past, event)
+		n.Rewind(t.policy, past, event, m.context, m.moment())
 		return true, nil
 	}, nil)
 }
@@ -95,56 +97,4 @@ func (m *Memory) RewindTo(ctx context.Context, session string, turn int64) error
 		unknown.Turn = turn
 	}
 	return err
-}
-
-// rewindEvent describes the messages that leave with a turn and those after it.
-func (t *Turn) rewindEvent(ctx context.Context, base *view, turn int64) (Event, error) {
-	last := base.state.Last
-	e := Event{Kind: EventRewind, Rewound: turn, To: last, Reason: fmt.Sprintf("turn %d and later ones were rewound", turn)}
-	_, rewound, err := base.state.ranges()
-	if err != nil {
-		return e, err
-	}
-	if e.From, err = t.memory.firstOf(ctx, t.key, last, turn); err != nil {
-		return e, err
-	}
-	if e.From > last { // these turns added no messages
-		e.From, e.To = 0, 0
-		return e, nil
-	}
-	for entry, err := range t.memory.store.Entries(ctx, t.key, Query{From: e.From, To: last, Live: true}) {
-		if err != nil {
-			return e, err
-		}
-		if !rewound.has(entry.Seq) {
-			e.Messages, e.Tokens = e.Messages+1, e.Tokens+entry.Tokens
-		}
-	}
-	return e, nil
-}
-
-// rewind makes t the transition to a window that follows from the events before e and from e.
-func (t *transition) rewind(p evictionPolicy, m *Memory, past *view, e Event) {
-	t.begin(past, m.moment())
-	t.next.state.Turns++
-	t.next.state.extend(t.now)
-	t.addEvent(e)
-	t.setVariablesOf(e.Rewound - 1)
-	t.dropContext(m.context, e.From)
-	t.settle(p)
-}
-
-// dropContext removes the values of a context that depend on messages from a position on.
-func (t *transition) dropContext(c ContextSource, from int64) {
-	if c != nil {
-		for name, value := range c.Stale(Head{Version: t.next.version, State: t.next.state, Values: t.next.values}, from) {
-			t.setValue(name, value)
-		}
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.next.values)) { // of a context that the memory had earlier
-		if !slices.Contains([]string{stepSystemValue, idempotencyValue, calibrationValue, repairsValue, leaseValue, variablesValue, replacedValue}, name) {
-			t.setValue(name, nil)
-		}
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -248,7 +249,7 @@ func (b *branching) checkStatuses(t *rapid.T, got snapshot) {
 	var marked []string
 	for e, err := range b.memory.Messages(context.Background(), b.session) {
 		testkit.Must(t, err)
-		if e.Status == memory.InWindow && e.Message.Role != chat.System {
+		if e.Status == store.InWindow && e.Message.Role != chat.System {
 			marked = append(marked, e.Message.ID)
 		}
 	}
@@ -326,8 +327,8 @@ func TestRewind_History(t *testing.T) {
 		events = append(events, e)
 	}
 	wantEvents := []memory.Event{
-		{Kind: memory.EventRewind, Turn: 3, From: 3, To: 4, Messages: 2, Tokens: 23, Rewound: 2, Reason: "turn 2 and later ones were rewound"},
-		{Kind: memory.EventRewind, Turn: 5, From: 5, To: 6, Messages: 2, Tokens: 26, Rewound: 4, Reason: "turn 4 and later ones were rewound"},
+		{Kind: store.EventRewind, Turn: 3, From: 3, To: 4, Messages: 2, Tokens: 23, Rewound: 2, Reason: "turn 2 and later ones were rewound"},
+		{Kind: store.EventRewind, Turn: 5, From: 5, To: 6, Messages: 2, Tokens: 26, Rewound: 4, Reason: "turn 4 and later ones were rewound"},
 	}
 	if d := difference(wantEvents, events, cmpopts.IgnoreFields(memory.Event{}, "Time")); d != "" {
 		t.Error(d)

@@ -4,26 +4,30 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // UpdateValue changes a named value of a session outside of a turn; a nil value removes
-// it. change is called again after a conflict, and returns false if there is nothing to
+// it. update is called again after a conflict, and returns false if there is nothing to
 // do. It waits while a turn of the session is active.
-func (m *Memory) UpdateValue(ctx context.Context, session, name string, change func(Head) (value []byte, ok bool)) error {
+func (m *Memory) UpdateValue(ctx context.Context, session, name string, update func(store.Head) (value []byte, ok bool)) error {
 	t, err := m.open(ctx, session, true)
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		value, ok := change(Head{Version: base.version, State: base.state, Values: base.values})
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
+		value, ok := update(store.Head{Version: base.Version, State: base.State, Values: base.Values})
 		if !ok {
 			return false, nil
 		}
 		now := m.moment()
-		n.begin(base, now)
-		n.next.state.extend(now)
-		n.setValue(name, value)
+		n.Begin(base, now)
+		n.Next.State.Extend(now)
+		n.SetValue(name, value)
 		return true, nil
 	}, nil)
 }
@@ -37,7 +41,7 @@ func (t *Turn) SetIn(scope Scope, name string, value json.RawMessage) error {
 	if shared == "" {
 		return t.Set(name, value)
 	}
-	v, err := newVariable(t.memory.id, name, value)
+	v, err := change.NewVariable(t.memory.id, name, value)
 	if err != nil {
 		return err
 	}
@@ -53,7 +57,7 @@ func (t *Turn) SetIn(scope Scope, name string, value json.RawMessage) error {
 
 // sharedHead returns the head of a session that other sessions share. It lives as long as a
 // session uses it: its ttl begins again when a part of it is over.
-func (m *Memory) sharedHead(ctx context.Context, session string) (Head, error) {
+func (m *Memory) sharedHead(ctx context.Context, session string) (store.Head, error) {
 	const renewedAfter = 4 // a fourth of the ttl: few turns write
 	head, err := m.Head(ctx, session)
 	if err != nil || m.ttl == 0 || head.Version == 0 || m.moment().Sub(head.State.LastSaid) < m.ttl/renewedAfter {
@@ -69,13 +73,13 @@ func (m *Memory) renew(ctx context.Context, session string) error {
 		return err
 	}
 	defer t.close()
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		if base.version == 0 {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
+		if base.Version == 0 {
 			return false, nil
 		}
 		now := m.moment()
-		n.begin(base, now)
-		n.next.state.extend(now)
+		n.Begin(base, now)
+		n.Next.State.Extend(now)
 		return true, nil
 	}, nil)
 }
@@ -90,7 +94,7 @@ func (t *Turn) sharedSession(scope Scope) string {
 
 // storeShared stores the variables of other scopes.
 func (t *Turn) storeShared(ctx context.Context) error {
-	bySession := map[string][]Variable{}
+	bySession := map[string][]change.Variable{}
 	for _, v := range t.shared {
 		bySession[v.session] = append(bySession[v.session], v.Variable)
 	}
@@ -103,15 +107,15 @@ func (t *Turn) storeShared(ctx context.Context) error {
 }
 
 // VariablesIn returns the variables of a scope with those of this turn, by name.
-func (t *Turn) VariablesIn(ctx context.Context, scope Scope) ([]Variable, error) {
+func (t *Turn) VariablesIn(ctx context.Context, scope Scope) ([]change.Variable, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all, err := t.variablesIn(ctx, scope)
-	return sortedByName(all), err
+	return change.SortedByName(all), err
 }
 
 // variablesIn returns them as Commit would store them, the one that was set last at the end.
-func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]Variable, error) {
+func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]change.Variable, error) {
 	shared := t.sharedSession(scope)
 	if shared == "" {
 		return t.variables(), nil
@@ -120,10 +124,10 @@ func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]Variable, error)
 	if err != nil {
 		return nil, err
 	}
-	all := variablesOf(head.Values)
+	all := change.VariablesOf(head.Values)
 	for _, v := range t.shared {
 		if v.session == shared {
-			all = mergeVariables(all, []Variable{v.Variable})
+			all = change.MergeVariables(all, []change.Variable{v.Variable})
 		}
 	}
 	return all, nil
@@ -132,21 +136,21 @@ func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]Variable, error)
 // ListOf yields the sessions of a scope other than the session itself and those that only
 // hold what is shared, without expired ones and ordered by id: those of the same user, or
 // all of the memory. A narrower scope has none.
-func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.Seq2[SessionHead, error] {
+func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.Seq2[store.SessionHead, error] {
 	const page = 100
-	return func(yield func(SessionHead, error) bool) {
+	return func(yield func(store.SessionHead, error) bool) {
 		user, _ := SplitSession(session)
 		if scope.width() == 0 || scope == UserScope && user == "" {
 			return
 		}
-		q := SessionQuery{Limit: page}
+		q := store.SessionQuery{Limit: page}
 		if scope == UserScope {
 			q.Prefix = UserPrefix(user)
 		}
 		for {
-			heads, err := ListSessions(ctx, m.store, m.id, q)
+			heads, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if err != nil {
-				yield(SessionHead{}, err)
+				yield(store.SessionHead{}, err)
 				return
 			}
 			for _, l := range heads {
@@ -166,6 +170,6 @@ func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.S
 }
 
 // entriesOf yields the live entries of another session from a position on, in order.
-func (m *Memory) entriesOf(ctx context.Context, l SessionHead, from int64) iter.Seq2[*Entry, error] {
-	return m.currentEntries(ctx, Key{Memory: m.id, Session: l.Session}, l.Head.State, max(from, l.Head.State.FirstPosition()), l.Head.State.Last)
+func (m *Memory) entriesOf(ctx context.Context, l store.SessionHead, from int64) iter.Seq2[*store.Entry, error] {
+	return m.reader.Current(ctx, store.Key{Memory: m.id, Session: l.Session}, l.Head.State, max(from, l.Head.State.FirstPosition()), l.Head.State.Last)
 }

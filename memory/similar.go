@@ -3,37 +3,39 @@ package memory
 import (
 	"context"
 	"iter"
+
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Comparer is a ContextSource that can compare messages with a text by their meaning.
 type Comparer interface {
 	// Similar returns the similarities of messages of sessions with a text, at most 1,
 	// for each of the heads by position. problem is why some or all are missing.
-	Similar(s ContextSession, heads []SessionHead, text string) (all []map[int64]float32, problem string, err error)
+	Similar(s ContextSession, heads []store.SessionHead, text string) (all []map[int64]float32, problem string, err error)
 }
 
 // Similar compares messages of sessions with a text by their meaning, with the vectors of
 // the memory's context; nil if it has none. Messages without a vector get one: the model
 // is called. problem is why some are missing.
-func (m *Memory) Similar(ctx context.Context, heads []SessionHead, text string) (all []map[int64]float32, problem string, err error) {
+func (m *Memory) Similar(ctx context.Context, heads []store.SessionHead, text string) (all []map[int64]float32, problem string, err error) {
 	c, ok := m.context.(Comparer)
 	if !ok || len(heads) == 0 {
 		return nil, "", nil
 	}
-	t := &Turn{memory: m, key: Key{Memory: m.id, Session: heads[0].Session}, ctx: ctx}
+	t := &Turn{memory: m, key: store.Key{Memory: m.id, Session: heads[0].Session}, ctx: ctx}
 	return c.Similar(contextSession{t}, heads, text)
 }
 
 // Heads yields the sessions whose ids begin with a prefix with their heads, without
 // expired ones and ordered by id.
-func (m *Memory) Heads(ctx context.Context, prefix string) iter.Seq2[SessionHead, error] {
+func (m *Memory) Heads(ctx context.Context, prefix string) iter.Seq2[store.SessionHead, error] {
 	const page = 500
-	return func(yield func(SessionHead, error) bool) {
-		q := SessionQuery{Prefix: prefix, Limit: page}
+	return func(yield func(store.SessionHead, error) bool) {
+		q := store.SessionQuery{Prefix: prefix, Limit: page}
 		for {
-			heads, err := ListSessions(ctx, m.store, m.id, q)
+			heads, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if err != nil {
-				yield(SessionHead{}, err)
+				yield(store.SessionHead{}, err)
 				return
 			}
 			for _, l := range heads {

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/redis"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -152,7 +153,7 @@ func (s *sparse) check(t *rapid.T) {
 	evicted := map[int64]int{}
 	for e, err := range s.memory.Events(context.Background(), s.session) {
 		testkit.Must(t, err)
-		if e.Kind == memory.EventFlush {
+		if e.Kind == store.EventFlush {
 			for seq := e.From; seq <= e.To; seq++ {
 				evicted[seq]++
 			}
@@ -162,9 +163,9 @@ func (s *sparse) check(t *rapid.T) {
 		testkit.Must(t, err)
 		switch {
 		case e.Message.Role == chat.System:
-		case e.Status == memory.InWindow:
+		case e.Status == store.InWindow:
 			inWindow = append(inWindow, e.Message.ID)
-		case e.Status == memory.Flushed && evicted[e.Seq] != 1:
+		case e.Status == store.Flushed && evicted[e.Seq] != 1:
 			t.Fatalf("message %d left the window in %d events", e.Seq, evicted[e.Seq])
 		}
 	}

@@ -8,6 +8,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/memory/internal/budget"
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/locks"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -16,26 +21,26 @@ import (
 // other turn of the session begins in this process. It is safe for concurrent use.
 type Turn struct {
 	memory *Memory
-	key    Key
-	live   *liveSession            // locked by the turn
+	key    store.Key
+	live   *locks.Session          // locked by the turn
 	ctx    context.Context         // that of Begin; ends when a newer turn takes over
 	cancel context.CancelCauseFunc // releases ctx; nil if it is the caller's
 	lease  *lease                  // nil with concurrent_turns: queue
 
 	mu        sync.Mutex
-	base      *view                       // the session when the turn began
-	space     view                        // base, if it is a copy of the cached view
-	policy    evictionPolicy              // with the limits of that moment
-	staged    []*Entry                    // the messages that were added
-	first     [1]*Entry                   // the array of staged, if the store does not keep the slices of a change
-	question  []*Entry                    // the user messages that the turn began with; nil before the first call of a model
-	repeated  []*Entry                    // user messages of the window that were added again
-	step      *Entry                      // the step's system message, nil for none
-	call      *callRecord                 // the last call of a model, nil for none
-	set       []Variable                  // the variables that were set; those that were removed have no value
+	base      *window.View                // the session when the turn began
+	space     window.View                 // base, if it is a copy of the cached view
+	policy    window.Policy               // with the limits of that moment
+	staged    []*store.Entry              // the messages that were added
+	first     [1]*store.Entry             // the array of staged, if the store does not keep the slices of a change
+	question  []*store.Entry              // the user messages that the turn began with; nil before the first call of a model
+	repeated  []*store.Entry              // user messages of the window that were added again
+	step      *store.Entry                // the step's system message, nil for none
+	call      *change.CallRecord          // the last call of a model, nil for none
+	set       []change.Variable           // the variables that were set; those that were removed have no value
 	shared    []sharedVariable            // those that were set for several sessions
 	before    func(context.Context) error // runs before the commit; nil for nothing
-	factors   factors                     // what the turn learned of the counts of providers; nil for nothing
+	factors   budget.Factors              // what the turn learned of the counts of providers; nil for nothing
 	others    int                         // with Compaction.At: the most tokens that a call of the turn needed besides messages
 	most      int                         // tokens that messages may have after a rejected request, 0 for no limit
 	context   TurnContext                 // nil without context, and before the first call of a model
@@ -45,6 +50,12 @@ type Turn struct {
 	strict    bool                        // the messages are stored only if calls and results belong together
 	unchecked bool                        // some staged messages have ids that the session may have outside its window
 	ended     bool
+}
+
+// sharedVariable is a variable that a turn sets for several sessions.
+type sharedVariable struct {
+	session string // that of the scope
+	change.Variable
 }
 
 var errEnded = errors.New("the turn has ended")
@@ -78,10 +89,10 @@ func (m *Memory) open(ctx context.Context, session string, fresh bool) (*Turn, e
 		t = &Turn{}
 	}
 	t.memory, t.key, t.ctx = m, m.key(session), ctx
-	if m.inProcess != nil {
+	if m.local != nil {
 		t.staged = t.first[:0]
 	}
-	live, cached, err := m.sessions.lockWithView(ctx, t.key.Session, &t.space)
+	live, cached, err := m.sessions.LockWithView(ctx, t.key.Session, &t.space)
 	if err != nil {
 		return nil, m.waitError(session, err)
 	}
@@ -94,17 +105,17 @@ func (t *Turn) lock(ctx context.Context) (err error) {
 	m, session := t.memory, t.key.Session
 	switch m.turns {
 	case Reject:
-		t.live, err = m.sessions.tryLock(ctx, session)
+		t.live, err = m.sessions.TryLock(ctx, session)
 	case Interrupt:
-		t.live, err = m.sessions.preempt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
+		t.live, err = m.sessions.Preempt(ctx, session, t.cancel, &InterruptedError{Memory: m.id, Session: session})
 	default:
-		t.live, err = m.sessions.lock(ctx, session)
+		t.live, err = m.sessions.Lock(ctx, session)
 	}
 	var interrupted *InterruptedError
 	switch {
 	case err == nil || errors.As(err, &interrupted):
 		return err
-	case errors.Is(err, errBusy):
+	case errors.Is(err, locks.ErrBusy):
 		return &BusyError{Memory: m.id, Session: session}
 	}
 	return m.waitError(session, err)
@@ -123,7 +134,7 @@ func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 		t.base, err = m.expireIfDue(ctx, t.key, t.base)
 	}
 	if err == nil {
-		t.base, err = m.extendBack(ctx, t.key, t.base, t.policy)
+		t.base, err = m.reader.ExtendBack(ctx, t.key, t.base, t.policy)
 	}
 	if err == nil && t.cancel != nil {
 		t.lease, t.base, err = m.acquire(ctx, t.key, t.base, t.cancel)
@@ -158,14 +169,14 @@ func (t *Turn) interrupted() error {
 func (t *Turn) System(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text = validText(text)
-	switch s := t.base.step; {
+	text = window.ValidText(text)
+	switch s := t.base.Step; {
 	case text == "":
 		t.step = nil
 	case s != nil && s.Message.Text() == text:
 		t.step = s // counted before
 	default:
-		t.step = t.memory.stepSystem(text)
+		t.step = t.memory.reader.StepSystem(text)
 	}
 }
 
@@ -179,26 +190,26 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 	if t.ended {
 		return errEnded
 	}
-	if err := checkMessages(msgs); err != nil {
+	if err := window.CheckMessages(msgs); err != nil {
 		return err
 	}
 	for i := range msgs {
 		if id := msgs[i].ID; id != "" {
-			if t.isStaged(id) || t.base.has(id) {
+			if t.isStaged(id) || t.base.Has(id) {
 				t.repeat(id)
 				continue
 			}
-			t.unchecked = t.unchecked || !t.base.isComplete()
+			t.unchecked = t.unchecked || !t.base.IsComplete()
 		}
-		t.staged = append(t.staged, newEntry(t.memory.counter, msgs[i]))
+		t.staged = append(t.staged, window.NewEntry(t.memory.reader.Counter, msgs[i]))
 	}
 	return nil
 }
 
 // repeat records that a message of the window was added again.
 func (t *Turn) repeat(id string) {
-	for _, e := range t.base.entries {
-		if e.Message.ID == id && isUser(e) {
+	for _, e := range t.base.Entries {
+		if e.Message.ID == id && window.IsUser(e) {
 			t.repeated = append(t.repeated, e)
 		}
 	}
@@ -209,28 +220,28 @@ func (t *Turn) repeat(id string) {
 func (t *Turn) Has(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.isStaged(id) || t.base.has(id)
+	return t.isStaged(id) || t.base.Has(id)
 }
 
 func (t *Turn) isStaged(id string) bool {
-	return slices.ContainsFunc(t.staged, func(e *Entry) bool { return e.Message.ID == id })
+	return slices.ContainsFunc(t.staged, func(e *store.Entry) bool { return e.Message.ID == id })
 }
 
 // planner describes a change of a session: it prepares n, and reports whether
 // there is anything to change.
-type planner func(base *view, n *transition) (changed bool, err error)
+type planner func(base *window.View, n *change.Transition) (changed bool, err error)
 
 // apply makes one change of the turn's session. plan is called again after a
 // conflict. result, if not nil, receives the view after the change; otherwise it is
 // the turn's last change, and other turns of the session may begin.
-func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
+func (t *Turn) apply(ctx context.Context, plan planner, result *window.View) error {
 	m, base := t.memory, t.base
-	n, _ := m.transitions.Get().(*transition)
+	n, _ := m.transitions.Get().(*change.Transition)
 	if n == nil {
-		n = &transition{}
+		n = &change.Transition{}
 	}
 	defer func() {
-		n.reset(m.inProcess != nil)
+		n.Reset(m.local != nil)
 		m.transitions.Put(n)
 	}()
 	for attempt := range maxAttempts {
@@ -238,21 +249,21 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 		if err != nil || !changed {
 			return err
 		}
-		n.change.Version, n.change.Next, n.change.State = base.version, NextVersion(base.version), n.next.state
-		n.next.stored, err = m.applyChange(ctx, t.key, base.stored, &n.change)
+		n.Change.Version, n.Change.Next, n.Change.State = base.Version, store.NextVersion(base.Version), n.Next.State
+		n.Next.Stored, err = m.applyChange(ctx, t.key, base.Stored, &n.Change)
 		if err == nil {
-			n.next.version = n.change.Next
+			n.Next.Version = n.Change.Next
 			t.report.fill(t.policy, t.base, n)
 			if result != nil {
-				*result = n.next
-				m.sessions.setViewOf(t.live, &n.next)
+				*result = n.Next
+				m.sessions.SetViewOf(t.live, &n.Next)
 			} else {
-				t.publish(&n.next)
+				t.publish(&n.Next)
 			}
 			return nil
 		}
-		m.sessions.setViewOf(t.live, nil) // it is unknown what the store has now
-		if !isConflict(err) {
+		m.sessions.SetViewOf(t.live, nil) // it is unknown what the store has now
+		if !store.IsConflict(err) {
 			return err
 		}
 		if err := pause(ctx, attempt); err != nil {
@@ -262,17 +273,17 @@ func (t *Turn) apply(ctx context.Context, plan planner, result *view) error {
 			return err
 		}
 	}
-	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, t.key.Session, ErrConflict, maxAttempts)
+	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, t.key.Session, store.ErrConflict, maxAttempts)
 }
 
 // rebase makes base the view that the turn starts from. Messages that the
 // session has by now are dropped: another process added them, or an earlier attempt
 // of this turn did and the store's response was lost.
-func (t *Turn) rebase(ctx context.Context, base *view) error {
+func (t *Turn) rebase(ctx context.Context, base *window.View) error {
 	if base == t.base {
 		return nil
 	}
-	base, err := t.memory.extendBack(ctx, t.key, base, t.policy)
+	base, err := t.memory.reader.ExtendBack(ctx, t.key, base, t.policy)
 	if err != nil {
 		return err
 	}
@@ -281,22 +292,22 @@ func (t *Turn) rebase(ctx context.Context, base *view) error {
 		return err
 	}
 	t.base = base
-	t.done = base.hasOperation(t.operation)
+	t.done = change.OperationOf(base.Values, t.operation) != ""
 	return nil
 }
 
 // dropKnown drops the staged messages that the session has already, if that is not known yet.
-func (t *Turn) dropKnown(ctx context.Context, base *view) error {
+func (t *Turn) dropKnown(ctx context.Context, base *window.View) error {
 	if !t.unchecked {
 		return nil
 	}
-	rest, ids, err := t.memory.withoutKnown(ctx, t.key, base.state, t.staged)
+	rest, ids, err := t.memory.reader.WithoutKnown(ctx, t.key, base.State, t.staged)
 	if err != nil {
 		return err
 	}
 	t.unchecked, t.staged = false, rest
-	for t.call != nil && (ids[t.call.first] != "" || ids[t.call.last] != "") {
-		t.call.first, t.call.last = cmp.Or(ids[t.call.first], t.call.first), cmp.Or(ids[t.call.last], t.call.last)
+	for t.call != nil && (ids[t.call.First] != "" || ids[t.call.Last] != "") {
+		t.call.First, t.call.Last = cmp.Or(ids[t.call.First], t.call.First), cmp.Or(ids[t.call.Last], t.call.Last)
 	}
 	return nil
 }
@@ -318,15 +329,15 @@ func (t *Turn) end() {
 		t.lease.end()
 	}
 	if t.live != nil {
-		t.memory.sessions.unlock(t.live)
+		t.memory.sessions.Unlock(t.live)
 		t.live = nil
 	}
 	t.release()
 }
 
 // publish unlocks the session, whose view is v now.
-func (t *Turn) publish(v *view) {
-	t.memory.sessions.unlockWithView(t.live, v)
+func (t *Turn) publish(v *window.View) {
+	t.memory.sessions.UnlockWithView(t.live, v)
 	t.live = nil
 }
 

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -46,7 +49,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
-	if d, ok := t.memory.store.(Deduplicator); !ok || !d.Distinct() {
+	if d, ok := t.memory.reader.Store.(store.Deduplicator); !ok || !d.Distinct() {
 		if err := t.dropKnown(ctx, t.base); err != nil {
 			return err
 		}
@@ -64,7 +67,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 // store makes the change of a commit. After an error it is unknown whether it was made;
 // the next call finds out.
 func (t *Turn) store(ctx context.Context, each bool) error {
-	return t.apply(ctx, func(base *view, n *transition) (changed bool, err error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (changed bool, err error) {
 		if err := t.rebase(ctx, base); err != nil {
 			return false, err
 		}
@@ -76,31 +79,31 @@ func (t *Turn) store(ctx context.Context, each bool) error {
 		if !t.done {
 			changed, err = t.plan(n, each)
 		}
-		if err == nil && changed && t.lease != nil && !t.lease.owns(t.base.values) {
+		if err == nil && changed && t.lease != nil && !t.lease.owns(t.base.Values) {
 			err = t.lease.lost()
 		}
 		return t.releaseLease(n, changed), err
 	}, nil)
 }
 
-// checkPairs returns a *BalanceError if the staged messages cannot follow those of the
+// window.CheckPairs returns a *BalanceError if the staged messages cannot follow those of the
 // session, after it dropped those that the session has already.
 func (t *Turn) checkPairs(ctx context.Context) error {
-	open, err := t.memory.openCalls(ctx, t.key, t.base)
+	open, err := t.memory.reader.OpenCalls(ctx, t.key, t.base)
 	if err != nil {
 		return err
 	}
-	p := pairing{open: open}
+	p := window.Pairing{Open: open}
 	for i, e := range t.staged {
 		switch {
-		case p.add(&e.Message):
+		case p.Add(&e.Message):
 		case t.unchecked:
 			if err := t.dropKnown(ctx, t.base); err != nil {
 				return err
 			}
 			return t.checkPairs(ctx)
 		default:
-			return p.violation(t.key, i, &e.Message)
+			return p.Violation(t.key, i, &e.Message)
 		}
 	}
 	return nil
@@ -108,21 +111,21 @@ func (t *Turn) checkPairs(ctx context.Context) error {
 
 // releaseLease adds to the turn's last change that it gives up its lease, and reports
 // whether there is anything to change.
-func (t *Turn) releaseLease(n *transition, changed bool) bool {
-	if t.lease == nil || !t.lease.owns(t.base.values) {
+func (t *Turn) releaseLease(n *change.Transition, changed bool) bool {
+	if t.lease == nil || !t.lease.owns(t.base.Values) {
 		return changed
 	}
 	if !changed {
-		n.begin(t.base, t.memory.moment())
+		n.Begin(t.base, t.memory.moment())
 	}
-	n.setValue(leaseValue, nil)
+	n.SetValue(change.LeaseValue, nil)
 	return true
 }
 
 // commitRetry returns how long a commit tries to store the turn after the time limit of the
 // store: for a while if the turn has an answer, because a model was paid for it.
 func (t *Turn) commitRetry(each bool) commitRetry {
-	isAnswer := func(e *Entry) bool { return e.Message.Role == chat.Assistant }
+	isAnswer := func(e *store.Entry) bool { return e.Message.Role == chat.Assistant }
 	if each || !slices.ContainsFunc(t.staged, isAnswer) {
 		return commitRetry{}
 	}
@@ -130,28 +133,28 @@ func (t *Turn) commitRetry(each bool) commitRetry {
 }
 
 // plan makes n what Commit changes, and reports whether that is anything.
-func (t *Turn) plan(n *transition, each bool) (changed bool, err error) {
+func (t *Turn) plan(n *change.Transition, each bool) (changed bool, err error) {
 	m := t.memory
-	a := addition{entries: t.staged, each: each, step: t.step, others: t.others}
+	a := change.Addition{Entries: t.staged, Each: each, Step: t.step, Others: t.others}
 	if each {
-		a.step = t.base.step
+		a.Step = t.base.Step
 	}
 	now := m.moment()
-	changed = n.add(t.policy, m.kind.Name, t.base, a, now)
-	if set := changedVariables(t.base, t.set); len(set) > 0 {
+	changed = n.Add(t.policy, m.kind.Name, t.base, a, now)
+	if set := change.ChangedVariables(t.base, t.set); len(set) > 0 {
 		if !changed {
-			n.begin(t.base, now)
-			n.next.state.extend(now) // setting a variable extends the ttl
+			n.Begin(t.base, now)
+			n.Next.State.Extend(now) // setting a variable extends the ttl
 		}
-		if err := n.setVariables(m.id, set); err != nil {
+		if err := n.SetVariables(m.id, set); err != nil {
 			return false, err
 		}
 		changed = true
 	}
 	if changed {
-		n.recordOperation(t.operation)
-		n.setFactors(t.factors)
-		n.recordCall(t.call)
+		n.RecordOperation(t.operation)
+		n.SetFactors(t.factors)
+		n.RecordCall(t.call)
 	}
 	return changed, nil
 }
@@ -175,32 +178,32 @@ func (t *Turn) Abort(ctx context.Context, reason error) error {
 	}
 	text := "the turn was aborted"
 	if reason != nil {
-		text = textfmt.OneLine(validText(reason.Error()))
+		text = textfmt.OneLine(window.ValidText(reason.Error()))
 	}
 	if err := t.dropKnown(ctx, t.base); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		if err := t.rebase(ctx, base); err != nil {
 			return false, err
 		}
 		if len(t.staged) == 0 || t.done {
 			return t.releaseLease(n, false), nil
 		}
-		n.fail(t.base, t.staged, text, t.memory.moment())
-		n.setFactors(t.factors)
-		n.recordCall(t.call)
+		n.Fail(t.base, t.staged, text, t.memory.moment())
+		n.SetFactors(t.factors)
+		n.RecordCall(t.call)
 		return t.releaseLease(n, true), nil
 	}, nil)
 }
 
 // leaveNothing ends a turn without messages. A session that has only its lease is deleted.
 func (t *Turn) leaveNothing(ctx context.Context) error {
-	if t.lease == nil || t.base.state.Last > 0 {
+	if t.lease == nil || t.base.State.Last > 0 {
 		return nil
 	}
-	err := t.memory.remove(ctx, t.key, t.base.version)
-	if errors.Is(err, ErrConflict) { // others use the session: the lease ends by itself
+	err := t.memory.remove(ctx, t.key, t.base.Version)
+	if errors.Is(err, store.ErrConflict) { // others use the session: the lease ends by itself
 		return nil
 	}
 	return err

@@ -6,14 +6,15 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/budget"
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// contextPolicy is an evictionPolicy that leaves room for context.
-type contextPolicy interface {
-	// contextLimit returns the most tokens that messages and context may have together.
-	contextLimit() int
-}
+// corrections returns what the session and the turn know of models.
+func (t *Turn) corrections() budget.Factors { return budget.FactorsOf(t.base.Values).Raised(t.factors) }
 
 // refreshContext updates the context before a call of the model.
 func (t *Turn) refreshContext() error {
@@ -28,15 +29,15 @@ func (t *Turn) refreshContext() error {
 
 // withContext cuts the context to the room that the messages leave, and returns
 // what is sent.
-func (t *Turn) withContext(c CallContext, b Budget, v *view, sent []*Entry) ([]chat.Message, error) {
+func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*store.Entry) ([]chat.Message, error) {
 	room, err := t.contextRoom(c, v, sent)
 	if err != nil {
 		return nil, err
 	}
-	call := &t.call.call
+	call := &t.call.Call
 	call.Room = room
 	if b.ContextWindow > 0 {
-		room = min(room, t.inputRoom(b)-b.Tools-v.systemTokens()-t.call.tokens)
+		room = min(room, t.corrections().InputRoom(b)-b.Tools-v.SystemTokens()-t.call.Tokens)
 	}
 	c.Shrink(max(room, 0))
 	call.Estimate += c.Tokens()
@@ -48,12 +49,12 @@ func (t *Turn) withContext(c CallContext, b Budget, v *view, sent []*Entry) ([]c
 }
 
 // contextRoom returns how many tokens the messages leave for the context.
-func (t *Turn) contextRoom(c CallContext, v *view, sent []*Entry) (int, error) {
-	p, ok := t.policy.(contextPolicy)
+func (t *Turn) contextRoom(c CallContext, v *window.View, sent []*store.Entry) (int, error) {
+	p, ok := t.policy.(window.ContextPolicy)
 	if !ok {
 		return 0, fmt.Errorf("memory %s: policy %s has no room for context", t.memory.id, t.memory.kind.Name)
 	}
-	messages, system, limit := sumTokens(sent), v.systemTokens(), p.contextLimit()
+	messages, system, limit := window.SumTokens(sent), v.SystemTokens(), p.ContextLimit()
 	room := max(limit-messages-system, 0)
 	if fixed := c.MinTokens(); fixed > room {
 		return 0, &ContextError{Memory: t.memory.id, Limit: limit, Messages: messages, System: system, Context: fixed}
@@ -67,13 +68,13 @@ func (m *Memory) PreviewContext(ctx context.Context, session string) (*ContextPr
 	if m.context == nil {
 		return nil, nil
 	}
-	base, p, err := m.committed(ctx, session, new(view))
+	base, p, err := m.committed(ctx, session, new(window.View))
 	if err != nil {
 		return nil, err
 	}
 	t := &Turn{memory: m, key: m.key(session), ctx: ctx, base: base, policy: p}
-	sent := compacted(p, base).entries
-	c := m.context.Begin(contextSession{t}).Assemble(base.systemEntry(), sent, true)
+	sent := window.Compacted(p, base).Entries
+	c := m.context.Begin(contextSession{t}).Assemble(base.SystemEntry(), sent, true)
 	preview := &ContextPreview{}
 	if preview.Room, preview.Refused = t.contextRoom(c, base, sent); preview.Refused == nil {
 		c.Shrink(preview.Room)
@@ -84,7 +85,7 @@ func (m *Memory) PreviewContext(ctx context.Context, session string) (*ContextPr
 
 // committed returns a session as the store has it, empty if it has expired, and
 // its policy. space is as for reload.
-func (m *Memory) committed(ctx context.Context, session string, space *view) (*view, evictionPolicy, error) {
+func (m *Memory) committed(ctx context.Context, session string, space *window.View) (*window.View, window.Policy, error) {
 	p, err := m.policyOf(session)
 	if err != nil {
 		return nil, nil, err
@@ -93,8 +94,8 @@ func (m *Memory) committed(ctx context.Context, session string, space *view) (*v
 	if err != nil {
 		return nil, nil, err
 	}
-	if m.expired(v.state) {
-		v = m.newView()
+	if m.expired(v.State) {
+		v = m.reader.NewView()
 	}
 	return v, p, nil
 }
@@ -103,43 +104,45 @@ func (m *Memory) committed(ctx context.Context, session string, space *view) (*v
 // the turn's mutex is locked.
 type contextSession struct{ turn *Turn }
 
-func (s contextSession) Context() context.Context     { return s.turn.ctx }
-func (s contextSession) Key() Key                     { return s.turn.key }
-func (s contextSession) Store() Store                 { return s.turn.memory.store }
-func (s contextSession) Tokens(msg *chat.Message) int { return tokensOf(s.turn.memory.counter, msg) }
-func (s contextSession) Count(text string) int        { return s.turn.memory.Count(text) }
-func (s contextSession) Now() time.Time               { return s.turn.memory.moment() }
+func (s contextSession) Context() context.Context { return s.turn.ctx }
+func (s contextSession) Key() store.Key           { return s.turn.key }
+func (s contextSession) Store() store.Store       { return s.turn.memory.reader.Store }
+func (s contextSession) Tokens(msg *chat.Message) int {
+	return window.TokensOf(s.turn.memory.reader.Counter, msg)
+}
+func (s contextSession) Count(text string) int { return s.turn.memory.Count(text) }
+func (s contextSession) Now() time.Time        { return s.turn.memory.moment() }
 
-func (s contextSession) Variables(scope Scope) ([]Variable, error) {
+func (s contextSession) Variables(scope Scope) ([]change.Variable, error) {
 	return s.turn.variablesIn(s.turn.ctx, scope)
 }
 
 func (s contextSession) IsShared(scope Scope) bool { return s.turn.sharedSession(scope) != "" }
 
-func (s contextSession) Shared(scope Scope) (Head, error) {
+func (s contextSession) Shared(scope Scope) (store.Head, error) {
 	return s.turn.memory.sharedHead(s.turn.ctx, scope.Session(s.turn.key.Session))
 }
 
-func (s contextSession) UpdateShared(scope Scope, name string, change func(Head) ([]byte, bool)) error {
+func (s contextSession) UpdateShared(scope Scope, name string, change func(store.Head) ([]byte, bool)) error {
 	return s.turn.memory.UpdateValue(s.turn.ctx, scope.Session(s.turn.key.Session), name, change)
 }
 
-func (s contextSession) Others(scope Scope) iter.Seq2[SessionHead, error] {
+func (s contextSession) Others(scope Scope) iter.Seq2[store.SessionHead, error] {
 	return s.turn.memory.ListOf(s.turn.ctx, scope, s.turn.key.Session)
 }
 
-func (s contextSession) EntriesOf(l SessionHead, from int64) iter.Seq2[*Entry, error] {
+func (s contextSession) EntriesOf(l store.SessionHead, from int64) iter.Seq2[*store.Entry, error] {
 	return s.turn.memory.entriesOf(s.turn.ctx, l, from)
 }
 
-func (s contextSession) Head() Head {
+func (s contextSession) Head() store.Head {
 	b := s.turn.base
-	return Head{Version: b.version, State: b.state, Values: b.values}
+	return store.Head{Version: b.Version, State: b.State, Values: b.Values}
 }
 
 func (s contextSession) NewestUser() *chat.Message {
-	for _, entries := range [][]*Entry{s.turn.staged, s.turn.base.entries} {
-		if i := lastUser(entries); i >= 0 {
+	for _, entries := range [][]*store.Entry{s.turn.staged, s.turn.base.Entries} {
+		if i := window.LastUser(entries); i >= 0 {
 			return &entries[i].Message
 		}
 	}
@@ -148,41 +151,41 @@ func (s contextSession) NewestUser() *chat.Message {
 
 func (s contextSession) FirstSent() int64 {
 	v, sel, _ := s.turn.fitted()
-	pins := parsedPins(v)
-	for _, e := range sel.left.rest(v.entries) {
-		if e.Seq > 0 && !pins.has(e.Seq) {
+	pins := window.PinnedPositions(v)
+	for _, e := range sel.Left.Rest(v.Entries) {
+		if e.Seq > 0 && !pins.Has(e.Seq) {
 			return e.Seq
 		}
 	}
-	return s.turn.base.state.Last + 1 // the turn's messages have no position yet
+	return s.turn.base.State.Last + 1 // the turn's messages have no position yet
 }
 
-func (s contextSession) Evicted(from int64) iter.Seq2[*Entry, error] {
+func (s contextSession) Evicted(from int64) iter.Seq2[*store.Entry, error] {
 	last := s.FirstSent() - 1
 	if last < from {
-		return func(func(*Entry, error) bool) {}
+		return func(func(*store.Entry, error) bool) {}
 	}
-	return s.turn.memory.currentEntries(s.Context(), s.Key(), s.turn.base.state, from, last)
+	return s.turn.memory.reader.Current(s.Context(), s.Key(), s.turn.base.State, from, last)
 }
 
-func (s contextSession) Update(name string, change func(Head) ([]byte, Event, bool)) error {
+func (s contextSession) Update(name string, update func(store.Head) ([]byte, store.Event, bool)) error {
 	t := s.turn
-	var next view
-	err := t.apply(t.ctx, func(base *view, n *transition) (bool, error) {
+	var next window.View
+	err := t.apply(t.ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		if err := t.rebase(t.ctx, base); err != nil {
 			return false, err
 		}
-		value, event, ok := change(s.Head())
-		if !ok || t.base.version == 0 {
+		value, event, ok := update(s.Head())
+		if !ok || t.base.Version == 0 {
 			return false, nil
 		}
-		n.begin(t.base, t.memory.moment())
-		n.setValue(name, value)
-		event.Turn = t.base.state.Turns + 1
-		n.change.Events = []Event{event}
+		n.Begin(t.base, t.memory.moment())
+		n.SetValue(name, value)
+		event.Turn = t.base.State.Turns + 1
+		n.Change.Events = []store.Event{event}
 		return true, nil
 	}, &next)
-	if err == nil && next.version != 0 {
+	if err == nil && next.Version != 0 {
 		t.base = &next
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -137,7 +138,7 @@ func TestTurn_Abort(t *testing.T) {
 	}
 	for e, err := range m.Events(t.Context(), "s") {
 		testkit.Must(t, err)
-		if e.Kind != memory.EventFailed || e.Reason != "model answered 500" || e.From != 2 || e.To != 2 || e.Turn != 2 {
+		if e.Kind != store.EventFailed || e.Reason != "model answered 500" || e.From != 2 || e.To != 2 || e.Turn != 2 {
 			t.Errorf("event %+v", e)
 		}
 	}
@@ -178,7 +179,7 @@ func TestFlush_Reason(t *testing.T) {
 	}
 	for e, err := range m.Events(t.Context(), "s") {
 		testkit.Must(t, err)
-		if e.Kind != memory.EventFlush || e.Messages != 3 || e.Tokens != 3000 || e.Before != 36000 || e.From%3 != 1 ||
+		if e.Kind != store.EventFlush || e.Messages != 3 || e.Tokens != 3000 || e.Before != 36000 || e.From%3 != 1 ||
 			e.Reason != "36,000 tokens exceeded the chat share of 35,000 (token_limit 50,000 × chat_history_token_ratio 0.7); at least 3,000 had to leave, 3,000 left, to the start of a round" {
 			t.Errorf("event %+v", e)
 		}
@@ -244,10 +245,10 @@ type failingStore struct {
 	before, after int
 }
 
-func (f *failingStore) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (f *failingStore) Apply(ctx context.Context, key memory.Key, c store.Change) error {
 	if f.before > 0 {
 		f.before--
-		return &memory.StoreError{Location: "test", Problem: memory.Full, Message: "no room"}
+		return &memory.StoreError{Location: "test", Problem: store.Full, Message: "no room"}
 	}
 	err := f.Store.Apply(ctx, key, c)
 	if err == nil && f.after > 0 {
@@ -275,7 +276,7 @@ func TestCommit_LostResponse(t *testing.T) {
 			n := 0
 			for e, err := range m.History(t.Context(), "s") {
 				testkit.Must(t, err)
-				if n++; e.Status != memory.InWindow {
+				if n++; e.Status != store.InWindow {
 					t.Errorf("%s is %s", e.Message.Text(), e.Status)
 				}
 			}
@@ -293,7 +294,7 @@ func TestCommit_FullStore(t *testing.T) {
 	turn := begin(t, m)
 	testkit.Must(t, turn.Add(chat.Text(chat.User, "q")))
 	var failure *memory.StoreError
-	if err := turn.Commit(t.Context()); !errors.As(err, &failure) || failure.Problem != memory.Full {
+	if err := turn.Commit(t.Context()); !errors.As(err, &failure) || failure.Problem != store.Full {
 		t.Fatalf("got %v", err)
 	}
 	if got := windowTexts(t, m, "s"); got != "" {
@@ -352,7 +353,7 @@ type watched struct {
 	read int
 }
 
-func (w *watched) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+func (w *watched) Entries(ctx context.Context, key memory.Key, q store.Query) iter.Seq2[*memory.Entry, error] {
 	return func(yield func(*memory.Entry, error) bool) {
 		for e, err := range w.Store.Entries(ctx, key, q) {
 			w.read++
@@ -413,7 +414,7 @@ func TestMemory_SetAndClear(t *testing.T) {
 	for e := range m.History(t.Context(), "s") {
 		t.Errorf("left over: %v", e)
 	}
-	if d := gocmp.Diff(memory.Window{Limit: 100, Unit: memory.InTokens}, must2(m.Window(t.Context(), "s"))(t)); d != "" {
+	if d := gocmp.Diff(memory.Window{Limit: 100, Unit: store.InTokens}, must2(m.Window(t.Context(), "s"))(t)); d != "" {
 		t.Error(d)
 	}
 }

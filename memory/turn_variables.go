@@ -3,6 +3,8 @@ package memory
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/qtype-dev/qtype/memory/internal/change"
 )
 
 // Set sets a variable of the session, or removes it if value is null or nil. The
@@ -14,31 +16,33 @@ func (t *Turn) Set(name string, value json.RawMessage) error {
 	if t.ended {
 		return errEnded
 	}
-	v, err := newVariable(t.memory.id, name, value)
+	v, err := change.NewVariable(t.memory.id, name, value)
 	if err != nil {
 		return err
 	}
-	if len(mergeVariables(t.variables(), []Variable{v})) > maxVariables {
-		return tooManyVariables(t.memory.id, name)
+	if len(change.MergeVariables(t.variables(), []change.Variable{v})) > change.MaxVariables {
+		return change.TooManyVariables(t.memory.id, name)
 	}
-	t.set = putVariable(t.set, v)
+	t.set = change.PutVariable(t.set, v)
 	return nil
 }
 
 // Variables returns the session's variables with those of this turn, by name.
-func (t *Turn) Variables() []Variable {
+func (t *Turn) Variables() []change.Variable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return sortedByName(t.variables())
+	return change.SortedByName(t.variables())
 }
 
 // variables returns the variables as Commit would store them, the one that was set last at the end.
-func (t *Turn) variables() []Variable { return mergeVariables(variablesOf(t.base.values), t.set) }
+func (t *Turn) variables() []change.Variable {
+	return change.MergeVariables(change.VariablesOf(t.base.Values), t.set)
+}
 
 // SetVariables sets variables outside of a turn, all or none; one with a nil or
 // null value is removed. Only names and values are read. It waits while a turn
 // of the session is active.
-func (m *Memory) SetVariables(ctx context.Context, session string, set ...Variable) error {
+func (m *Memory) SetVariables(ctx context.Context, session string, set ...change.Variable) error {
 	t, err := m.open(ctx, session, false)
 	if err != nil {
 		return err

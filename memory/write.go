@@ -3,6 +3,9 @@ package memory
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -37,10 +40,10 @@ func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...ch
 // once. The former messages stay in the history, to which msgs are added; those
 // that the session has already get new ids. Tool calls and results are checked as by Append.
 func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) error {
-	if err := checkMessages(msgs); err != nil {
+	if err := window.CheckMessages(msgs); err != nil {
 		return err
 	}
-	if err := checkPairs(m.key(session), msgs); err != nil {
+	if err := window.CheckPairs(m.key(session), msgs); err != nil {
 		return err
 	}
 	t, err := m.open(ctx, session, true)
@@ -54,20 +57,20 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 			ids = append(ids, msgs[i].ID)
 		}
 	}
-	known, err := m.knownIDs(ctx, t.key, ids)
+	known, err := m.reader.KnownIDs(ctx, t.key, ids)
 	if err != nil {
 		return err
 	}
-	entries := make([]*Entry, len(msgs))
+	entries := make([]*store.Entry, len(msgs))
 	for i, msg := range msgs {
 		if known[msg.ID] != 0 {
 			msg.ID = ""
 		}
-		entries[i] = newEntry(m.counter, msg)
+		entries[i] = window.NewEntry(m.reader.Counter, msg)
 		known[entries[i].Message.ID] = -1
 	}
-	return t.apply(ctx, func(base *view, n *transition) (bool, error) {
-		n.replace(t.policy, m.kind.Name, base, entries, m.moment())
+	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
+		n.Replace(t.policy, m.kind.Name, base, entries, m.moment())
 		return true, nil
 	}, nil)
 }
@@ -79,6 +82,6 @@ func (m *Memory) Clear(ctx context.Context, session string) error {
 	if err != nil {
 		return err
 	}
-	defer m.sessions.unlock(s)
+	defer m.sessions.Unlock(s)
 	return m.erase(ctx, m.key(session))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -232,7 +233,7 @@ func StoreFailed(err *steps.Error) *memory.StoreError {
 	if err == nil {
 		return nil
 	}
-	unusable := []memory.ErrorKind{memory.Unavailable, memory.Locked, memory.Full, memory.Denied, memory.TooNew}
+	unusable := []store.ErrorKind{store.Unavailable, store.Locked, store.Full, store.Denied, store.TooNew}
 	if failure, ok := errors.AsType[*memory.StoreError](err); ok && slices.Contains(unusable, failure.Problem) {
 		return failure
 	}

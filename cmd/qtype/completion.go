@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
 	sqlitestore "github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -75,7 +76,7 @@ func completeTools(_ context.Context, _ *cobra.Command, p *qtype.Program, typed 
 // completeSessions returns sessions in the default store of the document. Other stores may be
 // on remote hosts and are not read.
 func completeSessions(ctx context.Context, c *cobra.Command, p *qtype.Program, typed string) []string {
-	if store := c.Flags().Lookup("store"); store != nil && store.Changed {
+	if backend := c.Flags().Lookup("store"); backend != nil && backend.Changed {
 		return nil
 	}
 	file, err := qtype.DefaultStoreFile(p)
@@ -85,11 +86,11 @@ func completeSessions(ctx context.Context, c *cobra.Command, p *qtype.Program, t
 	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	store, err := sqlitestore.Open(file)
+	backend, err := sqlitestore.Open(file)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = store.Close() }() // only read
+	defer func() { _ = backend.Close() }() // only read
 	prefix := ""
 	if user := c.Flags().Lookup("user"); user != nil && user.Changed {
 		prefix = memory.UserPrefix(user.Value.String())
@@ -103,7 +104,7 @@ func completeSessions(ctx context.Context, c *cobra.Command, p *qtype.Program, t
 		if wanted != "" && m.ID != wanted || !m.Store.IsZero() || len(p.Document.Application.Stores) > 0 {
 			continue
 		}
-		heads, err := memory.ListSessions(ctx, store, runtime.DefaultStoreID(p.Document.Application, m), memory.SessionQuery{Prefix: prefix + typed, Limit: maxCompletions})
+		heads, err := store.ListSessions(ctx, backend, runtime.DefaultStoreID(p.Document.Application, m), store.SessionQuery{Prefix: prefix + typed, Limit: maxCompletions})
 		if err != nil {
 			return nil
 		}

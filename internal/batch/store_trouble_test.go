@@ -19,6 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
@@ -59,17 +60,17 @@ func runRows(t *testing.T, kind, address string, rows int) (errs string, err err
 // checkStored checks that every row's turn is stored once.
 func checkStored(t *testing.T, address string, rows int) {
 	t.Helper()
-	store, err := storeurl.Open(address)
+	backend, err := storeurl.Open(address)
 	testkit.Must(t, err)
-	defer func() { testkit.Must(t, store.Close()) }()
+	defer func() { testkit.Must(t, backend.Close()) }()
 	seen := map[string]bool{}
 	const chat = "app/chat"
-	for s, err := range store.Sessions(t.Context(), chat) {
+	for s, err := range backend.Sessions(t.Context(), chat) {
 		testkit.Must(t, err)
-		for e, err := range store.Entries(t.Context(), memory.Key{Memory: chat, Session: s.Session}, memory.Query{}) {
+		for e, err := range backend.Entries(t.Context(), memory.Key{Memory: chat, Session: s.Session}, store.Query{}) {
 			testkit.Must(t, err)
 			if text := e.Message.Text(); text != "noted" {
-				if seen[text] || e.Status == memory.Failed {
+				if seen[text] || e.Status == store.Failed {
 					t.Errorf("%s, %s: status %q, seen before: %v", s.Session, text, e.Status, seen[text])
 				}
 				seen[text] = true

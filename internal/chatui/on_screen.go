@@ -15,7 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -185,7 +185,7 @@ func (c *Chat) fill(ctx context.Context) string {
 			continue
 		}
 		unit := ""
-		if info.Unit != memory.InTokens {
+		if info.Unit != store.InTokens {
 			unit = " " + string(info.Unit)
 		}
 		fullest = part

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -31,7 +32,7 @@ func (c *Chat) newestTurns(ctx context.Context) ([]newest, error) {
 			if err != nil {
 				return nil, err
 			}
-			if e.Message.Role == chat.User && e.Status != memory.Failed && e.Turn != one.turn {
+			if e.Message.Role == chat.User && e.Status != store.Failed && e.Turn != one.turn {
 				one.turn, one.entry = e.Turn, e
 			}
 		}

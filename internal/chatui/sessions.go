@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -54,7 +55,7 @@ func (c *Chat) sessionIDs(ctx context.Context, typed string) []string {
 	prefix := memory.UserPrefix(c.User)
 	var ids []string
 	for _, m := range c.memories() {
-		filter := memory.SessionFilter{SessionQuery: memory.SessionQuery{Prefix: prefix + typed, Limit: maxSessions}}
+		filter := memory.SessionFilter{SessionQuery: store.SessionQuery{Prefix: prefix + typed, Limit: maxSessions}}
 		for s, err := range m.EachSession(ctx, filter) {
 			if err != nil {
 				return nil
@@ -74,7 +75,7 @@ func (c *Chat) listSessions(ctx context.Context, _ string) error {
 	if len(all) == 0 {
 		return c.errNoMemory()
 	}
-	filter := memory.SessionFilter{SessionQuery: memory.SessionQuery{Prefix: memory.UserPrefix(c.User), Limit: maxSessions}}
+	filter := memory.SessionFilter{SessionQuery: store.SessionQuery{Prefix: memory.UserPrefix(c.User), Limit: maxSessions}}
 	return c.view().List(ctx, all, memoryview.ListOptions{SessionFilter: filter, More: func(string) {
 		c.printf("there are more; qtype memory list shows all\n")
 	}})

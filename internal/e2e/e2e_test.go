@@ -22,6 +22,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -230,7 +231,7 @@ func flushedTurns(t *testing.T, m *memory.Memory, session string) (turns map[int
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Kind == memory.EventFlush {
+		if e.Kind == store.EventFlush {
 			flushes++
 			turns[e.Turn] = true
 		}

@@ -56,31 +56,34 @@ func (s *uppercase) Process(ctx context.Context, row *Row, emit Emit) error {
 `
 	// byRolePolicy is the file of a new policy, which evicts messages that are not a
 	// prefix of the window.
-	byRolePolicy = `package memory
+	byRolePolicy = `package window
 
-import "github.com/qtype-dev/qtype/spec/chat"
+import (
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
 
 // lastTokensByRole keeps the newest messages of each role within a number of tokens.
 type lastTokensByRole struct {
-	keepAll
+	KeepAll
 	max int
 }
 
-func newLastTokensByRole(l Limits) evictionPolicy { return &lastTokensByRole{max: l.int("max_tokens_by_role")} }
+func newLastTokensByRole(l Limits) Policy { return &lastTokensByRole{max: l.int("max_tokens_by_role")} }
 
-func (p *lastTokensByRole) evict(v *view, _, _ int) eviction {
+func (p *lastTokensByRole) Evict(v *View, _, _ int) Eviction {
 	used := map[chat.Role]int{}
 	var leave []int
-	for i := len(v.entries) - 1; i >= 0; i-- {
-		e := v.entries[i]
+	for i := len(v.Entries) - 1; i >= 0; i-- {
+		e := v.Entries[i]
 		if used[e.Message.Role] += e.Tokens; used[e.Message.Role] > p.max {
 			leave = append([]int{i}, leave...)
 		}
 	}
-	return evictIndexes(leave)
+	return EvictIndexes(leave)
 }
 
-func (p *lastTokensByRole) usage(_, tokens int) (int, int, Unit) { return tokens, 0, InTokens }
+func (p *lastTokensByRole) Usage(_, tokens int) (int, int, store.Unit) { return tokens, 0, store.InTokens }
 `
 	uppercaseApp = `id: shop
 models:
@@ -125,8 +128,8 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 	// The behavior.
 	c.write("steps/uppercase.go", uppercaseStep)
 	c.insert("steps/build.go", "	return table\n", "	add(builderFor(buildUppercase))\n")
-	c.write("memory/policy_last_n_tokens_by_role.go", byRolePolicy)
-	c.insert("memory/policies.go", "		spec.PolicyUnbounded:", "		\"last_n_tokens_by_role\": {build: newLastTokensByRole},\n")
+	c.write("memory/internal/window/policy_last_n_tokens_by_role.go", byRolePolicy)
+	c.insert("memory/internal/window/policies.go", "		spec.PolicyUnbounded:", "		\"last_n_tokens_by_role\": {build: newLastTokensByRole},\n")
 	c.insert("validate/testdata/codes.txt", "QT330 ", "QT328 Uppercase inputs: count\nQT329 Uppercase outputs: count\n")
 	c.insert("validate/testdata/codes.txt", "QT350 ", "QT348 Uppercase outputs: type\n")
 	c.mustRun("go", "generate", "./internal/schemagen")

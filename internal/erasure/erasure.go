@@ -21,6 +21,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -149,15 +150,15 @@ func (r *Receipt) server(ctx context.Context, cfg Config) error {
 }
 
 // deleteRange deletes the sessions of a part of a store whose ids begin with that of keys.
-func (r *Receipt) deleteRange(ctx context.Context, store memory.Store, keys memory.Key) error {
+func (r *Receipt) deleteRange(ctx context.Context, backend memory.Store, keys memory.Key) error {
 	const page = 500
 	for {
-		heads, err := memory.ListSessions(ctx, store, keys.Memory, memory.SessionQuery{Prefix: keys.Session, Limit: page})
+		heads, err := store.ListSessions(ctx, backend, keys.Memory, store.SessionQuery{Prefix: keys.Session, Limit: page})
 		if err != nil || len(heads) == 0 {
 			return err
 		}
 		for _, l := range heads {
-			if err := store.Delete(ctx, memory.Key{Memory: keys.Memory, Session: l.Session}); err != nil {
+			if err := backend.Delete(ctx, memory.Key{Memory: keys.Memory, Session: l.Session}); err != nil {
 				return err
 			}
 			r.Deleted = append(r.Deleted, Item{Kind: "server", ID: keys.Memory + " " + l.Session})

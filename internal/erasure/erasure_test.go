@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -33,7 +34,7 @@ func (a *app) StateStore() memory.Store     { return a.store }
 func (a *app) put(t *testing.T, part, session, name, value string) {
 	t.Helper()
 	testkit.Must(t, a.store.Apply(t.Context(), memory.Key{Memory: part, Session: session},
-		memory.Change{Next: 1, Values: map[string][]byte{name: []byte(value)}}))
+		store.Change{Next: 1, Values: map[string][]byte{name: []byte(value)}}))
 }
 
 // left returns all sessions that the store has.

@@ -7,21 +7,22 @@ import (
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Context is what the next call of a model sends of a session, by its parts.
 type Context struct {
-	Memory        string      `json:"memory"`                   // the memory's id
-	Used          int         `json:"used"`                     // of Limit, by the messages
-	Limit         int         `json:"limit"`                    // 0: none
-	Unit          memory.Unit `json:"unit"`                     // unit of Used and Limit
-	Model         string      `json:"model,omitempty"`          // of the last call
-	ContextWindow int         `json:"context_window,omitempty"` // of that model, in tokens; 0 if unknown
-	Blocks        []Block     `json:"blocks"`                   // in the order in which they are sent
-	Flushes       []Flush     `json:"flushes"`                  // the newest ones, oldest first
-	Summary       string      `json:"summary,omitempty"`        // the running summary
-	Refused       string      `json:"refused,omitempty"`        // why the next call would be refused
-	Through       int64       `json:"-"`                        // position of the newest message that the summary covers
+	Memory        string     `json:"memory"`                   // the memory's id
+	Used          int        `json:"used"`                     // of Limit, by the messages
+	Limit         int        `json:"limit"`                    // 0: none
+	Unit          store.Unit `json:"unit"`                     // unit of Used and Limit
+	Model         string     `json:"model,omitempty"`          // of the last call
+	ContextWindow int        `json:"context_window,omitempty"` // of that model, in tokens; 0 if unknown
+	Blocks        []Block    `json:"blocks"`                   // in the order in which they are sent
+	Flushes       []Flush    `json:"flushes"`                  // the newest ones, oldest first
+	Summary       string     `json:"summary,omitempty"`        // the running summary
+	Refused       string     `json:"refused,omitempty"`        // why the next call would be refused
+	Through       int64      `json:"-"`                        // position of the newest message that the summary covers
 }
 
 // Block is a part of what is sent.
@@ -92,11 +93,11 @@ func (c *Context) addEvents(ctx context.Context, m Memory, session string) error
 		switch {
 		case err != nil:
 			return err
-		case e.Kind == memory.EventSent && e.Call != nil:
+		case e.Kind == store.EventSent && e.Call != nil:
 			c.Model, c.ContextWindow = e.Call.Model, e.Call.ContextWindow
-		case e.Kind == memory.EventFlush:
+		case e.Kind == store.EventFlush:
 			c.Flushes = append(c.Flushes, Flush{e.Time, e.Turn, e.From, e.To, e.Messages, e.Tokens, e.Reason})
-		case e.Kind == memory.EventRewind: // what these turns evicted returned
+		case e.Kind == store.EventRewind: // what these turns evicted returned
 			c.Flushes = slices.DeleteFunc(c.Flushes, func(f Flush) bool { return f.Turn >= e.Rewound })
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 func (v *View) printer() *show.Printer { return &show.Printer{Out: v.Out, Width: v.Width} }
@@ -87,11 +88,11 @@ func lastFlush(ctx context.Context, m Memory, session string) (string, error) {
 		switch {
 		case err != nil:
 			return "", err
-		case ev.Kind == memory.EventRewind:
+		case ev.Kind == store.EventRewind:
 			rewound = min(rewound, ev.Rewound)
-		case ev.Kind == memory.EventFlush && ev.Turn < rewound:
+		case ev.Kind == store.EventFlush && ev.Turn < rewound:
 			limit := textfmt.Thousands(ev.Limit)
-			if ev.Unit != memory.InTokens && ev.Unit != "" {
+			if ev.Unit != store.InTokens && ev.Unit != "" {
 				limit += " " + string(ev.Unit)
 			}
 			return fmt.Sprintf("flushed up to message %s, last on %s (over %s: %s tokens left)", textfmt.Thousands(ev.To),
@@ -159,10 +160,10 @@ func contextNotes(ctx context.Context, m Memory, session string) (map[int64][]st
 		switch {
 		case err != nil:
 			return nil, err
-		case ev.Kind == memory.EventVariables:
+		case ev.Kind == store.EventVariables:
 			turn := max(ev.Turn, 1) // values may be set before the first message
 			notes[turn] = append(notes[turn], ev.Reason)
-		case ev.Kind == memory.EventSummary:
+		case ev.Kind == store.EventSummary:
 			notes[ev.Turn] = append(notes[ev.Turn], textfmt.Count(ev.Messages, "message")+" summarized")
 		}
 	}

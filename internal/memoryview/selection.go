@@ -8,6 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -111,7 +112,7 @@ func (s *Selection) Conversation(ctx context.Context, app App) (m Memory, sessio
 		return m, session, err
 	}
 	var found []string
-	filter := memory.SessionFilter{SessionQuery: memory.SessionQuery{Prefix: memory.UserPrefix(s.User)}}
+	filter := memory.SessionFilter{SessionQuery: store.SessionQuery{Prefix: memory.UserPrefix(s.User)}}
 	for one, err := range m.EachSession(ctx, filter) {
 		if err != nil {
 			return m, "", err

@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -67,7 +68,7 @@ func FindSession(ctx context.Context, m Memory, session string) (string, error) 
 	}
 	var ids []string
 	for _, prefix := range prefixes {
-		for s, err := range m.EachSession(ctx, memory.SessionFilter{SessionQuery: memory.SessionQuery{Prefix: prefix}}) {
+		for s, err := range m.EachSession(ctx, memory.SessionFilter{SessionQuery: store.SessionQuery{Prefix: prefix}}) {
 			if err != nil {
 				return "", err
 			}
@@ -153,7 +154,7 @@ func (v *View) writeNone(memories []Memory, o ListOptions) error {
 		}
 	}
 	text := fmt.Sprintf("no conversations in %s yet\n", textfmt.List(locations))
-	if o.SessionFilter != (memory.SessionFilter{SessionQuery: memory.SessionQuery{Limit: o.Limit}}) {
+	if o.SessionFilter != (memory.SessionFilter{SessionQuery: store.SessionQuery{Limit: o.Limit}}) {
 		text = "no sessions match\n"
 	}
 	_, err := io.WriteString(v.Out, text)
@@ -227,7 +228,7 @@ func usage(r sessionRow) string {
 	switch {
 	case r.Limit == 0:
 		return textfmt.Thousands(r.Tokens)
-	case r.Unit == string(memory.InTokens):
+	case r.Unit == string(store.InTokens):
 		return textfmt.Thousands(r.Used) + " / " + textfmt.Thousands(r.Limit)
 	}
 	return fmt.Sprintf("%s / %s %s", textfmt.Thousands(r.Used), textfmt.Thousands(r.Limit), r.Unit)

@@ -7,6 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/openai"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -76,7 +77,7 @@ func (s *Server) copyInputs(ctx context.Context, from, to string) error {
 			}
 			continue
 		}
-		change := memory.Change{Next: memory.NextVersion(0), Values: head.Values}
+		change := store.Change{Next: store.NextVersion(0), Values: head.Values}
 		if err := s.opts.Store.Apply(ctx, inputsKeyOf(f.ID(), to), change); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // form returns the body and the Content-Type of a form, with a random boundary.
@@ -151,5 +152,5 @@ func TestLog_Outage(t *testing.T) {
 type downStore struct{ memory.Store }
 
 func (downStore) Head(context.Context, memory.Key) (memory.Head, error) {
-	return memory.Head{}, &memory.StoreError{Location: "postgres://db.internal", Problem: memory.Unavailable, Message: "down"}
+	return memory.Head{}, &memory.StoreError{Location: "postgres://db.internal", Problem: store.Unavailable, Message: "down"}
 }

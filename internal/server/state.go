@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // stateStore is the store with the state of the server: that of the application which is
@@ -22,7 +23,7 @@ func (s stateStore) Head(ctx context.Context, key memory.Key) (memory.Head, erro
 }
 
 // Entries yields entries of a session.
-func (s stateStore) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+func (s stateStore) Entries(ctx context.Context, key memory.Key, q store.Query) iter.Seq2[*memory.Entry, error] {
 	return s.current().Entries(ctx, key, q)
 }
 
@@ -32,7 +33,7 @@ func (s stateStore) Events(ctx context.Context, key memory.Key) iter.Seq2[memory
 }
 
 // Apply makes one change.
-func (s stateStore) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (s stateStore) Apply(ctx context.Context, key memory.Key, c store.Change) error {
 	return s.current().Apply(ctx, key, c)
 }
 
@@ -43,7 +44,7 @@ func (s stateStore) Delete(ctx context.Context, key memory.Key) error {
 
 // Remove deletes a session if its version is version.
 func (s stateStore) Remove(ctx context.Context, key memory.Key, version int64) error {
-	return memory.Remove(ctx, s.current(), key, version)
+	return store.Remove(ctx, s.current(), key, version)
 }
 
 // Sessions yields the sessions of one part of the store.
@@ -53,17 +54,17 @@ func (s stateStore) Sessions(ctx context.Context, part string) iter.Seq2[memory.
 
 // RemoveAll deletes sessions of one part of the store.
 func (s stateStore) RemoveAll(ctx context.Context, part string, sessions []memory.SessionHead) (int, error) {
-	return memory.RemoveAll(ctx, s.current(), part, sessions)
+	return store.RemoveAll(ctx, s.current(), part, sessions)
 }
 
 // ListSessions returns a page of the sessions of one part of the store.
-func (s stateStore) ListSessions(ctx context.Context, part string, q memory.SessionQuery) ([]memory.SessionHead, error) {
-	return memory.ListSessions(ctx, s.current(), part, q)
+func (s stateStore) ListSessions(ctx context.Context, part string, q store.SessionQuery) ([]memory.SessionHead, error) {
+	return store.ListSessions(ctx, s.current(), part, q)
 }
 
 // Distinct reports whether Apply rejects messages that the session has already.
 func (s stateStore) Distinct() bool {
-	d, ok := s.current().(memory.Deduplicator)
+	d, ok := s.current().(store.Deduplicator)
 	return ok && d.Distinct()
 }
 

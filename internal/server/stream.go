@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/sse"
 	"github.com/qtype-dev/qtype/internal/server/uistream"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -206,7 +207,7 @@ func userTurns(ctx context.Context, m *memory.Memory, session string) ([]int64, 
 		if err != nil {
 			return nil, err
 		}
-		if e.Message.Role == chat.User && e.Status != memory.Failed && (len(turns) == 0 || turns[len(turns)-1] != e.Turn) {
+		if e.Message.Role == chat.User && e.Status != store.Failed && (len(turns) == 0 || turns[len(turns)-1] != e.Turn) {
 			turns = append(turns, e.Turn)
 		}
 	}

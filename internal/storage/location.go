@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -15,13 +15,13 @@ import (
 type Location string
 
 // Error returns an error of a kind. err is the cause, or nil.
-func (l Location) Error(kind memory.ErrorKind, message string, err error) error {
-	return &memory.StoreError{Location: string(l), Problem: kind, Message: message, Err: err, Temporary: kind == memory.Locked}
+func (l Location) Error(kind store.ErrorKind, message string, err error) error {
+	return &store.StoreError{Location: string(l), Problem: kind, Message: message, Err: err, Temporary: kind == store.Locked}
 }
 
 // Unavailable returns an error for a store that cannot be used.
 func (l Location) Unavailable(message string) error {
-	return l.Error(memory.Unavailable, message, nil)
+	return l.Error(store.Unavailable, message, nil)
 }
 
 // Closed returns the error for a use after Close.
@@ -29,7 +29,7 @@ func (l Location) Closed() error { return l.Unavailable("the store is closed") }
 
 // Corrupt returns the error for a record that cannot be read.
 func (l Location) Corrupt(err error) error {
-	return l.Error(memory.Corrupt, "cannot read a record: "+textfmt.OneLine(err.Error()), err)
+	return l.Error(store.Corrupt, "cannot read a record: "+textfmt.OneLine(err.Error()), err)
 }
 
 // Decode reads the JSON text of a record into to, a pointer.
@@ -50,26 +50,26 @@ func (l Location) DecodeMessage(text string, to *chat.Message) error {
 }
 
 // IsFinal reports whether err needs no explanation: it is nil, one of the
-// package memory that callers compare with, or a *memory.StoreError.
+// package memory that callers compare with, or a *store.StoreError.
 func IsFinal(err error) bool {
-	if err == nil || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrDuplicateMessage) {
+	if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrDuplicateMessage) {
 		return true
 	}
-	var explained *memory.StoreError
+	var explained *store.StoreError
 	return errors.As(err, &explained)
 }
 
 // Explain converts an error of a server, the network or a driver to a
-// *memory.StoreError with a message of one line. ctx comes from WithTimeout:
+// *store.StoreError with a message of one line. ctx comes from WithTimeout:
 // where it has ended, that is the reason. Otherwise diagnose returns it.
-func (l Location) Explain(ctx context.Context, err error, diagnose func(error) (memory.ErrorKind, string)) error {
+func (l Location) Explain(ctx context.Context, err error, diagnose func(error) (store.ErrorKind, string)) error {
 	if IsFinal(err) {
 		return err
 	}
 	timeout, canceled := cause(ctx)
 	switch {
 	case timeout != nil:
-		return &memory.StoreError{Location: string(l), Problem: memory.Unavailable, Message: timeout.Error(), Err: err, Temporary: true}
+		return &store.StoreError{Location: string(l), Problem: store.Unavailable, Message: timeout.Error(), Err: err, Temporary: true}
 	case canceled != nil:
 		return canceled
 	}

@@ -3,7 +3,7 @@ package storage
 import (
 	"iter"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 const (
@@ -17,17 +17,17 @@ const MaxSeq = 1<<62 - 1
 
 // Page is a part of a history.
 type Page struct {
-	Entries []*memory.Entry // that match the query
-	Rows    int             // rows read, including those that do not match
-	Bytes   int             // approximate size of the rows
-	Next    int64           // Seq at which the next page begins
+	Entries []*store.Entry // that match the query
+	Rows    int            // rows read, including those that do not match
+	Bytes   int            // approximate size of the rows
+	Next    int64          // Seq at which the next page begins
 }
 
 // Entries yields the entries of a query page by page, so that a reader of a long
 // history holds one page in memory and no connection while it works. read
 // returns at most limit rows with a Seq of from or more; fewer end the range.
-func Entries(q memory.Query, read func(from int64, limit int) (Page, error)) iter.Seq2[*memory.Entry, error] {
-	return func(yield func(*memory.Entry, error) bool) {
+func Entries(q store.Query, read func(from int64, limit int) (Page, error)) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
 		limit := firstPage
 		for from := max(q.From, 1); ; {
 			p, err := read(from, limit)

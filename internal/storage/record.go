@@ -3,7 +3,7 @@ package storage
 import (
 	"encoding/json"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Record holds the parts of a change that stores write as JSON.
@@ -14,7 +14,7 @@ type Record struct {
 }
 
 // Encode converts a change.
-func Encode(c memory.Change) (Record, error) {
+func Encode(c store.Change) (Record, error) {
 	var r Record
 	state, err := json.Marshal(c.State)
 	if err != nil {

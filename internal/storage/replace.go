@@ -3,7 +3,7 @@ package storage
 import (
 	"encoding/json"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Replaced holds the records of a replacement, as JSON.
@@ -13,7 +13,7 @@ type Replaced struct {
 }
 
 // EncodeReplacement converts a replacement.
-func EncodeReplacement(r memory.Replacement) (Replaced, error) {
+func EncodeReplacement(r store.Replacement) (Replaced, error) {
 	out := Replaced{Messages: make(map[int64]string, len(r.Messages)), Events: make(map[int64]string, len(r.Events))}
 	for seq := range r.Messages {
 		raw, err := r.Messages[seq].MarshalJSON()

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Trouble is how long a failure of a server lasts.
@@ -25,14 +25,14 @@ const (
 
 // Failures describes the errors of a driver.
 type Failures struct {
-	Diagnose func(error) (memory.ErrorKind, string) // kind and message of one line
-	Trouble  func(error) Trouble                    // whether trying again may help
+	Diagnose func(error) (store.ErrorKind, string) // kind and message of one line
+	Trouble  func(error) Trouble                   // whether trying again may help
 }
 
 // Retry calls attempt within the server's timeout, again and again while its error is
 // short trouble: attempt must be idempotent. It waits longer each time, for a random
 // part, so that many callers do not return at the same moment. A server that has never
-// answered is not waited for. The error is a *memory.StoreError, one of the package memory,
+// answered is not waited for. The error is a *store.StoreError, one of the package memory,
 // or that of ctx.
 func (s *Server) Retry(ctx context.Context, f Failures, attempt func(context.Context) error) error {
 	bounded, cancel := WithTimeout(ctx, s.Timeout)
@@ -67,7 +67,7 @@ func (s *Server) isShort(t Trouble) bool {
 // gaveUp returns the error after the timeout, whose reason is err.
 func (s *Server) gaveUp(err error, f Failures) error {
 	kind, message := f.Diagnose(err)
-	return &memory.StoreError{Location: string(s.Location), Problem: kind, Err: err, Temporary: true,
+	return &store.StoreError{Location: string(s.Location), Problem: kind, Err: err, Temporary: true,
 		Message: message + "; tried for " + s.Timeout.String()}
 }
 

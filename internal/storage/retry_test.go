@@ -8,7 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // TestServer_Retry checks which errors are tried again, and what remains after the timeout.
@@ -35,7 +35,7 @@ func TestServer_Retry(t *testing.T) {
 				s.Timeout = time.Minute
 			}
 			f := storage.Failures{Trouble: func(error) storage.Trouble { return tt.trouble },
-				Diagnose: func(error) (memory.ErrorKind, string) { return memory.Unavailable, "down" }}
+				Diagnose: func(error) (store.ErrorKind, string) { return store.Unavailable, "down" }}
 			if tt.answered {
 				testkit.Must(t, s.Retry(t.Context(), f, func(context.Context) error { return nil }))
 			}
@@ -46,8 +46,8 @@ func TestServer_Retry(t *testing.T) {
 				}
 				return nil
 			})
-			var store *memory.StoreError
-			if errors.As(err, &store) != (tt.message != "") || store != nil && (store.Error() != tt.message || store.Temporary != tt.temporary || !errors.Is(err, failed)) {
+			var backend *store.StoreError
+			if errors.As(err, &backend) != (tt.message != "") || backend != nil && (backend.Error() != tt.message || backend.Temporary != tt.temporary || !errors.Is(err, failed)) {
 				t.Errorf("got %v", err)
 			}
 			if tt.attempts != 0 && attempts != tt.attempts || attempts == 0 {

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -46,7 +46,7 @@ func TestParseServer(t *testing.T) {
 
 func TestLocation_Explain(t *testing.T) {
 	location := storage.Location("db://h")
-	diagnose := func(error) (memory.ErrorKind, string) { return memory.Denied, "no permission" }
+	diagnose := func(error) (store.ErrorKind, string) { return store.Denied, "no permission" }
 	cause := errors.New("two\nlines")
 	slow, cancel := storage.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
@@ -59,7 +59,7 @@ func TestLocation_Explain(t *testing.T) {
 		want string
 	}{
 		"nil":      {t.Context(), nil, ""},
-		"conflict": {slow, memory.ErrConflict, memory.ErrConflict.Error()},
+		"conflict": {slow, store.ErrConflict, store.ErrConflict.Error()},
 		"final":    {slow, location.Closed(), "memory store db://h: the store is closed"},
 		"other":    {t.Context(), cause, "memory store db://h: no permission"},
 		"slow":     {slow, cause, "memory store db://h: no answer within 1ns"},
@@ -81,9 +81,9 @@ func TestLocation_Explain(t *testing.T) {
 }
 
 func TestEncode(t *testing.T) {
-	r, err := storage.Encode(memory.Change{
-		Entries: []*memory.Entry{{Message: chat.Message{ID: "a", Role: chat.User}}, {Message: chat.Message{ID: "b", Role: chat.User}}},
-		Events:  []memory.Event{{Kind: memory.EventSet}},
+	r, err := storage.Encode(store.Change{
+		Entries: []*store.Entry{{Message: chat.Message{ID: "a", Role: chat.User}}, {Message: chat.Message{ID: "b", Role: chat.User}}},
+		Events:  []store.Event{{Kind: store.EventSet}},
 	})
 	if err != nil || len(r.Messages) != 2 || len(r.Events) != 1 || !strings.Contains(r.Messages[1], `"b"`) || !strings.HasPrefix(r.State, "{") {
 		t.Errorf("got %+v, %v", r, err)
@@ -98,7 +98,7 @@ func TestEntries(t *testing.T) {
 		return func(from int64, limit int) (p storage.Page, err error) {
 			*limits = append(*limits, limit)
 			for seq := from; seq <= history && p.Rows < limit; seq++ {
-				p.Entries = append(p.Entries, &memory.Entry{Seq: seq})
+				p.Entries = append(p.Entries, &store.Entry{Seq: seq})
 				p.Rows, p.Bytes, p.Next = p.Rows+1, p.Bytes+bytes, seq+1
 			}
 			return p, nil
@@ -111,7 +111,7 @@ func TestEntries(t *testing.T) {
 	} {
 		var limits []int
 		var seqs []int64
-		for e, err := range storage.Entries(memory.Query{}, read(tt.bytes, &limits)) {
+		for e, err := range storage.Entries(store.Query{}, read(tt.bytes, &limits)) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestEntries(t *testing.T) {
 		}
 	}
 	failed := errors.New("failed")
-	for _, err := range storage.Entries(memory.Query{}, func(int64, int) (storage.Page, error) { return storage.Page{}, failed }) {
+	for _, err := range storage.Entries(store.Query{}, func(int64, int) (storage.Page, error) { return storage.Page{}, failed }) {
 		if !errors.Is(err, failed) {
 			t.Errorf("got %v", err)
 		}

@@ -22,7 +22,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Keys are the keys of a store.
@@ -37,21 +37,21 @@ func (k Keys) ID() string {
 	return fmt.Sprint(k.Key.ID(), k.Old, k.AllowUnencrypted)
 }
 
-// Store is a memory.Store that encrypts what it writes to another one. It is safe
+// Store is a store.Store that encrypts what it writes to another one. It is safe
 // for concurrent use.
 type Store struct {
-	inner            memory.Store
+	inner            store.Store
 	location         storage.Location
 	keys             []Key // the first one encrypts
 	allowUnencrypted bool
-	heads            *lru.Cache[memory.Key, *verifiedHead]
+	heads            *lru.Cache[store.Key, *verifiedHead]
 }
 
 // New returns a store on top of inner, which must keep the whole history: a
 // message that is gone is reported as missing. location names inner in errors,
 // without credentials.
-func New(inner memory.Store, location string, keys Keys) *Store {
-	heads, err := lru.New[memory.Key, *verifiedHead](maxHeads)
+func New(inner store.Store, location string, keys Keys) *Store {
+	heads, err := lru.New[store.Key, *verifiedHead](maxHeads)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
@@ -64,7 +64,7 @@ func (s *Store) Location() string { return string(s.location) }
 
 // Apply encrypts and makes a change, with a new seal of the session's head. It
 // reads the head only if the change's version is not cached.
-func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (s *Store) Apply(ctx context.Context, key store.Key, c store.Change) error {
 	if _, reserved := c.Values[sealName]; reserved {
 		return fmt.Errorf("the name %s is reserved for the seal of a session; use another name", sealName)
 	}
@@ -98,7 +98,7 @@ func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) erro
 }
 
 // Head returns the session's head, checked against its seal and decrypted.
-func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+func (s *Store) Head(ctx context.Context, key store.Key) (store.Head, error) {
 	sc := s.cipherFor(key)
 	head, _, err := s.readHead(ctx, sc)
 	if err != nil || head.Values == nil {
@@ -107,7 +107,7 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 	values := make(map[string][]byte, len(head.Values))
 	for name, record := range head.Values {
 		if values[name], err = sc.decryptValue(name, record); err != nil {
-			return memory.Head{}, err
+			return store.Head{}, err
 		}
 	}
 	head.Values = values
@@ -115,40 +115,40 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 }
 
 // Delete removes a session with everything that belongs to it. It needs no key.
-func (s *Store) Delete(ctx context.Context, key memory.Key) error {
+func (s *Store) Delete(ctx context.Context, key store.Key) error {
 	s.heads.Remove(key)
 	return s.inner.Delete(ctx, key)
 }
 
 // Remove deletes a session if its version is still version. It is as atomic as
 // that of the inner store.
-func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error {
-	return memory.Remove(ctx, s.inner, key, version)
+func (s *Store) Remove(ctx context.Context, key store.Key, version int64) error {
+	return store.Remove(ctx, s.inner, key, version)
 }
 
 // RemoveAll deletes sessions that still have the versions of their heads.
-func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (int, error) {
-	return memory.RemoveAll(ctx, s.inner, mem, sessions)
+func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []store.SessionHead) (int, error) {
+	return store.RemoveAll(ctx, s.inner, mem, sessions)
 }
 
 // Distinct returns that of the inner store.
 func (s *Store) Distinct() bool {
-	d, ok := s.inner.(memory.Deduplicator)
+	d, ok := s.inner.(store.Deduplicator)
 	return ok && d.Distinct()
 }
 
 // Time returns that of the inner store.
-func (s *Store) Time(ctx context.Context) (time.Time, error) { return memory.StoreTime(ctx, s.inner) }
+func (s *Store) Time(ctx context.Context) (time.Time, error) { return store.StoreTime(ctx, s.inner) }
 
 // Sessions yields the sessions of one memory. It needs no key, so it does not
 // check the heads.
-func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[store.SessionHead, error] {
 	return s.inner.Sessions(ctx, mem)
 }
 
 // ListSessions returns a page of the sessions of a memory, whose heads have no values.
-func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQuery) ([]memory.SessionHead, error) {
-	return memory.ListSessions(ctx, s.inner, mem, q)
+func (s *Store) ListSessions(ctx context.Context, mem string, q store.SessionQuery) ([]store.SessionHead, error) {
+	return store.ListSessions(ctx, s.inner, mem, q)
 }
 
 // Close closes the inner store.

@@ -17,9 +17,11 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/redis"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -51,17 +53,17 @@ func openInner(dir string) (*sqlite.Store, error) {
 func TestStore_Contract(t *testing.T) {
 	keys := encrypted.Keys{Key: key(t, "a")}
 	t.Run("in process", func(t *testing.T) {
-		storetest.Run(t, func(*testing.T) memory.Store { return encrypted.New(memory.NewInProcess(), "memory:", keys) })
+		storetest.Run(t, func(*testing.T) store.Store { return encrypted.New(inprocess.New(), "memory:", keys) })
 	})
 	t.Run("sqlite", func(t *testing.T) {
-		storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store { return open(t, dir, keys) })
+		storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return open(t, dir, keys) })
 	})
 	t.Run("redis", func(t *testing.T) {
 		server, err := servertest.Redis()
 		servertest.Need(t, err)
 		defer func() { testkit.Must(t, server.Close()) }()
 		n := 0
-		storetest.Run(t, func(t *testing.T) memory.Store {
+		storetest.Run(t, func(t *testing.T) store.Store {
 			n++
 			inner, err := redis.Open(fmt.Sprintf("redis://%s/0?key_prefix=t%d:", server.Address(), n))
 			testkit.Must(t, err)
@@ -73,7 +75,7 @@ func TestStore_Contract(t *testing.T) {
 		servertest.Need(t, err)
 		defer func() { testkit.Must(t, server.Close()) }()
 		n := 0
-		storetest.Run(t, func(t *testing.T) memory.Store {
+		storetest.Run(t, func(t *testing.T) store.Store {
 			n++
 			inner, err := postgres.Open(server.URL(), postgres.Prefix(fmt.Sprintf("t%d_", n)))
 			testkit.Must(t, err)
@@ -105,7 +107,7 @@ func TestParseKey(t *testing.T) {
 
 // fillSession sets every field that a message, an event and a value have. Each
 // secret text contains "Geheim".
-func fillSession(t *testing.T, s memory.Store) {
+func fillSession(t *testing.T, s store.Store) {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Counter: letters{}}, s)
 	testkit.Must(t, err)
@@ -137,11 +139,11 @@ func TestStore_HidesText(t *testing.T) {
 		dir := t.TempDir()
 		inner, err := sqlite.Open(filepath.Join(dir, "memory.db"))
 		testkit.Must(t, err)
-		var store memory.Store = inner
+		var backend store.Store = inner
 		if c.keys != nil {
-			store = encrypted.New(inner, dir, *c.keys)
+			backend = encrypted.New(inner, dir, *c.keys)
 		}
-		fillSession(t, store)
+		fillSession(t, backend)
 		found := 0
 		files, err := filepath.Glob(filepath.Join(dir, "*")) // including the log, which exists while the store is open
 		testkit.Must(t, err)
@@ -153,7 +155,7 @@ func TestStore_HidesText(t *testing.T) {
 		if (found == 0) != c.hidden {
 			t.Errorf("%s: found %d times in %v", c.name, found, files)
 		}
-		testkit.Must(t, store.Close())
+		testkit.Must(t, backend.Close())
 	}
 }
 
@@ -173,8 +175,8 @@ func TestStore_KeyRotation(t *testing.T) {
 	for _, keys := range []encrypted.Keys{{Key: a}, {Key: b}, {Key: key(t, "c"), Old: []encrypted.Key{b}}} {
 		s := open(t, dir, keys)
 		err := firstError(t, s)
-		var e *memory.StoreError
-		if !errors.As(err, &e) || e.Problem != memory.WrongKey || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
+		var e *store.StoreError
+		if !errors.As(err, &e) || e.Problem != store.WrongKey || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("keys %v: %v", keys, err)
 		}
 		testkit.Must(t, s.Close())
@@ -182,22 +184,22 @@ func TestStore_KeyRotation(t *testing.T) {
 }
 
 // history returns all messages as text.
-func history(t *testing.T, s memory.Store) string {
+func history(t *testing.T, s store.Store) string {
 	t.Helper()
 	var text strings.Builder
-	for e, err := range s.Entries(t.Context(), memory.Key{Memory: "m", Session: "s"}, memory.Query{}) {
+	for e, err := range s.Entries(t.Context(), store.Key{Memory: "m", Session: "s"}, store.Query{}) {
 		testkit.Must(t, err)
 		text.WriteString(string(e.Message.Role) + ": " + e.Message.Text() + "\n")
 	}
 	return text.String()
 }
 
-func firstError(t *testing.T, s memory.Store) error {
-	key := memory.Key{Memory: "m", Session: "s"}
+func firstError(t *testing.T, s store.Store) error {
+	key := store.Key{Memory: "m", Session: "s"}
 	if _, err := s.Head(t.Context(), key); err != nil {
 		return err
 	}
-	for _, err := range s.Entries(t.Context(), key, memory.Query{}) {
+	for _, err := range s.Entries(t.Context(), key, store.Query{}) {
 		if err != nil {
 			return err
 		}
@@ -218,8 +220,8 @@ func TestStore_UnencryptedData(t *testing.T) {
 	fillSession(t, inner)
 	testkit.Must(t, inner.Close())
 	s := open(t, dir, encrypted.Keys{Key: key(t, "a")})
-	var e *memory.StoreError
-	if err := firstError(t, s); !errors.As(err, &e) || e.Problem != memory.Corrupt || !strings.Contains(err.Error(), "allow_unencrypted") {
+	var e *store.StoreError
+	if err := firstError(t, s); !errors.As(err, &e) || e.Problem != store.Corrupt || !strings.Contains(err.Error(), "allow_unencrypted") {
 		t.Errorf("got %v", err)
 	}
 	testkit.Must(t, s.Close())
@@ -236,8 +238,8 @@ func TestStore_UnencryptedData(t *testing.T) {
 func BenchmarkRead(b *testing.B) {
 	k, err := encrypted.ParseKey(strings.Repeat("5a", 32))
 	testkit.Must(b, err)
-	for name, store := range map[string]memory.Store{"plain": memory.NewInProcess(), "encrypted": encrypted.New(memory.NewInProcess(), "memory:", encrypted.Keys{Key: k})} {
-		m, err := memory.New(memory.Config{ID: "m", Counter: letters{}}, store)
+	for name, backend := range map[string]store.Store{"plain": inprocess.New(), "encrypted": encrypted.New(inprocess.New(), "memory:", encrypted.Keys{Key: k})} {
+		m, err := memory.New(memory.Config{ID: "m", Counter: letters{}}, backend)
 		testkit.Must(b, err)
 		for range 20 {
 			testkit.Must(b, m.Append(b.Context(), "s", chat.Text(chat.User, strings.Repeat("many words ", 36))))
@@ -245,7 +247,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				for _, err := range store.Entries(b.Context(), memory.Key{Memory: "m", Session: "s"}, memory.Query{}) {
+				for _, err := range backend.Entries(b.Context(), store.Key{Memory: "m", Session: "s"}, store.Query{}) {
 					testkit.Must(b, err)
 				}
 			}

@@ -12,8 +12,9 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -170,18 +171,18 @@ func TestStore_NewerFormat(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir, keys)
 	execSQL(t, dir, `UPDATE named SET value = CAST(x'00717303' || substr(value, 5) AS BLOB)`)
-	store := open(t, dir, keys)
-	defer func() { testkit.Must(t, store.Close()) }()
-	_, err := store.Head(t.Context(), memory.Key{Memory: "m", Session: "s"})
-	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != memory.TooNew || !strings.Contains(err.Error(), "format 3, this version supports up to 2") {
+	backend := open(t, dir, keys)
+	defer func() { testkit.Must(t, backend.Close()) }()
+	_, err := backend.Head(t.Context(), store.Key{Memory: "m", Session: "s"})
+	var e *store.StoreError
+	if !errors.As(err, &e) || e.Problem != store.TooNew || !strings.Contains(err.Error(), "format 3, this version supports up to 2") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestStore_ReservedName(t *testing.T) {
-	store := encrypted.New(memory.NewInProcess(), "memory:", encrypted.Keys{Key: key(t, "a")})
-	err := store.Apply(t.Context(), memory.Key{}, memory.Change{Next: 1, Values: map[string][]byte{"qtype.seal": {1}}})
+	backend := encrypted.New(inprocess.New(), "memory:", encrypted.Keys{Key: key(t, "a")})
+	err := backend.Apply(t.Context(), store.Key{}, store.Change{Next: 1, Values: map[string][]byte{"qtype.seal": {1}}})
 	if err == nil || !strings.Contains(err.Error(), "qtype.seal") {
 		t.Errorf("got %v", err)
 	}
@@ -189,28 +190,28 @@ func TestStore_ReservedName(t *testing.T) {
 
 // countingStore counts the calls of a store.
 type countingStore struct {
-	memory.Store
+	store.Store
 	calls atomic.Int64
 }
 
 func (c *countingStore) Distinct() bool { return true }
 
-func (c *countingStore) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+func (c *countingStore) Head(ctx context.Context, key store.Key) (store.Head, error) {
 	c.calls.Add(1)
 	return c.Store.Head(ctx, key)
 }
 
-func (c *countingStore) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+func (c *countingStore) Entries(ctx context.Context, key store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
 	c.calls.Add(1)
 	return c.Store.Entries(ctx, key, q)
 }
 
-func (c *countingStore) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
+func (c *countingStore) Events(ctx context.Context, key store.Key) iter.Seq2[store.Event, error] {
 	c.calls.Add(1)
 	return c.Store.Events(ctx, key)
 }
 
-func (c *countingStore) Apply(ctx context.Context, key memory.Key, change memory.Change) error {
+func (c *countingStore) Apply(ctx context.Context, key store.Key, change store.Change) error {
 	c.calls.Add(1)
 	return c.Store.Apply(ctx, key, change)
 }

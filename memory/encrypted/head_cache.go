@@ -3,7 +3,7 @@ package encrypted
 import (
 	"context"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // verifiedHead is what was verified about a session at one version. It is
@@ -26,10 +26,10 @@ const maxHeads = 4096
 
 // readHead reads and checks a session's head. The result has no seal among its
 // values, which are still encrypted.
-func (s *Store) readHead(ctx context.Context, sc *sessionCipher) (memory.Head, *verifiedHead, error) {
+func (s *Store) readHead(ctx context.Context, sc *sessionCipher) (store.Head, *verifiedHead, error) {
 	head, err := s.inner.Head(ctx, sc.session)
 	if err != nil {
-		return memory.Head{}, nil, err
+		return store.Head{}, nil, err
 	}
 	if head.Version == 0 {
 		return head, &verifiedHead{seal: &headSeal{}}, nil
@@ -46,7 +46,7 @@ func (s *Store) readHead(ctx context.Context, sc *sessionCipher) (memory.Head, *
 		k.seal, err = sc.unsealedHead(&head)
 	}
 	if err != nil {
-		return memory.Head{}, nil, err
+		return store.Head{}, nil, err
 	}
 	s.heads.Add(sc.session, k)
 	return head, k, nil
@@ -81,7 +81,7 @@ func (s *Store) headAt(ctx context.Context, sc *sessionCipher, version int64) (*
 	case err != nil:
 		return nil, err
 	case k.version != version:
-		return nil, memory.ErrConflict
+		return nil, store.ErrConflict
 	}
 	return k, nil
 }
@@ -96,10 +96,10 @@ func (s *Store) upgradeHead(ctx context.Context, sc *sessionCipher, k *verifiedH
 	if !t.matches() {
 		_, now, err := s.readHead(ctx, sc)
 		if err == nil && now.unchangedSince(k) {
-			err = sc.error(memory.Corrupt, headPart, noSeal)
+			err = sc.error(store.Corrupt, headPart, noSeal)
 		}
 		if err == nil {
-			err = memory.ErrConflict
+			err = store.ErrConflict
 		}
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // sealName is the name of the value that holds the seal of a session's head. Every
@@ -21,7 +21,7 @@ const digestSize = 16
 // version too. Each change replaces it by one that follows from the last seal and
 // the change alone, independent of the length of the history.
 type headSeal struct {
-	State   memory.State      `json:"state"`            // of the head; whole, so that later versions may add fields
+	State   store.State       `json:"state"`            // of the head; whole, so that later versions may add fields
 	Values  []digest          `json:"values,omitempty"` // of the named values, as encrypted
 	Events  int64             `json:"events,omitempty"` // number of events
 	Chain   []byte            `json:"chain,omitempty"`  // running hash of the events
@@ -41,7 +41,7 @@ func digestOf(record []byte) []byte {
 }
 
 // chainHash returns the running hash of events after e, an encrypted event.
-func chainHash(chain []byte, e *memory.Event) ([]byte, error) {
+func chainHash(chain []byte, e *store.Event) ([]byte, error) {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func chainHash(chain []byte, e *memory.Event) ([]byte, error) {
 }
 
 // after returns the seal after an encrypted change.
-func (h *headSeal) after(c *memory.Change) (*headSeal, error) {
+func (h *headSeal) after(c *store.Change) (*headSeal, error) {
 	next := *h
 	next.State = c.State
 	var err error
@@ -102,7 +102,7 @@ func (sc *sessionCipher) openSeal(version int64, record []byte) (*headSeal, erro
 	}
 	h := &headSeal{}
 	if err := json.Unmarshal(plain, h); err != nil {
-		return nil, sc.error(memory.Corrupt, headPart, "cannot read its seal: "+err.Error())
+		return nil, sc.error(store.Corrupt, headPart, "cannot read its seal: "+err.Error())
 	}
 	h.digests = make(map[string][]byte, len(h.Values))
 	for _, v := range h.Values {
@@ -113,27 +113,27 @@ func (sc *sessionCipher) openSeal(version int64, record []byte) (*headSeal, erro
 }
 
 // checkHead compares a head, without the seal among its values, with its seal.
-func (sc *sessionCipher) checkHead(head *memory.Head, h *headSeal) error {
+func (sc *sessionCipher) checkHead(head *store.Head, h *headSeal) error {
 	if !sameState(head.State, h.State) {
-		return sc.error(memory.Corrupt, headPart, "the start of the window, or a count of messages, was modified after the session was sealed")
+		return sc.error(store.Corrupt, headPart, "the start of the window, or a count of messages, was modified after the session was sealed")
 	}
 	for name, record := range head.Values {
 		switch hash, known := h.digests[name]; {
 		case !known:
-			return sc.error(memory.Corrupt, valuePart(name), "added after the session was sealed")
+			return sc.error(store.Corrupt, valuePart(name), "added after the session was sealed")
 		case !bytes.Equal(hash, digestOf(record)):
-			return sc.error(memory.Corrupt, valuePart(name), "modified after encryption, or replaced by an older value")
+			return sc.error(store.Corrupt, valuePart(name), "modified after encryption, or replaced by an older value")
 		}
 	}
 	for name := range h.digests {
 		if _, exists := head.Values[name]; !exists {
-			return sc.error(memory.Corrupt, valuePart(name), "removed after the session was sealed")
+			return sc.error(store.Corrupt, valuePart(name), "removed after the session was sealed")
 		}
 	}
 	return nil
 }
 
-func sameState(a, b memory.State) bool {
+func sameState(a, b store.State) bool {
 	same := a.LastSaid.Equal(b.LastSaid)
 	a.LastSaid = b.LastSaid
 	return same && a == b
@@ -142,11 +142,11 @@ func sameState(a, b memory.State) bool {
 // unsealedHead returns the seal that a head without one would have had. The session
 // was written by an early version of this package, or without encryption: records
 // of a session with a seal have another format.
-func (sc *sessionCipher) unsealedHead(head *memory.Head) (*headSeal, error) {
+func (sc *sessionCipher) unsealedHead(head *store.Head) (*headSeal, error) {
 	h := &headSeal{State: head.State, digests: make(map[string][]byte, len(head.Values))}
 	for name, record := range head.Values {
 		if formatOf(record) >= formatSealed {
-			return nil, sc.error(memory.Corrupt, headPart, noSeal)
+			return nil, sc.error(store.Corrupt, headPart, noSeal)
 		}
 		h.digests[name] = digestOf(record)
 	}
@@ -159,7 +159,7 @@ const noSeal = "its seal was removed"
 const headPart = "head"
 
 // isSealedEvent reports whether an event was added to a session with a seal.
-func isSealedEvent(e *memory.Event) bool {
+func isSealedEvent(e *store.Event) bool {
 	text, encrypted := strings.CutPrefix(e.Reason, reasonPrefix)
 	return encrypted && formatOf(decodeRecord(text)) >= formatSealed
 }

@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 const (
@@ -104,11 +104,11 @@ const (
 // sessionCipher encrypts and decrypts the records of one session.
 type sessionCipher struct {
 	store   *Store
-	session memory.Key
+	session store.Key
 	ciphers []cipher.AEAD // of store.keys; nil until needed
 }
 
-func (s *Store) cipherFor(session memory.Key) *sessionCipher {
+func (s *Store) cipherFor(session store.Key) *sessionCipher {
 	return &sessionCipher{store: s, session: session, ciphers: make([]cipher.AEAD, len(s.keys))}
 }
 
@@ -180,9 +180,9 @@ func formatOf(record []byte) byte {
 func (sc *sessionCipher) decrypt(record, owner []byte, part string) ([]byte, error) {
 	switch f := formatOf(record); {
 	case f == 0:
-		return nil, sc.error(memory.Corrupt, part, "not encrypted, or modified; set allow_unencrypted to read data that was stored without encryption")
+		return nil, sc.error(store.Corrupt, part, "not encrypted, or modified; set allow_unencrypted to read data that was stored without encryption")
 	case f > formatSealed:
-		return nil, sc.error(memory.TooNew, part, fmt.Sprintf("encrypted by a newer version of qtype (format %d, this version supports up to %d)", f, formatSealed))
+		return nil, sc.error(store.TooNew, part, fmt.Sprintf("encrypted by a newer version of qtype (format %d, this version supports up to %d)", f, formatSealed))
 	}
 	id := [idSize]byte(record[prefixSize:])
 	for i, k := range sc.store.keys {
@@ -195,7 +195,7 @@ func (sc *sessionCipher) decrypt(record, owner []byte, part string) ([]byte, err
 		}
 		plain, err := aead.Open([]byte{}, record[headerSize-nonceSize:headerSize], record[headerSize:], associatedData(record, owner))
 		if err != nil {
-			return nil, sc.error(memory.Corrupt, part, "modified after encryption, or moved from another place")
+			return nil, sc.error(store.Corrupt, part, "modified after encryption, or moved from another place")
 		}
 		return plain, nil
 	}
@@ -203,11 +203,11 @@ func (sc *sessionCipher) decrypt(record, owner []byte, part string) ([]byte, err
 	for _, k := range sc.store.keys {
 		given = append(given, k.ID())
 	}
-	return nil, sc.error(memory.WrongKey, part, fmt.Sprintf("encrypted with key %x, which is not among the given keys (%s)", id, strings.Join(given, ", ")))
+	return nil, sc.error(store.WrongKey, part, fmt.Sprintf("encrypted with key %x, which is not among the given keys (%s)", id, strings.Join(given, ", ")))
 }
 
 // error returns an error about a part of the session.
-func (sc *sessionCipher) error(kind memory.ErrorKind, part, message string) error {
+func (sc *sessionCipher) error(kind store.ErrorKind, part, message string) error {
 	return sc.store.location.Error(kind, fmt.Sprintf("session %q, %s: %s", sc.session.Session, part, message), nil)
 }
 

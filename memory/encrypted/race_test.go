@@ -10,15 +10,17 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // TestStore_ConcurrentWriters checks that a reader never reports tampering while
 // others, with their own stores as in other processes, write to, delete and
 // recreate the session.
 func TestStore_ConcurrentWriters(t *testing.T) {
-	for name, newInner := range map[string]func() memory.Store{
-		"in process": memory.NewInProcess,
-		"sqlite":     func() memory.Store { s, err := openInner(t.TempDir()); testkit.Must(t, err); return s },
+	for name, newInner := range map[string]func() store.Store{
+		"in process": func() store.Store { return inprocess.New() },
+		"sqlite":     func() store.Store { s, err := openInner(t.TempDir()); testkit.Must(t, err); return s },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := newInner()
@@ -30,7 +32,7 @@ func TestStore_ConcurrentWriters(t *testing.T) {
 				m := newMemory(t, encrypted.New(inner, name, encrypted.Keys{Key: key(t, "a")}))
 				group.Go(func() {
 					for n := 0; ctx.Err() == nil && (times == 0 || n < times); n++ {
-						if err := do(m, n); err != nil && ctx.Err() == nil && !errors.Is(err, memory.ErrConflict) {
+						if err := do(m, n); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrConflict) {
 							t.Error(err)
 						}
 					}

@@ -5,7 +5,7 @@ import (
 	"context"
 	"iter"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // maxRereads bounds how often a head is read again because another writer deletes
@@ -15,8 +15,8 @@ const maxRereads = 64
 // Entries yields decrypted entries. It reads a range with the failed messages even
 // if q excludes them, because otherwise it could not detect missing ones. A
 // search by ids does not detect them.
-func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
-	return func(yield func(*memory.Entry, error) bool) {
+func (s *Store) Entries(ctx context.Context, key store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
 		r := reader{store: s, cipher: s.cipherFor(key), yield: yield, query: q, next: max(q.From, 1)}
 		if err := r.read(ctx); err != nil {
 			yield(nil, err)
@@ -28,8 +28,8 @@ func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) ite
 type reader struct {
 	store  *Store
 	cipher *sessionCipher
-	yield  func(*memory.Entry, error) bool
-	query  memory.Query
+	yield  func(*store.Entry, error) bool
+	query  store.Query
 	head   *verifiedHead // of the session, from before the read
 	next   int64         // Seq of the next entry
 }
@@ -67,7 +67,7 @@ func (r *reader) read(ctx context.Context) error {
 
 // contentionError returns the error if the session changed during every attempt.
 func (sc *sessionCipher) contentionError() error {
-	return sc.error(memory.Locked, "messages", "other writers delete and recreate the session faster than it can be read; try again")
+	return sc.error(store.Locked, "messages", "other writers delete and recreate the session faster than it can be read; try again")
 }
 
 // readOnce yields entries from r.next on. It stops at one that contradicts the
@@ -90,7 +90,7 @@ func (r *reader) readOnce(ctx context.Context) (invalid, err error) {
 			return nil, err
 		}
 		r.next = e.Seq + 1
-		if r.query.Live && e.Status == memory.Failed {
+		if r.query.Live && e.Status == store.Failed {
 			continue
 		}
 		if !r.yield(plain, nil) {
@@ -108,34 +108,34 @@ func (r *reader) readOnce(ctx context.Context) (invalid, err error) {
 }
 
 // checkEntry returns an error if an entry's Seq or format contradicts the head.
-func (r *reader) checkEntry(e *memory.Entry) error {
+func (r *reader) checkEntry(e *store.Entry) error {
 	if r.query.IDs == nil && e.Seq != r.next {
 		return r.missing()
 	}
 	sealed := formatOf(recordOf(e)) >= formatSealed
 	switch {
 	case e.Seq > r.head.seal.State.Last:
-		return r.cipher.error(memory.Corrupt, messagePart(e.Seq), "not counted by the session's head")
+		return r.cipher.error(store.Corrupt, messagePart(e.Seq), "not counted by the session's head")
 	case sealed && !r.head.sealed:
-		return r.cipher.error(memory.Corrupt, headPart, noSeal)
+		return r.cipher.error(store.Corrupt, headPart, noSeal)
 	case !sealed && r.head.sealed && e.Seq > r.head.seal.Before:
-		return r.cipher.error(memory.Corrupt, messagePart(e.Seq), "not encrypted as the other messages of the session, or modified")
+		return r.cipher.error(store.Corrupt, messagePart(e.Seq), "not encrypted as the other messages of the session, or modified")
 	}
 	return nil
 }
 
 func (r *reader) missing() error {
-	return r.cipher.error(memory.Corrupt, messagePart(r.next), "missing, or moved")
+	return r.cipher.error(store.Corrupt, messagePart(r.next), "missing, or moved")
 }
 
 // Events yields the session's events, decrypted. It detects changes of the list
 // after the last event.
-func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
-	return func(yield func(memory.Event, error) bool) {
+func (s *Store) Events(ctx context.Context, key store.Key) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		sc := s.cipherFor(key)
 		_, k, err := s.readHead(ctx, sc)
 		if err != nil {
-			yield(memory.Event{}, err)
+			yield(store.Event{}, err)
 			return
 		}
 		t := eventHash{known: k}
@@ -151,7 +151,7 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 				e, err = sc.decryptEvent(e)
 			}
 			if err != nil {
-				yield(memory.Event{}, err)
+				yield(store.Event{}, err)
 				return
 			}
 			if !yield(e, nil) {
@@ -159,7 +159,7 @@ func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Eve
 			}
 		}
 		if err := s.checkEvents(ctx, sc, &t); err != nil {
-			yield(memory.Event{}, err)
+			yield(store.Event{}, err)
 		}
 	}
 }
@@ -177,7 +177,7 @@ type eventHash struct {
 func (t *eventHash) done() bool { return t.known.sealed && t.events == t.known.seal.Events }
 
 // add adds an encrypted event.
-func (t *eventHash) add(e *memory.Event) (err error) {
+func (t *eventHash) add(e *store.Event) (err error) {
 	t.events++
 	t.sealed = t.sealed || isSealedEvent(e)
 	t.chain, err = chainHash(t.chain, e)
@@ -206,7 +206,7 @@ func (s *Store) checkEvents(ctx context.Context, sc *sessionCipher, t *eventHash
 		case err != nil:
 			return err
 		case now.unchangedSince(t.known):
-			return sc.error(memory.Corrupt, "events", "an event was added, removed or modified after the session was sealed")
+			return sc.error(store.Corrupt, "events", "an event was added, removed or modified after the session was sealed")
 		case t.matches():
 			return nil
 		}

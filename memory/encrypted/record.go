@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -20,17 +20,17 @@ const (
 )
 
 // mediaType is that of the block that holds an encrypted message.
-const mediaType = memory.EncryptedType
+const mediaType = store.EncryptedType
 
 // reasonPrefix begins an encrypted reason.
 const reasonPrefix = "sealed:"
 
 // entryOwner identifies an entry in the associated data of its record.
-func entryOwner(e *memory.Entry) []byte {
-	return lengthPrefixed(kindMessage, e.Message.ID, numbers(e.Seq, e.Turn, int64(e.Tokens), e.Time.UnixMicro()), strconv.FormatBool(e.Status == memory.Failed))
+func entryOwner(e *store.Entry) []byte {
+	return lengthPrefixed(kindMessage, e.Message.ID, numbers(e.Seq, e.Turn, int64(e.Tokens), e.Time.UnixMicro()), strconv.FormatBool(e.Status == store.Failed))
 }
 
-func eventOwner(e *memory.Event) []byte {
+func eventOwner(e *store.Event) []byte {
 	return lengthPrefixed(kindReason, string(e.Kind), numbers(e.Turn, e.From, e.To, e.Time.UnixMicro()))
 }
 
@@ -39,10 +39,10 @@ func numbers(all ...int64) string {
 }
 
 // encryptChange returns the change for the inner store.
-func (sc *sessionCipher) encryptChange(c memory.Change) (memory.Change, error) {
+func (sc *sessionCipher) encryptChange(c store.Change) (store.Change, error) {
 	out := c
-	out.Entries = make([]*memory.Entry, len(c.Entries))
-	out.Events = make([]memory.Event, len(c.Events))
+	out.Entries = make([]*store.Entry, len(c.Entries))
+	out.Events = make([]store.Event, len(c.Events))
 	var err error
 	for i, e := range c.Entries {
 		if out.Entries[i], err = sc.encryptEntry(e); err != nil {
@@ -60,7 +60,7 @@ func (sc *sessionCipher) encryptChange(c memory.Change) (memory.Change, error) {
 
 // encryptEntry returns an entry whose message has only its id and the record. The
 // role is part of the record; the message's is always user.
-func (sc *sessionCipher) encryptEntry(e *memory.Entry) (*memory.Entry, error) {
+func (sc *sessionCipher) encryptEntry(e *store.Entry) (*store.Entry, error) {
 	plain, err := e.Message.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (sc *sessionCipher) encryptEntry(e *memory.Entry) (*memory.Entry, error) {
 }
 
 // recordOf returns the record of an encrypted entry, nil if it is not encrypted.
-func recordOf(e *memory.Entry) []byte {
+func recordOf(e *store.Entry) []byte {
 	if blocks := e.Message.Blocks; len(blocks) == 1 && blocks[0].MimeType == mediaType {
 		return blocks[0].Data
 	}
@@ -83,7 +83,7 @@ func recordOf(e *memory.Entry) []byte {
 }
 
 // openEntry is an entry as it was before it was out.
-func (sc *sessionCipher) decryptEntry(e *memory.Entry) (*memory.Entry, error) {
+func (sc *sessionCipher) decryptEntry(e *store.Entry) (*store.Entry, error) {
 	record := recordOf(e)
 	if sc.store.allowUnencrypted && formatOf(record) == 0 {
 		return e, nil
@@ -95,13 +95,13 @@ func (sc *sessionCipher) decryptEntry(e *memory.Entry) (*memory.Entry, error) {
 	}
 	out := *e
 	if err := json.Unmarshal(plain, &out.Message); err != nil {
-		return nil, sc.error(memory.Corrupt, part, "cannot read it: "+err.Error())
+		return nil, sc.error(store.Corrupt, part, "cannot read it: "+err.Error())
 	}
 	return &out, nil
 }
 
 // encryptEvent encrypts an event's reason, which may quote messages.
-func (sc *sessionCipher) encryptEvent(e memory.Event) (memory.Event, error) {
+func (sc *sessionCipher) encryptEvent(e store.Event) (store.Event, error) {
 	if e.Reason == "" {
 		return e, nil
 	}
@@ -110,7 +110,7 @@ func (sc *sessionCipher) encryptEvent(e memory.Event) (memory.Event, error) {
 	return e, err
 }
 
-func (sc *sessionCipher) decryptEvent(e memory.Event) (memory.Event, error) {
+func (sc *sessionCipher) decryptEvent(e store.Event) (store.Event, error) {
 	text, encrypted := strings.CutPrefix(e.Reason, reasonPrefix)
 	if e.Reason == "" || sc.store.allowUnencrypted && !encrypted {
 		return e, nil

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -32,7 +32,7 @@ const (
 )
 
 // errNoReplacer reports that the inner store cannot replace records.
-var errNoReplacer = errors.New("the store cannot replace records in place: it does not implement memory.Replacer; copy its sessions to another store instead")
+var errNoReplacer = errors.New("the store cannot replace records in place: it does not implement store.Replacer; copy its sessions to another store instead")
 
 // Reencrypt encrypts the records of the sessions of a memory that are encrypted with one
 // of the old keys, or not at all, with Keys.Key: in place, while other processes read and
@@ -42,18 +42,18 @@ var errNoReplacer = errors.New("the store cannot replace records in place: it do
 // continues with the records that are left.
 func (s *Store) Reencrypt(ctx context.Context, mem string) (ReencryptReport, error) {
 	var report ReencryptReport
-	inner, ok := s.inner.(memory.Replacer)
+	inner, ok := s.inner.(store.Replacer)
 	if !ok {
 		return report, errNoReplacer
 	}
-	for q := (memory.SessionQuery{Limit: sessionsAtOnce}); ; {
-		page, err := memory.ListSessions(ctx, s.inner, mem, q)
+	for q := (store.SessionQuery{Limit: sessionsAtOnce}); ; {
+		page, err := store.ListSessions(ctx, s.inner, mem, q)
 		if err != nil {
 			return report, err
 		}
 		for _, l := range page {
 			q.After = l.Session
-			r := &reencryption{store: s, replacer: inner, cipher: s.cipherFor(memory.Key{Memory: mem, Session: l.Session}), report: &report}
+			r := &reencryption{store: s, replacer: inner, cipher: s.cipherFor(store.Key{Memory: mem, Session: l.Session}), report: &report}
 			if err := r.session(ctx); err != nil {
 				return report, err
 			}
@@ -67,7 +67,7 @@ func (s *Store) Reencrypt(ctx context.Context, mem string) (ReencryptReport, err
 // reencryption encrypts one session again.
 type reencryption struct {
 	store    *Store
-	replacer memory.Replacer
+	replacer store.Replacer
 	cipher   *sessionCipher
 	report   *ReencryptReport
 	events   *readEvents // of the newest attempt to replace the head; nil for none
@@ -100,7 +100,7 @@ func (r *reencryption) session(ctx context.Context) error {
 		}
 		messages, events, err := r.replaceAll(ctx, known)
 		r.report.Messages, r.report.Events = r.report.Messages+messages, r.report.Events+events
-		if errors.Is(err, memory.ErrConflict) {
+		if errors.Is(err, store.ErrConflict) {
 			continue // it was deleted, or created again
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func (r *reencryption) session(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.cipher.error(memory.Locked, "messages", "other writers still use another key; give the new key to all processes and try again")
+	return r.cipher.error(store.Locked, "messages", "other writers still use another key; give the new key to all processes and try again")
 }
 
 // isNew reports whether a record is encrypted with the newest key, in the newest format.
@@ -119,13 +119,13 @@ func (r *reencryption) isNew(record []byte) bool {
 }
 
 // isNewEvent reports whether an event has nothing to encrypt.
-func (r *reencryption) isNewEvent(e *memory.Event) bool {
+func (r *reencryption) isNewEvent(e *store.Event) bool {
 	return e.Reason == "" || isSealedEvent(e) && r.isNew(decodeRecord(e.Reason[len(reasonPrefix):]))
 }
 
 // hasOld reports whether the session has records that are to be encrypted. It decrypts none
 // of them, apart from the seal of the head.
-func (r *reencryption) hasOld(ctx context.Context, head memory.Head, known *verifiedHead) (bool, error) {
+func (r *reencryption) hasOld(ctx context.Context, head store.Head, known *verifiedHead) (bool, error) {
 	if head.Version == 0 {
 		return false, nil
 	}
@@ -146,7 +146,7 @@ func (r *reencryption) hasOld(ctx context.Context, head memory.Head, known *veri
 			return true, err
 		}
 	}
-	for e, err := range r.store.inner.Entries(ctx, r.cipher.session, memory.Query{}) {
+	for e, err := range r.store.inner.Entries(ctx, r.cipher.session, store.Query{}) {
 		if err != nil || !r.isNew(recordOf(e)) {
 			return true, err
 		}
@@ -180,7 +180,7 @@ func (r *reencryption) replaceMessages(ctx context.Context) (replaced int64, err
 	batch, size := map[int64]chat.Message{}, 0
 	flush := func() error {
 		if err := r.retry(ctx, known.version, func(version int64) error {
-			return r.replacer.Replace(ctx, r.cipher.session, memory.Replacement{Version: version, Next: version, Messages: batch})
+			return r.replacer.Replace(ctx, r.cipher.session, store.Replacement{Version: version, Next: version, Messages: batch})
 		}); err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (r *reencryption) replaceMessages(ctx context.Context) (replaced int64, err
 		batch, size = map[int64]chat.Message{}, 0
 		return nil
 	}
-	for e, err := range r.store.inner.Entries(ctx, r.cipher.session, memory.Query{To: max(known.seal.State.Last, 1)}) {
+	for e, err := range r.store.inner.Entries(ctx, r.cipher.session, store.Query{To: max(known.seal.State.Last, 1)}) {
 		if err == nil {
 			err = check.checkEntry(e)
 		}
@@ -224,7 +224,7 @@ func (r *reencryption) replaceMessages(ctx context.Context) (replaced int64, err
 func (r *reencryption) unlessGone(ctx context.Context, known *verifiedHead, err error) error {
 	head, headErr := r.store.inner.Head(ctx, r.cipher.session)
 	if headErr == nil && !continues(known.version, head.Version) {
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	return err
 }
@@ -238,7 +238,7 @@ func (r *reencryption) retry(ctx context.Context, start int64, replace func(vers
 	version := start
 	for range maxConflicts {
 		err := replace(version)
-		if !errors.Is(err, memory.ErrConflict) {
+		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 		select {
@@ -251,7 +251,7 @@ func (r *reencryption) retry(ctx context.Context, start int64, replace func(vers
 			return err
 		}
 		if version = head.Version; !continues(start, version) {
-			return memory.ErrConflict
+			return store.ErrConflict
 		}
 	}
 	return r.cipher.contentionError()
@@ -266,12 +266,12 @@ func (r *reencryption) replaceHead(ctx context.Context, complete bool) (events i
 		if err == nil {
 			err = r.replacer.Replace(ctx, r.cipher.session, replacement)
 		}
-		if !errors.Is(err, memory.ErrConflict) {
+		if !errors.Is(err, store.ErrConflict) {
 			r.events = nil
 			return int64(len(replacement.Events)), err
 		}
 		if head, err := r.store.inner.Head(ctx, r.cipher.session); err != nil || head.Version == 0 {
-			return 0, errors.Join(err, memory.ErrConflict)
+			return 0, errors.Join(err, store.ErrConflict)
 		}
 	}
 	return 0, r.cipher.contentionError()
@@ -279,14 +279,14 @@ func (r *reencryption) replaceHead(ctx context.Context, complete bool) (events i
 
 // newHead returns the replacement of the head and of the events; ErrConflict if the session
 // changes meanwhile.
-func (r *reencryption) newHead(ctx context.Context, complete bool) (memory.Replacement, error) {
-	var out memory.Replacement
+func (r *reencryption) newHead(ctx context.Context, complete bool) (store.Replacement, error) {
+	var out store.Replacement
 	head, known, err := r.store.readHead(ctx, r.cipher)
 	if err != nil {
 		return out, err
 	}
 	if head.Version == 0 {
-		return out, memory.ErrConflict
+		return out, store.ErrConflict
 	}
 	seal := *known.seal
 	switch {
@@ -313,20 +313,20 @@ func (r *reencryption) newHead(ctx context.Context, complete bool) (memory.Repla
 	for name, record := range out.Values {
 		seal.digests[name] = digestOf(record)
 	}
-	out.Version, out.Next = head.Version, memory.NextVersion(head.Version)
+	out.Version, out.Next = head.Version, store.NextVersion(head.Version)
 	out.Values[sealName], err = r.cipher.encodeSeal(out.Next, &seal)
 	return out, err
 }
 
 // readEvents are the events at the beginning of a session that were read and verified.
 type readEvents struct {
-	stored  eventHash              // of the events as they are stored
-	chain   []byte                 // their running hash when those of changed are replaced
-	changed map[int64]memory.Event // the events to replace, by index
+	stored  eventHash             // of the events as they are stored
+	chain   []byte                // their running hash when those of changed are replaced
+	changed map[int64]store.Event // the events to replace, by index
 }
 
 // add adds the next event.
-func (p *readEvents) add(r *reencryption, e memory.Event) error {
+func (p *readEvents) add(r *reencryption, e store.Event) error {
 	if err := p.stored.add(&e); err != nil {
 		return err
 	}
@@ -348,7 +348,7 @@ func (p *readEvents) add(r *reencryption, e memory.Event) error {
 // newEvents reads the events that a head counts and verifies them. If the session changed
 // since an earlier call, it reads only those that were added, so that it keeps up with other writers.
 func (r *reencryption) newEvents(ctx context.Context, known *verifiedHead) (*readEvents, error) {
-	p := &readEvents{stored: eventHash{known: known}, changed: map[int64]memory.Event{}}
+	p := &readEvents{stored: eventHash{known: known}, changed: map[int64]store.Event{}}
 	rest := r.store.inner.Events(ctx, r.cipher.session)
 	if old := r.events; old != nil && old.stored.events > 0 && known.sealed && known.seal.Events >= old.stored.events {
 		*p = *old
@@ -381,18 +381,18 @@ func (r *reencryption) newEvents(ctx context.Context, known *verifiedHead) (*rea
 		return nil, err
 	case !now.unchangedSince(known):
 	case r.events == nil:
-		return nil, r.cipher.error(memory.Corrupt, "events", "an event was added, removed or modified after the session was sealed")
+		return nil, r.cipher.error(store.Corrupt, "events", "an event was added, removed or modified after the session was sealed")
 	default:
 		r.events = nil // another process has replaced events that were read
 	}
-	return nil, fmt.Errorf("the session changed while its events were read: %w", memory.ErrConflict)
+	return nil, fmt.Errorf("the session changed while its events were read: %w", store.ErrConflict)
 }
 
 // addedEvents returns the newest n events, in order.
-func (r *reencryption) addedEvents(ctx context.Context, n int64) (iter.Seq2[memory.Event, error], error) {
-	var added []memory.Event
+func (r *reencryption) addedEvents(ctx context.Context, n int64) (iter.Seq2[store.Event, error], error) {
+	var added []store.Event
 	if n > 0 {
-		for e, err := range memory.EventsReversed(ctx, r.store.inner, r.cipher.session) {
+		for e, err := range store.EventsReversed(ctx, r.store.inner, r.cipher.session) {
 			if err != nil {
 				return nil, err
 			}
@@ -402,7 +402,7 @@ func (r *reencryption) addedEvents(ctx context.Context, n int64) (iter.Seq2[memo
 		}
 	}
 	slices.Reverse(added)
-	return func(yield func(memory.Event, error) bool) {
+	return func(yield func(store.Event, error) bool) {
 		for _, e := range added {
 			if !yield(e, nil) {
 				return

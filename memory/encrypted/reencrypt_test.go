@@ -12,8 +12,9 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
@@ -87,10 +88,10 @@ func TestStore_ReencryptInserted(t *testing.T) {
 
 // TestStore_ReencryptNotSupported checks the error for a store that cannot replace records.
 func TestStore_ReencryptNotSupported(t *testing.T) {
-	inner := memory.NewInProcess()
+	inner := inprocess.New()
 	defer func() { testkit.Must(t, inner.Close()) }()
-	s := encrypted.New(struct{ memory.Store }{inner}, "custom", encrypted.Keys{Key: key(t, "a")})
-	if _, err := s.Reencrypt(t.Context(), "m"); err == nil || !strings.Contains(err.Error(), "memory.Replacer") {
+	s := encrypted.New(struct{ store.Store }{inner}, "custom", encrypted.Keys{Key: key(t, "a")})
+	if _, err := s.Reencrypt(t.Context(), "m"); err == nil || !strings.Contains(err.Error(), "store.Replacer") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -135,7 +136,7 @@ func TestStore_ReencryptWithWriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) { reencryptWithWriters(t, address(), a, b) })
 	}
 	t.Run("in process", func(t *testing.T) {
-		inner := memory.NewInProcess()
+		inner := inprocess.New()
 		defer func() { testkit.Must(t, inner.Close()) }()
 		withWriters(t, a, b, func(keys encrypted.Keys) (*encrypted.Store, func()) {
 			return encrypted.New(inner, "memory:", keys), func() {}
@@ -190,8 +191,8 @@ func withWriters(t *testing.T, a, b encrypted.Key, open func(encrypted.Keys) (*e
 	report, err := both.Reencrypt(t.Context(), "m")
 	stop()
 	all.Wait()
-	var stored *memory.StoreError
-	if err != nil && (!errors.As(err, &stored) || stored.Problem != memory.Locked) { // the writer of the old key was faster each time
+	var stored *store.StoreError
+	if err != nil && (!errors.As(err, &stored) || stored.Problem != store.Locked) { // the writer of the old key was faster each time
 		t.Fatal(err)
 	}
 	after := reencrypt(t, both)
@@ -203,7 +204,7 @@ func withWriters(t *testing.T, a, b encrypted.Key, open func(encrypted.Keys) (*e
 	defer closeStrict()
 	found := map[string]int64{}
 	for i := range sessions {
-		for e, err := range strict.Entries(t.Context(), memory.Key{Memory: "m", Session: fmt.Sprint("s", i)}, memory.Query{}) {
+		for e, err := range strict.Entries(t.Context(), store.Key{Memory: "m", Session: fmt.Sprint("s", i)}, store.Query{}) {
 			testkit.Must(t, err)
 			writer, _, _ := strings.Cut(e.Message.Text(), "-")
 			found[writer]++

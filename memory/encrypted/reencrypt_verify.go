@@ -7,7 +7,7 @@ import (
 	"errors"
 	"hash"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // contentDigest is the number and the digest of the messages and events at the beginning
@@ -23,7 +23,7 @@ func (r *reencryption) digest(ctx context.Context, s *Store, last, events int64)
 	var d contentDigest
 	h := sha256.New()
 	if last > 0 {
-		for e, err := range s.Entries(ctx, r.cipher.session, memory.Query{To: last}) {
+		for e, err := range s.Entries(ctx, r.cipher.session, store.Query{To: last}) {
 			if err != nil {
 				return d, err
 			}
@@ -60,18 +60,18 @@ func (r *reencryption) verify(ctx context.Context, version int64, before content
 	strict := New(r.store.inner, string(r.store.location), Keys{Key: r.store.keys[0]})
 	after, err := r.digest(ctx, strict, before.messages, before.events)
 	head, headErr := r.store.inner.Head(ctx, r.cipher.session)
-	var stored *memory.StoreError
+	var stored *store.StoreError
 	switch {
 	case headErr != nil:
 		return headErr
 	case !continues(version, head.Version): // it was deleted
 		return nil
-	case errors.As(err, &stored) && stored.Problem == memory.WrongKey:
+	case errors.As(err, &stored) && stored.Problem == store.WrongKey:
 		return nil
 	case err != nil:
 		return err
 	case after != before:
-		return r.cipher.error(memory.Corrupt, "messages", "after the encryption it reads differently than before")
+		return r.cipher.error(store.Corrupt, "messages", "after the encryption it reads differently than before")
 	}
 	return nil
 }

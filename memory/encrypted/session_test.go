@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -26,7 +27,7 @@ func (listSummarizer) Summarize(_ context.Context, f promptcontext.SummaryReques
 
 // newMemory returns a memory whose sessions have flushed messages, a summary,
 // variables and events.
-func newMemory(t testing.TB, s memory.Store) *memory.Memory {
+func newMemory(t testing.TB, s store.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.25, "token_flush_size": 50}, Counter: letters{}, Context: promptcontext.New(nil,
 		promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, MaxTokens: 1 << 20, Summarizer: listSummarizer{}}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 2})}, s)
@@ -84,7 +85,7 @@ func readAll(ctx context.Context, m *memory.Memory, session string) (string, err
 			return "", err
 		}
 		fmt.Fprintf(&out, "\n%s of turn %d: %d messages", e.Kind, e.Turn, e.Messages)
-		if e.Kind == memory.EventFailed {
+		if e.Kind == store.EventFailed {
 			fmt.Fprintf(&out, ", %s", e.Reason)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Session 1 of newStore is s, session 2 is t. Both have nine messages: the seventh
@@ -125,11 +126,11 @@ func execSQL(t *testing.T, dir, statements string) {
 // wantTampered checks that reading session s fails with one line that names the store.
 func wantTampered(t *testing.T, dir string, keys encrypted.Keys) {
 	t.Helper()
-	store := open(t, dir, keys)
-	defer func() { testkit.Must(t, store.Close()) }()
-	text, err := readAll(t.Context(), newMemory(t, store), "s")
-	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != memory.Corrupt && e.Problem != memory.WrongKey || e.Location != dir ||
+	backend := open(t, dir, keys)
+	defer func() { testkit.Must(t, backend.Close()) }()
+	text, err := readAll(t.Context(), newMemory(t, backend), "s")
+	var e *store.StoreError
+	if !errors.As(err, &e) || e.Problem != store.Corrupt && e.Problem != store.WrongKey || e.Location != dir ||
 		!strings.Contains(e.Message, `session "s"`) || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("the tampering was not detected: %v\n%s", err, text)
 	}
@@ -213,12 +214,12 @@ func TestStore_DetectsRollback(t *testing.T) {
 	old := t.TempDir()
 	before := newStore(t, old, keys)
 	current := copyStore(t, old)
-	store := open(t, current, keys)
-	m := newMemory(t, store)
+	backend := open(t, current, keys)
+	m := newMemory(t, backend)
 	for _, text := range []string{"fifth", "sixth", "seventh", "eighth"} {
 		runTurn(t, m, "s", text)
 	}
-	testkit.Must(t, store.Close())
+	testkit.Must(t, backend.Close())
 	for name, parts := range map[string][]string{
 		"the head":                         {oldHead},
 		"the head with its seal":           {oldHead, oldSeal},
@@ -243,23 +244,23 @@ func TestStore_DetectsRollback(t *testing.T) {
 	t.Run("all but the messages, then an append", func(t *testing.T) {
 		dir := copyStore(t, current)
 		execSQL(t, dir, fmt.Sprintf(attached, filepath.Join(old, "memory.db"))+strings.Join([]string{oldHead, oldSeal, oldValues, oldEvents}, "; "))
-		store := open(t, dir, keys)
-		defer func() { testkit.Must(t, store.Close()) }()
-		turn, err := newMemory(t, store).Begin(t.Context(), "s")
+		backend := open(t, dir, keys)
+		defer func() { testkit.Must(t, backend.Close()) }()
+		turn, err := newMemory(t, backend).Begin(t.Context(), "s")
 		testkit.Must(t, err)
 		defer func() { _ = turn.Abort(context.WithoutCancel(t.Context()), nil) }()
 		testkit.Must(t, turn.Add(user("more")))
-		var e *memory.StoreError
-		if err := turn.Commit(t.Context()); !errors.As(err, &e) || e.Problem != memory.Corrupt {
+		var e *store.StoreError
+		if err := turn.Commit(t.Context()); !errors.As(err, &e) || e.Problem != store.Corrupt {
 			t.Errorf("a message was overwritten: %v", err)
 		}
 	})
 	t.Run("the whole session", func(t *testing.T) {
 		dir := copyStore(t, current)
 		execSQL(t, dir, fmt.Sprintf(attached, filepath.Join(old, "memory.db"))+strings.Join([]string{oldHead, oldSeal, oldValues, oldMessages, oldEvents}, "; "))
-		store := open(t, dir, keys)
-		defer func() { testkit.Must(t, store.Close()) }()
-		if after := content(t, newMemory(t, store)); after != before {
+		backend := open(t, dir, keys)
+		defer func() { testkit.Must(t, backend.Close()) }()
+		if after := content(t, newMemory(t, backend)); after != before {
 			t.Errorf("got %s\nwant %s", after, before)
 		}
 	})

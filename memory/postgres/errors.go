@@ -12,7 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Codes of PostgreSQL's appendix A.
@@ -21,7 +21,7 @@ const (
 	uniqueViolation = "23505"
 )
 
-func diagnose(err error) (memory.ErrorKind, string) {
+func diagnose(err error) (store.ErrorKind, string) {
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
 		return diagnoseServer(server)
@@ -29,15 +29,15 @@ func diagnose(err error) (memory.ErrorKind, string) {
 	var connecting *pgconn.ConnectError
 	switch {
 	case errors.As(err, &connecting) && (errors.Is(err, context.DeadlineExceeded) || isTimeout(err)):
-		return memory.Unavailable, "connection timed out"
+		return store.Unavailable, "connection timed out"
 	case errors.As(err, &connecting) && isForeignProtocol(err):
-		return memory.Unavailable, "not a PostgreSQL server"
+		return store.Unavailable, "not a PostgreSQL server"
 	case errors.As(err, &connecting):
-		return memory.Unavailable, "cannot connect: " + withoutHost(errors.Unwrap(connecting))
+		return store.Unavailable, "cannot connect: " + withoutHost(errors.Unwrap(connecting))
 	case isBroken(err):
-		return memory.Unavailable, "the connection was lost"
+		return store.Unavailable, "the connection was lost"
 	}
-	return memory.Unavailable, textfmt.OneLine(err.Error())
+	return store.Unavailable, textfmt.OneLine(err.Error())
 }
 
 // isForeignProtocol reports whether another kind of server answered.
@@ -50,43 +50,43 @@ func isForeignProtocol(err error) bool {
 // appendix A). A code precedes its class.
 func problems() []struct {
 	state   string
-	kind    memory.ErrorKind
+	kind    store.ErrorKind
 	message string
 } {
 	return []struct {
 		state   string
-		kind    memory.ErrorKind
+		kind    store.ErrorKind
 		message string
 	}{
-		{"25006", memory.Denied, "the server is read-only: is it a standby?"},
-		{"28", memory.Denied, "user or password rejected"},
-		{"3D000", memory.Unavailable, "no such database"},
-		{"3F000", memory.Unavailable, "no such schema: search_path must name an existing one"},
-		{"42501", memory.Denied, "the user lacks permission"},
-		{"42P07", memory.Corrupt, "some of its tables are missing, or belong to another program: set table_prefix in the URL to use other names"},
-		{"42P01", memory.Corrupt, "a table is missing"},
-		{"42703", memory.Corrupt, "a table lacks a column that qtype created"},
-		{"23", memory.Corrupt, "the new data conflicts with stored data"},
-		{"53100", memory.Full, "the server's disk is full"},
-		{"53200", memory.Full, "the server is out of memory"},
-		{"53300", memory.Unavailable, "too many connections"},
-		{"55P03", memory.Locked, "locked by another process"},
-		{"57014", memory.Locked, "the server canceled a statement that took too long"},
-		{"57P", memory.Unavailable, "the server is shutting down or starting up"},
-		{"58", memory.Unavailable, "the server has a system error"},
-		{"XX", memory.Corrupt, "the database is damaged"},
+		{"25006", store.Denied, "the server is read-only: is it a standby?"},
+		{"28", store.Denied, "user or password rejected"},
+		{"3D000", store.Unavailable, "no such database"},
+		{"3F000", store.Unavailable, "no such schema: search_path must name an existing one"},
+		{"42501", store.Denied, "the user lacks permission"},
+		{"42P07", store.Corrupt, "some of its tables are missing, or belong to another program: set table_prefix in the URL to use other names"},
+		{"42P01", store.Corrupt, "a table is missing"},
+		{"42703", store.Corrupt, "a table lacks a column that qtype created"},
+		{"23", store.Corrupt, "the new data conflicts with stored data"},
+		{"53100", store.Full, "the server's disk is full"},
+		{"53200", store.Full, "the server is out of memory"},
+		{"53300", store.Unavailable, "too many connections"},
+		{"55P03", store.Locked, "locked by another process"},
+		{"57014", store.Locked, "the server canceled a statement that took too long"},
+		{"57P", store.Unavailable, "the server is shutting down or starting up"},
+		{"58", store.Unavailable, "the server has a system error"},
+		{"XX", store.Corrupt, "the database is damaged"},
 	}
 }
 
 // diagnoseServer appends the server's message, which holds no password.
-func diagnoseServer(server *pgconn.PgError) (memory.ErrorKind, string) {
+func diagnoseServer(server *pgconn.PgError) (store.ErrorKind, string) {
 	message := textfmt.OneLine(server.Message)
 	for _, p := range problems() {
 		if strings.HasPrefix(server.Code, p.state) {
 			return p.kind, p.message + " (" + message + ")"
 		}
 	}
-	return memory.Unavailable, message
+	return store.Unavailable, message
 }
 
 // trouble reports whether trying again may help.

@@ -17,8 +17,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -31,11 +31,11 @@ func TestStore_Outages(t *testing.T) {
 }
 
 // firstChange returns a change that creates a session.
-func firstChange() memory.Change {
-	return memory.Change{Next: 7, State: memory.State{First: 1}}
+func firstChange() store.Change {
+	return store.Change{Next: 7, State: store.State{First: 1}}
 }
 
-var key = memory.Key{Memory: "m", Session: "s"}
+var key = store.Key{Memory: "m", Session: "s"}
 
 func TestOpen_InvalidURL(t *testing.T) {
 	for _, test := range []struct{ address, message string }{
@@ -51,7 +51,7 @@ func TestOpen_InvalidURL(t *testing.T) {
 		{"postgres://u:" + servertest.Password + "@h/db?table_prefix=", "invalid table_prefix"},
 	} {
 		_, err := postgres.Open(test.address)
-		storagetest.WantError(t, err, memory.Unavailable, test.message, servertest.Password)
+		storagetest.WantError(t, err, store.Unavailable, test.message, servertest.Password)
 	}
 	s := open(t, "postgresql://u:"+servertest.Password+"@h:5433/db?sslmode=disable")
 	if s.Location() != "postgres://h:5433/db" {
@@ -94,15 +94,15 @@ func TestApply_ServerErrors(t *testing.T) {
 	web := webServer(t)
 	for name, test := range map[string]struct {
 		edit    func(*url.URL)
-		kind    memory.ErrorKind
+		kind    store.ErrorKind
 		message string
 	}{
-		"password":    {func(u *url.URL) { u.User = url.UserPassword("postgres", "x"+servertest.Password) }, memory.Denied, "user or password rejected"},
-		"database":    {func(u *url.URL) { u.Path = "/nowhere" }, memory.Unavailable, "no such database"},
-		"refused":     {func(u *url.URL) { u.Host = servertest.Refused(t) }, memory.Unavailable, "cannot connect: connect: connection refused"},
-		"host":        {func(u *url.URL) { u.Host = "no..where" }, memory.Unavailable, "unknown host"}, // invalid, so never looked up
-		"web server":  {func(u *url.URL) { u.Host = web }, memory.Unavailable, "not a PostgreSQL server"},
-		"search_path": {func(u *url.URL) { u.RawQuery += "&search_path=nowhere" }, memory.Unavailable, "no such schema"},
+		"password":    {func(u *url.URL) { u.User = url.UserPassword("postgres", "x"+servertest.Password) }, store.Denied, "user or password rejected"},
+		"database":    {func(u *url.URL) { u.Path = "/nowhere" }, store.Unavailable, "no such database"},
+		"refused":     {func(u *url.URL) { u.Host = servertest.Refused(t) }, store.Unavailable, "cannot connect: connect: connection refused"},
+		"host":        {func(u *url.URL) { u.Host = "no..where" }, store.Unavailable, "unknown host"}, // invalid, so never looked up
+		"web server":  {func(u *url.URL) { u.Host = web }, store.Unavailable, "not a PostgreSQL server"},
+		"search_path": {func(u *url.URL) { u.RawQuery += "&search_path=nowhere" }, store.Unavailable, "no such schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.WantError(t, apply(with(test.edit)), test.kind, test.message, servertest.Password)
@@ -111,7 +111,7 @@ func TestApply_ServerErrors(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
 		s := open(t, newAddress(t, server))
 		testkit.Must(t, s.Close())
-		storagetest.WantError(t, apply(s), memory.Unavailable, "the store is closed", servertest.Password)
+		storagetest.WantError(t, apply(s), store.Unavailable, "the store is closed", servertest.Password)
 	})
 }
 
@@ -133,26 +133,26 @@ func execSQL(t *testing.T, address, statements string) {
 
 func TestApply_TableErrors(t *testing.T) {
 	server := shared.Get(t)
-	next := memory.Change{Version: 7, Next: 8, State: memory.State{First: 1}}
+	next := store.Change{Version: 7, Next: 8, State: store.State{First: 1}}
 	raise := func(code string) string {
 		return "CREATE FUNCTION %sraise() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'no more' USING ERRCODE = '" + code +
 			"'; END $$ LANGUAGE plpgsql; CREATE TRIGGER stop BEFORE UPDATE ON %ssessions FOR EACH ROW EXECUTE FUNCTION %sraise()"
 	}
 	for name, test := range map[string]struct {
 		statements string
-		kind       memory.ErrorKind
+		kind       store.ErrorKind
 		message    string
 	}{
-		"newer":   {"UPDATE %sformat SET version = 99", memory.TooNew, "written by a newer version of qtype (format 99, this version supports up to 2)"},
-		"no row":  {"DELETE FROM %sformat", memory.Corrupt, "another program owns its table"},
-		"other":   {"DROP TABLE %sformat", memory.Corrupt, "set table_prefix in the URL"},
-		"foreign": {"ALTER TABLE %sformat RENAME COLUMN version TO colour", memory.Corrupt, "another program owns its table"},
-		"missing": {"DROP TABLE %ssessions", memory.Corrupt, "a table is missing"},
-		"column":  {"ALTER TABLE %ssessions DROP COLUMN state", memory.Corrupt, "a table lacks a column that qtype created"},
-		"full":    {raise("53100"), memory.Full, "the server's disk is full (no more)"},
-		"lock":    {raise("55P03"), memory.Locked, "locked by another process"},
-		"rights":  {raise("42501"), memory.Denied, "the user lacks permission"},
-		"standby": {raise("25006"), memory.Denied, "the server is read-only"},
+		"newer":   {"UPDATE %sformat SET version = 99", store.TooNew, "written by a newer version of qtype (format 99, this version supports up to 2)"},
+		"no row":  {"DELETE FROM %sformat", store.Corrupt, "another program owns its table"},
+		"other":   {"DROP TABLE %sformat", store.Corrupt, "set table_prefix in the URL"},
+		"foreign": {"ALTER TABLE %sformat RENAME COLUMN version TO colour", store.Corrupt, "another program owns its table"},
+		"missing": {"DROP TABLE %ssessions", store.Corrupt, "a table is missing"},
+		"column":  {"ALTER TABLE %ssessions DROP COLUMN state", store.Corrupt, "a table lacks a column that qtype created"},
+		"full":    {raise("53100"), store.Full, "the server's disk is full (no more)"},
+		"lock":    {raise("55P03"), store.Locked, "locked by another process"},
+		"rights":  {raise("42501"), store.Denied, "the user lacks permission"},
+		"standby": {raise("25006"), store.Denied, "the server is read-only"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := newAddress(t, server)
@@ -172,7 +172,7 @@ func TestApply_TableErrors(t *testing.T) {
 		testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 		execSQL(t, address, "UPDATE %ssessions SET state = 'no JSON'")
 		_, err := s.Head(t.Context(), key)
-		storagetest.WantError(t, err, memory.Corrupt, "cannot read a record", servertest.Password)
+		storagetest.WantError(t, err, store.Corrupt, "cannot read a record", servertest.Password)
 	})
 }
 
@@ -199,7 +199,7 @@ func TestOpen_Concurrent(t *testing.T) {
 		all.Go(func() {
 			s, err := postgres.Open(address)
 			if err == nil {
-				err = s.Apply(context.Background(), memory.Key{Memory: "m", Session: fmt.Sprint(i)}, firstChange())
+				err = s.Apply(context.Background(), store.Key{Memory: "m", Session: fmt.Sprint(i)}, firstChange())
 			}
 			if err != nil {
 				t.Error(err)
@@ -235,11 +235,11 @@ func TestDelete_Complete(t *testing.T) {
 			for range 50 {
 				head, err := s.Head(t.Context(), key)
 				if err == nil {
-					c := memory.Change{Version: head.Version, Next: head.Version + 1, State: head.State, Values: map[string][]byte{"a": {1}},
-						Events: []memory.Event{{Kind: memory.EventSet}}}
+					c := store.Change{Version: head.Version, Next: head.Version + 1, State: head.State, Values: map[string][]byte{"a": {1}},
+						Events: []store.Event{{Kind: store.EventSet}}}
 					err = s.Apply(t.Context(), key, c)
 				}
-				if err != nil && !errors.Is(err, memory.ErrConflict) {
+				if err != nil && !errors.Is(err, store.ErrConflict) {
 					t.Error(err)
 				}
 			}

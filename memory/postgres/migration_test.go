@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -22,7 +22,7 @@ func TestStore_Migration(t *testing.T) {
 				address := newAddress(t, server)
 				execSQL(t, address, statements)
 				return address
-			}, func(t *testing.T, newAddress string) memory.Store { return open(t, newAddress) })
+			}, func(t *testing.T, newAddress string) store.Store { return open(t, newAddress) })
 		})
 	}
 }

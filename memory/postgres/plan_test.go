@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -20,11 +20,11 @@ func TestQueriesUseIndexes(t *testing.T) {
 	s := open(t, address)
 	defer func() { testkit.Must(t, s.Close()) }()
 	for session := range 20 {
-		c := memory.Change{Next: 1, State: memory.State{Last: 200}}
+		c := store.Change{Next: 1, State: store.State{Last: 200}}
 		for seq := int64(1); seq <= 200; seq++ {
-			c.Entries = append(c.Entries, &memory.Entry{Seq: seq, Message: chat.Message{ID: fmt.Sprint(seq), Role: chat.User}})
+			c.Entries = append(c.Entries, &store.Entry{Seq: seq, Message: chat.Message{ID: fmt.Sprint(seq), Role: chat.User}})
 		}
-		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: fmt.Sprint(session)}, c))
+		testkit.Must(t, s.Apply(t.Context(), store.Key{Memory: "m", Session: fmt.Sprint(session)}, c))
 	}
 	conn, err := pgx.Connect(t.Context(), server.URL())
 	testkit.Must(t, err)
@@ -53,4 +53,4 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}
 }
 
-var _ memory.Store = (*postgres.Store)(nil)
+var _ store.Store = (*postgres.Store)(nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // sql replaces every %s by the prefix of the table names.
@@ -55,10 +55,10 @@ WHERE memory_key = $1 ORDER BY substring(session FROM 1 FOR 256), session LIMIT 
 const listPage = 256
 
 // Head returns the session's head.
-func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
-	var head memory.Head
+func (s *Store) Head(ctx context.Context, k store.Key) (store.Head, error) {
+	var head store.Head
 	err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
-		head = memory.Head{}
+		head = store.Head{}
 		var state string
 		var name, value []byte
 		rows, err := pool.Query(ctx, s.sql(selectHead), key(k.Memory), key(k.Session))
@@ -81,7 +81,7 @@ func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
 		return s.server.Location.Decode(state, &head.State)
 	})
 	if err != nil {
-		return memory.Head{}, err
+		return store.Head{}, err
 	}
 	return head, nil
 }
@@ -95,7 +95,7 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 }
 
 // Entries yields entries page by page.
-func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+func (s *Store) Entries(ctx context.Context, k store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
 	to := q.To
 	if to == 0 {
 		to = storage.MaxSeq
@@ -129,13 +129,13 @@ func keys(ids []string) [][]byte {
 }
 
 // page reads entries and drops those that do not match q.
-func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, statement string, args ...any) (storage.Page, error) {
+func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q store.Query, statement string, args ...any) (storage.Page, error) {
 	var p storage.Page
 	rows, err := pool.Query(ctx, s.sql(statement), args...)
 	if err != nil {
 		return p, err
 	}
-	var e memory.Entry
+	var e store.Entry
 	var added time.Time
 	var failed bool
 	var message string
@@ -149,7 +149,7 @@ func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, st
 		entry := e
 		entry.Time = added.UTC()
 		if failed {
-			entry.Status = memory.Failed
+			entry.Status = store.Failed
 		}
 		if err := s.server.Location.DecodeMessage(message, &entry.Message); err != nil {
 			return err
@@ -161,20 +161,20 @@ func (s *Store) page(ctx context.Context, pool *pgxpool.Pool, q memory.Query, st
 }
 
 // Events yields the session's events.
-func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
+func (s *Store) Events(ctx context.Context, k store.Key) iter.Seq2[store.Event, error] {
 	return s.events(ctx, k, selectEvents, 0)
 }
 
 // EventsReversed yields the session's events, newest first.
-func (s *Store) EventsReversed(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
+func (s *Store) EventsReversed(ctx context.Context, k store.Key) iter.Seq2[store.Event, error] {
 	return s.events(ctx, k, selectEventsReversed, math.MaxInt64)
 }
 
 // events yields the events that a query selects after the one with an id, page by page.
-func (s *Store) events(ctx context.Context, k memory.Key, selection string, id int64) iter.Seq2[memory.Event, error] {
-	return func(yield func(memory.Event, error) bool) {
+func (s *Store) events(ctx context.Context, k store.Key, selection string, id int64) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		for after := id; ; {
-			var events []memory.Event
+			var events []store.Event
 			err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
 				events = nil
 				rows, err := pool.Query(ctx, s.sql(selection), key(k.Memory), key(k.Session), after, listPage)
@@ -184,7 +184,7 @@ func (s *Store) events(ctx context.Context, k memory.Key, selection string, id i
 				last := after
 				var text string
 				_, err = pgx.ForEachRow(rows, []any{&last, &text}, func() error {
-					events = append(events, memory.Event{})
+					events = append(events, store.Event{})
 					return s.server.Location.Decode(text, &events[len(events)-1])
 				})
 				if err == nil {
@@ -200,11 +200,11 @@ func (s *Store) events(ctx context.Context, k memory.Key, selection string, id i
 }
 
 // Sessions yields the sessions of one memory.
-func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
-	return func(yield func(memory.SessionHead, error) bool) {
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[store.SessionHead, error] {
+	return func(yield func(store.SessionHead, error) bool) {
 		statement, args := selectFirstSessions, []any{key(mem), listPage}
 		for {
-			var listed []memory.SessionHead
+			var listed []store.SessionHead
 			err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) (err error) {
 				listed, err = s.list(ctx, pool, statement, args...)
 				return err
@@ -218,7 +218,7 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 }
 
 // ListSessions returns a page of the sessions of one memory, a range of an index.
-func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQuery) (listed []memory.SessionHead, err error) {
+func (s *Store) ListSessions(ctx context.Context, mem string, q store.SessionQuery) (listed []store.SessionHead, err error) {
 	from, to := q.Bounds()
 	limit := &q.Limit
 	if q.Limit == 0 {
@@ -235,17 +235,17 @@ func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQu
 	return listed, err
 }
 
-func (s *Store) list(ctx context.Context, pool *pgxpool.Pool, statement string, args ...any) ([]memory.SessionHead, error) {
+func (s *Store) list(ctx context.Context, pool *pgxpool.Pool, statement string, args ...any) ([]store.SessionHead, error) {
 	rows, err := pool.Query(ctx, s.sql(statement), args...)
 	if err != nil {
 		return nil, err
 	}
-	var listed []memory.SessionHead
+	var listed []store.SessionHead
 	var session []byte
 	var version int64
 	var state string
 	_, err = pgx.ForEachRow(rows, []any{&session, &version, &state}, func() error {
-		l := memory.SessionHead{Session: string(session), Head: memory.Head{Version: version}}
+		l := store.SessionHead{Session: string(session), Head: store.Head{Version: version}}
 		if err := s.server.Location.Decode(state, &l.Head.State); err != nil {
 			return err
 		}

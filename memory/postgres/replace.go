@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Replace replaces stored records in one transaction, if the session has the version.
-func (s *Store) Replace(ctx context.Context, k memory.Key, r memory.Replacement) error {
+func (s *Store) Replace(ctx context.Context, k store.Key, r store.Replacement) error {
 	records, err := storage.EncodeReplacement(r)
 	if err != nil {
 		return err
@@ -24,23 +24,23 @@ func (s *Store) Replace(ctx context.Context, k memory.Key, r memory.Replacement)
 		attempts++
 		tables = true
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return s.replace(ctx, tx, k, r, records, own) })
-		if errors.Is(err, memory.ErrConflict) && attempts > 1 { // the first attempt may have been committed before its connection broke
+		if errors.Is(err, store.ErrConflict) && attempts > 1 { // the first attempt may have been committed before its connection broke
 			return s.checkOwnChange(ctx, pool, k, own)
 		}
 		return err
 	})
 	if err == nil && !tables {
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	return err
 }
 
-func (s *Store) replace(ctx context.Context, tx pgx.Tx, k memory.Key, r memory.Replacement, records storage.Replaced, own int64) error {
+func (s *Store) replace(ctx context.Context, tx pgx.Tx, k store.Key, r store.Replacement, records storage.Replaced, own int64) error {
 	var id int64
 	err := tx.QueryRow(ctx, s.sql("UPDATE %ssessions SET version = $1, change = $2 WHERE memory_key = $3 AND session_key = $4 AND version = $5 RETURNING id"),
 		r.Next, own, key(k.Memory), key(k.Session), r.Version).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Store) replace(ctx context.Context, tx pgx.Tx, k memory.Key, r memory.R
 	return s.replaceValues(ctx, tx, id, r.Values)
 }
 
-func (s *Store) replaceMessages(ctx context.Context, tx pgx.Tx, id int64, r memory.Replacement, records storage.Replaced) error {
+func (s *Store) replaceMessages(ctx context.Context, tx pgx.Tx, id int64, r store.Replacement, records storage.Replaced) error {
 	if len(records.Messages) == 0 {
 		return nil
 	}

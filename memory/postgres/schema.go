@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // migrations returns the statements that upgrade the tables by one version each;
@@ -63,7 +63,7 @@ ALTER TABLE %[1]ssessions ADD COLUMN IF NOT EXISTS change bigint NOT NULL DEFAUL
 }
 
 func (s *Store) tooNew(version int) error {
-	return s.server.Location.Error(memory.TooNew,
+	return s.server.Location.Error(store.TooNew,
 		fmt.Sprintf("written by a newer version of qtype (format %d, this version supports up to %d)", version, len(migrations())), nil)
 }
 
@@ -129,7 +129,7 @@ func (s *Store) version(ctx context.Context, db querier) (int, error) {
 	err := db.QueryRow(ctx, "SELECT version FROM "+s.server.Prefix+"format").Scan(&version)
 	var server *pgconn.PgError
 	if errors.Is(err, pgx.ErrNoRows) || errors.As(err, &server) && server.Code == undefinedColumn {
-		return 0, s.server.Location.Error(memory.Corrupt, "another program owns its table "+s.server.Prefix+"format", err)
+		return 0, s.server.Location.Error(store.Corrupt, "another program owns its table "+s.server.Prefix+"format", err)
 	}
 	return version, err
 }

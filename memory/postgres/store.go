@@ -27,7 +27,7 @@ const (
 	connectTimeout = 5 * time.Second
 )
 
-// Store is a memory.Store in one database. It is safe for concurrent use.
+// Store is a store.Store in one database. It is safe for concurrent use.
 type Store struct {
 	server *storage.Server
 	config *pgxpool.Config

@@ -11,8 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -23,7 +23,7 @@ var shared = servertest.Shared{Start: func() (*servertest.Server, error) { retur
 var prefixes atomic.Int64
 
 func TestMain(m *testing.M) {
-	storetest.WriterMain(func(newAddress string) (memory.Store, error) { return postgres.Open(newAddress) })
+	storetest.WriterMain(func(newAddress string) (store.Store, error) { return postgres.Open(newAddress) })
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
@@ -48,18 +48,18 @@ func open(t testing.TB, newAddress string, opts ...postgres.Option) *postgres.St
 func TestStore_Contract(t *testing.T) {
 	s := shared.Get(t)
 	storagetest.RunDurable(t, func() string { return newAddress(t, s) },
-		func(t *testing.T, address string) memory.Store { return open(t, address) })
+		func(t *testing.T, address string) store.Store { return open(t, address) })
 }
 
 func TestStore_Processes(t *testing.T) {
 	s := shared.Get(t)
 	storetest.RunProcesses(t, func(t *testing.T) string { return newAddress(t, s) },
-		func(t *testing.T, newAddress string) memory.Store { return open(t, newAddress) })
+		func(t *testing.T, newAddress string) store.Store { return open(t, newAddress) })
 }
 
 func TestStore_Kills(t *testing.T) {
 	s, err := servertest.Postgres()
 	servertest.Need(t, err)
 	defer func() { testkit.Must(t, s.Close()) }()
-	storetest.RunKills(t, s, newAddress(t, s), func(t *testing.T, address string) memory.Store { return open(t, address) })
+	storetest.RunKills(t, s, newAddress(t, s), func(t *testing.T, address string) store.Store { return open(t, address) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Distinct returns true: a unique index rejects duplicates.
@@ -22,7 +22,7 @@ func (s *Store) Distinct() bool { return true }
 
 // Apply makes one change by one statement. Its first part moves the head; the
 // others find no head, and so do nothing, if the version was another.
-func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error {
+func (s *Store) Apply(ctx context.Context, k store.Key, c store.Change) error {
 	own := rand.Int64()
 	st, err := build(k, c, own)
 	if err != nil {
@@ -36,24 +36,24 @@ func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error 
 		var server *pgconn.PgError
 		switch {
 		case errors.As(err, &server) && server.Code == uniqueViolation && server.ConstraintName == s.server.Prefix+"entries_by_message":
-			return memory.ErrDuplicateMessage
+			return store.ErrDuplicateMessage
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
 		case attempts > 1: // the first attempt may have been committed before its connection broke
 			return s.checkOwnChange(ctx, pool, k, own)
 		}
-		return memory.ErrConflict
+		return store.ErrConflict
 	})
 }
 
 // checkOwnChange returns ErrConflict unless own is the number of the session's
 // newest change.
-func (s *Store) checkOwnChange(ctx context.Context, pool *pgxpool.Pool, k memory.Key, own int64) error {
+func (s *Store) checkOwnChange(ctx context.Context, pool *pgxpool.Pool, k store.Key, own int64) error {
 	var change int64
 	err := pool.QueryRow(ctx, s.sql("SELECT change FROM %ssessions WHERE memory_key = $1 AND session_key = $2"),
 		key(k.Memory), key(k.Session)).Scan(&change)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && change != own {
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func (st *statement) text() string {
 }
 
 // build returns the statement of a change that is identified by the number own.
-func build(k memory.Key, c memory.Change, own int64) (*statement, error) {
+func build(k store.Key, c store.Change, own int64) (*statement, error) {
 	record, err := storage.Encode(c)
 	if err != nil {
 		return nil, err
@@ -111,14 +111,14 @@ type columns struct {
 	key               [][]byte
 }
 
-func (st *statement) addEntries(entries []*memory.Entry, messages []string) {
+func (st *statement) addEntries(entries []*store.Entry, messages []string) {
 	if len(entries) == 0 {
 		return
 	}
 	var c columns
 	for _, e := range entries {
 		c.seq, c.turn, c.tokens = append(c.seq, e.Seq), append(c.turn, e.Turn), append(c.tokens, int64(e.Tokens))
-		c.time, c.failed = append(c.time, e.Time), append(c.failed, e.Status == memory.Failed)
+		c.time, c.failed = append(c.time, e.Time), append(c.failed, e.Status == store.Failed)
 		c.key = append(c.key, key(e.Message.ID))
 	}
 	st.add(`new_entries AS (INSERT INTO %sentries (session_id, seq, turn, tokens, time, failed, message_key, message)
@@ -146,9 +146,9 @@ ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value)`, set, cont
 }
 
 // Delete removes a session with everything that belongs to it.
-func (s *Store) Delete(ctx context.Context, k memory.Key) error {
+func (s *Store) Delete(ctx context.Context, k store.Key) error {
 	err := s.remove(ctx, k, "")
-	if errors.Is(err, memory.ErrConflict) {
+	if errors.Is(err, store.ErrConflict) {
 		return nil // no such session
 	}
 	return err
@@ -156,13 +156,13 @@ func (s *Store) Delete(ctx context.Context, k memory.Key) error {
 
 // Remove deletes a session if its version is still version. If the connection
 // breaks it tries again, so ErrConflict may mean that the first attempt succeeded.
-func (s *Store) Remove(ctx context.Context, k memory.Key, version int64) error {
+func (s *Store) Remove(ctx context.Context, k store.Key, version int64) error {
 	return s.remove(ctx, k, " AND version = $3", version)
 }
 
 // RemoveAll deletes sessions in transactions of many, each session only if it still has
 // its version.
-func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []store.SessionHead) (removed int, err error) {
 	for batch := range slices.Chunk(sessions, removedAtOnce) {
 		n, err := s.removeBatch(ctx, mem, batch)
 		if removed += n; err != nil {
@@ -175,7 +175,7 @@ func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.Ses
 // removedAtOnce is how many sessions one transaction deletes.
 const removedAtOnce = 1000
 
-func (s *Store) removeBatch(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+func (s *Store) removeBatch(ctx context.Context, mem string, sessions []store.SessionHead) (removed int, err error) {
 	keys, versions := make([][]byte, len(sessions)), make([]int64, len(sessions))
 	for i := range sessions {
 		keys[i], versions[i] = key(sessions[i].Session), sessions[i].Head.Version
@@ -208,7 +208,7 @@ func (s *Store) removeBatch(ctx context.Context, mem string, sessions []memory.S
 // remove deletes a session that meets a further condition, or returns
 // ErrConflict. It deletes the head first, which waits for concurrent writers, so
 // that the later statements see all that they wrote.
-func (s *Store) remove(ctx context.Context, k memory.Key, condition string, args ...any) error {
+func (s *Store) remove(ctx context.Context, k store.Key, condition string, args ...any) error {
 	args = append([]any{key(k.Memory), key(k.Session)}, args...)
 	tables := false
 	err := s.use(ctx, false, func(ctx context.Context, pool *pgxpool.Pool) error {
@@ -217,7 +217,7 @@ func (s *Store) remove(ctx context.Context, k memory.Key, condition string, args
 			var id int64
 			err := tx.QueryRow(ctx, s.sql("DELETE FROM %ssessions WHERE memory_key = $1 AND session_key = $2"+condition+" RETURNING id"), args...).Scan(&id)
 			if errors.Is(err, pgx.ErrNoRows) {
-				return memory.ErrConflict
+				return store.ErrConflict
 			}
 			if err != nil {
 				return err
@@ -230,7 +230,7 @@ func (s *Store) remove(ctx context.Context, k memory.Key, condition string, args
 		})
 	})
 	if err == nil && !tables {
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	return err
 }

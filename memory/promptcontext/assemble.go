@@ -7,6 +7,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -76,7 +77,7 @@ func (t *turnContext) Assemble(system *memory.Entry, sent []*memory.Entry, previ
 
 // preview reads what Assemble needs without a call of a model. What cannot be read is a problem of its block.
 func (t *turnContext) preview() {
-	read := map[memory.BlockKind]func() error{Variables: t.readVariables, Summary: t.readSummary, Facts: t.readFacts}
+	read := map[store.BlockKind]func() error{Variables: t.readVariables, Summary: t.readSummary, Facts: t.readFacts}
 	for i := range t.source.blocks {
 		kind := t.source.blocks[i].Kind
 		if read[kind] == nil {
@@ -265,12 +266,12 @@ func (c *callContext) cutLowest() (string, bool) {
 }
 
 // Report describes each block.
-func (c *callContext) Report() []memory.ContextBlockReport {
-	all := make([]memory.ContextBlockReport, len(c.parts))
+func (c *callContext) Report() []store.ContextBlockReport {
+	all := make([]store.ContextBlockReport, len(c.parts))
 	for i := range c.parts {
 		p := &c.parts[i]
 		text := p.text()
-		all[i] = memory.ContextBlockReport{Block: p.block.Kind, Priority: p.block.Priority, Tokens: c.count(text), Units: len(p.units), Cut: p.cut,
+		all[i] = store.ContextBlockReport{Block: p.block.Kind, Priority: p.block.Priority, Tokens: c.count(text), Units: len(p.units), Cut: p.cut,
 			Through: p.through, Problem: p.problem, Text: text, Pending: p.pending, Stable: p.block.stable()}
 		for _, u := range p.units {
 			if u.seq > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -76,7 +77,7 @@ func TestCompactAt(t *testing.T) {
 			}
 			for e, err := range m.Events(t.Context(), "s") {
 				testkit.Must(t, err)
-				if e.Kind == memory.EventFlush && !strings.Contains(e.Reason, c.reason) {
+				if e.Kind == store.EventFlush && !strings.Contains(e.Reason, c.reason) {
 					t.Errorf("the reason is %q", e.Reason)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -359,7 +360,7 @@ func (r record) saveFacts(changes []FactChange, b evictedMessages, block *Block,
 		var made int
 		made, rejected = s.apply(changes, b, block.MaxFacts, now)
 		s.More = r.shared && last
-		return s.encode(), memory.Event{Kind: memory.EventFacts, From: b.from, To: b.to, Messages: len(b.messages), Tokens: b.tokens, Time: now,
+		return s.encode(), memory.Event{Kind: store.EventFacts, From: b.from, To: b.to, Messages: len(b.messages), Tokens: b.tokens, Time: now,
 			Reason: fmt.Sprintf("%s changed, %s rejected", textfmt.Count(made, "fact"), textfmt.Count(len(rejected), "change"))}, true
 	})
 	return rejected, err

@@ -24,23 +24,24 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // The kinds of context blocks.
 const (
-	Pinned    memory.BlockKind = "pinned"    // a text that is always sent
-	Variables memory.BlockKind = "variables" // the session's named values
-	Summary   memory.BlockKind = "summary"   // a running summary of evicted messages
-	Retrieval memory.BlockKind = "retrieval" // the evicted messages most similar to the newest user message
-	Facts     memory.BlockKind = "facts"     // what a model extracted from the messages of users, each with its source
+	Pinned    store.BlockKind = "pinned"    // a text that is always sent
+	Variables store.BlockKind = "variables" // the session's named values
+	Summary   store.BlockKind = "summary"   // a running summary of evicted messages
+	Retrieval store.BlockKind = "retrieval" // the evicted messages most similar to the newest user message
+	Facts     store.BlockKind = "facts"     // what a model extracted from the messages of users, each with its source
 )
 
 // Block declares a context block.
 type Block struct {
-	Kind     memory.BlockKind // what it contains
-	Priority int              // the highest number is cut first; 0 is never cut
-	Scope    memory.Scope     // whose variables, messages or facts it has; empty: those of the memory's scope
+	Kind     store.BlockKind // what it contains
+	Priority int             // the highest number is cut first; 0 is never cut
+	Scope    memory.Scope    // whose variables, messages or facts it has; empty: those of the memory's scope
 
 	Text string // pinned: the text
 
@@ -145,7 +146,7 @@ func (b *Block) complete() error {
 		return errors.New("facts need an extractor")
 	case b.MaxTokens < 0 || b.TopK < 0 || b.InputTokens < 0 || b.MaxFacts < 0:
 		return errors.New("the limits of a block must be positive")
-	case !slices.Contains([]memory.BlockKind{Pinned, Variables, Summary, Retrieval, Facts}, b.Kind):
+	case !slices.Contains([]store.BlockKind{Pinned, Variables, Summary, Retrieval, Facts}, b.Kind):
 		return fmt.Errorf("unknown kind %q: it is pinned, variables, summary, retrieval or facts", b.Kind)
 	}
 	b.Text = strings.ToValidUTF8(b.Text, "\uFFFD")
@@ -174,11 +175,11 @@ type turnContext struct {
 	facts     factState
 	question  string // the id of the user message that retrieved are for
 	retrieved []contextUnit
-	problems  map[memory.BlockKind]string
+	problems  map[store.BlockKind]string
 }
 
 func (c *source) Begin(s memory.ContextSession) memory.TurnContext {
-	return &turnContext{source: c, session: s, problems: map[memory.BlockKind]string{}}
+	return &turnContext{source: c, session: s, problems: map[store.BlockKind]string{}}
 }
 
 // Refresh adds messages that the next call no longer sends to the summary and to
@@ -253,7 +254,7 @@ func (t *turnContext) pending(after int64, maxTokens int) (evictedMessages, erro
 }
 
 // problemText returns a problem in one line, and warns of it.
-func (t *turnContext) problemText(kind memory.BlockKind, problem string) string {
+func (t *turnContext) problemText(kind store.BlockKind, problem string) string {
 	t.source.warn(fmt.Sprintf("memory %s, %s: %s; will retry in the next turn", t.session.Key().Memory, kind, problem))
 	return problem
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -215,7 +216,7 @@ func TestContext_FailingModels(t *testing.T) {
 	var last memory.Event
 	for e, err := range m.Events(t.Context(), "s") {
 		testkit.Must(t, err)
-		if e.Kind == memory.EventSent {
+		if e.Kind == store.EventSent {
 			last = e
 		}
 	}
@@ -230,7 +231,7 @@ func TestContext_FailingModels(t *testing.T) {
 	var flushed []string
 	for e, err := range m.History(t.Context(), "s") {
 		testkit.Must(t, err)
-		if e.Status == memory.Flushed {
+		if e.Status == store.Flushed {
 			flushed = append(flushed, "<"+e.Message.ID+">")
 		}
 	}
@@ -336,17 +337,17 @@ func (m *interleaved) once() {
 // TestContext_ConcurrentProcess checks that while one process summarizes or embeds,
 // another one may do so and evict more: no message is processed twice or skipped.
 func TestContext_ConcurrentProcess(t *testing.T) {
-	block := func(kind memory.BlockKind, by interface {
+	block := func(kind store.BlockKind, by interface {
 		promptcontext.Summarizer
 		promptcontext.Embedder
 	}) promptcontext.Block {
 		return promptcontext.Block{Kind: kind, Priority: 1, MaxTokens: 100_000, Summarizer: by, Embedder: by, TopK: 100}
 	}
-	for _, kind := range []memory.BlockKind{promptcontext.Summary, promptcontext.Retrieval} {
+	for _, kind := range []store.BlockKind{promptcontext.Summary, promptcontext.Retrieval} {
 		t.Run(string(kind), func(t *testing.T) {
-			store := memory.NewInProcess()
+			backend := memory.NewInProcess()
 			slow, fast := &interleaved{}, &interleaved{}
-			one, other := contextual(t, store, 800, block(kind, slow)), contextual(t, store, 800, block(kind, fast))
+			one, other := contextual(t, backend, 800, block(kind, slow)), contextual(t, backend, 800, block(kind, fast))
 			for i := range 4 {
 				runTurn(t, one, fmt.Sprint("q", i, strings.Repeat("7", 100)), "a")
 			}
@@ -362,7 +363,7 @@ func TestContext_ConcurrentProcess(t *testing.T) {
 			for e, err := range one.History(t.Context(), "s") {
 				testkit.Must(t, err)
 				added = append(added, "<"+e.Message.ID+">")
-				if e.Status == memory.Flushed {
+				if e.Status == store.Flushed {
 					flushed = slices.Clone(added)
 				}
 			}
@@ -381,7 +382,7 @@ func TestContext_ConcurrentProcess(t *testing.T) {
 			var last memory.Event
 			for e, err := range one.Events(t.Context(), "s") {
 				testkit.Must(t, err)
-				if e.Kind == memory.EventSent {
+				if e.Kind == store.EventSent {
 					last = e
 				}
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -198,7 +199,7 @@ func (c *conversation) nothingLost(out []chat.Message) {
 	}
 	for e, err := range c.memory.History(context.Background(), "s") {
 		testkit.Must(c, err)
-		if e.Status != memory.Failed && e.Message.Role != chat.System && !known["<"+e.Message.ID+">"] {
+		if e.Status != store.Failed && e.Message.Role != chat.System && !known["<"+e.Message.ID+">"] {
 			c.Fatalf("message %d is neither sent nor in the summary, which has %d messages", e.Seq, len(strings.Fields(summary)))
 		}
 	}
@@ -216,7 +217,7 @@ func (c *conversation) check() {
 	var order []string // of all messages of turns that did not fail
 	for e, err := range c.memory.History(ctx, "s") {
 		testkit.Must(c, err)
-		if e.Status == memory.Failed || e.Message.Role == chat.System {
+		if e.Status == store.Failed || e.Message.Role == chat.System {
 			continue
 		}
 		order = append(order, "<"+e.Message.ID+">")
@@ -227,7 +228,7 @@ func (c *conversation) check() {
 	}
 	for e, err := range c.memory.Events(ctx, "s") {
 		testkit.Must(c, err)
-		if e.Kind == memory.EventSent {
+		if e.Kind == store.EventSent {
 			for _, part := range e.Call.Context {
 				for i, seq := range part.Found {
 					if e.From > 0 && seq >= e.From || i > 0 && part.Found[i-1] >= seq {

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 const (
@@ -64,7 +65,7 @@ type sourceMatch struct {
 func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err error) {
 	s := t.session
 	for rank, match := range matches {
-		for e, err := range s.Store().Entries(s.Context(), match.key, memory.Query{From: match.text, To: match.text, Live: true}) {
+		for e, err := range s.Store().Entries(s.Context(), match.key, store.Query{From: match.text, To: match.text, Live: true}) {
 			if err != nil {
 				return nil, err
 			}
@@ -204,7 +205,7 @@ func (t *turnContext) embedPending(of embedded) (*sessionVectors, string, error)
 			}
 			stored, err := t.loadVectors(of)
 			return stored, problem, err
-		case !errors.Is(err, memory.ErrConflict) || attempt == maxEmbedAttempts:
+		case !errors.Is(err, store.ErrConflict) || attempt == maxEmbedAttempts:
 			return nil, "", err
 		}
 	}
@@ -218,7 +219,7 @@ func (t *turnContext) edited(of embedded, meta vectorMeta) (evictedMessages, err
 		if message > meta.To || text <= meta.Edited {
 			continue
 		}
-		for e, err := range s.Store().Entries(s.Context(), of.key, memory.Query{From: text, To: text, Live: true}) {
+		for e, err := range s.Store().Entries(s.Context(), of.key, store.Query{From: text, To: text, Live: true}) {
 			if err != nil {
 				return p, err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -263,7 +264,7 @@ func checkSources(t *rapid.T, m *memory.Memory, users []string) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if e.Message.ID == v.Message && (e.Status == memory.Rewound || !strings.Contains(e.Message.Text(), v.Quote)) {
+					if e.Message.ID == v.Message && (e.Status == store.Rewound || !strings.Contains(e.Message.Text(), v.Quote)) {
 						t.Fatalf("fact %q comes from message %d of %s, which is %s: %s", v.Text, v.Seq, v.Session, e.Status, e.Message.Text())
 					}
 				}

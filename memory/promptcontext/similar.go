@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Similar is memory.Comparer: with the vectors of the block retrieval. Messages of the
@@ -15,7 +16,7 @@ func (c *source) Similar(s memory.ContextSession, heads []memory.SessionHead, te
 	if c.retrieval == nil || strings.TrimSpace(text) == "" {
 		return nil, "", nil
 	}
-	t := &turnContext{source: c, session: s, problems: map[memory.BlockKind]string{}}
+	t := &turnContext{source: c, session: s, problems: map[store.BlockKind]string{}}
 	query, err := c.retrieval.Embedder.Embed(s.Context(), pieces(text)[:1])
 	switch {
 	case s.Context().Err() != nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // summaryValue is the value of a session with its running summary and how far
@@ -146,7 +147,7 @@ func (r record) saveSummary(old, next summaryState, p evictedMessages) error {
 		if now := summaryOf(h); now.To != old.To || now.Messages != old.Messages || p.from < h.State.FirstPosition() {
 			return nil, memory.Event{}, false
 		}
-		return raw, memory.Event{Kind: memory.EventSummary, From: p.from, To: p.to, Messages: len(p.messages), Tokens: p.tokens, Time: next.Time,
+		return raw, memory.Event{Kind: store.EventSummary, From: p.from, To: p.to, Messages: len(p.messages), Tokens: p.tokens, Time: next.Time,
 			Reason: fmt.Sprintf("added to the summary, which has %s tokens now", textfmt.Thousands(next.Tokens))}, true
 	})
 }

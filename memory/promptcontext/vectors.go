@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -115,7 +116,7 @@ func (e *embedderError) Unwrap() error { return e.error }
 type embedded struct {
 	key     memory.Key
 	version int64
-	edits   memory.Edits                               // of the session
+	edits   store.Edits                                // of the session
 	pending func(after int64) (evictedMessages, error) // the messages after a position
 }
 
@@ -137,10 +138,10 @@ func (t *turnContext) other(l memory.SessionHead) embedded {
 // loadVectors reads the content of the session's companion that is not cached.
 // A companion of an earlier generation or of another model is deleted.
 func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
-	ctx, store, key := t.session.Context(), t.session.Store(), of.key
+	ctx, backend, key := t.session.Context(), t.session.Store(), of.key
 	cache := &t.source.vectors
 	companion := companionOf(key)
-	head, err := store.Head(ctx, companion)
+	head, err := backend.Head(ctx, companion)
 	if err != nil {
 		return nil, err
 	}
@@ -159,13 +160,13 @@ func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
 	next := &sessionVectors{version: head.Version, last: head.State.Last}
 	if json.Unmarshal(head.Values[metaValue], &next.meta) != nil || !next.meta.covers(of.version) || next.meta.Model != name {
 		cache.drop(key)
-		return empty, memory.Remove(ctx, store, companion, head.Version)
+		return empty, store.Remove(ctx, backend, companion, head.Version)
 	}
 	from := int64(1)
 	if cached != nil && cached.meta.Generation == next.meta.Generation && cached.version < next.version && next.version-cached.version < maxChangesPerGeneration {
 		next.vectors, from = cached.vectors.Newest(2*maxVectors), cached.last+1 // a copy: others may append too
 	}
-	for e, err := range store.Entries(ctx, companion, memory.Query{From: from, To: next.last}) {
+	for e, err := range backend.Entries(ctx, companion, store.Query{From: from, To: next.last}) {
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +186,7 @@ func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
 // addVectors adds vectors to the session's companion. If the session was cleared
 // in the meantime the companion is deleted.
 func (t *turnContext) addVectors(of embedded, stored *sessionVectors, b vectorBatch) error {
-	ctx, store, key := t.session.Context(), t.session.Store(), of.key
+	ctx, backend, key := t.session.Context(), t.session.Store(), of.key
 	meta := stored.meta
 	meta.To, meta.Edited = b.to, max(meta.Edited, b.edited)
 	raw, err := json.Marshal(meta)
@@ -194,7 +195,7 @@ func (t *turnContext) addVectors(of embedded, stored *sessionVectors, b vectorBa
 	}
 	now := t.session.Now()
 	last := stored.last
-	c := memory.Change{Version: stored.version, Next: memory.NextVersion(stored.version), Values: map[string][]byte{metaValue: raw}}
+	c := store.Change{Version: stored.version, Next: store.NextVersion(stored.version), Values: map[string][]byte{metaValue: raw}}
 	if b.vectors.Len() > 0 {
 		data, err := b.vectors.AppendBinary(nil)
 		if err != nil {
@@ -204,14 +205,14 @@ func (t *turnContext) addVectors(of embedded, stored *sessionVectors, b vectorBa
 		c.Entries = []*memory.Entry{{Message: chat.Message{ID: chat.NewID(), Role: chat.Assistant, Blocks: []chat.Block{{Type: "bytes", Data: data}}},
 			Seq: last, Turn: last, Time: now}}
 	}
-	c.State = memory.State{Last: last, Turns: last, First: last + 1, LastSaid: now}
-	if err := store.Apply(ctx, companionOf(key), c); err != nil {
+	c.State = store.State{Last: last, Turns: last, First: last + 1, LastSaid: now}
+	if err := backend.Apply(ctx, companionOf(key), c); err != nil {
 		return err
 	}
-	head, err := store.Head(ctx, key)
+	head, err := backend.Head(ctx, key)
 	if err == nil && !meta.covers(head.Version) {
 		t.source.vectors.drop(key)
-		err = store.Delete(ctx, companionOf(key))
+		err = backend.Delete(ctx, companionOf(key))
 	}
 	return err
 }

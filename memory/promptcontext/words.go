@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/internal/ranking"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -104,7 +105,7 @@ func (x *wordIndex) update(key memory.Key, h memory.Head, first, last int64, rea
 }
 
 // remove removes the messages of a session that may not be retrieved any more.
-func (x *wordIndex) remove(s *wordSession, state memory.State, first, last int64) {
+func (x *wordIndex) remove(s *wordSession, state store.State, first, last int64) {
 	if first > s.first {
 		x.corpus.Remove(s.number, 0, first-1)
 		s.first, s.last = first, max(s.last, first-1)
@@ -163,7 +164,7 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 		cache.drop(s.Key())
 		return t.rank(question, query, stored, others)
 	}
-	edits := map[string]memory.Edits{s.Key().Session: head.State.Edits()}
+	edits := map[string]store.Edits{s.Key().Session: head.State.Edits()}
 	similar := x.similar(nil, s.Key(), query, stored, head.State)
 	for _, o := range others {
 		edits[o.key.Session] = o.head.Head.State.Edits()
@@ -185,14 +186,14 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 
 // isPinned reports whether a message is one of a session that its window still has, because
 // it is pinned.
-func (x *wordIndex) isPinned(doc int, key memory.Key, state memory.State) bool {
+func (x *wordIndex) isPinned(doc int, key memory.Key, state store.State) bool {
 	number, seq := x.corpus.At(doc)
 	return state.Pinned != "" && x.keys[number] == key && state.IsPinned(seq)
 }
 
 // similar adds the similarities of the messages of a session. The vector of an edited message
 // is that of its newest text.
-func (x *wordIndex) similar(to []ranking.Similarity, key memory.Key, query []float32, stored *sessionVectors, state memory.State) []ranking.Similarity {
+func (x *wordIndex) similar(to []ranking.Similarity, key memory.Key, query []float32, stored *sessionVectors, state store.State) []ranking.Similarity {
 	edits := state.Edits()
 	docs := map[int64]int{}
 	for doc, seq := range x.corpus.Session(x.sessions[key.Session].number) {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
-func (s *Store) diagnose(err error) (memory.ErrorKind, string) {
+func (s *Store) diagnose(err error) (store.ErrorKind, string) {
 	var reply driver.Error
 	var op *net.OpError
 	var dns *net.DNSError
@@ -23,19 +23,19 @@ func (s *Store) diagnose(err error) (memory.ErrorKind, string) {
 	case errors.As(err, &reply) && !errors.Is(err, driver.Nil):
 		return diagnoseServer(textfmt.OneLine(reply.Error()))
 	case errors.As(err, &dns):
-		return memory.Unavailable, "cannot connect: unknown host " + dns.Name
+		return store.Unavailable, "cannot connect: unknown host " + dns.Name
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
-		return memory.Unavailable, "connection timed out"
+		return store.Unavailable, "connection timed out"
 	case errors.As(err, &op) && op.Op == "dial":
-		return memory.Unavailable, "cannot connect: " + textfmt.OneLine(op.Err.Error())
+		return store.Unavailable, "cannot connect: " + textfmt.OneLine(op.Err.Error())
 	case errors.As(err, &wait) && wait.Timeout():
-		return memory.Unavailable, storage.Timeout(s.server.Timeout).Error()
+		return store.Unavailable, storage.Timeout(s.server.Timeout).Error()
 	case errors.As(err, &op), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return memory.Unavailable, "the connection was lost"
+		return store.Unavailable, "the connection was lost"
 	case strings.HasPrefix(err.Error(), "redis: can't parse"), strings.HasPrefix(err.Error(), "redis: invalid reply"):
-		return memory.Unavailable, "not a Redis server"
+		return store.Unavailable, "not a Redis server"
 	}
-	return memory.Unavailable, textfmt.OneLine(err.Error())
+	return store.Unavailable, textfmt.OneLine(err.Error())
 }
 
 // trouble reports whether trying again may help.
@@ -59,29 +59,29 @@ func trouble(err error) storage.Trouble {
 
 // problems returns the meaning of the first word of a server's error.
 func problems() map[string]struct {
-	kind    memory.ErrorKind
+	kind    store.ErrorKind
 	message string
 } {
 	return map[string]struct {
-		kind    memory.ErrorKind
+		kind    store.ErrorKind
 		message string
 	}{
-		"NOAUTH":      {memory.Denied, "password required"},
-		"WRONGPASS":   {memory.Denied, "user or password rejected"},
-		"NOPERM":      {memory.Denied, "the user lacks permission"},
-		"READONLY":    {memory.Denied, "the server is read-only: is it a replica?"},
-		"OOM":         {memory.Full, "the server is out of memory"},
-		"MISCONF":     {memory.Full, "the server cannot write to its disk"},
-		"BUSY":        {memory.Locked, "a script of another process blocks the server"},
-		"TRYAGAIN":    {memory.Locked, "the cluster is moving the session"},
-		"WRONGTYPE":   {memory.Corrupt, "a key has another type than qtype created"},
-		"LOADING":     {memory.Unavailable, "the server is loading its data"},
-		"MASTERDOWN":  {memory.Unavailable, "the replica has lost its master"},
-		"NOREPLICAS":  {memory.Unavailable, "the server has too few replicas to accept writes"},
-		"CLUSTERDOWN": {memory.Unavailable, "the cluster is down"},
-		"CROSSSLOT":   {memory.Unavailable, "a proxy in front of the cluster splits keys"},
-		"MOVED":       {memory.Unavailable, "the server is a node of a cluster; add cluster=true to the URL"},
-		"ASK":         {memory.Unavailable, "the server is a node of a cluster; add cluster=true to the URL"},
+		"NOAUTH":      {store.Denied, "password required"},
+		"WRONGPASS":   {store.Denied, "user or password rejected"},
+		"NOPERM":      {store.Denied, "the user lacks permission"},
+		"READONLY":    {store.Denied, "the server is read-only: is it a replica?"},
+		"OOM":         {store.Full, "the server is out of memory"},
+		"MISCONF":     {store.Full, "the server cannot write to its disk"},
+		"BUSY":        {store.Locked, "a script of another process blocks the server"},
+		"TRYAGAIN":    {store.Locked, "the cluster is moving the session"},
+		"WRONGTYPE":   {store.Corrupt, "a key has another type than qtype created"},
+		"LOADING":     {store.Unavailable, "the server is loading its data"},
+		"MASTERDOWN":  {store.Unavailable, "the replica has lost its master"},
+		"NOREPLICAS":  {store.Unavailable, "the server has too few replicas to accept writes"},
+		"CLUSTERDOWN": {store.Unavailable, "the cluster is down"},
+		"CROSSSLOT":   {store.Unavailable, "a proxy in front of the cluster splits keys"},
+		"MOVED":       {store.Unavailable, "the server is a node of a cluster; add cluster=true to the URL"},
+		"ASK":         {store.Unavailable, "the server is a node of a cluster; add cluster=true to the URL"},
 	}
 }
 
@@ -89,13 +89,13 @@ func problems() map[string]struct {
 const uncountedMessage = "the session has entries that its head does not count"
 
 // diagnoseServer appends the server's message, which holds no password.
-func diagnoseServer(message string) (memory.ErrorKind, string) {
+func diagnoseServer(message string) (store.ErrorKind, string) {
 	first, _, _ := strings.Cut(message, " ")
 	if p, ok := problems()[first]; ok {
 		return p.kind, p.message + " (" + message + ")"
 	}
 	if strings.Contains(message, "equal or smaller than the target stream top item") {
-		return memory.Corrupt, uncountedMessage
+		return store.Corrupt, uncountedMessage
 	}
-	return memory.Unavailable, message
+	return store.Unavailable, message
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/redis"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -41,9 +41,9 @@ func TestStore_Outages(t *testing.T) {
 }
 
 // firstChange returns a change that creates a session.
-func firstChange() memory.Change { return memory.Change{Next: 7, State: memory.State{First: 1}} }
+func firstChange() store.Change { return store.Change{Next: 7, State: store.State{First: 1}} }
 
-var key = memory.Key{Memory: "m", Session: "s"}
+var key = store.Key{Memory: "m", Session: "s"}
 
 func TestOpen_InvalidURL(t *testing.T) {
 	for _, test := range []struct{ address, message string }{
@@ -60,7 +60,7 @@ func TestOpen_InvalidURL(t *testing.T) {
 		{"redis://u:" + secret + "@h/3?cluster=true", "a cluster has only database 0"},
 	} {
 		_, err := redis.Open(test.address)
-		storagetest.WantError(t, err, memory.Unavailable, test.message, secret)
+		storagetest.WantError(t, err, store.Unavailable, test.message, secret)
 	}
 	s := open(t, "rediss://u:"+secret+"@h:6380/2?read_timeout=3s")
 	if s.Location() != "rediss://h:6380/2" {
@@ -99,15 +99,15 @@ func TestApply_ServerErrors(t *testing.T) {
 	defer web.Close()
 	for name, test := range map[string]struct {
 		address string
-		kind    memory.ErrorKind
+		kind    store.ErrorKind
 		message string
 	}{
-		"no password": {"redis://" + locked.Address(), memory.Denied, "password required"},
-		"password":    {"redis://:x" + secret + "@" + locked.Address(), memory.Denied, "user or password rejected"},
-		"refused":     {"redis://:" + secret + "@" + servertest.Refused(t), memory.Unavailable, "cannot connect: connect: connection refused"},
-		"host":        {"redis://:" + secret + "@no..where", memory.Unavailable, "unknown host no..where"}, // invalid, so never looked up
-		"web server":  {"redis://" + web.Listener.Addr().String(), memory.Unavailable, "not a Redis server"},
-		"database":    {"redis://:" + secret + "@" + locked.Address() + "/99", memory.Unavailable, "DB index is out of range"},
+		"no password": {"redis://" + locked.Address(), store.Denied, "password required"},
+		"password":    {"redis://:x" + secret + "@" + locked.Address(), store.Denied, "user or password rejected"},
+		"refused":     {"redis://:" + secret + "@" + servertest.Refused(t), store.Unavailable, "cannot connect: connect: connection refused"},
+		"host":        {"redis://:" + secret + "@no..where", store.Unavailable, "unknown host no..where"}, // invalid, so never looked up
+		"web server":  {"redis://" + web.Listener.Addr().String(), store.Unavailable, "not a Redis server"},
+		"database":    {"redis://:" + secret + "@" + locked.Address() + "/99", store.Unavailable, "DB index is out of range"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, test.address)
@@ -120,7 +120,7 @@ func TestApply_ServerErrors(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
 		s := open(t, "redis://"+locked.Address())
 		testkit.Must(t, s.Close())
-		storagetest.WantError(t, s.Apply(t.Context(), key, firstChange()), memory.Unavailable, "the store is closed", secret)
+		storagetest.WantError(t, s.Apply(t.Context(), key, firstChange()), store.Unavailable, "the store is closed", secret)
 	})
 }
 
@@ -134,13 +134,13 @@ func TestApply_ServerFull(t *testing.T) {
 	before, err := s.Head(t.Context(), key)
 	testkit.Must(t, err)
 	send(t, server, "CONFIG SET maxmemory 1")
-	storagetest.WantError(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}), memory.Full, "the server is out of memory", secret)
-	storagetest.WantError(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: "new"}, firstChange()), memory.Full, "the server is out of memory", secret)
+	storagetest.WantError(t, s.Apply(t.Context(), key, store.Change{Version: 7, Next: 8}), store.Full, "the server is out of memory", secret)
+	storagetest.WantError(t, s.Apply(t.Context(), store.Key{Memory: "m", Session: "new"}, firstChange()), store.Full, "the server is out of memory", secret)
 	send(t, server, "CONFIG SET maxmemory 0")
 	if after, err := s.Head(t.Context(), key); err != nil || after.Version != before.Version {
 		t.Errorf("%v, %v", after, err)
 	}
-	testkit.Must(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}))
+	testkit.Must(t, s.Apply(t.Context(), key, store.Change{Version: 7, Next: 8}))
 }
 
 // TestHead_InvalidRecords checks that records of a newer version are not reported
@@ -149,13 +149,13 @@ func TestHead_InvalidRecords(t *testing.T) {
 	server := startServer(t)
 	for name, test := range map[string]struct {
 		command string // a command; %s is the prefix of the session's keys
-		kind    memory.ErrorKind
+		kind    store.ErrorKind
 		message string
 	}{
-		"newer":   {"HSET %shead format 99", memory.TooNew, "written by a newer version of qtype (this version supports up to format 2)"},
-		"state":   {"HSET %shead state x", memory.Corrupt, "cannot read a record"},
-		"version": {"HSET %shead version x", memory.Corrupt, "cannot read a record"},
-		"type":    {"SET %shead x", memory.Corrupt, "a key has another type than qtype created"},
+		"newer":   {"HSET %shead format 99", store.TooNew, "written by a newer version of qtype (this version supports up to format 2)"},
+		"state":   {"HSET %shead state x", store.Corrupt, "cannot read a record"},
+		"version": {"HSET %shead version x", store.Corrupt, "cannot read a record"},
+		"type":    {"SET %shead x", store.Corrupt, "a key has another type than qtype created"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			send(t, server, "FLUSHALL")
@@ -176,7 +176,7 @@ func TestHead_InvalidRecords(t *testing.T) {
 		defer func() { testkit.Must(t, s.Close()) }()
 		testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 		send(t, server, "HSET qtype:{"+tag+"}:head format 99")
-		storagetest.WantError(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}), memory.TooNew, "written by a newer version of qtype", secret)
+		storagetest.WantError(t, s.Apply(t.Context(), key, store.Change{Version: 7, Next: 8}), store.TooNew, "written by a newer version of qtype", secret)
 	})
 	t.Run("stray entry", func(t *testing.T) {
 		send(t, server, "FLUSHALL")
@@ -184,8 +184,8 @@ func TestHead_InvalidRecords(t *testing.T) {
 		defer func() { testkit.Must(t, s.Close()) }()
 		testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 		send(t, server, "RPUSH qtype:{"+tag+"}:messages 5")
-		c := memory.Change{Version: 7, Next: 8, State: memory.State{Last: 1}, Entries: []*memory.Entry{{Seq: 1}}}
-		storagetest.WantError(t, s.Apply(t.Context(), key, c), memory.Corrupt, "the session has entries that its head does not count", secret)
+		c := store.Change{Version: 7, Next: 8, State: store.State{Last: 1}, Entries: []*store.Entry{{Seq: 1}}}
+		storagetest.WantError(t, s.Apply(t.Context(), key, c), store.Corrupt, "the session has entries that its head does not count", secret)
 	})
 }
 
@@ -199,7 +199,7 @@ func TestApply_ScriptFlush(t *testing.T) {
 	defer func() { testkit.Must(t, s.Close()) }()
 	testkit.Must(t, s.Apply(t.Context(), key, firstChange()))
 	send(t, server, "SCRIPT FLUSH")
-	testkit.Must(t, s.Apply(t.Context(), key, memory.Change{Version: 7, Next: 8}))
+	testkit.Must(t, s.Apply(t.Context(), key, store.Change{Version: 7, Next: 8}))
 	send(t, server, "SCRIPT FLUSH")
 	testkit.Must(t, s.Delete(t.Context(), key))
 }
@@ -250,8 +250,8 @@ func TestStore_Cluster(t *testing.T) {
 		s := open(t, "redis://"+one.Address())
 		defer func() { testkit.Must(t, s.Close()) }()
 		for i := range 100 {
-			if err := s.Apply(t.Context(), memory.Key{Session: fmt.Sprint(i)}, firstChange()); err != nil {
-				storagetest.WantError(t, err, memory.Unavailable, "add cluster=true to the URL", secret)
+			if err := s.Apply(t.Context(), store.Key{Session: fmt.Sprint(i)}, firstChange()); err != nil {
+				storagetest.WantError(t, err, store.Unavailable, "add cluster=true to the URL", secret)
 				return
 			}
 		}
@@ -290,7 +290,7 @@ func TestSessions_ConcurrentDelete(t *testing.T) {
 				} else {
 					err = s.Delete(context.Background(), key)
 				}
-				if err != nil && !errors.Is(err, memory.ErrConflict) {
+				if err != nil && !errors.Is(err, store.ErrConflict) {
 					t.Error(err)
 				}
 			}

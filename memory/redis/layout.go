@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // The keys of a session have one hash tag, so they are on one node of a cluster
@@ -46,7 +46,7 @@ type names struct {
 // slice returns the keys in the order that the scripts expect.
 func (n names) slice() []string { return []string{n.head, n.stream, n.ids, n.events, n.messages} }
 
-func (s *Store) names(k memory.Key) names {
+func (s *Store) names(k store.Key) names {
 	// The length distinguishes ("ab", "c") from ("a", "bc").
 	base := s.server.Prefix + "{" + digest(strconv.Itoa(len(k.Memory))+":"+k.Memory+k.Session) + "}:"
 	return names{base + "head", base + "entries", base + "ids", base + "events", base + "messages"}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -25,5 +25,5 @@ func TestStore_Migration(t *testing.T) {
 			}
 		}
 		return fmt.Sprintf("redis://%s/0?key_prefix=%s", server.Address(), prefix)
-	}, func(t *testing.T, address string) memory.Store { return open(t, address) })
+	}, func(t *testing.T, address string) store.Store { return open(t, address) })
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -16,9 +16,9 @@ func TestStore_RemovedEntry(t *testing.T) {
 	s := open(t, "redis://"+server.Address())
 	defer func() { testkit.Must(t, s.Close()) }()
 	const last = 200
-	c := memory.Change{Next: 7, State: memory.State{Last: last}}
+	c := store.Change{Next: 7, State: store.State{Last: last}}
 	for seq := int64(1); seq <= last; seq++ {
-		c.Entries = append(c.Entries, &memory.Entry{Seq: seq, Message: chat.Message{ID: fmt.Sprint(seq), Role: chat.User}})
+		c.Entries = append(c.Entries, &store.Entry{Seq: seq, Message: chat.Message{ID: fmt.Sprint(seq), Role: chat.User}})
 	}
 	testkit.Must(t, s.Apply(t.Context(), key, c))
 	for _, index := range []int{2, 68, 68} { // of messages 3, 70 and 71
@@ -27,7 +27,7 @@ func TestStore_RemovedEntry(t *testing.T) {
 	}
 	for _, from := range []int64{0, 3, 4, 71, 72, last} {
 		want := max(from, 1)
-		for e, err := range s.Entries(t.Context(), key, memory.Query{From: from}) {
+		for e, err := range s.Entries(t.Context(), key, store.Query{From: from}) {
 			testkit.Must(t, err)
 			for want == 3 || want == 70 || want == 71 {
 				want++

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/redis"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
 func TestStore_Network(t *testing.T) {
 	const timeout = 5 * time.Second
-	storetest.RunNetwork(t, shared.Get(t).Address(), timeout, func(address string) memory.Store {
+	storetest.RunNetwork(t, shared.Get(t).Address(), timeout, func(address string) store.Store {
 		return open(t, fmt.Sprintf("redis://%s/0?key_prefix=t%d:", address, prefixes.Add(1)), redis.Timeout(timeout))
 	})
 }

@@ -12,22 +12,22 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // listPage is how many sessions or events are read at a time.
 const listPage = 256
 
 // Head returns the session's head.
-func (s *Store) Head(ctx context.Context, k memory.Key) (memory.Head, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (memory.Head, error) {
+func (s *Store) Head(ctx context.Context, k store.Key) (store.Head, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (store.Head, error) {
 		fields, err := client.HGetAll(ctx, s.names(k).head).Result()
 		if err != nil || len(fields) == 0 {
-			return memory.Head{}, err
+			return store.Head{}, err
 		}
 		head, err := s.head(fields["format"], fields["version"], fields["state"])
 		if err != nil {
-			return memory.Head{}, err
+			return store.Head{}, err
 		}
 		for field, value := range fields {
 			if name, ok := strings.CutPrefix(field, valueField); ok {
@@ -49,8 +49,8 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 }
 
 // head parses the fields that every head has.
-func (s *Store) head(written, version, state string) (memory.Head, error) {
-	var h memory.Head
+func (s *Store) head(written, version, state string) (store.Head, error) {
+	var h store.Head
 	n, err := strconv.Atoi(written)
 	if err != nil {
 		return h, s.server.Location.Corrupt(err)
@@ -65,7 +65,7 @@ func (s *Store) head(written, version, state string) (memory.Head, error) {
 }
 
 // Entries yields entries page by page.
-func (s *Store) Entries(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+func (s *Store) Entries(ctx context.Context, k store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
 	if q.IDs != nil && q.Live {
 		return s.byID(ctx, k, q)
 	}
@@ -123,7 +123,7 @@ func recordsOf(items []driver.XMessage) []record {
 
 // readRange reads the entries from a position on up to another one, at most limit, in one
 // round trip. The stream is empty unless the session has format 1.
-func (s *Store) readRange(ctx context.Context, client driver.UniversalClient, k memory.Key, from, to int64, limit int) ([]record, error) {
+func (s *Store) readRange(ctx context.Context, client driver.UniversalClient, k store.Key, from, to int64, limit int) ([]record, error) {
 	n := s.names(k)
 	pipe := client.Pipeline()
 	stream := pipe.XRangeN(ctx, n.stream, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10), int64(limit))
@@ -165,7 +165,7 @@ func (s *Store) search(ctx context.Context, client driver.UniversalClient, list 
 
 // page converts records and drops those that do not match q. Only tests look up failed
 // messages by id, so a scan of the history is good enough for them.
-func (s *Store) page(found []record, q memory.Query) (storage.Page, error) {
+func (s *Store) page(found []record, q store.Query) (storage.Page, error) {
 	p := storage.Page{Rows: len(found)}
 	for _, r := range found {
 		e, size, err := s.entry(r)
@@ -174,7 +174,7 @@ func (s *Store) page(found []record, q memory.Query) (storage.Page, error) {
 		}
 		p.Bytes += size
 		p.Next = e.Seq + 1
-		dropped := q.Live && e.Status == memory.Failed || q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID) || q.To != 0 && e.Seq > q.To
+		dropped := q.Live && e.Status == store.Failed || q.IDs != nil && !slices.Contains(q.IDs, e.Message.ID) || q.To != 0 && e.Seq > q.To
 		if !dropped {
 			p.Entries = append(p.Entries, e)
 		}
@@ -183,7 +183,7 @@ func (s *Store) page(found []record, q memory.Query) (storage.Page, error) {
 }
 
 // entry converts one record and returns the size of its message in bytes.
-func (s *Store) entry(r record) (*memory.Entry, int, error) {
+func (s *Store) entry(r record) (*store.Entry, int, error) {
 	fields := strings.SplitN(string(r), " ", 6)
 	if len(fields) < 6 {
 		return nil, 0, s.server.Location.Corrupt(errors.New("a message without its fields"))
@@ -195,17 +195,17 @@ func (s *Store) entry(r record) (*memory.Entry, int, error) {
 			return nil, 0, s.server.Location.Corrupt(err)
 		}
 	}
-	e := &memory.Entry{Seq: numbers[0], Turn: numbers[1], Tokens: int(numbers[2]), Time: time.UnixMicro(numbers[3]).UTC()}
+	e := &store.Entry{Seq: numbers[0], Turn: numbers[1], Tokens: int(numbers[2]), Time: time.UnixMicro(numbers[3]).UTC()}
 	if numbers[4] != 0 {
-		e.Status = memory.Failed
+		e.Status = store.Failed
 	}
 	message := fields[5]
 	return e, len(message), s.server.Location.DecodeMessage(message, &e.Message)
 }
 
 // byID yields the live messages with q.IDs, which it finds in the session's hash of ids.
-func (s *Store) byID(ctx context.Context, k memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
-	return func(yield func(*memory.Entry, error) bool) {
+func (s *Store) byID(ctx context.Context, k store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
 		seqs, err := s.find(ctx, k, q)
 		if err != nil {
 			yield(nil, err)
@@ -221,7 +221,7 @@ func (s *Store) byID(ctx context.Context, k memory.Key, q memory.Query) iter.Seq
 }
 
 // find returns the Seqs of the live messages with q.IDs, in order.
-func (s *Store) find(ctx context.Context, k memory.Key, q memory.Query) ([]int64, error) {
+func (s *Store) find(ctx context.Context, k store.Key, q store.Query) ([]int64, error) {
 	var seqs []int64
 	for ids := range slices.Chunk(q.IDs, listPage) {
 		found, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]any, error) {
@@ -249,8 +249,8 @@ func (s *Store) find(ctx context.Context, k memory.Key, q memory.Query) ([]int64
 }
 
 // readAt reads single entries, in one round trip.
-func (s *Store) readAt(ctx context.Context, k memory.Key, seqs []int64) ([]*memory.Entry, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]*memory.Entry, error) {
+func (s *Store) readAt(ctx context.Context, k store.Key, seqs []int64) ([]*store.Entry, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]*store.Entry, error) {
 		n := s.names(k)
 		pipe := client.Pipeline()
 		streams, lists := make([]*driver.XMessageSliceCmd, len(seqs)), make([]*driver.StringSliceCmd, len(seqs))
@@ -261,7 +261,7 @@ func (s *Store) readAt(ctx context.Context, k memory.Key, seqs []int64) ([]*memo
 		if _, err := pipe.Exec(ctx); err != nil {
 			return nil, err
 		}
-		var entries []*memory.Entry
+		var entries []*store.Entry
 		for i, seq := range seqs {
 			found := recordsOf(streams[i].Val())
 			for _, text := range lists[i].Val() {
@@ -269,7 +269,7 @@ func (s *Store) readAt(ctx context.Context, k memory.Key, seqs []int64) ([]*memo
 					found = append(found, r)
 				}
 			}
-			p, err := s.page(found, memory.Query{Live: true})
+			p, err := s.page(found, store.Query{Live: true})
 			if err != nil {
 				return nil, err
 			}
@@ -280,8 +280,8 @@ func (s *Store) readAt(ctx context.Context, k memory.Key, seqs []int64) ([]*memo
 }
 
 // Events yields the session's events.
-func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
-	return func(yield func(memory.Event, error) bool) {
+func (s *Store) Events(ctx context.Context, k store.Key) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		for from := int64(0); ; from += listPage {
 			events, err := s.eventsBetween(ctx, k, from, from+listPage-1)
 			if !storage.YieldAll(yield, events, err) || len(events) < listPage {
@@ -292,13 +292,13 @@ func (s *Store) Events(ctx context.Context, k memory.Key) iter.Seq2[memory.Event
 }
 
 // EventsReversed yields the session's events, newest first.
-func (s *Store) EventsReversed(ctx context.Context, k memory.Key) iter.Seq2[memory.Event, error] {
-	return func(yield func(memory.Event, error) bool) {
+func (s *Store) EventsReversed(ctx context.Context, k store.Key) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		n, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (int64, error) {
 			return client.LLen(ctx, s.names(k).events).Result()
 		})
 		if err != nil {
-			yield(memory.Event{}, err)
+			yield(store.Event{}, err)
 			return
 		}
 		for ; n > 0; n -= listPage {
@@ -311,13 +311,13 @@ func (s *Store) EventsReversed(ctx context.Context, k memory.Key) iter.Seq2[memo
 	}
 }
 
-func (s *Store) eventsBetween(ctx context.Context, k memory.Key, from, to int64) ([]memory.Event, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.Event, error) {
+func (s *Store) eventsBetween(ctx context.Context, k store.Key, from, to int64) ([]store.Event, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]store.Event, error) {
 		texts, err := client.LRange(ctx, s.names(k).events, from, to).Result()
 		if err != nil {
 			return nil, err
 		}
-		events := make([]memory.Event, len(texts))
+		events := make([]store.Event, len(texts))
 		for i, text := range texts {
 			if err := s.server.Location.Decode(text, &events[i]); err != nil {
 				return nil, err
@@ -328,18 +328,18 @@ func (s *Store) eventsBetween(ctx context.Context, k memory.Key, from, to int64)
 }
 
 // Sessions yields the sessions of one memory.
-func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[store.SessionHead, error] {
 	return s.sessions(ctx, mem, "-", "+")
 }
 
 // ListSessions returns a page of the sessions of one memory, a range of its sorted set.
-func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQuery) ([]memory.SessionHead, error) {
+func (s *Store) ListSessions(ctx context.Context, mem string, q store.SessionQuery) ([]store.SessionHead, error) {
 	from, to := q.Bounds()
 	last := "+"
 	if to != "" {
 		last = "(" + escaped(to)
 	}
-	var out []memory.SessionHead
+	var out []store.SessionHead
 	for l, err := range s.sessions(ctx, mem, "["+escaped(from), last) {
 		if err != nil {
 			return nil, err
@@ -352,14 +352,14 @@ func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQu
 }
 
 // sessions yields the sessions of a range of members.
-func (s *Store) sessions(ctx context.Context, mem, after, last string) iter.Seq2[memory.SessionHead, error] {
-	return func(yield func(memory.SessionHead, error) bool) {
+func (s *Store) sessions(ctx context.Context, mem, after, last string) iter.Seq2[store.SessionHead, error] {
+	return func(yield func(store.SessionHead, error) bool) {
 		for {
 			members, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]string, error) {
 				return client.ZRangeByLex(ctx, s.list(mem), &driver.ZRangeBy{Min: after, Max: last, Count: listPage}).Result()
 			})
 			if err != nil {
-				yield(memory.SessionHead{}, err)
+				yield(store.SessionHead{}, err)
 				return
 			}
 			listed, err := s.heads(ctx, mem, members)
@@ -374,20 +374,20 @@ func (s *Store) sessions(ctx context.Context, mem, after, last string) iter.Seq2
 // heads reads the heads of sessions, given as members of the list, in one round
 // trip. It drops members without a session, and those of an earlier session with
 // the same id.
-func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memory.SessionHead, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]memory.SessionHead, error) {
+func (s *Store) heads(ctx context.Context, mem string, members []string) ([]store.SessionHead, error) {
+	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]store.SessionHead, error) {
 		pipe := client.Pipeline()
 		replies := make([]*driver.SliceCmd, len(members))
 		for i, m := range members {
 			session, _ := sessionOf(m)
-			replies[i] = pipe.HMGet(ctx, s.names(memory.Key{Memory: mem, Session: session}).head, "format", "version", "state", "born")
+			replies[i] = pipe.HMGet(ctx, s.names(store.Key{Memory: mem, Session: session}).head, "format", "version", "state", "born")
 		}
 		if len(members) > 0 {
 			if _, err := pipe.Exec(ctx); err != nil {
 				return nil, err
 			}
 		}
-		var listed []memory.SessionHead
+		var listed []store.SessionHead
 		for i, r := range replies {
 			var fields [4]string
 			for n, field := range r.Val() {
@@ -402,7 +402,7 @@ func (s *Store) heads(ctx context.Context, mem string, members []string) ([]memo
 			if err != nil {
 				return nil, err
 			}
-			listed = append(listed, memory.SessionHead{Session: session, Head: head})
+			listed = append(listed, store.SessionHead{Session: session, Head: head})
 		}
 		return listed, nil
 	})

@@ -8,7 +8,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // TestStore_RemoveAll: many sessions are deleted in a few round trips, also if the server
@@ -21,9 +21,9 @@ func TestStore_RemoveAll(t *testing.T) {
 	testkit.Must(t, s.Hook(&sent))
 	const sessions = 1500
 	for i := range sessions {
-		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: fmt.Sprint("s", i)}, memory.Change{Next: 1}))
+		testkit.Must(t, s.Apply(t.Context(), store.Key{Memory: "m", Session: fmt.Sprint("s", i)}, store.Change{Next: 1}))
 	}
-	heads, err := s.ListSessions(t.Context(), "m", memory.SessionQuery{})
+	heads, err := s.ListSessions(t.Context(), "m", store.SessionQuery{})
 	testkit.Must(t, err)
 	server, prefix, _ := strings.Cut(address, "?key_prefix=")
 	o, err := driver.ParseURL(server)

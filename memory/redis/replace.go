@@ -9,7 +9,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // convertedAtOnce is how many messages one script moves from a stream to a list.
@@ -86,7 +86,7 @@ return 1
 
 // Replace replaces stored records by one script, if the session has the version. The
 // messages of a session of format 1 become a list first.
-func (s *Store) Replace(ctx context.Context, k memory.Key, r memory.Replacement) error {
+func (s *Store) Replace(ctx context.Context, k store.Key, r store.Replacement) error {
 	own := rand.Int64N(math.MaxInt64) + 1
 	args, err := encodeReplacement(r, own)
 	if err != nil {
@@ -103,22 +103,22 @@ func (s *Store) Replace(ctx context.Context, k memory.Key, r memory.Replacement)
 		case result == tooNew:
 			return struct{}{}, s.tooNew()
 		case result == missingRecord:
-			return struct{}{}, s.server.Location.Error(memory.Corrupt, "a record to be replaced does not exist", nil)
+			return struct{}{}, s.server.Location.Error(store.Corrupt, "a record to be replaced does not exist", nil)
 		}
-		return struct{}{}, memory.ErrConflict
+		return struct{}{}, store.ErrConflict
 	})
 	return err
 }
 
 // convert makes a list of the stream of a session of format 1.
-func (s *Store) convert(ctx context.Context, client driver.UniversalClient, k memory.Key) error {
+func (s *Store) convert(ctx context.Context, client driver.UniversalClient, k store.Key) error {
 	for {
 		result, err := convertScript.Run(ctx, client, s.names(k).slice(), format, convertedAtOnce).Int()
 		switch {
 		case err != nil:
 			return err
 		case result == conflict:
-			return memory.ErrConflict
+			return store.ErrConflict
 		case result == tooNew:
 			return s.tooNew()
 		case result == done:
@@ -128,7 +128,7 @@ func (s *Store) convert(ctx context.Context, client driver.UniversalClient, k me
 }
 
 // encodeReplacement converts a replacement to the arguments of replaceScript.
-func encodeReplacement(r memory.Replacement, own int64) ([]any, error) {
+func encodeReplacement(r store.Replacement, own int64) ([]any, error) {
 	records, err := storage.EncodeReplacement(r)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ const (
 	dialTimeout   = 5 * time.Second
 )
 
-// Store is a memory.Store on one server or one cluster. It is safe for concurrent use.
+// Store is a store.Store on one server or one cluster. It is safe for concurrent use.
 type Store struct {
 	server  *storage.Server
 	warn    func(string)

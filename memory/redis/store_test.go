@@ -10,8 +10,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/storage/storagetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/redis"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -23,7 +23,7 @@ var prefixes atomic.Int64
 
 func TestMain(m *testing.M) {
 	redis.Quiet()
-	storetest.WriterMain(func(newAddress string) (memory.Store, error) { return redis.Open(newAddress) })
+	storetest.WriterMain(func(newAddress string) (store.Store, error) { return redis.Open(newAddress) })
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
@@ -40,7 +40,7 @@ func open(t testing.TB, newAddress string, opts ...redis.Option) *redis.Store {
 }
 
 func runContract(t *testing.T, newAddress func() string) {
-	storagetest.RunDurable(t, newAddress, func(t *testing.T, address string) memory.Store { return open(t, address) })
+	storagetest.RunDurable(t, newAddress, func(t *testing.T, address string) store.Store { return open(t, address) })
 }
 
 func TestStore_Contract(t *testing.T) {
@@ -51,12 +51,12 @@ func TestStore_Contract(t *testing.T) {
 func TestStore_Processes(t *testing.T) {
 	s := shared.Get(t)
 	storetest.RunProcesses(t, func(*testing.T) string { return newAddress(s) },
-		func(t *testing.T, newAddress string) memory.Store { return open(t, newAddress) })
+		func(t *testing.T, newAddress string) store.Store { return open(t, newAddress) })
 }
 
 func TestStore_Kills(t *testing.T) {
 	s, err := servertest.Redis("--appendfsync", "always")
 	servertest.Need(t, err)
 	defer func() { testkit.Must(t, s.Close()) }()
-	storetest.RunKills(t, s, newAddress(s), func(t *testing.T, address string) memory.Store { return open(t, address) })
+	storetest.RunKills(t, s, newAddress(s), func(t *testing.T, address string) store.Store { return open(t, address) })
 }

@@ -11,7 +11,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Results of applyScript.
@@ -90,7 +90,7 @@ func (s *Store) Distinct() bool { return true }
 
 // Apply makes one change by one script, in one round trip. The first change of a
 // session takes another one, to list it.
-func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error {
+func (s *Store) Apply(ctx context.Context, k store.Key, c store.Change) error {
 	own := rand.Int64N(math.MaxInt64) + 1
 	args, err := encode(k, c, own)
 	if err != nil {
@@ -102,14 +102,14 @@ func (s *Store) Apply(ctx context.Context, k memory.Key, c memory.Change) error 
 	return err
 }
 
-// change is a memory.Change in the form of the script.
+// change is a store.Change in the form of the script.
 type change struct {
 	own   int64 // random number that identifies it
 	first bool  // it creates the session
 	args  []any
 }
 
-func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memory.Key, c change) error {
+func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k store.Key, c change) error {
 	if c.first {
 		if err := client.ZAdd(ctx, s.list(k.Memory), driver.Z{Member: member(k.Session, c.own)}).Err(); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memo
 	case result == done:
 		return nil
 	case result == conflictAfterCreate:
-		return memory.ErrConflict
+		return store.ErrConflict
 	case c.first: // the session was not created
 		if err := client.ZRem(ctx, s.list(k.Memory), member(k.Session, c.own)).Err(); err != nil {
 			return err
@@ -132,29 +132,29 @@ func (s *Store) apply(ctx context.Context, client driver.UniversalClient, k memo
 	case tooNew:
 		return s.tooNew()
 	case duplicate:
-		return memory.ErrDuplicateMessage
+		return store.ErrDuplicateMessage
 	case uncounted:
-		return s.server.Location.Error(memory.Corrupt, uncountedMessage, nil)
+		return s.server.Location.Error(store.Corrupt, uncountedMessage, nil)
 	}
-	return memory.ErrConflict
+	return store.ErrConflict
 }
 
 func (s *Store) tooNew() error {
-	return s.server.Location.Error(memory.TooNew, fmt.Sprintf("written by a newer version of qtype (this version supports up to format %d)", format), nil)
+	return s.server.Location.Error(store.TooNew, fmt.Sprintf("written by a newer version of qtype (this version supports up to format %d)", format), nil)
 }
 
 // valueField is the prefix of the fields that hold named values in a head.
 const valueField = "v:"
 
 // encode converts a change to the arguments of applyScript.
-func encode(k memory.Key, c memory.Change, own int64) ([]any, error) {
+func encode(k store.Key, c store.Change, own int64) ([]any, error) {
 	record, err := storage.Encode(c)
 	if err != nil {
 		return nil, err
 	}
 	args := []any{format, c.Version, c.Next, record.State, own, len(c.Entries)}
 	for i, e := range c.Entries {
-		args = append(args, e.Seq, header(e), record.Messages[i], e.Message.ID, flag(e.Status != memory.Failed))
+		args = append(args, e.Seq, header(e), record.Messages[i], e.Message.ID, flag(e.Status != store.Failed))
 	}
 	args = append(args, len(record.Events))
 	for _, event := range record.Events {
@@ -165,8 +165,8 @@ func encode(k memory.Key, c memory.Change, own int64) ([]any, error) {
 }
 
 // header returns the fields of an entry other than its message.
-func header(e *memory.Entry) string {
-	return fmt.Sprint(e.Turn, e.Tokens, e.Time.UnixMicro(), flag(e.Status == memory.Failed))
+func header(e *store.Entry) string {
+	return fmt.Sprint(e.Turn, e.Tokens, e.Time.UnixMicro(), flag(e.Status == store.Failed))
 }
 
 func flag(on bool) int {
@@ -177,12 +177,12 @@ func flag(on bool) int {
 }
 
 // Delete removes a session with everything that belongs to it.
-func (s *Store) Delete(ctx context.Context, k memory.Key) error { return s.remove(ctx, k) }
+func (s *Store) Delete(ctx context.Context, k store.Key) error { return s.remove(ctx, k) }
 
 // Remove deletes a session if its version is still version. If the connection
 // breaks the driver tries again, so ErrConflict may mean that the first attempt
 // succeeded.
-func (s *Store) Remove(ctx context.Context, k memory.Key, version int64) error {
+func (s *Store) Remove(ctx context.Context, k store.Key, version int64) error {
 	return s.remove(ctx, k, version)
 }
 
@@ -191,7 +191,7 @@ const removedAtOnce = 1000
 
 // RemoveAll deletes sessions in pipelines of many, each session only if it still has its
 // version. One that was deleted by an attempt whose reply was lost may not be counted.
-func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []store.SessionHead) (removed int, err error) {
 	for batch := range slices.Chunk(sessions, removedAtOnce) {
 		n, err := s.removeBatch(ctx, mem, batch)
 		if removed += n; err != nil {
@@ -203,13 +203,13 @@ func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.Ses
 
 // removeBatch sends the whole script for each session, not its digest, which a node of a
 // cluster may not know: the commands of a pipeline cannot wait for each other's replies.
-func (s *Store) removeBatch(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+func (s *Store) removeBatch(ctx context.Context, mem string, sessions []store.SessionHead) (removed int, err error) {
 	var members []any // of the deleted sessions, also by attempts that failed
 	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
 		pipe := client.Pipeline()
 		replies := make([]*driver.Cmd, len(sessions))
 		for i := range sessions {
-			k := memory.Key{Memory: mem, Session: sessions[i].Session}
+			k := store.Key{Memory: mem, Session: sessions[i].Session}
 			replies[i] = deleteScript.Eval(ctx, pipe, s.names(k).slice(), sessions[i].Head.Version)
 		}
 		_, err := pipe.Exec(ctx)
@@ -227,12 +227,12 @@ func (s *Store) removeBatch(ctx context.Context, mem string, sessions []memory.S
 }
 
 // remove deletes a session; version is empty, or the one that it must have.
-func (s *Store) remove(ctx context.Context, k memory.Key, version ...any) error {
+func (s *Store) remove(ctx context.Context, k store.Key, version ...any) error {
 	_, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
 		born, err := deleteScript.Run(ctx, client, s.names(k).slice(), version...).Int64()
 		switch {
 		case err == nil && born < 0:
-			err = memory.ErrConflict
+			err = store.ErrConflict
 		case err == nil && born != 0:
 			err = client.ZRem(ctx, s.list(k.Memory), member(k.Session, born)).Err()
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -33,9 +34,9 @@ func TestScale(t *testing.T) {
 }
 
 func measureScale(t *testing.T, n int, session func(int) string, scope search.Scope, batch int) {
-	store, err := sqlite.Open(filepath.Join(t.TempDir(), "m.db"))
+	backend, err := sqlite.Open(filepath.Join(t.TempDir(), "m.db"))
 	testkit.Must(t, err)
-	defer store.Close()
+	defer backend.Close()
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.1, 2, 50_000)
 	seq := map[string]memory.Head{}
@@ -43,7 +44,7 @@ func measureScale(t *testing.T, n int, session func(int) string, scope search.Sc
 	for i := 0; i < n; i += batch {
 		name := session(i)
 		head := seq[name]
-		c := memory.Change{Version: head.Version, Next: memory.NextVersion(head.Version), State: head.State}
+		c := store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State}
 		for range min(batch, n-i) {
 			var text []string
 			for range 20 {
@@ -54,11 +55,11 @@ func measureScale(t *testing.T, n int, session func(int) string, scope search.Sc
 				Seq: c.State.Last, Turn: c.State.Last, Tokens: 20, Time: time.Unix(1_700_000_000+int64(i), 0)})
 		}
 		c.State.Turns, c.State.First, c.State.LastSaid = c.State.Last, c.State.Last+1, time.Unix(1_700_000_000+int64(i), 0)
-		testkit.Must(t, store.Apply(t.Context(), memory.Key{Memory: "m", Session: name}, c))
+		testkit.Must(t, backend.Apply(t.Context(), memory.Key{Memory: "m", Session: name}, c))
 		seq[name] = memory.Head{Version: c.Next, State: c.State}
 	}
 	t.Logf("%d messages written in %s", n, time.Since(start).Round(time.Millisecond))
-	m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, store)
+	m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, backend)
 	testkit.Must(t, err)
 	s := search.New(m)
 	for i, text := range []string{"w40000 w17 w3", "w30000 w120", "w5 w1 w2 w9", "w777 w8888"} {

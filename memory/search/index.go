@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/internal/ranking"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 const (
@@ -167,7 +168,7 @@ func (x *index) updateSession(ctx context.Context, l memory.SessionHead) error {
 	return nil
 }
 
-func (x *index) removeRewound(known *indexed, state memory.State) {
+func (x *index) removeRewound(known *indexed, state store.State) {
 	gone := state.WasRewound()
 	for _, seq := range x.corpus.Session(known.number) {
 		if gone(seq) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/internal/ranking"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -164,5 +165,5 @@ func (x *index) read(ctx context.Context, f ranking.Result, q Query, to []Messag
 
 // isSearched reports whether a message can be found.
 func isSearched(e *memory.Entry) bool {
-	return e.Status != memory.Failed && e.Status != memory.Rewound && e.Status != memory.Edited && e.Status != memory.Deleted && e.Message.Role != chat.System
+	return e.Status != store.Failed && e.Status != store.Rewound && e.Status != store.Edited && e.Status != store.Deleted && e.Message.Role != chat.System
 }

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // RemovedRows is how many messages one transaction deletes.
 const RemovedRows = removedRows
 
 // BeginDelete makes the first transaction of Delete, as a process does that is killed then.
-func (s *Store) BeginDelete(ctx context.Context, key memory.Key) error {
+func (s *Store) BeginDelete(ctx context.Context, key store.Key) error {
 	return s.inTransaction(ctx, func(tx *sql.Tx) error {
 		one, err := findStored(ctx, tx, key)
 		if err != nil {

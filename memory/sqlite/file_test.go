@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -23,7 +24,7 @@ type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
 
-func newMemory(t testing.TB, s memory.Store) *memory.Memory {
+func newMemory(t testing.TB, s store.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 200, "chat_history_token_ratio": 0.5, "token_flush_size": 20}, Counter: runes{}}, s)
 	testkit.Must(t, err)
@@ -92,11 +93,11 @@ func TestOpen_UnusualNames(t *testing.T) {
 }
 
 // wantWriteError runs a write and checks its error.
-func wantWriteError(t *testing.T, store *sqlite.Store, kind memory.ErrorKind, message string) {
+func wantWriteError(t *testing.T, backend *sqlite.Store, kind store.ErrorKind, message string) {
 	t.Helper()
-	err := appendText(t.Context(), newMemory(t, store), strings.Repeat("x", 2000))
-	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != kind || e.Location != store.Location() ||
+	err := appendText(t.Context(), newMemory(t, backend), strings.Repeat("x", 2000))
+	var e *store.StoreError
+	if !errors.As(err, &e) || e.Problem != kind || e.Location != backend.Location() ||
 		!strings.Contains(err.Error(), message) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want %s: %s", err, kind, message)
 	}
@@ -110,37 +111,37 @@ func TestApply_Errors(t *testing.T) {
 		return path
 	}
 	t.Run("not a database", func(t *testing.T) {
-		wantWriteError(t, open(t, write("text.db", bytes.Repeat([]byte("no database "), 1000))), memory.Corrupt, "text.db: not a SQLite database")
+		wantWriteError(t, open(t, write("text.db", bytes.Repeat([]byte("no database "), 1000))), store.Corrupt, "text.db: not a SQLite database")
 	})
 	t.Run("directory", func(t *testing.T) {
-		wantWriteError(t, open(t, dir), memory.Unavailable, "the path is a directory, not a file")
+		wantWriteError(t, open(t, dir), store.Unavailable, "the path is a directory, not a file")
 	})
 	t.Run("parent is a file", func(t *testing.T) {
-		wantWriteError(t, open(t, filepath.Join(write("file", nil), "memory.db")), memory.Unavailable, "a parent of its path is a file")
+		wantWriteError(t, open(t, filepath.Join(write("file", nil), "memory.db")), store.Unavailable, "a parent of its path is a file")
 	})
 	t.Run("other program", func(t *testing.T) {
 		path := filepath.Join(dir, "other.db")
 		sqlExec(t, path, "CREATE TABLE t (a)")
-		wantWriteError(t, open(t, path), memory.Corrupt, "not a qtype database: another program created it")
+		wantWriteError(t, open(t, path), store.Corrupt, "not a qtype database: another program created it")
 	})
 	t.Run("newer", func(t *testing.T) {
 		path := filepath.Join(dir, "newer.db")
 		sqlExec(t, path, "PRAGMA application_id = 1903458672; PRAGMA user_version = 99")
-		wantWriteError(t, open(t, path), memory.TooNew, "written by a newer version of qtype (format 99, this version supports up to 1)")
+		wantWriteError(t, open(t, path), store.TooNew, "written by a newer version of qtype (format 99, this version supports up to 1)")
 	})
 	t.Run("damaged", func(t *testing.T) {
 		path := filepath.Join(dir, "damaged.db")
-		store := open(t, path)
+		backend := open(t, path)
 		for range 20 {
-			testkit.Must(t, appendText(t.Context(), newMemory(t, store), strings.Repeat("x", 3000)))
+			testkit.Must(t, appendText(t.Context(), newMemory(t, backend), strings.Repeat("x", 3000)))
 		}
-		testkit.Must(t, store.Close())
+		testkit.Must(t, backend.Close())
 		data, err := os.ReadFile(path)
 		testkit.Must(t, err)
 		copy(data[4096:], bytes.Repeat([]byte{0xA5}, len(data)-4096))
 		testkit.Must(t, os.WriteFile(path, data, 0o600))
 		again := open(t, path)
-		wantWriteError(t, again, memory.Corrupt, "damaged.db: the database is damaged")
+		wantWriteError(t, again, store.Corrupt, "damaged.db: the database is damaged")
 		testkit.Must(t, again.Close())
 	})
 	t.Run("no name", func(t *testing.T) {
@@ -149,9 +150,9 @@ func TestApply_Errors(t *testing.T) {
 		}
 	})
 	t.Run("closed", func(t *testing.T) {
-		store := open(t, filepath.Join(dir, "closed.db"))
-		testkit.Must(t, store.Close())
-		wantWriteError(t, store, memory.Unavailable, "the file is closed")
+		backend := open(t, filepath.Join(dir, "closed.db"))
+		testkit.Must(t, backend.Close())
+		wantWriteError(t, backend, store.Unavailable, "the file is closed")
 	})
 }
 
@@ -171,16 +172,16 @@ func TestApply_NoPermission(t *testing.T) {
 	}
 	dir := t.TempDir()
 	testkit.Must(t, os.Chmod(dir, 0o500))
-	wantWriteError(t, open(t, filepath.Join(dir, "deep", "memory.db")), memory.Denied, "no permission")
+	wantWriteError(t, open(t, filepath.Join(dir, "deep", "memory.db")), store.Denied, "no permission")
 }
 
 // TestApply_DiskFull checks that acknowledged messages survive, and that writing
 // continues once there is space.
 func TestApply_DiskFull(t *testing.T) {
-	store := open(t, filepath.Join(t.TempDir(), "memory.db"))
-	defer func() { testkit.Must(t, store.Close()) }()
-	testkit.Must(t, store.LimitPages(t.Context(), "40"))
-	m := newMemory(t, store)
+	backend := open(t, filepath.Join(t.TempDir(), "memory.db"))
+	defer func() { testkit.Must(t, backend.Close()) }()
+	testkit.Must(t, backend.LimitPages(t.Context(), "40"))
+	m := newMemory(t, backend)
 	acknowledged := 0
 	var err error
 	for err == nil {
@@ -188,11 +189,11 @@ func TestApply_DiskFull(t *testing.T) {
 			acknowledged++
 		}
 	}
-	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != memory.Full || !strings.Contains(err.Error(), "disk full") {
+	var e *store.StoreError
+	if !errors.As(err, &e) || e.Problem != store.Full || !strings.Contains(err.Error(), "disk full") {
 		t.Fatalf("after %d: %v", acknowledged, err)
 	}
-	testkit.Must(t, store.LimitPages(t.Context(), "1000000"))
+	testkit.Must(t, backend.LimitPages(t.Context(), "1000000"))
 	testkit.Must(t, appendText(t.Context(), m, "on"))
 	n := 0
 	for entry, err := range m.History(t.Context(), "s") {
@@ -210,17 +211,17 @@ func TestApply_DiskFull(t *testing.T) {
 // TestApply_Locked locks the file for longer than a write waits.
 func TestApply_Locked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
-	store := open(t, path)
-	defer func() { testkit.Must(t, store.Close()) }()
-	testkit.Must(t, store.DisableBusyTimeout(t.Context()))
+	backend := open(t, path)
+	defer func() { testkit.Must(t, backend.Close()) }()
+	testkit.Must(t, backend.DisableBusyTimeout(t.Context()))
 	other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
 	testkit.Must(t, err)
 	defer func() { testkit.Must(t, other.Close()) }()
 	tx, err := other.BeginTx(t.Context(), nil)
 	testkit.Must(t, err)
-	wantWriteError(t, store, memory.Locked, "memory.db: locked by another process")
+	wantWriteError(t, backend, store.Locked, "memory.db: locked by another process")
 	testkit.Must(t, tx.Rollback())
-	testkit.Must(t, appendText(t.Context(), newMemory(t, store), "now"))
+	testkit.Must(t, appendText(t.Context(), newMemory(t, backend), "now"))
 }
 
 func TestApply_Canceled(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // page is how many entries are read at a time: a slow reader of a long history
@@ -45,12 +45,12 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 }
 
 // Head returns the session's head.
-func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+func (s *Store) Head(ctx context.Context, key store.Key) (store.Head, error) {
 	c, err := s.open(ctx, false)
 	if err != nil || c == nil {
-		return memory.Head{}, err
+		return store.Head{}, err
 	}
-	var head memory.Head
+	var head store.Head
 	for rows, err := range short(ctx, c.Statements.head, key.Memory, key.Session) {
 		var state string
 		var name sql.NullString
@@ -62,7 +62,7 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 			err = s.location.Decode(state, &head.State)
 		}
 		if err != nil {
-			return memory.Head{}, s.explain(err)
+			return store.Head{}, s.explain(err)
 		}
 		if name.Valid {
 			if head.Values == nil {
@@ -75,8 +75,8 @@ func (s *Store) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
 }
 
 // Entries yields entries page by page.
-func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
-	return func(yield func(*memory.Entry, error) bool) {
+func (s *Store) Entries(ctx context.Context, key store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
 		c, err := s.open(ctx, false)
 		if err != nil {
 			yield(nil, err)
@@ -105,7 +105,7 @@ func (s *Store) Entries(ctx context.Context, key memory.Key, q memory.Query) ite
 }
 
 // page reads the next entries of q from a Seq on; with q.IDs, all of them at once.
-func (s *Store) page(ctx context.Context, c *conn, key memory.Key, q memory.Query, from int64) ([]*memory.Entry, error) {
+func (s *Store) page(ctx context.Context, c *conn, key store.Key, q store.Query, from int64) ([]*store.Entry, error) {
 	failed, byID := 1, c.Statements.byID // rows with failed <= 1: all
 	if q.Live {
 		failed, byID = 0, c.Statements.liveByID
@@ -124,7 +124,7 @@ func (s *Store) page(ctx context.Context, c *conn, key memory.Key, q memory.Quer
 	} else {
 		rows = short(ctx, c.Statements.entries, key.Memory, key.Session, from, key.Memory, key.Session, to, failed, page)
 	}
-	var out []*memory.Entry
+	var out []*store.Entry
 	for row, err := range rows {
 		if err != nil {
 			return out, err
@@ -140,8 +140,8 @@ func (s *Store) page(ctx context.Context, c *conn, key memory.Key, q memory.Quer
 	return out, nil
 }
 
-func (s *Store) entry(row *sql.Rows) (*memory.Entry, error) {
-	var e memory.Entry
+func (s *Store) entry(row *sql.Rows) (*store.Entry, error) {
+	var e store.Entry
 	var micros int64
 	var failed bool
 	var message string
@@ -150,26 +150,26 @@ func (s *Store) entry(row *sql.Rows) (*memory.Entry, error) {
 	}
 	e.Time = time.UnixMicro(micros).UTC()
 	if failed {
-		e.Status = memory.Failed
+		e.Status = store.Failed
 	}
 	return &e, s.location.DecodeMessage(message, &e.Message)
 }
 
 // Events yields the session's events.
-func (s *Store) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
+func (s *Store) Events(ctx context.Context, key store.Key) iter.Seq2[store.Event, error] {
 	return s.events(ctx, key, func(r *reads) *sql.Stmt { return r.events })
 }
 
 // EventsReversed yields the session's events, newest first.
-func (s *Store) EventsReversed(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
+func (s *Store) EventsReversed(ctx context.Context, key store.Key) iter.Seq2[store.Event, error] {
 	return s.events(ctx, key, func(r *reads) *sql.Stmt { return r.eventsReversed })
 }
 
-func (s *Store) events(ctx context.Context, key memory.Key, statement func(*reads) *sql.Stmt) iter.Seq2[memory.Event, error] {
-	return func(yield func(memory.Event, error) bool) {
+func (s *Store) events(ctx context.Context, key store.Key, statement func(*reads) *sql.Stmt) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		c, err := s.open(ctx, false)
 		if err != nil {
-			yield(memory.Event{}, err)
+			yield(store.Event{}, err)
 			return
 		}
 		if c == nil {
@@ -177,7 +177,7 @@ func (s *Store) events(ctx context.Context, key memory.Key, statement func(*read
 		}
 		for row, err := range query(ctx, statement(&c.Statements.reads), key.Memory, key.Session) {
 			var text string
-			var e memory.Event
+			var e store.Event
 			if err == nil {
 				err = row.Scan(&text)
 			}
@@ -192,11 +192,11 @@ func (s *Store) events(ctx context.Context, key memory.Key, statement func(*read
 }
 
 // Sessions yields the sessions of one memory.
-func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
-	return func(yield func(memory.SessionHead, error) bool) {
+func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[store.SessionHead, error] {
+	return func(yield func(store.SessionHead, error) bool) {
 		c, err := s.open(ctx, false)
 		if err != nil {
-			yield(memory.SessionHead{}, err)
+			yield(store.SessionHead{}, err)
 			return
 		}
 		if c == nil {
@@ -212,7 +212,7 @@ func (s *Store) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Sessi
 }
 
 // sessionHead reads one session of a list.
-func (s *Store) sessionHead(row *sql.Rows, err error) (l memory.SessionHead, _ error) {
+func (s *Store) sessionHead(row *sql.Rows, err error) (l store.SessionHead, _ error) {
 	var state string
 	if err == nil {
 		err = row.Scan(&l.Session, &l.Head.Version, &state)
@@ -224,7 +224,7 @@ func (s *Store) sessionHead(row *sql.Rows, err error) (l memory.SessionHead, _ e
 }
 
 // ListSessions returns a page of the sessions of one memory, a range of an index.
-func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQuery) ([]memory.SessionHead, error) {
+func (s *Store) ListSessions(ctx context.Context, mem string, q store.SessionQuery) ([]store.SessionHead, error) {
 	c, err := s.open(ctx, false)
 	if err != nil || c == nil {
 		return nil, err
@@ -238,7 +238,7 @@ func (s *Store) ListSessions(ctx context.Context, mem string, q memory.SessionQu
 	if to != "" {
 		rows = query(ctx, c.Statements.sessionsBetween, mem, from, to, limit)
 	}
-	var out []memory.SessionHead
+	var out []store.SessionHead
 	for row, err := range rows {
 		l, err := s.sessionHead(row, err)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // What one transaction deletes: other writers wait meanwhile.
@@ -28,7 +28,7 @@ const (
 
 // RemoveAll deletes sessions in transactions of many, each session only if it still has
 // its version.
-func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []memory.SessionHead) (removed int, err error) {
+func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []store.SessionHead) (removed int, err error) {
 	for batch := range slices.Chunk(sessions, removedAtOnce) {
 		n := 0
 		err := s.inTransaction(ctx, func(tx *sql.Tx) error {
@@ -59,8 +59,8 @@ type stored struct {
 }
 
 // findUnchanged returns those sessions, by ascending ids, that have the version of their head.
-func findUnchanged(ctx context.Context, tx *sql.Tx, mem string, sessions []memory.SessionHead) (found []stored, err error) {
-	heads, args := map[string]*memory.Head{}, []any{mem}
+func findUnchanged(ctx context.Context, tx *sql.Tx, mem string, sessions []store.SessionHead) (found []stored, err error) {
+	heads, args := map[string]*store.Head{}, []any{mem}
 	for i := range sessions {
 		heads[sessions[i].Session] = &sessions[i].Head
 		args = append(args, sessions[i].Session)
@@ -87,7 +87,7 @@ func findUnchanged(ctx context.Context, tx *sql.Tx, mem string, sessions []memor
 
 // findStored returns a session, or sql.ErrNoRows. Its length does not depend on a state that
 // can be read.
-func findStored(ctx context.Context, tx *sql.Tx, key memory.Key) (one stored, err error) {
+func findStored(ctx context.Context, tx *sql.Tx, key store.Key) (one stored, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT id, version, coalesce((SELECT max(e.id) & 68719476735 FROM entries AS e
 		WHERE e.id BETWEEN (sessions.id << 36) AND (sessions.id << 36 | 68719476735)), 0)
 		FROM sessions WHERE memory = ? AND session = ?`, key.Memory, key.Session).Scan(&one.id, &one.version, &one.length)
@@ -147,14 +147,14 @@ func deleteSessions(ctx context.Context, tx *sql.Tx, sessions []stored) error {
 }
 
 // remove deletes a session; with a version, only if the session still has it.
-func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) error {
+func (s *Store) remove(ctx context.Context, key store.Key, version *int64) error {
 	err := s.inTransaction(ctx, func(tx *sql.Tx) error {
 		one, err := findStored(ctx, tx, key)
 		switch {
 		case errors.Is(err, sql.ErrNoRows) && version == nil:
 			return nil
 		case errors.Is(err, sql.ErrNoRows), err == nil && version != nil && one.version != *version:
-			return memory.ErrConflict
+			return store.ErrConflict
 		case err != nil:
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *Store) remove(ctx context.Context, key memory.Key, version *int64) erro
 	case !errors.Is(err, errNoDatabase):
 		return err
 	case version != nil:
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -40,18 +40,18 @@ func benchmarkRemoveAll(b *testing.B, every int) {
 }
 
 // fill creates sessions and returns the heads of a part of them.
-func fill(b *testing.B, s *sqlite.Store, sessions, every int) (heads []memory.SessionHead) {
+func fill(b *testing.B, s *sqlite.Store, sessions, every int) (heads []store.SessionHead) {
 	b.Helper()
 	slots := make(chan struct{}, 64)
 	for i := range sessions * every {
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots }()
-			c := memory.Change{Next: 7, State: memory.State{Last: 2, First: 1, LastSaid: time.Now()}, Events: []memory.Event{{Kind: memory.EventSet}}}
+			c := store.Change{Next: 7, State: store.State{Last: 2, First: 1, LastSaid: time.Now()}, Events: []store.Event{{Kind: store.EventSet}}}
 			for seq := range 2 {
-				c.Entries = append(c.Entries, &memory.Entry{Message: chat.Message{ID: fmt.Sprint(seq), Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "a short message"}}}, Seq: int64(seq + 1), Turn: 1})
+				c.Entries = append(c.Entries, &store.Entry{Message: chat.Message{ID: fmt.Sprint(seq), Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "a short message"}}}, Seq: int64(seq + 1), Turn: 1})
 			}
-			if err := s.Apply(b.Context(), memory.Key{Memory: "m", Session: fmt.Sprintf("s%06d", i)}, c); err != nil {
+			if err := s.Apply(b.Context(), store.Key{Memory: "m", Session: fmt.Sprintf("s%06d", i)}, c); err != nil {
 				b.Error(err)
 			}
 		}()

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -19,28 +19,28 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	key := memory.Key{Memory: "m", Session: "s"}
-	if err := s.Apply(t.Context(), key, memory.Change{Next: 7}); err != nil {
+	key := store.Key{Memory: "m", Session: "s"}
+	if err := s.Apply(t.Context(), key, store.Change{Next: 7}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove(t.Context(), key, 6); !errors.Is(err, memory.ErrConflict) {
+	if err := s.Remove(t.Context(), key, 6); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("another version: %v", err)
 	}
 	if err := s.Remove(t.Context(), key, 7); err != nil {
 		t.Error(err)
 	}
-	if err := s.Remove(t.Context(), key, 7); !errors.Is(err, memory.ErrConflict) {
+	if err := s.Remove(t.Context(), key, 7); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("deleted session: %v", err)
 	}
 }
 
 // addLong creates a session of more messages and events than one transaction deletes.
-func addLong(t *testing.T, s *sqlite.Store, key memory.Key, n int) {
+func addLong(t *testing.T, s *sqlite.Store, key store.Key, n int) {
 	t.Helper()
-	c := memory.Change{Next: 7, State: memory.State{Last: int64(n), First: 1}, Values: map[string][]byte{"a": []byte("b")}}
+	c := store.Change{Next: 7, State: store.State{Last: int64(n), First: 1}, Values: map[string][]byte{"a": []byte("b")}}
 	for i := range n {
-		c.Entries = append(c.Entries, &memory.Entry{Seq: int64(i + 1), Turn: 1, Message: chat.Text(chat.User, fmt.Sprint(i))})
-		c.Events = append(c.Events, memory.Event{Kind: memory.EventSet})
+		c.Entries = append(c.Entries, &store.Entry{Seq: int64(i + 1), Turn: 1, Message: chat.Text(chat.User, fmt.Sprint(i))})
+		c.Events = append(c.Events, store.Event{Kind: store.EventSet})
 	}
 	if err := s.Apply(t.Context(), key, c); err != nil {
 		t.Error(err)
@@ -60,16 +60,16 @@ func TestRemove_LongSession(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "memory.db"))
 	defer func() { testkit.Must(t, s.Close()) }()
 	const long = 2*sqlite.RemovedRows + 1
-	other := memory.Key{Memory: "m", Session: "other"}
+	other := store.Key{Memory: "m", Session: "other"}
 	addLong(t, s, other, 1)
 	const rows = 4 // of other: a session, a message, an event, a value
-	for name, remove := range map[string]func(memory.Key) error{
-		"Delete": func(k memory.Key) error { return s.Delete(t.Context(), k) },
-		"Remove": func(k memory.Key) error { return s.Remove(t.Context(), k, 7) },
-		"RemoveAll": func(k memory.Key) error {
-			addLong(t, s, memory.Key{Memory: "m", Session: "short"}, 1)
-			n, err := s.RemoveAll(t.Context(), "m", []memory.SessionHead{
-				{Session: k.Session, Head: memory.Head{Version: 7, State: memory.State{Last: long}}}, {Session: "short", Head: memory.Head{Version: 7}}})
+	for name, remove := range map[string]func(store.Key) error{
+		"Delete": func(k store.Key) error { return s.Delete(t.Context(), k) },
+		"Remove": func(k store.Key) error { return s.Remove(t.Context(), k, 7) },
+		"RemoveAll": func(k store.Key) error {
+			addLong(t, s, store.Key{Memory: "m", Session: "short"}, 1)
+			n, err := s.RemoveAll(t.Context(), "m", []store.SessionHead{
+				{Session: k.Session, Head: store.Head{Version: 7, State: store.State{Last: long}}}, {Session: "short", Head: store.Head{Version: 7}}})
 			if n != 2 && err == nil {
 				t.Errorf("%d sessions were deleted", n)
 			}
@@ -77,7 +77,7 @@ func TestRemove_LongSession(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := memory.Key{Memory: "m", Session: "s"}
+			key := store.Key{Memory: "m", Session: "s"}
 			addLong(t, s, key, long)
 			testkit.Must(t, remove(key))
 			wantRows(t, s, rows)
@@ -90,10 +90,10 @@ func TestRemove_LongSession(t *testing.T) {
 // deletes what is left.
 func TestRemove_Killed(t *testing.T) {
 	const long, rows = sqlite.RemovedRows + 1, 4 + 6 // of other, and of a new session
-	key, other := memory.Key{Memory: "m", Session: "s"}, memory.Key{Memory: "", Session: "other"}
+	key, other := store.Key{Memory: "m", Session: "s"}, store.Key{Memory: "", Session: "other"}
 	for name, finish := range map[string]func(t *testing.T, s *sqlite.Store) error{
 		"another deletion": func(t *testing.T, s *sqlite.Store) error {
-			err := s.Delete(t.Context(), memory.Key{Memory: "m", Session: "unknown"})
+			err := s.Delete(t.Context(), store.Key{Memory: "m", Session: "unknown"})
 			wantRows(t, s, rows)
 			return errors.Join(err, s.Close())
 		},
@@ -118,7 +118,7 @@ func TestRemove_Killed(t *testing.T) {
 			}
 			addLong(t, s, key, 2)
 			n := 0
-			for e, err := range s.Entries(t.Context(), key, memory.Query{}) {
+			for e, err := range s.Entries(t.Context(), key, store.Query{}) {
 				testkit.Must(t, err)
 				if n++; e.Message.Text() != fmt.Sprint(n-1) {
 					t.Errorf("entry %d is %s", n, e.Message.Text())
@@ -144,11 +144,11 @@ func TestRemove_Concurrent(t *testing.T) {
 	for i := range 4 {
 		s := stores[i%len(stores)]
 		group.Go(func() {
-			key := memory.Key{Memory: "m", Session: fmt.Sprint(i)}
+			key := store.Key{Memory: "m", Session: fmt.Sprint(i)}
 			for range 3 {
 				addLong(t, s, key, sqlite.RemovedRows+1)
 				n := 0
-				for _, err := range s.Entries(t.Context(), key, memory.Query{}) {
+				for _, err := range s.Entries(t.Context(), key, store.Query{}) {
 					if err != nil {
 						t.Error(err)
 					}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Replace replaces stored records in one transaction, if the session has the version.
-func (s *Store) Replace(ctx context.Context, key memory.Key, r memory.Replacement) error {
+func (s *Store) Replace(ctx context.Context, key store.Key, r store.Replacement) error {
 	records, err := storage.EncodeReplacement(r)
 	if err != nil {
 		return err
@@ -21,7 +21,7 @@ func (s *Store) Replace(ctx context.Context, key memory.Key, r memory.Replacemen
 		err := tx.QueryRowContext(ctx, "UPDATE sessions SET version = ? WHERE memory = ? AND session = ? AND version = ? RETURNING id",
 			r.Next, key.Memory, key.Session, r.Version).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
-			return memory.ErrConflict
+			return store.ErrConflict
 		}
 		if err == nil {
 			err = replaceMessages(ctx, tx, id, r, records)
@@ -41,12 +41,12 @@ func (s *Store) Replace(ctx context.Context, key memory.Key, r memory.Replacemen
 		return err
 	})
 	if errors.Is(err, errNoDatabase) {
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	return err
 }
 
-func replaceMessages(ctx context.Context, tx *sql.Tx, id int64, r memory.Replacement, records storage.Replaced) error {
+func replaceMessages(ctx context.Context, tx *sql.Tx, id int64, r store.Replacement, records storage.Replaced) error {
 	for seq, text := range records.Messages {
 		done, err := tx.ExecContext(ctx, "UPDATE entries SET message = ? WHERE id = ? AND message_id = ?", text, id<<seqBits|seq, r.Messages[seq].ID)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -19,17 +19,17 @@ type counted struct {
 	n atomic.Int64
 }
 
-func (c *counted) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+func (c *counted) Head(ctx context.Context, key store.Key) (store.Head, error) {
 	c.n.Add(1)
 	return c.Store.Head(ctx, key)
 }
 
-func (c *counted) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
+func (c *counted) Entries(ctx context.Context, key store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
 	c.n.Add(1)
 	return c.Store.Entries(ctx, key, q)
 }
 
-func (c *counted) Apply(ctx context.Context, key memory.Key, change memory.Change) error {
+func (c *counted) Apply(ctx context.Context, key store.Key, change store.Change) error {
 	c.n.Add(1)
 	return c.Store.Apply(ctx, key, change)
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/sqlitefile"
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
-// Store is a memory.Store in one file. It is safe for concurrent use.
+// Store is a store.Store in one file. It is safe for concurrent use.
 type Store struct {
 	location storage.Location // the path
 	file     *sqlitefile.File[statements]
@@ -86,7 +86,7 @@ func (s *Store) open(ctx context.Context, create bool) (*conn, error) {
 	return c, s.explain(err)
 }
 
-// explain converts an error of SQLite or the system to a *memory.StoreError.
+// explain converts an error of SQLite or the system to a *store.StoreError.
 func (s *Store) explain(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -94,19 +94,19 @@ func (s *Store) explain(err error) error {
 	return s.location.Explain(context.Background(), err, diagnose)
 }
 
-func diagnose(err error) (memory.ErrorKind, string) {
+func diagnose(err error) (store.ErrorKind, string) {
 	kind, message := sqlitefile.Diagnose(err)
 	switch kind {
 	case sqlitefile.Locked:
-		return memory.Locked, message
+		return store.Locked, message
 	case sqlitefile.Full:
-		return memory.Full, message
+		return store.Full, message
 	case sqlitefile.Denied:
-		return memory.Denied, message
+		return store.Denied, message
 	case sqlitefile.Damaged, sqlitefile.Foreign:
-		return memory.Corrupt, message
+		return store.Corrupt, message
 	case sqlitefile.TooNew:
-		return memory.TooNew, message
+		return store.TooNew, message
 	}
-	return memory.Unavailable, message
+	return store.Unavailable, message
 }

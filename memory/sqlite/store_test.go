@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
@@ -19,7 +19,7 @@ func open(t testing.TB, path string) *sqlite.Store {
 }
 
 func TestContract(t *testing.T) {
-	storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store {
+	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store {
 		return open(t, filepath.Join(dir, "deep", "memory.db"))
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/sqlitefile"
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 const (
@@ -46,8 +46,8 @@ func prepare(ctx context.Context, db *sql.DB, statements map[string]**sql.Stmt) 
 
 // request is a change that waits for its commit.
 type request struct {
-	key    memory.Key
-	change memory.Change
+	key    store.Key
+	change store.Change
 	record storage.Record // of change
 	done   chan error
 }
@@ -56,7 +56,7 @@ type request struct {
 func (s *Store) Distinct() bool { return true }
 
 // Apply makes one change. Changes that arrive during a commit share the next one.
-func (s *Store) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (s *Store) Apply(ctx context.Context, key store.Key, c store.Change) error {
 	if _, err := s.open(ctx, true); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s *Store) writeBatch(batch []*request) {
 	defer cancel()
 	results, err := s.commit(ctx, batch)
 	if err != nil && ctx.Err() != nil {
-		err = s.location.Error(memory.Locked, "timed out: a write took longer than "+writeTimeout.String(), ctx.Err())
+		err = s.location.Error(store.Locked, "timed out: a write took longer than "+writeTimeout.String(), ctx.Err())
 	}
 	if err != nil && len(batch) > 1 && !sqlitefile.IsBusy(err) && ctx.Err() == nil {
 		for _, r := range batch {
@@ -151,7 +151,7 @@ func (s *Store) commit(ctx context.Context, batch []*request) ([]error, error) {
 				return ctx.Err()
 			}
 			err := w.apply(r)
-			if err != nil && !errors.Is(err, memory.ErrConflict) {
+			if err != nil && !errors.Is(err, store.ErrConflict) {
 				return err
 			}
 			results[i] = err
@@ -212,7 +212,7 @@ func (t *transaction) session(r *request) (id int64, err error) {
 		err = t.statement(t.of.update, &t.used.update).QueryRowContext(t.ctx, c.Next, r.record.State, k.Memory, k.Session, c.Version).Scan(&id)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, memory.ErrConflict
+		return 0, store.ErrConflict
 	}
 	return id, err
 }
@@ -220,9 +220,9 @@ func (t *transaction) session(r *request) (id int64, err error) {
 func (t *transaction) addEntries(session int64, r *request) error {
 	for i, e := range r.change.Entries {
 		_, err := t.statement(t.of.entry, &t.used.entry).ExecContext(t.ctx, session<<seqBits|e.Seq, session, e.Turn, e.Tokens, e.Time.UnixMicro(),
-			e.Status == memory.Failed, e.Message.ID, r.record.Messages[i])
+			e.Status == store.Failed, e.Message.ID, r.record.Messages[i])
 		if sqlitefile.IsDuplicate(err, "entries.message_id") {
-			return memory.ErrDuplicateMessage
+			return store.ErrDuplicateMessage
 		}
 		if err != nil {
 			return err
@@ -232,10 +232,10 @@ func (t *transaction) addEntries(session int64, r *request) error {
 }
 
 // Delete removes a session with everything that belongs to it.
-func (s *Store) Delete(ctx context.Context, key memory.Key) error { return s.remove(ctx, key, nil) }
+func (s *Store) Delete(ctx context.Context, key store.Key) error { return s.remove(ctx, key, nil) }
 
 // Remove deletes a session if its version is still version.
-func (s *Store) Remove(ctx context.Context, key memory.Key, version int64) error {
+func (s *Store) Remove(ctx context.Context, key store.Key, version int64) error {
 	return s.remove(ctx, key, &version)
 }
 

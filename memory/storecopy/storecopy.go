@@ -17,8 +17,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Report is what Copy has done.
@@ -48,14 +48,14 @@ const (
 
 // Copy copies the sessions of a memory, with what its context stores apart from them. What
 // is in the target and not in the source stays. After an error, calling it again continues.
-func Copy(ctx context.Context, from, to memory.Store, id string) (Report, error) {
+func Copy(ctx context.Context, from, to store.Store, id string) (Report, error) {
 	var report Report
 	for i, stored := range promptcontext.StoredMemories(id) {
 		for l, err := range sessionsOf(ctx, from, stored) {
 			if err != nil {
 				return report, err
 			}
-			c := &copier{from: from, to: to, key: memory.Key{Memory: stored, Session: l.Session}}
+			c := &copier{from: from, to: to, key: store.Key{Memory: stored, Session: l.Session}}
 			if err := c.copy(ctx); err != nil {
 				return report, err
 			}
@@ -69,13 +69,13 @@ func Copy(ctx context.Context, from, to memory.Store, id string) (Report, error)
 
 // sessionsOf yields the sessions of a memory, read in pages: a store may have no room for
 // a reader and a writer at once.
-func sessionsOf(ctx context.Context, s memory.Store, id string) func(func(memory.SessionHead, error) bool) {
+func sessionsOf(ctx context.Context, s store.Store, id string) func(func(store.SessionHead, error) bool) {
 	const page = 500
-	return func(yield func(memory.SessionHead, error) bool) {
-		for q := (memory.SessionQuery{Limit: page}); ; {
-			all, err := memory.ListSessions(ctx, s, id, q)
+	return func(yield func(store.SessionHead, error) bool) {
+		for q := (store.SessionQuery{Limit: page}); ; {
+			all, err := store.ListSessions(ctx, s, id, q)
 			if err != nil {
-				yield(memory.SessionHead{}, err)
+				yield(store.SessionHead{}, err)
 				return
 			}
 			for _, l := range all {
@@ -117,8 +117,8 @@ const (
 
 // copier copies one session.
 type copier struct {
-	from, to memory.Store
-	key      memory.Key
+	from, to store.Store
+	key      store.Key
 	messages int64
 	outcome  outcome
 }
@@ -138,16 +138,16 @@ func (c *copier) copy(ctx context.Context) error {
 			return nil
 		}
 		if target.Version != 0 { // an earlier copy, or a part of one
-			if err := memory.Remove(ctx, c.to, c.key, target.Version); err != nil && !errors.Is(err, memory.ErrConflict) {
+			if err := store.Remove(ctx, c.to, c.key, target.Version); err != nil && !errors.Is(err, store.ErrConflict) {
 				return err
 			}
 		}
 		done, err := c.transfer(ctx, head)
-		if done || err != nil && !errors.Is(err, memory.ErrConflict) {
+		if done || err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
-	return fmt.Errorf("session %q was changed %d times while it was copied: %w", c.key.Session, maxAttempts, memory.ErrConflict)
+	return fmt.Errorf("session %q was changed %d times while it was copied: %w", c.key.Session, maxAttempts, store.ErrConflict)
 }
 
 // compare returns what is to be done with a session that has these versions.
@@ -165,7 +165,7 @@ func compare(source, target int64) outcome {
 
 // transfer writes the session with a head to the target and compares. It returns false
 // if the session was changed meanwhile.
-func (c *copier) transfer(ctx context.Context, head memory.Head) (bool, error) {
+func (c *copier) transfer(ctx context.Context, head store.Head) (bool, error) {
 	sum, err := c.write(ctx, head)
 	if err != nil {
 		return false, err
@@ -182,7 +182,7 @@ func (c *copier) transfer(ctx context.Context, head memory.Head) (bool, error) {
 		return true, nil
 	}
 	check := newDigest()
-	for e, err := range c.to.Entries(ctx, c.key, memory.Query{}) {
+	for e, err := range c.to.Entries(ctx, c.key, store.Query{}) {
 		if err != nil {
 			return false, err
 		}
@@ -203,18 +203,18 @@ func (c *copier) transfer(ctx context.Context, head memory.Head) (bool, error) {
 
 // write writes a session in changes of some messages, the last of which has its version,
 // and returns its digest.
-func (c *copier) write(ctx context.Context, head memory.Head) (string, error) {
+func (c *copier) write(ctx context.Context, head store.Head) (string, error) {
 	d := newDigest()
 	parts := (head.State.Last + chunk - 1) / chunk
 	version := int64(0)
-	var entries []*memory.Entry
-	apply := func(change memory.Change) error {
+	var entries []*store.Entry
+	apply := func(change store.Change) error {
 		change.Version, change.Entries = version, entries
 		version, entries = change.Next, nil
 		return c.to.Apply(ctx, c.key, change)
 	}
 	c.messages = 0
-	for e, err := range c.from.Entries(ctx, c.key, memory.Query{To: max(head.State.Last, 1)}) {
+	for e, err := range c.from.Entries(ctx, c.key, store.Query{To: max(head.State.Last, 1)}) {
 		if err != nil {
 			return "", err
 		}
@@ -225,15 +225,15 @@ func (c *copier) write(ctx context.Context, head memory.Head) (string, error) {
 		c.messages++
 		if entries = append(entries, e); len(entries) == chunk && e.Seq < head.State.Last && head.Version > parts {
 			parts--
-			if err := apply(memory.Change{Next: head.Version - parts, State: memory.State{Last: e.Seq, First: e.Seq + 1, Turns: e.Turn, LastSaid: e.Time}}); err != nil {
+			if err := apply(store.Change{Next: head.Version - parts, State: store.State{Last: e.Seq, First: e.Seq + 1, Turns: e.Turn, LastSaid: e.Time}}); err != nil {
 				return "", err
 			}
 		}
 	}
 	if c.messages != head.State.Last {
-		return "", memory.ErrConflict // it was deleted, or entries are missing
+		return "", store.ErrConflict // it was deleted, or entries are missing
 	}
-	var events []memory.Event
+	var events []store.Event
 	for e, err := range c.from.Events(ctx, c.key) {
 		if err != nil {
 			return "", err
@@ -242,7 +242,7 @@ func (c *copier) write(ctx context.Context, head memory.Head) (string, error) {
 		events = append(events, e)
 	}
 	d.head(head)
-	return d.sum(), apply(memory.Change{Next: head.Version, State: head.State, Events: events, Values: head.Values})
+	return d.sum(), apply(store.Change{Next: head.Version, State: head.State, Events: events, Values: head.Values})
 }
 
 // digest is a hash of the content of a session.
@@ -250,22 +250,22 @@ type digest struct{ hash.Hash }
 
 func newDigest() *digest { return &digest{sha256.New()} }
 
-func (d *digest) entry(e *memory.Entry) {
+func (d *digest) entry(e *store.Entry) {
 	plain := *e
 	plain.Time = plain.Time.UTC()
-	if e.Status != memory.Failed {
-		plain.Status = memory.InWindow // stores keep no others
+	if e.Status != store.Failed {
+		plain.Status = store.InWindow // stores keep no others
 	}
 	_, _ = fmt.Fprintf(d, "%+v\n", plain) // a hash has no errors
 }
 
-func (d *digest) event(e *memory.Event) {
+func (d *digest) event(e *store.Event) {
 	plain := *e
 	plain.Time = plain.Time.UTC()
 	_ = json.NewEncoder(d).Encode(plain) // numbers and texts
 }
 
-func (d *digest) head(h memory.Head) {
+func (d *digest) head(h store.Head) {
 	_ = json.NewEncoder(d).Encode(h.State) // numbers and texts
 	for _, name := range slices.Sorted(maps.Keys(h.Values)) {
 		_, _ = fmt.Fprintf(d, "%q %x\n", name, h.Values[name])

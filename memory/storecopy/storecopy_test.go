@@ -14,7 +14,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storecopy"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -27,7 +29,7 @@ type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
 
-func newMemory(t *testing.T, store memory.Store) *memory.Memory {
+func newMemory(t *testing.T, store store.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", Limits: memory.Limits{"max_messages": 3}, Counter: runes{}}, store)
 	testkit.Must(t, err)
@@ -58,7 +60,7 @@ func newKey(t *testing.T, b byte) encrypted.Key {
 // TestCopy copies from a file to an encrypted one and from there with another key, and
 // again after turns on both sides.
 func TestCopy(t *testing.T) {
-	open := func(name string, keys ...byte) memory.Store {
+	open := func(name string, keys ...byte) store.Store {
 		s, err := sqlite.Open(filepath.Join(testkit.FolderInRAM(t), name))
 		testkit.Must(t, err)
 		t.Cleanup(func() { testkit.Must(t, s.Close()) })
@@ -67,7 +69,7 @@ func TestCopy(t *testing.T) {
 		}
 		return encrypted.New(s, name, encrypted.Keys{Key: newKey(t, keys[0])})
 	}
-	stores := []memory.Store{open("a.db"), open("b.db", 1), open("c.db", 2), memory.NewInProcess()}
+	stores := []store.Store{open("a.db"), open("b.db", 1), open("c.db", 2), inprocess.New()}
 	source := newMemory(t, stores[0])
 	for n := range 4 {
 		say(t, source, "s", n)
@@ -106,11 +108,11 @@ func TestCopy(t *testing.T) {
 
 // interrupted is a store whose changes fail after some.
 type interrupted struct {
-	memory.Store
+	store.Store
 	left int
 }
 
-func (s *interrupted) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (s *interrupted) Apply(ctx context.Context, key store.Key, c store.Change) error {
 	if s.left--; s.left < 0 {
 		return errors.New("the server is gone")
 	}
@@ -120,7 +122,7 @@ func (s *interrupted) Apply(ctx context.Context, key memory.Key, c memory.Change
 // TestCopy_Interrupted checks that a session of several changes is copied again from its
 // beginning.
 func TestCopy_Interrupted(t *testing.T) {
-	from, to := memory.NewInProcess(), memory.NewInProcess()
+	from, to := inprocess.New(), inprocess.New()
 	source := newMemory(t, from)
 	var msgs []chat.Message
 	for n := range 12_000 {
@@ -144,7 +146,7 @@ func TestCopy_Interrupted(t *testing.T) {
 
 // TestCopy_DuringTurns checks that a session that turns change is copied in one of its states.
 func TestCopy_DuringTurns(t *testing.T) {
-	from, to := memory.NewInProcess(), memory.NewInProcess()
+	from, to := inprocess.New(), inprocess.New()
 	source, target := newMemory(t, from), newMemory(t, to)
 	done := make(chan struct{})
 	go func() {
@@ -159,7 +161,7 @@ func TestCopy_DuringTurns(t *testing.T) {
 			running = false
 		default:
 		}
-		if _, err := storecopy.Copy(t.Context(), from, to, "m"); err != nil && !errors.Is(err, memory.ErrConflict) {
+		if _, err := storecopy.Copy(t.Context(), from, to, "m"); err != nil && !errors.Is(err, store.ErrConflict) {
 			t.Error(err)
 		}
 	}

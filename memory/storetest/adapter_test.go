@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -23,7 +23,7 @@ type messageStore interface {
 	Delete(id string) error
 }
 
-// adapted makes a memory.Store of a messageStore, for one process: read, change
+// adapted makes a store.Store of a messageStore, for one process: read, change
 // and replace is safe under a lock only. The first message of a conversation
 // carries what has no place in the others; a memory's list of sessions is a
 // conversation too. Each append rewrites the whole conversation.
@@ -34,16 +34,16 @@ type adapted struct {
 
 // record is what a session is besides its messages.
 type record struct {
-	Head    memory.Head
-	Entries []memory.Entry // without their messages
-	Events  []memory.Event
+	Head    store.Head
+	Entries []store.Entry // without their messages
+	Events  []store.Event
 }
 
-func id(key memory.Key) string {
+func id(key store.Key) string {
 	return url.QueryEscape(key.Memory) + "/" + url.QueryEscape(key.Session)
 }
 
-func (a *adapted) load(ctx context.Context, key memory.Key) (r record, err error) {
+func (a *adapted) load(ctx context.Context, key store.Key) (r record, err error) {
 	messages, err := a.old.Messages(id(key))
 	if err != nil || ctx.Err() != nil || len(messages) == 0 {
 		return r, first(ctx.Err(), err)
@@ -55,7 +55,7 @@ func (a *adapted) load(ctx context.Context, key memory.Key) (r record, err error
 	return r, err
 }
 
-func (a *adapted) save(key memory.Key, r record) error {
+func (a *adapted) save(key store.Key, r record) error {
 	messages := make([]chat.Message, 1, len(r.Entries)+1)
 	for i := range r.Entries {
 		messages = append(messages, r.Entries[i].Message)
@@ -66,7 +66,7 @@ func (a *adapted) save(key memory.Key, r record) error {
 	return first(err, a.old.Update(id(key), messages))
 }
 
-func (a *adapted) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (a *adapted) Apply(ctx context.Context, key store.Key, c store.Change) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r, err := a.load(ctx, key)
@@ -74,7 +74,7 @@ func (a *adapted) Apply(ctx context.Context, key memory.Key, c memory.Change) er
 		return err
 	}
 	if r.Head.Version != c.Version {
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	r.Head.Version, r.Head.State = c.Next, c.State
 	if r.Head.Values == nil && len(c.Values) > 0 {
@@ -95,26 +95,26 @@ func (a *adapted) Apply(ctx context.Context, key memory.Key, c memory.Change) er
 	return a.save(key, r)
 }
 
-func (a *adapted) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+func (a *adapted) Head(ctx context.Context, key store.Key) (store.Head, error) {
 	r, err := a.read(ctx, key)
 	return r.Head, err
 }
 
-func (a *adapted) read(ctx context.Context, key memory.Key) (record, error) {
+func (a *adapted) read(ctx context.Context, key store.Key) (record, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.load(ctx, key)
 }
 
-func (a *adapted) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
-	return func(yield func(*memory.Entry, error) bool) {
+func (a *adapted) Entries(ctx context.Context, key store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
 		r, err := a.read(ctx, key)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		for _, e := range r.Entries {
-			wanted := e.Seq >= q.From && (q.To == 0 || e.Seq <= q.To) && !(q.Live && e.Status == memory.Failed) &&
+			wanted := e.Seq >= q.From && (q.To == 0 || e.Seq <= q.To) && !(q.Live && e.Status == store.Failed) &&
 				(q.IDs == nil || slices.Contains(q.IDs, e.Message.ID))
 			if wanted && !yield(&e, nil) {
 				return
@@ -123,11 +123,11 @@ func (a *adapted) Entries(ctx context.Context, key memory.Key, q memory.Query) i
 	}
 }
 
-func (a *adapted) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
-	return func(yield func(memory.Event, error) bool) {
+func (a *adapted) Events(ctx context.Context, key store.Key) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		r, err := a.read(ctx, key)
 		if err != nil {
-			yield(memory.Event{}, err)
+			yield(store.Event{}, err)
 		}
 		for _, e := range r.Events {
 			if !yield(e, nil) {
@@ -137,8 +137,8 @@ func (a *adapted) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.E
 	}
 }
 
-func (a *adapted) Sessions(ctx context.Context, mem string) iter.Seq2[memory.SessionHead, error] {
-	return func(yield func(memory.SessionHead, error) bool) {
+func (a *adapted) Sessions(ctx context.Context, mem string) iter.Seq2[store.SessionHead, error] {
+	return func(yield func(store.SessionHead, error) bool) {
 		a.mu.Lock()
 		listed, err := a.old.Messages(url.QueryEscape(mem))
 		a.mu.Unlock()
@@ -148,21 +148,21 @@ func (a *adapted) Sessions(ctx context.Context, mem string) iter.Seq2[memory.Ses
 			sessions, err = append(sessions, session), first(err, bad)
 		}
 		if err != nil {
-			yield(memory.SessionHead{}, err)
+			yield(store.SessionHead{}, err)
 			return
 		}
 		slices.Sort(sessions)
 		for _, session := range sessions {
-			head, err := a.Head(ctx, memory.Key{Memory: mem, Session: session})
+			head, err := a.Head(ctx, store.Key{Memory: mem, Session: session})
 			head.Values = nil
-			if !yield(memory.SessionHead{Session: session, Head: head}, err) {
+			if !yield(store.SessionHead{Session: session, Head: head}, err) {
 				return
 			}
 		}
 	}
 }
 
-func (a *adapted) Delete(ctx context.Context, key memory.Key) error {
+func (a *adapted) Delete(ctx context.Context, key store.Key) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listed, err := a.old.Messages(url.QueryEscape(key.Memory))
@@ -197,5 +197,5 @@ func (s oldStore) Delete(id string) error { delete(s, id); return nil }
 
 // TestAdapted: a store of three operations keeps the contract, within one process.
 func TestAdapted(t *testing.T) {
-	storetest.Run(t, func(*testing.T) memory.Store { return &adapted{old: oldStore{}} })
+	storetest.Run(t, func(*testing.T) store.Store { return &adapted{old: oldStore{}} })
 }

@@ -13,22 +13,23 @@ import (
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // pages checks that pages of sessions, by any prefix, are together the sessions
 // with this prefix, in order.
-func pages(t *testing.T, s memory.Store) {
+func pages(t *testing.T, s store.Store) {
 	ids := []string{"", "a", "a/", "a/1", "a/1\x00", "a/1\x00b", "a/2", "a0", "ab", "b/1", "ä/1", strings.Repeat("l", 300) + "1", strings.Repeat("l", 300) + "2"}
 	for i := range 60 {
 		ids = append(ids, fmt.Sprintf("c/%02d", i))
 	}
 	for _, id := range ids {
-		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: id}, add(memory.Head{}, "x")))
-		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "n", Session: id + "-"}, add(memory.Head{}, "x")))
+		testkit.Must(t, s.Apply(t.Context(), store.Key{Memory: "m", Session: id}, add(store.Head{}, "x")))
+		testkit.Must(t, s.Apply(t.Context(), store.Key{Memory: "n", Session: id + "-"}, add(store.Head{}, "x")))
 	}
-	testkit.Must(t, s.Delete(t.Context(), memory.Key{Memory: "m", Session: "c/07"}))
+	testkit.Must(t, s.Delete(t.Context(), store.Key{Memory: "m", Session: "c/07"}))
 	slices.Sort(ids)
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "c/07" })
 	for _, prefix := range []string{"", "a/", "a/1", "c/", "c/5", strings.Repeat("l", 300), "z", "\xff"} {
@@ -40,8 +41,8 @@ func pages(t *testing.T, s memory.Store) {
 		}
 		for _, limit := range []int{0, 1, 7} {
 			var got []string
-			for q := (memory.SessionQuery{Prefix: prefix, Limit: limit}); ; {
-				page, err := memory.ListSessions(t.Context(), s, "m", q)
+			for q := (store.SessionQuery{Prefix: prefix, Limit: limit}); ; {
+				page, err := store.ListSessions(t.Context(), s, "m", q)
 				testkit.Must(t, err)
 				if limit > 0 && len(page) > limit {
 					t.Fatalf("a page of %d sessions, the limit is %d", len(page), limit)
@@ -69,7 +70,7 @@ func pages(t *testing.T, s memory.Store) {
 // branches checks rewinding, forking and moving a session with context: what was
 // rewound is not in the summary and not retrieved, a fork is the session as it was
 // after a turn, and an imported one is equal to the exported one.
-func branches(t *testing.T, s memory.Store) {
+func branches(t *testing.T, s store.Store) {
 	m, err := withContext(s)
 	testkit.Must(t, err)
 	words := func(session string) []string {
@@ -126,9 +127,9 @@ func branches(t *testing.T, s memory.Store) {
 }
 
 // forkedEntries checks that session fork has the first nine entries of session s and their events.
-func forkedEntries(t *testing.T, s memory.Store) {
+func forkedEntries(t *testing.T, s store.Store) {
 	t.Helper()
-	source, fork := dump(t, s, memory.Key{Memory: "m", Session: "s"}), dump(t, s, memory.Key{Memory: "m", Session: "fork"})
+	source, fork := dump(t, s, store.Key{Memory: "m", Session: "s"}), dump(t, s, store.Key{Memory: "m", Session: "fork"})
 	if d := cmp.Diff(source.Entries[:9], fork.Entries); d != "" {
 		t.Errorf("the entries of the fork: %s", d)
 	}
@@ -151,7 +152,7 @@ func imported(t *testing.T, m *memory.Memory) {
 
 // revisions checks editing and deleting messages that left the window: neither their
 // former texts nor deleted messages are summarized or retrieved, the new texts are.
-func revisions(t *testing.T, s memory.Store, m *memory.Memory, words, window func(string) []string) {
+func revisions(t *testing.T, s store.Store, m *memory.Memory, words, window func(string) []string) {
 	before := window("s")
 	edited, err := m.Find(t.Context(), "s", "2")
 	testkit.Must(t, err)
@@ -169,7 +170,7 @@ func revisions(t *testing.T, s memory.Store, m *memory.Memory, words, window fun
 	}
 	testkit.Must(t, runTurn(t.Context(), m, "s", "after-edit"))
 	summary := strings.Join(words("s"), " ")
-	for _, old := range []memory.Entry{edited, deleted} {
+	for _, old := range []store.Entry{edited, deleted} {
 		if strings.Contains(summary, old.Message.Text()) {
 			t.Errorf("the summary has %q", old.Message.Text())
 		}
@@ -192,12 +193,12 @@ func revisions(t *testing.T, s memory.Store, m *memory.Memory, words, window fun
 	if d := cmp.Diff([]string{"2" + text.Text()}, found); d != "" {
 		t.Errorf("the conversation: %s", d)
 	}
-	statuses := map[int64]memory.Status{}
+	statuses := map[int64]store.Status{}
 	for e, err := range m.History(t.Context(), "s") {
 		testkit.Must(t, err)
 		statuses[e.Seq] = e.Status
 	}
-	if statuses[2] != memory.Edited || statuses[3] != memory.Deleted {
+	if statuses[2] != store.Edited || statuses[3] != store.Deleted {
 		t.Errorf("the statuses are %s and %s", statuses[2], statuses[3])
 	}
 	if again, err := m.Find(t.Context(), "s", edited.Message.ID); err != nil || again.Message.Text() != text.Text() {
@@ -206,8 +207,8 @@ func revisions(t *testing.T, s memory.Store, m *memory.Memory, words, window fun
 }
 
 // hasVector reports whether the session s has a vector for a position.
-func hasVector(t *testing.T, s memory.Store, position int64) bool {
-	for _, e := range entries(t, s, memory.Key{Memory: "m\x00vectors", Session: "s"}, memory.Query{}) {
+func hasVector(t *testing.T, s store.Store, position int64) bool {
+	for _, e := range entries(t, s, store.Key{Memory: "m\x00vectors", Session: "s"}, store.Query{}) {
 		for _, b := range e.Message.Blocks {
 			var v vectors.Vectors
 			testkit.Must(t, v.AddBinary(b.Data))

@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -43,7 +44,7 @@ func (fakeEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error
 }
 
 // withContext returns a memory with every kind of context block.
-func withContext(s memory.Store) (*memory.Memory, error) {
+func withContext(s store.Store) (*memory.Memory, error) {
 	return memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}, Context: promptcontext.New(nil,
 		promptcontext.Block{Kind: promptcontext.Pinned, Text: "pinned"}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1},
 		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, MaxTokens: 1 << 30, Summarizer: fakeSummarizer{}},
@@ -74,7 +75,7 @@ func runTurn(ctx context.Context, m *memory.Memory, session, text string) error 
 // would, summarize and embed the messages that the other's turns evict: each of
 // them once, in order. The variables are those of the newest turn, and Clear
 // deletes everything.
-func contexts(t *testing.T, s memory.Store) {
+func contexts(t *testing.T, s store.Store) {
 	first, err := withContext(s)
 	testkit.Must(t, err)
 	second, err := withContext(s)
@@ -89,10 +90,10 @@ func contexts(t *testing.T, s memory.Store) {
 	})
 	testkit.Must(t, runTurn(t.Context(), first, "s", "the-last"))
 	checkContext(t, s, "s", true)
-	key := memory.Key{Memory: "m", Session: "s"}
+	key := store.Key{Memory: "m", Session: "s"}
 	found := map[int64]int{}
-	vectorKey := memory.Key{Memory: "m\x00vectors", Session: "s"}
-	for _, e := range entries(t, s, vectorKey, memory.Query{}) {
+	vectorKey := store.Key{Memory: "m\x00vectors", Session: "s"}
+	for _, e := range entries(t, s, vectorKey, store.Query{}) {
 		for _, b := range e.Message.Blocks {
 			var v vectors.Vectors
 			testkit.Must(t, v.AddBinary(b.Data))
@@ -104,7 +105,7 @@ func contexts(t *testing.T, s memory.Store) {
 	flushed := 0
 	head, err := s.Head(t.Context(), key)
 	testkit.Must(t, err)
-	for _, e := range entries(t, s, key, memory.Query{Live: true}) {
+	for _, e := range entries(t, s, key, store.Query{Live: true}) {
 		if e.Seq < head.State.First {
 			if flushed++; found[e.Seq] != 1 {
 				t.Errorf("message %d was embedded %d times", e.Seq, found[e.Seq])
@@ -115,7 +116,7 @@ func contexts(t *testing.T, s memory.Store) {
 		t.Errorf("only %d messages were flushed", flushed)
 	}
 	testkit.Must(t, second.Clear(t.Context(), "s"))
-	for _, k := range []memory.Key{key, vectorKey} {
+	for _, k := range []store.Key{key, vectorKey} {
 		if got := dump(t, s, k); got.Head.Version != 0 || len(got.Entries)+len(got.Events) != 0 {
 			t.Errorf("left over of %q: %+v", k, got)
 		}
@@ -125,7 +126,7 @@ func contexts(t *testing.T, s memory.Store) {
 // checkContext checks that the summary lists the messages from the first one on,
 // each once and in order, with all set every message that left the window, and
 // that the variable is that of the newest message.
-func checkContext(t *testing.T, s memory.Store, session string, all bool) {
+func checkContext(t *testing.T, s store.Store, session string, all bool) {
 	t.Helper()
 	m, err := withContext(s)
 	testkit.Must(t, err)
@@ -136,10 +137,10 @@ func checkContext(t *testing.T, s memory.Store, session string, all bool) {
 	flushed := 0
 	for e, err := range m.History(t.Context(), session) {
 		testkit.Must(t, err)
-		if e.Status == memory.Failed {
+		if e.Status == store.Failed {
 			continue
 		}
-		if added = append(added, e.Message.Text()); e.Status == memory.Flushed {
+		if added = append(added, e.Message.Text()); e.Status == store.Flushed {
 			flushed = len(added)
 		}
 	}
@@ -160,7 +161,7 @@ const contextSessions = 4 // sessions with context of a writer that will be kill
 
 // summarize runs turns whose evicted messages are summarized and embedded, until
 // the writer is killed.
-func summarize(store memory.Store, name string) error {
+func summarize(store store.Store, name string) error {
 	m, err := withContext(store)
 	if err != nil {
 		return err
@@ -177,7 +178,7 @@ func summarize(store memory.Store, name string) error {
 // checkSummaries checks that, whenever the writers were killed, no message was
 // summarized twice or skipped, a turn's variable is that of its message, and the
 // next turn summarizes the rest.
-func checkSummaries(t *testing.T, s memory.Store) {
+func checkSummaries(t *testing.T, s store.Store) {
 	t.Helper()
 	m, err := withContext(s)
 	testkit.Must(t, err)

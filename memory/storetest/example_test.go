@@ -17,11 +17,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-// folderStore is a memory.Store that keeps each session in a JSON file of a
+// folderStore is a store.Store that keeps each session in a JSON file of a
 // folder. It serves one process: its mutex does not exclude others.
 type folderStore struct {
 	folder string
@@ -30,14 +30,14 @@ type folderStore struct {
 
 // session is the content of a file.
 type session struct {
-	Key     memory.Key
-	Head    memory.Head
-	Entries []*memory.Entry
-	Events  []memory.Event
+	Key     store.Key
+	Head    store.Head
+	Entries []*store.Entry
+	Events  []store.Event
 }
 
 // path returns the file of a session. Keys are arbitrary strings, so the name is a hash.
-func (s *folderStore) path(key memory.Key) string {
+func (s *folderStore) path(key store.Key) string {
 	sum := sha256.Sum256([]byte(key.Memory + "\x00" + key.Session + "\x00" + key.Memory))
 	return filepath.Join(s.folder, hex.EncodeToString(sum[:])+".json")
 }
@@ -59,21 +59,21 @@ func (one *session) read(path string) error {
 		return nil
 	}
 	if err != nil {
-		return &memory.StoreError{Location: path, Problem: memory.Unavailable, Message: "cannot be read", Err: err}
+		return &store.StoreError{Location: path, Problem: store.Unavailable, Message: "cannot be read", Err: err}
 	}
 	if err := json.Unmarshal(data, one); err != nil {
-		return &memory.StoreError{Location: path, Problem: memory.Corrupt, Message: "is not a session", Err: err}
+		return &store.StoreError{Location: path, Problem: store.Corrupt, Message: "is not a session", Err: err}
 	}
 	return nil
 }
 
-func (s *folderStore) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+func (s *folderStore) Head(ctx context.Context, key store.Key) (store.Head, error) {
 	one, err := s.load(ctx, s.path(key))
 	return one.Head, err
 }
 
-func (s *folderStore) Entries(ctx context.Context, key memory.Key, q memory.Query) iter.Seq2[*memory.Entry, error] {
-	return func(yield func(*memory.Entry, error) bool) {
+func (s *folderStore) Entries(ctx context.Context, key store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
+	return func(yield func(*store.Entry, error) bool) {
 		one, err := s.load(ctx, s.path(key))
 		if err != nil {
 			yield(nil, err)
@@ -81,7 +81,7 @@ func (s *folderStore) Entries(ctx context.Context, key memory.Key, q memory.Quer
 		}
 		for _, e := range one.Entries {
 			selected := e.Seq >= q.From && (q.To == 0 || e.Seq <= q.To) &&
-				!(q.Live && e.Status == memory.Failed) &&
+				!(q.Live && e.Status == store.Failed) &&
 				(q.IDs == nil || slices.Contains(q.IDs, e.Message.ID))
 			if selected && !yield(e, nil) {
 				return
@@ -90,11 +90,11 @@ func (s *folderStore) Entries(ctx context.Context, key memory.Key, q memory.Quer
 	}
 }
 
-func (s *folderStore) Events(ctx context.Context, key memory.Key) iter.Seq2[memory.Event, error] {
-	return func(yield func(memory.Event, error) bool) {
+func (s *folderStore) Events(ctx context.Context, key store.Key) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
 		one, err := s.load(ctx, s.path(key))
 		if err != nil {
-			yield(memory.Event{}, err)
+			yield(store.Event{}, err)
 			return
 		}
 		for _, e := range one.Events {
@@ -105,7 +105,7 @@ func (s *folderStore) Events(ctx context.Context, key memory.Key) iter.Seq2[memo
 	}
 }
 
-func (s *folderStore) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (s *folderStore) Apply(ctx context.Context, key store.Key, c store.Change) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *folderStore) Apply(ctx context.Context, key memory.Key, c memory.Change
 		return err
 	}
 	if one.Head.Version != c.Version {
-		return memory.ErrConflict
+		return store.ErrConflict
 	}
 	one.Head.Version, one.Head.State = c.Next, c.State
 	one.Head.Values = applyValues(one.Head.Values, c.Values)
@@ -155,26 +155,26 @@ func (one *session) write(path string) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		return &memory.StoreError{Location: path, Problem: memory.Unavailable, Message: "cannot be written", Err: err}
+		return &store.StoreError{Location: path, Problem: store.Unavailable, Message: "cannot be written", Err: err}
 	}
 	return nil
 }
 
-func (s *folderStore) Delete(ctx context.Context, key memory.Key) error {
+func (s *folderStore) Delete(ctx context.Context, key store.Key) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.Remove(s.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &memory.StoreError{Location: s.folder, Problem: memory.Unavailable, Message: "cannot delete a session", Err: err}
+		return &store.StoreError{Location: s.folder, Problem: store.Unavailable, Message: "cannot delete a session", Err: err}
 	}
 	return nil
 }
 
-func (s *folderStore) Sessions(ctx context.Context, id string) iter.Seq2[memory.SessionHead, error] {
-	return func(yield func(memory.SessionHead, error) bool) {
-		var all []memory.SessionHead
+func (s *folderStore) Sessions(ctx context.Context, id string) iter.Seq2[store.SessionHead, error] {
+	return func(yield func(store.SessionHead, error) bool) {
+		var all []store.SessionHead
 		files, err := os.ReadDir(s.folder)
 		for _, f := range files {
 			var one session
@@ -183,14 +183,14 @@ func (s *folderStore) Sessions(ctx context.Context, id string) iter.Seq2[memory.
 			}
 			if one.Head.Version != 0 && one.Key.Memory == id {
 				one.Head.Values = nil
-				all = append(all, memory.SessionHead{Session: one.Key.Session, Head: one.Head})
+				all = append(all, store.SessionHead{Session: one.Key.Session, Head: one.Head})
 			}
 		}
 		if err != nil {
-			yield(memory.SessionHead{}, err)
+			yield(store.SessionHead{}, err)
 			return
 		}
-		slices.SortFunc(all, func(a, b memory.SessionHead) int { return cmp.Compare(a.Session, b.Session) })
+		slices.SortFunc(all, func(a, b store.SessionHead) int { return cmp.Compare(a.Session, b.Session) })
 		for _, one := range all {
 			if !yield(one, nil) {
 				return
@@ -202,5 +202,5 @@ func (s *folderStore) Sessions(ctx context.Context, id string) iter.Seq2[memory.
 func (s *folderStore) Close() error { return nil }
 
 func TestFolderStore(t *testing.T) {
-	storetest.RunDurable(t, func(t *testing.T, place string) memory.Store { return &folderStore{folder: place} })
+	storetest.RunDurable(t, func(t *testing.T, place string) store.Store { return &folderStore{folder: place} })
 }

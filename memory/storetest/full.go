@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // RunFull checks that a store with a full disk returns a StoreError, keeps its
 // content, and continues when there is space again. limit sets the size of the disk in bytes.
-func RunFull(t *testing.T, s memory.Store, limit func(bytes int)) {
+func RunFull(t *testing.T, s store.Store, limit func(bytes int)) {
 	m := newMemory(t, s)
 	random := func(n int) chat.Message { // not compressible
 		text := make([]byte, 0, 8<<10)
@@ -27,14 +27,14 @@ func RunFull(t *testing.T, s memory.Store, limit func(bytes int)) {
 		err = m.Append(t.Context(), "s", random(added))
 	}
 	added-- // the last one was refused
-	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != memory.Full {
+	var e *store.StoreError
+	if !errors.As(err, &e) || e.Problem != store.Full {
 		t.Fatalf("after %d messages: %v, want a StoreError of kind Full", added, err)
 	}
 	checkOneLine(t, err)
 	check := func(want int) {
 		t.Helper()
-		got := entries(t, s, memory.Key{Memory: "m", Session: "s"}, memory.Query{})
+		got := entries(t, s, store.Key{Memory: "m", Session: "s"}, store.Query{})
 		if len(got) != want {
 			t.Fatalf("%d messages, want %d", len(got), want)
 		}

@@ -9,30 +9,31 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // stoppableStore is a store whose process can be stopped: then it makes no calls.
 type stoppableStore struct {
-	memory.Store
+	store.Store
 	stopped atomic.Bool
 }
 
 func (s *stoppableStore) check() error {
 	if s.stopped.Load() {
-		return &memory.StoreError{Location: "test", Problem: memory.Unavailable, Message: "stopped"}
+		return &store.StoreError{Location: "test", Problem: store.Unavailable, Message: "stopped"}
 	}
 	return nil
 }
 
-func (s *stoppableStore) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+func (s *stoppableStore) Head(ctx context.Context, key store.Key) (store.Head, error) {
 	if err := s.check(); err != nil {
-		return memory.Head{}, err
+		return store.Head{}, err
 	}
 	return s.Store.Head(ctx, key)
 }
 
-func (s *stoppableStore) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (s *stoppableStore) Apply(ctx context.Context, key store.Key, c store.Change) error {
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -40,12 +41,12 @@ func (s *stoppableStore) Apply(ctx context.Context, key memory.Key, c memory.Cha
 }
 
 func (s *stoppableStore) Time(ctx context.Context) (time.Time, error) {
-	return memory.StoreTime(ctx, s.Store)
+	return store.StoreTime(ctx, s.Store)
 }
 
 // withTurns returns a memory, as another process would have it, that treats concurrent
 // turns by a policy.
-func withTurns(t *testing.T, s memory.Store, turns memory.TurnPolicy, lease time.Duration) *memory.Memory {
+func withTurns(t *testing.T, s store.Store, turns memory.TurnPolicy, lease time.Duration) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Policy: "unbounded", Counter: runes{}, Turns: turns, Lease: lease}, s)
 	testkit.Must(t, err)
@@ -63,7 +64,7 @@ func beginWith(t *testing.T, m *memory.Memory, session, text string) *memory.Tur
 
 // rejects checks that one of two processes has a session at a time, and that the session
 // of a stopped process is free after its lease.
-func rejects(t *testing.T, s memory.Store) {
+func rejects(t *testing.T, s store.Store) {
 	first := &stoppableStore{Store: s}
 	here, there := withTurns(t, first, memory.Reject, time.Second), withTurns(t, s, memory.Reject, time.Minute)
 	for _, session := range []string{"new", "old"} {
@@ -107,7 +108,7 @@ func rejects(t *testing.T, s memory.Store) {
 }
 
 // interrupts checks that a turn ends the older one of another process, which cannot commit.
-func interrupts(t *testing.T, s memory.Store) {
+func interrupts(t *testing.T, s store.Store) {
 	here, there := withTurns(t, s, memory.Interrupt, 300*time.Millisecond), withTurns(t, s, memory.Interrupt, time.Minute)
 	older := beginWith(t, here, "s", "first")
 	newer := beginWith(t, there, "s", "second")
@@ -135,7 +136,7 @@ func interrupts(t *testing.T, s memory.Store) {
 	empty, err := here.Begin(t.Context(), "untouched")
 	testkit.Must(t, err)
 	testkit.Must(t, empty.Abort(t.Context(), nil))
-	if head, err := s.Head(t.Context(), memory.Key{Memory: "m", Session: "untouched"}); err != nil || head.Version != 0 {
+	if head, err := s.Head(t.Context(), store.Key{Memory: "m", Session: "untouched"}); err != nil || head.Version != 0 {
 		t.Errorf("an aborted turn left %+v, %v", head, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -17,26 +17,26 @@ import (
 // session s of memory m, with three messages of which two were flushed.
 func old() dumped {
 	when := time.Date(2026, 11, 1, 22, 33, 56, 342116000, time.UTC)
-	say := func(seq, turn int64, tokens int, id string, role chat.Role, text string) *memory.Entry {
-		return &memory.Entry{Seq: seq, Turn: turn, Tokens: tokens, Time: when,
+	say := func(seq, turn int64, tokens int, id string, role chat.Role, text string) *store.Entry {
+		return &store.Entry{Seq: seq, Turn: turn, Tokens: tokens, Time: when,
 			Message: chat.Message{ID: id, Role: role, Blocks: []chat.Block{{Type: "text", Text: text}}}}
 	}
 	return dumped{
-		Head: memory.Head{Version: 2075817852832162630,
-			State:  memory.State{Last: 3, Turns: 2, First: 3, InWindow: 1, Tokens: 5, Flushes: 1, LastSaid: when},
+		Head: store.Head{Version: 2075817852832162630,
+			State:  store.State{Last: 3, Turns: 2, First: 3, InWindow: 1, Tokens: 5, Flushes: 1, LastSaid: when},
 			Values: map[string][]byte{"system": []byte("Be kind.")}},
-		Entries: []*memory.Entry{say(1, 1, 9, "a", chat.User, "old question"), say(2, 1, 7, "b", chat.Assistant, "old answer"), say(3, 2, 5, "c", chat.User, "and now?")},
-		Events: []memory.Event{{Kind: memory.EventFlush, Turn: 2, From: 1, To: 2, Messages: 2, Tokens: 16, Rule: "flush",
-			Before: 21, Limit: 20, Unit: memory.InTokens, Reason: "over", Time: when}},
+		Entries: []*store.Entry{say(1, 1, 9, "a", chat.User, "old question"), say(2, 1, 7, "b", chat.Assistant, "old answer"), say(3, 2, 5, "c", chat.User, "and now?")},
+		Events: []store.Event{{Kind: store.EventFlush, Turn: 2, From: 1, To: 2, Messages: 2, Tokens: 16, Rule: "flush",
+			Before: 21, Limit: 20, Unit: store.InTokens, Reason: "over", Time: when}},
 	}
 }
 
 // RunMigration checks that a store reads what an earlier version of it wrote, and
 // continues it. place returns the address of a fresh copy of the fixture that
 // old describes. As for RunProcesses, TestMain must call WriterMain.
-func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
-	same := func(t *testing.T, s memory.Store) {
+func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
+	same := func(t *testing.T, s store.Store) {
 		t.Helper()
 		if d := cmp.Diff(old(), dump(t, s, key)); d != "" {
 			t.Errorf("the content of the earlier version differs: %s", d)
@@ -71,7 +71,7 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 		})
 		s := open(t, where)
 		defer func() { testkit.Must(t, s.Close()) }()
-		if got := entries(t, s, key, memory.Query{}); len(got) != 3+writers || !cmp.Equal(got[:3], old().Entries) {
+		if got := entries(t, s, key, store.Query{}); len(got) != 3+writers || !cmp.Equal(got[:3], old().Entries) {
 			t.Errorf("%d messages, want the 3 old ones and %d", len(got), writers)
 		}
 	})
@@ -79,7 +79,7 @@ func RunMigration(t *testing.T, place func(t *testing.T) string, open func(t *te
 
 // continueOld checks that an old session can be continued, knows the ids of its
 // messages, and can be deleted.
-func continueOld(t *testing.T, s memory.Store, key memory.Key) {
+func continueOld(t *testing.T, s store.Store, key store.Key) {
 	defer func() { testkit.Must(t, s.Close()) }()
 	m := newMemory(t, s)
 	testkit.Must(t, m.Append(t.Context(), "s", chat.Message{ID: "a", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "old question"}}}))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -120,7 +120,7 @@ func (n *network) configure(change func(n *network)) {
 // and that loses responses to requests that were executed. server is the server's
 // address. open returns a store for the given address whose operations fail after
 // timeout; the suite closes it.
-func RunNetwork(t *testing.T, server string, timeout time.Duration, open func(address string) memory.Store) {
+func RunNetwork(t *testing.T, server string, timeout time.Duration, open func(address string) store.Store) {
 	n := startNetwork(t, server)
 	defer n.close()
 	s := open(n.listener.Addr().String())
@@ -138,7 +138,7 @@ func RunNetwork(t *testing.T, server string, timeout time.Duration, open func(ad
 	} {
 		t.Run(name, func(t *testing.T) {
 			n.configure(change)
-			all := operations(t.Context(), s, memory.Key{Memory: "m", Session: "s"})
+			all := operations(t.Context(), s, store.Key{Memory: "m", Session: "s"})
 			names := slices.Collect(maps.Keys(all))
 			errs, took := make([]error, len(names)), make([]time.Duration, len(names))
 			inParallel(len(names), func(i int) {
@@ -157,14 +157,14 @@ func RunNetwork(t *testing.T, server string, timeout time.Duration, open func(ad
 	}
 	t.Run("lost responses", func(t *testing.T) { lostResponses(t, n, s) })
 	n.configure(func(n *network) { n.delay, n.discard, n.cut = 0, false, 0 })
-	if got := len(entries(t, s, memory.Key{Memory: "m", Session: "s"}, memory.Query{})); got != 4 {
+	if got := len(entries(t, s, store.Key{Memory: "m", Session: "s"}, store.Query{})); got != 4 {
 		t.Errorf("the history has %d messages, want 4", got)
 	}
 }
 
 // lostResponses checks that a change whose response was lost is made once, even if
 // the writer tries again after the error.
-func lostResponses(t *testing.T, n *network, s memory.Store) {
+func lostResponses(t *testing.T, n *network, s store.Store) {
 	const writers, each = 4, 30
 	n.configure(func(n *network) { n.cut = 7 })
 	inParallel(writers, func(w int) {
@@ -175,6 +175,6 @@ func lostResponses(t *testing.T, n *network, s memory.Store) {
 	})
 	n.configure(func(n *network) { n.cut = 0 })
 	for i := range 2 {
-		checkSerial(t, s, memory.Key{Memory: "m", Session: fmt.Sprint("l", i)}, writers/2, each)
+		checkSerial(t, s, store.Key{Memory: "m", Session: fmt.Sprint("l", i)}, writers/2, each)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -25,7 +26,7 @@ type Server interface {
 // store is empty and its operations fail after timeout, which is several seconds
 // because a busy machine may be that late; the suite closes it. No error may
 // contain secret.
-func RunOutages(t *testing.T, server Server, store memory.Store, timeout time.Duration, secret string) {
+func RunOutages(t *testing.T, server Server, store store.Store, timeout time.Duration, secret string) {
 	t.Cleanup(func() { testkit.Must(t, store.Close()) })
 	t.Run("frozen", func(t *testing.T) { frozen(t, server, store, timeout, secret) })
 	t.Run("down", func(t *testing.T) { down(t, server, store, secret) })
@@ -36,8 +37,8 @@ func RunOutages(t *testing.T, server Server, store memory.Store, timeout time.Du
 // checkUnavailable checks that err is a StoreError of kind Unavailable in one line.
 func checkUnavailable(t *testing.T, err error, secret string) {
 	t.Helper()
-	var e *memory.StoreError
-	if !errors.As(err, &e) || e.Problem != memory.Unavailable {
+	var e *store.StoreError
+	if !errors.As(err, &e) || e.Problem != store.Unavailable {
 		t.Fatalf("got %v, want a StoreError of kind Unavailable", err)
 	}
 	if secret != "" && strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
@@ -56,11 +57,11 @@ func checkOneLine(t *testing.T, err error) {
 }
 
 // operations returns one call of each kind.
-func operations(ctx context.Context, s memory.Store, key memory.Key) map[string]func() error {
+func operations(ctx context.Context, s store.Store, key store.Key) map[string]func() error {
 	return map[string]func() error{
 		"head": func() error { _, err := s.Head(ctx, key); return err },
 		"entries": func() (err error) {
-			for _, err = range s.Entries(ctx, key, memory.Query{}) {
+			for _, err = range s.Entries(ctx, key, store.Query{}) {
 				if err != nil {
 					break
 				}
@@ -80,12 +81,12 @@ func operations(ctx context.Context, s memory.Store, key memory.Key) map[string]
 
 // frozen checks that operations on a suspended server fail after the timeout, and
 // at once if the caller cancels.
-func frozen(t *testing.T, server Server, s memory.Store, timeout time.Duration, secret string) {
+func frozen(t *testing.T, server Server, s store.Store, timeout time.Duration, secret string) {
 	m := newMemory(t, s)
 	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "before")))
 	server.Freeze()
 	defer server.Thaw()
-	key := memory.Key{Memory: "m", Session: "s"}
+	key := store.Key{Memory: "m", Session: "s"}
 	errs := make(chan error)
 	all := operations(t.Context(), s, key)
 	for name, use := range all {
@@ -109,17 +110,17 @@ func frozen(t *testing.T, server Server, s memory.Store, timeout time.Duration, 
 	}
 	server.Thaw()
 	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "after")))
-	if n := len(entries(t, s, key, memory.Query{})); n != 2 {
+	if n := len(entries(t, s, key, store.Query{})); n != 2 {
 		t.Errorf("%d messages, want 2", n)
 	}
 }
 
 // down checks that operations fail after the timeout if the server stays down, and not afterwards.
-func down(t *testing.T, server Server, s memory.Store, secret string) {
+func down(t *testing.T, server Server, s store.Store, secret string) {
 	m := newMemory(t, s)
 	testkit.Must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "before")))
 	testkit.Must(t, server.Kill())
-	all := operations(t.Context(), s, memory.Key{Memory: "m", Session: "d"})
+	all := operations(t.Context(), s, store.Key{Memory: "m", Session: "d"})
 	all["append"] = func() error { return m.Append(t.Context(), "d", chat.Text(chat.User, "meanwhile")) }
 	errs := make(chan error)
 	for _, use := range all {
@@ -131,7 +132,7 @@ func down(t *testing.T, server Server, s memory.Store, secret string) {
 	testkit.Must(t, server.Restart())
 	testkit.Must(t, m.Append(t.Context(), "d", chat.Text(chat.User, "after")))
 	var added []string
-	for _, e := range entries(t, s, memory.Key{Memory: "m", Session: "d"}, memory.Query{}) {
+	for _, e := range entries(t, s, store.Key{Memory: "m", Session: "d"}, store.Query{}) {
 		added = append(added, e.Message.Text())
 	}
 	if strings.Join(added, " ") != "before after" {
@@ -141,7 +142,7 @@ func down(t *testing.T, server Server, s memory.Store, secret string) {
 
 // restarts checks that writers which try again add everything once, while the
 // server is killed several times.
-func restarts(t *testing.T, server Server, s memory.Store) {
+func restarts(t *testing.T, server Server, s store.Store) {
 	const writers, each = 8, 40
 	halves := make(chan struct{}, writers*each)
 	finished := make(chan struct{})
@@ -164,13 +165,13 @@ func restarts(t *testing.T, server Server, s memory.Store) {
 	}
 	<-finished
 	for i := range 2 {
-		checkSerial(t, s, memory.Key{Memory: "m", Session: fmt.Sprint("r", i)}, writers/2, each)
+		checkSerial(t, s, store.Key{Memory: "m", Session: fmt.Sprint("r", i)}, writers/2, each)
 	}
 }
 
 // answerOutlasts checks that a turn with an answer is stored although the server is down for
 // longer than the timeout.
-func answerOutlasts(t *testing.T, server Server, s memory.Store, timeout time.Duration) {
+func answerOutlasts(t *testing.T, server Server, s store.Store, timeout time.Duration) {
 	m := newMemory(t, s)
 	turn, err := m.Begin(t.Context(), "answer")
 	testkit.Must(t, err)
@@ -181,7 +182,7 @@ func answerOutlasts(t *testing.T, server Server, s memory.Store, timeout time.Du
 	time.Sleep(timeout + timeout/10)
 	testkit.Must(t, server.Restart())
 	testkit.Must(t, <-committed)
-	if n := len(entries(t, s, memory.Key{Memory: "m", Session: "answer"}, memory.Query{})); n != 2 {
+	if n := len(entries(t, s, store.Key{Memory: "m", Session: "answer"}, store.Query{})); n != 2 {
 		t.Errorf("%d messages, want 2", n)
 	}
 }
@@ -208,8 +209,8 @@ func addOnce(t *testing.T, m *memory.Memory, session, text string) {
 
 // isRetryable reports whether trying again may help.
 func isRetryable(t *testing.T, err error) bool {
-	var e *memory.StoreError
-	if err == nil || errors.As(err, &e) && e.Problem == memory.Unavailable {
+	var e *store.StoreError
+	if err == nil || errors.As(err, &e) && e.Problem == store.Unavailable {
 		return true
 	}
 	t.Error(err)

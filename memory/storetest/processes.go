@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -45,7 +46,7 @@ const restartEach = 4
 
 // WriterMain must be called at the beginning of TestMain of a package that calls
 // RunProcesses. In the processes that RunProcesses starts it writes and does not return.
-func WriterMain(open func(place string) (memory.Store, error)) {
+func WriterMain(open func(place string) (store.Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
 		return
@@ -63,7 +64,7 @@ func WriterMain(open func(place string) (memory.Store, error)) {
 
 // write appends "name.goroutine-0", "-1" and so on in several goroutines, and
 // prints what was acknowledged.
-func write(open func(place string) (memory.Store, error), place, name string, each int) error {
+func write(open func(place string) (store.Store, error), place, name string, each int) error {
 	store, err := open(place)
 	if err != nil {
 		return err
@@ -148,14 +149,14 @@ func (p *process) acknowledge(acknowledged map[string]int, most int) {
 // once, and several with wrong clocks that are killed at random moments (QTYPE_KILLS, by
 // default 24). place returns the address of an empty store. The package's TestMain must
 // call WriterMain.
-func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) memory.Store) {
+func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *testing.T, place string) store.Store) {
 	t.Run("two processes", func(t *testing.T) { twoProcesses(t, place(t), open) })
 	t.Run("killed writers", func(t *testing.T) { killedWriters(t, place(t), kills(t), open, nil) })
 }
 
 // RunKills is the second part of RunProcesses with a server that no other test uses, which is killed and
 // restarted while each fourth of the writers (QTYPE_KILLS, by default 12) is active.
-func RunKills(t *testing.T, server Server, place string, open func(t *testing.T, place string) memory.Store) {
+func RunKills(t *testing.T, server Server, place string, open func(t *testing.T, place string) store.Store) {
 	n := 12
 	if os.Getenv(killsVariable) != "" {
 		n = kills(t)
@@ -168,7 +169,7 @@ func RunKills(t *testing.T, server Server, place string, open func(t *testing.T,
 
 // killedWriters starts writers one after the other and kills them. Their clocks differ.
 // restart is called while some of them are active, unless it is nil.
-func killedWriters(t *testing.T, where string, n int, open func(t *testing.T, place string) memory.Store, restart func()) {
+func killedWriters(t *testing.T, where string, n int, open func(t *testing.T, place string) store.Store, restart func()) {
 	t.Helper()
 	acknowledged := map[string]int{}
 	first := startWriter(t, where, "first", 1, 0) // creates the sessions by the right clock
@@ -193,7 +194,7 @@ func killedWriters(t *testing.T, where string, n int, open func(t *testing.T, pl
 }
 
 // twoProcesses checks that two processes which write to the same sessions lose nothing.
-func twoProcesses(t *testing.T, where string, open func(t *testing.T, place string) memory.Store) {
+func twoProcesses(t *testing.T, where string, open func(t *testing.T, place string) store.Store) {
 	t.Helper()
 	const each = 4
 	both := []*process{startWriter(t, where, "a", each, 0), startWriter(t, where, "b", each, 0)}
@@ -236,13 +237,13 @@ func kills(t *testing.T) int {
 // checkAcknowledged checks that every session's history has no gaps, the messages
 // of each writer in order, all acknowledged ones and at most inFlight more of each
 // writer. The window is complete.
-func checkAcknowledged(t *testing.T, s memory.Store, inFlight int, acknowledged ...map[string]int) {
+func checkAcknowledged(t *testing.T, s store.Store, inFlight int, acknowledged ...map[string]int) {
 	t.Helper()
 	found := map[string]int{}
 	for i := range processSessions {
-		key := memory.Key{Memory: "m", Session: fmt.Sprint("s", i)}
+		key := store.Key{Memory: "m", Session: fmt.Sprint("s", i)}
 		seq := int64(0)
-		for _, e := range entries(t, s, key, memory.Query{}) {
+		for _, e := range entries(t, s, key, store.Query{}) {
 			who, number, _ := strings.Cut(e.Message.Text(), "-")
 			if seq++; e.Seq != seq || number != strconv.Itoa(found[who]) {
 				t.Fatalf("%s: entry %d at position %d is %s after %d of that writer", key.Session, e.Seq, seq, e.Message.Text(), found[who])

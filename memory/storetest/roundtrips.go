@@ -8,14 +8,15 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // RunTrips checks the round trips of a turn: one read when it begins, one change
 // when it ends, and none in between, independent of the length of the history.
 // The first turn also reads the window. trips returns the number of round trips so far.
-func RunTrips(t *testing.T, store memory.Store, trips func() int) {
-	m, err := memory.New(memory.Config{ID: "trips", Policy: "message_window", Limits: memory.Limits{"max_messages": 6}, Counter: runes{}}, store)
+func RunTrips(t *testing.T, backend store.Store, trips func() int) {
+	m, err := memory.New(memory.Config{ID: "trips", Policy: "message_window", Limits: memory.Limits{"max_messages": 6}, Counter: runes{}}, backend)
 	testkit.Must(t, err)
 	var added chat.Message
 	for n := range 12 {
@@ -42,7 +43,7 @@ func RunTrips(t *testing.T, store memory.Store, trips func() int) {
 				n+1, began-before, ready-began, ended-ready)
 		}
 	}
-	if got := len(entries(t, store, memory.Key{Memory: "trips", Session: "s"}, memory.Query{})); got != 24 {
+	if got := len(entries(t, backend, store.Key{Memory: "trips", Session: "s"}, store.Query{})); got != 24 {
 		t.Errorf("the history has %d messages, want 24", got)
 	}
 }
@@ -50,7 +51,7 @@ func RunTrips(t *testing.T, store memory.Store, trips func() int) {
 // RunFlat checks that an append, a turn, and the first read of a session have the
 // same number of round trips and allocations with a short and a long history. The
 // long one has QTYPE_HISTORY messages, by default 3,000. trips is as for RunTrips.
-func RunFlat(t *testing.T, store memory.Store, trips func() int) {
+func RunFlat(t *testing.T, store store.Store, trips func() int) {
 	long := 3000
 	if text := os.Getenv("QTYPE_HISTORY"); text != "" {
 		var err error
@@ -78,7 +79,7 @@ func (c roundtrips) String() string {
 }
 
 // costs returns the cost of each operation on a session with n messages.
-func costs(t *testing.T, store memory.Store, trips func() int, session string, n int) map[string]roundtrips {
+func costs(t *testing.T, store store.Store, trips func() int, session string, n int) map[string]roundtrips {
 	t.Helper()
 	open := func() *memory.Memory {
 		m, err := memory.New(memory.Config{ID: "flat", Policy: "message_window", Limits: memory.Limits{"max_messages": 10}, Counter: runes{}}, store)

@@ -1,8 +1,8 @@
-// Package storetest has the contract of memory.Store as tests. The author of a
+// Package storetest has the contract of store.Store as tests. The author of a
 // store calls it; docs/writing-a-store.md describes how:
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) memory.Store { return mystore.New() })
+//		storetest.Run(t, func(t *testing.T) store.Store { return mystore.New() })
 //	}
 package storetest
 
@@ -20,14 +20,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Run checks that the stores that open returns satisfy the contract. Each call
 // must return an empty store, which the suite closes.
-func Run(t *testing.T, open func(t *testing.T) memory.Store) {
-	for name, check := range map[string]func(*testing.T, memory.Store){
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
+	for name, check := range map[string]func(*testing.T, store.Store){
 		"unknown session":  unknown,
 		"whole change":     whole,
 		"version conflict": conflict,
@@ -53,25 +53,25 @@ func Run(t *testing.T, open func(t *testing.T) memory.Store) {
 		"interrupt":        interrupts,
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := open(t)
+			backend := open(t)
 			t.Cleanup(func() {
-				if err := store.Close(); err != nil {
+				if err := backend.Close(); err != nil {
 					t.Errorf("close: %v", err)
 				}
 			})
-			check(t, store)
+			check(t, backend)
 		})
 	}
 }
 
 // RunDurable runs Run, and checks that a second store at the same place reads
 // what the first one wrote. A place is an empty folder.
-func RunDurable(t *testing.T, open func(t *testing.T, place string) memory.Store) {
-	Run(t, func(t *testing.T) memory.Store { return open(t, t.TempDir()) })
+func RunDurable(t *testing.T, open func(t *testing.T, place string) store.Store) {
+	Run(t, func(t *testing.T) store.Store { return open(t, t.TempDir()) })
 	t.Run("reopen", func(t *testing.T) {
 		place := t.TempDir()
 		first := open(t, place)
-		key := memory.Key{Memory: "m", Session: "s"}
+		key := store.Key{Memory: "m", Session: "s"}
 		testkit.Must(t, first.Apply(t.Context(), key, sample()))
 		before := dump(t, first, key)
 		testkit.Must(t, first.Close())
@@ -85,22 +85,22 @@ func RunDurable(t *testing.T, open func(t *testing.T, place string) memory.Store
 
 // dumped is the content of a session.
 type dumped struct {
-	Head    memory.Head     // version, state and values
-	Entries []*memory.Entry // all messages of the history
-	Events  []memory.Event  // all events
+	Head    store.Head     // version, state and values
+	Entries []*store.Entry // all messages of the history
+	Events  []store.Event  // all events
 }
 
-func dump(t *testing.T, s memory.Store, key memory.Key) dumped {
+func dump(t *testing.T, s store.Store, key store.Key) dumped {
 	t.Helper()
 	head, err := s.Head(t.Context(), key)
 	testkit.Must(t, err)
-	d := dumped{Head: head, Entries: entries(t, s, key, memory.Query{})}
+	d := dumped{Head: head, Entries: entries(t, s, key, store.Query{})}
 	for e, err := range s.Events(t.Context(), key) {
 		testkit.Must(t, err)
 		d.Events = append(d.Events, e)
 	}
-	var reversed []memory.Event
-	for e, err := range memory.EventsReversed(t.Context(), s, key) {
+	var reversed []store.Event
+	for e, err := range store.EventsReversed(t.Context(), s, key) {
 		testkit.Must(t, err)
 		reversed = append(reversed, e)
 	}
@@ -111,9 +111,9 @@ func dump(t *testing.T, s memory.Store, key memory.Key) dumped {
 	return d
 }
 
-func entries(t *testing.T, s memory.Store, key memory.Key, q memory.Query) []*memory.Entry {
+func entries(t *testing.T, s store.Store, key store.Key, q store.Query) []*store.Entry {
 	t.Helper()
-	var out []*memory.Entry
+	var out []*store.Entry
 	for e, err := range s.Entries(t.Context(), key, q) {
 		testkit.Must(t, err)
 		out = append(out, e)
@@ -127,30 +127,30 @@ func clock(n int) time.Time {
 }
 
 // sample returns a first change that uses every field.
-func sample() memory.Change {
-	entry := func(seq int64, status memory.Status, m chat.Message) *memory.Entry {
-		return &memory.Entry{Message: m, Seq: seq, Turn: 2, Tokens: int(seq) * 7, Time: clock(int(seq)), Status: status}
+func sample() store.Change {
+	entry := func(seq int64, status store.Status, m chat.Message) *store.Entry {
+		return &store.Entry{Message: m, Seq: seq, Turn: 2, Tokens: int(seq) * 7, Time: clock(int(seq)), Status: status}
 	}
-	return memory.Change{
+	return store.Change{
 		Next:  41,
-		State: memory.State{Last: 4, Turns: 2, First: 2, System: 1, InWindow: 2, Tokens: 35, Flushes: 1, LastSaid: clock(4)},
-		Entries: []*memory.Entry{
-			entry(1, memory.InWindow, chat.Message{ID: "a", Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: "be <kind> & \"brief\" \u2028 日本 🙂"}}}),
-			entry(2, memory.InWindow, chat.Message{ID: "b", Role: chat.User, Name: "bo", Blocks: []chat.Block{
+		State: store.State{Last: 4, Turns: 2, First: 2, System: 1, InWindow: 2, Tokens: 35, Flushes: 1, LastSaid: clock(4)},
+		Entries: []*store.Entry{
+			entry(1, store.InWindow, chat.Message{ID: "a", Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: "be <kind> & \"brief\" \u2028 日本 🙂"}}}),
+			entry(2, store.InWindow, chat.Message{ID: "b", Role: chat.User, Name: "bo", Blocks: []chat.Block{
 				{Type: "text", Text: "line\nline\x00"}, {Type: "image", Data: []byte{0, 255, 10}, MimeType: "image/png"}, {Type: "file", Data: []byte{}}}}),
-			entry(3, memory.InWindow, chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: `{"a": 1}`}, {ID: "2", Name: "", Arguments: "not json"}}}),
-			entry(4, memory.Failed, chat.Message{ID: "d", Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text"}}}),
+			entry(3, store.InWindow, chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: `{"a": 1}`}, {ID: "2", Name: "", Arguments: "not json"}}}),
+			entry(4, store.Failed, chat.Message{ID: "d", Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text"}}}),
 		},
-		Events: []memory.Event{
-			{Kind: memory.EventFlush, Turn: 1, From: 1, To: 1, Messages: 1, Tokens: 7, Before: 9, Limit: 8, Reason: "over", Time: clock(1)},
-			{Kind: memory.EventFailed, Turn: 2, From: 4, To: 4, Messages: 1, Tokens: 28, Reason: "no answer", Time: clock(4)},
+		Events: []store.Event{
+			{Kind: store.EventFlush, Turn: 1, From: 1, To: 1, Messages: 1, Tokens: 7, Before: 9, Limit: 8, Reason: "over", Time: clock(1)},
+			{Kind: store.EventFailed, Turn: 2, From: 4, To: 4, Messages: 1, Tokens: 28, Reason: "no answer", Time: clock(4)},
 		},
 		Values: map[string][]byte{"summary": []byte("a summary"), "empty": {}},
 	}
 }
 
-func unknown(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "unknown"}
+func unknown(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "unknown"}
 	if d := cmp.Diff(dumped{}, dump(t, s, key)); d != "" {
 		t.Errorf("an unknown session has something: %s", d)
 	}
@@ -160,26 +160,26 @@ func unknown(t *testing.T, s memory.Store) {
 	}
 }
 
-func whole(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
+func whole(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
 	c := sample()
 	testkit.Must(t, s.Apply(t.Context(), key, c))
-	want := dumped{Head: memory.Head{Version: 41, State: c.State, Values: c.Values}, Entries: c.Entries, Events: c.Events}
+	want := dumped{Head: store.Head{Version: 41, State: c.State, Values: c.Values}, Entries: c.Entries, Events: c.Events}
 	if d := cmp.Diff(want, dump(t, s, key)); d != "" {
 		t.Errorf("read is not what was written: %s", d)
 	}
 	raw, err := json.Marshal(dump(t, s, key).Head.State)
 	testkit.Must(t, err)
-	var back memory.State
+	var back store.State
 	testkit.Must(t, json.Unmarshal(raw, &back))
 	if back != c.State {
 		t.Errorf("the state as JSON: %s", raw)
 	}
 }
 
-func conflict(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
-	next := add(memory.Head{}, "x")
+func conflict(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
+	next := add(store.Head{}, "x")
 	next.Version = 7
 	if err := s.Apply(t.Context(), key, next); err == nil {
 		t.Error("an unknown session was changed")
@@ -190,7 +190,7 @@ func conflict(t *testing.T, s memory.Store) {
 		c := add(before.Head, "y")
 		c.Version = version
 		c.Values = map[string][]byte{"summary": nil}
-		if err := s.Apply(t.Context(), key, c); err == nil || !strings.Contains(err.Error(), memory.ErrConflict.Error()) {
+		if err := s.Apply(t.Context(), key, c); err == nil || !strings.Contains(err.Error(), store.ErrConflict.Error()) {
 			t.Errorf("version %d: got %v, want ErrConflict", version, err)
 		}
 	}
@@ -201,22 +201,22 @@ func conflict(t *testing.T, s memory.Store) {
 }
 
 // add returns a change that adds one user message with this id and text.
-func add(h memory.Head, id string) memory.Change {
-	c := memory.Change{Version: h.Version, Next: h.Version + 1, State: h.State}
+func add(h store.Head, id string) store.Change {
+	c := store.Change{Version: h.Version, Next: h.Version + 1, State: h.State}
 	c.State.Last++
 	c.State.Turns++
-	c.Entries = []*memory.Entry{{Message: chat.Message{ID: id, Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: id}}},
+	c.Entries = []*store.Entry{{Message: chat.Message{ID: id, Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: id}}},
 		Seq: c.State.Last, Turn: c.State.Turns, Tokens: 1, Time: clock(int(c.State.Last))}}
 	return c
 }
 
-func values(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
+func values(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
 	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	set := func(values map[string][]byte) map[string][]byte {
 		head, err := s.Head(t.Context(), key)
 		testkit.Must(t, err)
-		testkit.Must(t, s.Apply(t.Context(), key, memory.Change{Version: head.Version, Next: head.Version + 1, State: head.State, Values: values}))
+		testkit.Must(t, s.Apply(t.Context(), key, store.Change{Version: head.Version, Next: head.Version + 1, State: head.State, Values: values}))
 		head, err = s.Head(t.Context(), key)
 		testkit.Must(t, err)
 		return head.Values
@@ -230,33 +230,33 @@ func values(t *testing.T, s memory.Store) {
 	}
 }
 
-func queries(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
+func queries(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
 	const n = 700 // more than one page of a store
-	c := memory.Change{Next: 1, State: memory.State{Last: n}}
+	c := store.Change{Next: 1, State: store.State{Last: n}}
 	for seq := int64(1); seq <= n; seq++ {
-		e := add(memory.Head{State: memory.State{Last: seq - 1}}, fmt.Sprint("id", seq)).Entries[0]
+		e := add(store.Head{State: store.State{Last: seq - 1}}, fmt.Sprint("id", seq)).Entries[0]
 		if seq%5 == 0 {
-			e.Status = memory.Failed
+			e.Status = store.Failed
 		}
 		c.Entries = append(c.Entries, e)
 	}
 	testkit.Must(t, s.Apply(t.Context(), key, c))
-	testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: "t"}, c)) // must not be returned
+	testkit.Must(t, s.Apply(t.Context(), store.Key{Memory: "m", Session: "t"}, c)) // must not be returned
 	for _, test := range []struct {
 		name string
-		q    memory.Query
+		q    store.Query
 		want func(seq int64) bool
 	}{
-		{"all", memory.Query{}, func(int64) bool { return true }},
-		{"from", memory.Query{From: 399}, func(s int64) bool { return s >= 399 }},
-		{"to", memory.Query{To: 3}, func(s int64) bool { return s <= 3 }},
-		{"one", memory.Query{From: 300, To: 300}, func(s int64) bool { return s == 300 }},
-		{"beyond", memory.Query{From: n + 1}, func(int64) bool { return false }},
-		{"live", memory.Query{From: 2, To: 600, Live: true}, func(s int64) bool { return s >= 2 && s <= 600 && s%5 != 0 }},
-		{"ids", memory.Query{IDs: []string{"id9", "id2", "unknown", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 || s == 5 }},
-		{"live ids", memory.Query{Live: true, IDs: []string{"id9", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 }},
-		{"no ids", memory.Query{IDs: []string{}}, func(int64) bool { return false }},
+		{"all", store.Query{}, func(int64) bool { return true }},
+		{"from", store.Query{From: 399}, func(s int64) bool { return s >= 399 }},
+		{"to", store.Query{To: 3}, func(s int64) bool { return s <= 3 }},
+		{"one", store.Query{From: 300, To: 300}, func(s int64) bool { return s == 300 }},
+		{"beyond", store.Query{From: n + 1}, func(int64) bool { return false }},
+		{"live", store.Query{From: 2, To: 600, Live: true}, func(s int64) bool { return s >= 2 && s <= 600 && s%5 != 0 }},
+		{"ids", store.Query{IDs: []string{"id9", "id2", "unknown", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 || s == 5 }},
+		{"live ids", store.Query{Live: true, IDs: []string{"id9", "id2", "id5"}}, func(s int64) bool { return s == 2 || s == 9 }},
+		{"no ids", store.Query{IDs: []string{}}, func(int64) bool { return false }},
 	} {
 		var want, got []int64
 		for seq := int64(1); seq <= n; seq++ {
@@ -272,7 +272,7 @@ func queries(t *testing.T, s memory.Store) {
 		}
 	}
 	seen := 0
-	for range s.Entries(t.Context(), key, memory.Query{}) {
+	for range s.Entries(t.Context(), key, store.Query{}) {
 		if seen++; seen == 3 {
 			break
 		}
@@ -283,53 +283,53 @@ func queries(t *testing.T, s memory.Store) {
 }
 
 // messageIDs checks that the message of a failed turn can be added again with its id.
-func messageIDs(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
-	failed := add(memory.Head{}, "same")
-	failed.Next, failed.Entries[0].Status = 5, memory.Failed
+func messageIDs(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
+	failed := add(store.Head{}, "same")
+	failed.Next, failed.Entries[0].Status = 5, store.Failed
 	testkit.Must(t, s.Apply(t.Context(), key, failed))
 	head, err := s.Head(t.Context(), key)
 	testkit.Must(t, err)
 	testkit.Must(t, s.Apply(t.Context(), key, add(head, "same")))
 	distinct(t, s, key)
-	if got := entries(t, s, key, memory.Query{Live: true, IDs: []string{"same"}}); len(got) != 1 || got[0].Seq != 2 {
+	if got := entries(t, s, key, store.Query{Live: true, IDs: []string{"same"}}); len(got) != 1 || got[0].Seq != 2 {
 		t.Errorf("got %v", got)
 	}
 }
 
 // distinct checks that a Deduplicator rejects a change with a duplicate as a whole.
-func distinct(t *testing.T, s memory.Store, key memory.Key) {
-	if d, ok := s.(memory.Deduplicator); !ok || !d.Distinct() {
+func distinct(t *testing.T, s store.Store, key store.Key) {
+	if d, ok := s.(store.Deduplicator); !ok || !d.Distinct() {
 		return
 	}
 	before := dump(t, s, key)
 	c := add(before.Head, "new")
-	c.Entries = append(c.Entries, add(memory.Head{State: c.State}, "same").Entries...)
+	c.Entries = append(c.Entries, add(store.Head{State: c.State}, "same").Entries...)
 	c.State.Last++
 	c.Values = map[string][]byte{"more": []byte("x")}
-	if err := s.Apply(t.Context(), key, c); !errors.Is(err, memory.ErrDuplicateMessage) {
+	if err := s.Apply(t.Context(), key, c); !errors.Is(err, store.ErrDuplicateMessage) {
 		t.Errorf("a duplicate message: got %v, want ErrDuplicateMessage", err)
 	}
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
 		t.Errorf("a rejected change changed something: %s", d)
 	}
 	again := add(before.Head, "same")
-	again.Entries[0].Status = memory.Failed
+	again.Entries[0].Status = store.Failed
 	testkit.Must(t, s.Apply(t.Context(), key, again))
 }
 
-func keys(t *testing.T, s memory.Store) {
+func keys(t *testing.T, s store.Store) {
 	odd := []string{"", " ", "a", "ab", "b", "A", "ä", "a\x00b", "a\x00c", "'; DROP TABLE sessions; --", "../../etc/passwd", "%", "日本 🙂", strings.Repeat("long", 500)}
 	for _, mem := range odd {
 		for _, session := range odd {
-			c := add(memory.Head{}, mem+"|"+session)
+			c := add(store.Head{}, mem+"|"+session)
 			c.Next = 9
-			testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: mem, Session: session}, c))
+			testkit.Must(t, s.Apply(t.Context(), store.Key{Memory: mem, Session: session}, c))
 		}
 	}
 	for _, mem := range odd {
 		for _, session := range odd {
-			got := entries(t, s, memory.Key{Memory: mem, Session: session}, memory.Query{})
+			got := entries(t, s, store.Key{Memory: mem, Session: session}, store.Query{})
 			if len(got) != 1 || got[0].Message.ID != mem+"|"+session {
 				t.Fatalf("memory %q, session %q: got %v", mem, session, got)
 			}
@@ -346,11 +346,11 @@ func keys(t *testing.T, s memory.Store) {
 	}
 }
 
-func listing(t *testing.T, s memory.Store) {
+func listing(t *testing.T, s store.Store) {
 	for _, session := range []string{"c", "a", "b"} {
-		testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "m", Session: session}, sample()))
+		testkit.Must(t, s.Apply(t.Context(), store.Key{Memory: "m", Session: session}, sample()))
 	}
-	testkit.Must(t, s.Apply(t.Context(), memory.Key{Memory: "n", Session: "x"}, sample()))
+	testkit.Must(t, s.Apply(t.Context(), store.Key{Memory: "n", Session: "x"}, sample()))
 	var got []string
 	for l, err := range s.Sessions(t.Context(), "m") {
 		testkit.Must(t, err)
@@ -364,8 +364,8 @@ func listing(t *testing.T, s memory.Store) {
 	}
 }
 
-func remove(t *testing.T, s memory.Store) {
-	key, other := memory.Key{Memory: "m", Session: "s"}, memory.Key{Memory: "m", Session: "s2"}
+func remove(t *testing.T, s store.Store) {
+	key, other := store.Key{Memory: "m", Session: "s"}, store.Key{Memory: "m", Session: "s2"}
 	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	testkit.Must(t, s.Apply(t.Context(), other, sample()))
 	before := dump(t, s, other)
@@ -376,7 +376,7 @@ func remove(t *testing.T, s memory.Store) {
 	if d := cmp.Diff(before, dump(t, s, other)); d != "" {
 		t.Errorf("another session changed: %s", d)
 	}
-	stale := add(memory.Head{Version: 41, State: sample().State}, "z")
+	stale := add(store.Head{Version: 41, State: sample().State}, "z")
 	if err := s.Apply(t.Context(), key, stale); err == nil {
 		t.Error("a change of a deleted session was applied")
 	}
@@ -388,24 +388,24 @@ func remove(t *testing.T, s memory.Store) {
 
 // removeUnchanged checks that a Remover deletes a session only if its version is
 // unchanged, and that of concurrent callers one succeeds.
-func removeUnchanged(t *testing.T, s memory.Store) {
-	r, ok := s.(memory.Remover)
+func removeUnchanged(t *testing.T, s store.Store) {
+	r, ok := s.(store.Remover)
 	if !ok {
-		t.Skip("the store is no memory.Remover")
+		t.Skip("the store is no store.Remover")
 	}
-	key, other := memory.Key{Memory: "m", Session: "s"}, memory.Key{Memory: "m", Session: "s2"}
-	if err := r.Remove(t.Context(), key, 41); !errors.Is(err, memory.ErrConflict) {
+	key, other := store.Key{Memory: "m", Session: "s"}, store.Key{Memory: "m", Session: "s2"}
+	if err := r.Remove(t.Context(), key, 41); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("an empty store: got %v, want ErrConflict", err)
 	}
 	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	testkit.Must(t, s.Apply(t.Context(), other, sample()))
 	before := dump(t, s, key)
 	for _, version := range []int64{0, 40, 42} {
-		if err := r.Remove(t.Context(), key, version); !errors.Is(err, memory.ErrConflict) {
+		if err := r.Remove(t.Context(), key, version); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("version %d: got %v, want ErrConflict", version, err)
 		}
 	}
-	if err := r.Remove(t.Context(), memory.Key{Memory: "m", Session: "unknown"}, 41); !errors.Is(err, memory.ErrConflict) {
+	if err := r.Remove(t.Context(), store.Key{Memory: "m", Session: "unknown"}, 41); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("an unknown session: got %v, want ErrConflict", err)
 	}
 	if d := cmp.Diff(before, dump(t, s, key)); d != "" {
@@ -422,7 +422,7 @@ func removeUnchanged(t *testing.T, s memory.Store) {
 		switch {
 		case err == nil:
 			won.Add(1)
-		case !errors.Is(err, memory.ErrConflict):
+		case !errors.Is(err, store.ErrConflict):
 			t.Error(err)
 		}
 	})
@@ -447,15 +447,15 @@ func removeUnchanged(t *testing.T, s memory.Store) {
 	}
 }
 
-func ended(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
+func ended(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
 	testkit.Must(t, s.Apply(t.Context(), key, sample()))
 	before := dump(t, s, key)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := s.Head(ctx, key)
 	fails := map[string]error{"Head": err, "Apply": s.Apply(ctx, key, add(before.Head, "y")), "Delete": s.Delete(ctx, key)}
-	for _, err := range s.Entries(ctx, key, memory.Query{}) {
+	for _, err := range s.Entries(ctx, key, store.Query{}) {
 		fails["Entries"] = err
 	}
 	for name, err := range fails {
@@ -469,16 +469,16 @@ func ended(t *testing.T, s memory.Store) {
 }
 
 // writeInRange checks that a reader may write while it ranges.
-func writeInRange(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
+func writeInRange(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
 	testkit.Must(t, s.Apply(t.Context(), key, sample()))
-	for e, err := range s.Entries(t.Context(), key, memory.Query{To: 4}) {
+	for e, err := range s.Entries(t.Context(), key, store.Query{To: 4}) {
 		testkit.Must(t, err)
 		head, err := s.Head(t.Context(), key)
 		testkit.Must(t, err)
 		testkit.Must(t, s.Apply(t.Context(), key, add(head, fmt.Sprint("in", e.Seq))))
 	}
-	if got := len(entries(t, s, key, memory.Query{})); got != 8 {
+	if got := len(entries(t, s, key, store.Query{})); got != 8 {
 		t.Errorf("%d entries, want 8", got)
 	}
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // twoWriters checks that two writers without a common lock lose nothing.
-func twoWriters(t *testing.T, s memory.Store) {
-	key := memory.Key{Memory: "m", Session: "s"}
+func twoWriters(t *testing.T, s store.Store) {
+	key := store.Key{Memory: "m", Session: "s"}
 	const each = 50
 	inParallel(2, func(writer int) {
 		for i := range each {
@@ -28,7 +29,7 @@ func twoWriters(t *testing.T, s memory.Store) {
 				if err == nil {
 					break
 				}
-				if !errors.Is(err, memory.ErrConflict) {
+				if !errors.Is(err, store.ErrConflict) {
 					t.Error(err)
 					return
 				}
@@ -48,11 +49,11 @@ func inParallel(n int, do func(i int)) {
 
 // checkSerial checks that every writer's messages are there once, in the order in
 // which it added them, numbered without gaps.
-func checkSerial(t *testing.T, s memory.Store, key memory.Key, writers, each int) {
+func checkSerial(t *testing.T, s store.Store, key store.Key, writers, each int) {
 	t.Helper()
 	next := make([]int, writers)
 	seq := int64(0)
-	for _, e := range entries(t, s, key, memory.Query{}) {
+	for _, e := range entries(t, s, key, store.Query{}) {
 		var writer, i int
 		if _, err := fmt.Sscanf(e.Message.Text(), "%d-%d", &writer, &i); err != nil {
 			t.Fatalf("message %q: %v", e.Message.Text(), err)
@@ -72,7 +73,7 @@ type runes struct{}
 
 func (runes) Count(text string) int { return len([]rune(text)) }
 
-func newMemory(t *testing.T, s memory.Store) *memory.Memory {
+func newMemory(t *testing.T, s store.Store) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.5, "token_flush_size": 50}, Counter: runes{}}, s)
 	testkit.Must(t, err)
@@ -81,7 +82,7 @@ func newMemory(t *testing.T, s memory.Store) *memory.Memory {
 
 // manyWriters checks 64 goroutines that write to 8 sessions through two memories
 // that share the store, as two processes would.
-func manyWriters(t *testing.T, s memory.Store) {
+func manyWriters(t *testing.T, s store.Store) {
 	const writers, sessions, each = 64, 8, 4
 	memories := []*memory.Memory{newMemory(t, s), newMemory(t, s)}
 	inParallel(writers, func(w int) {
@@ -95,7 +96,7 @@ func manyWriters(t *testing.T, s memory.Store) {
 	})
 	for i := range sessions {
 		session := fmt.Sprint("s", i)
-		checkSerial(t, s, memory.Key{Memory: "m", Session: session}, writers/sessions, each)
+		checkSerial(t, s, store.Key{Memory: "m", Session: session}, writers/sessions, each)
 		one, err := memories[0].Window(t.Context(), session)
 		testkit.Must(t, err)
 		two, err := memories[1].Window(t.Context(), session)
@@ -107,7 +108,7 @@ func manyWriters(t *testing.T, s memory.Store) {
 }
 
 // window checks that a second memory reads the same window and history.
-func window(t *testing.T, s memory.Store) {
+func window(t *testing.T, s store.Store) {
 	first := newMemory(t, s)
 	for i := range 60 {
 		testkit.Must(t, first.Append(t.Context(), "s", chat.Text(chat.User, fmt.Sprint("question ", i)), chat.Text(chat.Assistant, fmt.Sprint("answer ", i))))

@@ -19,6 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -61,7 +62,7 @@ func TestScale(t *testing.T) {
 }
 
 // scaleMemory returns a memory on a store whose clock is ahead by the value of ahead.
-func scaleMemory(t *testing.T, s memory.Store, ahead *atomic.Int64) *memory.Memory {
+func scaleMemory(t *testing.T, s store.Store, ahead *atomic.Int64) *memory.Memory {
 	t.Helper()
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 6000}, Counter: chars4{}, TTL: time.Hour,
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}, s)
@@ -69,7 +70,7 @@ func scaleMemory(t *testing.T, s memory.Store, ahead *atomic.Int64) *memory.Memo
 	return m
 }
 
-func openScale(t *testing.T, address string) memory.Store {
+func openScale(t *testing.T, address string) store.Store {
 	t.Helper()
 	s, err := storeurl.Open(address)
 	testkit.Must(t, err)
@@ -87,12 +88,12 @@ func measureSessions(t *testing.T, address string, n int) {
 	for range 64 {
 		writers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				c := memory.Change{Next: 7, State: memory.State{Last: 2, First: 1, Turns: 1, InWindow: 2, Tokens: 14, LastSaid: started}}
+				c := store.Change{Next: 7, State: store.State{Last: 2, First: 1, Turns: 1, InWindow: 2, Tokens: 14, LastSaid: started}}
 				for seq := range int64(2) {
-					c.Entries = append(c.Entries, &memory.Entry{Seq: seq + 1, Turn: 1, Tokens: 7, Time: started, Message: chat.Message{ID: fmt.Sprint(seq),
+					c.Entries = append(c.Entries, &store.Entry{Seq: seq + 1, Turn: 1, Tokens: 7, Time: started, Message: chat.Message{ID: fmt.Sprint(seq),
 						Role: []chat.Role{chat.User, chat.Assistant}[seq], Blocks: []chat.Block{{Type: "text", Text: fmt.Sprint("message ", seq, " of ", i)}}}})
 				}
-				if err := s.Apply(t.Context(), memory.Key{Memory: "m", Session: fmt.Sprintf("s%08d", i)}, c); err != nil {
+				if err := s.Apply(t.Context(), store.Key{Memory: "m", Session: fmt.Sprintf("s%08d", i)}, c); err != nil {
 					t.Error(err)
 					return
 				}
@@ -104,7 +105,7 @@ func measureSessions(t *testing.T, address string, n int) {
 	middle := fmt.Sprintf("s%08d", n/2)
 	measureConversation(t, m, middle, 2)
 	measure(t, "list 20", func(ctx context.Context) (err error) {
-		for _, failed := range m.EachSession(ctx, memory.SessionFilter{SessionQuery: memory.SessionQuery{After: middle, Limit: 20}}) {
+		for _, failed := range m.EachSession(ctx, memory.SessionFilter{SessionQuery: store.SessionQuery{After: middle, Limit: 20}}) {
 			err = failed
 		}
 		return err

@@ -4,36 +4,36 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Set holds open stores and shares them by address and keys. The zero value is
 // ready to use. It is safe for concurrent use.
 type Set struct {
 	mu     sync.Mutex
-	stores map[string]memory.Store // by address and key IDs
+	stores map[string]store.Store // by address and key IDs
 }
 
 // Open returns the store at an address, and opens it the first time.
-func (s *Set) Open(address string, opts ...Option) (memory.Store, error) {
+func (s *Set) Open(address string, opts ...Option) (store.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := address
 	if keys := newOptions(opts).keys; keys != nil {
 		key += "\x00" + keys.ID()
 	}
-	if store, ok := s.stores[key]; ok {
-		return store, nil
+	if backend, ok := s.stores[key]; ok {
+		return backend, nil
 	}
-	store, err := Open(address, opts...)
+	backend, err := Open(address, opts...)
 	if err != nil {
 		return nil, err
 	}
 	if s.stores == nil {
-		s.stores = map[string]memory.Store{}
+		s.stores = map[string]store.Store{}
 	}
-	s.stores[key] = store
-	return store, nil
+	s.stores[key] = backend
+	return backend, nil
 }
 
 // Close closes all stores.

@@ -12,11 +12,12 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/storage"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory/postgres"
 	"github.com/qtype-dev/qtype/memory/redis"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // forms lists the forms of an address, for error messages.
@@ -26,17 +27,17 @@ const forms = "memory:, sqlite:PATH, postgres://…, postgresql://…, redis://�
 type kind struct {
 	name    string
 	schemes []string
-	open    func(address string, o options) (memory.Store, error)
+	open    func(address string, o options) (store.Store, error)
 }
 
 func kinds() []kind {
 	return []kind{
 		{"memory", []string{"memory"}, openMemory},
 		{"sqlite", []string{"sqlite", "file"}, openSQLite},
-		{"postgres", []string{"postgres", "postgresql"}, func(address string, _ options) (memory.Store, error) {
+		{"postgres", []string{"postgres", "postgresql"}, func(address string, _ options) (store.Store, error) {
 			return asStore(postgres.Open(address))
 		}},
-		{"redis", []string{"redis", "rediss"}, func(address string, o options) (memory.Store, error) {
+		{"redis", []string{"redis", "rediss"}, func(address string, o options) (store.Store, error) {
 			return asStore(redis.Open(address, redis.Warn(o.warn)))
 		}},
 	}
@@ -70,7 +71,7 @@ func Quiet() { redis.Quiet() }
 
 // Open returns the store at an address. It accesses files and servers when they
 // are first used. Errors hold no credentials.
-func Open(address string, opts ...Option) (memory.Store, error) {
+func Open(address string, opts ...Option) (store.Store, error) {
 	o := newOptions(opts)
 	store, err := open(address, o)
 	if err != nil || o.keys == nil {
@@ -79,7 +80,7 @@ func Open(address string, opts ...Option) (memory.Store, error) {
 	return encrypted.New(store, Location(store), *o.keys), nil
 }
 
-func open(address string, o options) (memory.Store, error) {
+func open(address string, o options) (store.Store, error) {
 	scheme, _, found := strings.Cut(address, ":")
 	for _, k := range kinds() {
 		if found && slices.Contains(k.schemes, scheme) {
@@ -95,23 +96,23 @@ func open(address string, o options) (memory.Store, error) {
 func notLetter(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }
 
 // asStore returns a nil interface, not a nil pointer, for an error.
-func asStore[S memory.Store](s S, err error) (memory.Store, error) {
+func asStore[S store.Store](s S, err error) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func openMemory(address string, _ options) (memory.Store, error) {
+func openMemory(address string, _ options) (store.Store, error) {
 	if address != "memory:" {
 		return nil, storage.Location("memory").Unavailable("the address memory: must end after the colon")
 	}
-	return memory.NewInProcess(), nil
+	return inprocess.New(), nil
 }
 
 // openSQLite reads addresses as SQLAlchemy does: the path begins after the third
 // slash, and a fourth one makes it absolute.
-func openSQLite(address string, _ options) (memory.Store, error) {
+func openSQLite(address string, _ options) (store.Store, error) {
 	scheme, rest, _ := strings.Cut(address, ":")
 	path, ok := strings.CutPrefix(rest, "///")
 	if !ok || scheme == "file" {
@@ -154,7 +155,7 @@ func Address(name, url string) (string, error) {
 }
 
 // Location names the place where a store keeps its data, without credentials.
-func Location(s memory.Store) string {
+func Location(s store.Store) string {
 	if s, ok := s.(interface{ Location() string }); ok {
 		return s.Location()
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
@@ -72,7 +72,7 @@ func TestOpen_InvalidAddress(t *testing.T) {
 		"redis://u:" + secret + "@h:p":      "invalid URL",
 	} {
 		_, err := storeurl.Open(address)
-		var e *memory.StoreError
+		var e *store.StoreError
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), message) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: got %v, want %s", address, err, message)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -27,7 +28,7 @@ func TestImport_AnyEvents(t *testing.T) {
 			turn += rapid.Int64Range(0, 1).Draw(t, "next turn")
 			add := func(m chat.Message) {
 				m.ID = fmt.Sprint(len(in.Entries))
-				in.Entries = append(in.Entries, memory.Entry{Message: m, Turn: turn, Status: rapid.SampledFrom([]memory.Status{memory.InWindow, memory.InWindow, memory.Failed}).Draw(t, "status")})
+				in.Entries = append(in.Entries, memory.Entry{Message: m, Turn: turn, Status: rapid.SampledFrom([]store.Status{store.InWindow, store.InWindow, store.Failed}).Draw(t, "status")})
 			}
 			switch rapid.IntRange(0, 4).Draw(t, "kind") {
 			case 0:
@@ -47,12 +48,12 @@ func TestImport_AnyEvents(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(t, "events") {
 			at += rapid.Int64Range(0, 2).Draw(t, "later")
 			from := rapid.Int64Range(0, last).Draw(t, "from")
-			in.Events = append(in.Events, memory.Event{Kind: rapid.SampledFrom([]memory.EventKind{memory.EventFlush, memory.EventSet, memory.EventRewind, memory.EventSummary}).Draw(t, "event"),
+			in.Events = append(in.Events, memory.Event{Kind: rapid.SampledFrom([]store.EventKind{store.EventFlush, store.EventSet, store.EventRewind, store.EventSummary}).Draw(t, "event"),
 				Turn: at, From: from, To: rapid.Int64Range(from, last).Draw(t, "to"), Rewound: rapid.Int64Range(0, at).Draw(t, "rewound")})
 		}
 		cfg := memory.Config{ID: "m", Counter: runes{}, Policy: rapid.SampledFrom([]spec.Policy{spec.PolicyFlush, spec.PolicyRoundWindow, spec.PolicyUnbounded}).Draw(t, "policy")}
-		store := memory.NewInProcess()
-		m, err := memory.New(cfg, store)
+		backend := memory.NewInProcess()
+		m, err := memory.New(cfg, backend)
 		testkit.Must(t, err)
 		err = m.Import(t.Context(), "s", in)
 		if invalid := (*memory.TranscriptError)(nil); errors.As(err, &invalid) {
@@ -78,7 +79,7 @@ func TestImport_AnyEvents(t *testing.T) {
 					t.Fatalf("the window has the result of %s without its call", e.Message.ToolCallID)
 				}
 			}
-			again, err := memory.New(cfg, store)
+			again, err := memory.New(cfg, backend)
 			testkit.Must(t, err)
 			reloaded, err := again.Window(t.Context(), "s")
 			testkit.Must(t, err)

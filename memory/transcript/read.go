@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -207,8 +208,8 @@ func (r *reader) add(raw []byte) error {
 		msg.ID = d.ID
 	}
 	e := memory.Entry{Message: msg, Turn: d.Turn, Time: d.Time}
-	if d.Status == memory.Failed.String() {
-		e.Status = memory.Failed
+	if d.Status == store.Failed.String() {
+		e.Status = store.Failed
 	}
 	r.Entries, r.messages = append(r.Entries, e), append(r.messages, r.line)
 	return nil

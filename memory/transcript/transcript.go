@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -121,7 +122,7 @@ func exportValues(ctx context.Context, m *memory.Memory, session string, out io.
 	return writeLine(out, op)
 }
 
-func writeMessage(out io.Writer, e *memory.Entry, edits memory.Edits) error {
+func writeMessage(out io.Writer, e *memory.Entry, edits store.Edits) error {
 	line := chat.OpenAI(e.Message)
 	d := details{ID: e.Message.ID, Turn: e.Turn, Tokens: e.Tokens, Time: e.Time, Status: e.Status.String()}
 	if of := edits.Original(e.Seq); of != e.Seq {

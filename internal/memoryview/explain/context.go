@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // writeContext writes what each context block took, and how much was cut.
@@ -25,7 +25,7 @@ func (r *Report) writeContext(b *strings.Builder) {
 }
 
 // contextLine describes one block on one line.
-func contextLine(part memory.ContextBlockReport) string {
+func contextLine(part store.ContextBlockReport) string {
 	name := string(part.Block) + ":"
 	var parts []string
 	if part.Units == 0 && part.Cut == 0 {
@@ -49,7 +49,7 @@ func contextLine(part memory.ContextBlockReport) string {
 }
 
 // count returns the number of units of a block.
-func count(kind memory.BlockKind, n int) string {
+func count(kind store.BlockKind, n int) string {
 	switch kind {
 	case promptcontext.Variables:
 		return textfmt.Count(n, "value")

@@ -12,20 +12,21 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Report describes one turn.
 type Report struct {
-	Turn     int64        `json:"turn"`             // number of the turn
-	Messages int          `json:"messages"`         // messages sent in its last call, without the system message
-	Tokens   int          `json:"tokens"`           // size of these messages
-	Call     *memory.Call `json:"call"`             // the last call of a model; null if there was none
-	Failed   string       `json:"failed,omitempty"` // why the turn failed, if it did
-	Time     time.Time    `json:"time"`             // time of its end
-	Change   string       `json:"change,omitempty"` // what the turn did to earlier messages: edited, deleted or rewound them
-	Sent     []Message    `json:"sent"`             // messages that were sent, oldest first
-	Missing  []Gap        `json:"missing"`          // earlier messages that were not sent
+	Turn     int64       `json:"turn"`             // number of the turn
+	Messages int         `json:"messages"`         // messages sent in its last call, without the system message
+	Tokens   int         `json:"tokens"`           // size of these messages
+	Call     *store.Call `json:"call"`             // the last call of a model; null if there was none
+	Failed   string      `json:"failed,omitempty"` // why the turn failed, if it did
+	Time     time.Time   `json:"time"`             // time of its end
+	Change   string      `json:"change,omitempty"` // what the turn did to earlier messages: edited, deleted or rewound them
+	Sent     []Message   `json:"sent"`             // messages that were sent, oldest first
+	Missing  []Gap       `json:"missing"`          // earlier messages that were not sent
 
 	page bool // Select was called
 }
@@ -44,19 +45,19 @@ type Message struct {
 
 // Gap is a range of messages that were not sent, for one reason.
 type Gap struct {
-	From     int64            `json:"from"`     // Seq of the first message
-	To       int64            `json:"to"`       // Seq of the last message
-	Messages int              `json:"messages"` // number of messages
-	Tokens   int              `json:"tokens"`   // their size
-	Kind     memory.EventKind `json:"kind"`     // flush, failed, set, rewind or delete; budget or limit if only this call left them out
-	Turn     int64            `json:"turn"`     // the turn in which they were removed
-	Reason   string           `json:"reason"`   // the rule and its numbers
+	From     int64           `json:"from"`     // Seq of the first message
+	To       int64           `json:"to"`       // Seq of the last message
+	Messages int             `json:"messages"` // number of messages
+	Tokens   int             `json:"tokens"`   // their size
+	Kind     store.EventKind `json:"kind"`     // flush, failed, set, rewind or delete; budget or limit if only this call left them out
+	Turn     int64           `json:"turn"`     // the turn in which they were removed
+	Reason   string          `json:"reason"`   // the rule and its numbers
 }
 
 // Reasons of one call to leave out messages without evicting them.
 const (
-	budget memory.EventKind = "budget" // over the model's context window
-	limit  memory.EventKind = "limit"  // over the policy's limit, and the turn then failed or its question stayed
+	budget store.EventKind = "budget" // over the model's context window
+	limit  store.EventKind = "limit"  // over the policy's limit, and the turn then failed or its question stayed
 )
 
 // NoTurnError reports an unknown turn.
@@ -75,16 +76,16 @@ func (e *NoTurnError) Error() string {
 }
 
 // isRevision reports whether an event of this kind is a turn that changes earlier messages.
-func isRevision(kind memory.EventKind) bool {
-	return slices.Contains([]memory.EventKind{memory.EventEdit, memory.EventDelete, memory.EventRewind, memory.EventPin, memory.EventUnpin}, kind)
+func isRevision(kind store.EventKind) bool {
+	return slices.Contains([]store.EventKind{store.EventEdit, store.EventDelete, store.EventRewind, store.EventPin, store.EventUnpin}, kind)
 }
 
 // undoes reports whether a rewind undoes an earlier event.
 func undoes(rewind, e memory.Event) bool {
-	if rewind.Kind != memory.EventRewind || min(e.Turn, cmp.Or(e.Rewound, e.Turn)) < rewind.Rewound {
+	if rewind.Kind != store.EventRewind || min(e.Turn, cmp.Or(e.Rewound, e.Turn)) < rewind.Rewound {
 		return false
 	}
-	revision := isRevision(e.Kind) && e.Kind != memory.EventRewind
+	revision := isRevision(e.Kind) && e.Kind != store.EventRewind
 	return !revision || !rewind.Revised || rewind.From > 0 && e.From >= rewind.From
 }
 
@@ -95,12 +96,12 @@ func editsBefore(turn int64, events []memory.Event) (texts map[int64]bool, edite
 	var all []memory.Event
 	for _, e := range events {
 		switch {
-		case e.Kind == memory.EventEdit:
+		case e.Kind == store.EventEdit:
 			texts[e.By] = true
 			if e.Turn < turn {
 				all = append(all, e)
 			}
-		case e.Kind == memory.EventRewind && e.Turn < turn:
+		case e.Kind == store.EventRewind && e.Turn < turn:
 			all = slices.DeleteFunc(all, func(one memory.Event) bool { return undoes(e, one) })
 		}
 	}
@@ -119,8 +120,8 @@ func pinnedBefore(turn int64, events []memory.Event) func(seq int64) bool {
 		if e.Turn >= turn || undone[i] {
 			continue
 		}
-		for seq := e.From; seq <= e.To && (e.Kind == memory.EventPin || e.Kind == memory.EventUnpin); seq++ {
-			pinned[seq] = e.Kind == memory.EventPin
+		for seq := e.From; seq <= e.To && (e.Kind == store.EventPin || e.Kind == store.EventUnpin); seq++ {
+			pinned[seq] = e.Kind == store.EventPin
 		}
 	}
 	return func(seq int64) bool { return pinned[seq] }
@@ -141,8 +142,8 @@ func (r *Report) addGap(gap Gap) {
 }
 
 // isRemoval reports whether events of this kind remove messages from the window.
-func isRemoval(kind memory.EventKind) bool {
-	return slices.Contains([]memory.EventKind{memory.EventFlush, memory.EventFailed, memory.EventSet, memory.EventRewind, memory.EventDelete}, kind)
+func isRemoval(kind store.EventKind) bool {
+	return slices.Contains([]store.EventKind{store.EventFlush, store.EventFailed, store.EventSet, store.EventRewind, store.EventDelete}, kind)
 }
 
 // Write writes the report as text.
@@ -260,13 +261,13 @@ func (g Gap) text() string {
 		which = fmt.Sprintf("message %d", g.From)
 	}
 	switch g.Kind {
-	case memory.EventFlush:
+	case store.EventFlush:
 		return fmt.Sprintf("%s, flushed in turn %d: %s", which, g.Turn, g.Reason)
-	case memory.EventFailed:
+	case store.EventFailed:
 		return fmt.Sprintf("%s, added in turn %d, which failed: %s", which, g.Turn, g.Reason)
-	case memory.EventDelete:
+	case store.EventDelete:
 		return fmt.Sprintf("%s: deleted in turn %d", which, g.Turn)
-	case memory.EventSet, memory.EventRewind:
+	case store.EventSet, store.EventRewind:
 		return fmt.Sprintf("%s: %s in turn %d", which, g.Reason, g.Turn)
 	}
 	return which + ": " + g.Reason

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -12,7 +13,7 @@ import (
 type naive struct{ Report }
 
 func (r *naive) gap(e memory.Entry, events []memory.Event) {
-	one := message{e.Seq, e.Turn, e.Message.Role, e.Tokens, 0, e.Status == memory.Failed, e.Time}
+	one := message{e.Seq, e.Turn, e.Message.Role, e.Tokens, 0, e.Status == store.Failed, e.Time}
 	g := (&reader{Report: &r.Report, removals: &Removals{}}).gapOf(one)
 	if ev, found := naiveRemoval(e, events, r.Turn); found {
 		g.Kind, g.Turn, g.Reason = ev.Kind, ev.Turn, ev.Reason
@@ -49,9 +50,9 @@ func naiveTurn(ctx context.Context, m *memory.Memory, session string, turn int64
 	var sent memory.Event
 	for _, e := range events {
 		switch {
-		case e.Turn == turn && e.Kind == memory.EventSent:
+		case e.Turn == turn && e.Kind == store.EventSent:
 			sent, r.Call, r.Messages, r.Tokens = e, e.Call, e.Messages, e.Tokens
-		case e.Turn == turn && e.Kind == memory.EventFailed:
+		case e.Turn == turn && e.Kind == store.EventFailed:
 			r.Failed = e.Reason
 		case e.Turn == turn && isRevision(e.Kind):
 			r.Change, r.Time = e.Reason, e.Time
@@ -84,7 +85,7 @@ func (r *naive) addAll(entries []memory.Entry, sent memory.Event, events []memor
 func evictedBefore(sent memory.Event, entries []memory.Entry, events []memory.Event) map[int64]memory.Event {
 	evicted := map[int64]memory.Event{}
 	for _, e := range entries {
-		if ev, found := naiveRemoval(e, events, sent.Turn-1); found && e.Status != memory.Failed && e.Seq >= sent.From && e.Seq <= sent.To {
+		if ev, found := naiveRemoval(e, events, sent.Turn-1); found && e.Status != store.Failed && e.Seq >= sent.From && e.Seq <= sent.To {
 			evicted[e.Seq] = ev
 		}
 	}
@@ -110,7 +111,7 @@ func (r *naive) add(e memory.Entry, sent memory.Event, events []memory.Event, ev
 		return
 	}
 	ofTurn := e.Turn == r.Turn
-	seen := ofTurn || e.Seq <= r.Call.Seen && e.Status != memory.Failed
+	seen := ofTurn || e.Seq <= r.Call.Seen && e.Status != store.Failed
 	switch omitted := r.Call.WasOmitted()(e.Seq); {
 	case omitted && ofTurn:
 		r.addGap(Gap{From: e.Seq, To: e.Seq, Messages: 1, Tokens: e.Tokens, Kind: limit, Turn: r.Turn, Reason: "over the policy's limit in this call; the question of the turn stays"})
@@ -130,10 +131,10 @@ func (r *naive) add(e memory.Entry, sent memory.Event, events []memory.Event, ev
 func naiveRemoval(e memory.Entry, events []memory.Event, turn int64) (ev memory.Event, found bool) {
 	for i, one := range events {
 		covers := one.From <= e.Seq && e.Seq <= one.To && one.Turn <= turn && isRemoval(one.Kind)
-		if !covers || (one.Kind == memory.EventFailed) != (e.Status == memory.Failed) {
+		if !covers || (one.Kind == store.EventFailed) != (e.Status == store.Failed) {
 			continue
 		}
-		if one.Kind == memory.EventRewind {
+		if one.Kind == store.EventRewind {
 			return one, true // for good
 		}
 		if !slices.ContainsFunc(events[i:], func(later memory.Event) bool { return later.Turn <= turn && undoes(later, one) }) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Removals has the event by which each message of a session left the window.
@@ -23,14 +24,14 @@ func NewRemovals(events []memory.Event, turn, last int64) *Removals {
 			continue
 		}
 		of := r.kept
-		if e.Kind == memory.EventFailed {
+		if e.Kind == store.EventFailed {
 			of = r.failed
 		}
 		for seq := max(e.From, 1); seq <= min(e.To, last); seq++ {
 			if !rewound[seq] {
 				of[seq] = int32(i + 1)
 			}
-			rewound[seq] = rewound[seq] || e.Kind == memory.EventRewind
+			rewound[seq] = rewound[seq] || e.Kind == store.EventRewind
 		}
 	}
 	return r
@@ -41,11 +42,11 @@ func NewRemovals(events []memory.Event, turn, last int64) *Removals {
 func undoneBy(events []memory.Event, turn int64) []bool {
 	undone := make([]bool, len(events))
 	for i, rewind := range events {
-		if rewind.Kind != memory.EventRewind || rewind.Turn > turn {
+		if rewind.Kind != store.EventRewind || rewind.Turn > turn {
 			continue
 		}
 		for j, e := range events[:i] {
-			undone[j] = undone[j] || e.Kind != memory.EventRewind && undoes(rewind, e)
+			undone[j] = undone[j] || e.Kind != store.EventRewind && undoes(rewind, e)
 		}
 	}
 	return undone
@@ -53,7 +54,7 @@ func undoneBy(events []memory.Event, turn int64) []bool {
 
 // Of returns the newest event by which a message left the window and did not return. found is false if there is none.
 func (r *Removals) Of(e memory.Entry) (ev memory.Event, found bool) {
-	return r.at(e.Seq, e.Status == memory.Failed)
+	return r.at(e.Seq, e.Status == store.Failed)
 }
 
 func (r *Removals) at(seq int64, failed bool) (ev memory.Event, found bool) {
@@ -75,7 +76,7 @@ func (r *Removals) evictedWhole(seq, last int64) (ev memory.Event, found bool) {
 		return ev, false
 	}
 	ev = r.events[i-1]
-	if ev.Kind != memory.EventFlush || ev.From != seq || ev.To > last || int64(ev.Messages) != ev.To-ev.From+1 {
+	if ev.Kind != store.EventFlush || ev.From != seq || ev.To > last || int64(ev.Messages) != ev.To-ev.From+1 {
 		return ev, false
 	}
 	other := func(one int32) bool { return one != i }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // A report with more than maxLines ranges has one line each for the newest ones, and one
@@ -30,7 +30,7 @@ func (r *Report) missing() (lines []string) {
 
 // summaryOf describes many ranges of messages.
 func summaryOf(gaps []Gap) string {
-	messages, tokens, byKind := 0, 0, map[memory.EventKind]int{}
+	messages, tokens, byKind := 0, 0, map[store.EventKind]int{}
 	first, last := gaps[0].Turn, gaps[0].Turn
 	for _, g := range gaps {
 		messages, tokens = messages+g.Messages, tokens+g.Tokens
@@ -39,11 +39,11 @@ func summaryOf(gaps []Gap) string {
 	}
 	var parts []string
 	for _, one := range []struct {
-		kind memory.EventKind
+		kind store.EventKind
 		noun string
 	}{
-		{memory.EventFlush, "eviction"}, {memory.EventFailed, "failed turn"}, {memory.EventSet, "replaced window"},
-		{memory.EventRewind, "rewind"}, {memory.EventDelete, "deletion"}, {budget, "range over the context window"}, {limit, "range over the policy's limit"},
+		{store.EventFlush, "eviction"}, {store.EventFailed, "failed turn"}, {store.EventSet, "replaced window"},
+		{store.EventRewind, "rewind"}, {store.EventDelete, "deletion"}, {budget, "range over the context window"}, {limit, "range over the policy's limit"},
 	} {
 		if n := byKind[one.kind]; n > 0 {
 			parts = append(parts, textfmt.Count(n, one.noun))

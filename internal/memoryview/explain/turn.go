@@ -11,6 +11,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -93,14 +94,14 @@ func (r *reader) readEvents(ctx context.Context) error {
 		} else {
 			reasons[e.Reason] = e.Reason
 		}
-		if e.Kind != memory.EventSent {
+		if e.Kind != store.EventSent {
 			r.events = append(r.events, e)
 		}
 		switch {
 		case e.Turn != r.Turn:
-		case e.Kind == memory.EventSent:
+		case e.Kind == store.EventSent:
 			r.sent, r.Call, r.Messages, r.Tokens = e, e.Call, e.Messages, e.Tokens
-		case e.Kind == memory.EventFailed:
+		case e.Kind == store.EventFailed:
 			r.Failed = e.Reason
 		case isRevision(e.Kind):
 			r.Change, r.Time = e.Reason, e.Time
@@ -221,7 +222,7 @@ func (r *reader) read(ctx context.Context, scan scan, from, to int64) ([]message
 		if r.texts[e.Seq] {
 			continue
 		}
-		all = append(all, message{e.Seq, e.Turn, e.Message.Role, e.Tokens, r.edited[e.Seq].By, e.Status == memory.Failed, e.Time})
+		all = append(all, message{e.Seq, e.Turn, e.Message.Role, e.Tokens, r.edited[e.Seq].By, e.Status == store.Failed, e.Time})
 	}
 	for i, e := range all {
 		if e.text < 1 || e.text > r.last {

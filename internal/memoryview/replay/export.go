@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -17,7 +18,7 @@ func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer
 		if err != nil {
 			return err
 		}
-		if e.Status == memory.Failed && !failed {
+		if e.Status == store.Failed && !failed {
 			continue
 		}
 		if _, err := out.Write(append(chat.OpenAI(e.Message), '\n')); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview/show"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -38,9 +38,9 @@ type jsonLine struct {
 // contextLine is the context of the next call. No model is called here, so it has
 // no summary and no retrieved messages.
 type contextLine struct {
-	Tokens int                         `json:"tokens"` // size of the blocks
-	Room   int                         `json:"room"`   // part of token_limit that the messages leave
-	Blocks []memory.ContextBlockReport `json:"blocks"`
+	Tokens int                        `json:"tokens"` // size of the blocks
+	Room   int                        `json:"room"`   // part of token_limit that the messages leave
+	Blocks []store.ContextBlockReport `json:"blocks"`
 }
 
 func (o *snapshot) json(out *bufio.Writer) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -145,7 +146,7 @@ func compare(t *rapid.T, mem *memory.Memory, line string) (evicted, inWindow int
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Status != memory.Failed {
+		if e.Status != store.Failed {
 			history++
 		}
 	}

@@ -32,6 +32,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -233,7 +234,7 @@ func isExcluded(details json.RawMessage) bool {
 		Of     int64  `json:"of"`
 	}
 	err := json.Unmarshal(details, &d)
-	return err == nil && (d.Status == memory.Failed.String() || d.Status == memory.Rewound.String() || d.Status == memory.Deleted.String() || d.Of > 0)
+	return err == nil && (d.Status == store.Failed.String() || d.Status == store.Rewound.String() || d.Status == store.Deleted.String() || d.Of > 0)
 }
 
 func (r *replay) parseMessage(raw []byte) (*inputMessage, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -178,7 +179,7 @@ func fill(w memory.Window, messages int) string {
 	switch {
 	case w.Limit == 0:
 		return fmt.Sprintf("%s, %s tokens, no limit", textfmt.Count(messages, "message"), textfmt.Thousands(w.Tokens))
-	case w.Unit == memory.InTokens:
+	case w.Unit == store.InTokens:
 		return fmt.Sprintf("%s  %s of %s tokens", bar(w.Used, w.Limit), textfmt.Thousands(w.Used), textfmt.Thousands(w.Limit))
 	}
 	return fmt.Sprintf("%s  %s of %s %s, %s tokens", bar(w.Used, w.Limit), textfmt.Thousands(w.Used), textfmt.Thousands(w.Limit), w.Unit, textfmt.Thousands(w.Tokens))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memoryview/show"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -59,7 +60,7 @@ func TestPrinter_ToolResult(t *testing.T) {
 func TestPrinter_FullWindow(t *testing.T) {
 	var out strings.Builder
 	p := &show.Printer{Out: &out}
-	if err := p.Window(memory.Window{Tokens: 36_102, Used: 36_102, Limit: 35_000, Unit: memory.InTokens}, ""); err != nil {
+	if err := p.Window(memory.Window{Tokens: 36_102, Used: 36_102, Limit: 35_000, Unit: store.InTokens}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if want := "window ▕" + strings.Repeat("█", 40) + "  36,102 of 35,000 tokens\n"; out.String() != want {

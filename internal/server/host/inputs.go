@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -95,8 +96,8 @@ func (i *Inputs) Apply(ctx context.Context, s *SessionInputs, rows ...map[string
 	if len(added) == 0 {
 		return nil
 	}
-	err := i.store.Apply(ctx, s.key, memory.Change{Version: s.version, Next: memory.NextVersion(s.version), Values: added})
-	if !errors.Is(err, memory.ErrConflict) {
+	err := i.store.Apply(ctx, s.key, store.Change{Version: s.version, Next: store.NextVersion(s.version), Values: added})
+	if !errors.Is(err, store.ErrConflict) {
 		return err
 	}
 	first, err := i.Known(ctx, s.flow, s.session) // another request was first

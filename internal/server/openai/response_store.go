@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // responsesMemory is the part of the store that knows the newest response of each
@@ -60,9 +61,9 @@ func (a *api) saveResponse(ctx context.Context, t *turn, id string) error {
 		if err != nil {
 			return err
 		}
-		err = a.Store.Apply(ctx, key, memory.Change{Version: head.Version, Next: memory.NextVersion(head.Version), State: head.State,
+		err = a.Store.Apply(ctx, key, store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State,
 			Values: map[string][]byte{newestValue: []byte(id)}})
-		if !errors.Is(err, memory.ErrConflict) {
+		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // cleanPeriod is the time between two searches for stored runs that have expired.
@@ -38,7 +38,7 @@ func (m *Manager) Clean(ctx context.Context) error {
 		return nil
 	}
 	for after := ""; ; {
-		page, err := memory.ListSessions(ctx, m.opts.Store, runsMemory, memory.SessionQuery{After: after, Limit: cleanPage})
+		page, err := store.ListSessions(ctx, m.opts.Store, runsMemory, store.SessionQuery{After: after, Limit: cleanPage})
 		if err != nil {
 			return err
 		}
@@ -67,8 +67,8 @@ func (m *Manager) removeExpired(ctx context.Context, id string) error {
 	if rec.get(requestValue, &req) && (m.isUnfinished(rec) || time.Since(req.Created) <= m.opts.Expire) {
 		return nil
 	}
-	err = memory.Remove(ctx, m.opts.Store, rec.key, rec.head.Version)
-	if errors.Is(err, memory.ErrConflict) {
+	err = store.Remove(ctx, m.opts.Store, rec.key, rec.head.Version)
+	if errors.Is(err, store.ErrConflict) {
 		return nil // another process uses or deletes it
 	}
 	return err

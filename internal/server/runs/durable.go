@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -98,8 +99,8 @@ func decodeRows(raw json.RawMessage) ([]map[string]any, error) {
 // list adds a run to the unfinished ones.
 func (m *Manager) list(ctx context.Context, id string) error {
 	key := memory.Key{Memory: unfinishedMemory, Session: id}
-	err := m.opts.Store.Apply(ctx, key, memory.Change{Next: memory.NextVersion(0), State: memory.State{LastSaid: time.Now().UTC()}})
-	if errors.Is(err, memory.ErrConflict) {
+	err := m.opts.Store.Apply(ctx, key, store.Change{Next: store.NextVersion(0), State: store.State{LastSaid: time.Now().UTC()}})
+	if errors.Is(err, store.ErrConflict) {
 		return nil // it is there
 	}
 	return err

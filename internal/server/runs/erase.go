@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // Parts returns the memories of a store that have the runs.
@@ -11,17 +12,17 @@ func Parts() []string { return []string{unfinishedMemory, runsMemory} }
 
 // Erase deletes the records of runs by their owner and stored session, and returns their ids.
 // A run that another process continues is deleted too: it ends with an error.
-func Erase(ctx context.Context, store memory.Store, match func(owner, session string) bool) (deleted []string, err error) {
+func Erase(ctx context.Context, backend memory.Store, match func(owner, session string) bool) (deleted []string, err error) {
 	const page = 200
-	q := memory.SessionQuery{Limit: page}
+	q := store.SessionQuery{Limit: page}
 	for {
-		heads, err := memory.ListSessions(ctx, store, runsMemory, q)
+		heads, err := store.ListSessions(ctx, backend, runsMemory, q)
 		if err != nil {
 			return deleted, err
 		}
 		for _, l := range heads {
 			q.After = l.Session
-			rec, err := openRecord(ctx, store, l.Session)
+			rec, err := openRecord(ctx, backend, l.Session)
 			if err != nil {
 				return deleted, err
 			}
@@ -30,7 +31,7 @@ func Erase(ctx context.Context, store memory.Store, match func(owner, session st
 				continue
 			}
 			for _, part := range Parts() {
-				if err := store.Delete(ctx, memory.Key{Memory: part, Session: l.Session}); err != nil {
+				if err := backend.Delete(ctx, memory.Key{Memory: part, Session: l.Session}); err != nil {
 					return deleted, err
 				}
 			}

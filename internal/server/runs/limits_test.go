@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // TestManager_WaitingRuns checks that runs which wait for answers do not prevent others,
@@ -131,7 +132,7 @@ type failing struct {
 	down atomic.Bool
 }
 
-func (f *failing) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (f *failing) Apply(ctx context.Context, key memory.Key, c store.Change) error {
 	if f.down.Load() {
 		return errStoreDown
 	}

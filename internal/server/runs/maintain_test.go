@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -37,7 +38,7 @@ func (s *brokenStore) failure() error {
 	return s.err
 }
 
-func (s *brokenStore) Apply(ctx context.Context, key memory.Key, c memory.Change) error {
+func (s *brokenStore) Apply(ctx context.Context, key memory.Key, c store.Change) error {
 	if s.held != nil {
 		<-s.held
 	}
@@ -54,7 +55,7 @@ func (s *brokenStore) Head(ctx context.Context, key memory.Key) (memory.Head, er
 	return s.Store.Head(ctx, key)
 }
 
-var errDown = &memory.StoreError{Location: "test", Problem: memory.Unavailable, Message: "connection refused"}
+var errDown = &memory.StoreError{Location: "test", Problem: store.Unavailable, Message: "connection refused"}
 
 // stop ends a manager with its runs.
 func stop(t *testing.T, m *runs.Manager) {
@@ -108,9 +109,9 @@ func TestManager_DeletesExpired(t *testing.T) {
 }
 
 // count returns the number of stored runs.
-func count(t *testing.T, store memory.Store) int {
+func count(t *testing.T, backend memory.Store) int {
 	t.Helper()
-	list, err := memory.ListSessions(t.Context(), store, "qtype:runs", memory.SessionQuery{})
+	list, err := store.ListSessions(t.Context(), backend, "qtype:runs", store.SessionQuery{})
 	testkit.Must(t, err)
 	return len(list)
 }
@@ -124,7 +125,7 @@ func TestManager_CleanPages(t *testing.T) {
 	for i := range 600 {
 		age := time.Duration(i%2) * 48 * time.Hour
 		key := memory.Key{Memory: "qtype:runs", Session: "run_" + string(rune('a'+i/26)) + string(rune('a'+i%26))}
-		testkit.Must(t, state.Apply(t.Context(), key, memory.Change{Next: memory.NextVersion(0), State: memory.State{LastSaid: time.Now().Add(-age)}}))
+		testkit.Must(t, state.Apply(t.Context(), key, store.Change{Next: store.NextVersion(0), State: store.State{LastSaid: time.Now().Add(-age)}}))
 	}
 	m2 := runs.NewManager(runs.Options{Store: state})
 	defer stop(t, m2)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -122,8 +123,8 @@ func (r *record) set(ctx context.Context, values map[string][]byte, keep func(ma
 				return err
 			}
 		}
-		next := memory.NextVersion(r.head.Version)
-		err := r.store.Apply(ctx, r.key, memory.Change{Version: r.head.Version, Next: next, State: r.head.State, Values: values})
+		next := store.NextVersion(r.head.Version)
+		err := r.store.Apply(ctx, r.key, store.Change{Version: r.head.Version, Next: next, State: r.head.State, Values: values})
 		switch {
 		case err == nil:
 			r.head.Version = next
@@ -135,7 +136,7 @@ func (r *record) set(ctx context.Context, values map[string][]byte, keep func(ma
 				}
 			}
 			return nil
-		case !errors.Is(err, memory.ErrConflict):
+		case !errors.Is(err, store.ErrConflict):
 			return err
 		}
 		if err := r.reload(ctx); err != nil {

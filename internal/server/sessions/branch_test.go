@@ -18,6 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/postgres"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -256,7 +257,7 @@ func TestSessions_StoreFails(t *testing.T) {
 type brokenStore struct{ memory.Store }
 
 func (brokenStore) Head(context.Context, memory.Key) (memory.Head, error) {
-	return memory.Head{}, &memory.StoreError{Location: "secret-host", Problem: memory.Unavailable, Message: "down"}
+	return memory.Head{}, &memory.StoreError{Location: "secret-host", Problem: store.Unavailable, Message: "down"}
 }
 
 // TestSessions_Isolation makes random requests of two callers, one of which has a

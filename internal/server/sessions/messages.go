@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -176,10 +177,10 @@ type reasons struct {
 }
 
 func (r *reasons) of(ctx context.Context, e memory.Entry) (status, reason string, err error) {
-	if e.Status == memory.InWindow {
+	if e.Status == store.InWindow {
 		return inWindow, "", nil
 	}
-	if e.Status == memory.Replaced {
+	if e.Status == store.Replaced {
 		return replaced, "a newer system message replaced it", nil
 	}
 	if !r.read {
@@ -199,11 +200,11 @@ func (r *reasons) of(ctx context.Context, e memory.Entry) (status, reason string
 	}
 	removal, _ := r.removals.Of(e)
 	switch {
-	case e.Status == memory.Failed:
+	case e.Status == store.Failed:
 		return failed, removal.Reason, nil
-	case e.Status == memory.Deleted:
+	case e.Status == store.Deleted:
 		return deleted, removal.Reason, nil
-	case e.Status == memory.Rewound || removal.Kind == memory.EventSet:
+	case e.Status == store.Rewound || removal.Kind == store.EventSet:
 		return replaced, removal.Reason, nil
 	case e.Seq <= r.context.Through:
 		return summarized, removal.Reason, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // The records of sessions are sessions of two memories that no document can
@@ -123,13 +124,13 @@ func (s *Service) putFirst(ctx context.Context, session string, rec record) erro
 	before := newestKey(p, id, rec.Listed)
 	rec.Listed = s.now()
 	place := newestKey(p, id, rec.Listed)
-	err := s.opts.State.Apply(ctx, place, memory.Change{Next: memory.NextVersion(0), State: memory.State{LastSaid: rec.Listed}})
-	if err != nil && !errors.Is(err, memory.ErrConflict) {
+	err := s.opts.State.Apply(ctx, place, store.Change{Next: store.NextVersion(0), State: store.State{LastSaid: rec.Listed}})
+	if err != nil && !errors.Is(err, store.ErrConflict) {
 		return err
 	}
 	err = s.writeRecord(ctx, session, rec)
 	switch {
-	case errors.Is(err, memory.ErrConflict):
+	case errors.Is(err, store.ErrConflict):
 		return s.opts.State.Delete(ctx, place)
 	case err != nil || rec.version == 0:
 		return err
@@ -137,14 +138,14 @@ func (s *Service) putFirst(ctx context.Context, session string, rec record) erro
 	return s.opts.State.Delete(ctx, before)
 }
 
-// writeRecord writes a record whose version is that of the store, or returns memory.ErrConflict.
+// writeRecord writes a record whose version is that of the store, or returns store.ErrConflict.
 func (s *Service) writeRecord(ctx context.Context, session string, rec record) error {
 	raw, err := json.Marshal(rec)
 	if err != nil {
 		return err
 	}
-	return s.opts.State.Apply(ctx, recordKey(session), memory.Change{Version: rec.version, Next: memory.NextVersion(rec.version),
-		State: memory.State{LastSaid: rec.Created}, Values: map[string][]byte{recordValue: raw}})
+	return s.opts.State.Apply(ctx, recordKey(session), store.Change{Version: rec.version, Next: store.NextVersion(rec.version),
+		State: store.State{LastSaid: rec.Created}, Values: map[string][]byte{recordValue: raw}})
 }
 
 // forget deletes the record of a session.

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -189,7 +190,7 @@ type memoryJSON struct {
 	InWindow int         `json:"in_window"`
 	Used     int         `json:"used"`
 	Limit    int         `json:"limit"` // 0: none
-	Unit     memory.Unit `json:"unit"`
+	Unit     store.Unit  `json:"unit"`
 	Tokens   int         `json:"tokens"`
 	Flushes  int         `json:"flushes"`
 	Turns    int64       `json:"turns"` // number of the newest turn
@@ -239,7 +240,7 @@ func (s *Service) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := access.PrincipalOf(r.Context())
-	q := memory.SessionQuery{Prefix: p.SessionPrefix(), Limit: listPage}
+	q := store.SessionQuery{Prefix: p.SessionPrefix(), Limit: listPage}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(cursor)
 		if _, _, ok := parseNewest(p, string(raw)); err != nil || !ok {
@@ -267,11 +268,11 @@ func (s *Service) list(w http.ResponseWriter, r *http.Request) error {
 
 // scan calls found for the sessions that match the request until it returns false or
 // enough records were read. It returns where to continue, empty at the end.
-func (s *Service) scan(r *http.Request, q memory.SessionQuery, found func(*session) bool) (more string, err error) {
+func (s *Service) scan(r *http.Request, q store.SessionQuery, found func(*session) bool) (more string, err error) {
 	ctx, p := r.Context(), access.PrincipalOf(r.Context())
 	flow, words := r.URL.Query().Get("flow"), strings.ToLower(r.URL.Query().Get("q"))
 	for scanned := 0; ; {
-		page, err := memory.ListSessions(ctx, s.opts.State, newestMemory, q)
+		page, err := store.ListSessions(ctx, s.opts.State, newestMemory, q)
 		if err != nil {
 			return "", err
 		}
@@ -379,7 +380,7 @@ func (s *Service) rename(w http.ResponseWriter, r *http.Request) error {
 		} else {
 			err = s.writeRecord(r.Context(), one.stored, one.record)
 		}
-		if !errors.Is(err, memory.ErrConflict) {
+		if !errors.Is(err, store.ErrConflict) {
 			break
 		}
 		if one, err = s.find(r); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -262,7 +263,7 @@ func TestSessions_ReadRenameDelete(t *testing.T) {
 		t.Errorf("listed after deletion: %+v", l)
 	}
 	for _, name := range []string{"talk", "notes", "qtype:sessions", "qtype:sessions:newest"} {
-		left, err := memory.ListSessions(t.Context(), s.store, name, memory.SessionQuery{})
+		left, err := store.ListSessions(t.Context(), s.store, name, store.SessionQuery{})
 		testkit.Must(t, err)
 		if len(left) != 0 {
 			t.Errorf("%s has %v", name, left)
@@ -299,7 +300,7 @@ func TestSessions_Expired(t *testing.T) {
 		if got := get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 0 {
 			t.Errorf("after %d hours: %+v", hours, got)
 		}
-		left, err := memory.ListSessions(t.Context(), s.store, "qtype:sessions", memory.SessionQuery{})
+		left, err := store.ListSessions(t.Context(), s.store, "qtype:sessions", store.SessionQuery{})
 		testkit.Must(t, err)
 		if len(left) != want {
 			t.Errorf("after %d hours there are %d records, want %d", hours, len(left), want)

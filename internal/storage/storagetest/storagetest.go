@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
-// WantError checks that err is a *memory.StoreError of a kind, with a message of
+// WantError checks that err is a *store.StoreError of a kind, with a message of
 // one line, and that no error it wraps holds secret. An empty secret is not checked.
-func WantError(t *testing.T, err error, kind memory.ErrorKind, message, secret string) {
+func WantError(t *testing.T, err error, kind store.ErrorKind, message, secret string) {
 	t.Helper()
-	var e *memory.StoreError
+	var e *store.StoreError
 	if !errors.As(err, &e) || e.Problem != kind || !strings.Contains(err.Error(), message) {
 		t.Errorf("got %v, want %s: %s", err, kind, message)
 	}
@@ -30,10 +30,10 @@ func WantError(t *testing.T, err error, kind memory.ErrorKind, message, secret s
 
 // RunDurable runs the contract of durable stores on a server. newAddress returns the
 // address of an empty store.
-func RunDurable(t *testing.T, newAddress func() string, open func(t *testing.T, address string) memory.Store) {
+func RunDurable(t *testing.T, newAddress func() string, open func(t *testing.T, address string) store.Store) {
 	t.Helper()
 	addresses := map[string]string{} // by directory, which storetest uses as the name of a store
-	storetest.RunDurable(t, func(t *testing.T, dir string) memory.Store {
+	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store {
 		if addresses[dir] == "" {
 			addresses[dir] = newAddress()
 		}

@@ -1,0 +1,65 @@
+package inprocess_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/memory/storetest"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+func TestMain(m *testing.M) {
+	testkit.LimitChecks()
+	goleak.VerifyTestMain(m)
+}
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) store.Store { return inprocess.New() })
+}
+
+// TestStore_Events checks that all events come back as they were added: those of
+// evictions are stored in another form.
+func TestStore_Events(t *testing.T) {
+	day := time.Date(2026, 11, 23, 4, 5, 6, 7000, time.UTC)
+	flush := store.Event{Kind: store.EventFlush, Turn: 3, From: 1 << 40, To: 1<<40 + 2, Messages: 3, Tokens: 300,
+		Rule: spec.PolicyMessageWindow, Before: 13, Limit: 10, Unit: store.InMessages, Time: day}
+	var want []store.Event
+	for _, change := range []func(*store.Event){
+		func(*store.Event) {},
+		func(e *store.Event) { e.Rule, e.Unit, e.Tokens = spec.PolicyTokenWindow, store.InTokens, -1 },
+		func(e *store.Event) { e.Rule, e.Reason = spec.PolicyFlush, "why" },
+		func(e *store.Event) { *e = store.Event{Kind: store.EventSet, Reason: "set", Time: day} },
+		func(e *store.Event) { e.Rule = "" },
+		func(e *store.Event) { e.Rule = "of another program" },
+		func(e *store.Event) { e.Unit = "" },
+		func(e *store.Event) { e.Time = day.Add(1) },
+		func(e *store.Event) { e.Time = time.Time{} },
+		func(e *store.Event) { e.Time = day.In(time.FixedZone("there", 3600)) },
+		func(e *store.Event) { e.Rewound = 1 },
+		func(e *store.Event) { e.Call = &store.Call{Model: "m"} },
+		func(*store.Event) {},
+	} {
+		e := flush
+		change(&e)
+		want = append(want, e)
+	}
+	backend, key := inprocess.New(), store.Key{Memory: "m", Session: "s"}
+	testkit.Must(t, backend.Apply(t.Context(), key, store.Change{Next: 1, Events: want[:5]}))
+	testkit.Must(t, backend.Apply(t.Context(), key, store.Change{Version: 1, Next: 2, Events: want[5:]}))
+	for range 2 {
+		var got []store.Event
+		for e, err := range backend.Events(t.Context(), key) {
+			testkit.Must(t, err)
+			got = append(got, e)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the events are\n%+v, want\n%+v", got, want)
+		}
+	}
+}

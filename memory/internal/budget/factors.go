@@ -1,0 +1,107 @@
+package budget
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/store"
+)
+
+// CalibrationValue is the value of a session with its factors, as JSON.
+const CalibrationValue = "calibration"
+
+const (
+	maxFactor     = 4  // the highest factor: a wrong report must not empty the window
+	maxCalibrated = 16 // models per session with a factor
+	templateRoom  = 32 // tokens that the template of a chat adds to any request
+)
+
+// Correction is what the calls of a session have shown of one model.
+type Correction struct {
+	// Factor is the tokens of a request as the provider counts them, divided by the
+	// estimate. It never decreases and is between 1 and maxFactor; 0 if it is unknown.
+	Factor float64 `json:"factor,omitempty"`
+	// Limit is the context window that the provider reported when it rejected a request, 0 if unknown.
+	Limit int `json:"limit,omitempty"`
+}
+
+// Factors holds corrections by the provider's name of the model.
+type Factors map[string]Correction
+
+// FactorsOf returns the factors of a session. A value that cannot be read is ignored:
+// the next report replaces it.
+func FactorsOf(values map[string][]byte) Factors {
+	var f Factors
+	_ = json.Unmarshal(values[CalibrationValue], &f)
+	return f
+}
+
+// Raised returns f with the factors of others that are higher, and their limits.
+func (f Factors) Raised(others Factors) Factors {
+	out := maps.Clone(f)
+	if out == nil {
+		out = Factors{}
+	}
+	for _, model := range slices.Sorted(maps.Keys(others)) {
+		c, known := out[model]
+		if !known && len(out) == maxCalibrated {
+			continue
+		}
+		c.Factor = max(c.Factor, others[model].Factor)
+		if limit := others[model].Limit; limit > 0 {
+			c.Limit = limit
+		}
+		out[model] = c
+	}
+	return out
+}
+
+// Measured returns the factors of a request of a model that has an estimate and counted
+// tokens by the provider's count.
+func Measured(model string, estimate, counted int) Factors {
+	factor := min(max(float64(counted-templateRoom)/float64(estimate), 1), maxFactor)
+	return Factors{model: {Factor: math.Ceil(factor*1000) / 1000}}
+}
+
+// Of returns the factor of a model, 1 if the provider has counted nothing yet, and
+// the tokens that are left for the template.
+func (f Factors) Of(model string) (factor float64, reserve int) {
+	known := f[model].Factor
+	if known < 1 || math.IsNaN(known) {
+		return 1, 0
+	}
+	return min(known, maxFactor), templateRoom
+}
+
+// Within returns the budget with the context window that the provider reported, if that is smaller.
+func (f Factors) Within(b Budget) Budget {
+	if limit := f[b.Model].Limit; limit > 0 && (b.ContextWindow <= 0 || limit < b.ContextWindow) {
+		b.ContextWindow = limit
+	}
+	return b
+}
+
+// InputRoom returns how many tokens, as this memory counts them, the input of a call may
+// have; it is negative if there is no room.
+func (f Factors) InputRoom(b Budget) int {
+	factor, reserve := f.Of(b.Model)
+	return int(math.Floor(float64(b.ContextWindow-b.Answer-reserve) / factor))
+}
+
+// Uncounted returns the tokens that are left free because the provider has not counted
+// some of the entries: all of them before its first report, afterwards those since the
+// answer before the turn, whose first entry is own.
+func (f Factors) Uncounted(b Budget, entries []*store.Entry, own int) int {
+	known := f[b.Model].Factor
+	margin := b.Margin / max(known, 1)
+	if margin <= 1 {
+		return 0
+	}
+	if known > 0 {
+		entries = entries[min(max(own-1, 0), len(entries)):]
+	}
+	return int(math.Ceil(float64(window.SumTokens(entries)) * (margin - 1)))
+}

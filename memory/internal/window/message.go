@@ -1,0 +1,152 @@
+package window
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// CheckMessages returns an error for messages that cannot be stored.
+func CheckMessages(msgs []chat.Message) error {
+	for i := range msgs {
+		if isPlain(&msgs[i]) {
+			continue
+		}
+		if err := msgs[i].Check(); err != nil {
+			return fmt.Errorf("message cannot be stored: %w", err)
+		}
+	}
+	return nil
+}
+
+// isPlain reports whether a message is one text of a frequent role, which is always valid.
+func isPlain(msg *chat.Message) bool {
+	switch msg.Role {
+	case chat.User, chat.Assistant, chat.Tool, chat.System:
+	default:
+		return false
+	}
+	return len(msg.Blocks) == 1 && msg.Blocks[0].Type == "text" && msg.Blocks[0].Data == nil
+}
+
+// NewEntry returns an entry for msg with an id and its token count.
+func NewEntry(c Counter, msg chat.Message) *store.Entry {
+	if msg.ID == "" {
+		msg.ID = chat.NewID()
+	}
+	if !isValidUTF8(&msg) {
+		msg = sanitizeUTF8(msg)
+	}
+	e := &store.Entry{Message: msg}
+	e.Tokens = TokensOf(c, &e.Message)
+	return e
+}
+
+func isValidUTF8(msg *chat.Message) bool {
+	for i := range msg.Blocks {
+		if b := &msg.Blocks[i]; !utf8.ValidString(b.Text) || !utf8.ValidString(b.MimeType) {
+			return false
+		}
+	}
+	for _, c := range msg.ToolCalls {
+		if !utf8.ValidString(c.ID) || !utf8.ValidString(c.Name) || !utf8.ValidString(c.Arguments) {
+			return false
+		}
+	}
+	return utf8.ValidString(msg.ID) && utf8.ValidString(msg.Name) && utf8.ValidString(msg.ToolCallID)
+}
+
+// sanitizeUTF8 returns a copy of msg with valid UTF-8 in all texts. Stores write
+// JSON, which has no other, and a window must not change with a restart.
+func sanitizeUTF8(msg chat.Message) chat.Message {
+	msg.Blocks = slices.Clone(msg.Blocks)
+	for i, b := range msg.Blocks {
+		msg.Blocks[i].Text, msg.Blocks[i].MimeType = ValidText(b.Text), ValidText(b.MimeType)
+	}
+	msg.ToolCalls = slices.Clone(msg.ToolCalls)
+	for i, c := range msg.ToolCalls {
+		msg.ToolCalls[i] = chat.ToolCall{ID: ValidText(c.ID), Name: ValidText(c.Name), Arguments: ValidText(c.Arguments)}
+	}
+	msg.ID, msg.Name, msg.ToolCallID = ValidText(msg.ID), ValidText(msg.Name), ValidText(msg.ToolCallID)
+	return msg
+}
+
+// ValidText returns a text with a replacement character in place of invalid UTF-8.
+func ValidText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// IsSystem reports whether e is a system message.
+func IsSystem(e *store.Entry) bool { return e.Message.Role == chat.System }
+
+// IsUser reports whether e is a user message.
+func IsUser(e *store.Entry) bool { return e.Message.Role == chat.User }
+
+// IsResult reports whether e answers a tool call.
+func IsResult(e *store.Entry) bool {
+	return e.Message.Role == chat.Tool || e.Message.Role == chat.Function
+}
+
+// IsToolUse reports whether e has tool calls or answers one.
+func IsToolUse(e *store.Entry) bool { return len(e.Message.ToolCalls) > 0 || IsResult(e) }
+
+// EqualSystem reports whether two system messages have the same content.
+func EqualSystem(a, b *chat.Message) bool {
+	return a.Name == b.Name && slices.EqualFunc(a.Blocks, b.Blocks, func(x, y chat.Block) bool {
+		return x.Type == y.Type && x.Text == y.Text && x.MimeType == y.MimeType && string(x.Data) == string(y.Data)
+	})
+}
+
+// LastUser returns the index of the last user message, -1 for none.
+func LastUser(entries []*store.Entry) int {
+	for i, e := range slices.Backward(entries) {
+		if IsUser(e) {
+			return i
+		}
+	}
+	return -1
+}
+
+// approximateBytes returns about how much memory an entry uses: media use more than their tokens.
+func approximateBytes(e *store.Entry) int {
+	n := 512 // the structs around the texts
+	for i := range e.Message.Blocks {
+		n += len(e.Message.Blocks[i].Text) + len(e.Message.Blocks[i].Data)
+	}
+	for i := range e.Message.ToolCalls {
+		n += len(e.Message.ToolCalls[i].Arguments)
+	}
+	return n
+}
+
+// hasText reports whether a block's text is part of a message's content; the
+// URL of an image is not.
+func hasText(b chat.Block) bool {
+	switch b.Type {
+	case "image", "audio", "video", "file", "bytes":
+		return false
+	}
+	return !b.Media()
+}
+
+// Characters returns the number of Unicode code points in a message's texts.
+func Characters(m *chat.Message) int {
+	n := 0
+	for _, b := range m.Blocks {
+		if hasText(b) {
+			n += utf8.RuneCountInString(b.Text)
+		}
+	}
+	return n
+}
+
+// SumTokens returns the tokens of entries.
+func SumTokens(entries []*store.Entry) int {
+	n := 0
+	for _, e := range entries {
+		n += e.Tokens
+	}
+	return n
+}

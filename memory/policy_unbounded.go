@@ -1,9 +1,0 @@
-package memory
-
-// unbounded keeps everything.
-type unbounded struct{ keepAll }
-
-func newUnbounded(Limits) evictionPolicy { return unbounded{} }
-
-func (unbounded) evict(*view, int, int) eviction       { return eviction{} }
-func (unbounded) usage(_, tokens int) (int, int, Unit) { return tokens, 0, InTokens }
