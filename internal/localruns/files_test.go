@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/localruns"
 )
 
-func TestEachFile(t *testing.T) {
+func TestWalk_RegularFiles(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"a.jsonl", "sub/b.jsonl", ".git/c", "sub/node_modules/d"} {
 		path := filepath.Join(folder, filepath.FromSlash(name))

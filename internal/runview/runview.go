@@ -169,7 +169,7 @@ func (v *View) Show(run *durable.Run) error {
 	return errors.Join(err, v.howToAnswer(run))
 }
 
-// howToAnswer writes the command that answers what a run waits for.
+// howToAnswer writes the command that answers the requests of a run.
 func (v *View) howToAnswer(run *durable.Run) error {
 	if len(run.Waiting) == 0 {
 		return nil
