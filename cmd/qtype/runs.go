@@ -108,12 +108,7 @@ func newRunsAnswer(s *streams) *cobra.Command {
   qtype runs answer qtype-shop-triage-5d41402abc4b2a76b971 1=yes 2='the amount is too high'
   qtype runs answer qtype-shop-triage-5d41402abc4b2a76b971 3='{"city": "Graz"}'`
 	return r.onRun(func(ctx context.Context, run *durable.Run, cfg durable.Config) error {
-		given := r.Flags().Args()[1:]
-		if err := runview.Answer(ctx, cfg, run, given); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(r.Err, "answered %s\n", textfmt.Count(len(given), "request"))
-		return err
+		return (&runview.View{Err: r.Err}).Answer(ctx, cfg, run, r.Flags().Args()[1:])
 	})
 }
 

@@ -14,39 +14,39 @@ import (
 
 // Check rejects a configuration whose parts exclude each other, and files that cannot be written. The
 // errors name the flags of qtype run; isSet reports whether one is set.
-func (c *Config) Check(isSet func(flag string) bool) error {
+func (cfg *Config) Check(isSet func(flag string) bool) error {
 	switch {
-	case c.Input != "" && c.InputFile != "":
+	case cfg.Input != "" && cfg.InputFile != "":
 		return terminal.Usagef("-i and -I exclude each other")
-	case c.InputFile == "-" && c.Streams.InTerminal:
+	case cfg.InputFile == "-" && cfg.Streams.InTerminal:
 		return terminal.Usagef("-I - reads rows from standard input, which is a terminal: pipe a file into it")
 	}
-	if err := c.checkSessions(isSet); err != nil {
+	if err := cfg.checkSessions(isSet); err != nil {
 		return err
 	}
-	if err := c.checkLimits(isSet); err != nil {
+	if err := cfg.checkLimits(isSet); err != nil {
 		return err
 	}
-	if err := c.checkFile("-o", c.Output); err != nil {
+	if err := cfg.checkFile("-o", cfg.Output); err != nil {
 		return err
 	}
-	if err := c.checkFile("--errors", c.ErrorFile); err != nil {
+	if err := cfg.checkFile("--errors", cfg.ErrorFile); err != nil {
 		return err
 	}
-	return c.checkDistinctFiles()
+	return cfg.checkDistinctFiles()
 }
 
 // checkSessions rejects sessions and users that exclude each other or are empty.
-func (c *Config) checkSessions(isSet func(string) bool) error {
+func (cfg *Config) checkSessions(isSet func(string) bool) error {
 	switch {
-	case c.Session != "" && c.SessionColumn != "":
+	case cfg.Session != "" && cfg.SessionColumn != "":
 		return terminal.Usagef("--session and --session-column exclude each other")
-	case c.SessionPerRow && (c.Session != "" || c.SessionColumn != ""):
+	case cfg.SessionPerRow && (cfg.Session != "" || cfg.SessionColumn != ""):
 		return terminal.Usagef("--session-per-row excludes --session and --session-column")
-	case c.User != "" && c.UserColumn != "":
+	case cfg.User != "" && cfg.UserColumn != "":
 		return terminal.Usagef("--user and --user-column exclude each other")
 	}
-	for _, f := range []struct{ name, value string }{{"session", c.Session}, {"session-column", c.SessionColumn}, {"user", c.User}, {"user-column", c.UserColumn}} {
+	for _, f := range []struct{ name, value string }{{"session", cfg.Session}, {"session-column", cfg.SessionColumn}, {"user", cfg.User}, {"user-column", cfg.UserColumn}} {
 		if isSet(f.name) && strings.TrimSpace(f.value) == "" {
 			return terminal.Usagef("--%s must not be empty", f.name)
 		}
@@ -55,21 +55,21 @@ func (c *Config) checkSessions(isSet func(string) bool) error {
 }
 
 // checkLimits rejects settings of long runs that exclude each other or have no effect.
-func (c *Config) checkLimits(isSet func(string) bool) error {
+func (cfg *Config) checkLimits(isSet func(string) bool) error {
 	switch {
-	case c.Limit < 0, isSet("limit") && c.Limit == 0:
-		return terminal.Usagef("--limit cannot be %d: expected a positive number of rows", c.Limit)
-	case c.Offset < 0:
-		return terminal.Usagef("--offset cannot be %d: expected a number of rows", c.Offset)
-	case c.MaxFailures < 0, isSet("max-failures") && c.MaxFailures == 0:
-		return terminal.Usagef("--max-failures cannot be %d: expected a positive number of rows", c.MaxFailures)
-	case c.FailFast && c.MaxFailures > 0:
+	case cfg.Limit < 0, isSet("limit") && cfg.Limit == 0:
+		return terminal.Usagef("--limit cannot be %d: expected a positive number of rows", cfg.Limit)
+	case cfg.Offset < 0:
+		return terminal.Usagef("--offset cannot be %d: expected a number of rows", cfg.Offset)
+	case cfg.MaxFailures < 0, isSet("max-failures") && cfg.MaxFailures == 0:
+		return terminal.Usagef("--max-failures cannot be %d: expected a positive number of rows", cfg.MaxFailures)
+	case cfg.FailFast && cfg.MaxFailures > 0:
 		return terminal.Usagef("--fail-fast and --max-failures exclude each other")
-	case c.Resume && c.Restart:
+	case cfg.Resume && cfg.Restart:
 		return terminal.Usagef("--resume and --restart exclude each other")
-	case c.RetryFailed && !c.Resume:
+	case cfg.RetryFailed && !cfg.Resume:
 		return terminal.Usagef("--retry-failed requires --resume")
-	case (c.Resume || c.Restart) && (c.InputFile == "" || c.Output == ""):
+	case (cfg.Resume || cfg.Restart) && (cfg.InputFile == "" || cfg.Output == ""):
 		return terminal.Usagef("--resume and --restart require -I and -o: only a run from file to file can be resumed")
 	}
 	return nil
@@ -77,16 +77,16 @@ func (c *Config) checkLimits(isSet func(string) bool) error {
 
 // checkFile rejects an output that cannot be written, also one in a folder that does not exist, which a
 // typing error would otherwise create.
-func (c *Config) checkFile(flag, path string) error {
+func (cfg *Config) checkFile(flag, path string) error {
 	if path == "" {
 		return nil
 	}
-	if isParquet := path == c.Output && filepath.Ext(path) == ""; !isParquet {
+	if isParquet := path == cfg.Output && filepath.Ext(path) == ""; !isParquet {
 		if err := records.Writable(path); err != nil {
 			return terminal.Usagef("%s", err)
 		}
 	}
-	if _, remote := remotefs.Remote(path); remote || c.MakeFolders {
+	if _, remote := remotefs.Remote(path); remote || cfg.MakeFolders {
 		return nil
 	}
 	folder := filepath.Dir(remotefs.Path(path))
@@ -97,14 +97,14 @@ func (c *Config) checkFile(flag, path string) error {
 }
 
 // checkDistinctFiles rejects a run that would overwrite its own input, or one of its outputs with another.
-func (c *Config) checkDistinctFiles() error {
+func (cfg *Config) checkDistinctFiles() error {
 	switch {
-	case remotefs.IsSame(c.InputFile, c.Output):
-		return terminal.Usagef("-o %s is the file of -I: use another name", c.Output)
-	case remotefs.IsSame(c.InputFile, c.ErrorFile):
-		return terminal.Usagef("--errors %s is the file of -I: use another name", c.ErrorFile)
-	case remotefs.IsSame(c.Output, c.ErrorFile):
-		return terminal.Usagef("--errors %s is the file of -o: use another name", c.ErrorFile)
+	case remotefs.IsSame(cfg.InputFile, cfg.Output):
+		return terminal.Usagef("-o %s is the file of -I: use another name", cfg.Output)
+	case remotefs.IsSame(cfg.InputFile, cfg.ErrorFile):
+		return terminal.Usagef("--errors %s is the file of -I: use another name", cfg.ErrorFile)
+	case remotefs.IsSame(cfg.Output, cfg.ErrorFile):
+		return terminal.Usagef("--errors %s is the file of -o: use another name", cfg.ErrorFile)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (v *View) Clear(ctx context.Context, x *Index, confirm func(what string) er
 	if err := confirm(entries + " of index " + x.id()); err != nil {
 		return err
 	}
-	if err := x.Index.Clear(ctx); err != nil {
+	if err := x.Clear(ctx); err != nil {
 		return fmt.Errorf("index %s: %w", x.id(), err)
 	}
 	_, err = fmt.Fprintf(v.Out, "index %s: %s removed\n", x.id(), entries)

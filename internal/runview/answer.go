@@ -11,10 +11,11 @@ import (
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
-// Answer answers requests of a run. The answers are N=ANSWER, with the numbers of the requests.
-func Answer(ctx context.Context, cfg durable.Config, run *durable.Run, given []string) error {
+// Answer answers requests of a run and writes how many. The answers are N=ANSWER, with the numbers of the requests.
+func (v *View) Answer(ctx context.Context, cfg durable.Config, run *durable.Run, given []string) error {
 	switch {
 	case run.Engine == durable.Local:
 		return fmt.Errorf("%s is a local run: repeat its command with --suspend and --answer", run.ID)
@@ -28,7 +29,11 @@ func Answer(ctx context.Context, cfg durable.Config, run *durable.Run, given []s
 			return err
 		}
 	}
-	return durable.AnswerRequests(ctx, cfg, run.ID, answers)
+	if err := durable.AnswerRequests(ctx, cfg, run.ID, answers); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(v.Err, "answered %s\n", textfmt.Count(len(answers), "request"))
+	return err
 }
 
 // parseAnswer reads N=ANSWER as the request with this number needs it.

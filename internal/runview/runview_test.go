@@ -38,13 +38,13 @@ qtype-shop waiting 2026-11-24 03:00:00 1,200 rows, 1 failed
 func TestAnswer(t *testing.T) {
 	run := &durable.Run{ID: "r", Engine: durable.Temporal, Waiting: []durable.Request{{Number: 1, Kind: durable.Approval}}}
 	var usage *terminal.UsageError
-	if err := runview.Answer(t.Context(), durable.Config{}, run, []string{"yes"}); !errors.As(err, &usage) {
+	if err := new(runview.View).Answer(t.Context(), durable.Config{}, run, []string{"yes"}); !errors.As(err, &usage) {
 		t.Errorf("without a number: %v", err)
 	}
-	if err := runview.Answer(t.Context(), durable.Config{}, run, []string{"2=yes"}); err == nil || !strings.Contains(err.Error(), "does not wait for an answer to request 2") {
+	if err := new(runview.View).Answer(t.Context(), durable.Config{}, run, []string{"2=yes"}); err == nil || !strings.Contains(err.Error(), "does not wait for an answer to request 2") {
 		t.Errorf("another number: %v", err)
 	}
-	if err := runview.Answer(t.Context(), durable.Config{}, &durable.Run{ID: "out", Engine: durable.Local}, []string{"1=yes"}); err == nil || !strings.Contains(err.Error(), "--suspend") {
+	if err := new(runview.View).Answer(t.Context(), durable.Config{}, &durable.Run{ID: "out", Engine: durable.Local}, []string{"1=yes"}); err == nil || !strings.Contains(err.Error(), "--suspend") {
 		t.Errorf("a local run: %v", err)
 	}
 }
