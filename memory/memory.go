@@ -88,9 +88,9 @@ type Memory struct {
 	scope       Scope
 	audit       Auditor
 	now         func() time.Time
-	reader      history.Reader      // reads the store
-	local       store.LocalStore    // that of reader, if it is in this process
-	observer    store.Observer // of the operations of local; nil for none
+	reader      history.Reader   // reads the store
+	local       store.LocalStore // that of reader, if it is in this process
+	observer    store.Observer   // of the operations of local; nil for none
 	policy      atomic.Pointer[window.Policy]
 	sessions    locks.Table
 	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows

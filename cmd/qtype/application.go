@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cacheview"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -22,6 +26,54 @@ func loadApplication(ctx context.Context, path, what string) (*spec.Application,
 		return nil, fmt.Errorf("%s is not an application: only an application %s", path, what)
 	}
 	return p.Document.Application, nil
+}
+
+// withStored calls run with the application of a document, for a command about what it has stored.
+// Unset environment variables matter only to flows: they are no errors. The user of the system
+// is the actor of the changes.
+func (s *streams) withStored(ctx context.Context, path string, store *storeFlag, run func(context.Context, *runtime.App) error) (err error) {
+	p, list := qtype.Check(ctx, path)
+	if err := list.Err(); err != nil {
+		return err
+	}
+	opts, err := store.options(false)
+	if err != nil {
+		return err
+	}
+	app, err := qtype.New(p, append(opts, qtype.WithWarnings(s.Logger("warning: ")))...)
+	if err != nil {
+		return err
+	}
+	defer closeApp(ctx, app, &err)
+	return run(memory.WithActor(ctx, actor()), app)
+}
+
+// withCaches calls run with the caches that an application declares; with none to leave them alone.
+func (s *streams) withCaches(app *runtime.App, leave bool, run func(cacheview.Caches) error) (err error) {
+	if leave {
+		return run(nil)
+	}
+	caches, err := cacheview.OpenDeclared(app.Spec(), "", s.Logger("warning: "))
+	if none := (*cacheview.NoCacheError)(nil); err != nil && !errors.As(err, &none) {
+		return err
+	}
+	defer func() { err = errors.Join(err, caches.Close()) }()
+	return run(caches)
+}
+
+// withFolderOf returns the folder of the document of an application, and further ones.
+func withFolderOf(app *runtime.App, further []string) []string {
+	if folder := app.Folder(); folder != "" {
+		return append([]string{folder}, further...)
+	}
+	return further
+}
+
+// closeApp closes an application at the end of a command.
+func closeApp(ctx context.Context, app *runtime.App, err *error) {
+	if closing := app.Close(context.WithoutCancel(ctx)); *err == nil {
+		*err = closing
+	}
 }
 
 // printWarnings writes how many warnings a document has; validate shows them.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cacheview"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // cacheCommand is one call of a subcommand of qtype cache.
@@ -56,11 +56,7 @@ func (k *cacheCommand) open(ctx context.Context, path string) (cacheview.Caches,
 	if err != nil {
 		return nil, err
 	}
-	caches, err := cacheview.OpenDeclared(app, k.step, k.Logger("warning: "))
-	if unknown := (*cacheview.UnknownStepError)(nil); errors.As(err, &unknown) {
-		err = usagef("%s", unknown)
-	}
-	return caches, err
+	return cacheview.OpenDeclared(app, k.step, k.Logger("warning: "))
 }
 
 func (k *cacheCommand) stats(ctx context.Context, caches cacheview.Caches) error {
@@ -70,13 +66,7 @@ func (k *cacheCommand) stats(ctx context.Context, caches cacheview.Caches) error
 	}
 	switch {
 	case k.format.value == "json":
-		enc := json.NewEncoder(k.Out)
-		for _, r := range rows {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return terminal.WriteJSON(k.Out, rows...)
 	case len(rows) == 0:
 		_, err := fmt.Fprintln(k.Err, "the cache is empty")
 		return err

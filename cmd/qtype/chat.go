@@ -94,10 +94,7 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	target, err := chatui.NewTarget(p.Document.Application, c.flow, c.input)
-	var input *chatui.InputError
-	if errors.As(err, &input) {
-		return usagef("%s", input.Reason)
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	lines := terminal.NewLines(c.In)
@@ -193,11 +190,4 @@ func (s *streams) newApp(p *qtype.Program, c *clients, store *storeFlag, ephemer
 		opts = append(opts, qtype.WithLog(s.Logger("")))
 	}
 	return qtype.New(p, opts...)
-}
-
-// closeApp closes an application at the end of a command.
-func closeApp(ctx context.Context, app *runtime.App, err *error) {
-	if closing := app.Close(context.WithoutCancel(ctx)); *err == nil {
-		*err = closing
-	}
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -78,7 +79,7 @@ func kindNames() []string {
 // convertArguments requires a known kind and a file.
 func convertArguments(c *cobra.Command, args []string) error {
 	wrong := func(format string, values ...any) error {
-		return &usageError{command: c.CommandPath(), reason: fmt.Sprintf(format, values...)}
+		return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf(format, values...)}
 	}
 	kinds := textfmt.List(kindNames())
 	switch {
@@ -95,7 +96,7 @@ func (v *convertCommand) run(ctx context.Context, kind qtype.ConvertKind, path s
 	switch {
 	case path == "-":
 		o.Path, o.From = "standard input", v.In
-	case v.output != "" && sameFile(v.output, path):
+	case remotefs.IsSame(v.output, path):
 		return usagef("-o %s is the file to convert: use another name", v.output)
 	}
 	text, list := qtype.Convert(ctx, o)
@@ -117,11 +118,4 @@ func (v *convertCommand) run(ctx context.Context, kind qtype.ConvertKind, path s
 		return errSilent
 	}
 	return nil
-}
-
-// sameFile reports whether two paths are the same, without looking at the files.
-func sameFile(a, b string) bool {
-	x, err := filepath.Abs(a)
-	y, err2 := filepath.Abs(b)
-	return err == nil && err2 == nil && x == y
 }

@@ -2,18 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/estimate"
-	"github.com/qtype-dev/qtype/internal/terminal"
-	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/spec"
 )
 
 // costCommand is one call of qtype cost.
@@ -90,92 +84,19 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	write := r.Text
 	if k.format.value == "json" {
-		e := json.NewEncoder(k.Out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
-	} else {
-		_, err = fmt.Fprint(k.Out, costText(r))
+		write = r.JSON
 	}
-	if err != nil {
+	if err := write(k.Out); err != nil {
 		return err
 	}
-	return k.exceeded(r)
-}
-
-// exceeded returns an error if the estimate is above a limit, or cannot be compared.
-func (k *costCommand) exceeded(r *qtype.EstimateReport) error {
-	limited, worstLimited := k.flags.Changed("limit"), k.flags.Changed("worst-limit")
-	switch {
-	case r.Failed == r.Sample:
-		return fmt.Errorf("no row could be estimated: %s", r.Reason)
-	case limited && r.Failed > 0:
-		return fmt.Errorf("--limit: %s could not be estimated: %s", textfmt.Count(int64(r.Failed), "row"), r.Reason)
-	case limited && len(r.Unpriced) > 0:
-		return fmt.Errorf("--limit: model %s has no prices", textfmt.List(r.Unpriced))
-	case limited && r.Expected.Money > k.limit:
-		return fmt.Errorf("the expected cost %.6g is above the limit %.6g", r.Expected.Money, k.limit)
-	case worstLimited && !r.Worst.Known:
-		return fmt.Errorf("the worst case is not limited: %s", strings.Join(r.Worst.Open, "; "))
-	case worstLimited && r.Worst.Money > k.worstLimit:
-		return fmt.Errorf("the worst case %.6g is above the limit %.6g", r.Worst.Money, k.worstLimit)
+	var limits estimate.Limits
+	if k.flags.Changed("limit") {
+		limits.Expected = &k.limit
 	}
-	return nil
-}
-
-// costText returns the report for a terminal.
-func costText(r *qtype.EstimateReport) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s · flow %s · %s, estimated from %d\n\n", terminal.Clean(r.App), terminal.Clean(r.Flow), textfmt.Count(r.Rows, "row"), r.Sample-r.Failed)
-	fmt.Fprintf(&b, "%-20s %12s %14s %14s %12s\n", "model", "calls", "tokens in", "tokens out", "cost")
-	line := func(name string, calls, input, output float64, cost string) {
-		fmt.Fprintf(&b, "%-20s %12.0f %14.0f %14.0f %12s\n", terminal.Clean(name), calls, input, output, cost)
+	if k.flags.Changed("worst-limit") {
+		limits.Worst = &k.worstLimit
 	}
-	for _, m := range r.Models {
-		cost := fmt.Sprintf("%.4f", m.Money)
-		if !m.Priced {
-			cost = "no prices"
-		}
-		line(m.ID, m.Calls, m.Input, m.Output, cost)
-	}
-	line("expected", r.Expected.Calls, r.Expected.Input, r.Expected.Output, fmt.Sprintf("%.4f", r.Expected.Money))
-	b.WriteByte('\n')
-	b.WriteString(priceLines(r))
-	if r.Worst.Known {
-		fmt.Fprintf(&b, "worst case: %.4f, limited by the %s\n", r.Worst.Money, map[string]string{"windows": "context windows", "budget": "budget of the flow"}[r.Worst.By])
-	} else {
-		fmt.Fprintf(&b, "worst case: not limited: %s\n", terminal.Clean(strings.Join(r.Worst.Open, "; ")))
-	}
-	if r.Failed > 0 {
-		fmt.Fprintf(&b, "%s of the sample failed: %s\n", textfmt.Count(int64(r.Failed), "row"), terminal.Clean(r.Reason))
-	}
-	return b.String()
-}
-
-// priceLines explains where the prices of the models are from.
-func priceLines(r *qtype.EstimateReport) string {
-	var declared, builtin []string
-	for _, m := range r.Models {
-		switch m.Prices {
-		case estimate.DeclaredPrices:
-			declared = append(declared, m.ID)
-		case estimate.BuiltinPrices:
-			builtin = append(builtin, m.ID)
-		}
-	}
-	var b strings.Builder
-	for _, l := range []struct {
-		format string
-		models []string
-	}{
-		{"prices of %s: those of the document (key prices)\n", declared},
-		{"prices of %s: list prices of " + spec.PricesDate + " in US dollars, built into qtype; set prices in the model for others\n", builtin},
-		{"no prices of %s: not part of the cost; set prices in the model\n", r.Unpriced},
-	} {
-		if len(l.models) > 0 {
-			fmt.Fprintf(&b, l.format, terminal.Clean(textfmt.List(l.models)))
-		}
-	}
-	return b.String()
+	return r.Exceeds(limits)
 }

@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/redact"
-	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
 // evalCommand is one call of qtype eval.
@@ -95,9 +91,9 @@ func (e *evalCommand) check() error {
 		return usagef("--resume and --restart exclude each other")
 	case (e.Resume || e.Restart) && e.output == "":
 		return usagef("--resume and --restart require -o: only an evaluation with a file can be resumed")
-	case isSameFile(e.Data, e.output), isSameFile(e.Data, e.html):
+	case remotefs.IsSame(e.Data, e.output), remotefs.IsSame(e.Data, e.html):
 		return usagef("the report would replace %s: use another name", e.Data)
-	case isSameFile(e.output, e.html):
+	case remotefs.IsSame(e.output, e.html):
 		return usagef("-o and --html need different files")
 	}
 	return nil
@@ -109,9 +105,6 @@ func (e *evalCommand) run(ctx context.Context) error {
 	}
 	if e.baseline != "" {
 		report, err := eval.ReadReport(e.baseline)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s: no such file: write a baseline with -o", e.baseline)
-		}
 		if err != nil {
 			return err
 		}
@@ -131,47 +124,26 @@ func (e *evalCommand) run(ctx context.Context) error {
 	switch {
 	case errors.As(err, &usage):
 		return usagef("%s", usage)
-	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("%w%s", err, e.advice())
+	case err != nil && ctx.Err() != nil && e.output != "":
+		return fmt.Errorf("%w: finished rows are in %s; continue with --resume", err, e.Journal)
 	case err != nil:
 		return err
 	}
 	return e.write(report, redact.From(ctx))
 }
 
-// advice returns how to continue an interrupted evaluation.
-func (e *evalCommand) advice() string {
-	if e.output == "" {
-		return ""
-	}
-	return ": finished rows are in " + e.Journal + "; continue with --resume"
-}
-
-// write writes the report without secrets.
+// write writes the report without secrets to the files and to standard output.
 func (e *evalCommand) write(r *qtype.EvaluationReport, redactor *redact.Redactor) error {
-	for path, to := range map[string]func(io.Writer) error{e.output: r.JSON, e.html: r.HTML} {
-		if path == "" {
-			continue
-		}
-		var b strings.Builder
-		if err := to(&b); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(redactor.String(b.String())), 0o644); err != nil {
-			return fmt.Errorf("%s: cannot be written: %w", path, terminal.Cause(err))
-		}
+	files := eval.Files{JSON: e.output, HTML: e.html, Redact: redactor.String}
+	if err := files.Write(r); err != nil {
+		return err
 	}
 	show := r.Text
 	switch {
 	case e.format.value == "json":
 		show = r.JSON
 	case e.quiet:
-		show = func(w io.Writer) error {
-			for _, v := range r.Violations {
-				fmt.Fprintf(w, "failed: %s\n", terminal.Clean(v))
-			}
-			return nil
-		}
+		show = r.WriteViolations
 	}
 	if err := show(e.Out); err != nil {
 		return err

@@ -48,9 +48,9 @@ a file cannot be read or has syntax errors.`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return &usageError{command: c.CommandPath(), reason: "qtype fmt needs a file, a directory, or - for standard input"}
+				return &terminal.UsageError{Command: c.CommandPath(), Reason: "qtype fmt needs a file, a directory, or - for standard input"}
 			case len(args) > 1 && slices.Contains(args, standardInput):
-				return &usageError{command: c.CommandPath(), reason: "- cannot be combined with other paths"}
+				return &terminal.UsageError{Command: c.CommandPath(), Reason: "- cannot be combined with other paths"}
 			}
 			return nil
 		},

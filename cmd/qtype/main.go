@@ -111,7 +111,7 @@ func execute(ctx context.Context, s *streams, args []string) int {
 	root.SetArgs(joinTrace(joinShorts(args)))
 	err := s.runCommand(ctx, root)
 	s.report(err)
-	var usage *usageError
+	var usage *terminal.UsageError
 	switch {
 	case err == nil:
 		return exitDone

@@ -2,72 +2,115 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"os/user"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
-	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// memoryCommand is one call of a subcommand of qtype memory.
+// memoryCommand is a subcommand of qtype memory.
 type memoryCommand struct {
 	*streams
-	memory  string // the memory's id; may be empty if the document has only one
-	session string
-	user    string
-	all     bool
-	turn    int64
-	full    bool
-	page    memoryview.Page // show, history: the messages
-	format  *enumFlag
-	store   storeFlag
+	*cobra.Command
+	memoryview.Selection
+	store  storeFlag
+	format *enumFlag
+	page   memoryview.Page // the messages that are shown
 }
 
 func newMemory(s *streams) *cobra.Command {
-	r := func() *memoryCommand { return &memoryCommand{streams: s} }
 	return commandGroup("memory", "Inspect and manage stored conversations",
-		newList(s), r().newShow(), r().newHistory(), r().newExplain(), newExport(s), newFacts(s), newForget(s), newImport(s), newMemorySearch(s), newFork(s), newCopy(s), newReencrypt(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), newPin(s), newUnpin(s), r().newClear(), r().newPrune(), newReplay(s))
+		newList(s), newShow(s), newHistory(s), newExplainTurn(s), newExport(s), newFacts(s), newForget(s), newImport(s), newMemorySearch(s), newFork(s), newCopy(s),
+		newReencrypt(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), newPin(s), newUnpin(s), newClear(s), newPrune(s), newReplay(s))
 }
 
-// command makes a subcommand for the memories of a document.
-func (r *memoryCommand) command(use, short string, run func(context.Context, *runtime.App) error) *cobra.Command {
-	c := &cobra.Command{
-		Use: use + " APP", Short: short,
-		Args: arguments("a document: qtype memory " + use + " APP"), ValidArgsFunction: yamlFiles,
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			if err := checkUser(c.Flags()); err != nil {
-				return err
-			}
-			// Without WithStrict: unset environment variables matter only to runs.
-			p, list := qtype.Check(c.Context(), args[0])
-			if err := list.Err(); err != nil {
-				return err
-			}
-			opts, err := r.store.options(false)
-			if err != nil {
-				return err
-			}
-			app, err := qtype.New(p, append(opts, qtype.WithWarnings(r.Logger("warning: ")))...)
-			if err != nil {
-				return err
-			}
-			defer closeApp(c.Context(), app, &err)
-			return run(memory.WithActor(c.Context(), actor()), app)
-		},
+// memoryFlags are flags that several subcommands have.
+type memoryFlags uint8
+
+const (
+	withSession memoryFlags = 1 << iota // --session and --user
+	withFormat                          // --format
+	withPage                            // --from and --limit
+)
+
+// newMemoryCommand returns a subcommand for the memories of a document, which do makes run.
+// further describes arguments after the document.
+func newMemoryCommand(s *streams, use, short string, flags memoryFlags, further ...string) *memoryCommand {
+	use += " APP"
+	for _, argument := range further {
+		name, _, _ := strings.Cut(argument, ":")
+		use += " " + strings.ToUpper(strings.TrimPrefix(name, "a "))
 	}
-	r.withMemory(c)
-	r.store.addTo(c.Flags())
-	return c
+	needed := []string{"a document: qtype memory " + use}
+	for _, argument := range further {
+		needed = append(needed, argument+": qtype memory "+use)
+	}
+	r := &memoryCommand{streams: s, Command: &cobra.Command{Use: use, Short: short, Args: arguments(needed...), ValidArgsFunction: yamlFiles}}
+	f := r.Flags()
+	f.StringVarP(&r.Memory, "memory", "m", "", "`ID` of the memory (default: the only one)")
+	if flags&withSession != 0 {
+		f.StringVarP(&r.Session, "session", "s", "", "`ID` of the session (default: the only one)")
+		f.StringVar(&r.User, "user", "", "`USER` to whom the session belongs")
+	}
+	if flags&withFormat != 0 {
+		r.format = addLineFormat(r.Command)
+	}
+	if flags&withPage != 0 {
+		f.Int64Var(&r.page.From, "from", 0, "only messages from this `POSITION` on (default: all)")
+		f.IntVar(&r.page.Limit, "limit", 0, "the most `MESSAGES` (default: all)")
+		r.PreRunE = func(*cobra.Command, []string) error {
+			if r.page.From < 0 || r.page.Limit < 0 {
+				return usagef("--from and --limit must be positive")
+			}
+			return nil
+		}
+	}
+	return r
+}
+
+// check makes the command reject wrong flags, before the document is read.
+func (r *memoryCommand) check(check func() error) {
+	r.PreRunE = func(*cobra.Command, []string) error { return check() }
+}
+
+// do makes the command run with the application of a document.
+func (r *memoryCommand) do(run func(context.Context, *runtime.App) error) *cobra.Command {
+	r.store.addTo(r.Flags())
+	r.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkUser(c.Flags()); err != nil {
+			return err
+		}
+		return r.withStored(c.Context(), args[0], &r.store, run)
+	}
+	return r.Command
+}
+
+// inSession makes the command run with the session that its flags select, by its stored id.
+func (r *memoryCommand) inSession(run func(context.Context, memoryview.Memory, string) error) *cobra.Command {
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		m, session, err := r.Conversation(ctx, app)
+		if err != nil {
+			return err
+		}
+		return run(ctx, m, session)
+	})
+}
+
+// checkUser rejects an empty --user, which would select the sessions that belong to no
+// user: often it is an unset variable of a script.
+func checkUser(f *pflag.FlagSet) error {
+	for _, name := range []string{"user", "session"} {
+		if flag := f.Lookup(name); flag != nil && flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
+			return usagef("--%s must not be empty", name)
+		}
+	}
+	return nil
 }
 
 // actor returns the name of the user of the system, for audit logs.
@@ -78,200 +121,112 @@ func actor() string {
 	return ""
 }
 
-func (r *memoryCommand) withMemory(c *cobra.Command) {
-	c.Flags().StringVarP(&r.memory, "memory", "m", "", "`ID` of the memory (default: the only one)")
-}
-
-func (r *memoryCommand) withFormat(c *cobra.Command) *cobra.Command {
-	r.format = addLineFormat(c)
-	return c
-}
-
-func (r *memoryCommand) withSession(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVarP(&r.session, "session", "s", "", "`ID` of the session (default: the only one)")
-	c.Flags().StringVar(&r.user, "user", "", "`USER` to whom the session belongs")
-	return c
-}
-
-func (r *memoryCommand) newShow() *cobra.Command {
-	c := r.withFormat(r.withSession(r.command("show", "Show the context that the next model call would receive", func(ctx context.Context, app *runtime.App) error {
-		m, err := r.conversation(ctx, app)
-		if err != nil {
-			return err
-		}
-		return r.view().Window(ctx, m, r.session, r.page)
-	})))
-	return r.withPage(c)
-}
-
-func (r *memoryCommand) newHistory() *cobra.Command {
-	c := r.withFormat(r.withSession(r.command("history", "Show all messages of a session", func(ctx context.Context, app *runtime.App) error {
-		m, err := r.conversation(ctx, app)
-		if err != nil {
-			return err
-		}
-		return r.view().History(ctx, m, r.session, r.page)
-	})))
-	c.Flags().BoolVar(&r.full, "full", false, "all lines of the messages, instead of one line for each")
-	return r.withPage(c)
-}
-
-func (r *memoryCommand) newExplain() *cobra.Command {
-	c := r.withFormat(r.withSession(r.command("explain", "Explain what a past turn sent to the model", r.explain)))
-	c.Flags().Int64VarP(&r.turn, "turn", "t", 0, "`NUMBER` of the turn (default: the newest one)")
-	r.withPage(c)
-	c.Flags().Lookup("limit").Usage = "the most `MESSAGES` that were sent, and the most ranges that were not (default: all)"
-	return c
-}
-
-func (r *memoryCommand) explain(ctx context.Context, app *runtime.App) error {
-	if r.turn < 0 {
-		return usagef("--turn must be positive, not %d", r.turn)
-	}
-	m, err := r.conversation(ctx, app)
-	if err != nil {
-		return err
-	}
-	report, err := explain.Turn(ctx, m.Memory, r.session, r.turn)
-	if err != nil {
-		return err
-	}
-	if r.page != (memoryview.Page{}) {
-		report.Select(r.page.From, r.page.Limit)
-	}
-	if r.format.value == "json" {
-		enc := json.NewEncoder(r.Out)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(report)
-	}
-	return report.Write(r.Out)
-}
-
-func (r *memoryCommand) newClear() *cobra.Command {
-	c := r.withSession(r.command("clear", "Delete a session: its window, its history and its context", r.clear))
-	c.Flags().Lookup("session").Usage = "`ID` of the session"
-	c.Flags().BoolVar(&r.all, "all", false, "delete all sessions")
-	return c
-}
-
-func (r *memoryCommand) clear(ctx context.Context, app *runtime.App) error {
-	declared, err := r.one(app.Spec())
-	if err != nil {
-		return err
-	}
-	m := memoryview.Of(app, declared.ID)
-	switch {
-	case r.all && (r.session != "" || r.user != ""):
-		return usagef("--all excludes --session and --user")
-	case r.all:
-		return r.view().ClearAll(ctx, m)
-	case r.session == "":
-		return usagef("which session? pass --session or --all")
-	}
-	r.session = r.stored(r.session)
-	if _, err := memoryview.FindSession(ctx, m, r.session); err != nil {
-		return err
-	}
-	if err := r.view().Clear(ctx, m, r.session); err != nil {
-		return err
-	}
-	for _, session := range app.SessionsOf(r.session)[1:] { // those of its FlowTools
-		if _, err := memoryview.FindSession(ctx, m, session); err != nil {
-			continue
-		}
-		if err := r.view().Clear(ctx, m, session); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *memoryCommand) newPrune() *cobra.Command {
-	return r.command("prune", "Delete expired sessions", func(ctx context.Context, app *runtime.App) error {
-		declared, err := r.declared(app.Spec())
-		if err != nil {
-			return err
-		}
-		for _, m := range declared {
-			if m.TTL == 0 {
-				fmt.Fprintf(r.Out, "memory %s has no ttl: its sessions do not expire\n", m.ID)
-				continue
-			}
-			n, err := app.Memory(m.ID).Prune(ctx)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(r.Out, "memory %s: %s deleted\n", m.ID, textfmt.Count(n, "session"))
-		}
-		return nil
-	})
-}
-
 // view returns a view as wide as the terminal.
 func (r *memoryCommand) view() *memoryview.View {
-	v := &memoryview.View{Out: r.Out, Full: r.full, JSON: r.format != nil && r.format.value == "json"}
+	v := &memoryview.View{Out: r.Out, JSON: r.format != nil && r.format.value == "json"}
 	if r.OutTerminal {
 		v.Width = r.Width
 	}
 	return v
 }
 
-// declared returns the memory of --memory, or all.
-func (r *memoryCommand) declared(app *spec.Application) ([]*spec.Memory, error) {
-	ids := memoryIDs(app.Memories)
-	for _, m := range app.Memories {
-		if m.ID == r.memory {
-			return []*spec.Memory{m}, nil
+func newShow(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "show", "Show the context that the next model call would receive", withSession|withFormat|withPage)
+	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
+		return r.view().Window(ctx, m, session, r.page)
+	})
+}
+
+func newHistory(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "history", "Show all messages of a session", withSession|withFormat|withPage)
+	full := r.Flags().Bool("full", false, "all lines of the messages, instead of one line for each")
+	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
+		v := r.view()
+		v.Full = *full
+		return v.History(ctx, m, session, r.page)
+	})
+}
+
+func newExplainTurn(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "explain", "Explain what a past turn sent to the model", withSession|withFormat|withPage)
+	turn := r.Flags().Int64P("turn", "t", 0, "`NUMBER` of the turn (default: the newest one)")
+	r.Flags().Lookup("limit").Usage = "the most `MESSAGES` that were sent, and the most ranges that were not (default: all)"
+	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
+		if *turn < 0 {
+			return usagef("--turn must be positive, not %d", *turn)
 		}
-	}
-	switch {
-	case r.memory != "":
-		return nil, usagef("no memory has the id %q; there are: %s%s", r.memory, textfmt.List(ids), diag.DidYouMean(r.memory, ids))
-	case len(ids) == 0:
-		return nil, fmt.Errorf("application %s declares no memory", app.ID)
-	}
-	return app.Memories, nil
+		report, err := explain.Turn(ctx, m.Memory, session, *turn)
+		if err != nil {
+			return err
+		}
+		if r.page != (memoryview.Page{}) {
+			report.Select(r.page.From, r.page.Limit)
+		}
+		if r.format.value == "json" {
+			return terminal.WriteJSON(r.Out, report)
+		}
+		return report.Write(r.Out)
+	})
 }
 
-func memoryIDs(memories []*spec.Memory) []string {
-	var ids []string
-	for _, m := range memories {
-		ids = append(ids, m.ID)
-	}
-	return ids
+func newFork(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "fork", "Copy a session, up to a turn, to a new session", withSession)
+	to := r.Flags().String("to", "", "`ID` of the new session (required)")
+	turn := r.Flags().Int64P("turn", "t", 0, "`NUMBER` of the last turn that is copied (default: the newest one)")
+	r.check(func() error {
+		if *to == "" {
+			return usagef("fork needs a new session: pass --to")
+		}
+		return nil
+	})
+	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
+		return r.view().Fork(ctx, m, session, r.Stored(*to), *turn)
+	})
 }
 
-// one returns the memory of --memory, or the only one.
-func (r *memoryCommand) one(app *spec.Application) (*spec.Memory, error) {
-	all, err := r.declared(app)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) > 1 {
-		return nil, usagef("which memory? --memory is one of %s", textfmt.List(memoryIDs(all)))
-	}
-	return all[0], nil
+func newRewind(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "rewind", "Undo the turns of a session after one", withSession)
+	r.Long = `Undoes the turns after one: the window and the variables become what they were after
+it. The messages stay in the history. Edits and deletions of messages are turns, too.`
+	turn := r.Flags().Int64P("turn", "t", -1, "`NUMBER` of the last turn that stays, 0 for none (required)")
+	r.check(func() error {
+		if *turn < 0 {
+			return usagef("rewind needs the last turn that stays: pass --turn, 0 for none")
+		}
+		return nil
+	})
+	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
+		return r.view().Rewind(ctx, m, session, *turn)
+	})
 }
 
-func (r *memoryCommand) memories(app *runtime.App) ([]memoryview.Memory, error) {
-	declared, err := r.declared(app.Spec())
-	var all []memoryview.Memory
-	for _, m := range declared {
-		all = append(all, memoryview.Of(app, m.ID))
-	}
-	return all, err
+func newClear(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "clear", "Delete a session: its window, its history and its context", withSession)
+	r.Flags().Lookup("session").Usage = "`ID` of the session"
+	all := r.Flags().Bool("all", false, "delete all sessions")
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		m, err := r.Open(app)
+		switch {
+		case err != nil:
+			return err
+		case *all && (r.Session != "" || r.User != ""):
+			return usagef("--all excludes --session and --user")
+		case *all:
+			return r.view().ClearAll(ctx, m)
+		case r.Session == "":
+			return usagef("which session? pass --session or --all")
+		}
+		return r.view().Clear(ctx, m, app.SessionsOf(r.Stored(r.Session))...) // also those of its FlowTools
+	})
 }
 
-// conversation returns the memory of the call and sets its session.
-func (r *memoryCommand) conversation(ctx context.Context, app *runtime.App) (memoryview.Memory, error) {
-	declared, err := r.one(app.Spec())
-	if err != nil {
-		return memoryview.Memory{}, err
-	}
-	m := memoryview.Of(app, declared.ID)
-	r.session, err = r.findSession(ctx, m)
-	if ambiguous := (*memoryview.AmbiguousSessionError)(nil); errors.As(err, &ambiguous) {
-		err = usagef("%s", ambiguous)
-	}
-	return m, err
+func newPrune(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "prune", "Delete expired sessions", 0)
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		declared, err := r.Declared(app.Spec())
+		if err != nil {
+			return err
+		}
+		return r.view().Prune(ctx, app, declared)
+	})
 }

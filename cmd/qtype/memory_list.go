@@ -2,79 +2,177 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/cacheview"
+	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// memoryList is one call of qtype memory list.
-type memoryList struct {
-	memoryCommand
-	prefix, user, after string
-	older, newer        time.Duration
-	limit               int
-	sort                *enumFlag
-}
-
 func newList(s *streams) *cobra.Command {
-	r := &memoryList{memoryCommand: memoryCommand{streams: s}}
-	c := r.withFormat(r.command("list", "List the sessions of each memory", r.list))
-	c.Flags().StringVar(&r.prefix, "prefix", "", "only sessions whose ids begin with this `TEXT`")
-	c.Flags().StringVar(&r.user, "user", "", "only sessions of this `USER`")
-	c.Flags().DurationVar(&r.older, "older-than", 0, "only sessions whose newest message is older, as a `DURATION` such as 72h")
-	c.Flags().DurationVar(&r.newer, "newer-than", 0, "only sessions whose newest message is newer, as a `DURATION`")
-	c.Flags().IntVar(&r.limit, "limit", 0, "the most `SESSIONS` (default: all)")
-	c.Flags().StringVar(&r.after, "after", "", "only sessions after this `ID`, in the order of the list: the next page")
-	r.sort = newEnumFlag(memoryview.Orders()...)
-	r.sort.addTo(c, "sort", "", "the order of sessions: id, last (newest message first) or size (most messages first)")
-	return c
-}
-
-func (r *memoryList) list(ctx context.Context, app *runtime.App) error {
-	memories, err := r.memories(app)
-	switch {
-	case err != nil:
-		return err
-	case r.limit < 0 || r.older < 0 || r.newer < 0:
-		return usagef("--limit, --older-than and --newer-than must be positive")
-	case r.after != "" && len(memories) > 1:
-		return usagef("--after needs one memory: pass --memory")
-	}
+	r := newMemoryCommand(s, "list", "List the sessions of each memory", withFormat)
 	var o memoryview.ListOptions
-	o.Prefix, o.After, o.Limit = memory.UserPrefix(r.user)+r.prefix, r.after, r.limit
-	o.Sort = memoryview.Order(r.sort.value)
-	if r.older > 0 {
-		o.UsedBefore = time.Now().Add(-r.older)
-	}
-	if r.newer > 0 {
-		o.UsedAfter = time.Now().Add(-r.newer)
-	}
-	o.More = func(last string) {
-		hint := "--limit"
-		if len(memories) == 1 {
-			hint = "--after " + terminal.Clean(last)
+	f := r.Flags()
+	prefix := f.String("prefix", "", "only sessions whose ids begin with this `TEXT`")
+	f.StringVar(&r.User, "user", "", "only sessions of this `USER`")
+	older := f.Duration("older-than", 0, "only sessions whose newest message is older, as a `DURATION` such as 72h")
+	newer := f.Duration("newer-than", 0, "only sessions whose newest message is newer, as a `DURATION`")
+	f.IntVar(&o.Limit, "limit", 0, "the most `SESSIONS` (default: all)")
+	f.StringVar(&o.After, "after", "", "only sessions after this `ID`, in the order of the list: the next page")
+	sort := newEnumFlag(memoryview.Orders()...)
+	sort.addTo(r.Command, "sort", "", "the order of sessions: id, last (newest message first) or size (most messages first)")
+	r.check(func() error {
+		if o.Limit < 0 || *older < 0 || *newer < 0 {
+			return usagef("--limit, --older-than and --newer-than must be positive")
 		}
-		fmt.Fprintf(r.Err, "there are more sessions; %s shows them\n", hint)
-	}
-	return r.view().List(ctx, memories, o)
+		return nil
+	})
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		declared, err := r.Declared(app.Spec())
+		if err != nil {
+			return err
+		}
+		if o.After != "" && len(declared) > 1 {
+			return usagef("--after needs one memory: pass --memory")
+		}
+		o.Prefix, o.Sort = memory.UserPrefix(r.User)+*prefix, memoryview.Order(sort.value)
+		if *older > 0 {
+			o.UsedBefore = time.Now().Add(-*older)
+		}
+		if *newer > 0 {
+			o.UsedAfter = time.Now().Add(-*newer)
+		}
+		o.More = func(last string) {
+			hint := "--limit"
+			if len(declared) == 1 {
+				hint = "--after " + terminal.Clean(last)
+			}
+			fmt.Fprintf(r.Err, "there are more sessions; %s shows them\n", hint)
+		}
+		var memories []memoryview.Memory
+		for _, m := range declared {
+			memories = append(memories, memoryview.Of(app, m.ID))
+		}
+		return r.view().List(ctx, memories, o)
+	})
 }
 
-// withPage adds the flags that select messages of a session.
-func (r *memoryCommand) withPage(c *cobra.Command) *cobra.Command {
-	c.Flags().Int64Var(&r.page.From, "from", 0, "only messages from this `POSITION` on (default: all)")
-	c.Flags().IntVar(&r.page.Limit, "limit", 0, "the most `MESSAGES` (default: all)")
-	run := c.RunE
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if r.page.From < 0 || r.page.Limit < 0 {
-			return usagef("--from and --limit must be positive")
+func newMemorySearch(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "search", "Find messages of stored conversations by words, and by meaning", withSession|withFormat, "a text")
+	f := r.Flags()
+	f.Lookup("session").Usage = "`ID` of the session (default: all)"
+	f.Lookup("user").Usage = "`NAME` of the user whose sessions are searched"
+	limit := f.IntP("limit", "n", search.DefaultLimit, "the maximum `NUMBER` of messages")
+	r.check(func() error {
+		if *limit < 1 || *limit > search.MaxLimit {
+			return usagef("--limit must be from 1 to %d, not %d", search.MaxLimit, *limit)
 		}
-		return run(c, args)
-	}
-	return c
+		return nil
+	})
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		m, err := r.Open(app)
+		if err != nil {
+			return err
+		}
+		q := search.Query{Text: r.Flags().Arg(1), Limit: *limit, Scope: search.All()}
+		switch {
+		case r.Session != "":
+			session, err := memoryview.FindSession(ctx, m, r.Stored(r.Session))
+			if err != nil {
+				return err
+			}
+			q.Scope = search.Session(session)
+		case r.User != "":
+			q.Scope = search.User(r.User)
+		}
+		found, err := app.Searcher(m.ID).Search(ctx, q)
+		if err != nil {
+			return err
+		}
+		if found.Problem != "" {
+			fmt.Fprintf(r.Err, "warning: memory %s: not all messages were compared by meaning: %s\n", m.ID, found.Problem)
+		}
+		return r.view().Found(found.Messages)
+	})
+}
+
+func newFacts(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "facts", "Show, add, edit or delete what a memory knows of a user", withSession|withFormat)
+	r.Long = `Shows the facts that a model extracted from the messages of a user, those that no
+longer hold included, each with the message that states it and its former texts.
+With --add, --edit or --delete, changes them; a model cannot add a fact again that
+was deleted this way.`
+	r.Example = `  qtype memory facts app.qtype.yaml --user ada
+  qtype memory facts app.qtype.yaml --user ada --edit f3 --text 'The user lives in Rome.'
+  qtype memory facts app.qtype.yaml --user ada --delete f3`
+	var change memoryview.FactChange
+	f := r.Flags()
+	f.Lookup("session").Usage = "`ID` of the session"
+	f.Lookup("user").Usage = "`USER` whose facts they are"
+	f.StringVar(&change.Add, "add", "", "add a fact with this `TEXT`")
+	f.StringVar(&change.Edit, "edit", "", "`ID` of the fact that gets --text")
+	f.StringVar(&change.Text, "text", "", "the new `TEXT` of the fact of --edit")
+	f.StringVar(&change.Delete, "delete", "", "`ID` of the fact to delete")
+	r.MarkFlagsMutuallyExclusive("add", "edit", "delete")
+	r.MarkFlagsRequiredTogether("edit", "text")
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		m, err := r.WithFacts(app)
+		switch {
+		case err != nil:
+			return err
+		case r.User == "" && r.Session == "":
+			return usagef("whose facts? pass --user or --session")
+		case change != memoryview.FactChange{}:
+			return r.view().ChangeFact(ctx, m, &r.Selection, change)
+		}
+		return r.view().Facts(ctx, m, &r.Selection)
+	})
+}
+
+func newForget(s *streams) *cobra.Command {
+	r := newMemoryCommand(s, "forget", "Delete everything that is stored of a user", withFormat)
+	r.Long = `Deletes everything that is stored of a user: sessions, variables, facts, summaries
+and vectors of all memories, sessions and runs of the server, and journals of interrupted
+runs that have rows of the user, in the folder of the document and in those of --journals.
+Caches of steps do not record whose results they have: they are cleared. Prints a receipt
+that lists what was deleted and where was searched. Outputs of runs are not deleted.`
+	r.Example = `  qtype memory forget app.qtype.yaml --user ada
+  qtype memory forget app.qtype.yaml --user ada --format json > receipt.json`
+	var cfg erasure.Config
+	f := r.Flags()
+	f.StringVar(&cfg.User, "user", "", "`USER` to forget (required)")
+	f.StringArrayVar(&cfg.Journals, "journals", nil, "`FOLDER` that is searched for journals too; may be repeated")
+	keepCaches := f.Bool("keep-caches", false, "do not clear the caches of steps")
+	f.Lookup("memory").Hidden = true
+	r.check(func() error {
+		switch {
+		case cfg.User == "" && !f.Changed("user"):
+			return usagef("which user? pass --user")
+		case r.Memory != "":
+			return usagef("forget deletes from all memories: leave out --memory")
+		}
+		return nil
+	})
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		cfg.App, cfg.Journals = app, withFolderOf(app, cfg.Journals)
+		return r.withCaches(app, *keepCaches, func(caches cacheview.Caches) error {
+			cfg.Caches = caches
+			receipt, err := erasure.User(ctx, cfg)
+			if receipt == nil {
+				return err
+			}
+			if r.format.value == "json" {
+				return errors.Join(err, terminal.WriteJSON(r.Out, receipt))
+			}
+			return errors.Join(err, receipt.Write(r.Out))
+		})
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -73,7 +74,7 @@ func noCommand(c *cobra.Command, args []string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], diag.DidYouMean(args[0], names))}
+	return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], diag.DidYouMean(args[0], names))}
 }
 
 // arguments requires one argument for each description.
@@ -81,9 +82,9 @@ func arguments(descriptions ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(descriptions):
-			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s needs %s", c.CommandPath(), descriptions[len(args)])}
+			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s needs %s", c.CommandPath(), descriptions[len(args)])}
 		case len(args) > len(descriptions):
-			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s: unexpected argument %q", c.CommandPath(), args[len(descriptions)])}
+			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s: unexpected argument %q", c.CommandPath(), args[len(descriptions)])}
 		}
 		return nil
 	}
@@ -93,7 +94,7 @@ func arguments(descriptions ...string) cobra.PositionalArgs {
 func optionalArgument(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return &usageError{command: c.CommandPath(), reason: fmt.Sprintf("%s takes one %s", c.CommandPath(), name)}
+			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s takes one %s", c.CommandPath(), name)}
 		}
 		return nil
 	}
@@ -113,7 +114,7 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		reason = fmt.Sprintf("--%s cannot be %q: expected %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid.GetFlag()))
 	}
-	return &usageError{command: c.CommandPath(), reason: reason}
+	return &terminal.UsageError{Command: c.CommandPath(), Reason: reason}
 }
 
 func unknownFlag(c *cobra.Command, e *pflag.NotExistError) string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,9 +23,6 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate"
 )
-
-// resumePeriod is the time between two looks for runs that another server has left.
-const resumePeriod = 5 * time.Second
 
 // serveCommand is one call of qtype serve.
 type serveCommand struct {
@@ -179,19 +175,8 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	s := server.New(app, server.Options{Access: control, Log: log, Version: version(), NoUI: c.noUI})
-	defer func() {
-		closing := s.App().Close(context.WithoutCancel(ctx))
-		err = cmpError(err, closing)
-	}()
-	return c.listen(ctx, s, control, p, path, log)
-}
-
-// cmpError returns the first error that is not nil.
-func cmpError(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
+	defer func() { closeApp(ctx, s.App(), &err) }() // perhaps another one by then
+	return c.serve(ctx, s, p, path)
 }
 
 func (c *serveCommand) open(p *qtype.Program) (*runtime.App, error) {
@@ -225,74 +210,24 @@ func (c *serveCommand) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Err, o))
 }
 
-// listen accepts connections until ctx ends, then drains the server.
-func (c *serveCommand) listen(ctx context.Context, s *server.Server, control *access.Control, p *qtype.Program, path string, log *slog.Logger) error {
+// serve serves an application until ctx ends.
+func (c *serveCommand) serve(ctx context.Context, s *server.Server, p *qtype.Program, path string) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(c.access.Host, strconv.Itoa(c.port)))
 	if err != nil {
 		return fmt.Errorf("cannot listen on port %d of %s: %w", c.port, c.access.Host, err)
 	}
-	if n, err := s.Resume(ctx); err != nil {
-		log.Error("stored runs could not be resumed", "error", err)
-	} else if n > 0 {
-		log.Info("runs resumed", "runs", n)
-	}
-	background, stop := context.WithCancel(ctx)
-	defer stop()
-	go c.resumeRuns(background, s, log)
 	if c.reload {
-		go s.Watch(background, filesOf(p, path), c.loader(path), c.reportReload(path))
+		watched, stop := context.WithCancel(ctx)
+		defer stop()
+		go s.Watch(watched, filesOf(p, path), c.loader(path), c.reportReload(path))
 	}
-	srv := control.Server(s.Routes())
-	ended := make(chan error, 1)
-	go func() { ended <- control.Serve(srv, l) }()
-	fmt.Fprintf(c.Err, "serving %s on %s (Ctrl-C ends it)\n", terminal.Clean(p.Document.Application.ID), c.address(l))
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	return c.shutdown(s, srv, log)
-}
-
-// address returns the address of the server for users.
-func (c *serveCommand) address(l net.Listener) string {
-	scheme := "http"
-	if c.access.TLS.CertFile != "" || len(c.access.TLS.Domains) > 0 {
-		scheme = "https"
-	}
-	return scheme + "://" + l.Addr().String() + "/"
-}
-
-// shutdown waits for active runs and requests.
-func (c *serveCommand) shutdown(s *server.Server, srv *http.Server, log *slog.Logger) error {
-	log.Info("shutting down")
-	ctx, cancel := context.WithTimeout(context.Background(), c.drain)
-	defer cancel()
-	if err := s.Shutdown(ctx); err != nil {
-		log.Warn("active runs were ended", "after", c.drain)
-	}
-	closing, done := context.WithTimeout(context.Background(), time.Second)
-	defer done()
-	if err := srv.Shutdown(closing); err != nil {
-		_ = srv.Close()
-	}
-	return nil
-}
-
-// resumeRuns continues runs that another server has left.
-func (c *serveCommand) resumeRuns(ctx context.Context, s *server.Server, log *slog.Logger) {
-	tick := time.NewTicker(resumePeriod)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if _, err := s.Resume(ctx); err != nil && ctx.Err() == nil {
-				log.Warn("stored runs could not be resumed", "error", err)
-			}
+	return s.Serve(ctx, l, c.drain, func() {
+		scheme := "http"
+		if c.access.TLS.CertFile != "" || len(c.access.TLS.Domains) > 0 {
+			scheme = "https"
 		}
-	}
+		fmt.Fprintf(c.Err, "serving %s on %s://%s/ (Ctrl-C ends it)\n", terminal.Clean(p.Document.Application.ID), scheme, l.Addr())
+	})
 }
 
 // filesOf returns the files whose changes are a new version of a document: those that it

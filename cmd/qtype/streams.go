@@ -37,18 +37,8 @@ var errSilent = errors.New("failed")
 // errInterrupted fails a command that the user has stopped.
 var errInterrupted = errors.New("interrupted")
 
-// usageError reports a wrong command line.
-type usageError struct {
-	command string // whose help to point to; may be empty
-	reason  string // one line
-}
-
-// Error returns the reason.
-func (e *usageError) Error() string { return e.reason }
-
-func usagef(format string, args ...any) error {
-	return &usageError{reason: fmt.Sprintf(format, args...)}
-}
+// usagef reports a wrong command line.
+func usagef(format string, args ...any) error { return terminal.Usagef(format, args...) }
 
 // redactStreams replaces the secrets of documents that the command loads in all that it
 // writes. The returned function writes the rest at the end.
@@ -65,13 +55,13 @@ func (s *streams) redactStreams(ctx context.Context) (redacting context.Context,
 // report writes the error of a command to standard error: diagnostics as blocks,
 // anything else as one line.
 func (s *streams) report(err error) {
-	var usage *usageError
+	var usage *terminal.UsageError
 	switch list := diag.FromError(err); {
 	case err == nil, errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 	case len(list) > 0:
 		s.print(s.Err, func(w io.Writer) error { return diag.Text(w, list, s.diagText(s.ErrTerminal)) })
-	case errors.As(err, &usage) && usage.command != "":
-		fmt.Fprintf(s.Err, "error: %s\nsee %q\n", terminal.Clean(err.Error()), usage.command+" --help")
+	case errors.As(err, &usage) && usage.Command != "":
+		fmt.Fprintf(s.Err, "error: %s\nsee %q\n", terminal.Clean(err.Error()), usage.Command+" --help")
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.Err, "error: interrupted")
 	default:

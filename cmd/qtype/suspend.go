@@ -1,25 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/clienttool"
-	"github.com/qtype-dev/qtype/internal/terminal"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -56,35 +45,23 @@ func (r *runCommand) openSuspension(ctx context.Context, path string, app *spec.
 	if r.suspend.file == "" {
 		return ctx, func(err error) error { return err }, nil
 	}
-	full, err := filepath.Abs(path)
+	in := clienttool.RunInput{Document: path, Flow: r.Flow, Input: r.Input, Session: r.Session, User: r.User}
+	run, err := in.Describe(app)
 	if err != nil {
 		return ctx, nil, err
-	}
-	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", full, r.Flow, r.Input, memory.UserSession(r.User, r.Session)))
-	run := clienttool.SuspendedRun{Run: hex.EncodeToString(h[:]), ID: chat.NewID(), Flow: r.Flow, Session: r.Session, User: r.User, Started: time.Now().UTC().Truncate(time.Second)}
-	if app != nil && len(app.Flows) > 0 {
-		run.App, run.Flow = app.ID, cmp.Or(r.Flow, app.Flows[0].ID)
 	}
 	s, err := clienttool.OpenSuspension(r.suspend.file, run, r.approved)
 	if err != nil {
 		return ctx, nil, usagef("--suspend: %s", err)
 	}
-	for _, given := range r.suspend.answers {
-		number, answer, ok := strings.Cut(given, "=")
-		n, err := strconv.Atoi(number)
-		if !ok || err != nil {
-			return ctx, nil, usagef("--answer cannot be %q: expected N=yes, N=no or N=REASON", given)
-		}
-		if err := s.Answer(n, answer); err != nil {
-			return ctx, nil, usagef("--answer %s: %s", given, err)
-		}
+	if err := s.AnswerAll(r.suspend.answers); err != nil {
+		return ctx, nil, err
 	}
 	r.clients.suspension, r.RunID = s, s.RunID()
 	ctx, stop := s.Context(ctx)
 	return ctx, func(err error) error {
 		defer stop(nil)
-		if open := s.Waiting(); len(open) > 0 && err != nil {
-			r.printWaiting(open)
+		if err != nil && s.WriteWaiting(r.Err) {
 			return errSuspended
 		}
 		if err != nil {
@@ -98,13 +75,4 @@ func (r *runCommand) openSuspension(ctx context.Context, path string, app *spec.
 func (r *runCommand) approved(_ context.Context, call tool.Request) (yes bool, reason string, err error) {
 	ids := r.clients.user.Approved
 	return slices.Contains(ids, call.Tool.ID) || slices.Contains(ids, call.Tool.Set), "", nil
-}
-
-// printWaiting lists what a run waits for.
-func (r *runCommand) printWaiting(open map[int]*clienttool.ApprovalRequest) {
-	for _, n := range slices.Sorted(maps.Keys(open)) {
-		req := open[n]
-		fmt.Fprintf(r.Err, "approval %d: step %s wants to call %s %s\n", n, req.Step, req.Tool, terminal.Clean(string(req.Arguments)))
-	}
-	fmt.Fprintf(r.Err, "to continue, repeat the command with --answer %d=yes, or =no, or =REASON\n", slices.Min(slices.Collect(maps.Keys(open))))
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -59,18 +58,8 @@ func (f *temporalFlags) security(cfg durable.Config) (durable.Config, error) {
 	if err != nil {
 		return cfg, usagef("--temporal-key-file: %s", err)
 	}
-	for line := range strings.Lines(string(text)) {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		key, err := encrypted.ParseKey(line)
-		if err != nil {
-			return cfg, usagef("--temporal-key-file: %s: %s", f.keyFile, err)
-		}
-		cfg.Keys = append(cfg.Keys, key)
-	}
-	if len(cfg.Keys) == 0 {
-		return cfg, usagef("--temporal-key-file: %s has no key", f.keyFile)
+	if cfg.Keys, err = encrypted.ParseKeys(string(text)); err != nil {
+		return cfg, usagef("--temporal-key-file: %s: %s", f.keyFile, err)
 	}
 	return cfg, nil
 }

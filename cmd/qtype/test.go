@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +16,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // testCommand is one call of qtype test.
@@ -91,8 +88,9 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 		paths = []string{"."}
 	}
 	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
+	printer := &apptest.Printer{Out: t.Out, Quiet: t.quiet, Diagnostics: t.diagText(t.OutTerminal)}
 	if t.format.value == "text" {
-		o.Started, o.Finished, o.Ended = t.started, t.finished, t.ended
+		o.Started, o.Finished, o.Ended = printer.Started, printer.Finished, printer.Ended
 	}
 	begin := time.Now()
 	reports, err := qtype.Test(ctx, paths, o)
@@ -109,7 +107,7 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	case t.record != "" && !slices.ContainsFunc(reports, func(r qtype.TestReport) bool { return r.Recorded || r.Diagnostics.Errors() > 0 }):
 		return errors.New("--record: no test file declares recordings: add recordings: app.recordings.json")
 	}
-	if err := t.summary(reports, time.Since(begin)); err != nil {
+	if err := printer.Summary(reports, t.format.value, time.Since(begin)); err != nil {
 		return err
 	}
 	switch passed, failed := apptest.Passed(reports); {
@@ -119,64 +117,4 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 		return fmt.Errorf("no test has a name that matches %q", t.run)
 	}
 	return nil
-}
-
-// started prints the name of a file, or why it cannot be run.
-func (t *testCommand) started(r *qtype.TestReport) {
-	switch {
-	case r.Diagnostics.Errors() > 0:
-		fmt.Fprintf(t.Out, "%s cannot be run\n", terminal.Clean(r.Path))
-		t.blocks(r.Diagnostics)
-	case !t.quiet:
-		fmt.Fprintln(t.Out, terminal.Clean(r.Path))
-	}
-}
-
-// finished prints the outcome of a test.
-func (t *testCommand) finished(o *qtype.TestOutcome) {
-	switch {
-	case !o.Passed():
-		fmt.Fprintf(t.Out, "  ✗ %s%s\n", terminal.Clean(o.Name), milliseconds(o.Took))
-		t.blocks(o.Diagnostics)
-		for line := range strings.Lines(o.Details) {
-			fmt.Fprintf(t.Out, "    %s\n", terminal.Clean(strings.TrimSuffix(line, "\n")))
-		}
-	case !t.quiet:
-		fmt.Fprintf(t.Out, "  ✓ %s%s\n", terminal.Clean(o.Name), milliseconds(o.Took))
-	}
-}
-
-// ended prints the warnings of a file.
-func (t *testCommand) ended(r *qtype.TestReport) {
-	if r.Diagnostics.Warnings() > 0 && r.Diagnostics.Errors() == 0 {
-		t.blocks(r.Diagnostics)
-	}
-}
-
-// blocks prints diagnostics between the lines of tests.
-func (t *testCommand) blocks(list diag.List) {
-	t.print(t.Out, func(w io.Writer) error { return diag.Text(w, list, t.diagText(t.OutTerminal)) })
-	fmt.Fprintln(t.Out)
-}
-
-// summary prints the result of all tests.
-func (t *testCommand) summary(reports []qtype.TestReport, took time.Duration) error {
-	switch t.format.value {
-	case "json":
-		return apptest.JSON(t.Out, reports)
-	case "junit":
-		return apptest.JUnit(t.Out, reports)
-	case "github":
-		return diag.GitHub(t.Out, apptest.AllDiagnostics(reports))
-	}
-	passed, failed := apptest.Passed(reports)
-	if t.quiet && failed == 0 || passed+failed == 0 {
-		return nil
-	}
-	sum := textfmt.Count(passed+failed, "test") + ": "
-	if failed > 0 {
-		sum += fmt.Sprintf("%d failed, ", failed)
-	}
-	_, err := fmt.Fprintf(t.Out, "%s%d passed%s\n", sum, passed, milliseconds(took))
-	return err
 }

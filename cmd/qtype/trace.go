@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/traceview"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -42,7 +43,7 @@ func (t *traceFlag) check(others ...string) error {
 		return usagef("--trace %s", err)
 	}
 	for _, other := range others {
-		if isSameFile(t.value, other) {
+		if remotefs.IsSame(t.value, other) {
 			return usagef("--trace %s is another file of this command: use another name", t.value)
 		}
 	}

@@ -49,7 +49,7 @@ silences that code there.`,
   qtype validate --format github .`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &usageError{command: c.CommandPath(), reason: "qtype validate needs a file or a directory"}
+				return &terminal.UsageError{Command: c.CommandPath(), Reason: "qtype validate needs a file or a directory"}
 			}
 			return v.check(c)
 		},
@@ -84,7 +84,7 @@ func (v *validateCommand) check(c *cobra.Command) error {
 	if reason == "" {
 		return nil
 	}
-	return &usageError{command: c.CommandPath(), reason: reason}
+	return &terminal.UsageError{Command: c.CommandPath(), Reason: reason}
 }
 
 func (v *validateCommand) run(ctx context.Context) error {
@@ -104,6 +104,20 @@ func (v *validateCommand) run(ctx context.Context) error {
 		return errInterrupted
 	}
 	return v.write(results, time.Since(begin))
+}
+
+// printer returns what writes the results.
+func (v *validateCommand) printer() *lint.Printer {
+	return &lint.Printer{Out: v.Out, Format: v.format.value, Version: version(), Paths: v.find.Paths, Strict: v.strict, Quiet: v.quiet, Fix: v.fix, Diagnostics: v.diagText(v.OutTerminal)}
+}
+
+// write writes results and fails without a message if documents have errors.
+func (v *validateCommand) write(results []lint.Result, took time.Duration) error {
+	err := v.printer().Write(results, took)
+	if errors.Is(err, lint.ErrInvalid) {
+		return errSilent
+	}
+	return err
 }
 
 // applyFixes applies the fixes, or prints them as a diff, and writes the diagnostics
@@ -144,7 +158,7 @@ func (v *validateCommand) applyFixes(ctx context.Context, begin time.Time) error
 // diffSummary writes a summary to standard error, so that standard output can be
 // piped to patch. It fails if there is something to fix or an error remains.
 func (v *validateCommand) diffSummary(results []lint.Result, fixed, files int) error {
-	left := lint.Diagnostics(v.withSeverities(results))
+	left := lint.Diagnostics(v.printer().Severities(results))
 	if fixed > 0 || len(left) > 0 {
 		fmt.Fprintf(v.Err, "--fix would fix %s in %s; %s would remain\n", textfmt.Count(fixed, "problem"), textfmt.Count(files, "file"), textfmt.Count(len(left), "diagnostic"))
 	}

@@ -152,9 +152,9 @@ func TestRun_Value(t *testing.T) {
 			if (err == nil) != (tc.wantErr == "") || err != nil && err.Error() != tc.wantErr {
 				t.Errorf("got %v, want %s", err, tc.wantErr)
 			}
-			var input *batch.InputError
+			var input *terminal.UsageError
 			if isInput := errors.As(err, &input); isInput != (tc.wantErr != "" && !strings.HasPrefix(tc.input, "@")) {
-				t.Errorf("%v: is an InputError: %v", err, isInput)
+				t.Errorf("%v: is a UsageError: %v", err, isInput)
 			}
 		})
 	}

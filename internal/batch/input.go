@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -63,7 +64,7 @@ func openInput(ctx context.Context, cfg *Config, flow *spec.Flow) (*input, error
 		for _, v := range in.required() {
 			names = append(names, fmt.Sprintf("%s (%s)", v.ID, v.Type))
 		}
-		return nil, &InputError{fmt.Sprintf("flow %s needs input: %s; pass -i JSON, or rows with -I FILE", flow.ID, textfmt.List(names))}
+		return nil, terminal.Usagef("flow %s needs input: %s; pass -i JSON, or rows with -I FILE", flow.ID, textfmt.List(names))
 	}
 	in.values, in.total = []map[string]any{{}}, 1
 	in.rows = in.valueRows

@@ -44,7 +44,7 @@ func (in *input) openValue(arg string) error {
 	}
 	if err != nil {
 		if from == "" {
-			return &InputError{"-i: " + err.Error()}
+			return terminal.Usagef("-i: %s", err)
 		}
 		return fmt.Errorf("%s: %w", from, err)
 	}

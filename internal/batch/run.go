@@ -38,6 +38,8 @@ type Config struct {
 	Offset        int64  // rows to skip
 	Limit         int64  // the maximum number of rows; 0 for all
 	MaxFailures   int64  // the number of failed rows that stops the run; 0 for any number
+	FailFast      bool   // MaxFailures is 1
+	MakeFolders   bool   // Check accepts files in folders that do not exist: they are created
 	Resume        bool   // continue an interrupted run
 	Restart       bool   // discard an interrupted run
 	RetryFailed   bool   // with Resume: run failed rows again
@@ -51,12 +53,6 @@ type Config struct {
 	Command []string // the arguments of the command line, for advice on resuming
 }
 
-// InputError reports that the input of a run is missing or wrong.
-type InputError struct{ Reason string }
-
-// Error returns the reason.
-func (e *InputError) Error() string { return e.Reason }
-
 // ErrRowsFailed is returned by Run if the run is complete but rows failed; the
 // summary has the reasons.
 var ErrRowsFailed = errors.New("rows failed")
@@ -64,8 +60,11 @@ var ErrRowsFailed = errors.New("rows failed")
 // errInterrupted stops a run that the user has interrupted.
 var errInterrupted = errors.New("interrupted")
 
-// Run runs the flow. An *InputError concerns the configuration.
+// Run runs the flow. A terminal.UsageError concerns the configuration.
 func Run(ctx context.Context, app *runtime.App, cfg Config) error {
+	if cfg.FailFast {
+		cfg.MaxFailures = 1
+	}
 	flow, err := selectFlow(app, cfg.Flow)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -37,7 +38,7 @@ func (in *input) checkSessionFlags() error {
 	}
 	for flag, given := range map[string]bool{"--session-per-row": in.cfg.SessionPerRow, "--user": in.cfg.User != "", "--user-column": in.cfg.UserColumn != ""} {
 		if given {
-			return &InputError{fmt.Sprintf("%s: flow %s uses no memory, so its rows have no sessions", flag, in.flow.ID)}
+			return terminal.Usagef("%s: flow %s uses no memory, so its rows have no sessions", flag, in.flow.ID)
 		}
 	}
 	return nil
@@ -50,7 +51,7 @@ func (in *input) needsColumn() bool {
 
 // errNoSessions returns the error for rows that name no sessions.
 func (in *input) errNoSessions(reason string) error {
-	return &InputError{fmt.Sprintf("%s, and flow %s uses a memory: pass --session-column COLUMN, --session-per-row, or --session ID for one conversation of all rows", reason, in.flow.ID)}
+	return terminal.Usagef("%s, and flow %s uses a memory: pass --session-column COLUMN, --session-per-row, or --session ID for one conversation of all rows", reason, in.flow.ID)
 }
 
 // findSessionColumns finds the columns of the session and the user in a file with

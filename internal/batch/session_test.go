@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // chatDocument has a flow with a memory; the mock answers with the number of messages
@@ -103,7 +104,7 @@ func TestRun_NewSession(t *testing.T) {
 			t.Errorf("%+v: got %v\n%s", tc.cfg, err, errs)
 		}
 	}
-	var input *batch.InputError
+	var input *terminal.UsageError
 	_, _, err := run(t, files, "", batch.Config{Input: `[{"name": "a"}, {"name": "b"}]`})
 	if want := "-i: the rows have no key session_id or session" + noSessions; !errors.As(err, &input) || err.Error() != want {
 		t.Errorf("got %v", err)

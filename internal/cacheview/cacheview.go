@@ -40,17 +40,6 @@ func OpenDirectory(path, step string, warn func(string)) (Caches, error) {
 	return Caches{{store: stepcache.Open(path, warn), matches: func(s stepcache.Scope) bool { return step == "" || s.Step == step }}}, nil
 }
 
-// UnknownStepError reports that no step with a cache has an id.
-type UnknownStepError struct {
-	ID    string   // the id
-	Steps []string // the ids of the steps with a cache
-}
-
-// Error lists the steps.
-func (e *UnknownStepError) Error() string {
-	return fmt.Sprintf("no step with a cache_config has the id %q; there are: %s%s", e.ID, textfmt.List(e.Steps), diag.DidYouMean(e.ID, e.Steps))
-}
-
 // NoCacheError reports that an application declares no cache.
 type NoCacheError struct {
 	Application string // its id
@@ -90,7 +79,7 @@ func OpenDeclared(app *spec.Application, step string, warn func(string)) (Caches
 	case len(ids) == 0:
 		return nil, &NoCacheError{Application: app.ID}
 	case len(folders) == 0:
-		return nil, &UnknownStepError{ID: step, Steps: ids}
+		return nil, terminal.Usagef("no step with a cache_config has the id %q; there are: %s%s", step, textfmt.List(ids), diag.DidYouMean(step, ids))
 	}
 	var all Caches
 	for _, folder := range folders {

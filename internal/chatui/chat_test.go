@@ -120,7 +120,7 @@ func TestNewTarget_Errors(t *testing.T) {
 	}
 	for _, tc := range tests {
 		_, err := chatui.NewTarget(p.Document.Application, tc.flow, tc.inputs)
-		var input *chatui.InputError
+		var input *terminal.UsageError
 		if err == nil || err.Error() != tc.want || errors.As(err, &input) != tc.isInput {
 			t.Errorf("%s %s: got %v, want %s", tc.flow, tc.inputs, err, tc.want)
 		}

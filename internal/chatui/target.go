@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -23,15 +24,9 @@ type Target struct {
 // Flow returns the id of the flow.
 func (t *Target) Flow() string { return t.flow.ID }
 
-// InputError reports that the inputs of a conversation are missing or wrong.
-type InputError struct{ Reason string }
-
-// Error returns the reason.
-func (e *InputError) Error() string { return e.Reason }
-
 // NewTarget selects a conversational flow: that of the id, or the first one if id is
 // empty. inputs is a JSON object with the flow's other inputs; it may be empty. An
-// *InputError concerns these.
+// terminal.UsageError concerns these.
 func NewTarget(app *spec.Application, id, inputs string) (*Target, error) {
 	if app == nil {
 		return nil, errors.New("the document is not an application: only an application can run")
@@ -68,7 +63,7 @@ func (t *Target) bind(inputs string) error {
 		v, err := value.Parse(inputs)
 		r, ok := v.(*value.Record)
 		if err != nil || !ok {
-			return &InputError{fmt.Sprintf("-i cannot be %q: expected a JSON object with the flow's other inputs", inputs)}
+			return terminal.Usagef("-i cannot be %q: expected a JSON object with the flow's other inputs", inputs)
 		}
 		given = maps.Collect(r.All())
 	}
@@ -80,7 +75,7 @@ func (t *Target) bind(inputs string) error {
 		}
 		x, ok := given[v.ID]
 		if !ok && !v.IsOptional() {
-			return &InputError{fmt.Sprintf("flow %s also needs %s (%s): pass -i '{%q: …}'", t.flow.ID, v.ID, v.Type, v.ID)}
+			return terminal.Usagef("flow %s also needs %s (%s): pass -i '{%q: …}'", t.flow.ID, v.ID, v.Type, v.ID)
 		}
 		if ok {
 			t.fixed[v.ID] = x
@@ -88,7 +83,7 @@ func (t *Target) bind(inputs string) error {
 		delete(given, v.ID)
 	}
 	if names := slices.Sorted(maps.Keys(given)); len(names) > 0 {
-		return &InputError{fmt.Sprintf("-i: flow %s has no other input %q", t.flow.ID, names[0])}
+		return terminal.Usagef("-i: flow %s has no other input %q", t.flow.ID, names[0])
 	}
 	for _, ref := range t.flow.Outputs {
 		if ref.To.Type.Is("ChatMessage") && t.output == nil {

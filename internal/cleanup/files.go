@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/erasure"
+	"github.com/qtype-dev/qtype/internal/localruns"
 )
 
 // oldTemporary is the age of incomplete files that are removed without an age that the user names.
@@ -30,21 +31,9 @@ var traceStarts = sync.OnceValue(func() map[string]*regexp.Regexp {
 	}
 })
 
-// findFiles adds the files in a folder that are old. Links are not followed.
+// findFiles adds the files in a folder that are old.
 func (p *Plan) findFiles(ctx context.Context, folder string) error {
-	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil && path == folder:
-			return err
-		case err != nil:
-			return nil //nolint:nilerr // a folder that cannot be read is left alone
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
-			return fs.SkipDir
-		case !d.Type().IsRegular():
-			return nil
-		}
+	return localruns.EachFile(ctx, folder, func(path string, d fs.DirEntry) error {
 		kind := p.kindOf(path)
 		if kind == "" {
 			return nil

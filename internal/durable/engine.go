@@ -68,9 +68,9 @@ func (e *engine) Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cf
 func checkConfig(cfg *batch.Config) error {
 	switch {
 	case cfg.Ephemeral:
-		return &batch.InputError{Reason: "--ephemeral and --engine temporal exclude each other: the rows run in other processes"}
+		return terminal.Usagef("--ephemeral and --engine temporal exclude each other: the rows run in other processes")
 	case cfg.RetryFailed:
-		return &batch.InputError{Reason: "--retry-failed is not available with --engine temporal: run the file of --errors"}
+		return terminal.Usagef("--retry-failed is not available with --engine temporal: run the file of --errors")
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ var layers = []layer{
 		"internal/rerank", "internal/sharedlimit", "internal/signin", "internal/splitter", "internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
-	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/cleanup", "internal/clienttool", "internal/durable", "internal/erasure", "internal/estimate", "internal/eval", "internal/indexview", "internal/localruns", "internal/mcpserver", "internal/playground", "internal/server", "internal/traceview"}, ""},
+	{"faces", []string{"internal/apptest", "internal/batch", "internal/cacheview", "internal/chatui", "internal/cleanup", "internal/clienttool", "internal/durable", "internal/erasure", "internal/estimate", "internal/eval", "internal/indexview", "internal/localruns", "internal/mcpserver", "internal/playground", "internal/runview", "internal/server", "internal/traceview"}, ""},
 	{"front", []string{facade, "cmd/qtype", "internal/bench", "internal/e2e"}, ""},
 }
 

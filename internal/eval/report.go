@@ -2,7 +2,9 @@ package eval
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -65,7 +67,10 @@ func (r *Report) Failed() bool { return len(r.Violations) > 0 }
 // ReadReport reads a report, such as a baseline.
 func ReadReport(path string) (*Report, error) {
 	text, err := os.ReadFile(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no such file: write a baseline with -o", path)
+	case err != nil:
 		return nil, err
 	}
 	r := &Report{}

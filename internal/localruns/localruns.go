@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,17 +36,8 @@ func List(ctx context.Context, folders []string) ([]durable.Run, error) {
 	var all []durable.Run
 	seen := map[string]bool{}
 	for _, folder := range folders {
-		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil && path == folder:
-				return err
-			case err != nil:
-				return nil //nolint:nilerr // a folder that cannot be read is left alone
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
-				return fs.SkipDir
-			case !d.Type().IsRegular() || seen[path]:
+		err := EachFile(ctx, folder, func(path string, _ fs.DirEntry) error {
+			if seen[path] {
 				return nil
 			}
 			seen[path] = true

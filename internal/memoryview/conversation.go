@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/memoryview/show"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -58,7 +59,7 @@ func (v *View) Window(ctx context.Context, m Memory, session string, page Page) 
 	}
 	if v.JSON {
 		if blocks != nil {
-			if err := writeLines(v.Out, blocks.Parts); err != nil {
+			if err := terminal.WriteJSON(v.Out, blocks.Parts...); err != nil {
 				return err
 			}
 		}
@@ -66,7 +67,7 @@ func (v *View) Window(ctx context.Context, m Memory, session string, page Page) 
 		if window.System != nil {
 			entries = slices.Insert(entries, window.SystemAt, window.System)
 		}
-		return writeLines(v.Out, messagesJSON(pinned, entries...))
+		return terminal.WriteJSON(v.Out, messagesJSON(pinned, entries...)...)
 	}
 	flush, err := lastFlush(ctx, m, session)
 	if err != nil {
@@ -121,7 +122,7 @@ func (v *View) History(ctx context.Context, m Memory, session string, page Page)
 	}
 	for e, err := range m.HistoryRange(ctx, session, max(page.From, 1), last) {
 		if err == nil && v.JSON {
-			err = writeLines(v.Out, messagesJSON(pinned, &e))
+			err = terminal.WriteJSON(v.Out, messagesJSON(pinned, &e)...)
 		} else if err == nil {
 			if e.Turn != turn {
 				turn = e.Turn

@@ -2,7 +2,6 @@ package memoryview
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -21,9 +20,33 @@ type FactJSON struct {
 	promptcontext.Fact
 }
 
-// Facts writes the facts of a stored session, or of a user, with their sources. It
-// returns their number.
-func (v *View) Facts(ctx context.Context, m Memory, session string) (int, error) {
+// Facts writes the facts of a session, or of a user and of all sessions of the user, with
+// their sources.
+func (v *View) Facts(ctx context.Context, m Memory, s *Selection) error {
+	stored := memory.UserSession(s.User, s.Session)
+	n, err := v.factsOf(ctx, m, stored)
+	if err != nil {
+		return err
+	}
+	if s.Session == "" {
+		for l, err := range m.ListOf(ctx, memory.UserScope, stored) {
+			if err != nil {
+				return err
+			}
+			more, err := v.factsOf(ctx, m, l.Session)
+			if n += more; err != nil {
+				return err
+			}
+		}
+	}
+	if n == 0 && !v.JSON {
+		_, err = fmt.Fprintln(v.Out, "no facts")
+	}
+	return err
+}
+
+// factsOf writes the facts that are stored under an id and returns their number.
+func (v *View) factsOf(ctx context.Context, m Memory, session string) (int, error) {
 	facts, err := promptcontext.FactsOf(ctx, m.Memory, session)
 	if err != nil {
 		return 0, err
@@ -56,9 +79,7 @@ func (f *FactJSON) owner() string {
 // fact writes one fact.
 func (v *View) fact(f FactJSON) error {
 	if v.JSON {
-		enc := json.NewEncoder(v.Out)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(f)
+		return terminal.WriteJSON(v.Out, f)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-4s %s\n", f.ID, terminal.Clean(f.Text))

@@ -11,7 +11,7 @@ import (
 // Found writes the messages that a search found, one a line, the best first.
 func (v *View) Found(found []search.Message) error {
 	if v.JSON {
-		return writeLines(v.Out, found)
+		return terminal.WriteJSON(v.Out, found...)
 	}
 	if len(found) == 0 {
 		_, err := fmt.Fprintln(v.Out, "no messages found")

@@ -3,7 +3,6 @@ package memoryview
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -27,8 +27,9 @@ type Memory struct {
 	Location string // of its store, for messages
 }
 
-// App is the part of runtime.App that Of needs.
+// App is the part of runtime.App that this package needs.
 type App interface {
+	Spec() *spec.Application
 	Memory(id string) *memory.Memory
 	StoreLocation(id string) string
 }
@@ -44,22 +45,6 @@ type View struct {
 	Width int       // columns of the terminal; 0 for a default
 	JSON  bool      // one JSON object a line
 	Full  bool      // History writes whole messages, not one line of each
-}
-
-// AmbiguousSessionError reports that a session must be named because a memory has
-// several.
-type AmbiguousSessionError struct {
-	Sessions int  // the number of sessions
-	More     bool // there may be more
-}
-
-// Error returns how to name one.
-func (e *AmbiguousSessionError) Error() string {
-	number := textfmt.Thousands(e.Sessions)
-	if e.More {
-		number += " and more"
-	}
-	return "which session? pass --session; qtype memory list shows all " + number
 }
 
 // maxCandidates bounds the sessions that are read for a message.
@@ -101,7 +86,7 @@ func FindSession(ctx context.Context, m Memory, session string) (string, error) 
 	case session != "":
 		return "", fmt.Errorf("memory %s has no session %q%s", m.ID, session, diag.DidYouMean(session, ids))
 	case len(ids) > 1:
-		return "", &AmbiguousSessionError{Sessions: len(ids), More: len(ids) == maxCandidates}
+		return "", ambiguous(len(ids), len(ids) == maxCandidates)
 	}
 	return ids[0], nil
 }
@@ -201,7 +186,7 @@ func (p *sessionPrinter) flush() error {
 	rows := p.rows
 	p.rows = nil
 	if p.json {
-		return writeLines(p.out, rows)
+		return terminal.WriteJSON(p.out, rows...)
 	}
 	var b strings.Builder
 	if p.table == nil {
@@ -247,40 +232,4 @@ func usage(r sessionRow) string {
 		return textfmt.Thousands(r.Used) + " / " + textfmt.Thousands(r.Limit)
 	}
 	return fmt.Sprintf("%s / %s %s", textfmt.Thousands(r.Used), textfmt.Thousands(r.Limit), r.Unit)
-}
-
-// Clear deletes a session.
-func (v *View) Clear(ctx context.Context, m Memory, session string) error {
-	if err := m.Clear(ctx, session); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(v.Out, "memory %s: session %s deleted\n", m.ID, terminal.Clean(session))
-	return err
-}
-
-// ClearAll deletes all sessions of a memory.
-func (v *View) ClearAll(ctx context.Context, m Memory) error {
-	sessions, err := m.Sessions(ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range sessions {
-		if err := m.Clear(ctx, s.Session); err != nil {
-			return err
-		}
-	}
-	_, err = fmt.Fprintf(v.Out, "memory %s: %s deleted\n", m.ID, textfmt.Count(len(sessions), "session"))
-	return err
-}
-
-// writeLines writes one JSON object a line.
-func writeLines[T any](w io.Writer, lines []T) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	for _, l := range lines {
-		if err := enc.Encode(l); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,6 +67,34 @@ func (s *Streams) WriteTo(path, text string) error {
 		return fmt.Errorf("%s: cannot be written: %w", path, Cause(err))
 	}
 	return nil
+}
+
+// WriteJSON writes values to a stream, one JSON text a line.
+func WriteJSON[T any](w io.Writer, values ...T) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for _, v := range values {
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open opens a file for reading, - for standard input, and returns its name for messages.
+func (s *Streams) Open(path string) (in io.ReadCloser, name string, err error) {
+	if path == "-" {
+		return io.NopCloser(s.In), "standard input", nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return nil, "", fmt.Errorf("%s: is a directory, not a file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", path, Cause(err))
+	}
+	return f, path, nil
 }
 
 // errNotExist is fs.ErrNotExist in the words of our messages.

@@ -96,6 +96,14 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }
 
+// Took returns " (18 ms)" for the end of a line; empty if no time was measured.
+func Took(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d ms)", max(d.Milliseconds(), 1))
+}
+
 // ShortDuration formats the time of one operation in three digits: "1.4 µs",
 // "350 µs", "2.0 ms"; as Duration from 10 ms.
 func ShortDuration(d time.Duration) string {

@@ -32,6 +32,25 @@ type Key struct {
 // errKey does not repeat the input.
 var errKey = errors.New("invalid key: use 32 random bytes in base64, for example from `openssl rand -base64 32`, or 64 hexadecimal digits")
 
+// ParseKeys reads keys, one on each line that is not empty. There must be one.
+func ParseKeys(text string) ([]Key, error) {
+	var keys []Key
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		key, err := ParseKey(line)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("there is no key")
+	}
+	return keys, nil
+}
+
 // ParseKey reads a key: 32 bytes in base64 (either alphabet, with or without
 // padding) or 64 hexadecimal digits, with optional white space around it.
 func ParseKey(text string) (Key, error) {

@@ -12,15 +12,6 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// providers are the providers of the classes of models, by the part of the class before
-// ChatModel or StreamingChatModel, and of the keys of application.properties.
-var providers = map[string]string{
-	"OpenAi": "openai", "OpenAiOfficial": "openai", "AzureOpenAi": "azure-openai", "Anthropic": "anthropic", "GoogleAiGemini": "google-ai", "VertexAiGemini": "gcp-vertex",
-	"MistralAi": "mistral", "Ollama": "ollama", "Bedrock": "aws-bedrock",
-	"open-ai": "openai", "openai": "openai", "azure-open-ai": "azure-openai", "azure-openai": "azure-openai", "anthropic": "anthropic", "google-ai-gemini": "google-ai", "ai.gemini": "google-ai",
-	"vertex-ai-gemini": "gcp-vertex", "vertexai.gemini": "gcp-vertex", "mistral-ai": "mistral", "mistralai": "mistral", "ollama": "ollama", "bedrock": "aws-bedrock",
-}
-
 // modelClass returns the provider of a class of chat models. known is false for one without a
 // counterpart; ok is false for other classes.
 func modelClass(name string) (provider string, known, ok bool) {
@@ -29,7 +20,7 @@ func modelClass(name string) (provider string, known, ok bool) {
 		return "", false, false
 	}
 	class = strings.TrimSuffix(class, "Streaming")
-	provider, known = providers[class]
+	provider, known = assistant.Provider(code.Java, class)
 	return provider, known, true
 }
 
@@ -40,19 +31,17 @@ type setting struct {
 	at    source.Span
 }
 
-// parameters are the names of parameters of requests.
-var parameters = map[string]string{"temperature": "temperature", "topP": "top_p", "topK": "top_k", "maxTokens": "max_tokens", "maxCompletionTokens": "max_tokens", "maxOutputTokens": "max_tokens", "numPredict": "max_tokens",
-	"presencePenalty": "presence_penalty", "frequencyPenalty": "frequency_penalty", "seed": "seed", "randomSeed": "seed"}
-
-// settings without effect on the answers, or whose value is that of the environment.
-var operational = []string{"apiKey", "organizationId", "projectId", "project", "location", "region", "logRequests", "logResponses", "logRequestsAndResponses", "timeout", "maxRetries", "listeners",
-	"httpClientBuilder", "customHeaders", "proxy", "build", "serviceVersion", "credentials", "client", "endpoint", "serviceUrl"}
+// isOperational reports whether a setting has no effect on the answers, or has a value of the environment.
+func isOperational(name string) bool {
+	return slices.Contains([]string{"apiKey", "organizationId", "projectId", "project", "location", "region", "logRequests", "logResponses", "logRequestsAndResponses", "timeout", "maxRetries", "listeners",
+		"httpClientBuilder", "customHeaders", "proxy", "build", "serviceVersion", "credentials", "client", "endpoint", "serviceUrl"}, name)
+}
 
 // model declares a model with settings and returns its id.
 func (c *conversion) model(name, provider string, settings []setting, at source.Span) string {
 	m := assistant.Model{Name: name, Provider: provider, Parameters: new(document.Block), At: at}
 	for _, s := range settings {
-		key := parameters[s.name]
+		key := assistant.Parameter(code.Java, s.name)
 		switch {
 		case slices.Contains([]string{"modelName", "modelId", "deploymentName", "model"}, s.name):
 			m.ID = c.text(s)
@@ -66,7 +55,7 @@ func (c *conversion) model(name, provider string, settings []setting, at source.
 			} else {
 				c.Add(input.Assumed.At(s.at, "the value of %s is not in the file; the provider's default is used", s.name))
 			}
-		case slices.Contains(operational, s.name):
+		case isOperational(s.name):
 		default:
 			c.Add(input.Unsupported.At(s.at, "the setting %s of the model is not converted", s.name))
 		}

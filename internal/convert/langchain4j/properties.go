@@ -68,9 +68,9 @@ func Properties(r *input.Report, file *source.File) *document.App {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(models)) {
-		provider := providers[key]
-		if _, of, named := strings.Cut(key, "."); named && provider == "" {
-			provider = providers[of]
+		provider, known := assistant.Provider(code.Java, key)
+		if _, of, named := strings.Cut(key, "."); named && !known {
+			provider, _ = assistant.Provider(code.Java, of)
 		}
 		name := strings.ReplaceAll(key, ".", "_")
 		c.models[name] = c.model(name, provider, models[key], places[key])
@@ -90,9 +90,10 @@ func (c *conversion) property(rest string, p property, models map[string][]setti
 			owner, name = rest[:i], rest[i+1:]
 		}
 	}
-	of := owner[strings.IndexByte(owner, '.')+1:]
+	_, known := assistant.Provider(code.Java, owner)
+	_, named := assistant.Provider(code.Java, owner[strings.IndexByte(owner, '.')+1:])
 	switch {
-	case providers[owner] != "" || providers[of] != "":
+	case known || named:
 		models[owner] = append(models[owner], setting{name: camel(name), value: valueOf(p.value), at: p.at})
 		if places[owner].IsZero() {
 			places[owner] = p.at

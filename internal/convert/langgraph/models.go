@@ -12,25 +12,18 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// providers are the providers of the classes of models and of init_chat_model.
-var providers = map[string]string{
-	"ChatOpenAI": "openai", "AzureChatOpenAI": "azure-openai", "ChatAnthropic": "anthropic", "ChatGoogleGenerativeAI": "google-ai", "ChatVertexAI": "gcp-vertex", "ChatMistralAI": "mistral",
-	"ChatOllama": "ollama", "ChatBedrock": "aws-bedrock", "ChatBedrockConverse": "aws-bedrock",
-	"openai": "openai", "azure_openai": "azure-openai", "anthropic": "anthropic", "google_genai": "google-ai", "google_vertexai": "gcp-vertex", "mistralai": "mistral", "ollama": "ollama",
-	"bedrock": "aws-bedrock", "bedrock_converse": "aws-bedrock",
-}
-
 // isModel reports whether a call of a name makes a chat model.
 func isModel(name string) bool {
-	return name == "init_chat_model" || providers[name] != "" && strings.Contains(name, "Chat") || strings.HasPrefix(name, "Chat") && slices.Contains([]string{"ChatGroq", "ChatCohere", "ChatDeepSeek", "ChatXAI", "ChatFireworks", "ChatTogether", "ChatHuggingFace", "ChatNVIDIA", "ChatPerplexity"}, name)
+	_, known := assistant.Provider(code.Python, name)
+	return name == "init_chat_model" || known && strings.Contains(name, "Chat") ||
+		slices.Contains([]string{"ChatGroq", "ChatCohere", "ChatDeepSeek", "ChatXAI", "ChatFireworks", "ChatTogether", "ChatHuggingFace", "ChatNVIDIA", "ChatPerplexity"}, name)
 }
 
-// parameters are the arguments that are parameters of requests.
-var parameters = map[string]string{"temperature": "temperature", "top_p": "top_p", "max_tokens": "max_tokens", "max_completion_tokens": "max_tokens", "max_output_tokens": "max_tokens", "num_predict": "max_tokens",
-	"presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty", "seed": "seed"}
-
-var operational = []string{"api_key", "openai_api_key", "anthropic_api_key", "google_api_key", "timeout", "max_retries", "streaming", "verbose", "callbacks", "api_version", "azure_endpoint", "region_name", "region",
-	"project", "location", "organization", "tags", "credentials_profile_name", "model_provider", "disable_streaming", "rate_limiter"}
+// isOperational reports whether an argument has no effect on the answers, or has a value of the environment.
+func isOperational(name string) bool {
+	return slices.Contains([]string{"api_key", "openai_api_key", "anthropic_api_key", "google_api_key", "timeout", "max_retries", "streaming", "verbose", "callbacks", "api_version", "azure_endpoint", "region_name", "region",
+		"project", "location", "organization", "tags", "credentials_profile_name", "model_provider", "disable_streaming", "rate_limiter"}, name)
+}
 
 // declareModel declares the model that a chain makes, once for each place, and returns its id.
 func (c *conversion) declareModel(e *code.Expr, name string) string {
@@ -53,16 +46,17 @@ func (c *conversion) declareModel(e *code.Expr, name string) string {
 		provider, _, _ := c.text(call.Arg("model_provider", -1))
 		m.Provider, m.ID = c.named(text, provider, call.Span)
 	} else {
-		m.Provider, m.ID = providers[call.Name], text
-		if m.Provider == "" {
+		var known bool
+		if m.Provider, known = assistant.Provider(code.Python, call.Name); !known {
 			c.Add(input.Unsupported.At(call.Span, "the class %s has no counterpart; a model of openai is in its place", call.Name))
 			m.Provider = "openai"
 		}
+		m.ID = text
 	}
 	for i, a := range call.Args {
-		key := parameters[a.Name]
+		key := assistant.Parameter(code.Python, a.Name)
 		switch {
-		case a.Name == "" && i == 0, slices.Contains([]string{"model", "model_name", "model_id", "azure_deployment", "deployment_name"}, a.Name), slices.Contains(operational, a.Name), a.Value.Kind == code.Null:
+		case a.Name == "" && i == 0, slices.Contains([]string{"model", "model_name", "model_id", "azure_deployment", "deployment_name"}, a.Name), isOperational(a.Name), a.Value.Kind == code.Null:
 		case a.Name == "base_url":
 			m.BaseURL, _, _ = c.text(a.Value)
 		case key != "" && c.value(a.Value).Decimal() != "":
@@ -84,7 +78,7 @@ func (c *conversion) named(text, provider string, at source.Span) (of, id string
 	if before, after, ok := strings.Cut(text, ":"); ok && provider == "" {
 		provider, id = before, after
 	}
-	if of = providers[provider]; of != "" {
+	if of, known := assistant.Provider(code.Python, provider); known {
 		return of, id
 	}
 	if provider != "" {

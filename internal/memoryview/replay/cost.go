@@ -11,6 +11,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
@@ -24,6 +25,29 @@ type CostOptions struct {
 	Format Format             // default Text
 	// ContextWindow is Options.ContextWindow, for the declared policy.
 	ContextWindow int
+}
+
+// CostOf returns the rules and the prices for PROVIDER or PROVIDER/MODEL: with a model its built-in
+// prices, else those of the first model of the application that the provider has.
+func CostOf(app *spec.Application, named string) (CostOptions, error) {
+	name, model, _ := strings.Cut(named, "/")
+	row, ok := spec.LookupProvider(name)
+	switch {
+	case !ok:
+		return CostOptions{}, terminal.Usagef("unknown provider %q", name)
+	case row.Caching == nil:
+		return CostOptions{}, terminal.Usagef("the rules of the prompt cache of %s are unknown", name)
+	}
+	o := CostOptions{Rules: *row.Caching, Prices: spec.BuiltinPrices(name, model)}
+	if model != "" && o.Prices == nil {
+		return o, terminal.Usagef("the prices of %s are unknown; declare a model with prices and pass --cost %s", named, name)
+	}
+	for _, m := range app.Models {
+		if base := m.Base(); model == "" && o.Prices == nil && base.Provider == name {
+			o.Prices = base.CallPrices()
+		}
+	}
+	return o, nil
 }
 
 // PolicyCost is what the calls of a transcript send with one policy.

@@ -1,0 +1,110 @@
+package batch
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/terminal"
+)
+
+// Check rejects a configuration whose parts exclude each other, and files that cannot be written. The
+// errors name the flags of qtype run; isSet reports whether one is set.
+func (cfg *Config) Check(isSet func(flag string) bool) error {
+	switch {
+	case cfg.Input != "" && cfg.InputFile != "":
+		return terminal.Usagef("-i and -I exclude each other")
+	case cfg.InputFile == "-" && cfg.Streams.InTerminal:
+		return terminal.Usagef("-I - reads rows from standard input, which is a terminal: pipe a file into it")
+	}
+	if err := cfg.checkSessions(isSet); err != nil {
+		return err
+	}
+	if err := cfg.checkLimits(isSet); err != nil {
+		return err
+	}
+	if err := cfg.checkFile("-o", cfg.Output); err != nil {
+		return err
+	}
+	if err := cfg.checkFile("--errors", cfg.ErrorFile); err != nil {
+		return err
+	}
+	return cfg.checkDistinctFiles()
+}
+
+// checkSessions rejects sessions and users that exclude each other or are empty.
+func (cfg *Config) checkSessions(isSet func(string) bool) error {
+	switch {
+	case cfg.Session != "" && cfg.SessionColumn != "":
+		return terminal.Usagef("--session and --session-column exclude each other")
+	case cfg.SessionPerRow && (cfg.Session != "" || cfg.SessionColumn != ""):
+		return terminal.Usagef("--session-per-row excludes --session and --session-column")
+	case cfg.User != "" && cfg.UserColumn != "":
+		return terminal.Usagef("--user and --user-column exclude each other")
+	}
+	for _, f := range []struct{ name, value string }{{"session", cfg.Session}, {"session-column", cfg.SessionColumn}, {"user", cfg.User}, {"user-column", cfg.UserColumn}} {
+		if isSet(f.name) && strings.TrimSpace(f.value) == "" {
+			return terminal.Usagef("--%s must not be empty", f.name)
+		}
+	}
+	return nil
+}
+
+// checkLimits rejects settings of long runs that exclude each other or have no effect.
+func (cfg *Config) checkLimits(isSet func(string) bool) error {
+	switch {
+	case cfg.Limit < 0, isSet("limit") && cfg.Limit == 0:
+		return terminal.Usagef("--limit cannot be %d: expected a positive number of rows", cfg.Limit)
+	case cfg.Offset < 0:
+		return terminal.Usagef("--offset cannot be %d: expected a number of rows", cfg.Offset)
+	case cfg.MaxFailures < 0, isSet("max-failures") && cfg.MaxFailures == 0:
+		return terminal.Usagef("--max-failures cannot be %d: expected a positive number of rows", cfg.MaxFailures)
+	case cfg.FailFast && cfg.MaxFailures > 0:
+		return terminal.Usagef("--fail-fast and --max-failures exclude each other")
+	case cfg.Resume && cfg.Restart:
+		return terminal.Usagef("--resume and --restart exclude each other")
+	case cfg.RetryFailed && !cfg.Resume:
+		return terminal.Usagef("--retry-failed requires --resume")
+	case (cfg.Resume || cfg.Restart) && (cfg.InputFile == "" || cfg.Output == ""):
+		return terminal.Usagef("--resume and --restart require -I and -o: only a run from file to file can be resumed")
+	}
+	return nil
+}
+
+// checkFile rejects an output that cannot be written, also one in a folder that does not exist, which a
+// typing error would otherwise create.
+func (cfg *Config) checkFile(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	if isParquet := path == cfg.Output && filepath.Ext(path) == ""; !isParquet {
+		if err := records.Writable(path); err != nil {
+			return terminal.Usagef("%s", err)
+		}
+	}
+	if _, remote := remotefs.Remote(path); remote || cfg.MakeFolders {
+		return nil
+	}
+	folder := filepath.Dir(remotefs.Path(path))
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return terminal.Usagef("%s %s: there is no folder %s: create it, or pass --mkdir", flag, path, folder)
+	}
+	return nil
+}
+
+// checkDistinctFiles rejects a run that would overwrite its own input, or one of its outputs with another.
+func (cfg *Config) checkDistinctFiles() error {
+	switch {
+	case remotefs.IsSame(cfg.InputFile, cfg.Output):
+		return terminal.Usagef("-o %s is the file of -I: use another name", cfg.Output)
+	case remotefs.IsSame(cfg.InputFile, cfg.ErrorFile):
+		return terminal.Usagef("--errors %s is the file of -I: use another name", cfg.ErrorFile)
+	case remotefs.IsSame(cfg.Output, cfg.ErrorFile):
+		return terminal.Usagef("--errors %s is the file of -o: use another name", cfg.ErrorFile)
+	}
+	return nil
+}

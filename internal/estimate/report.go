@@ -1,0 +1,102 @@
+package estimate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Limits are the most that a run may cost.
+type Limits struct {
+	Expected *float64 // of the expected cost; nil for no limit
+	Worst    *float64 // of the worst case; nil for no limit
+}
+
+// Exceeds returns an error if the estimate is above a limit, or cannot be compared with it.
+func (r *Report) Exceeds(l Limits) error {
+	limited, worstLimited := l.Expected != nil, l.Worst != nil
+	switch {
+	case r.Failed == r.Sample:
+		return errors.New("no row could be estimated: " + r.Reason)
+	case limited && r.Failed > 0:
+		return fmt.Errorf("--limit: %s could not be estimated: %s", textfmt.Count(r.Failed, "row"), r.Reason)
+	case limited && len(r.Unpriced) > 0:
+		return fmt.Errorf("--limit: model %s has no prices", textfmt.List(r.Unpriced))
+	case limited && r.Expected.Money > *l.Expected:
+		return fmt.Errorf("the expected cost %.6g is above the limit %.6g", r.Expected.Money, *l.Expected)
+	case worstLimited && !r.Worst.Known:
+		return fmt.Errorf("the worst case is not limited: %s", strings.Join(r.Worst.Open, "; "))
+	case worstLimited && r.Worst.Money > *l.Worst:
+		return fmt.Errorf("the worst case %.6g is above the limit %.6g", r.Worst.Money, *l.Worst)
+	}
+	return nil
+}
+
+// JSON writes the report as an object.
+func (r *Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// Text writes the report for a terminal.
+func (r *Report) Text(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s · flow %s · %s, estimated from %d\n\n", terminal.Clean(r.App), terminal.Clean(r.Flow), textfmt.Count(r.Rows, "row"), r.Sample-r.Failed)
+	fmt.Fprintf(&b, "%-20s %12s %14s %14s %12s\n", "model", "calls", "tokens in", "tokens out", "cost")
+	line := func(name string, calls, input, output float64, cost string) {
+		fmt.Fprintf(&b, "%-20s %12.0f %14.0f %14.0f %12s\n", terminal.Clean(name), calls, input, output, cost)
+	}
+	for _, m := range r.Models {
+		cost := fmt.Sprintf("%.4f", m.Money)
+		if !m.Priced {
+			cost = "no prices"
+		}
+		line(m.ID, m.Calls, m.Input, m.Output, cost)
+	}
+	line("expected", r.Expected.Calls, r.Expected.Input, r.Expected.Output, fmt.Sprintf("%.4f", r.Expected.Money))
+	b.WriteByte('\n')
+	r.writePrices(&b)
+	if r.Worst.Known {
+		fmt.Fprintf(&b, "worst case: %.4f, limited by the %s\n", r.Worst.Money, map[string]string{"windows": "context windows", "budget": "budget of the flow"}[r.Worst.By])
+	} else {
+		fmt.Fprintf(&b, "worst case: not limited: %s\n", terminal.Clean(strings.Join(r.Worst.Open, "; ")))
+	}
+	if r.Failed > 0 {
+		fmt.Fprintf(&b, "%s of the sample failed: %s\n", textfmt.Count(r.Failed, "row"), terminal.Clean(r.Reason))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writePrices explains where the prices of the models are from.
+func (r *Report) writePrices(b *strings.Builder) {
+	var declared, builtin []string
+	for _, m := range r.Models {
+		switch m.Prices {
+		case DeclaredPrices:
+			declared = append(declared, m.ID)
+		case BuiltinPrices:
+			builtin = append(builtin, m.ID)
+		}
+	}
+	for _, l := range []struct {
+		format string
+		models []string
+	}{
+		{"prices of %s: those of the document (key prices)\n", declared},
+		{"prices of %s: list prices of " + spec.PricesDate + " in US dollars, built into qtype; set prices in the model for others\n", builtin},
+		{"no prices of %s: not part of the cost; set prices in the model\n", r.Unpriced},
+	} {
+		if len(l.models) > 0 {
+			fmt.Fprintf(b, l.format, terminal.Clean(textfmt.List(l.models)))
+		}
+	}
+}
