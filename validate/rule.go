@@ -65,7 +65,7 @@ func table() []rule {
 		encryptionRules(), modelRules(), toolRules(), agentRules(), syncRules(), filterRules(), argumentRules(), splitterRules(), rerankerRules(), citationRules(), authRules(), indexRules(),
 		expressionRules(), controlRules(), referenceRules(), externalRules(), secretRules(), queryRules(), allowRules(), unusedSettingRules(),
 		availableRules(), flowLint(), stepLint(), templateLint(), documentLint())
-	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })
+	slices.SortStableFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })
 	return all
 }
 

@@ -98,7 +98,7 @@ func collectEdits(a *analysis, id declaration, old string, edits map[string][]sp
 		}
 	}
 	for _, all := range edits {
-		slices.SortFunc(all, func(x, y span) int { return x.start - y.start })
+		slices.SortStableFunc(all, func(x, y span) int { return x.start - y.start })
 	}
 	return nil
 }

@@ -240,7 +240,7 @@ func (s *factState) limit(most int) {
 		if len(times) <= group.most {
 			continue
 		}
-		slices.SortFunc(times, time.Time.Compare)
+		slices.SortStableFunc(times, time.Time.Compare)
 		excess, oldest := len(times)-group.most, times[len(times)-group.most-1]
 		s.Facts = slices.DeleteFunc(s.Facts, func(f Fact) bool {
 			if (f.Deleted != nil) != group.deleted || excess == 0 || f.changed().After(oldest) {

@@ -299,7 +299,7 @@ func variableUnits(all []memory.Variable) []contextUnit {
 	for i, v := range all {
 		units = append(units, contextUnit{text: "- " + v.Name + ": " + singleLine(v.Value), rank: len(all) - i})
 	}
-	slices.SortFunc(units, func(a, b contextUnit) int { return strings.Compare(a.text, b.text) })
+	slices.SortStableFunc(units, func(a, b contextUnit) int { return strings.Compare(a.text, b.text) })
 	return units
 }
 

@@ -52,7 +52,7 @@ func ParseRanges(text string) (Ranges, error) {
 func (r Ranges) Union(others ...Range) Ranges {
 	var out Ranges
 	all := slices.Concat(r, others)
-	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(all, func(a, b Range) int { return cmp.Compare(a.From, b.From) })
 	for _, one := range all {
 		if n := len(out); n > 0 && one.From <= out[n-1].To+1 {
 			out[n-1].To = max(out[n-1].To, one.To)

@@ -50,7 +50,7 @@ func hiddenIn(f *source.File, n int, line []rune) [][2]int {
 			all = append(all, [2]int{from, to})
 		}
 	}
-	slices.SortFunc(all, func(a, b [2]int) int { return a[0] - b[0] })
+	slices.SortStableFunc(all, func(a, b [2]int) int { return a[0] - b[0] })
 	joined := all[:0]
 	for _, h := range all {
 		if last := len(joined) - 1; last >= 0 && h[0] <= joined[last][1] {

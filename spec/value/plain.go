@@ -110,7 +110,7 @@ func mapRecord(m map[string]any) *Record {
 	for name, v := range m {
 		fields = append(fields, Field{name, v})
 	}
-	slices.SortFunc(fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 	return &Record{fields: fields}
 }
 

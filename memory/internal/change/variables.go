@@ -107,7 +107,7 @@ func MergeVariables(old, set []Variable) []Variable {
 
 // SortedByName returns variables by name.
 func SortedByName(all []Variable) []Variable {
-	return slices.SortedFunc(slices.Values(all), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.SortedStableFunc(slices.Values(all), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // isUnchanged reports whether all has the variable with this value, or neither has one.
