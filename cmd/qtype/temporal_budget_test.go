@@ -4,17 +4,14 @@ package main
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
 // TestTemporal_Budget: the budget of a run is one for all workers, also if one is killed. A run
@@ -24,15 +21,7 @@ func TestTemporal_Budget(t *testing.T) {
 	pg, err := servertest.Postgres()
 	servertest.Need(t, err)
 	t.Cleanup(func() { testkit.Must(t, pg.Close()) })
-	var calls atomic.Int64
-	half := make(chan struct{})
-	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
-		if calls.Add(1) == rows/2 {
-			close(half)
-		}
-		return "answer to " + messages[len(messages)-1].Content, 0
-	}))
-	t.Cleanup(model.Close)
+	model, calls, half := startModel(t, rows/2)
 	var input strings.Builder
 	input.WriteString("text\n")
 	for i := range rows {

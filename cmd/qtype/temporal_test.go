@@ -165,19 +165,26 @@ func (c *cluster) history(dir, session string) string {
 	return lines.String()
 }
 
+// startModel starts a server whose model repeats the message. It closes the channel when a call
+// with this number arrives; calls is their number.
+func startModel(t *testing.T, number int64) (server *httptest.Server, calls *atomic.Int64, reached chan struct{}) {
+	calls = &atomic.Int64{}
+	reached = make(chan struct{})
+	server = httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
+		if calls.Add(1) == number {
+			close(reached)
+		}
+		return "answer to " + messages[len(messages)-1].Content, 0
+	}))
+	t.Cleanup(server.Close)
+	return server, calls, reached
+}
+
 // TestTemporal_KilledWorker: a worker and the server are killed while they work. Every row is
 // once in the output, which is that of a local run, and every turn once in its conversation.
 func TestTemporal_KilledWorker(t *testing.T) {
 	const rows, sessions = 60, 6
-	var calls atomic.Int64
-	half := make(chan struct{})
-	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
-		if calls.Add(1) == rows/2 {
-			close(half)
-		}
-		return "answer to " + messages[len(messages)-1].Content, 0
-	}))
-	t.Cleanup(model.Close)
+	model, calls, half := startModel(t, rows/2)
 	var input strings.Builder
 	input.WriteString("session,text\n")
 	for i := range rows {

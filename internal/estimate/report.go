@@ -1,7 +1,6 @@
 package estimate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,10 +39,7 @@ func (r *Report) Exceeds(l Limits) error {
 
 // JSON writes the report as an object.
 func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return textfmt.WriteJSON(w, r)
 }
 
 // Text writes the report for a terminal.

@@ -14,10 +14,7 @@ import (
 
 // JSON writes the report for machines and as a baseline.
 func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return textfmt.WriteJSON(w, r)
 }
 
 // Text writes the report for a terminal.

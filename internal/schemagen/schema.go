@@ -15,7 +15,6 @@ package schemagen
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -157,10 +157,7 @@ func encode(root *jsonschema.Schema) ([]byte, error) {
 	// In draft-07 a $ref overrides its siblings, including title and id.
 	root.AllOf, root.Ref = []*jsonschema.Schema{{Ref: root.Ref}}, ""
 	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(root); err != nil {
+	if err := textfmt.WriteJSON(&out, root); err != nil {
 		return nil, fmt.Errorf("write the schema: %w", err)
 	}
 	text := bytes.ReplaceAll(out.Bytes(), []byte(`"#/$defs/`), []byte(`"#/definitions/`))

@@ -1,11 +1,11 @@
 package semdiff
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -145,10 +145,7 @@ func JSON(w io.Writer, old, now string, changes []Change) error {
 		r.Changes = append(r.Changes, changeJSON{Class: c.Impact, Change: c.Action, Kind: c.Kind, ID: c.ID, Flow: c.Flow, Field: c.Field,
 			Message: c.Message, Reason: c.Reason, Old: c.Old.json(), New: c.New.json()})
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return textfmt.WriteJSON(w, r)
 }
 
 func (s Version) json() *versionJSON {

@@ -2,12 +2,12 @@ package diag
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf16"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -79,10 +79,7 @@ func JSON(w io.Writer, list List) error {
 // which changes no value.
 func encode(w io.Writer, value any) error {
 	var text bytes.Buffer
-	out := json.NewEncoder(&text)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	if err := out.Encode(value); err != nil {
+	if err := textfmt.WriteJSON(&text, value); err != nil {
 		return err
 	}
 	var b strings.Builder
