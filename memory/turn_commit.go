@@ -141,7 +141,7 @@ func (t *Turn) plan(n *change.Transition, each bool) (changed bool, err error) {
 	}
 	now := m.moment()
 	changed = n.Add(t.policy, m.kind.Name, t.base, a, now)
-	if set := change.ChangedVariables(t.base, t.set); len(set) > 0 {
+	if set := change.NewValues(t.base, t.set); len(set) > 0 {
 		if !changed {
 			n.Begin(t.base, now)
 			n.Next.State.Extend(now) // setting a variable extends the ttl

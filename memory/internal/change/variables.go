@@ -119,8 +119,8 @@ func isUnchanged(all []Variable, v Variable) bool {
 	return bytes.Equal(all[i].Value, v.Value)
 }
 
-// ChangedVariables returns those of set that differ from the view's.
-func ChangedVariables(base *window.View, set []Variable) []Variable {
+// NewValues returns the variables of set that differ from the view's.
+func NewValues(base *window.View, set []Variable) []Variable {
 	if len(set) == 0 {
 		return nil
 	}
