@@ -116,14 +116,22 @@ func TestServer_UnknownPrompt(t *testing.T) {
 	}
 }
 
-// curious is a server whose tools make requests to the client.
-func curious() *sdk.Server {
+// curious is a server whose tools make requests to the client. They end with the test: a client
+// that has left does not answer, and its session waits for them.
+func curious(t *testing.T) *sdk.Server {
+	untilEnd := func(ctx context.Context) (context.Context, func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		stop := context.AfterFunc(t.Context(), cancel)
+		return ctx, func() { stop(); cancel() }
+	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "curious", Version: "1"}, nil)
 	type count struct {
 		Times  int   `json:"times,omitempty"`
 		Tokens int64 `json:"tokens,omitempty"`
 	}
 	sdk.AddTool(s, &sdk.Tool{Name: "think"}, func(ctx context.Context, r *sdk.CallToolRequest, c count) (*sdk.CallToolResult, any, error) {
+		ctx, end := untilEnd(ctx)
+		defer end()
 		var all []string
 		for i := range max(c.Times, 1) {
 			answer, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: c.Tokens, SystemPrompt: "Be brief.", //nolint:staticcheck // deprecated by the newest protocol; servers use it
@@ -136,6 +144,8 @@ func curious() *sdk.Server {
 		return &sdk.CallToolResult{Content: text(strings.Join(all, ", "))}, nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "ask"}, func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+		ctx, end := untilEnd(ctx)
+		defer end()
 		answer, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Which size?", RequestedSchema: map[string]any{"type": "object",
 			"properties": map[string]any{"size": map[string]any{"type": "string", "enum": []string{"small", "large"}}, "count": map[string]any{"type": "integer", "title": "How many"}}, "required": []string{"size"}}})
 		if err != nil {
@@ -150,7 +160,7 @@ func curious() *sdk.Server {
 // other one cannot make requests.
 func asking(t *testing.T, d *spec.MCPTool, env mcp.Env) map[string]tool.Tool {
 	t.Helper()
-	d.ID, d.URL, d.AllowPrivate, env.Getenv = "shop", newHost(t, true, curious()).URL, true, os.Getenv
+	d.ID, d.URL, d.AllowPrivate, env.Getenv = "shop", newHost(t, true, curious(t)).URL, true, os.Getenv
 	s, err := mcp.New(d, env)
 	if err != nil {
 		t.Fatal(err)
