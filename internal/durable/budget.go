@@ -27,6 +27,16 @@ func newBudget(f *spec.Flow) *budget {
 	return &budget{ID: rand.Text(), Began: time.Now(), Tokens: b.Tokens, Calls: b.Calls, Seconds: b.Seconds, Money: b.Money}
 }
 
+// renewed returns the budget of a run that continues: its limits, of which nothing is spent.
+func (b *budget) renewed() *budget {
+	if b == nil {
+		return nil
+	}
+	again := *b
+	again.ID, again.Began = rand.Text(), time.Now()
+	return &again
+}
+
 // sharedBudget lets the chunk spend from the budget of the run. What earlier attempts have used
 // for rows that are finished counts; other rows are run again, and their recorded calls are events.
 func (c *chunkRun) sharedBudget(store memory.Store) runtime.RunOption {

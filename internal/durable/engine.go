@@ -173,7 +173,10 @@ func (r *engineRun) attach(ctx context.Context, status enums.WorkflowExecutionSt
 	if s, ok := stateOf(err); ok {
 		r.plan.State = s
 	}
-	r.plan.Resumed, r.plan.MaxFailures, r.plan.Budget = true, 0, newBudget(r.flow)
+	r.plan.Resumed, r.plan.MaxFailures, r.plan.Budget = true, 0, r.plan.Budget.renewed()
+	if r.flow != nil { // its document may have other limits
+		r.plan.Budget = newBudget(r.flow)
+	}
 	if r.batch.MaxFailures > 0 { // the earlier run has counted its own
 		r.plan.MaxFailures = r.plan.State.Failed + r.batch.MaxFailures
 	}
