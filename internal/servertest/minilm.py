@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import sys
+import threading
 import unicodedata
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -125,11 +126,26 @@ def states(batch):
     return x, seen
 
 
+TOKENS = {}  # vectors of tokens, of length 1, by the numbers of the tokens of a text
+
+
+def remember(batch, x):
+    """Keeps the vectors of the tokens of texts for relevance."""
+    x = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    for ids, vectors in zip(batch, x):
+        TOKENS[tuple(ids)] = vectors[: len(ids)].astype(np.float16)
+
+
 def embed(batch):
     """Returns the vectors of texts."""
     x, seen = states(batch)
+    remember(batch, x)
     mean = (x * seen[..., None]).sum(1) / seen.sum(1, keepdims=True)
     return (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
+
+
+BUSY = threading.Lock()  # a request that a client repeats waits for the first one, and finds its vectors
+MADE = {}  # vectors of this process, by the numbers of the tokens
 
 
 def embed_all(texts):
@@ -149,28 +165,25 @@ def place(ids):
 
 
 def kept(ids):
+    if tuple(ids) in MADE:
+        return MADE[tuple(ids)]
     return np.load(place(ids)) if KEPT and place(ids).exists() else None
 
 
 def keep(ids, vector):
+    MADE[tuple(ids)] = vector
     if KEPT:
         whole = place(ids).with_suffix(f".{os.getpid()}.{id(ids)}.npy")  # other servers may write the same
         np.save(whole, vector)
         whole.rename(place(ids))
 
 
-TOKENS = {}  # vectors of the tokens of documents, by the numbers of the tokens
-
-
 def tokens(texts):
-    """Returns the vectors of the tokens of each text, of length 1."""
-    unknown = sorted({tuple(t) for t in texts} - TOKENS.keys(), key=len)
+    """Returns the vectors of the tokens of each text."""
+    unknown = sorted((t for t in texts if tuple(t) not in TOKENS), key=len)
     for start in range(0, len(unknown), 8):
         part = unknown[start : start + 8]
-        x, _ = states([list(t) for t in part])
-        x /= np.linalg.norm(x, axis=-1, keepdims=True)
-        for text, vectors in zip(part, x):
-            TOKENS[text] = vectors[: len(text)].astype(np.float16)
+        remember(part, states(part)[0])
     return [TOKENS[tuple(t)].astype(np.float32) for t in texts]
 
 
@@ -216,14 +229,16 @@ class Handler(BaseHTTPRequestHandler):
         if asked.get("model") != NAME:
             return self.refuse(404, f"The model `{asked.get('model')}` does not exist")
         if self.path == "/v1/rerank":
-            scores = relevance(pieces(asked["query"]), [pieces(d) for d in asked["documents"]])
+            with BUSY:
+                scores = relevance(pieces(asked["query"]), [pieces(d) for d in asked["documents"]])
             best = sorted(range(len(scores)), key=lambda i: -scores[i])[: asked.get("top_n")]
             return self.answer(200, {"model": NAME, "usage": {"total_tokens": 0}, "results": [{"index": i, "relevance_score": scores[i]} for i in best]})
         texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
         if not texts or not all(texts):
             return self.refuse(400, "'$.input' is invalid")
         ids = [pieces(t) for t in texts]
-        vectors = embed_all(ids)
+        with BUSY:
+            vectors = embed_all(ids)
         if asked.get("encoding_format") == "base64":
             shown = [base64.b64encode(v.astype("<f4").tobytes()).decode() for v in vectors]
         else:
