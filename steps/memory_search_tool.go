@@ -9,7 +9,6 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	memorysearch "github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -36,11 +35,7 @@ func (t *memorySearchTool) Info() tool.Info { return t.info }
 
 // Call returns the messages that fit the query best, the best first.
 func (t *memorySearchTool) Call(ctx context.Context, args map[string]any) (any, error) {
-	session, err := toolSession(ctx, t.info.ID)
-	if err != nil {
-		return nil, err
-	}
-	given, err := tool.ConvertArgs(t.info, args, value.Assign)
+	session, given, err := sessionArguments(ctx, t.info, args)
 	if err != nil {
 		return nil, err
 	}
