@@ -184,7 +184,7 @@ func (s *searcher) match(expression string, args *spec.EmbeddedQueryArguments, f
 // to time with the score of a row. It returns the score of the last row.
 func (s *searcher) matchRows(expression string, rows int, fields *fieldBoosts, done func(map[int64]*textHit, float64) bool) (map[int64]*textHit, float64, error) {
 	table := s.x.table()
-	found, err := s.c.Read.QueryContext(s.ctx, "SELECT rowid, rank FROM "+table+" WHERE "+table+" MATCH ? ORDER BY rank LIMIT ?", expression, rows) //nolint:gosec // the tables are constants
+	found, err := s.c.Read.QueryContext(s.ctx, "SELECT rowid, rank FROM "+table+" WHERE "+table+" MATCH ? ORDER BY rank LIMIT ? + 0", expression, rows) //nolint:gosec // the tables are constants
 	if err != nil {
 		return nil, 0, err
 	}
