@@ -156,7 +156,7 @@ func (s *Signer) Region() (string, error) {
 }
 
 // noCredentials describes why an identity has no credentials. The SDK ends its search at the
-// metadata service of EC2, whose failure says little on other computers.
+// metadata service of EC2, whose failure explains little on other computers.
 func (s *Signer) noCredentials(err error) error {
 	text := httpx.SingleLine(err.Error(), 300)
 	if strings.Contains(text, "no EC2 IMDS role found") {
