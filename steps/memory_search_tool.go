@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	memorysearch "github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
 
