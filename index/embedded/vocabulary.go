@@ -130,7 +130,7 @@ func (v *vocabulary) setList(st state, expression string, list postings) {
 
 // load reads the terms that were added. The caller holds the lock.
 func (v *vocabulary) load(ctx context.Context, c *conn) error {
-	rows, err := c.Read.QueryContext(ctx, "SELECT number, term FROM terms WHERE number > ? ORDER BY number LIMIT ?", v.last, maxKnownTerms)
+	rows, err := c.Read.QueryContext(ctx, "SELECT number, term FROM terms WHERE number > ? ORDER BY number LIMIT ? + 0", v.last, maxKnownTerms)
 	if err != nil {
 		return err
 	}
