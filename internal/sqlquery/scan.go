@@ -1,8 +1,10 @@
 package sqlquery
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -44,14 +46,38 @@ func (s *scanner) scan() error {
 	return nil
 }
 
-// checkReads returns an error for a statement that does not read. Only Athena needs it: the other
-// databases have sessions that only read.
+// listing matches what follows PRAGMA if it lists something: table_info(people).
+var listing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\s+(\w+\s*\.\s*)?\w+_(list|info|xinfo)\s*($|[(;])`)
+})
+
+// checkReads returns an error for a statement that does not read. Only Athena and SQLite need it:
+// the other databases have sessions that only read.
 func (s *scanner) checkReads() error {
-	queries := []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE"}
-	if s.dialect != Athena || slices.Contains(queries, strings.ToUpper(s.first)) {
-		return nil
+	first, at := strings.ToUpper(s.first), max(0, strings.Index(s.text, s.first))
+	switch s.dialect {
+	case Athena:
+		if queries := []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE"}; !slices.Contains(queries, first) {
+			return s.fail(at, "a query of Athena begins with one of "+strings.Join(queries, ", "))
+		}
+	case SQLite:
+		return s.checkSQLite(first, at)
 	}
-	return s.fail(max(0, strings.Index(s.text, s.first)), "a query of Athena begins with one of "+strings.Join(queries, ", "))
+	return nil
+}
+
+// checkSQLite returns an error for a statement that reaches a file other than that of the URL,
+// or changes the connection: ATTACH and VACUUM INTO create files, also where a connection only reads.
+func (s *scanner) checkSQLite(first string, at int) error {
+	switch first {
+	case "ATTACH", "DETACH", "VACUUM":
+		return s.fail(at, first+" is not supported: a query reads the database of its connection")
+	case "PRAGMA":
+		if !listing().MatchString(s.text[at+len(first):]) {
+			return s.fail(at, "of PRAGMA, only those that list something are supported, such as table_info")
+		}
+	}
+	return nil
 }
 
 // plain reads one character that is neither quoted nor in a comment.
