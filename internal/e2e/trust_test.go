@@ -116,6 +116,7 @@ var unrelated = map[string]string{
 	"cmd/qtype/runs.go:source":                              "a flag or a setting of the user",
 	"cmd/qtype/serve.go:run":                                "a flag or a setting of the user",
 	"evaluate.go:withVariables":                             "a lookup, filtered by the loader",
+	"loader/read.go:nearFile":                               "the folder of a file that the user names",
 	"internal/batch/input_value.go:readValue":               "a file that the user names",
 	"internal/chatui/files.go:fileNames":                    "files that the user names",
 	"internal/chatui/files.go:readAttachment":               "a file that the user names",
