@@ -11,7 +11,7 @@ import (
 )
 
 // How long the model of a context block is not called after a failed call, whose attempts have
-// failed, too. Each further failure doubles it.
+// failed, too. After each further failure it is twice as long.
 const (
 	firstPause = 30 * time.Second
 	lastPause  = 5 * time.Minute
@@ -63,7 +63,7 @@ func (p *contextPause) begin() error {
 }
 
 // end takes note of the result of a call. Only failures that a later call may not have cause a
-// pause; a call that was canceled says nothing of the model.
+// pause; a call that was canceled is not a failure of the model.
 func (p *contextPause) end(err error, canceled bool) {
 	var failure *model.Error
 	down := errors.As(err, &failure) && failure.Temporary

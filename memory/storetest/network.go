@@ -25,7 +25,7 @@ type network struct {
 	open    map[net.Conn]bool
 	delay   time.Duration // before each part of a response
 	discard bool          // data is discarded, and the connections stay open
-	noticed chan struct{} // closed when data is discarded; nil: nobody waits
+	noticed chan struct{} // closed when data is discarded; nil: no caller waits
 	cut     int           // every cut-th part of a response is discarded and its connection closed; 0: none
 	pieces  int           // parts of responses so far
 }
@@ -107,7 +107,7 @@ func (n *network) notice() {
 }
 
 // partition discards all data until there was some, in a request or a response, and then
-// breaks the connections: their streams lack it. It fails the test if nobody sends anything.
+// breaks the connections: their streams lack it. It fails the test if nothing is sent.
 func (n *network) partition(t *testing.T) {
 	t.Helper()
 	noticed := make(chan struct{})

@@ -41,8 +41,8 @@ const (
 	mostBehind = 100 * time.Hour
 )
 
-// Of each so many writers of RunKills, one has a server that is killed too, and one a network that
-// loses everything for a while.
+// troubleEach is the number of writers of RunKills of which one has a server that is killed too, and
+// one a network that loses everything for a while.
 const troubleEach = 4
 
 // WriterMain must be called at the beginning of TestMain of a package that calls
