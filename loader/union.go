@@ -109,6 +109,7 @@ func (d *decoder) chooseUntyped(n *node, u *spec.Union, tag *node) (chosen spec.
 	}
 	missing := missingField(n, owner, "type")
 	found := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here; %s`, oneOf(tags(u)))
+	found = keyedType(found, n, u)
 	if tag != nil {
 		found.Span = tag.span
 	}

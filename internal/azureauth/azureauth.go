@@ -93,6 +93,15 @@ func (id *Identity) Name() string { return id.name }
 
 // Authorize adds a token for a resource, such as https://vault.azure.net, to a request.
 func (id *Identity) Authorize(req *http.Request, resource string) error {
+	token, err := id.Token(req.Context(), resource)
+	if err == nil {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return err
+}
+
+// Token returns a token for a resource.
+func (id *Identity) Token(ctx context.Context, resource string) (string, error) {
 	id.mu.Lock()
 	source := id.tokens[resource]
 	if source == nil {
@@ -100,11 +109,7 @@ func (id *Identity) Authorize(req *http.Request, resource string) error {
 		id.tokens[resource] = source
 	}
 	id.mu.Unlock()
-	token, err := source.Token(req.Context())
-	if err == nil {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	return err
+	return source.Token(ctx)
 }
 
 // request requests a token.

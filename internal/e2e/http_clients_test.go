@@ -27,7 +27,7 @@ var httpClients = map[string]string{
 	"internal/server/access/control.go:New":            "of the operator; sends no credentials",
 	"internal/server/access/jwks.go:fetch":             "the transport of newTokenVerifier",
 	"internal/server/access/token.go:newTokenVerifier": "of the operator; sends no credentials",
-	"internal/sqldb/athena/athena.go:NewConnector":     "follows none",
+	"internal/sqldb/remote/client.go:NewClient":        "follows none",
 	"internal/telemetry/environment.go:newClient":      "follows none",
 	"internal/telemetry/feedback.go:NewFeedback":       "httpx.CheckRedirect",
 	"model/internal/wire/wire.go:NewServer":            "follows none",

@@ -10,10 +10,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
@@ -61,7 +63,7 @@ func Open(path string) (*File, error) {
 	d.DisallowUnknownFields()
 	switch err := d.Decode(&content); {
 	case err != nil:
-		return nil, fmt.Errorf("%s:%d: not a file of recordings: %w", path, lineAt(text, d.InputOffset()), err)
+		return nil, fmt.Errorf("%s:%d: not a file of recordings: %s", path, lineAt(text, d.InputOffset()), reasonOf(err))
 	case content.Version != fileVersion:
 		return nil, fmt.Errorf("%s: the recordings have version %d, not %d: record them again", path, content.Version, fileVersion)
 	}
@@ -74,6 +76,20 @@ func Open(path string) (*File, error) {
 		}
 	}
 	return f, nil
+}
+
+// reasonOf describes an error of the decoder without the types of this program.
+func reasonOf(err error) string {
+	wrong, isType := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case isType && wrong.Field != "":
+		return fmt.Sprintf("%s has the wrong type, %s", wrong.Field, wrong.Value)
+	case isType:
+		return "expected an object with version and tests, not " + wrong.Value
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the file ends early"
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
 func lineAt(text []byte, offset int64) int {

@@ -54,7 +54,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	for name, raw := range p.Encoded {
 		fields[name] = raw
 	}
-	system, rest := wire.Split(req.Messages)
+	system, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
 	turns, err := turnsOf(rest)
 	if err != nil {
 		return nil, err

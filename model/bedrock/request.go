@@ -62,7 +62,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	system, rest := wire.Split(req.Messages)
+	system, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
 	turns, err := p.turns(rest)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if len(options) > 0 {
 		fields["options"] = options
 	}
-	messages, err := messagesOf(req.Messages)
+	messages, err := messagesOf(wire.WithAnswerNotes(req.Messages))
 	if err != nil {
 		return nil, err
 	}

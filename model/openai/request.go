@@ -19,7 +19,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		fields[name] = raw
 	}
 	fields["model"] = p.model
-	given := req.Messages
+	given := wire.WithAnswerNotes(req.Messages)
 	if !p.mistral { // whose tool messages may have images
 		given = withToolMedia(given)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -83,7 +82,7 @@ func TestCloudProviders(t *testing.T) {
 func TestCloudProviders_Addresses(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	file := filepath.Join(t.TempDir(), "key.json")
-	if err := os.WriteFile(file, []byte(`{"type":"service_account","project_id":"p"}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"type":"service_account","project_id":"p","private_key":"k"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fake := offline(&spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Text: "Hello."}}})

@@ -30,6 +30,9 @@ func findCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 			if err := opts.Policy.Credential(variable, m.BaseURL, isOwnServer(m, row)); err != nil {
 				return credential{}, authError(m, err)
 			}
+			if problem := spec.KeyProblem(key); problem != "" {
+				return credential{}, authError(m, fmt.Errorf("the environment variable %s %s", variable, problem))
+			}
 			return credential{key: key, name: variable}, nil
 		}
 	}

@@ -156,6 +156,10 @@ func TestNew_Errors(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, tt.want)
 		}
 	}
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Getenv: env("OPENAI_API_KEY", "top\nsecret")}); err == nil ||
+		err.Error() != "model gpt: the environment variable OPENAI_API_KEY contains a character that is not allowed in a header" {
+		t.Errorf("got %v", err)
+	}
 	var missing *provider.CredentialsError
 	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Getenv: env()}); !errors.As(err, &missing) {
 		t.Errorf("got %v", err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/mediatype"
@@ -68,6 +69,30 @@ func ResultNote(b chat.Block) string {
 		kind += " of type " + b.MimeType
 	}
 	return "[" + kind + ", which cannot be passed to this model]"
+}
+
+// WithAnswerNotes returns messages with a text in place of each image, sound and file of an
+// answer, for providers that take media from users and tools only.
+func WithAnswerNotes(messages []chat.Message) []chat.Message {
+	answered := func(m chat.Message) bool {
+		return NormalizeRole(m.Role) == chat.Assistant && slices.ContainsFunc(m.Blocks, chat.Block.Media)
+	}
+	if !slices.ContainsFunc(messages, answered) {
+		return messages
+	}
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		if !answered(m) {
+			continue
+		}
+		messages[i].Blocks = slices.Clone(m.Blocks)
+		for j, b := range m.Blocks {
+			if b.Media() {
+				messages[i].Blocks[j] = chat.Block{Type: "text", Text: ResultNote(b)}
+			}
+		}
+	}
+	return messages
 }
 
 // FileText returns the text of a file that is text, for providers that take only PDF
