@@ -42,19 +42,19 @@ type conversation struct {
 
 // turn is a message of a conversation.
 type turn struct {
-	ID      string `json:"id"`
-	Time    string `json:"time"`
-	Speaker string `json:"speaker"`
-	Text    string `json:"text"`
+	ID     string `json:"id"`
+	Time   string `json:"time"`
+	Author string `json:"speaker"`
+	Text   string `json:"text"`
 }
 
 // message returns what a memory stores.
 func (c *conversation) message(t *turn) chat.Message {
 	msg := chat.Text(chat.User, t.Text)
-	if t.Speaker != c.Turns[0].Speaker {
+	if t.Author != c.Turns[0].Author {
 		msg.Role = chat.Assistant
 	}
-	msg.ID, msg.Name = t.ID, t.Speaker
+	msg.ID, msg.Name = t.ID, t.Author
 	return msg
 }
 

@@ -50,7 +50,7 @@ func (r rankings) measure(c *conversation, o *options) (sum float64, err error) 
 	}
 	tokens := map[string]int{}
 	for _, t := range c.Turns {
-		tokens[t.ID] = counter.Count(t.Speaker+": "+t.Text) + 1 // and a line end
+		tokens[t.ID] = counter.Count(t.Author+": "+t.Text) + 1 // and a line end
 	}
 	for i, q := range c.Questions {
 		fit, room := r[c.ID][i], o.window-counter.Count(q.Question)
