@@ -40,8 +40,8 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id":      &r.events,
 		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id DESC": &r.eventsReversed,
 		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session":     &r.sessions,
-		listFrom + " ORDER BY session LIMIT ? + 0":                                               &r.sessionsFrom,
-		listFrom + " AND session < ? ORDER BY session LIMIT ? + 0":                               &r.sessionsBetween,
+		listFrom + " ORDER BY session LIMIT ? + 0":                                           &r.sessionsFrom,
+		listFrom + " AND session < ? ORDER BY session LIMIT ? + 0":                           &r.sessionsBetween,
 		selectHidden: &r.hidden,
 	})
 }
