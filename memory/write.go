@@ -61,13 +61,13 @@ func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) 
 	if err != nil {
 		return err
 	}
-	entries := make([]*store.Entry, len(msgs))
+	entries, added := make([]*store.Entry, len(msgs)), map[string]bool{}
 	for i, msg := range msgs {
-		if known[msg.ID] != 0 {
+		if known[msg.ID] != 0 || added[msg.ID] {
 			msg.ID = ""
 		}
 		entries[i] = window.NewEntry(m.reader.Counter, msg)
-		known[entries[i].Message.ID] = -1
+		added[entries[i].Message.ID] = true
 	}
 	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		n.Replace(t.policy, m.kind.Name, base, entries, m.moment())

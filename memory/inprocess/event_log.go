@@ -2,6 +2,8 @@ package inprocess
 
 import (
 	"encoding/binary"
+	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -10,22 +12,28 @@ import (
 )
 
 // eventLog is the events of a session in an in-process store. A session of a
-// policy with a window has one for nearly every message, so those of evictions are
-// encoded, in about 20 bytes. Its arrays are only ever appended to: a copy is the
+// policy with a window has one for nearly every message, and one for each call of a model: they
+// are encoded, in about 20 and 40 bytes. Its arrays are only ever appended to: a copy is the
 // log at that time.
 type eventLog struct {
-	encoded []byte        // evictions; firstOther means the next of others
+	encoded []byte        // evictions and calls; firstOther means the next of others
 	others  []store.Event // the events that are not encoded
 }
 
-// firstOther is the code in place of a rule for an event that is not encoded.
-const firstOther = 0
+// Codes in place of a rule.
+const (
+	firstOther = 0      // an event that is not encoded
+	sentEvent  = 1 << 7 // a call of a model
+)
 
 // add appends an event.
 func (l *eventLog) add(e *store.Event) {
+	if e.Kind == store.EventSent && l.addSent(e) {
+		return
+	}
 	rule, unit := slices.Index(encodedRules[:], e.Rule), slices.Index(encodedUnits[:], e.Unit)
 	sizes := [...]int64{e.Turn, e.From, e.To - e.From, int64(e.Messages), int64(e.Tokens), int64(e.Before), int64(e.Limit), e.Time.UnixMicro()}
-	if e.Kind != store.EventFlush || rule <= firstOther || unit < 0 || e.Rewound != 0 || e.By != 0 || e.Revised || e.Reason != "" || e.Call != nil || e.Time != time.UnixMicro(sizes[7]).UTC() {
+	if e.Kind != store.EventFlush || rule <= firstOther || unit < 0 || e.Others != 0 || e.Rewound != 0 || e.By != 0 || e.Revised || e.Reason != "" || e.Call != nil || e.Time != time.UnixMicro(sizes[7]).UTC() {
 		l.encoded, l.others = append(l.encoded, firstOther), append(l.others, *e)
 		return
 	}
@@ -45,9 +53,12 @@ var (
 func (l eventLog) all(yield func(store.Event) bool) {
 	for len(l.encoded) > 0 {
 		var e store.Event
-		if l.encoded[0] == firstOther {
+		switch l.encoded[0] {
+		case firstOther:
 			e, l.encoded, l.others = l.others[0], l.encoded[1:], l.others[1:]
-		} else {
+		case sentEvent:
+			e = l.decodeSent()
+		default:
 			e = l.decode()
 		}
 		if !yield(e) {
@@ -60,14 +71,69 @@ func (l eventLog) all(yield func(store.Event) bool) {
 func (l *eventLog) decode() store.Event {
 	rule, unit := encodedRules[l.encoded[0]], encodedUnits[l.encoded[1]]
 	l.encoded = l.encoded[2:]
-	next := func() int64 {
-		n, size := binary.Varint(l.encoded)
-		l.encoded = l.encoded[size:]
-		return n
+	e := store.Event{Kind: store.EventFlush, Rule: rule, Unit: unit, Turn: l.next(), From: l.next()}
+	e.To = e.From + l.next()
+	e.Messages, e.Tokens, e.Before, e.Limit = int(l.next()), int(l.next()), int(l.next()), int(l.next())
+	e.Time = time.UnixMicro(l.next()).UTC()
+	return e
+}
+
+// next removes a number from the begin of the encoded events.
+func (l *eventLog) next() int64 {
+	n, size := binary.Varint(l.encoded)
+	l.encoded = l.encoded[size:]
+	return n
+}
+
+// addSent appends the event of a call, and reports whether it is encoded: its parts are numbers
+// and the model.
+func (l *eventLog) addSent(e *store.Event) bool {
+	c, micros := e.Call, e.Time.UnixMicro()
+	if c == nil || e.Rule != "" || e.Unit != "" || e.Before != 0 || e.Limit != 0 || e.Others != 0 ||
+		e.Rewound != 0 || e.By != 0 || e.Revised || e.Reason != "" || e.Time != time.UnixMicro(micros).UTC() ||
+		c.Omitted != "" || c.Shortened != "" || c.Imageless != "" || c.Context != nil {
+		return false
 	}
-	e := store.Event{Kind: store.EventFlush, Rule: rule, Unit: unit, Turn: next(), From: next()}
-	e.To = e.From + next()
-	e.Messages, e.Tokens, e.Before, e.Limit = int(next()), int(next()), int(next()), int(next())
-	e.Time = time.UnixMicro(next()).UTC()
+	b := append(l.encoded, sentEvent)
+	for _, n := range [...]int64{e.Turn, e.From, e.To - e.From, int64(e.Messages), int64(e.Tokens), micros, c.Seen} {
+		b = binary.AppendVarint(b, n)
+	}
+	for _, n := range callNumbers(c) {
+		b = binary.AppendVarint(b, int64(*n))
+	}
+	cut := byte(0)
+	if c.Cut {
+		cut = 1
+	}
+	b = append(b, cut)
+	b = binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(c.Factor))) // short for numbers such as 1.5
+	b = binary.AppendUvarint(b, uint64(len(c.Model)))
+	l.encoded = append(b, c.Model...)
+	return true
+}
+
+// callNumbers returns the numbers of a call.
+func callNumbers(c *store.Call) [11]*int {
+	return [...]*int{&c.ContextWindow, &c.Answer, &c.Tools, &c.System, &c.Left, &c.Estimate, &c.Reported, &c.Rejected, &c.Repairs, &c.Calls, &c.Room}
+}
+
+// decodeSent removes the first event, which addSent has encoded.
+func (l *eventLog) decodeSent() store.Event {
+	l.encoded = l.encoded[1:]
+	c := &store.Call{}
+	e := store.Event{Kind: store.EventSent, Turn: l.next(), From: l.next(), Call: c}
+	e.To = e.From + l.next()
+	e.Messages, e.Tokens, e.Time = int(l.next()), int(l.next()), time.UnixMicro(l.next()).UTC()
+	c.Seen = l.next()
+	for _, n := range callNumbers(c) {
+		*n = int(l.next())
+	}
+	c.Cut, l.encoded = l.encoded[0] == 1, l.encoded[1:]
+	factor, size := binary.Uvarint(l.encoded)
+	l.encoded = l.encoded[size:]
+	c.Factor = math.Float64frombits(bits.ReverseBytes64(factor))
+	model, size := binary.Uvarint(l.encoded)
+	end := size + int(model)
+	c.Model, l.encoded = string(l.encoded[size:end]), l.encoded[end:]
 	return e
 }

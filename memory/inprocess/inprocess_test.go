@@ -1,7 +1,7 @@
 package inprocess_test
 
 import (
-	"slices"
+	"reflect"
 	"testing"
 	"time"
 
@@ -43,12 +43,14 @@ func TestStore_Events(t *testing.T) {
 		func(e *store.Event) { e.Time = day.In(time.FixedZone("there", 3600)) },
 		func(e *store.Event) { e.Rewound = 1 },
 		func(e *store.Event) { e.Call = &store.Call{Model: "m"} },
+		func(e *store.Event) { e.Others = 7 },
 		func(*store.Event) {},
 	} {
 		e := flush
 		change(&e)
 		want = append(want, e)
 	}
+	want = append(want, callEvents(day)...)
 	backend, key := inprocess.New(), store.Key{Memory: "m", Session: "s"}
 	testkit.Must(t, backend.Apply(t.Context(), key, store.Change{Next: 1, Events: want[:5]}))
 	testkit.Must(t, backend.Apply(t.Context(), key, store.Change{Version: 1, Next: 2, Events: want[5:]}))
@@ -58,8 +60,52 @@ func TestStore_Events(t *testing.T) {
 			testkit.Must(t, err)
 			got = append(got, e)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("the events are\n%+v, want\n%+v", got, want)
+		if len(got) != len(want) {
+			t.Fatalf("%d events, want %d", len(got), len(want))
 		}
+		for i := range want {
+			if !reflect.DeepEqual(got[i], want[i]) {
+				t.Errorf("event %d is\n%+v with %+v, want\n%+v with %+v", i, got[i], got[i].Call, want[i], want[i].Call)
+			}
+		}
+	}
+}
+
+// callEvents returns events of calls, in each of which another field of the event or of the call has a value.
+func callEvents(day time.Time) []store.Event {
+	sent := func() store.Event {
+		return store.Event{Kind: store.EventSent, Turn: 5, From: 1, To: 4, Messages: 4, Tokens: 90, Time: day, Call: &store.Call{Model: "m"}}
+	}
+	all := []store.Event{sent()}
+	for i := range reflect.TypeFor[store.Call]().NumField() {
+		e := sent()
+		setField(reflect.ValueOf(e.Call).Elem().Field(i))
+		all = append(all, e)
+	}
+	for i := range reflect.TypeFor[store.Event]().NumField() {
+		e := sent()
+		setField(reflect.ValueOf(&e).Elem().Field(i))
+		all = append(all, e)
+	}
+	return all
+}
+
+// setField gives a field a value unlike its zero value.
+func setField(field reflect.Value) {
+	switch field.Kind() {
+	case reflect.Int, reflect.Int64:
+		field.SetInt(-1234567)
+	case reflect.String:
+		field.SetString("7-9")
+	case reflect.Bool:
+		field.SetBool(true)
+	case reflect.Float64:
+		field.SetFloat(1.37)
+	case reflect.Slice:
+		field.Set(reflect.MakeSlice(field.Type(), 1, 1))
+	case reflect.Pointer:
+		field.SetZero()
+	case reflect.Struct:
+		field.Set(reflect.ValueOf(time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)))
 	}
 }

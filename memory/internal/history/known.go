@@ -8,15 +8,18 @@ import (
 )
 
 // KnownIDs returns which of the ids belong to messages of the session that did
-// not fail, with their positions.
+// not fail, with their positions; nil for none.
 func (r *Reader) KnownIDs(ctx context.Context, key store.Key, ids []string) (map[string]int64, error) {
-	known := map[string]int64{}
+	var known map[string]int64
 	if len(ids) == 0 {
-		return known, nil
+		return nil, nil
 	}
 	for e, err := range r.Store.Entries(ctx, key, store.Query{Live: true, IDs: ids}) {
 		if err != nil {
 			return nil, err
+		}
+		if known == nil {
+			known = map[string]int64{}
 		}
 		known[e.Message.ID] = e.Seq
 	}
@@ -31,7 +34,6 @@ func (r *Reader) WithoutKnown(ctx context.Context, key store.Key, s store.State,
 	if err != nil {
 		return nil, nil, err
 	}
-	ids = map[string]string{}
 	for renamed := true; renamed; entries = rest {
 		names := make([]string, len(entries))
 		for i, e := range entries {
@@ -52,6 +54,9 @@ func (r *Reader) WithoutKnown(ctx context.Context, key store.Key, s store.State,
 			case hidden.Has(seq):
 				c := *e
 				c.Message.ID = fmt.Sprintf("%s~%d", e.Message.ID, seq)
+				if ids == nil {
+					ids = map[string]string{}
+				}
 				ids[e.Message.ID] = c.Message.ID
 				e, renamed = &c, true
 			default:

@@ -19,6 +19,9 @@ func (r *Reader) OpenCalls(ctx context.Context, key store.Key, v *window.View) (
 			return open, nil
 		}
 	}
+	if v.State.Last < v.MinSeq() {
+		return nil, nil
+	}
 	wasRewound := v.State.WasRewound()
 	for size := int64(16); ; size *= 4 {
 		from := max(v.State.Last-size+1, v.MinSeq())

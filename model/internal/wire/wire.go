@@ -137,8 +137,8 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	for name, values := range call.Header {
 		req.Header[name] = values
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", httpx.UserAgent())
+	values := [...]string{"application/json", httpx.UserAgent()}
+	req.Header["Content-Type"], req.Header["User-Agent"] = values[:1:1], values[1:] // Set allocates a slice for each
 	if s.Authorize != nil {
 		if err := s.Authorize(req, body.Bytes()); err != nil {
 			return nil, s.authorizationError(ctx, err)
