@@ -41,7 +41,7 @@ var httpClients = map[string]string{
 // listed with what it does with redirects.
 func TestHTTPClients(t *testing.T) {
 	found := map[string]bool{}
-	walkSource(t, func(path string) error { return findClients(path, found) })
+	walkSource(t, func(path string) error { return findClients(path, found) }, "testkit")
 	for _, place := range slices.Sorted(maps.Keys(found)) {
 		if httpClients[place] == "" {
 			t.Errorf("%s makes an HTTP client that is not listed: set CheckRedirect, such as to httpx.CheckRedirect, and add it to the table", place)

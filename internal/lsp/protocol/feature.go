@@ -10,7 +10,7 @@ type Hover struct {
 
 // CompletionList is the result of textDocument/completion.
 type CompletionList struct {
-	IsIncomplete bool             `json:"isIncomplete"` // whether the editor asks again after the next character
+	IsIncomplete bool             `json:"isIncomplete"` // whether the editor requests the list again after the next character
 	Items        []CompletionItem `json:"items"`        // the proposals
 }
 
@@ -18,8 +18,8 @@ type CompletionList struct {
 type CompletionItem struct {
 	Label          string         `json:"label"`                    // the text of the list
 	Kind           int            `json:"kind"`                     // its symbol, one of the kinds below
-	Detail         string         `json:"detail,omitempty"`         // a few words beside the label
-	Documentation  *MarkupContent `json:"documentation,omitempty"`  // the text beside the list
+	Detail         string         `json:"detail,omitempty"`         // a few words after the label
+	Documentation  *MarkupContent `json:"documentation,omitempty"`  // the text next to the list
 	Preselect      bool           `json:"preselect,omitempty"`      // whether it is selected first
 	SortText       string         `json:"sortText,omitempty"`       // the order of the list; empty for the label
 	FilterText     string         `json:"filterText,omitempty"`     // what is compared with the typed text; empty for the label
@@ -83,7 +83,7 @@ type RenameParams struct {
 // DocumentSymbol is an entity in the editor's outline.
 type DocumentSymbol struct {
 	Name           string           `json:"name"`               // the id, or the name of a part
-	Detail         string           `json:"detail,omitempty"`   // a few words beside the name
+	Detail         string           `json:"detail,omitempty"`   // a few words after the name
 	Kind           int              `json:"kind"`               // its symbol, one of the kinds below
 	Range          Range            `json:"range"`              // the whole entity
 	SelectionRange Range            `json:"selectionRange"`     // its name

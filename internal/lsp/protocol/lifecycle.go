@@ -94,7 +94,7 @@ type SaveOptions struct {
 
 // CompletionOptions are the options of completion.
 type CompletionOptions struct {
-	TriggerCharacters []string `json:"triggerCharacters"` // characters after which the editor asks
+	TriggerCharacters []string `json:"triggerCharacters"` // characters after which the editor requests completion
 }
 
 // RenameOptions are the options of renames.

@@ -227,7 +227,7 @@ func TestTurn_Shortened(t *testing.T) {
 	}
 }
 
-// takeTurn asks a question in session s, and answers it.
+// takeTurn adds a question to session s, and an answer.
 func takeTurn(t *testing.T, m *memory.Memory, question string) {
 	t.Helper()
 	testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
