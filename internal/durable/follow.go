@@ -49,8 +49,8 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- s.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, nil) }()
-	patience := time.AfterFunc(workerPatience, func() { s.warn(ctx, r.queue) })
-	defer patience.Stop()
+	unseen := time.AfterFunc(workerTimeout, func() { s.warn(ctx, r.queue) })
+	defer unseen.Stop()
 	for wait := minLook; ; wait = min(wait+wait/4, maxLook) {
 		select {
 		case <-ctx.Done():
@@ -67,7 +67,7 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 			return err
 		}
 		if found {
-			patience.Stop()
+			unseen.Stop()
 			wait = minLook
 		}
 	}
@@ -98,7 +98,7 @@ func (f *follower) isComplete() bool {
 	return true
 }
 
-// look reads new blobs and reports what they have; found tells whether there were any.
+// look reads new blobs and reports what they have, and whether there were any.
 func (f *follower) look(ctx context.Context) (found bool, err error) {
 	chunks := f.run.plan.Partitions
 	for at := range chunks {

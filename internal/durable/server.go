@@ -23,8 +23,8 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// workerPatience is how long a run may have no worker before the server logs it.
-const workerPatience = 5 * time.Second
+// workerTimeout is how long a run may have no worker before the server logs it.
+const workerTimeout = 5 * time.Second
 
 // Server runs the requests of a server on Temporal. It is a runs.Engine, and safe for concurrent use.
 type Server struct {

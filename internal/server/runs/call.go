@@ -13,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Call is a run of an Engine for one request of a protocol that has no runs and asks its client itself.
+// Call is a run of an Engine for one request of a protocol that has no runs and sends requests to its client itself.
 type Call struct {
 	App     *runtime.App
 	Flow    string                  // the flow's id

@@ -27,7 +27,7 @@ type Job struct {
 	Created time.Time             // when the client started it: with the ID it identifies the run
 	Event   func(steps.Event)     // takes the events that EventKinds returns, if Start.Events is set
 	Result  func(*runtime.Result) // takes the results, in the order of the rows
-	Ask     Ask                   // asks the client
+	Ask     Ask                   // sends requests to the client
 }
 
 // delegate lets an engine run the rows.
