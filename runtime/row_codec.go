@@ -105,6 +105,9 @@ func (c *RowCodec) EncodeInput(ctx context.Context, in Input, number int64) (dat
 	return c.inputs.Append(nil, row), row.Session
 }
 
+// NumberOf returns the number of a row that EncodeInput has encoded.
+func (c *RowCodec) NumberOf(data []byte) int64 { return c.rows.decode(data).Number }
+
 // EncodedInput returns the input that EncodeInput has encoded, for a run of the same flow.
 func EncodedInput(data []byte) Input { return Input{encoded: data} }
 

@@ -97,6 +97,8 @@ func chartValues() map[string]struct {
 			"ConfigMap Deployment Deployment HorizontalPodAutoscaler Ingress NetworkPolicy PodDisruptionBudget Service"},
 		"bucket": {[]string{"worker.replicas=1", "temporal.address=temporal:7233", "temporal.blobs=s3://rows/runs", "serviceMonitor.enabled=true", "serviceMonitor.keySecret=keys"},
 			"ConfigMap Deployment Deployment PodDisruptionBudget Service ServiceMonitor"},
+		"engine": {[]string{"serve.engine=temporal", "serve.replicas=2", "store=postgres://qtype@db/qtype", "worker.replicas=2", "temporal.address=temporal:7233", "temporal.blobs=s3://rows/runs"},
+			"ConfigMap Deployment Deployment PodDisruptionBudget Service"},
 	}
 }
 
@@ -144,6 +146,9 @@ func TestDeploy_ChartErrors(t *testing.T) {
 		"serve.replicas=2,store=sqlite:x":           "more than one replica needs a store on a server",
 		"worker.replicas=1":                         "workers need HOST:PORT of Temporal",
 		"worker.replicas=1,temporal.address=a:7233": "needs a claim that many pods can mount",
+		"serve.engine=temporal":                     "worker.replicas is 0",
+		"serve.engine=temporal,worker.replicas=1":   "share a store on a server",
+		"serve.engine=cloud":                        "engine",
 		"ingress.enabled=true":                      "the name of the server is needed",
 		"serviceMonitor.enabled=true":               "API key of /metrics is needed",
 		"serve.replica=2":                           "replica",

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -39,12 +40,14 @@ type serveCommand struct {
 	store     memory.Store // of all versions of the document with --ephemeral; otherwise nil
 	hashKey   string
 	drain     time.Duration
+	engine    *enumFlag
+	temporal  temporalFlags
 	logFormat *enumFlag
 	logLevel  *enumFlag
 }
 
 func newServe(s *streams) *cobra.Command {
-	c := &serveCommand{streams: s, logFormat: newEnumFlag("text", "json"), logLevel: newEnumFlag("info", "debug", "warn", "error")}
+	c := &serveCommand{streams: s, logFormat: newEnumFlag("text", "json"), logLevel: newEnumFlag("info", "debug", "warn", "error"), engine: newEnumFlag(durable.Local, durable.Temporal)}
 	cmd := &cobra.Command{
 		Use:   "serve APP",
 		Short: "Serve an application over HTTP",
@@ -76,6 +79,10 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 		f.BoolVar(&c.reload, "reload", false, "serve the document again when its files change")
 		f.BoolVar(&c.noUI, "no-ui", false, "no web interface")
 		f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
+	})
+	addFlags(f, "Where rows run", func() {
+		c.engine.addTo(cmd, "engine", "", "run the rows of requests in this process (local), or on workers (temporal; see qtype worker)")
+		c.temporal.addServeTo(f)
 	})
 	addFlags(f, "Conversations", func() {
 		f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
@@ -153,6 +160,9 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if c.port < 0 || c.port > 65535 {
 		return usagef("--port cannot be %d: expected a number from 0 to 65535", c.port)
 	}
+	if err := c.checkEngine(); err != nil {
+		return err
+	}
 	c.access.Keys = os.Getenv("QTYPE_API_KEYS")
 	log := c.logger()
 	c.access.Logger = log
@@ -174,9 +184,47 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	s := server.New(app, server.Options{Access: control, Log: log, Version: version(), NoUI: c.noUI})
+	options := server.Options{Access: control, Log: log, Version: version(), NoUI: c.noUI}
+	closeEngine, err := c.openEngine(ctx, app, path, &options)
+	if err != nil {
+		closeApp(ctx, app, &err)
+		return err
+	}
+	s := server.New(app, options)
 	defer func() { closeApp(ctx, s.App(), &err) }() // perhaps another one by then
+	defer closeEngine()
 	return c.serve(ctx, s, p, path)
+}
+
+// checkEngine rejects flags that an engine does not have.
+func (c *serveCommand) checkEngine() error {
+	isTemporal := c.engine.value == durable.Temporal
+	switch {
+	case !isTemporal:
+	case c.reload:
+		return usagef("--reload and --engine temporal exclude each other: workers keep the document that they were started with")
+	case c.ephemeral:
+		return usagef("--ephemeral and --engine temporal exclude each other: the rows run in other processes")
+	}
+	return c.temporal.check(isTemporal)
+}
+
+// openEngine lets workers run the rows of requests, if the user wants that.
+func (c *serveCommand) openEngine(ctx context.Context, app *runtime.App, path string, o *server.Options) (closeEngine func(), err error) {
+	if c.engine.value != durable.Temporal {
+		return func() {}, nil
+	}
+	cfg, err := c.temporal.at(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := durable.NewServer(ctx, cfg, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	s.Check(ctx, app)
+	o.Engine = s
+	return s.Close, nil
 }
 
 func (c *serveCommand) open(p *qtype.Program) (*runtime.App, error) {

@@ -74,6 +74,19 @@ func (f *temporalFlags) addRunTo(set *pflag.FlagSet) {
 	f.addTo(set)
 	f.addBlobsTo(set)
 	set.IntVar(&f.Chunk, "chunk", durable.DefaultChunk, "with --engine temporal, give a worker at most `N` rows at once")
+	f.addHeartbeatTo(set)
+}
+
+// addServeTo adds the flags of a server.
+func (f *temporalFlags) addServeTo(set *pflag.FlagSet) {
+	f.addTo(set)
+	f.addBlobsTo(set)
+	f.Chunk = durable.DefaultChunk
+	f.addHeartbeatTo(set)
+}
+
+// addHeartbeatTo adds the flag of the time after which a worker counts as dead.
+func (f *temporalFlags) addHeartbeatTo(set *pflag.FlagSet) {
 	set.DurationVar(&f.Heartbeat, "heartbeat", durable.DefaultHeartbeat, "with --engine temporal, give the rows of a worker that was silent for this `TIME` to another one")
 }
 

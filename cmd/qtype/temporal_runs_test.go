@@ -4,10 +4,12 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,5 +121,51 @@ func TestTemporal_Retry(t *testing.T) {
 	c.awaitRun("completed")
 	if status, _, errs := c.qtype("runs", "retry", was.ID); status != 1 || !strings.Contains(errs, "cannot be retried: it is completed") {
 		t.Errorf("retry of a complete run: %d: %s", status, errs)
+	}
+}
+
+// TestTemporal_RetryFailed: failed rows of a run that was stopped run again, and others do not.
+func TestTemporal_RetryFailed(t *testing.T) {
+	var mu sync.Mutex
+	fails, calls := true, map[string]int{}
+	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
+		mu.Lock()
+		defer mu.Unlock()
+		last := messages[len(messages)-1].Content
+		if calls[last]++; fails && last == "hello 7" {
+			return "", http.StatusBadRequest
+		}
+		return "answer to " + last, 0
+	}))
+	t.Cleanup(model.Close)
+	var rows, want strings.Builder
+	rows.WriteString("text\n")
+	for i := range 40 {
+		fmt.Fprintf(&rows, "hello %d\n", i)
+		fmt.Fprintf(&want, "{\"row\":%d,\"answer\":\"answer to hello %d\",\"error\":null}\n", i+1, i)
+	}
+	c := newCluster(t, fmt.Sprintf(strings.Replace(strings.Replace(talks, "memory: talk, ", "", 1), "memories: [{id: talk, policy: message_window, max_messages: 4}]\n", "", 1), model.URL), rows.String())
+	c.worker()
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "10"}
+	if status, _, errs := c.qtype(append(run, "--max-failures", "1")...); status != 1 {
+		t.Fatalf("%d: %s", status, errs)
+	}
+	c.awaitRun("failed")
+	mu.Lock()
+	fails = false
+	mu.Unlock()
+	if status, _, errs := c.qtype(append(run, "--resume", "--retry-failed")...); status != 0 {
+		t.Fatalf("%d: %s", status, errs)
+	}
+	if diff := cmp.Diff(want.String(), c.read("out.jsonl")); diff != "" {
+		t.Error(diff)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if calls["hello 7"] != 2 || len(calls) != 40 {
+		t.Errorf("calls: %v", calls)
+	}
+	if status, _, errs := c.qtype(append(run, "--resume", "--retry-failed")...); status != 1 || !strings.Contains(errs, "is completed: --resume writes its output") {
+		t.Errorf("of a complete run: %d: %s", status, errs)
 	}
 }

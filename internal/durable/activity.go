@@ -42,11 +42,18 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	if err := w.rows(ctx, t, rows); err != nil {
 		return done{}, err
 	}
+	succeeded, err := w.succeeded(ctx, t, rows)
+	if err != nil {
+		return done{}, err
+	}
 	out, err := w.process(ctx, t, rows, info.IsLocalActivity)
 	if waits, ok := errors.AsType[*waitingError](err); ok {
 		return done{Waiting: waits.requests}, nil
 	}
 	if err != nil {
+		return done{}, err
+	}
+	if err := succeeded.addTo(out); err != nil {
 		return done{}, err
 	}
 	return w.finish(ctx, t, out, info.IsLocalActivity)
@@ -64,7 +71,7 @@ func deref(d *done) done {
 // there is none.
 func (w *chunkRunner) finished(ctx context.Context, t task) (*done, error) {
 	out := &output{}
-	err := w.blobs.read(ctx, outputName(t.Run, t.Partition, t.Number), out)
+	err := w.blobs.read(ctx, outputName(t.folder(), t.Partition, t.Number), out)
 	if errors.Is(err, fs.ErrNotExist) || err != nil && activity.GetInfo(ctx).IsLocalActivity { // it may be damaged; see blobs.store
 		return nil, nil
 	}
@@ -103,10 +110,10 @@ func (w *chunkRunner) finish(ctx context.Context, t task, out *output, isLocal b
 			return made, nil
 		}
 	}
-	if err := w.blobs.store(ctx, outputName(t.Run, t.Partition, t.Number), out, isLocal); err != nil || isLocal {
+	if err := w.blobs.store(ctx, outputName(t.folder(), t.Partition, t.Number), out, isLocal); err != nil || isLocal {
 		return made, err
 	}
-	return made, w.blobs.remove(callsName(t.Run, t.Partition, t.Number)) // a repeated chunk takes the output
+	return made, w.blobs.remove(callsName(t.folder(), t.Partition, t.Number)) // a repeated chunk takes the output
 }
 
 // process runs the rows that an earlier attempt has not finished.
@@ -118,24 +125,34 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[int64]*finishedRow{}, cancel: cancel}
+	served, err := w.served(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	kinds := []steps.EventKind{steps.EventUsage, steps.EventTurn, steps.EventFallback}
 	if t.Budget != nil {
 		kinds = append(kinds, steps.EventToolCall)
 	}
 	opts := []runtime.RunOption{
-		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.Run), runtime.WithEvents(c.event, kinds...),
+		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.folder()), // a committed turn may be why a row has failed
+		runtime.WithEvents(c.event, kinds...),
 	}
 	if !isLocal {
 		if err := c.restore(ctx); err != nil {
 			return nil, err
 		}
-		opts = append(opts, runtime.WithRowStore(c, t.Flow, t.Run))
+		opts = append(opts, runtime.WithRowStore(c, t.Flow, t.folder()))
 		defer c.beat(ctx, w.beat)()
 		ctx = steps.WithCallLog(ctx, c.calls(ctx))
 		if t.MayWait {
-			c.asker = &asker{worker: w, answers: t.Answers, suspend: cancel}
+			c.asker = &asker{worker: w, answers: t.Answers, suspend: cancel, limit: requestLimit(t.Request != nil), publish: served.requests()}
 			ctx = tool.WithHandlers(ctx, c.asker.handlers())
 		}
+	}
+	if served != nil {
+		defer func() { _ = served.close() }() // an error has ended the chunk
+		ctx = served.start.Context(ctx, c.asker.askClient)
+		opts = append(opts, served.options()...)
 	}
 	if t.Budget != nil {
 		opts = append(opts, c.sharedBudget(w.app.StateStore()))
@@ -161,6 +178,9 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 		if err := check(res); err != nil {
 			return nil, temporal.NewNonRetryableApplicationError(err.Error(), outageError, nil)
 		}
+	}
+	if err := served.close(); err != nil {
+		return nil, err
 	}
 	counts := c.stats()
 	out.Stats.Steps, out.Stats.Events = counts.Steps, counts.Events

@@ -4,10 +4,12 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -21,6 +23,8 @@ type asker struct {
 	worker  *chunkRunner
 	answers map[string]Answer // by the keys of the requests
 	suspend context.CancelCauseFunc
+	limit   int                     // bytes of the arguments of a request
+	publish func([]streamedRequest) // shows requests to the client; nil if the workflow does
 
 	mu     sync.Mutex
 	opened []Request // without an answer
@@ -47,31 +51,45 @@ func (w *chunkRunner) isClientTool(id string) bool {
 }
 
 // approve is the tool.Approver.
-func (q *asker) approve(_ context.Context, call tool.Request) (yes bool, reason string, err error) {
+func (q *asker) approve(ctx context.Context, call tool.Request) (yes bool, reason string, err error) {
 	if slices.Contains(q.worker.approved, call.Tool.ID) || slices.Contains(q.worker.approved, call.Tool.Set) {
 		return true, "", nil
 	}
-	a, err := q.ask(Approval, call)
+	a, err := q.ask(ctx, Approval, call)
 	return a.Approved, a.Reason, err
 }
 
 // result is the tool.ClientHandler.
-func (q *asker) result(_ context.Context, call tool.Request) (any, error) {
-	a, err := q.ask(ClientTool, call)
-	if err != nil {
+func (q *asker) result(ctx context.Context, call tool.Request) (any, error) {
+	a, err := q.ask(ctx, ClientTool, call)
+	switch {
+	case err != nil:
 		return nil, err
+	case a.Error != "":
+		return nil, errors.New(a.Error)
 	}
 	return value.Parse(string(a.Result))
 }
 
-// ask returns the answer to a request. Without one, it ends the chunk.
-func (q *asker) ask(kind RequestKind, call tool.Request) (Answer, error) {
-	if len(call.Args) > maxRequest {
-		return Answer{}, fmt.Errorf("the arguments have %d bytes, but a call that waits for an answer may have %d", len(call.Args), maxRequest)
+// askClient is the runs.Ask of the tools that the client of a server offers.
+func (q *asker) askClient(ctx context.Context, kind runs.RequestKind, call tool.Request) (*runs.Answer, error) {
+	a, err := q.ask(ctx, RequestKind(kind), call)
+	return &runs.Answer{Approved: &a.Approved, Reason: a.Reason, Result: a.Result, Error: a.Error}, err
+}
+
+// asked is a request with what is shown of it.
+type asked struct {
+	Request
+	shown streamedRequest
+}
+
+// ask returns the answer to a request. Without one, it ends the chunk when no other call of the same
+// answer of the model is running.
+func (q *asker) ask(ctx context.Context, kind RequestKind, call tool.Request) (Answer, error) {
+	if len(call.Args) > q.limit {
+		return Answer{}, fmt.Errorf("the arguments have %d bytes, but a call that waits for an answer may have %d", len(call.Args), q.limit)
 	}
 	key := string(kind) + "-" + call.Caller.Key
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if given, ok := q.answers[key]; ok {
 		return given, nil
 	}
@@ -79,9 +97,26 @@ func (q *asker) ask(kind RequestKind, call tool.Request) (Answer, error) {
 	if kind == ClientTool && call.Outputs != nil {
 		req.Schema = tool.Schema(call.Outputs)
 	}
-	q.opened = append(q.opened, req)
+	t := call.Tool
+	shown := streamedRequest{Kind: kind, Tool: streamedTool{ID: t.ID, Set: t.Set, Name: t.Name, Description: t.Description}, Args: call.Args, Caller: call.Caller}
+	tool.Announce(ctx, asked{req, shown}, q.open)
+	<-ctx.Done()
+	return Answer{}, context.Cause(ctx)
+}
+
+// open opens the requests of a round and ends the chunk.
+func (q *asker) open(round []any) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var shown []streamedRequest
+	for _, r := range round {
+		q.opened = append(q.opened, r.(asked).Request)
+		shown = append(shown, r.(asked).shown)
+	}
+	if q.publish != nil {
+		q.publish(shown)
+	}
 	q.suspend(memory.ErrSuspended)
-	return Answer{}, memory.ErrSuspended
 }
 
 // requests returns what the chunk waits for.

@@ -79,6 +79,23 @@ func (b *blobs) read(ctx context.Context, name string, value any) (err error) {
 	return err
 }
 
+// readPlace reads a value that is in a place.
+func (b *blobs) readPlace(ctx context.Context, at place, value any) error {
+	if at.Inline != nil {
+		return decode(at.Inline, value)
+	}
+	return b.read(ctx, at.Blob, value)
+}
+
+// writePlace stores a value, a large one under a name.
+func (b *blobs) writePlace(ctx context.Context, name string, value any) (place, error) {
+	data, err := encode(value)
+	if err != nil || len(data) <= maxInline {
+		return place{Inline: data}, err
+	}
+	return place{Blob: name}, b.write(ctx, name, value)
+}
+
 // encode writes a value, encrypted if there is a key.
 func (b *blobs) encode(out io.Writer, name string, value any) error {
 	if b.sealer == nil {

@@ -84,7 +84,7 @@ func (s *caller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.count(fmt.Sprintf("model %d", round))
 	message, finish := map[string]any{"role": "assistant", "content": "done: " + s.last}, "stop"
 	if round < 3 {
-		finish = "tool_calls"
+		finish, message["content"] = "tool_calls", ""
 		name, arguments := []string{"lookup", "refund", "locate"}[round], `{"order": "7"}`
 		if round == 2 {
 			arguments = `{}`
@@ -99,12 +99,19 @@ func (s *caller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // openDesk returns a runner of chunks, the server of its model, and a chunk with one row.
 func openDesk(t *testing.T) (*chunkRunner, *caller, task) {
 	t.Helper()
-	t.Setenv("OPENAI_API_KEY", "x")
 	server := &caller{counts: map[string]int{}}
+	runner, in := openChunk(t, desk, server, "refund order 7")
+	return runner, server, in
+}
+
+// openChunk returns a runner of chunks of a document whose models and tools a server has, and a chunk with rows.
+func openChunk(t *testing.T, document string, server http.Handler, rows ...string) (*chunkRunner, task) {
+	t.Helper()
+	t.Setenv("OPENAI_API_KEY", "x")
 	site := httptest.NewServer(server)
 	t.Cleanup(site.Close)
 	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(desk, "URL", site.URL)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(document, "URL", site.URL)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
@@ -120,13 +127,17 @@ func openDesk(t *testing.T) (*chunkRunner, *caller, task) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, _ := codec.EncodeInput(t.Context(), runtime.Input{Values: map[string]any{"text": "refund order 7"}, Session: "s", Number: 1}, 1)
-	data, err := encode(chunk{Rows: [][]byte{row}})
+	var all chunk
+	for i, text := range rows {
+		row, _ := codec.EncodeInput(t.Context(), runtime.Input{Values: map[string]any{"text": text}, Session: "s", Number: int64(i) + 1}, 0)
+		all.Rows = append(all.Rows, row)
+	}
+	data, err := encode(all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	runner := &chunkRunner{app: app, blobs: newBlobs(Config{Blobs: t.TempDir()}), beat: func(context.Context, []byte, ...any) error { return nil }}
-	return runner, server, task{Run: "r", Flow: "main", Rows: data, Beat: time.Minute, Max: maxInline}
+	return runner, task{Run: "r", Flow: "main", Rows: data, Beat: time.Minute, Max: maxInline}
 }
 
 // attempt runs a chunk once. stop is closed when the worker is to stop; it may be nil.

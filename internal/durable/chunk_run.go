@@ -72,7 +72,7 @@ func (c *chunkRun) restore(ctx context.Context) error {
 		}
 	}
 	if at.Blob == "" && at.Inline == nil && (c.task.Resumed || c.task.Answers != nil || activity.GetInfo(ctx).Attempt > 1) {
-		at.Blob = partName(c.task.Run, c.task.Partition, c.task.Number)
+		at.Blob = partName(c.task.folder(), c.task.Partition, c.task.Number)
 	}
 	var p progress
 	switch {
@@ -81,7 +81,11 @@ func (c *chunkRun) restore(ctx context.Context) error {
 			return err
 		}
 	case at.Blob != "":
-		if err := c.blobs.read(ctx, at.Blob, &p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := c.blobs.read(ctx, at.Blob, &p)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = c.restoreEarlier(ctx, &p)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -102,6 +106,7 @@ func (c *chunkRun) Save(key checkpoint.Key, rows []checkpoint.Row, last bool) er
 		row = &finishedRow{Number: key.Row}
 	}
 	for _, r := range rows {
+		row.Failed = row.Failed || r.Failed
 		row.Results = append(row.Results, append([]byte{}, r.Data...))
 	}
 	if !last {
@@ -140,7 +145,7 @@ func (c *chunkRun) store() {
 			return
 		}
 	}
-	c.at = place{Blob: partName(c.task.Run, c.task.Partition, c.task.Number)}
+	c.at = place{Blob: partName(c.task.folder(), c.task.Partition, c.task.Number)}
 	if c.err = c.blobs.write(context.WithoutCancel(c.ctx), c.at.Blob, p); c.err == nil {
 		activity.RecordHeartbeat(c.ctx, c.at)
 	}
@@ -194,15 +199,18 @@ func (c *chunkRun) send(ctx context.Context, send func(ctx context.Context, toke
 // calls returns the log of the calls of the chunk.
 func (c *chunkRun) calls(ctx context.Context) *callLog {
 	return &callLog{
-		ctx: ctx, blobs: c.blobs, folder: callsName(c.task.Run, c.task.Partition, c.task.Number),
+		ctx: ctx, blobs: c.blobs, folder: callsName(c.task.folder(), c.task.Partition, c.task.Number),
 		repeats: c.task.Resumed || c.task.Answers != nil || activity.GetInfo(ctx).Attempt > 1,
-		fail: func(err error) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.err = err
-			c.cancel(err)
-		},
+		fail:    c.fail,
 	}
+}
+
+// fail ends the chunk, which Temporal repeats.
+func (c *chunkRun) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+	c.cancel(err)
 }
 
 // explain returns the error of the activity for an error of the run.

@@ -32,31 +32,40 @@ type partitionResults struct {
 func (d *downloader) results(ctx context.Context, chunks []int, yield func(*runtime.Result) bool) error {
 	d.partitions = make([]partitionResults, len(chunks))
 	for {
-		first := -1
 		for at := range d.partitions {
 			if err := d.fill(ctx, at); err != nil {
 				return err
 			}
-			partition := &d.partitions[at]
-			if len(partition.results) == 0 {
-				if partition.chunk < chunks[at] {
-					return nil // its rows may be the next ones
-				}
-				continue
-			}
-			if first < 0 || partition.results[0].Number < d.partitions[first].results[0].Number {
-				first = at
-			}
 		}
-		if first < 0 {
-			return nil
-		}
-		next := d.partitions[first].results[0]
-		d.partitions[first].results = d.partitions[first].results[1:]
-		if !yield(next) {
+		next := d.next(chunks)
+		if next == nil || !yield(next) {
 			return nil
 		}
 	}
+}
+
+// next removes and returns the result of the first row. It returns nil if there is none, or if a row whose
+// chunk is not finished may come before it.
+func (d *downloader) next(chunks []int) *runtime.Result {
+	first := -1
+	for at := range d.partitions {
+		partition := &d.partitions[at]
+		if len(partition.results) == 0 {
+			if partition.chunk < chunks[at] {
+				return nil
+			}
+			continue
+		}
+		if first < 0 || partition.results[0].Number < d.partitions[first].results[0].Number {
+			first = at
+		}
+	}
+	if first < 0 {
+		return nil
+	}
+	next := d.partitions[first].results[0]
+	d.partitions[first].results = d.partitions[first].results[1:]
+	return next
 }
 
 // fill reads chunks of a partition until it has a result.
@@ -67,18 +76,27 @@ func (d *downloader) fill(ctx context.Context, at int) error {
 		if err := d.read(ctx, at, partition.chunk, out); err != nil {
 			return err
 		}
-		partition.chunk++
-		d.codec.Reset()
-		for _, data := range out.Results {
-			res, err := d.codec.DecodeResult(data)
-			if err != nil {
-				return err
-			}
-			partition.results = append(partition.results, res)
+		if err := d.add(at, out); err != nil {
+			return err
 		}
-		for _, ev := range out.Stats.Events {
-			d.count(ev)
+	}
+	return nil
+}
+
+// add adds the output of the next chunk of a partition.
+func (d *downloader) add(at int, out *output) error {
+	partition := &d.partitions[at]
+	partition.chunk++
+	d.codec.Reset()
+	for _, data := range out.Results {
+		res, err := d.codec.DecodeResult(data)
+		if err != nil {
+			return err
 		}
+		partition.results = append(partition.results, res)
+	}
+	for _, ev := range out.Stats.Events {
+		d.count(ev)
 	}
 	return nil
 }

@@ -66,11 +66,8 @@ func (e *engine) Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cf
 
 // checkConfig rejects what this engine does not have.
 func checkConfig(cfg *batch.Config) error {
-	switch {
-	case cfg.Ephemeral:
+	if cfg.Ephemeral {
 		return terminal.Usagef("--ephemeral and --engine temporal exclude each other: the rows run in other processes")
-	case cfg.RetryFailed:
-		return terminal.Usagef("--retry-failed is not available with --engine temporal: run the file of --errors")
 	}
 	return nil
 }
@@ -166,12 +163,18 @@ func (r *engineRun) attach(ctx context.Context, status enums.WorkflowExecutionSt
 		enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT,
 	}
 	if r.isRunning = !slices.Contains(unfinished, status); r.isRunning {
+		if r.batch.RetryFailed {
+			return fmt.Errorf("--retry-failed: workflow %s is %s: --resume writes its output, and --errors its failed rows", r.workflow, statusName(status))
+		}
 		return nil
 	}
 	var last state
 	err = r.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, &last)
 	if s, ok := stateOf(err); ok {
 		r.plan.State = s
+	}
+	if r.batch.RetryFailed {
+		r.plan.again()
 	}
 	r.plan.Resumed, r.plan.MaxFailures, r.plan.Budget = true, 0, r.plan.Budget.renewed()
 	if r.flow != nil { // its document may have other limits
@@ -203,9 +206,13 @@ func (r *engineRun) planOf(ctx context.Context) (*plan, error) {
 
 // start starts the workflow, or one that continues an earlier one.
 func (r *engineRun) start(ctx context.Context) error {
+	reuse, name := enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, workflowName
+	if r.plan.Request != nil { // a run of a server is never started again
+		reuse, name = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, servedName
+	}
 	options := client.StartWorkflowOptions{
 		ID: r.workflow, TaskQueue: r.queue, WorkflowExecutionErrorWhenAlreadyStarted: true,
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDReusePolicy:    reuse,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		Memo:                     map[string]any{memoHeader: r.header, memoApp: r.plan.App, memoSessions: r.sessions, memoUsers: r.users},
 		TypedSearchAttributes:    r.attributes(),
@@ -213,14 +220,14 @@ func (r *engineRun) start(ctx context.Context) error {
 	if r.batch.Restart {
 		options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
 	}
-	_, err := r.client.ExecuteWorkflow(ctx, options, workflowName, *r.plan)
+	_, err := r.client.ExecuteWorkflow(ctx, options, name, *r.plan)
 	if isUnknownAttribute(err) {
 		if failed := registerAttributes(ctx, r.client, r.cfg.Namespace); failed != nil && r.batch.Streams != nil && !r.batch.Quiet {
 			fmt.Fprintf(r.batch.Streams.Err, "qtype runs list filters the newest %s runs only: search attributes cannot be registered (%s); %s\n",
 				textfmt.Thousands(maxListed), terminal.Clean(failed.Error()), registerHint(r.cfg.Namespace))
 		}
 		options.TypedSearchAttributes = temporal.SearchAttributes{} // the server needs some time to know new ones
-		_, err = r.client.ExecuteWorkflow(ctx, options, workflowName, *r.plan)
+		_, err = r.client.ExecuteWorkflow(ctx, options, name, *r.plan)
 	}
 	if err != nil {
 		return fmt.Errorf("the workflow cannot be started: %w", err)

@@ -111,7 +111,7 @@ func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*ru
 	}
 	job.Progress.Set(s.Rows, s.Rows, s.Failed, progressOf(s.Steps))
 	wanted := true
-	d := &downloader{codec: r.codec, blobs: r.blobs, run: r.plan.Run, state: s, count: func(ev event) { job.Event(ev.event()) }}
+	d := &downloader{codec: r.codec, blobs: r.blobs, run: r.plan.folder(), state: s, count: func(ev event) { job.Event(ev.event()) }}
 	reading := d.results(ctx, r.plan.Partitions, func(res *runtime.Result) bool {
 		wanted = yield(res)
 		return wanted

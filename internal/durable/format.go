@@ -9,11 +9,12 @@ import (
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 4
+const formatVersion = 5
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {
@@ -30,6 +31,7 @@ type output struct {
 type finishedRow struct {
 	Number  int64
 	Results [][]byte // as checkpoint.Store gets them
+	Failed  bool
 }
 
 // progress is what a chunk that is not complete has made.
@@ -37,6 +39,34 @@ type progress struct {
 	Rows  []finishedRow
 	Stats stats
 }
+
+// servedRequest is what a run of a server has besides its rows.
+type servedRequest struct {
+	Start []byte // as runs.EncodeStart returns it
+}
+
+// streamed is a part of the events of a chunk, in order.
+type streamed struct {
+	Events []streamedEvent
+}
+
+// streamedEvent is an event of a step, or requests to the client that belong together.
+type streamedEvent struct {
+	Event    steps.Event // without Err
+	Err      string      // its text; empty for none
+	Requests []streamedRequest
+}
+
+// streamedRequest is a tool.Request.
+type streamedRequest struct {
+	Kind   RequestKind
+	Tool   streamedTool
+	Args   []byte
+	Caller tool.Caller
+}
+
+// streamedTool is the part of a tool.Info that people see.
+type streamedTool struct{ ID, Set, Name, Description string }
 
 // place is where a value is: here, or in a blob.
 type place struct {
@@ -150,6 +180,10 @@ func outputName(run string, partition, number int) string {
 }
 func callsName(run string, partition, number int) string {
 	return fmt.Sprintf("%s/calls/%d/%d", run, partition, number)
+}
+func requestName(run string) string { return run + "/request" }
+func eventsName(run string, partition, number, part int) string {
+	return fmt.Sprintf("%s/events/%d/%d/%d", run, partition, number, part)
 }
 func partName(run string, partition, number int) string {
 	return fmt.Sprintf("%s/part/%d/%d", run, partition, number)

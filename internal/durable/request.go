@@ -32,4 +32,5 @@ type Answer struct {
 	Approved bool            `json:"approved,omitempty"`
 	Reason   string          `json:"reason,omitempty"` // of a rejection, for the model
 	Result   json.RawMessage `json:"result,omitempty"` // of a client tool
+	Error    string          `json:"error,omitempty"`  // why a client tool failed, for the model
 }

@@ -3,6 +3,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,7 +48,7 @@ func (r *scheduler) setHandlers(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	return workflow.SetUpdateHandlerWithOptions(ctx, answerUpdate,
+	err = workflow.SetUpdateHandlerWithOptions(ctx, answerUpdate,
 		func(ctx workflow.Context, answers []Answer) error {
 			for _, a := range answers {
 				r.answer(a)
@@ -55,6 +56,46 @@ func (r *scheduler) setHandlers(ctx workflow.Context) error {
 			return r.list(ctx, false)
 		},
 		workflow.UpdateHandlerOptions{Validator: r.check})
+	if err != nil {
+		return err
+	}
+	return workflow.SetUpdateHandlerWithOptions(ctx, answerCallUpdate,
+		func(ctx workflow.Context, a givenAnswer) error {
+			r.give(a)
+			return r.list(ctx, false)
+		},
+		workflow.UpdateHandlerOptions{Validator: r.checkGiven})
+}
+
+// checkGiven returns an error if a request was answered before, or the answer does not fit it. The
+// chunk may still have to open it: servers learn of requests before the workflow does.
+func (r *scheduler) checkGiven(_ workflow.Context, a givenAnswer) error {
+	if a.Partition < 0 || a.Partition >= len(r.plan.Partitions) || r.state.Next[a.Partition] >= r.plan.Partitions[a.Partition] || r.isGiven(a.ID) {
+		return errors.New("the run does not wait for this answer")
+	}
+	if at := r.opened(a.ID); at >= 0 {
+		return a.fits(&r.state.Open[at].Request, r.plan.requestLimit())
+	}
+	return nil
+}
+
+// give stores an answer that checkGiven has accepted.
+func (r *scheduler) give(a givenAnswer) {
+	if r.isGiven(a.ID) { // two updates of one workflow task
+		return
+	}
+	r.state.Open = slices.DeleteFunc(r.state.Open, func(o openRequest) bool { return o.ID == a.ID })
+	r.state.Answers = append(r.state.Answers, a)
+}
+
+// isGiven reports whether a request has an answer.
+func (r *scheduler) isGiven(id string) bool {
+	return slices.ContainsFunc(r.state.Answers, func(a givenAnswer) bool { return a.ID == id })
+}
+
+// opened returns the index of an open request, -1 if there is none.
+func (r *scheduler) opened(id string) int {
+	return slices.IndexFunc(r.state.Open, func(o openRequest) bool { return o.ID == id })
 }
 
 // list lets the memo show whether rows wait. It is changed if that is not what it shows, or always.
@@ -83,7 +124,7 @@ func (r *scheduler) check(_ workflow.Context, answers []Answer) error {
 		if at < 0 || slices.ContainsFunc(answers[:i], func(b Answer) bool { return b.Number == a.Number }) {
 			return fmt.Errorf("the run does not wait for an answer to request %d", a.Number)
 		}
-		if err := a.fits(&r.state.Open[at].Request); err != nil {
+		if err := a.fits(&r.state.Open[at].Request, r.plan.requestLimit()); err != nil {
 			return err
 		}
 	}
@@ -109,6 +150,9 @@ func (r *scheduler) answer(a Answer) {
 // ask opens the requests of a chunk.
 func (r *scheduler) ask(partition int, requests []keyedRequest) {
 	for _, req := range requests {
+		if r.isGiven(req.ID) {
+			continue
+		}
 		r.state.Asked++
 		req.Number = r.state.Asked
 		r.state.Open = append(r.state.Open, openRequest{keyedRequest: req, Partition: partition})
@@ -149,15 +193,29 @@ func (r *scheduler) forget(partition int) {
 // of the history of the workflow.
 const maxRequest = 8 << 10
 
-// fits returns an error if the answer does not answer the request.
-func (a *Answer) fits(r *Request) error {
+// maxServedRequest is maxRequest for a run of a server, which has few requests at once.
+const maxServedRequest = 256 << 10
+
+// requestLimit returns the limit of the requests and answers of a run.
+func (p *plan) requestLimit() int { return requestLimit(p.Request != nil) }
+
+// requestLimit returns maxRequest, or that of a run of a server.
+func requestLimit(isServed bool) int {
+	if isServed {
+		return maxServedRequest
+	}
+	return maxRequest
+}
+
+// fits returns an error if the answer does not answer the request, or is larger than a number of bytes.
+func (a *Answer) fits(r *Request, limit int) error {
 	switch {
-	case r.Kind == Approval && a.Result != nil:
+	case r.Kind == Approval && (a.Result != nil || a.Error != ""):
 		return fmt.Errorf("request %d is an approval: expected yes, no or a reason", r.Number)
-	case r.Kind == ClientTool && a.Result == nil:
+	case r.Kind == ClientTool && a.Result == nil && a.Error == "":
 		return fmt.Errorf("request %d needs the result of tool %s, as JSON", r.Number, r.Tool)
-	case len(a.Result) > maxRequest:
-		return fmt.Errorf("the result for request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)", r.Number, len(a.Result), maxRequest)
+	case len(a.Result)+len(a.Error) > limit:
+		return fmt.Errorf("the result for request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)", r.Number, len(a.Result)+len(a.Error), limit)
 	}
 	return nil
 }

@@ -118,3 +118,41 @@ func TestWorkflow_AnswersContinue(t *testing.T) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 }
+
+// TestScheduler_GivenAnswers: a server may answer a request before the activity that needs it has ended. A second
+// answer is refused, and so are those that do not fit.
+func TestScheduler_GivenAnswers(t *testing.T) {
+	r := &scheduler{plan: planFor(1)}
+	r.plan.Request = &place{}
+	r.state.Next = []int{0}
+	early := givenAnswer{Answer: Answer{Approved: true}, ID: "a"}
+	if err := r.checkGiven(nil, early); err != nil {
+		t.Fatal(err)
+	}
+	r.give(early)
+	r.ask(0, []keyedRequest{request(Approval, 1, "a"), request(ClientTool, 1, "b")})
+	if len(r.state.Open) != 1 || r.state.Open[0].ID != "b" || r.answersOf(0)["a"].Approved != true {
+		t.Errorf("after an early answer: %+v", r.state)
+	}
+	for name, a := range map[string]givenAnswer{
+		"a second answer":  early,
+		"no result":        {ID: "b"},
+		"a large result":   {ID: "b", Answer: Answer{Result: json.RawMessage(strings.Repeat("1", maxServedRequest+1))}},
+		"another chunk":    {ID: "b", Partition: 1, Answer: Answer{Error: "no"}},
+		"no such chunk":    {ID: "b", Partition: -1, Answer: Answer{Error: "no"}},
+		"an early one now": {ID: "a", Answer: Answer{Approved: false}},
+	} {
+		if r.checkGiven(nil, a) == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	failed := givenAnswer{ID: "b", Answer: Answer{Error: "no position"}}
+	if err := r.checkGiven(nil, failed); err != nil {
+		t.Error(err)
+	}
+	r.give(failed)
+	r.give(failed)
+	if r.isWaiting(0) || len(r.state.Answers) != 2 {
+		t.Errorf("after both answers: %+v", r.state)
+	}
+}

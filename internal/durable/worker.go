@@ -67,6 +67,8 @@ type registry interface {
 
 // register adds the workflow and the activity.
 func register(w registry, r *chunkRunner) {
-	w.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: workflowName})
+	for _, name := range []string{workflowName, servedName} {
+		w.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: name})
+	}
 	w.RegisterActivityWithOptions(r.run, activity.RegisterOptions{Name: activityName})
 }

@@ -18,6 +18,9 @@ const (
 	progressQuery = "progress"
 	requestsQuery = "requests"
 	answerUpdate  = "answer"
+
+	servedName       = "qtype.request" // the workflow of a request of a server
+	answerCallUpdate = "answer_call"
 )
 
 const (
@@ -37,20 +40,43 @@ const (
 
 // plan is the input of the workflow.
 type plan struct {
-	Run          string        // a unique id, part of the idempotency keys of turns
-	App          string        // the application's id
-	Flow         string        // the flow's id
-	Partitions   []int         // the number of chunks of each partition; those of a partition run one after the other
-	Inline       [][][]byte    // the encoded chunks, if they are small; by partition and number
-	Local        bool          // the steps only compute, so chunks are local activities
-	MayWait      bool          // rows may need an approval or a client tool; chunks have one row
-	Resumed      bool          // an earlier workflow may have finished some chunks
-	MaxFailures  int64         // the number of failed rows that stops the run; 0 for any number
-	Heartbeat    time.Duration // how long a worker may be silent
-	MaxOutput    int           // bytes of an output that is not a blob; 0 if all are
-	HistoryLimit int           // events, after which the workflow continues as a new one
-	Budget       *budget       // of the flow; nil if it has none
-	State        state         // what is finished
+	Run          string           // a unique id, part of the idempotency keys of turns
+	App          string           // the application's id
+	Flow         string           // the flow's id
+	Partitions   []int            // the number of chunks of each partition; those of a partition run one after the other
+	Inline       [][][]byte       // the encoded chunks, if they are small; by partition and number
+	Local        bool             // the steps only compute, so chunks are local activities
+	MayWait      bool             // rows may need an approval or a client tool; chunks have one row
+	Resumed      bool             // an earlier workflow may have finished some chunks
+	MaxFailures  int64            // the number of failed rows that stops the run; 0 for any number
+	Heartbeat    time.Duration    // how long a worker may be silent
+	MaxOutput    int              // bytes of an output that is not a blob; 0 if all are
+	HistoryLimit int              // events, after which the workflow continues as a new one
+	Budget       *budget          // of the flow; nil if it has none
+	Request      *place           // the servedRequest of a run of a server; nil for a run of a file
+	Retry        int              // how often failed rows were run again by --retry-failed
+	Earlier      []map[int][]byte // the Inline outputs before the last time
+	State        state            // what is finished
+}
+
+// again lets the failed rows of all chunks run again.
+func (p *plan) again() {
+	p.Retry++
+	p.Earlier, p.State = p.State.Inline, state{}
+}
+
+// folder returns the folder of what the run makes.
+func (p *plan) folder() string { return folderOf(p.Run, p.Retry) }
+
+// folder is that of the plan.
+func (t *task) folder() string { return folderOf(t.Run, t.Retry) }
+
+// folderOf returns the folder of what a run makes when failed rows run again for the nth time.
+func folderOf(run string, n int) string {
+	if n == 0 {
+		return run
+	}
+	return fmt.Sprintf("%s/retry-%d", run, n)
 }
 
 // budget identifies what a run may spend. A run that is resumed has another one.
@@ -89,6 +115,9 @@ type task struct {
 	Max       int           // bytes of an output that is returned
 	MayWait   bool          // as in the plan
 	Budget    *budget       // as in the plan
+	Request   *place        // as in the plan
+	Retry     int           // as in the plan
+	Earlier   []byte        // the output of the chunk before failed rows run again; nil if it is a blob
 	Answers   map[string]Answer
 }
 
@@ -136,7 +165,7 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 		return r.state, temporal.NewNonRetryableApplicationError(fmt.Sprintf("%d rows failed", r.state.Failed), stoppedError, nil, r.state)
 	}
 	p.State = r.state
-	return r.state, workflow.NewContinueAsNewError(ctx, workflowName, p)
+	return r.state, workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, p)
 }
 
 // scheduler is one execution of the workflow.
@@ -191,7 +220,10 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 // execute starts the activity of a chunk.
 func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
 	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Beat: r.plan.Heartbeat / beatsLost, Max: r.plan.MaxOutput,
-		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Answers: r.answersOf(partition)}
+		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Answers: r.answersOf(partition)}
+	if r.plan.Earlier != nil {
+		t.Earlier = r.plan.Earlier[partition][number]
+	}
 	if r.plan.Inline != nil {
 		t.Rows = r.plan.Inline[partition][number]
 	}

@@ -44,7 +44,7 @@ func (a *application) run(ctx context.Context, req *sdk.CallToolRequest, t *flow
 	if !a.opts.AppHandlers {
 		ctx = tool.WithHandlers(ctx, tool.Handlers{Approve: Approve, Client: clientTools})
 	}
-	rows := a.opts.Run(ctx, t.flow.ID, slices.Values([]runtime.Input{in}), p.options()...)
+	rows := a.opts.Run(p.listen(ctx), t.flow.ID, slices.Values([]runtime.Input{in}))
 	for row, err := range rows {
 		if err != nil {
 			return failed(err.Error())
@@ -156,10 +156,10 @@ func (r *flowResult) failure() *sdk.CallToolResult {
 	return result
 }
 
-// options returns the options of a run that reports its progress.
-func (p *progress) options() []runtime.RunOption {
+// listen returns a context in which the steps of a run report to p, which may be nil.
+func (p *progress) listen(ctx context.Context) context.Context {
 	if p == nil {
-		return nil
+		return ctx
 	}
-	return []runtime.RunOption{runtime.WithEvents(p.event, steps.EventText, steps.EventToolCall)}
+	return steps.WithEvents(ctx, p.event, steps.EventText, steps.EventToolCall)
 }

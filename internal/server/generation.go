@@ -8,6 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/mcpserver"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -43,6 +44,12 @@ func (s *Server) newGeneration(app *runtime.App) *generation {
 // runForMCP runs flows for MCP clients, which answer approvals and client tools
 // themselves.
 func (s *Server) runForMCP(app *runtime.App) func(context.Context, string, iter.Seq[runtime.Input], ...runtime.RunOption) iter.Seq2[*runtime.Result, error] {
+	if s.opts.Engine != nil {
+		return func(ctx context.Context, flow string, rows iter.Seq[runtime.Input], _ ...runtime.RunOption) iter.Seq2[*runtime.Result, error] {
+			call := runs.Call{App: app, Flow: flow, Rows: rows, Approve: mcpserver.Approve, Client: mcpserver.HandleClientTool}
+			return call.Run(ctx, s.opts.Engine)
+		}
+	}
 	handlers := tool.Handlers{Approve: mcpserver.Approve, Client: func(string) tool.ClientHandler { return mcpserver.HandleClientTool }}
 	return func(ctx context.Context, flow string, rows iter.Seq[runtime.Input], opts ...runtime.RunOption) iter.Seq2[*runtime.Result, error] {
 		return app.Run(s.observe(tool.WithHandlers(ctx, handlers), ""), flow, rows, opts...)

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Hosts are network namespaces of Linux, each with an address in a network of their own, as computers
-// beside this one, which has Address.
+// Hosts are network namespaces of Linux, each with an address in a network that only they and this
+// process have, as other computers.
 type Hosts struct {
 	Address string // of this process in the network
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/tool"
@@ -12,23 +13,34 @@ import (
 
 // callerTool is a tool that the client of a run offers and runs itself.
 type callerTool struct {
-	run  *Run
+	ask  Ask
 	info tool.Info
-	wait time.Duration // for the client
 }
 
 // errNoResult ends a run whose client has not answered.
 var errNoResult = errors.New("the client did not send the results of its tools in time")
 
-// callerTools returns the tools that the client of the run offers.
-func (r *Run) callerTools(declared []CallerTool, wait time.Duration) []tool.RawTool {
+// asker returns the Ask of the run, which ends if its client does not send the result of a tool
+// that it offers in time.
+func (r *Run) asker(offered []CallerTool, wait time.Duration) Ask {
+	return func(ctx context.Context, kind RequestKind, call tool.Request) (*Answer, error) {
+		isOffered := func(t CallerTool) bool { return t.Name == call.Tool.ID }
+		if kind == ClientTool && slices.ContainsFunc(offered, isOffered) {
+			defer time.AfterFunc(wait, func() { r.end(errNoResult) }).Stop()
+		}
+		return r.ask(ctx, kind, call)
+	}
+}
+
+// callerTools returns the tools that the client of a run offers.
+func callerTools(declared []CallerTool, ask Ask) []tool.RawTool {
 	tools := make([]tool.RawTool, len(declared))
 	for i, t := range declared {
 		parameters := json.RawMessage(t.Parameters)
 		if len(parameters) == 0 {
 			parameters = json.RawMessage(`{"type": "object", "properties": {}}`)
 		}
-		tools[i] = &callerTool{run: r, wait: wait, info: tool.Info{ID: t.Name, Name: t.Name, Description: t.Description, Parameters: parameters}}
+		tools[i] = &callerTool{ask: ask, info: tool.Info{ID: t.Name, Name: t.Name, Description: t.Description, Parameters: parameters}}
 	}
 	return tools
 }
@@ -53,6 +65,5 @@ func (t *callerTool) CallRaw(ctx context.Context, args string) (any, error) {
 	if !json.Valid([]byte(args)) {
 		return nil, fmt.Errorf("the arguments are not valid JSON")
 	}
-	defer time.AfterFunc(t.wait, func() { t.run.end(errNoResult) }).Stop()
-	return t.run.runClientTool(ctx, tool.Request{Tool: t.info, Args: []byte(args), Caller: tool.CallerOf(ctx)})
+	return t.ask.runClientTool(ctx, tool.Request{Tool: t.info, Args: []byte(args), Caller: tool.CallerOf(ctx)})
 }

@@ -28,8 +28,9 @@ func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
 	if rec.head.Version != 0 {
 		return m.existing(ctx, rec, s)
 	}
-	request, err := json.Marshal(storedRequest{ID: r.ID, Flow: r.Flow.ID, Owner: r.Owner, Session: r.Session, Created: r.Created, Rows: encodeRows(s.Rows),
-		Events: s.Events, History: s.History, Stateless: s.Stateless, Tools: s.Tools, Instructions: s.Instructions, Detached: s.Detached, Digest: s.Digest, Fingerprint: fingerprint(r.Flow)})
+	stored := newStoredRequest(s)
+	stored.ID, stored.Created, stored.Fingerprint = r.ID, r.Created, fingerprint(r.Flow)
+	request, err := json.Marshal(stored)
 	if err != nil {
 		return nil, fmt.Errorf("the run cannot be stored: %w", err)
 	}

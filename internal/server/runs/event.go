@@ -4,6 +4,7 @@
 package runs
 
 import (
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/citation"
@@ -45,6 +46,9 @@ var types = map[steps.EventKind]Type{
 // kinds are the events of the engine that a stream has.
 var kinds = []steps.EventKind{steps.EventStepStart, steps.EventStepEnd, steps.EventText, steps.EventReasoning,
 	steps.EventToolCall, steps.EventToolResult, steps.EventSource, steps.EventUsage}
+
+// EventKinds returns the events of the engine that a run with Start.Events has.
+func EventKinds() []steps.EventKind { return slices.Clone(kinds) }
 
 // Event is one event of a run. Its number is its place in the stream, from 1.
 type Event struct {

@@ -193,8 +193,8 @@ func (m *Manager) restart(ctx context.Context, app *runtime.App, rec *record, re
 	if err != nil {
 		return false, m.abandon(ctx, rec, req, err)
 	}
-	s := Start{App: app, Flow: flow, Owner: req.Owner, Session: req.Session, Rows: rows, Events: req.Events, History: req.History,
-		Stateless: req.Stateless, Tools: req.Tools, Instructions: req.Instructions, Durable: true, Detached: req.Detached, Digest: req.Digest, ID: req.ID}
+	s := req.start(app, flow, rows)
+	s.Durable = true
 	r := m.newRun(&s)
 	r.Created, r.record = req.Created, rec
 	for _, a := range rec.answers() {

@@ -31,6 +31,9 @@ type Options struct {
 	MaxWait    time.Duration // how long a run waits for the result of a tool that its client offers; 0: 1 hour
 	Log        *slog.Logger  // nil: nothing is logged
 
+	// Engine runs the rows; nil: the App of this process does.
+	Engine Engine
+
 	// Context returns the context of a run, for example with observers; nil: as it is.
 	Context func(ctx context.Context, run string) context.Context
 }
@@ -230,19 +233,28 @@ func (m *Manager) launch(ctx context.Context, r *Run, s *Start) {
 	if m.opts.Context != nil {
 		ctx = m.opts.Context(ctx, r.ID)
 	}
-	if r.Owner != "" { // also of a run that this process resumes
-		ctx = memory.WithActor(ctx, r.Owner)
-	}
-	ctx = tool.WithHandlers(ctx, tool.Handlers{Approve: r.approve, Client: func(string) tool.ClientHandler { return r.runClientTool }})
-	if len(s.Tools) > 0 {
-		ctx = tool.WithCallerTools(ctx, r.callerTools(s.Tools, m.opts.MaxWait))
-	}
-	if s.Instructions != nil {
-		ctx = steps.WithInstructions(ctx, s.Instructions)
-	}
-	if s.Stateless || s.History != nil {
-		ctx = steps.WithHistory(ctx, s.History)
-	}
+	ask := r.asker(s.Tools, m.opts.MaxWait)
+	r.add(Event{Type: RunStarted}, nil)
+	m.background.Go(func() {
+		defer cancel(nil)
+		if m.opts.Engine == nil {
+			m.end(r, r.process(ctx, s, ask))
+			return
+		}
+		release, err := r.delegate(ctx, m.opts.Engine, s, ask)
+		m.end(r, err)
+		release()
+	})
+}
+
+// process runs the flow and returns the error that ended it.
+func (r *Run) process(ctx context.Context, s *Start, ask Ask) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errInternal
+		}
+	}()
+	ctx = tool.WithHandlers(s.Context(ctx, ask), tool.Handlers{Approve: ask.approve, Client: func(string) tool.ClientHandler { return ask.runClientTool }})
 	var opts []runtime.RunOption
 	if s.Events {
 		opts = append(opts, runtime.WithEvents(r.hear, kinds...))
@@ -251,21 +263,7 @@ func (m *Manager) launch(ctx context.Context, r *Run, s *Start) {
 		ctx = steps.WithCallLog(ctx, r.record)
 		opts = append(opts, runtime.WithRunID(r.ID))
 	}
-	r.add(Event{Type: RunStarted}, nil)
-	m.background.Go(func() {
-		defer cancel(nil)
-		m.end(r, r.process(ctx, s.Rows, opts))
-	})
-}
-
-// process runs the flow and returns the error that ended it.
-func (r *Run) process(ctx context.Context, rows []map[string]any, opts []runtime.RunOption) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errInternal
-		}
-	}()
-	for res, err := range r.app.Run(ctx, r.Flow.ID, r.inputs(rows), opts...) {
+	for res, err := range r.app.Run(ctx, r.Flow.ID, r.inputs(s.Rows), opts...) {
 		if err != nil {
 			return err
 		}

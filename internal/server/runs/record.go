@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -57,6 +58,18 @@ type storedRequest struct {
 	Detached    bool              `json:"detached,omitempty"`
 	Digest      string            `json:"digest,omitempty"` // of the request, chosen by the client of the Manager
 	Fingerprint map[string]string `json:"fingerprint"`      // of the declarations of the flow
+}
+
+// newStoredRequest returns what is stored of a request.
+func newStoredRequest(s *Start) *storedRequest {
+	return &storedRequest{ID: s.ID, Flow: s.Flow.ID, Owner: s.Owner, Session: s.Session, Rows: encodeRows(s.Rows), Events: s.Events, History: s.History,
+		Stateless: s.Stateless, Tools: s.Tools, Instructions: s.Instructions, Detached: s.Detached, Digest: s.Digest}
+}
+
+// start returns the request.
+func (req *storedRequest) start(app *runtime.App, flow *spec.Flow, rows []map[string]any) Start {
+	return Start{App: app, Flow: flow, Owner: req.Owner, Session: req.Session, Rows: rows, Events: req.Events, History: req.History,
+		Stateless: req.Stateless, Tools: req.Tools, Instructions: req.Instructions, Detached: req.Detached, Digest: req.Digest, ID: req.ID}
 }
 
 // storedState is the state of a run.

@@ -230,9 +230,12 @@ func (q *requests) answer(a *Answer) (*openRequest, error) {
 	return o, nil
 }
 
+// Ask returns the answer of the client of a run to a request.
+type Ask func(ctx context.Context, kind RequestKind, call tool.Request) (*Answer, error)
+
 // approve is the tool.Approver of a run.
-func (r *Run) approve(ctx context.Context, call tool.Request) (yes bool, reason string, err error) {
-	a, err := r.ask(ctx, Approval, call)
+func (ask Ask) approve(ctx context.Context, call tool.Request) (yes bool, reason string, err error) {
+	a, err := ask(ctx, Approval, call)
 	if err != nil {
 		return false, "", err
 	}
@@ -240,8 +243,8 @@ func (r *Run) approve(ctx context.Context, call tool.Request) (yes bool, reason 
 }
 
 // runClientTool is the tool.ClientHandler of a run.
-func (r *Run) runClientTool(ctx context.Context, call tool.Request) (any, error) {
-	a, err := r.ask(ctx, ClientTool, call)
+func (ask Ask) runClientTool(ctx context.Context, call tool.Request) (any, error) {
+	a, err := ask(ctx, ClientTool, call)
 	switch {
 	case err != nil:
 		return nil, err

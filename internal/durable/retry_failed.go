@@ -1,0 +1,101 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// restoreEarlier reads what a chunk that was not finished has made before failed rows run again, without
+// these rows.
+func (c *chunkRun) restoreEarlier(ctx context.Context, p *progress) error {
+	for n := c.task.Retry - 1; n >= 0; n-- {
+		err := c.blobs.read(ctx, partName(folderOf(c.task.Run, n), c.task.Partition, c.task.Number), p)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		p.Rows = slices.DeleteFunc(p.Rows, func(r finishedRow) bool { return r.Failed })
+		return err
+	}
+	return nil
+}
+
+// succeededRows are the results of the rows of a chunk that do not run again.
+type succeededRows struct {
+	codec   *runtime.RowCodec
+	results []*runtime.Result
+	stats   stats
+}
+
+// succeeded removes the rows of a finished chunk that have not failed, and returns their results. It returns nil if
+// all rows run.
+func (w *chunkRunner) succeeded(ctx context.Context, t task, rows *chunk) (*succeededRows, error) {
+	out, err := w.earlierOutput(ctx, t)
+	if out == nil || err != nil {
+		return nil, err
+	}
+	codec, err := w.app.NewRowCodec(t.Flow)
+	if err != nil {
+		return nil, err
+	}
+	s := &succeededRows{codec: codec, stats: out.Stats}
+	failed := map[int64]bool{}
+	for _, data := range out.Results {
+		res, err := codec.DecodeResult(data)
+		if err != nil {
+			return nil, err
+		}
+		s.results = append(s.results, res)
+		failed[res.Number] = failed[res.Number] || res.Err != nil
+	}
+	s.results = slices.DeleteFunc(s.results, func(r *runtime.Result) bool { return failed[r.Number] })
+	rows.Rows = slices.DeleteFunc(rows.Rows, func(row []byte) bool { return !failed[codec.NumberOf(row)] })
+	return s, nil
+}
+
+// earlierOutput returns the newest output of the chunk before failed rows run again; nil if there is none.
+func (w *chunkRunner) earlierOutput(ctx context.Context, t task) (*output, error) {
+	out := &output{}
+	if t.Earlier != nil {
+		return out, decode(t.Earlier, out)
+	}
+	for n := t.Retry - 1; n >= 0; n-- {
+		err := w.blobs.read(ctx, outputName(folderOf(t.Run, n), t.Partition, t.Number), out)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return out, err
+		}
+	}
+	return nil, nil
+}
+
+// addTo adds the results to those of the rows that have run, in the order of the rows.
+func (s *succeededRows) addTo(out *output) error {
+	if s == nil {
+		return nil
+	}
+	s.codec.Reset()
+	all := s.results
+	for _, data := range out.Results {
+		res, err := s.codec.DecodeResult(data)
+		if err != nil {
+			return err
+		}
+		all = append(all, res)
+	}
+	slices.SortStableFunc(all, func(a, b *runtime.Result) int { return int(a.Number - b.Number) })
+	s.codec.Reset()
+	out.Results = nil
+	for _, res := range all {
+		out.Results = append(out.Results, s.codec.AppendResult(nil, res))
+	}
+	for _, ev := range s.stats.Events {
+		out.Stats.Events = addEvent(out.Stats.Events, ev)
+	}
+	out.Stats.Rows += int64(len(s.results))
+	return nil
+}

@@ -1,0 +1,161 @@
+//go:build temporal
+
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// workerTimeout is how long a run may have no worker before the server logs it.
+const workerTimeout = 5 * time.Second
+
+// Server runs the requests of a server on Temporal. It is a runs.Engine, and safe for concurrent use.
+type Server struct {
+	cfg    Config
+	client client.Client
+	log    *slog.Logger
+
+	ending sync.WaitGroup // the ends of workflows that were canceled
+}
+
+// NewServer connects to Temporal.
+func NewServer(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
+	c, err := dial(ctx, cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{cfg: cfg, client: c, log: log}, nil
+}
+
+// Check logs whether a worker has the document, and which flows workers cannot run.
+func (s *Server) Check(ctx context.Context, app *runtime.App) {
+	for _, f := range app.Spec().Flows {
+		if _, err := app.NewRowCodec(f.ID); err != nil {
+			s.log.Warn("requests for a flow will fail", "flow", f.ID, "error", err)
+		}
+	}
+	s.warn(ctx, queueOf(app, newSealer(s.cfg)))
+}
+
+// warn logs that no worker polls a queue.
+func (s *Server) warn(ctx context.Context, queue string) {
+	found, err := s.client.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err == nil && len(found.GetPollers()) == 0 {
+		s.log.Warn("no worker has this document, so requests wait: start one with qtype worker", "queue", queue)
+	}
+}
+
+// Close ends the connection.
+func (s *Server) Close() {
+	s.ending.Wait()
+	s.client.Close()
+}
+
+// Run runs a request; see runs.Engine.
+func (s *Server) Run(ctx context.Context, job *runs.Job) (release func(), err error) {
+	r, err := s.begin(ctx, job)
+	if err != nil {
+		return func() {}, err
+	}
+	err = s.follow(ctx, r, job)
+	switch {
+	case errors.Is(err, memory.ErrSuspended):
+		return func() {}, err
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return func() {}, errors.Join(err, s.cancel(r))
+	}
+	return func() {
+		if err := errors.Join(r.blobs.remove(r.plan.Run), r.blobs.client.Close()); err != nil {
+			s.log.Warn("the blobs of a run could not be deleted", "run", job.ID, "error", err)
+		}
+	}, err
+}
+
+// begin starts the workflow of a request, unless it was started by another server.
+func (s *Server) begin(ctx context.Context, job *runs.Job) (*engineRun, error) {
+	codec, err := job.App.NewRowCodec(job.Flow.ID)
+	if err != nil {
+		return nil, err
+	}
+	// With its time, because a client may use an id again when its run is no longer stored.
+	id := strings.Join([]string{"qtype", job.App.Spec().ID, job.Flow.ID, job.ID, strconv.FormatInt(job.Created.UnixNano(), 36)}, "-")
+	r := &engineRun{
+		cfg: s.cfg, batch: &batch.Config{Quiet: true}, client: s.client, codec: codec, app: job.App, flow: job.Flow, blobs: newBlobs(s.cfg),
+		workflow: id, queue: queueOf(job.App, newSealer(s.cfg)), header: checkpoint.Header{Started: job.Created.Truncate(time.Second), Run: rand.Text(), Flow: job.Flow.ID},
+	}
+	if r.plan, err = s.plan(ctx, r, job); err != nil {
+		return nil, err
+	}
+	if err = r.start(ctx); err == nil {
+		return r, nil
+	}
+	removed := r.blobs.remove(r.plan.Run)
+	if _, exists := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); !exists || removed != nil {
+		return nil, errors.Join(err, removed)
+	}
+	r.plan, err = r.planOf(ctx)
+	return r, err
+}
+
+// plan stores the rows and the request.
+func (s *Server) plan(ctx context.Context, r *engineRun, job *runs.Job) (*plan, error) {
+	waits := mayWait(job.Flow) || len(job.Tools) > 0
+	start, err := runs.EncodeStart(&job.Start)
+	if err != nil {
+		return nil, err
+	}
+	request, err := r.blobs.writePlace(ctx, requestName(r.header.Run), servedRequest{Start: start})
+	if err != nil {
+		return nil, err
+	}
+	u := newUploader(r.codec, r.blobs, r.header.Run, DefaultChunk, waits)
+	partitions, inline, err := u.upload(ctx, func(yield func(runtime.Input) bool) {
+		for _, values := range job.Rows {
+			if !yield(runtime.Input{Values: values, Session: job.Session}) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return nil, errors.Join(err, r.blobs.remove(r.header.Run))
+	}
+	r.sessions, r.users = u.owners.lists()
+	return &plan{
+		Run: r.header.Run, App: job.App.Spec().ID, Flow: job.Flow.ID, Partitions: partitions, Inline: inline, Local: job.Flow.Plan().IsComputation(), MayWait: waits,
+		Heartbeat: s.cfg.Heartbeat, HistoryLimit: historyLimit, Budget: newBudget(job.Flow), Request: &request,
+	}, nil
+}
+
+// cancel cancels the workflow, and deletes its blobs when it has ended.
+func (s *Server) cancel(r *engineRun) error {
+	ctx, stop := context.WithTimeout(context.Background(), cancelTimeout)
+	if err := s.client.CancelWorkflow(ctx, r.workflow, ""); err != nil && !isNotFound(err) {
+		stop()
+		return err
+	}
+	s.ending.Go(func() {
+		defer stop()
+		_ = s.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, nil) // it ends with an error
+		if err := errors.Join(r.blobs.remove(r.plan.Run), r.blobs.client.Close()); err != nil {
+			s.log.Warn("the blobs of a run could not be deleted", "workflow", r.workflow, "error", err)
+		}
+	})
+	return nil
+}
