@@ -11,7 +11,7 @@ import (
 
 // decodeUnion decodes a mapping into the struct that its key `type` selects.
 func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
-	u := d.unionOf(v.Type())
+	u := spec.FindUnion(d.unions, v.Type())
 	if u == nil {
 		return
 	}

@@ -107,7 +107,7 @@ func loadOptions(auth *spec.AWSAuth, keys *aws.Credentials, opts Options) []func
 func keyPair(auth *spec.AWSAuth, opts Options) (*aws.Credentials, error) {
 	var texts [3]string
 	for i, secret := range []spec.Secret{auth.AccessKeyID, auth.SecretAccessKey, auth.SessionToken} {
-		text, err := reveal(secret, opts)
+		text, err := secret.Resolve(opts.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("auth %s: %w", auth.ID, err)
 		}
@@ -129,17 +129,6 @@ func keyPair(auth *spec.AWSAuth, opts Options) (*aws.Credentials, error) {
 
 // fromEnvironment is the source of keys that the document does not contain.
 const fromEnvironment = "environment"
-
-// reveal returns the text of a secret.
-func reveal(s spec.Secret, opts Options) (string, error) {
-	switch {
-	case s.Ref == nil:
-		return s.Reveal(), nil
-	case opts.Secret == nil:
-		return "", fmt.Errorf("secret %s needs a secret manager", s.Ref.SecretName)
-	}
-	return opts.Secret(s)
-}
 
 // assumedRole returns the credentials of the role of an identity.
 func assumedRole(cfg aws.Config, auth *spec.AWSAuth) aws.CredentialsProvider {

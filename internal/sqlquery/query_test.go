@@ -212,3 +212,32 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestParse_SQLite: a query of SQLite reaches no file but that of its connection, which
+// ATTACH and VACUUM INTO would create, also in a connection that only reads.
+func TestParse_SQLite(t *testing.T) {
+	for text, reason := range map[string]string{
+		"attach '/tmp/other.db' as x":                     "ATTACH is not supported",
+		" /* a */ -- b\n ATTACH DATABASE 'other.db' AS x": "ATTACH is not supported",
+		"\ufeffattach 'other.db' as x":                    "ATTACH is not supported",
+		"detach main":                                     "DETACH is not supported",
+		"vacuum into 'copy.db'":                           "VACUUM is not supported",
+		"pragma query_only = 0":                           "of PRAGMA, only those that list",
+		"PRAGMA journal_mode(wal)":                        "of PRAGMA, only those that list",
+		"pragma /* table_list */ query_only(0)":           "of PRAGMA, only those that list",
+		"pragma main . journal_mode":                      "of PRAGMA, only those that list",
+		"pragma table_list = 1":                           "of PRAGMA, only those that list",
+		"pragma":                                          "of PRAGMA, only those that list",
+		"pragma table_info(people)":                       "",
+		"PRAGMA main.index_list ( people );":              "",
+		"pragma database_list":                            "",
+		"(select 1)":                                      "",
+		"with a as (select 1) select * from a":            "",
+		"select 'attach', vacuum from attachments":        "",
+	} {
+		_, err := sqlquery.Parse(text, sqlquery.SQLite)
+		if (err == nil) != (reason == "") || err != nil && !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v, want %q", text, err, reason)
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package sqlquery
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -44,6 +46,11 @@ func (s *scanner) scan() error {
 	return nil
 }
 
+// listing matches what follows PRAGMA if it lists something: table_info(people).
+var listing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\s+(\w+\s*\.\s*)?\w+_(list|info|xinfo)\s*($|[(;])`)
+})
+
 // look examines the word that begins here, if one does.
 func (s *scanner) look() {
 	if isWord(s.before()) {
@@ -63,12 +70,29 @@ func (s *scanner) look() {
 func (s *scanner) checkReads() error {
 	f := s.family
 	switch {
+	case f.check != nil:
+		return f.check(s)
 	case f.reads == nil:
 		return nil
 	case !slices.Contains(f.reads, strings.ToUpper(s.first)):
 		return s.fail(max(0, strings.Index(s.text, s.first)), "a query of "+f.title+" begins with one of "+strings.Join(f.reads, ", "))
 	case s.writes >= 0:
 		return s.fail(s.writes, "a query of "+f.title+" only reads: "+strings.ToUpper(s.word(s.writes))+" is not allowed")
+	}
+	return nil
+}
+
+// checkSQLite returns an error for a statement that reaches a file other than that of the URL,
+// or changes the connection: ATTACH and VACUUM INTO create files, also where a connection only reads.
+func (s *scanner) checkSQLite() error {
+	first, at := strings.ToUpper(s.first), max(0, strings.Index(s.text, s.first))
+	switch first {
+	case "ATTACH", "DETACH", "VACUUM":
+		return s.fail(at, first+" is not supported: a query reads the database of its connection")
+	case "PRAGMA":
+		if !listing().MatchString(s.text[at+len(first):]) {
+			return s.fail(at, "of PRAGMA, only those that list something are supported, such as table_info")
+		}
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	}
 	fields["model"], fields["messages"], fields["stream"] = p.Info.Name, messages, req.Stream
 	if len(req.Tools) > 0 {
-		fields["tools"] = wire.Functions(req.Tools, json.RawMessage(wire.EmptySchema))
+		fields["tools"] = wire.Functions(req.Tools)
 	}
 	if _, set := fields["format"]; req.Schema != nil && !set {
 		fields["format"] = req.Schema.JSON

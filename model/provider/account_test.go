@@ -14,7 +14,6 @@ import (
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // auth makes a reference to an auth with the id a.
@@ -72,15 +71,7 @@ func TestCloudProviders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			called = nil
-			tt.model.ID = "m"
-			m, err := provider.New(&tt.model, provider.Options{Getenv: env(tt.env...), HTTP: s.Client()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil)
-			if err != nil || got.Message.Text() != "Hello." || m.Info().Mock {
-				t.Fatalf("got %v, %v", got, err)
-			}
+			callModel(t, &tt.model, provider.Options{Getenv: env(tt.env...), HTTP: s.Client()})
 			if d := cmp.Diff([]string{tt.want}, called); d != "" {
 				t.Error(d)
 			}

@@ -73,7 +73,7 @@ func authCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 		return credential{}, authError(m, errors.New(cmp.Or(problem, "auth "+id+" has no key")))
 	}
 	secret, host := auth.ModelKey()
-	key, err := reveal(secret, opts)
+	key, err := secret.Resolve(opts.Secret)
 	if err != nil {
 		return credential{}, authError(m, fmt.Errorf("auth %s: %w", id, err))
 	}
@@ -91,14 +91,4 @@ func authError(m *spec.Model, err error) error {
 		return fmt.Errorf("%s: model %s: %w", position, m.ID, err)
 	}
 	return fmt.Errorf("model %s: %w", m.ID, err)
-}
-
-func reveal(s spec.Secret, opts Options) (string, error) {
-	switch {
-	case s.Ref == nil:
-		return s.Reveal(), nil
-	case opts.Secret == nil:
-		return "", fmt.Errorf("secret %s needs a secret manager, which is not available yet", s.Ref.SecretName)
-	}
-	return opts.Secret(s)
 }

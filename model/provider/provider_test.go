@@ -141,7 +141,7 @@ func TestNew_Errors(t *testing.T) {
 		{spec.Model{Provider: "openai", Auth: keyAuth("a", "", "")}, "model gpt: auth a holds an empty key"},
 		{spec.Model{Provider: "openai", Auth: keyAuth("a", "top\x00secret", "")}, "model gpt: auth a contains a character that is not allowed in a header"},
 		{spec.Model{Provider: "openai", Auth: spec.Ref[spec.Auth]{ID: "a"}}, "model gpt: auth names a, which is not an auth"},
-		{spec.Model{Provider: "openai", Auth: secret}, "model gpt: auth a: secret prod/key needs a secret manager, which is not available yet"},
+		{spec.Model{Provider: "openai", Auth: secret}, "model gpt: auth a: secret prod/key needs a secret_manager"},
 		{spec.Model{Provider: "openai", Auth: spec.Ref[spec.Auth]{ID: "a", To: &spec.AWSAuth{AuthBase: spec.AuthBase{ID: "a"}}}},
 			"model gpt: provider openai takes an auth of type api_key or bearer_token; a is aws"},
 		{spec.Model{Provider: "openai", Offline: offline(&spec.Model{ID: "fake", Provider: "openai"})}, "model gpt: offline must name a mock model; fake is of provider openai"},

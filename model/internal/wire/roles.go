@@ -90,3 +90,14 @@ func ImageType(data []byte) string {
 	}
 	return "image/png"
 }
+
+// PlainID replaces what is not a letter, a digit, _ or - in the id of a call, which another
+// provider may have assigned.
+func PlainID(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, id)
+}
