@@ -32,9 +32,9 @@ type family struct {
 	options []string // of its URLs, sorted
 	values  map[string][]string
 	syntax  syntax
-	reads   []string                                     // the first words of statements; nil if sessions only read
-	writes  []string                                     // reserved words of statements that change data, where reads does not exclude them
-	check   func(s *scanner, first string, at int) error // of the first word of statements, where words are not enough; nil for none
+	check   func(*scanner) error // checks a statement, in place of reads
+	reads   []string             // the first words of statements; nil if sessions only read
+	writes  []string             // reserved words of statements that change data, where reads does not exclude them
 }
 
 // syntax is how statements are written.

@@ -66,16 +66,16 @@ func (s *scanner) look() {
 }
 
 // checkReads returns an error for a statement that does not read, of a dialect without sessions that
-// only read, and for one that the dialect refuses.
+// only read.
 func (s *scanner) checkReads() error {
-	f, first, at := s.family, strings.ToUpper(s.first), max(0, strings.Index(s.text, s.first))
+	f := s.family
 	switch {
 	case f.check != nil:
-		return f.check(s, first, at)
+		return f.check(s)
 	case f.reads == nil:
 		return nil
-	case !slices.Contains(f.reads, first):
-		return s.fail(at, "a query of "+f.title+" begins with one of "+strings.Join(f.reads, ", "))
+	case !slices.Contains(f.reads, strings.ToUpper(s.first)):
+		return s.fail(max(0, strings.Index(s.text, s.first)), "a query of "+f.title+" begins with one of "+strings.Join(f.reads, ", "))
 	case s.writes >= 0:
 		return s.fail(s.writes, "a query of "+f.title+" only reads: "+strings.ToUpper(s.word(s.writes))+" is not allowed")
 	}
@@ -84,7 +84,8 @@ func (s *scanner) checkReads() error {
 
 // checkSQLite returns an error for a statement that reaches a file other than that of the URL,
 // or changes the connection: ATTACH and VACUUM INTO create files, also where a connection only reads.
-func (s *scanner) checkSQLite(first string, at int) error {
+func (s *scanner) checkSQLite() error {
+	first, at := strings.ToUpper(s.first), max(0, strings.Index(s.text, s.first))
 	switch first {
 	case "ATTACH", "DETACH", "VACUUM":
 		return s.fail(at, first+" is not supported: a query reads the database of its connection")
