@@ -44,6 +44,9 @@ func WithSandbox() Option { return func(o *options) { o.sandbox = true } }
 // option, too.
 func WithTrust() Option { return func(o *options) { o.trusted = true } }
 
+// Policy returns what the document may reach; nil if there is no limit.
+func (p *Program) Policy() *trust.Policy { return p.policy }
+
 // load reads a document, and decides what it may reach.
 func (o *options) load(ctx context.Context, path string) (*loader.Result, *trust.Policy, diag.List) {
 	limits, list := readLimits(ctx)

@@ -85,7 +85,7 @@ func keyedType(found diag.Diagnostic, n *node, u *spec.Union) diag.Diagnostic {
 	if len(n.pairs) != 1 || !slices.Contains(tags(u), n.pairs[0].key.text) {
 		return found
 	}
-	return found.WithHint("write type: %s, and the keys below it beside it", n.pairs[0].key.text)
+	return found.WithHint("write type: %s, with its other keys at the same level", n.pairs[0].key.text)
 }
 
 // unsetHint returns what to do about a variable that is not set. Names of environment

@@ -11,13 +11,12 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // loadApplication reads an application for a command that does not run it. what
 // completes an error: "only an application …".
-func loadApplication(ctx context.Context, path, what string) (*spec.Application, error) {
+func loadApplication(ctx context.Context, path, what string) (*qtype.Program, error) {
 	p, list := qtype.Check(ctx, path)
 	if err := list.Err(); err != nil {
 		return nil, err
@@ -25,7 +24,7 @@ func loadApplication(ctx context.Context, path, what string) (*spec.Application,
 	if p.Document.Application == nil {
 		return nil, fmt.Errorf("%s is not an application: only an application %s", path, what)
 	}
-	return p.Document.Application, nil
+	return p, nil
 }
 
 // withStored calls run with the application of a document, for a command about what it has stored.
@@ -53,7 +52,7 @@ func (s *streams) withCaches(app *runtime.App, leave bool, run func(cacheview.Ca
 	if leave {
 		return run(nil)
 	}
-	caches, err := cacheview.OpenDeclared(app.Spec(), "", s.Logger("warning: "))
+	caches, err := cacheview.OpenDeclared(app.Spec(), "", app.Policy(), s.Logger("warning: "))
 	if none := (*cacheview.NoCacheError)(nil); err != nil && !errors.As(err, &none) {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cacheview"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
@@ -52,11 +53,15 @@ func (k *cacheCommand) open(ctx context.Context, path string) (cacheview.Caches,
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return cacheview.OpenDirectory(path, k.step, k.Logger("warning: "))
 	}
-	app, err := loadApplication(ctx, path, "has steps")
+	p, err := loadApplication(ctx, path, "has steps")
 	if err != nil {
 		return nil, err
 	}
-	return cacheview.OpenDeclared(app, k.step, k.Logger("warning: "))
+	caches, err := cacheview.OpenDeclared(p.Document.Application, k.step, p.Policy(), k.Logger("warning: "))
+	if _, refused := errors.AsType[*qtype.RefusedError](err); refused {
+		return nil, fmt.Errorf("%w; or pass the folder in place of the document", err)
+	}
+	return caches, err
 }
 
 func (k *cacheCommand) stats(ctx context.Context, caches cacheview.Caches) error {

@@ -54,7 +54,7 @@ memories resources. Approvals and client tools are requested from the client.`,
 	addFlags(f, "Server", func() {
 		f.StringVar(&m.app, "app", "", "serve the flows of the document `APP`")
 		f.StringVar(&m.address, "http", "", "serve at http://`ADDRESS`/mcp instead of standard input and output")
-		f.StringVar(&m.folder, "dir", ".", "the folder whose files the converters may read; with --http none by default")
+		f.StringVar(&m.folder, "dir", ".", "the `FOLDER` whose files the converters may read; with --http none by default")
 		f.BoolVar(&m.exposed, "insecure-no-auth", false, "with --http, listen on other addresses than loopback, without authentication")
 		f.BoolVarP(&m.quiet, "quiet", "q", false, "no warnings and no output of tools on standard error")
 		// Clients pass the transport; it is the default.

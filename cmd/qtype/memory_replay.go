@@ -41,10 +41,11 @@ messages in OpenAI's format, or operations: {"op":"clear"},
 }
 
 func (r *replayCommand) run(ctx context.Context, path string) error {
-	app, err := loadApplication(ctx, path, "declares memories")
+	p, err := loadApplication(ctx, path, "declares memories")
 	if err != nil {
 		return err
 	}
+	app := p.Document.Application
 	declared, err := r.One(app)
 	if err != nil {
 		return err

@@ -41,6 +41,7 @@ func newRoot(s *streams) *cobra.Command {
 	addGroup(root, "Author:", newInit(s), newValidate(s), newFormat(s), newDiff(s), newExplain(s), newSchema(s), newLSP(s), newMCP(s), newGenerate(s), newVisualize(s), newConvert(s))
 	addGroup(root, "State:", newMemory(s), newIndex(s), newCache(s), newRuns(s), newLogin(s), newClean(s))
 	root.AddCommand(newVersion(s))
+	root.SetHelpCommand(newHelp(root))
 	addOriginalFlags(s, root)
 	completeFlags(root)
 	root.InitDefaultCompletionCmd()
@@ -74,7 +75,11 @@ func noCommand(c *cobra.Command, args []string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], diag.DidYouMean(args[0], names))}
+	near := diag.DidYouMean(args[0], names)
+	if meant := habitualCommand(c, args[0]); meant != "" {
+		near = fmt.Sprintf("; did you mean %q?", meant)
+	}
+	return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], near)}
 }
 
 // arguments requires one argument for each description.
@@ -124,7 +129,11 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) string {
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	name := "--" + e.GetSpecifiedName()
-	return fmt.Sprintf("%s has no flag %s%s", c.CommandPath(), name, diag.DidYouMean(name, names))
+	near := diag.DidYouMean(name, names)
+	if hint := habitualFlag(c, e.GetSpecifiedName()); hint != "" {
+		near = "; " + hint
+	}
+	return fmt.Sprintf("%s has no flag %s%s", c.CommandPath(), name, near)
 }
 
 func expected(f *pflag.Flag) string {

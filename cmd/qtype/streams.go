@@ -41,10 +41,14 @@ var errInterrupted = errors.New("interrupted")
 func usagef(format string, args ...any) error { return terminal.Usagef(format, args...) }
 
 // redactStreams replaces the secrets of documents that the command loads in all that it
-// writes. The returned function writes the rest at the end.
+// writes, and on a terminal escapes what JSON has and a terminal would act upon. The returned function writes the rest at the end.
 func (s *streams) redactStreams(ctx context.Context) (redacting context.Context, flush func()) {
 	r := redact.New()
-	out, errs := r.NewWriter(s.Out), r.NewWriter(s.Err)
+	to := s.Out
+	if s.OutTerminal {
+		to = terminal.Escape(to)
+	}
+	out, errs := r.NewWriter(to), r.NewWriter(s.Err)
 	s.Out, s.Err = out, errs
 	return redact.With(ctx, r), func() {
 		_ = out.Flush() // there is nowhere to report an error

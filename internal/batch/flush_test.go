@@ -10,7 +10,9 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // writes counts the writes to a stream that is not a regular file.
@@ -22,6 +24,17 @@ type writes struct {
 func (w *writes) Write(p []byte) (int, error) {
 	w.number++
 	return w.Buffer.Write(p)
+}
+
+// countedFile counts the writes to a file.
+type countedFile struct {
+	*os.File
+	number int
+}
+
+func (f *countedFile) Write(p []byte) (int, error) {
+	f.number++
+	return f.File.Write(p)
 }
 
 // TestRun_FlushesRows: a pipe gets each row at once. A file gets them together, also
@@ -58,5 +71,59 @@ func TestRun_FlushesRows(t *testing.T) {
 	}
 	if got, err := os.ReadFile("out.jsonl"); err != nil || string(got) != pipe.String() {
 		t.Errorf("the file has\n%s%v\nthe pipe got\n%s", got, err, pipe)
+	}
+}
+
+// echo is an application that returns its input.
+const echo = `id: app
+flows:
+  - id: talk
+    variables: [{id: q, type: text}]
+    inputs: [q]
+    outputs: [q]
+    steps: [{type: Echo, id: same, inputs: [q], outputs: [q]}]
+`
+
+// TestRun_FlushesManyRows: a file gets rows together also behind the writer of the command
+// that replaces secrets.
+func TestRun_FlushesManyRows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const rows = 2000
+	testkit.Must(t, os.WriteFile("app.qtype.yaml", []byte(echo), 0o600))
+	testkit.Must(t, os.WriteFile("in.csv", []byte("q\n"+strings.Repeat("hello\n", rows)), 0o600))
+	app, err := qtype.Open(t.Context(), "app.qtype.yaml", qtype.WithEphemeral())
+	testkit.Must(t, err)
+	defer app.Close(context.Background())
+	created, err := os.Create("out.jsonl")
+	testkit.Must(t, err)
+	file := &countedFile{File: created}
+	defer func() { _ = file.Close() }()
+	s := &terminal.Streams{In: strings.NewReader(""), Out: redact.New().NewWriter(file), Err: &bytes.Buffer{}}
+	testkit.Must(t, batch.Run(t.Context(), app, batch.Config{InputFile: "in.csv", Streams: s}))
+	if file.number > rows/2 {
+		t.Errorf("%d writes of %d rows", file.number, rows)
+	}
+	if got, err := os.ReadFile("out.jsonl"); err != nil || bytes.Count(got, []byte("\n")) != rows {
+		t.Errorf("%d rows in the file, %v", bytes.Count(got, []byte("\n")), err)
+	}
+}
+
+// TestRun_EscapesOnTerminal: texts of rows do not reach a terminal as sequences, but they do
+// reach a pipe.
+func TestRun_EscapesOnTerminal(t *testing.T) {
+	t.Chdir(t.TempDir())
+	testkit.Must(t, os.WriteFile("app.qtype.yaml", []byte(echo), 0o600))
+	app, err := qtype.Open(t.Context(), "app.qtype.yaml", qtype.WithEphemeral())
+	testkit.Must(t, err)
+	defer app.Close(context.Background())
+	for _, format := range []string{"csv", "tsv"} {
+		for isTerminal, want := range map[bool]string{true: `\u001b]52;c;eA==\u0007 \u202ered`, false: "\x1b]52;c;eA==\a \u202ered"} {
+			var out bytes.Buffer
+			s := &terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &bytes.Buffer{}, OutTerminal: isTerminal}
+			testkit.Must(t, batch.Run(t.Context(), app, batch.Config{Input: `{"q": "\u001b]52;c;eA==\u0007 \u202ered"}`, Format: format, Streams: s}))
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s, terminal %v: %q", format, isTerminal, out.String())
+			}
+		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/mediafile"
@@ -118,6 +120,9 @@ const stdinFile = "-"
 func (in *input) openRecords(ctx context.Context, path string) (*records.Reader, error) {
 	if path == stdinFile {
 		return records.OpenStream(in.cfg.Streams.In, "standard input", records.Options{})
+	}
+	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
+		return nil, terminal.Usagef("-I %s: rows are read from .csv, .tsv, .json, .jsonl, .parquet and .xlsx, not from YAML", path)
 	}
 	return records.Open(ctx, path, records.Options{})
 }

@@ -63,11 +63,11 @@ func (in *input) readValue(arg string) (text []byte, from string, err error) {
 		source, from = in.cfg.Streams.In, "standard input"
 	case isFile:
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return nil, "", fmt.Errorf("%s: is a directory, not a file", path)
+			return nil, "", fmt.Errorf("-i @%s: is a directory, not a file", path)
 		}
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, "", fmt.Errorf("%s: %w", path, terminal.Cause(err))
+			return nil, "", fmt.Errorf("-i @%s: %w", path, terminal.Cause(err))
 		}
 		defer func() { _ = f.Close() }() // only read
 		source, from = f, path

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -46,12 +48,16 @@ func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink
 	case format == "":
 		format = records.JSONL
 	}
-	w, err := records.NewWriter(cfg.Streams.Out, format, columns.in(format))
+	out := cfg.Streams.Out
+	if cfg.Streams.OutTerminal {
+		out = terminal.EscapeAll(out) // the texts of models and files must not change the terminal
+	}
+	w, err := records.NewWriter(out, format, columns.in(format))
 	if err != nil {
 		return nil, err
 	}
 	s := &recordSink{out: w, columns: columns, flush: format != records.JSON}
-	if isRegularFile(cfg.Streams.Out) {
+	if isRegularFile(redact.Unwrap(cfg.Streams.Out)) {
 		s.pause = filePause
 	}
 	return s, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/stepcache"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -51,8 +52,9 @@ func (e *NoCacheError) Error() string {
 }
 
 // OpenDeclared opens the caches of an application's steps and embedding models; of the
-// step or model of an id unless it is empty.
-func OpenDeclared(app *spec.Application, step string, warn func(string)) (Caches, error) {
+// step or model of an id unless it is empty. A document may name only folders that it may
+// write: a cache is also cleared.
+func OpenDeclared(app *spec.Application, step string, policy *trust.Policy, warn func(string)) (Caches, error) {
 	var folders, ids []string
 	scopes := map[string][]stepcache.Scope{} // by folder; for any version of the step
 	add := func(folder, namespace, id string) {
@@ -83,6 +85,9 @@ func OpenDeclared(app *spec.Application, step string, warn func(string)) (Caches
 	}
 	var all Caches
 	for _, folder := range folders {
+		if err := policy.Write(folder); err != nil {
+			return nil, err
+		}
 		all = append(all, cache{store: stepcache.Open(folder, warn), matches: func(s stepcache.Scope) bool {
 			s.Version = ""
 			return slices.Contains(scopes[folder], s)

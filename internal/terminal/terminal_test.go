@@ -32,6 +32,34 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestEscape writes texts in all divisions into two parts, also within a character.
+func TestEscape(t *testing.T) {
+	const text = "{\"a\": \"h\u00e9 \u6f22\u009b31m \u202e\x7f\ufffd\x9b\"}\t\x1b[31m\r\n\rend\n"
+	for _, c := range []struct {
+		escape func(io.Writer) io.Writer
+		want   string
+	}{
+		{terminal.Escape, "{\"a\": \"h\u00e9 \u6f22\\u009b31m \\u202e\\u007f\ufffd\\ufffd\"}\t\x1b[31m\r\n\rend\n"},
+		{terminal.EscapeAll, "{\"a\": \"h\u00e9 \u6f22\\u009b31m \\u202e\\u007f\ufffd\\ufffd\"}\t\\u001b[31m\r\n\\u000dend\n"},
+	} {
+		for i := range len(text) {
+			if text[i] == '\n' && text[i-1] == '\r' {
+				continue // a line end is written at once
+			}
+			var out strings.Builder
+			w := c.escape(&out)
+			for _, part := range []string{text[:i], text[i:]} {
+				if n, err := io.WriteString(w, part); n != len(part) || err != nil {
+					t.Fatalf("%d bytes of %d: %v", n, len(part), err)
+				}
+			}
+			if diff := cmp.Diff(c.want, out.String()); diff != "" {
+				t.Fatalf("divided at %d: %s", i, diff)
+			}
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	columns := []terminal.Column{{Name: "row", Right: true, Min: 4}, {Name: "name"}, {Name: "text"}}
 	var out strings.Builder
