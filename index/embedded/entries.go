@@ -50,7 +50,7 @@ func (x *Index) page(ctx context.Context, after string) (list []index.Entry, err
 	if c == nil || err != nil {
 		return nil, err
 	}
-	rows, err := c.Read.QueryContext(ctx, "SELECT id, document, text, metadata, hash FROM entries WHERE id > ? ORDER BY id LIMIT ?", after, pageSize)
+	rows, err := c.Read.QueryContext(ctx, "SELECT id, document, text, metadata, hash FROM entries WHERE id > ? ORDER BY id LIMIT ? + 0", after, pageSize)
 	if err != nil {
 		return nil, x.describe(ctx, err)
 	}

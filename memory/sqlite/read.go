@@ -20,9 +20,11 @@ type reads struct {
 }
 
 const (
+	// A LIMIT is never a parameter alone: SQLite would prepare the statement again at each use,
+	// which takes longer than reading a window.
 	selectSession = "(SELECT id FROM sessions WHERE memory = ? AND session = ?)"
 	selectEntries = "SELECT id & 68719476735, turn, tokens, time, failed, message FROM entries"
-	selectRange   = selectEntries + " WHERE id BETWEEN (" + selectSession + " << 36) + ? AND (" + selectSession + " << 36) + ? AND failed <= ? ORDER BY id LIMIT ?"
+	selectRange   = selectEntries + " WHERE id BETWEEN (" + selectSession + " << 36) + ? AND (" + selectSession + " << 36) + ? AND failed <= ? ORDER BY id LIMIT ? + 0"
 	selectByID    = selectEntries + " WHERE session_id = " + selectSession + " AND message_id IN (SELECT value FROM json_each(?)) ORDER BY id"
 	listFrom      = "SELECT session, version, state FROM sessions WHERE memory = ? AND session >= ?"
 	// selectLiveByID repeats failed = 0 of the partial index, which SQLite needs to use it.
@@ -38,8 +40,8 @@ func (r *reads) prepare(ctx context.Context, db *sql.DB) error {
 		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id":      &r.events,
 		"SELECT event FROM events WHERE session_id = " + selectSession + " ORDER BY id DESC": &r.eventsReversed,
 		"SELECT session, version, state FROM sessions WHERE memory = ? ORDER BY session":     &r.sessions,
-		listFrom + " ORDER BY session LIMIT ?":                                               &r.sessionsFrom,
-		listFrom + " AND session < ? ORDER BY session LIMIT ?":                               &r.sessionsBetween,
+		listFrom + " ORDER BY session LIMIT ? + 0":                                           &r.sessionsFrom,
+		listFrom + " AND session < ? ORDER BY session LIMIT ? + 0":                           &r.sessionsBetween,
 		selectHidden: &r.hidden,
 	})
 }

@@ -213,7 +213,7 @@ func deleteHidden(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	done, err := tx.ExecContext(ctx, "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE session_id = ? ORDER BY id LIMIT ?)", id, removedRows)
+	done, err := tx.ExecContext(ctx, "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE session_id = ? ORDER BY id LIMIT ? + 0)", id, removedRows)
 	if err != nil {
 		return err
 	}
