@@ -85,8 +85,8 @@ func WithEphemeral() Option {
 	return func(o *options) { o.run.Store, o.ephemeral = memory.NewInProcess(), true }
 }
 
-// WithWarnings calls warn with one line for each store whose configuration may lose
-// conversations. warn must be safe for concurrent use.
+// WithWarnings calls warn with one line for what may lose conversations or makes results incomplete,
+// such as a search in an index without entries. warn must be safe for concurrent use.
 func WithWarnings(warn func(line string)) Option { return func(o *options) { o.run.Warn = warn } }
 
 // WithClientTool sets the handler of the ClientTool with that id. An empty id means

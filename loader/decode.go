@@ -155,7 +155,7 @@ func (d *decoder) decodePointer(n *node, v reflect.Value, at target) {
 			return
 		}
 	case n.kind != mapping:
-		d.diags.add(d.wrongKind(n, at, "a mapping"))
+		d.diags.add(d.wrongKind(n, at, "a mapping").WithHint("%s", typeOfHint(n, to.Elem().Type())))
 		return
 	default:
 		d.decodeStruct(n, to.Elem(), at.title())
@@ -175,7 +175,7 @@ func (d *decoder) decodeList(n *node, v reflect.Value, at target) {
 		}
 		found := d.wrongKind(n, at, "a list")
 		if n.kind == text || n.kind == mapping {
-			found = found.WithHint(`start each item with "- ", or put brackets around them`)
+			found = found.WithHint("%s", listHint(n, v.Type().Elem()))
 		}
 		if n.kind == text && hasScalarItems(v.Type().Elem()) {
 			found = found.WithBrackets(n.shown())
@@ -261,7 +261,7 @@ func (d *decoder) decodeScalar(n *node, v reflect.Value, at target) {
 		}
 	}
 	if !ok {
-		d.diags.add(d.wrongKind(n, at, want))
+		d.diags.add(d.wrongKind(n, at, want).WithHint("%s", numberHint(n)))
 	}
 }
 

@@ -202,7 +202,7 @@ func (d *decoder) knownKeys(n *node, t reflect.Type) int {
 
 func (d *decoder) caseTypes(union reflect.Type) []reflect.Type {
 	var types []reflect.Type
-	if u := d.unionOf(union); u != nil {
+	if u := spec.FindUnion(d.unions, union); u != nil {
 		for _, c := range u.Cases {
 			types = append(types, reflect.TypeOf(c.New()).Elem())
 		}

@@ -6,24 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
 )
-
-// bomb is ten aliases of ten aliases of ten …: ten to the power of levels values.
-func bomb(levels int) string {
-	var b strings.Builder
-	b.WriteString("id: app\nmodels:\n- {id: m, type: Model, provider: mock, inference_params: {\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]")
-	for i := 1; i < levels; i++ {
-		fmt.Fprintf(&b, ",\n  a%d: &a%d [%s]", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
-	}
-	return b.String() + "}}\n"
-}
 
 // TestHostileDocuments: each gets one clear error, fast.
 func TestHostileDocuments(t *testing.T) {
 	const n = 10_000
 	for _, c := range []struct{ name, text, code, message string }{
-		{"alias bomb", bomb(10), "QT009", "aliases add more than 100000 values"},
+		{"alias bomb", testkit.AliasBomb(10), "QT009", "aliases add more than 100000 values"},
 		{"alias of itself", "id: &a [*a]", "QT002", "is inside its anchor"},
 		{"alias of itself by a merge", "id: x\nmemories: &a\n  - <<: *a", "QT002", "is inside its anchor"},
 		{"deep lists", "id: " + strings.Repeat("[", n) + strings.Repeat("]", n), "QT009", "nested"},

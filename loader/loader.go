@@ -121,7 +121,11 @@ func open(ctx context.Context, path string, opts Options) (*loadState, *source.F
 		if problem.rule != nil {
 			rule = *problem.rule
 		}
-		f.diags.add(rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text))
+		found := rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text)
+		if near := nearFile(path); near != "" && problem.text == notExist && opts.Open == nil && opts.Confine == "" {
+			found = found.WithHint("did you mean %q?", near)
+		}
+		f.diags.add(found)
 		return f, nil
 	}
 	file.Text = content

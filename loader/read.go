@@ -182,6 +182,36 @@ func openBelow(folder, path string) (io.ReadCloser, error) {
 	return openRegular(rel, root.Stat, func() (*os.File, error) { return root.Open(rel) })
 }
 
+// notExist is the message of a file that does not exist.
+const notExist = "does not exist"
+
+// nearFile returns the document in the folder of a path that is probably meant; empty if
+// there is none.
+func nearFile(path string) string {
+	if _, remote := remotefs.Remote(path); remote {
+		return ""
+	}
+	folder, base := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Clean(folder))
+	if err != nil {
+		return ""
+	}
+	stem, _, _ := strings.Cut(base, ".")
+	var names []string
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
+			if same, _, _ := strings.Cut(name, "."); same == stem {
+				return folder + name
+			}
+			names = append(names, name)
+		}
+	}
+	if near := diag.Nearest(base, names); near != "" {
+		return folder + near
+	}
+	return ""
+}
+
 // asReadError converts an error of the operating system.
 func asReadError(err error) *readError {
 	var known *readError
@@ -193,7 +223,7 @@ func asReadError(err error) *readError {
 	case errors.As(err, &reason) && reason.Reason() != new(remotefs.NotFoundError).Reason():
 		return &readError{text: "cannot be read: " + reason.Reason()}
 	case errors.Is(err, fs.ErrNotExist):
-		return &readError{text: "does not exist"}
+		return &readError{text: notExist}
 	case errors.Is(err, fs.ErrPermission):
 		return &readError{text: "cannot be read: permission denied"}
 	case errors.Is(err, syscall.ELOOP):

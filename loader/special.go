@@ -70,7 +70,7 @@ func (d *decoder) decodeRefMapping(n *node, to spec.Reference, at target) {
 	if ref == nil {
 		hideNamed(n)
 		n.markInvalid()
-		hint := "define it in its own section and write its id here"
+		hint := "declare it " + sectionOf(to.TargetType()) + ", and write its id here"
 		if id := n.get("id"); id != nil && id.kind == text {
 			hint += ": " + id.shown()
 		}

@@ -93,16 +93,6 @@ func allowsUnknown(t reflect.Type) bool {
 	return false
 }
 
-// unionOf returns the union of an interface type.
-func (d *decoder) unionOf(t reflect.Type) *spec.Union {
-	for i := range d.unions {
-		if d.unions[i].Type == t {
-			return &d.unions[i]
-		}
-	}
-	return nil
-}
-
 // tags lists the values of `type` of a union.
 func tags(u *spec.Union) []string {
 	names := make([]string, len(u.Cases))

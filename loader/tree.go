@@ -240,7 +240,7 @@ func (b *builder) expand(made *node, start, end int) {
 			span = source.Span{File: b.file, Start: b.pos.at(at + i), End: b.pos.at(at + i + len(written))}
 			at += i + len(written)
 		}
-		found := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("set it, or write a default: ${%s:-…}", name)
+		found := ruleUnset.At(span, "the environment variable %s is not set", name).WithHint("%s", unsetHint(name))
 		if err := b.opts.Policy.Env(name); err != nil {
 			found = ruleUnset.At(span, "%s", err)
 		}

@@ -11,7 +11,7 @@ import (
 
 // decodeUnion decodes a mapping into the struct that its key `type` selects.
 func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
-	u := d.unionOf(v.Type())
+	u := spec.FindUnion(d.unions, v.Type())
 	if u == nil {
 		return
 	}
@@ -109,6 +109,7 @@ func (d *decoder) chooseUntyped(n *node, u *spec.Union, tag *node) (chosen spec.
 	}
 	missing := missingField(n, owner, "type")
 	found := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here; %s`, oneOf(tags(u)))
+	found = keyedType(found, n, u)
 	if tag != nil {
 		found.Span = tag.span
 	}

@@ -16,6 +16,9 @@ func (t *Turn) Calibrate(reported int) {
 	}
 	t.call.Call.Reported = reported
 	t.raise(reported)
+	if limit := t.corrections()[t.call.Call.Model].Limit; limit > 0 && reported > limit {
+		t.factors = t.factors.Raised(budget.Factors{t.call.Call.Model: {Limit: budget.Disproved}})
+	}
 }
 
 // raise raises the factor of the model of the last call so that its estimate is at

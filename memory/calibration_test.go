@@ -107,6 +107,50 @@ func TestFitRejected(t *testing.T) {
 	}
 }
 
+// TestFitRejected_WrongLimit: a context window that an error reported, and that is too small for any
+// question, does not end the session: the newest round is sent, and an accepted one shows that it is wrong.
+func TestFitRejected_WrongLimit(t *testing.T) {
+	store := memory.NewInProcess()
+	m := newUnbounded(t, store)
+	b := memory.Budget{Model: "small", Answer: 5}
+	for range 4 {
+		testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, strings.Repeat("q", 23)), chat.Text(chat.Assistant, strings.Repeat("a", 18))))
+	}
+	turn := func(rejected memory.TooLong, counted, want int) {
+		t.Helper()
+		testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
+			testkit.Must(t, turn.Add(chat.Text(chat.User, strings.Repeat("q", 23))))
+			window, err := turn.Fit(b)
+			testkit.Must(t, err)
+			if rejected.Limit > 0 {
+				var ok bool
+				if window, _, ok, err = turn.FitRejected(b, rejected); err != nil || !ok {
+					t.Fatalf("%v, %v", ok, err)
+				}
+			}
+			if len(window) != want {
+				t.Errorf("sent %d messages, want %d", len(window), want)
+			}
+			turn.Calibrate(counted)
+			return turn.Add(chat.Text(chat.Assistant, strings.Repeat("a", 18)))
+		}))
+	}
+	turn(memory.TooLong{Limit: 12}, 10, 1)
+	m = newUnbounded(t, store) // as in another process
+	turn(memory.TooLong{}, 10, 1)
+	turn(memory.TooLong{}, 30, 1)
+	turn(memory.TooLong{}, 300, 15)
+	b.ContextWindow = 20 // what the document declares holds for the newest round too
+	testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
+		testkit.Must(t, turn.Add(chat.Text(chat.User, strings.Repeat("q", 23))))
+		var over *memory.BudgetError
+		if _, err := turn.Fit(b); !errors.As(err, &over) {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	}))
+}
+
 // TestFit_Margin: messages that the provider has not counted take Margin times their
 // tokens while older rounds can be left out; a newest round that fits without it is sent.
 func TestFit_Margin(t *testing.T) {

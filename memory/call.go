@@ -136,9 +136,9 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*s
 		return 0, nil
 	}
 	known := t.corrections()
-	room, most := math.MaxInt, math.MaxInt
-	if b.ContextWindow > 0 {
-		room = known.InputRoom(b) - b.Tools - fixed - v.SystemTokens()
+	room, most, newestRoom := math.MaxInt, math.MaxInt, math.MaxInt
+	if others := b.Tools + fixed + v.SystemTokens(); b.ContextWindow > 0 {
+		room, newestRoom = known.InputRoom(b)-others, known.MostRoom(b)-others
 	}
 	if t.most > 0 {
 		most = t.most
@@ -159,7 +159,7 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*s
 			n++
 		}
 	}
-	if tokens > room {
+	if tokens > newestRoom {
 		factor, reserve := known.Of(b.Model)
 		return 0, &BudgetError{Budget: b, Factor: factor, Template: reserve, Memory: t.memory.id, System: v.SystemTokens(), Context: fixed, Pinned: pinned, Round: tokens - pinned, Messages: len(entries) - n}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -168,26 +166,17 @@ func (r *revising) run(t *rapid.T) {
 // TestEdit_AsIfNeverMade checks, with each policy and one that evicts between messages,
 // any sequence of appends, turns, edits, deletions, rewinds and forks.
 func TestEdit_AsIfNeverMade(t *testing.T) {
-	for policy, name := range []string{"flush", "message_window", "token_window", "round_window", "unbounded", "sparse"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) { newRevising(t, policy, memory.NewInProcess(), "s").run(t) })
-		})
-	}
+	checkPolicies(t, func(t *rapid.T, policy int, store memory.Store, session string) {
+		newRevising(t, policy, store, session).run(t)
+	})
 }
 
 func TestEdit_AsIfNeverMadeInSQLite(t *testing.T) {
 	testkit.SkipWithRace(t)
 	t.Parallel()
-	store, err := sqlite.Open(filepath.Join(testkit.FolderInRAM(t), "memory.db"))
-	testkit.Must(t, err)
-	n := 0
-	rapid.Check(t, func(t *rapid.T) {
-		if n++; n <= 2*maxStoredCases {
-			newRevising(t, rapid.IntRange(0, 5).Draw(t, "policy"), store, fmt.Sprint("s", n)).run(t)
-		}
+	checkPoliciesInSQLite(t, func(t *rapid.T, policy int, store memory.Store, session string) {
+		newRevising(t, policy, store, session).run(t)
 	})
-	testkit.Must(t, store.Close())
 }
 
 // callSession has a question, a call with two results, and an answer.

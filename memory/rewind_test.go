@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/spec"
@@ -272,26 +270,17 @@ func (b *branching) run(t *rapid.T) {
 // TestRewind_AsIfNeverMade checks, with each policy and one that evicts between
 // messages, that a session after Rewind is the same as without the turns.
 func TestRewind_AsIfNeverMade(t *testing.T) {
-	for policy, name := range []string{"flush", "message_window", "token_window", "round_window", "unbounded", "sparse"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) { newBranching(t, policy, memory.NewInProcess(), "s").run(t) })
-		})
-	}
+	checkPolicies(t, func(t *rapid.T, policy int, store memory.Store, session string) {
+		newBranching(t, policy, store, session).run(t)
+	})
 }
 
 func TestRewind_AsIfNeverMadeInSQLite(t *testing.T) {
 	testkit.SkipWithRace(t)
 	t.Parallel()
-	store, err := sqlite.Open(filepath.Join(testkit.FolderInRAM(t), "memory.db"))
-	testkit.Must(t, err)
-	n := 0
-	rapid.Check(t, func(t *rapid.T) {
-		if n++; n <= 2*maxStoredCases {
-			newBranching(t, rapid.IntRange(0, 5).Draw(t, "policy"), store, fmt.Sprint("s", n)).run(t)
-		}
+	checkPoliciesInSQLite(t, func(t *rapid.T, policy int, store memory.Store, session string) {
+		newBranching(t, policy, store, session).run(t)
 	})
-	testkit.Must(t, store.Close())
 }
 
 // TestRewind_History checks what remains of the turns: messages with a status, and an event.

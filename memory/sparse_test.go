@@ -174,6 +174,29 @@ func (s *sparse) check(t *rapid.T) {
 	}
 }
 
+// checkPolicies checks a property with each policy and one that evicts between messages.
+func checkPolicies(t *testing.T, run func(t *rapid.T, policy int, store memory.Store, session string)) {
+	for policy, name := range []string{"flush", "message_window", "token_window", "round_window", "unbounded", "sparse"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) { run(t, policy, memory.NewInProcess(), "s") })
+		})
+	}
+}
+
+// checkPoliciesInSQLite checks a property with a few cases of all policies in a file.
+func checkPoliciesInSQLite(t *testing.T, run func(t *rapid.T, policy int, store memory.Store, session string)) {
+	store, err := sqlite.Open(filepath.Join(testkit.FolderInRAM(t), "memory.db"))
+	testkit.Must(t, err)
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if n++; n <= 2*maxStoredCases {
+			run(t, rapid.IntRange(0, 5).Draw(t, "policy"), store, fmt.Sprint("s", n))
+		}
+	})
+	testkit.Must(t, store.Close())
+}
+
 // maxStoredCases bounds the cases in stores that write to disk or over the
 // network: the policy itself is tested in process.
 const maxStoredCases = 20

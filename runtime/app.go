@@ -10,11 +10,11 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/subprocess"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
@@ -126,7 +126,7 @@ type NoFlowError struct {
 
 // Error names the id and those of the flows.
 func (e *NoFlowError) Error() string {
-	return fmt.Sprintf("no flow has the id %q; there are: %s", e.ID, joinNames(e.Flows))
+	return fmt.Sprintf("no flow has the id %q; there are: %s", e.ID, textfmt.List(e.Flows))
 }
 
 // Models returns the models that a flow uses, itself or in flows that it runs, in
@@ -152,12 +152,4 @@ func (a *App) Models(flowID string) ([]model.Info, error) {
 		}
 	}
 	return infos, nil
-}
-
-// joinNames joins names for a message.
-func joinNames(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }

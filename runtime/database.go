@@ -44,6 +44,9 @@ func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 // databaseAccess returns how a step's connections log in.
 func (a *App) databaseAccess(s *spec.SQLSource) sqldb.Access {
 	access := sqldb.Access{Env: awsauth.Options{Getenv: a.Getenv, Secret: a.secret, Policy: a.opts.Policy}}
+	if s.Auth.To != nil {
+		access.Kind = spec.TypeName(s.Auth.To)
+	}
 	switch auth := s.Auth.To.(type) {
 	case spec.LoginAuth:
 		user, secret := auth.Login()
@@ -53,6 +56,10 @@ func (a *App) databaseAccess(s *spec.SQLSource) sqldb.Access {
 		}
 	case *spec.AWSAuth:
 		access.AWS = auth
+	case *spec.VertexAuth:
+		access.Google = auth
+	case *spec.AzureAuth:
+		access.Azure = auth
 	}
 	return access
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/index"
@@ -74,7 +75,30 @@ func (a *App) openIndex(x spec.Index) (index.Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", positionPrefix(x), err)
 	}
-	return opened, nil
+	if a.opts.Warn == nil {
+		return opened, nil
+	}
+	return &emptyWarning{Index: opened, id: x.EntityID(), warn: a.opts.Warn}, nil
+}
+
+// emptyWarning warns once if a search finds nothing because the index has no entries: the flow that
+// fills it did not run, or ran in another folder.
+type emptyWarning struct {
+	index.Index
+	id      string
+	warn    func(string)
+	checked atomic.Bool
+}
+
+// Search returns the best matches.
+func (x *emptyWarning) Search(ctx context.Context, q index.Query) ([]index.Match, error) {
+	matches, err := x.Index.Search(ctx, q)
+	if err == nil && len(matches) == 0 && x.checked.CompareAndSwap(false, true) {
+		if stats, err := x.Stats(ctx); err == nil && stats.Entries == 0 {
+			x.warn(fmt.Sprintf("the index %s has no entries: run the flow that fills it", x.id))
+		}
+	}
+	return matches, err
 }
 
 func (a *App) closeIndexes() error {

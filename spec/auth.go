@@ -189,12 +189,7 @@ func (s *GoogleSecretManager) Kind() Kind   { return KindSecretManager }
 func (*GoogleSecretManager) secretManager() {}
 
 // Identity is the Google identity.
-func (s *GoogleSecretManager) Identity() Auth {
-	if s.Auth.To == nil {
-		return nil
-	}
-	return s.Auth.To
-}
+func (s *GoogleSecretManager) Identity() Auth { return linkedAuth(s.Auth) }
 
 // AzureKeyVault reads secrets from Azure Key Vault. The name of a secret may end with /VERSION.
 type AzureKeyVault struct {
@@ -215,11 +210,18 @@ func (s *AzureKeyVault) Kind() Kind   { return KindSecretManager }
 func (*AzureKeyVault) secretManager() {}
 
 // Identity is the Entra ID identity.
-func (s *AzureKeyVault) Identity() Auth {
-	if s.Auth.To == nil {
+func (s *AzureKeyVault) Identity() Auth { return linkedAuth(s.Auth) }
+
+// linkedAuth returns the auth of a reference, nil for none: not an interface with a nil pointer.
+func linkedAuth[A interface {
+	comparable
+	Auth
+}](r Ref[A]) Auth {
+	var none A
+	if r.To == none {
 		return nil
 	}
-	return s.Auth.To
+	return r.To
 }
 
 // VaultSecretManager reads secrets from a key-value engine of HashiCorp Vault or OpenBao. The name of a secret is its path in the engine; key selects one of its values.

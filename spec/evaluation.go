@@ -101,12 +101,7 @@ func Metrics() []MetricRow {
 
 // LookupMetric returns the row of a type of metric.
 func LookupMetric(name string) (MetricRow, bool) {
-	for _, r := range Metrics() {
-		if r.Name == name {
-			return r, true
-		}
-	}
-	return MetricRow{}, false
+	return findRow(Metrics(), func(r MetricRow) bool { return r.Name == name })
 }
 
 // Name returns the name of the metric in reports.

@@ -91,12 +91,7 @@ func ProviderModelKeys() []string {
 
 // LookupProvider finds a provider by its name.
 func LookupProvider(name string) (Provider, bool) {
-	for _, p := range Providers() {
-		if p.Name == name {
-			return p, true
-		}
-	}
-	return Provider{}, false
+	return findRow(Providers(), func(p Provider) bool { return p.Name == name })
 }
 
 // IsMock reports whether the model answers without calling a service.
@@ -222,9 +217,7 @@ func providerRows() []Provider {
 			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"MISTRAL_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.mistral.ai/v1", BaseURLDoc: "the address before `/chat/completions`",
-			ContextWindows: []ContextWindow{
-				{"mistral-large", 131_072}, {"mistral-medium", 131_072}, {"mistral-small", 131_072}, {"open-mistral-7b", 32_768},
-			},
+			ContextWindows: []ContextWindow{{"mistral-large", 131_072}, {"mistral-medium", 131_072}, {"mistral-small", 131_072}, {"open-mistral-7b", 32_768}},
 		},
 		{
 			Name: "hugot", Doc: "an ONNX model in the local folder `model_id`, run in this process", Client: LocalClient,

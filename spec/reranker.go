@@ -39,12 +39,7 @@ var rankMethods = sync.OnceValue(rankMethodRows)
 
 // LookupRankMethod finds a method by its name or by one of its aliases.
 func LookupRankMethod(name string) (RankMethod, bool) {
-	for _, m := range RankMethods() {
-		if m.IsNamed(name) {
-			return m, true
-		}
-	}
-	return RankMethod{}, false
+	return findRow(RankMethods(), func(m RankMethod) bool { return m.IsNamed(name) })
 }
 
 // Selection returns the method with its arguments.

@@ -29,6 +29,18 @@ func (s Secret) IsFixed() bool { return s.written }
 // Reveal returns the text itself, for the code that sends it.
 func (s Secret) Reveal() string { return s.text }
 
+// Resolve returns the text itself, which manager reads if the document names a secret of the
+// secret manager; manager is nil for a document without one.
+func (s Secret) Resolve(manager func(Secret) (string, error)) (string, error) {
+	switch {
+	case s.Ref == nil:
+		return s.text, nil
+	case manager == nil:
+		return "", fmt.Errorf("secret %s needs a secret_manager", s.Ref.SecretName)
+	}
+	return manager(s)
+}
+
 // IsZero reports whether there is neither a text nor a reference.
 func (s Secret) IsZero() bool { return s.text == "" && s.Ref == nil }
 

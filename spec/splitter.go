@@ -26,12 +26,7 @@ var splitters = sync.OnceValue(splitterRows)
 
 // LookupSplitter finds a splitter by its name or one of its aliases.
 func LookupSplitter(name string) (Splitter, bool) {
-	for _, s := range Splitters() {
-		if s.IsNamed(name) {
-			return s, true
-		}
-	}
-	return Splitter{}, false
+	return findRow(Splitters(), func(s Splitter) bool { return s.IsNamed(name) })
 }
 
 // Selection returns the splitter with its arguments.

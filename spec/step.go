@@ -260,8 +260,8 @@ type SQLSource struct {
 	Query string `yaml:"query" jsonschema:"required" syntax:"sql" example:"select name from people"`
 	// Connection is the database's URL.
 	Connection Secret `yaml:"connection" jsonschema:"required" secret:"url" example:"\"sqlite:///people.db\""`
-	// Auth is the id of the credentials for the database: a user and a password, a token that is the password, or an AWS identity that logs in to Amazon RDS.
-	Auth Ref[Auth] `yaml:"auth" accepts:"basic bearer_token aws"`
+	// Auth is the id of the credentials for the database: a user and a password, a token that is the password or the access token of a service, or an identity of AWS (Amazon RDS, Athena), Google Cloud (BigQuery) or Azure (SQL Server).
+	Auth Ref[Auth] `yaml:"auth" accepts:"basic bearer_token aws vertex azure"`
 }
 
 // InvokeTool calls a tool.

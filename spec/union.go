@@ -88,3 +88,13 @@ var typeNames = sync.OnceValue(func() map[reflect.Type]string {
 	}
 	return names
 })
+
+// FindUnion returns the union of an interface type, nil for none.
+func FindUnion(unions []Union, t reflect.Type) *Union {
+	for i := range unions {
+		if unions[i].Type == t {
+			return &unions[i]
+		}
+	}
+	return nil
+}

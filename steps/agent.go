@@ -202,6 +202,9 @@ func (a *agent) finish(answer chat.Message, called int, d *conversation) (chat.M
 	case isEmpty(answer):
 		return answer, fmt.Errorf("the model gave an empty answer after %d tool calls", called)
 	}
+	if err := a.checkMedia(a.out, answer); err != nil {
+		return answer, err
+	}
 	return answer, d.add(answer)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -85,4 +86,14 @@ func toolSession(ctx context.Context, id string) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	return at.session, nil
+}
+
+// sessionArguments returns the session of the step that calls a tool, and the arguments converted
+// to their declared types.
+func sessionArguments(ctx context.Context, info tool.Info, args map[string]any) (session string, given map[string]any, err error) {
+	if session, err = toolSession(ctx, info.ID); err != nil {
+		return "", nil, err
+	}
+	given, err = tool.ConvertArgs(info, args, value.Assign)
+	return session, given, err
 }

@@ -15,14 +15,15 @@ import (
 
 // summarizer is a chat model that writes the running summaries of a memory.
 type summarizer struct {
-	id   string // the model's id
-	chat func() (model.Chat, error)
+	id    string // the model's id
+	chat  func() (model.Chat, error)
+	pause contextPause
 }
 
 // Summarizer lets a chat model write the summaries of a promptcontext. The model is made on
 // first use. Its cost is reported as that of the step that used the promptcontext.
 func Summarizer(id string, chat func() (model.Chat, error)) promptcontext.Summarizer {
-	return &summarizer{id, chat}
+	return &summarizer{id: id, chat: chat}
 }
 
 // Summarize calls the model once.
@@ -33,8 +34,8 @@ func (s *summarizer) Summarize(ctx context.Context, f promptcontext.SummaryReque
 	}
 	const wordsPerToken = 0.7 // models count words better than tokens
 	instructions := fmt.Sprintf("%s\n\nThe summary has at most %d words.", f.Instructions, max(int(float64(f.MaxTokens)*wordsPerToken), 1))
-	resp, err := model.Call(ctx, m, model.Request{Messages: []chat.Message{
-		chat.Text(chat.System, instructions), chat.Text(chat.User, summaryPrompt(f))}}, nil)
+	resp, err := s.pause.ask(ctx, m, model.Request{Messages: []chat.Message{
+		chat.Text(chat.System, instructions), chat.Text(chat.User, summaryPrompt(f))}})
 	if err != nil {
 		return "", err
 	}
@@ -97,12 +98,13 @@ func truncate(text string, max int) string {
 type embedder struct {
 	id    string // the model's id
 	model func() (model.Embedder, error)
+	pause contextPause
 }
 
 // Embedder lets a memory use an embedding model. The model is made on first use. Its
 // cost is reported as that of the step that used the promptcontext.
 func Embedder(id string, made func() (model.Embedder, error)) promptcontext.Embedder {
-	return &embedder{id, made}
+	return &embedder{id: id, model: made}
 }
 
 // Name identifies the provider, the model and the length of the vectors, so that
@@ -122,7 +124,12 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	if err != nil {
 		return nil, err
 	}
-	vectors, usage, err := m.Embed(ctx, texts)
+	var vectors [][]float32
+	var usage model.Usage
+	err = e.pause.do(ctx, func() (err error) {
+		vectors, usage, err = m.Embed(ctx, texts)
+		return err
+	})
 	if usage != (model.Usage{}) {
 		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: cmp.Or(usage.Model, e.id)})
 	}

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -22,10 +21,7 @@ func buildDocumentEmbedder(s *spec.DocumentEmbedder, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Model.To == nil || env.Embedder == nil {
-		return nil, errors.New("the model is not linked")
-	}
-	m, err := env.Embedder(s.Model.To)
+	m, err := env.embedder(s.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -15,14 +15,15 @@ import (
 
 // factExtractor is a chat model that finds facts in messages for a memory.
 type factExtractor struct {
-	id   string // the model's id
-	chat func() (model.Chat, error)
+	id    string // the model's id
+	chat  func() (model.Chat, error)
+	pause contextPause
 }
 
 // FactExtractor lets a chat model extract the facts of a promptcontext. The model is made on
 // first use. Its cost is reported as that of the step that used the promptcontext.
 func FactExtractor(id string, chat func() (model.Chat, error)) promptcontext.Extractor {
-	return &factExtractor{id, chat}
+	return &factExtractor{id: id, chat: chat}
 }
 
 // factSchema is the form of the answer.
@@ -41,8 +42,8 @@ func (x *factExtractor) Extract(ctx context.Context, r promptcontext.FactsReques
 		return nil, err
 	}
 	instructions := r.Instructions + "\n\nAnswer with one JSON object of this schema, and nothing else. Without changes the list is empty.\n" + factSchema
-	resp, err := model.Call(ctx, m, model.Request{Schema: &model.Schema{Name: "facts", JSON: json.RawMessage(factSchema)}, Messages: []chat.Message{
-		chat.Text(chat.System, instructions), chat.Text(chat.User, factPrompt(r))}}, nil)
+	resp, err := x.pause.ask(ctx, m, model.Request{Schema: &model.Schema{Name: "facts", JSON: json.RawMessage(factSchema)}, Messages: []chat.Message{
+		chat.Text(chat.System, instructions), chat.Text(chat.User, factPrompt(r))}})
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (t *indexTool) Call(ctx context.Context, args map[string]any) (any, error) 
 		return nil, err
 	}
 	if t.model != nil && q.Mode != index.ByText {
-		vectors, usage, err := t.model.Embed(ctx, []string{q.Text})
+		vectors, usage, err := t.model.Embed(model.ForQueries(ctx), []string{q.Text})
 		if usage != (model.Usage{}) {
 			id := usage.Model
 			if id == "" {

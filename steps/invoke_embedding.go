@@ -22,10 +22,7 @@ func buildInvokeEmbedding(s *spec.InvokeEmbedding, env *Env) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Model.To == nil || env.Embedder == nil {
-		return nil, errors.New("the model is not linked")
-	}
-	m, err := env.Embedder(s.Model.To)
+	m, err := env.embedder(s.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -75,4 +72,12 @@ func vectorRecord(vector []float32, content any) *value.Record {
 	}
 	return value.NewRecord("Embedding", value.Field{Name: "vector", Value: numbers},
 		value.Field{Name: "content", Value: content}, value.Field{Name: "metadata", Value: value.NewRecord("")})
+}
+
+// embedder returns the embedding model of a step.
+func (e *Env) embedder(declared spec.Ref[*spec.EmbeddingModel]) (model.Embedder, error) {
+	if declared.To == nil || e.Embedder == nil {
+		return nil, errors.New("the model is not linked")
+	}
+	return e.Embedder(declared.To)
 }

@@ -46,7 +46,7 @@ func buildInvokeTool(s *spec.InvokeTool, env *Env) (Runner, error) {
 	outs, err := env.bindings(s.OutputBindings)
 	declared := resultsOf(s.Tool.To, outs)
 	for _, b := range outs {
-		v := variableNamed(declared, b.name)
+		v := spec.VariableByID(declared, b.name)
 		if v == nil {
 			return nil, fmt.Errorf("tool %s has no output %q", t.Info().ID, b.name)
 		}
@@ -63,7 +63,7 @@ func (s *invokeTool) bindInputs(declared *spec.InvokeTool, env *Env) error {
 		return err
 	}
 	for _, b := range ins {
-		v := variableNamed(s.tool.Info().Inputs, b.name)
+		v := spec.VariableByID(s.tool.Info().Inputs, b.name)
 		if v == nil {
 			return fmt.Errorf("tool %s has no input %q", s.tool.Info().ID, b.name)
 		}
@@ -100,16 +100,6 @@ func resultsOf(t spec.Tool, bound []binding) []*spec.Variable {
 		vars = append(vars, &spec.Variable{ID: b.name, Type: b.slot.of.Type})
 	}
 	return vars
-}
-
-// variableNamed returns the variable with that id, nil for none.
-func variableNamed(vars []*spec.Variable, id string) *spec.Variable {
-	for _, v := range vars {
-		if v != nil && v.ID == id {
-			return v
-		}
-	}
-	return nil
 }
 
 // Process calls the tool and sets the bound outputs.

@@ -201,6 +201,19 @@ func (s *llmStep) answer(row *Row, out slot, m chat.Message) {
 	out.write(row, m.Text())
 }
 
+// checkMedia returns an error if an answer has only images, sounds or files, and the output is a text.
+func (s *llmStep) checkMedia(out slot, m chat.Message) error {
+	if out.of.Type.Is("ChatMessage") || m.Text() != "" {
+		return nil
+	}
+	for _, b := range m.Blocks {
+		if b.Media() {
+			return fmt.Errorf("the model answered with %s (%s) without a text: the output %s must be a ChatMessage", b.Type, b.MimeType, out.of.ID)
+		}
+	}
+	return nil
+}
+
 // isEmpty reports whether a message has neither text nor media.
 func isEmpty(m chat.Message) bool {
 	for _, b := range m.Blocks {

@@ -53,6 +53,9 @@ func (s *llmInference) Process(ctx context.Context, row *Row, emit Emit) error {
 			}
 			answer.ToolCalls = nil // nothing runs them, and a memory must not hold calls without results
 		}
+		if err := s.checkMedia(s.out, answer); err != nil {
+			return answer, err
+		}
 		answer = s.cite(passages, answer)
 		return answer, d.add(answer)
 	})

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/steps"
@@ -49,6 +51,60 @@ func TestLLMInference_QuestionWithPictures(t *testing.T) {
 	step.Memory = spec.Ref[*spec.Memory]{}
 	driveRows(t, build(t, step, w.env), row())
 	expect(t, "pictures and a text", lines(s.last().Messages), `user: [`+imagePart+`,`+imagePart+`,{"text":"Look.","type":"text"}]`)
+}
+
+// painter answers with an image, and a text if it has one.
+type painter struct{ text string }
+
+func (painter) Info() model.Info { return model.Info{ID: "m", Name: "painter", Mock: true} }
+
+func (p painter) Generate(context.Context, model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		m := chat.Message{Role: chat.Assistant, Blocks: []chat.Block{{Type: "image", Data: []byte(png), MimeType: "image/png"}}}
+		if p.text != "" {
+			m.Blocks = append(m.Blocks, chat.Block{Type: "text", Text: p.text})
+		}
+		yield(model.Event{Response: &model.Response{Message: m, Finish: "stop"}}, nil)
+	}
+}
+
+// An image of an answer is part of a ChatMessage and of the memory. A text has none: an answer
+// without a text is an error then, of an Agent too.
+func TestAnswer_Images(t *testing.T) {
+	s := newLLM(t, nil)
+	l := declare(t, nil, "ask: text", "out: text", "message: ChatMessage")
+	for name, c := range map[string]struct {
+		model painter
+		out   string
+		want  string // the kinds of the blocks, the text or the error
+	}{
+		"a message":            {painter{}, "message", "[image]"},
+		"a message and a text": {painter{"A cat."}, "message", "[image text]"},
+		"a text":               {painter{"A cat."}, "out", "A cat."},
+		"no text":              {painter{}, "out", "the model answered with image (image/png) without a text: the output out must be a ChatMessage"},
+	} {
+		w := newTestEnv(t, s, l, memory.Config{})
+		w.env.Model = func(*spec.Model) (model.Chat, error) { return c.model, nil }
+		inference := w.inference(l, []string{"ask"}, c.out, "")
+		agent := &spec.Agent{StepBase: inference.StepBase, Model: inference.Model}
+		for kind, step := range map[string]spec.Step{"LLMInference": inference, "Agent": agent} {
+			row := driveRows(t, build(t, step, w.env), l.row(map[string]any{"ask": "Show a cat."}))[0]
+			got := fmt.Sprint(row.Values[l.Slot(l.ref(c.out).To)])
+			if m, ok := row.Values[l.Slot(l.ref(c.out).To)].(chat.Message); ok {
+				var kinds []string
+				for _, b := range m.Blocks {
+					kinds = append(kinds, b.Type)
+				}
+				got = fmt.Sprint(kinds)
+			}
+			if row.Err != nil {
+				got = row.Err.Error()
+			}
+			if !strings.HasSuffix(got, c.want) {
+				t.Errorf("%s, %s: got %s, want %s", kind, name, got, c.want)
+			}
+		}
+	}
 }
 
 // mediaServer has tools that return an image, an object with an image, and other bytes.

@@ -6,7 +6,6 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -30,11 +29,7 @@ func (t *memoryReadTool) Info() tool.Info { return t.info }
 
 // Call returns a part of a message.
 func (t *memoryReadTool) Call(ctx context.Context, args map[string]any) (any, error) {
-	session, err := toolSession(ctx, t.info.ID)
-	if err != nil {
-		return nil, err
-	}
-	given, err := tool.ConvertArgs(t.info, args, value.Assign)
+	session, given, err := sessionArguments(ctx, t.info, args)
 	if err != nil {
 		return nil, err
 	}

@@ -36,11 +36,7 @@ func (t *memorySearchTool) Info() tool.Info { return t.info }
 
 // Call returns the messages that fit the query best, the best first.
 func (t *memorySearchTool) Call(ctx context.Context, args map[string]any) (any, error) {
-	session, err := toolSession(ctx, t.info.ID)
-	if err != nil {
-		return nil, err
-	}
-	given, err := tool.ConvertArgs(t.info, args, value.Assign)
+	session, given, err := sessionArguments(ctx, t.info, args)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (s *vectorSearch) Process(ctx context.Context, row *Row, emit Emit) error {
 		return errors.New("the query is empty: there is nothing to embed")
 	}
 	if s.model != nil {
-		vectors, usage, err := s.model.Embed(ctx, []string{q.Text})
+		vectors, usage, err := s.model.Embed(model.ForQueries(ctx), []string{q.Text})
 		if usage != (model.Usage{}) {
 			Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number,
 				Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: cmp.Or(usage.Model, s.model.Info().ID)})

@@ -98,15 +98,9 @@ func keyCredential(auth *spec.APIKeyAuth, s Service, opts Options) (*credential,
 
 // reveal returns the text of a secret, which must fit into a header.
 func reveal(id string, s spec.Secret, opts Options) (string, error) {
-	text := s.Reveal()
-	if s.Ref != nil {
-		if opts.Secret == nil {
-			return "", fmt.Errorf("auth %s: secret %s needs a secret manager, which is not available yet", id, s.Ref.SecretName)
-		}
-		var err error
-		if text, err = opts.Secret(s); err != nil {
-			return "", fmt.Errorf("auth %s: %w", id, err)
-		}
+	text, err := s.Resolve(opts.Secret)
+	if err != nil {
+		return "", fmt.Errorf("auth %s: %w", id, err)
 	}
 	if problem := spec.ToolKeyProblem(text); problem != "" {
 		return "", fmt.Errorf("auth %s %s", id, problem)

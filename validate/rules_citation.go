@@ -39,14 +39,14 @@ tools:
 			if len(t.Inputs) == 0 {
 				return
 			}
-			query := variable(t.Inputs, spec.IndexToolQuery)
+			query := spec.VariableByID(t.Inputs, spec.IndexToolQuery)
 			if query == nil {
 				p.list.Add(p.reportAt(placeOf(t, "inputs", "id"), "the tool %q has no input %q", t.ID, spec.IndexToolQuery).
 					WithHint("add {id: query, type: text}, or remove inputs"))
 			} else if !query.Type.Is("text") {
 				p.report(typePlace(query.Position().Field("type")), "the input %q of tool %q must be text, is %s", query.ID, t.ID, query.Type)
 			}
-			if v := variable(t.Inputs, spec.IndexToolTopK); v != nil && !v.Type.Is("int") {
+			if v := spec.VariableByID(t.Inputs, spec.IndexToolTopK); v != nil && !v.Type.Is("int") {
 				p.report(typePlace(v.Position().Field("type")), "the input %q of tool %q must be int, is %s", v.ID, t.ID, v.Type)
 			}
 			for _, v := range t.FilterInputs() {

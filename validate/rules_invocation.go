@@ -136,7 +136,7 @@ func (p *ruleContext) checkKeys(c call, side string, bindings spec.Bindings, var
 		ids[i] = v.ID
 	}
 	for _, b := range bindings {
-		if variable(vars, b.Name) != nil {
+		if spec.VariableByID(vars, b.Name) != nil {
 			continue
 		}
 		diagnostic := p.reportAt(keyPlace(c.step, side+"_bindings", b.Name), "the %s %q has no %s %q", c.kind, c.id, side, b.Name)
@@ -153,16 +153,6 @@ func (p *ruleContext) checkKeys(c call, side string, bindings spec.Bindings, var
 		}
 		p.list.Add(diagnostic)
 	}
-}
-
-// variable returns the one of vars with an id, or nil.
-func variable(vars []*spec.Variable, id string) *spec.Variable {
-	for _, v := range vars {
-		if v != nil && v.ID == id {
-			return v
-		}
-	}
-	return nil
 }
 
 // keyPlace returns the position of a key of a map.
@@ -191,7 +181,7 @@ func unboundInput() rule {
 			report := func(p *ruleContext, c call) {
 				// An unknown key is probably the missing one, misspelled (QT390, QT392).
 				for _, b := range c.in {
-					if variable(c.inputs, b.Name) == nil {
+					if spec.VariableByID(c.inputs, b.Name) == nil {
 						return
 					}
 				}
@@ -255,12 +245,12 @@ func bindingType() rule {
 		check: on(func(p *ruleContext, s spec.Step) {
 			report := func(p *ruleContext, c call) {
 				for i := range c.in {
-					if v := variable(c.inputs, c.in[i].Name); v != nil {
+					if v := spec.VariableByID(c.inputs, c.in[i].Name); v != nil {
 						p.checkMatch(&c.in[i].Var, v, c.in[i].Var.To, v)
 					}
 				}
 				for i := range c.out {
-					if v := variable(c.outputs, c.out[i].Name); v != nil {
+					if v := spec.VariableByID(c.outputs, c.out[i].Name); v != nil {
 						p.checkMatch(&c.out[i].Var, v, v, c.out[i].Var.To)
 					}
 				}

@@ -26,7 +26,7 @@ auths:
 		check: check{nodeType: entityType(), run: func(p *ruleContext, n spec.Node) {
 			for _, s := range secretsOf(n) {
 				p.list.Add(p.reportAt(s.at, "the %s of %s is in plain text", s.what, nameOf(n.(spec.Entity))).
-					WithHint("write ${NAME} and set the environment variable"))
+					WithHint("%s", s.hint()))
 			}
 		}}}
 }
@@ -35,6 +35,16 @@ auths:
 type plaintextSecret struct {
 	what string // the key
 	at   source.Span
+}
+
+// hint returns what to write instead. A text that begins with $ is probably the name of a
+// variable, in the form of a shell.
+func (s plaintextSecret) hint() string {
+	hint := "write ${NAME} and set the environment variable"
+	if line := []rune(s.at.File.Line(s.at.Start.Line)); s.at.Start.Column <= len(line) && strings.HasPrefix(strings.TrimLeft(string(line[s.at.Start.Column-1:]), `"'`), "$") {
+		hint += "; $NAME without braces is not replaced"
+	}
+	return hint
 }
 
 // secretsOf returns the plain-text secrets of a node.

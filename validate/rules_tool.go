@@ -163,7 +163,7 @@ tools:
 				name, _, closed := strings.Cut(t.Endpoint[at+1:], "}")
 				at++
 				// The loader reports a ${NAME} that is not set.
-				if !closed || variable(args, name) != nil || strings.HasSuffix(t.Endpoint[:at-1], "$") {
+				if !closed || spec.VariableByID(args, name) != nil || strings.HasSuffix(t.Endpoint[:at-1], "$") {
 					continue
 				}
 				p.reportPlaceholder(t, name, excerptAt(t.Endpoint, at-1, len(name)+2))

@@ -94,6 +94,10 @@ func (p *checker) linkType(t *spec.Type, builtIn map[string]bool) bool {
 func (p *checker) unknownType(code string, span source.Span, t spec.Type, what string) diag.Diagnostic {
 	name := baseOf(t).Name
 	diagnostic := newDiagnostic(code, span, "%s has an unknown type %q", what, name)
+	if meant := p.typeForm(name); meant != "" {
+		fixed := strings.Replace(t.String(), name, meant, 1)
+		return diagnostic.WithHint("did you mean %q?", meant).WithSuggestion(fixed).WithReplacement(t.String(), fixed)
+	}
 	near, exact := typeSynonym(name)
 	var candidates []string // unless the name is a synonym
 	if near == "" {

@@ -112,7 +112,7 @@ func TestValidate_HostileFiles(t *testing.T) {
 		args string
 		want string // the beginning of the only diagnostic, or the error
 	}{
-		{"an alias bomb", text("a.yaml", aliasBomb(10)), "a.yaml", "error[QT009] a.yaml:"},
+		{"an alias bomb", text("a.yaml", testkit.AliasBomb(10)), "a.yaml", "error[QT009] a.yaml:"},
 		{"a file of 100 MB", large("a.yaml", "id: shop # and so on\n", 100<<20), "a.yaml", "error[QT009] a.yaml is larger than 4 MiB"},
 		{"a page of 100 MB", large("a.md", "```yaml\nid: shop\nflows: []\n```\n", 100<<20), "a.md", "error[QT009] a.md is larger than 1 MiB, the limit for a page"},
 		{"an include of 100 MB", func(folder string) error {
@@ -160,16 +160,6 @@ func TestValidate_HostileFiles(t *testing.T) {
 			}
 		})
 	}
-}
-
-// aliasBomb expands to ten to the power of levels values.
-func aliasBomb(levels int) string {
-	var b strings.Builder
-	b.WriteString("id: shop\nmodels:\n- {id: m, type: Model, provider: openai, inference_params: {\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]")
-	for i := 1; i < levels; i++ {
-		fmt.Fprintf(&b, ",\n  a%d: &a%d [%s]", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
-	}
-	return b.String() + "}}\n"
 }
 
 // writeLarge writes a text repeatedly, up to a size.

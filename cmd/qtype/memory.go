@@ -64,19 +64,28 @@ func newMemoryCommand(s *streams, use, short string, flags memoryFlags, further 
 	if flags&withPage != 0 {
 		f.Int64Var(&r.page.From, "from", 0, "only messages from this `POSITION` on (default: all)")
 		f.IntVar(&r.page.Limit, "limit", 0, "the most `MESSAGES` (default: all)")
-		r.PreRunE = func(*cobra.Command, []string) error {
+		r.check(func() error {
 			if r.page.From < 0 || r.page.Limit < 0 {
 				return usagef("--from and --limit must be positive")
 			}
 			return nil
-		}
+		})
 	}
 	return r
 }
 
-// check makes the command reject wrong flags, before the document is read.
+// check makes the command reject wrong flags, before the document is read. It may be called
+// several times.
 func (r *memoryCommand) check(check func() error) {
-	r.PreRunE = func(*cobra.Command, []string) error { return check() }
+	before := r.PreRunE
+	r.PreRunE = func(c *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(c, args); err != nil {
+				return err
+			}
+		}
+		return check()
+	}
 }
 
 // do makes the command run with the application of a document.
@@ -151,10 +160,8 @@ func newExplainTurn(s *streams) *cobra.Command {
 	r := newMemoryCommand(s, "explain", "Explain what a past turn sent to the model", withSession|withFormat|withPage)
 	turn := r.Flags().Int64P("turn", "t", 0, "`NUMBER` of the turn (default: the newest one)")
 	r.Flags().Lookup("limit").Usage = "the most `MESSAGES` that were sent, and the most ranges that were not (default: all)"
+	r.check(func() error { return checkTurn(r.Flags(), *turn) })
 	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
-		if *turn < 0 {
-			return usagef("--turn must be positive, not %d", *turn)
-		}
 		report, err := explain.Turn(ctx, m.Memory, session, *turn)
 		if err != nil {
 			return err
@@ -169,6 +176,14 @@ func newExplainTurn(s *streams) *cobra.Command {
 	})
 }
 
+// checkTurn returns an error if --turn is given and is not the number of a turn.
+func checkTurn(f *pflag.FlagSet, turn int64) error {
+	if f.Changed("turn") && turn < 1 {
+		return usagef("--turn must be 1 or more, not %d: turns are numbered from 1", turn)
+	}
+	return nil
+}
+
 func newFork(s *streams) *cobra.Command {
 	r := newMemoryCommand(s, "fork", "Copy a session, up to a turn, to a new session", withSession)
 	to := r.Flags().String("to", "", "`ID` of the new session (required)")
@@ -177,7 +192,7 @@ func newFork(s *streams) *cobra.Command {
 		if *to == "" {
 			return usagef("fork needs a new session: pass --to")
 		}
-		return nil
+		return checkTurn(r.Flags(), *turn)
 	})
 	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
 		return r.view().Fork(ctx, m, session, r.Stored(*to), *turn)
@@ -190,8 +205,11 @@ func newRewind(s *streams) *cobra.Command {
 it. The messages stay in the history. Edits and deletions of messages are turns, too.`
 	turn := r.Flags().Int64P("turn", "t", -1, "`NUMBER` of the last turn that stays, 0 for none (required)")
 	r.check(func() error {
-		if *turn < 0 {
+		switch {
+		case !r.Flags().Changed("turn"):
 			return usagef("rewind needs the last turn that stays: pass --turn, 0 for none")
+		case *turn < 0:
+			return usagef("--turn must be 0 or more, not %d", *turn)
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,9 @@ func newMemorySearch(s *streams) *cobra.Command {
 		if *limit < 1 || *limit > search.MaxLimit {
 			return usagef("--limit must be from 1 to %d, not %d", search.MaxLimit, *limit)
 		}
+		if strings.TrimSpace(f.Arg(1)) == "" {
+			return usagef("qtype memory search needs a text: qtype memory search APP TEXT")
+		}
 		return nil
 	})
 	return r.do(func(ctx context.Context, app *runtime.App) error {
@@ -82,7 +86,7 @@ func newMemorySearch(s *streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		q := search.Query{Text: r.Flags().Arg(1), Limit: *limit, Scope: search.All()}
+		q := search.Query{Text: f.Arg(1), Limit: *limit, Scope: search.All()}
 		switch {
 		case r.Session != "":
 			session, err := memoryview.FindSession(ctx, m, r.Stored(r.Session))

@@ -131,10 +131,16 @@ func expected(f *pflag.Flag) string {
 	if c, ok := f.Value.(*enumFlag); ok {
 		return "one of " + textfmt.List(c.known())
 	}
-	if kind := f.Value.Type(); !strings.HasPrefix(kind, "int") && !strings.HasPrefix(kind, "uint") {
+	switch kind := f.Value.Type(); {
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "a whole number"
+	case strings.HasPrefix(kind, "float"):
+		return "a number"
+	case kind == "duration":
+		return "a duration such as 90s or 2h"
+	default:
 		return "a " + kind
 	}
-	return "a whole number"
 }
 
 // addLineFormat adds --format for commands that list things.

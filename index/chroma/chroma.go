@@ -190,10 +190,7 @@ func (x *Index) Delete(ctx context.Context, ids []string) error {
 
 // Search returns the nearest entries.
 func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error) {
-	if q.Mode != index.ByVector {
-		return nil, errors.New("the store chroma searches by vector only; use the store embedded, pgvector or opensearch for text")
-	}
-	if err := remote.CheckQuery(q, x.Dimensions); err != nil {
+	if err := remote.CheckVectorQuery("chroma", q, x.Dimensions); err != nil {
 		return nil, err
 	}
 	c, err := x.find(ctx)

@@ -101,17 +101,7 @@ func wholeNumbers(field string, op filter.Op, v float64) object {
 }
 
 // In compares a field with several values.
-func (d dialect) In(c filter.In) (object, bool) {
-	of := make([]object, len(c.Values))
-	for i, v := range c.Values {
-		one, ok := d.Compare(filter.Compare{Field: c.Field, Op: filter.Equal, Value: v})
-		if !ok {
-			return nil, false
-		}
-		of[i] = one
-	}
-	return d.Or(of), true
-}
+func (d dialect) In(c filter.In) (object, bool) { return remote.AnyOf(d, c) }
 
 // Exists cannot be expressed.
 func (dialect) Exists(filter.Exists) (object, bool) { return nil, false }

@@ -150,10 +150,10 @@ func TestSearch_Approximate(t *testing.T) {
 	const dimensions = 32
 	topics := make([][]float32, 40)
 	for i := range topics {
-		topics[i] = gaussian(r, dimensions)
+		topics[i] = testkit.RandomVector(r, dimensions)
 	}
 	vector := func() []float32 {
-		v := gaussian(r, dimensions)
+		v := testkit.RandomVector(r, dimensions)
 		for i, x := range topics[r.IntN(len(topics))] {
 			v[i] = v[i]*0.6 + x
 		}
@@ -202,14 +202,6 @@ func TestSearch_Approximate(t *testing.T) {
 	if recall := float64(found) / float64(total); recall < 0.9 {
 		t.Errorf("recall %v", recall)
 	}
-}
-
-func gaussian(r *rand.Rand, dimensions int) []float32 {
-	v := make([]float32, dimensions)
-	for i := range v {
-		v[i] = float32(r.NormFloat64())
-	}
-	return v
 }
 
 func TestIndex_OtherSettings(t *testing.T) {
@@ -262,11 +254,11 @@ func BenchmarkSearch(b *testing.B) {
 			x := open(b, opts)
 			list := make([]index.Entry, n)
 			for i := range list {
-				list[i] = index.Entry{ID: strconv.Itoa(i), Vector: gaussian(r, dimensions)}
+				list[i] = index.Entry{ID: strconv.Itoa(i), Vector: testkit.RandomVector(r, dimensions)}
 			}
 			testkit.Must(b, x.Put(b.Context(), list))
 			for b.Loop() {
-				_, err := x.Search(b.Context(), index.Query{Mode: index.ByVector, Vector: gaussian(r, dimensions), Limit: 10})
+				_, err := x.Search(b.Context(), index.Query{Mode: index.ByVector, Vector: testkit.RandomVector(r, dimensions), Limit: 10})
 				testkit.Must(b, err)
 			}
 		})

@@ -44,12 +44,12 @@ func (s *searcher) byText(limit int) ([]hit, error) {
 	if rare, err := s.withoutFrequent(terms); err != nil {
 		return nil, err
 	} else if !all && len(rare) < len(terms) && len(rare) > 0 {
-		hits, err := s.match(combine(rare, false), args, fields, limit)
+		hits, err := s.match(rare, false, args, fields, limit)
 		if err != nil || len(hits) >= limit {
 			return hits, err
 		}
 	}
-	return s.match(combine(terms, all), args, fields, limit)
+	return s.match(terms, all, args, fields, limit)
 }
 
 // prepareTerms returns the terms of the query with the number of rows that have them, and
@@ -159,88 +159,66 @@ func (s *searcher) fields(names []string) (*fieldBoosts, error) {
 	return f, nil
 }
 
-// textHit is the score of an entry in its fields.
-type textHit struct{ best, sum float64 }
-
-// match finds the entries that match an expression. Rows come in the order of their
-// scores, so that most searches read only the first ones.
-func (s *searcher) match(expression string, args *spec.EmbeddedQueryArguments, fields *fieldBoosts, limit int) ([]hit, error) {
-	most := args.Type == "most_fields"
-	single := !s.x.opts.Fields
-	if single && s.allow == nil {
-		rows := 2*limit + 50
-		hits, last, err := s.matchRows(expression, rows, fields, func(map[int64]*textHit, float64) bool { return false })
-		if err != nil || len(hits) < rows || last < kth(hits, limit) {
-			return s.best(hits, limit, most, args.TieBreaker, err)
-		}
-	}
-	hits, _, err := s.matchRows(expression, -1, fields, func(hits map[int64]*textHit, score float64) bool {
-		return (single || !most && args.TieBreaker == 0) && kth(hits, limit) > score*fields.highest
-	})
-	return s.best(hits, limit, most, args.TieBreaker, err)
-}
-
-// matchRows adds up the scores of rows until done returns true, which is asked from time
-// to time with the score of a row. It returns the score of the last row.
-func (s *searcher) matchRows(expression string, rows int, fields *fieldBoosts, done func(map[int64]*textHit, float64) bool) (map[int64]*textHit, float64, error) {
-	table := s.x.table()
-	found, err := s.c.Read.QueryContext(s.ctx, "SELECT rowid, rank FROM "+table+" WHERE "+table+" MATCH ? ORDER BY rank LIMIT ? + 0", expression, rows) //nolint:gosec // the tables are constants
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() { _ = found.Close() }()
-	hits := map[int64]*textHit{}
-	score, next := 0.0, 256
-	for n := 1; found.Next(); n++ {
-		var row int64
-		if err := found.Scan(&row, &score); err != nil {
-			return nil, 0, err
-		}
-		score = -score
-		entry, boost := row>>fieldBits, fields.of(row)
-		if boost > 0 && s.allow.has(entry) {
-			one := hits[entry]
-			if one == nil {
-				one = &textHit{}
-				hits[entry] = one
-			}
-			one.best, one.sum = max(one.best, score*boost), one.sum+score*boost
-		}
-		if n == next {
-			if next *= 2; done(hits, score) {
-				break
-			}
-		}
-	}
-	return hits, score, found.Err()
-}
-
-// kth returns the score of the entry at a rank; 0 if there are fewer.
-func kth(hits map[int64]*textHit, rank int) float64 {
-	if len(hits) < rank {
-		return 0
-	}
-	scores := make([]float64, 0, len(hits))
-	for _, h := range hits {
-		scores = append(scores, h.best)
-	}
-	slices.Sort(scores)
-	return scores[len(scores)-rank]
-}
-
-// best returns the best entries with their ids.
-func (s *searcher) best(found map[int64]*textHit, limit int, most bool, tieBreaker float64, err error) ([]hit, error) {
+// match finds the entries that have any of the terms, or all of them.
+func (s *searcher) match(terms []queryTerm, all bool, args *spec.EmbeddedQueryArguments, fields *fieldBoosts, limit int) ([]hit, error) {
+	rows, err := s.rows(terms, all)
 	if err != nil {
 		return nil, err
 	}
-	hits := make([]hit, 0, len(found))
-	for entry, h := range found {
-		score := h.best + tieBreaker*(h.sum-h.best)
-		if most {
-			score = h.sum
+	score, best := scoreOf(args), topHits{limit: limit}
+	var entry int64
+	var one textHit
+	for row, err := range rows {
+		if err != nil {
+			return nil, err
 		}
-		hits = append(hits, hit{entry: entry, score: score})
+		boost := fields.of(row.number)
+		if boost <= 0 || !s.allow.has(row.number>>fieldBits) {
+			continue
+		}
+		if row.number>>fieldBits != entry {
+			best.add(entry, score(one))
+			entry, one = row.number>>fieldBits, textHit{}
+		}
+		one.add(row.score * boost)
 	}
-	hits, err = s.identify(keepBest(hits, limit))
+	best.add(entry, score(one))
+	hits, err := s.identify(keepBest(best.hits, limit))
 	return hits[:min(limit, len(hits))], err
+}
+
+// textHit is the score of an entry in its fields.
+type textHit struct{ best, sum float64 }
+
+func (h *textHit) add(score float64) { h.best, h.sum = max(h.best, score), h.sum+score }
+
+// scoreOf returns the function that combines the scores of fields.
+func scoreOf(args *spec.EmbeddedQueryArguments) func(textHit) float64 {
+	if args.Type == "most_fields" {
+		return func(h textHit) float64 { return h.sum }
+	}
+	return func(h textHit) float64 { return h.best + args.TieBreaker*(h.sum-h.best) }
+}
+
+// topHits keeps the hits with the best scores: limit, and those with the score of the last one.
+type topHits struct {
+	limit  int
+	scores []float64 // the best ones, ascending
+	hits   []hit     // also some that are not among the best any more
+}
+
+// add adds an entry with a score greater than 0.
+func (t *topHits) add(entry int64, score float64) {
+	full := len(t.scores) == t.limit
+	if score <= 0 || full && score < t.scores[0] {
+		return
+	}
+	t.hits = append(t.hits, hit{entry: entry, score: score})
+	at, _ := slices.BinarySearch(t.scores, score)
+	if !full {
+		t.scores = slices.Insert(t.scores, at, score)
+	} else if at > 0 {
+		copy(t.scores, t.scores[1:at])
+		t.scores[at-1] = score
+	}
 }

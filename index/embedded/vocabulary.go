@@ -21,8 +21,10 @@ const (
 type vocabulary struct {
 	mu         sync.Mutex // guards what follows
 	generation int64
-	writes     int64               // of the state that counts belong to
+	writes     int64               // of the state that counts and lists belong to
 	counts     map[string]int64    // rows that match an expression
+	lists      map[string]postings // these rows with their scores
+	listed     int                 // rows in all lists
 	known      map[string]struct{} // terms that the file has
 	last       int64               // number of the last term in byLength
 	byLength   map[int][]storedTerm
@@ -46,7 +48,7 @@ func (v *vocabulary) follow(generation int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.generation != generation {
-		v.generation, v.known, v.last, v.byLength, v.counts = generation, nil, 0, nil, nil
+		v.generation, v.known, v.last, v.byLength, v.writes = generation, nil, 0, nil, 0
 	}
 }
 
@@ -85,10 +87,45 @@ func (v *vocabulary) count(st state, expression string) (int64, bool) {
 func (v *vocabulary) setCount(st state, expression string, n int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.writes != st.writes || v.counts == nil || len(v.counts) >= maxCounts {
-		v.writes, v.counts = st.writes, map[string]int64{}
+	v.belongTo(st)
+	if len(v.counts) >= maxCounts {
+		clear(v.counts)
 	}
 	v.counts[expression] = n
+}
+
+// belongTo forgets the counts and lists of another state. The caller holds the lock.
+func (v *vocabulary) belongTo(st state) {
+	if v.writes != st.writes || v.counts == nil {
+		v.writes, v.counts, v.lists, v.listed = st.writes, map[string]int64{}, map[string]postings{}, 0
+	}
+}
+
+// list returns the rows that match an expression, if they are known.
+func (v *vocabulary) list(st state, expression string) (postings, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.writes != st.writes {
+		return nil, false
+	}
+	list, known := v.lists[expression]
+	return list, known
+}
+
+// setList stores the rows that match an expression.
+func (v *vocabulary) setList(st state, expression string, list postings) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.belongTo(st)
+	if len(list) > maxPostings {
+		return
+	}
+	if v.listed+len(list) > maxPostings || len(v.lists) >= maxCounts {
+		clear(v.lists)
+		v.listed = 0
+	}
+	v.lists[expression] = list
+	v.listed += len(list)
 }
 
 // load reads the terms that were added. The caller holds the lock.

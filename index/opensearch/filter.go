@@ -122,17 +122,7 @@ func condition(name string, c filter.Compare) any {
 }
 
 // In compares a field with several values.
-func (d dialect) In(c filter.In) (any, bool) {
-	of := make([]any, len(c.Values))
-	for i, v := range c.Values {
-		one, ok := d.Compare(filter.Compare{Field: c.Field, Op: filter.Equal, Value: v})
-		if !ok {
-			return nil, false
-		}
-		of[i] = one
-	}
-	return d.Or(of), true
-}
+func (d dialect) In(c filter.In) (any, bool) { return remote.AnyOf(d, c) }
 
 // Exists requires that a field has a value.
 func (d dialect) Exists(c filter.Exists) (any, bool) {

@@ -271,11 +271,7 @@ func (x *Index) Clear(ctx context.Context) error {
 	x.mu.Lock()
 	x.exists = false
 	x.mu.Unlock()
-	err := x.Client.Do(ctx, http.MethodDelete, x.path(""), nil, nil)
-	if remote.IsStatus(err, http.StatusNotFound) {
-		return nil
-	}
-	return err
+	return x.Client.Remove(ctx, x.path(""))
 }
 
 // Close releases connections.

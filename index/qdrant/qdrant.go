@@ -193,19 +193,10 @@ func point(e index.Entry, c *collection) (any, error) {
 	return map[string]any{"id": id, "vector": map[string]any{c.vector: e.Vector}, "payload": payload}, nil
 }
 
-// uuids returns the ids of points.
-func uuids(ids []string) []string {
-	all := make([]string, len(ids))
-	for i, id := range ids {
-		all[i] = remote.UUID(id)
-	}
-	return all
-}
-
 // Delete removes entries.
 func (x *Index) Delete(ctx context.Context, ids []string) error {
 	for batch := range slices.Chunk(ids, readBatch) {
-		err := x.Client.Do(ctx, http.MethodPost, x.path("/points/delete?wait=true"), map[string]any{"points": uuids(batch)}, nil)
+		err := x.Client.Do(ctx, http.MethodPost, x.path("/points/delete?wait=true"), map[string]any{"points": remote.UUIDs(batch)}, nil)
 		if err != nil && !remote.IsStatus(err, http.StatusNotFound) {
 			return err
 		}
@@ -364,11 +355,7 @@ func (x *Index) Clear(ctx context.Context) error {
 	x.mu.Lock()
 	x.collection = nil
 	x.mu.Unlock()
-	err := x.Client.Do(ctx, http.MethodDelete, x.path(""), nil, nil)
-	if remote.IsStatus(err, http.StatusNotFound) {
-		return nil
-	}
-	return err
+	return x.Client.Remove(ctx, x.path(""))
 }
 
 // Close releases connections.

@@ -2,7 +2,6 @@ package qdrant
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"unicode"
@@ -14,10 +13,7 @@ import (
 
 // Search returns the nearest entries.
 func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error) {
-	if q.Mode != index.ByVector {
-		return nil, errors.New("the store qdrant searches by vector only; use the store embedded, pgvector or opensearch for text")
-	}
-	if err := remote.CheckQuery(q, x.Dimensions); err != nil {
+	if err := remote.CheckVectorQuery("qdrant", q, x.Dimensions); err != nil {
 		return nil, err
 	}
 	c, err := x.find(ctx)

@@ -5,7 +5,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/filter"
 )
 
-// The parts of queries, for tests of them with a server that has no vectors.
+// The parts of queries, for tests of the language.
 var (
 	Tags         = remote.Tags
 	QueryWords   = remote.QueryWords

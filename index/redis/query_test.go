@@ -51,30 +51,28 @@ func entries() (list []map[string]any) {
 	return list
 }
 
-// TestQueries checks the language of queries with a real server: RediSearch 1.2 of
-// Debian. It has neither vectors nor indexes of hashes.
+// TestQueries checks the language of queries with a real server.
 func TestQueries(t *testing.T) {
-	server, err := servertest.RediSearch()
+	server, err := servertest.RedisStack()
 	servertest.Need(t, err)
 	client := driver.NewClient(&driver.Options{Addr: server.Address(), Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { testkit.Must(t, client.Close()); testkit.Must(t, server.Close()) })
-	do := func(args ...any) []any {
+	add := func(key string, fields ...any) {
 		t.Helper()
-		reply, err := client.Do(t.Context(), args...).Result()
-		if err != nil {
-			t.Fatalf("%.200q: %v", args, err)
-		}
-		list, _ := reply.([]any)
-		return list
+		testkit.Must(t, client.HSet(t.Context(), key, fields...).Err())
 	}
-	do("FT.CREATE", "x", "STOPWORDS", 0, "SCHEMA", "text", "TEXT", redis.WordsField, "TEXT", redis.TagsField, "TAG")
+	testkit.Must(t, client.Do(t.Context(), "FT.CREATE", "x", "STOPWORDS", 0, "SCHEMA", "text", "TEXT", redis.WordsField, "TEXT", redis.TagsField, "TAG").Err())
 	for i, m := range entries() {
 		text := "the\nfox\n" + indextest.OddQueries()[i]
-		do("FT.ADD", "x", fmt.Sprint("entry", i), 1, "FIELDS", "text", text, redis.WordsField, redis.IndexedWords(text), redis.TagsField, strings.Join(redis.Tags(m), ","))
+		add(fmt.Sprint("entry", i), "text", text, redis.WordsField, redis.IndexedWords(text), redis.TagsField, strings.Join(redis.Tags(m), ","))
 	}
 	found := func(query string, args ...any) []any {
 		t.Helper()
-		return do(append([]any{"FT.SEARCH", "x", query, "NOCONTENT", "LIMIT", 0, 1000}, args...)...)[1:]
+		reply, err := client.Do(t.Context(), append([]any{"FT.SEARCH", "x", query, "NOCONTENT", "LIMIT", 0, 1000, "DIALECT", 2}, args...)...).Slice()
+		if err != nil {
+			t.Fatalf("%.200q: %v", query, err)
+		}
+		return reply[1:]
 	}
 	t.Run("filters", func(t *testing.T) { checkConditions(t, func(query string) int { return len(found(query)) }) })
 	t.Run("texts", func(t *testing.T) {
@@ -83,14 +81,14 @@ func TestQueries(t *testing.T) {
 			if len(redis.QueryWords(text)) == 0 {
 				continue
 			}
-			found(redis.TextQuery(text, nil), "SCORER", "BM25", "WITHSCORES")
-			found(redis.TextQuery(text, even), "SCORER", "BM25", "WITHSCORES")
+			found(redis.TextQuery(text, nil), "SCORER", "BM25STD", "WITHSCORES")
+			found(redis.TextQuery(text, even), "SCORER", "BM25STD", "WITHSCORES")
 		}
 		if got := found(redis.TextQuery("fox", even)); len(got) != (len(numbers())+1)/2 {
 			t.Errorf("with a filter: %v", got)
 		}
 	})
-	t.Run("words", func(t *testing.T) { checkWords(t, do, func(query string) int { return len(found(query)) }) })
+	t.Run("words", func(t *testing.T) { checkWords(t, add, func(query string) int { return len(found(query)) }) })
 }
 
 // checkConditions compares the number of entries that satisfy conditions in the server with
@@ -120,12 +118,12 @@ func checkConditions(t *testing.T, count func(query string) int) {
 
 // checkWords checks that all words of texts are found, with and without the fields of this
 // module.
-func checkWords(t *testing.T, do func(...any) []any, count func(query string) int) {
+func checkWords(t *testing.T, add func(key string, fields ...any), count func(query string) int) {
 	for i, text := range []string{"under_score", "_private __init__ a_ _", "dots.and,commas", "a-b+c=d", "isn't", "x@y.example", "C:\\dir\\file", "naïve café", "“quoted” – …",
 		"東京 都", "12.5e3 ½", "as inf isempty", "w'x'", "tab\tand\nlines\r\nand\n\nmore", "a\x7fb", "null\x00byte", "~50%*", "<tag>", "semi;colon", "हिन्दी", "e\u0301"} {
 		mark := fmt.Sprintf("unique%d ", i)
-		do("FT.ADD", "x", fmt.Sprint("words", i), 1, "FIELDS", "text", mark+text, redis.WordsField, mark+redis.IndexedWords(text), redis.TagsField, "own")
-		do("FT.ADD", "x", fmt.Sprint("others", i), 1, "FIELDS", "text", mark+redis.IndexedWords(text))
+		add(fmt.Sprint("words", i), "text", mark+text, redis.WordsField, mark+redis.IndexedWords(text), redis.TagsField, "own")
+		add(fmt.Sprint("others", i), "text", mark+redis.IndexedWords(text))
 		for _, word := range redis.QueryWords(text) {
 			query := fmt.Sprintf("@text:(unique%d) %s", i, redis.TextQuery(word, nil))
 			if got := count(query); got != 2 {
@@ -135,7 +133,7 @@ func checkWords(t *testing.T, do func(...any) []any, count func(query string) in
 	}
 }
 
-// TestConditions checks the conditions of filters with the server for tests.
+// TestConditions checks that the server for tests finds the entries that a real one finds.
 func TestConditions(t *testing.T) {
 	s := start(t)
 	client := driver.NewClient(&driver.Options{Addr: s.Address(), Protocol: 2, DisableIdentity: true})

@@ -29,12 +29,25 @@ func start(t *testing.T) *redistest.Server {
 	return s
 }
 
-func TestVectors(t *testing.T) {
-	url := "redis://" + start(t).Address() + "/0"
+// eachServer runs a test with the server for tests, and with RediSearch 2.10 in Redis 8.2.
+func eachServer(t *testing.T, test func(t *testing.T, address string)) {
+	t.Run("test server", func(t *testing.T) { test(t, start(t).Address()) })
+	t.Run("RediSearch", func(t *testing.T) {
+		s, err := servertest.RedisStack()
+		servertest.Need(t, err)
+		t.Cleanup(func() { testkit.Must(t, s.Close()) })
+		test(t, s.Address())
+	})
+}
+
+func TestVectors(t *testing.T) { eachServer(t, checkVectors) }
+
+func checkVectors(t *testing.T, address string) {
+	url := "redis://" + address + "/0"
 	for _, c := range []struct {
 		name string
 		args map[string]any
-	}{{"flat", nil}, {"hnsw", map[string]any{"algorithm": "hnsw", "m": 16, "prefix": "odd*[p]{r}? ", "key_separator": ":"}}} {
+	}{{"flat", nil}, {"hnsw", map[string]any{"algorithm": "hnsw", "m": 64, "ef_construction": 500, "ef_runtime": 1000, "prefix": "odd*[p]{r}? ", "key_separator": ":"}}} {
 		t.Run(c.name, func(t *testing.T) {
 			indextest.Run(t, indextest.Store{Vectors: true, Text: true, Hybrid: true, Highlights: true, Open: func(t *testing.T, name string) index.Index {
 				args := map[string]any{"redis_url": url}
@@ -51,16 +64,27 @@ func TestVectors(t *testing.T) {
 }
 
 func TestDocuments(t *testing.T) {
+	eachServer(t, func(t *testing.T, address string) { checkDocuments(t, address, "text") })
+}
+
+// TestDocuments_OldScorers checks a server without BM25STD.
+func TestDocuments_OldScorers(t *testing.T) {
 	s := start(t)
 	s.OldScorers = true
+	checkDocuments(t, s.Address(), "old")
+}
+
+func checkDocuments(t *testing.T, address, prefix string) {
 	indextest.Run(t, indextest.Store{Text: true, Highlights: true, Open: func(t *testing.T, name string) index.Index {
-		return opentest.Open(t, opentest.Documents("redis://"+s.Address(), "text"+name, nil, nil))
+		return opentest.Open(t, opentest.Documents("redis://"+address, prefix+name, nil, nil))
 	}})
 }
 
 // TestDocuments_Fields checks that the words of all fields are found.
-func TestDocuments_Fields(t *testing.T) {
-	x := opentest.Open(t, opentest.Documents("redis://"+start(t).Address(), "fields", nil, nil))
+func TestDocuments_Fields(t *testing.T) { eachServer(t, checkFields) }
+
+func checkFields(t *testing.T, address string) {
+	x := opentest.Open(t, opentest.Documents("redis://"+address, "fields", nil, nil))
 	defer func() { testkit.Must(t, x.Close()) }()
 	testkit.Must(t, x.Put(t.Context(), []index.Entry{{ID: "1", Metadata: map[string]any{"title": "apples", "meta": map[string]any{"by": []any{"Ada"}}}}, {ID: "2", Metadata: map[string]any{"title": "pears"}}}))
 	for _, word := range []string{"Apples", "ada"} {
@@ -72,8 +96,10 @@ func TestDocuments_Fields(t *testing.T) {
 }
 
 // TestLlamaIndex checks that LlamaIndex and this module use an index that LlamaIndex created.
-func TestLlamaIndex(t *testing.T) {
-	url := "redis://" + start(t).Address()
+func TestLlamaIndex(t *testing.T) { eachServer(t, checkLlamaIndex) }
+
+func checkLlamaIndex(t *testing.T, address string) {
+	url := "redis://" + address
 	opentest.SharedWithLlamaIndex(t, opentest.Vectors("redis", "shared", map[string]any{"redis_url": url}, nil), url, "")
 }
 

@@ -58,15 +58,9 @@ func revealAuth(auth spec.Auth, opts Options) (c credential, err error) {
 
 // reveal returns the text of a secret that a header can carry.
 func reveal(s spec.Secret, opts Options) (string, error) {
-	text := s.Reveal()
-	if s.Ref != nil {
-		if opts.Secret == nil {
-			return "", fmt.Errorf("secret %s needs a secret_manager", s.Ref.SecretName)
-		}
-		var err error
-		if text, err = opts.Secret(s); err != nil {
-			return "", err
-		}
+	text, err := s.Resolve(opts.Secret)
+	if err != nil {
+		return "", err
 	}
 	if problem := spec.KeyProblem(text); problem != "" {
 		return "", errors.New("it " + problem)

@@ -142,22 +142,13 @@ func (x *Index) Delete(ctx context.Context, ids []string) error {
 		return err
 	}
 	for batch := range slices.Chunk(ids, batchSize) {
-		where := object{"path": []string{"id"}, "operator": "ContainsAny", "valueTextArray": uuids(batch)}
+		where := object{"path": []string{"id"}, "operator": "ContainsAny", "valueTextArray": remote.UUIDs(batch)}
 		body := object{"match": object{"class": x.Collection, "where": where}, "output": "minimal"}
 		if err := x.Client.Do(ctx, http.MethodDelete, "/v1/batch/objects", body, nil); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// uuids returns the ids of the objects of entries.
-func uuids(ids []string) []string {
-	all := make([]string, len(ids))
-	for i, id := range ids {
-		all[i] = remote.UUID(id)
-	}
-	return all
 }
 
 // Entries lists entries.
@@ -218,7 +209,7 @@ func idsOf(objects []found) []string {
 // byID returns the objects of some entries.
 func (x *Index) byID(ctx context.Context, c *collection, ids []string) (all []found, err error) {
 	for batch := range slices.Chunk(ids, batchSize) {
-		part, err := x.get(ctx, c, argument("limit", len(batch)), argument("where", containsAny("id", uuids(batch)...)))
+		part, err := x.get(ctx, c, argument("limit", len(batch)), argument("where", containsAny("id", remote.UUIDs(batch)...)))
 		if err != nil {
 			return nil, err
 		}

@@ -69,7 +69,7 @@ func (c *checker) checkTest(t *spec.Test) {
 	c.checkMocks(t.Models, t.Tools)
 	c.checkAllow(t, t.Allow)
 	c.checkFixtures(t, t.Fixtures)
-	ids, named := idsOf(c.app.Flows), true
+	ids, named := spec.IDs(c.app.Flows), true
 	c.checkID(spanOf(t, "flow"), "flow", t.Flow, ids)
 	if len(t.Turns) == 0 && t.Position().Complete("turns") {
 		c.list.Add(ruleInvalid.At(spanOf(t, "turns"), "the test has no turns").WithHint("add one, such as {input: Hello}"))
@@ -107,14 +107,6 @@ func flowOf(app *spec.Application, t *spec.Test, turn *spec.Turn) *spec.Flow {
 		return nil
 	}
 	return app.Flows[i]
-}
-
-func idsOf[E spec.Entity](all []E) []string {
-	var ids []string
-	for _, e := range all {
-		ids = append(ids, e.EntityID())
-	}
-	return ids
 }
 
 // given returns the ids of a flow's inputs, and the id of the one that the
@@ -172,10 +164,10 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 		c.list.Add(validate.Condition(&t.Expect[i], outputs)...)
 	}
 	for _, m := range nonNil(t.Memory) {
-		c.checkID(spanOf(m, "id"), "memory", m.ID, idsOf(c.app.Memories))
+		c.checkID(spanOf(m, "id"), "memory", m.ID, spec.IDs(c.app.Memories))
 	}
 	for _, s := range nonNil(t.Sent) {
-		c.checkID(spanOf(s, "id"), "chat model", s.ID, idsOf(chatModels(c.app)))
+		c.checkID(spanOf(s, "id"), "chat model", s.ID, spec.IDs(chatModels(c.app)))
 	}
 }
 
@@ -208,7 +200,7 @@ func (c *checker) checkPattern(place source.Span, text string) {
 func (c *checker) checkMocks(models []*spec.ModelMock, tools []*spec.ToolMock) {
 	for _, m := range nonNil(models) {
 		declared := chatModels(c.app)
-		c.checkID(spanOf(m, "id"), "chat model", m.ID, idsOf(declared))
+		c.checkID(spanOf(m, "id"), "chat model", m.ID, spec.IDs(declared))
 		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Position().Complete() {
 			if _, err := mock.New(withMock(declared[i], m), mock.Options{}); err != nil {
 				_, why, _ := strings.Cut(err.Error(), ": ")
@@ -217,7 +209,7 @@ func (c *checker) checkMocks(models []*spec.ModelMock, tools []*spec.ToolMock) {
 		}
 	}
 	for _, t := range nonNil(tools) {
-		c.checkID(spanOf(t, "id"), "tool", t.ID, idsOf(allTools(c.app)))
+		c.checkID(spanOf(t, "id"), "tool", t.ID, spec.IDs(allTools(c.app)))
 		_, result := t.Position().Lookup("result")
 		_, fails := t.Position().Lookup("error")
 		if result == fails && t.Position().Complete() {

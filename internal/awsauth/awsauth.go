@@ -107,7 +107,7 @@ func loadOptions(auth *spec.AWSAuth, keys *aws.Credentials, opts Options) []func
 func keyPair(auth *spec.AWSAuth, opts Options) (*aws.Credentials, error) {
 	var texts [3]string
 	for i, secret := range []spec.Secret{auth.AccessKeyID, auth.SecretAccessKey, auth.SessionToken} {
-		text, err := reveal(secret, opts)
+		text, err := secret.Resolve(opts.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("auth %s: %w", auth.ID, err)
 		}
@@ -130,17 +130,6 @@ func keyPair(auth *spec.AWSAuth, opts Options) (*aws.Credentials, error) {
 // fromEnvironment is the source of keys that the document does not contain.
 const fromEnvironment = "environment"
 
-// reveal returns the text of a secret.
-func reveal(s spec.Secret, opts Options) (string, error) {
-	switch {
-	case s.Ref == nil:
-		return s.Reveal(), nil
-	case opts.Secret == nil:
-		return "", fmt.Errorf("secret %s needs a secret manager", s.Ref.SecretName)
-	}
-	return opts.Secret(s)
-}
-
 // assumedRole returns the credentials of the role of an identity.
 func assumedRole(cfg aws.Config, auth *spec.AWSAuth) aws.CredentialsProvider {
 	return stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), auth.RoleARN, func(o *stscreds.AssumeRoleOptions) {
@@ -159,7 +148,21 @@ func (s *Signer) Region() (string, error) {
 	if s.region == "" {
 		return "", errors.New("no AWS region: set region in the auth, or AWS_REGION")
 	}
+	other := func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }
+	if strings.ContainsFunc(s.region, other) {
+		return "", fmt.Errorf("%q is not an AWS region such as eu-west-1: correct region in the auth, or AWS_REGION", s.region)
+	}
 	return s.region, nil
+}
+
+// noCredentials describes why an identity has no credentials. The SDK ends its search at the
+// metadata service of EC2, whose failure explains little on other computers.
+func (s *Signer) noCredentials(err error) error {
+	text := httpx.SingleLine(err.Error(), 300)
+	if strings.Contains(text, "no EC2 IMDS role found") {
+		return fmt.Errorf("%s: no credentials: neither keys (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), nor a profile (AWS_PROFILE), nor a role of a container or an EC2 instance: %s", s.identity, text)
+	}
+	return fmt.Errorf("%s: no credentials: %s", s.identity, text)
 }
 
 // In returns a Signer of the same identity for another region; an empty region changes nothing.
@@ -190,7 +193,7 @@ func (s *Signer) Sign(req *http.Request, body []byte, service string) error {
 	case req.Context().Err() != nil:
 		return req.Context().Err()
 	case err != nil:
-		return fmt.Errorf("%s: no credentials: %s", s.identity, httpx.SingleLine(err.Error(), 300))
+		return s.noCredentials(err)
 	}
 	sum := sha256.Sum256(body)
 	if err := s.signer.SignHTTP(req.Context(), keys, req, hex.EncodeToString(sum[:]), service, region, time.Now()); err != nil {

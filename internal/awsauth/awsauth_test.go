@@ -50,7 +50,8 @@ func TestSign(t *testing.T) {
 		"keys of the environment": {nil, map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "s", "AWS_DEFAULT_REGION": "us-west-2"}, "Credential=other/DATE/us-west-2/bedrock/aws4_request, SignedHeaders=host;x-amz-date,"},
 		"region of the document":  {&spec.AWSAuth{Region: "ap-south-1"}, map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "s"}, "Credential=other/DATE/ap-south-1/"},
 		"no region":               {nil, map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}, "no AWS region"},
-		"no credentials":          {nil, map[string]string{"AWS_REGION": "us-east-1"}, "no credentials"},
+		"no credentials":          {nil, map[string]string{"AWS_REGION": "us-east-1"}, "no credentials: neither keys (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), nor a profile (AWS_PROFILE), nor a role"},
+		"no name of a region":     {nil, map[string]string{"AWS_REGION": "us east/1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}, `"us east/1" is not an AWS region such as eu-west-1`},
 		"half a pair":             {nil, map[string]string{"AWS_ACCESS_KEY_ID": "a"}, "the environment has only one of access_key_id and secret_access_key"},
 		"unknown profile":         {&spec.AWSAuth{ProfileName: "missing"}, nil, "missing"},
 	} {

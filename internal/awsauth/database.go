@@ -32,7 +32,7 @@ func (s *Signer) DatabaseToken(ctx context.Context, host string, port int, user 
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case err != nil:
-		return "", fmt.Errorf("%s: no credentials: %s", s.identity, httpx.SingleLine(err.Error(), 300))
+		return "", s.noCredentials(err)
 	}
 	q := url.Values{"Action": {"connect"}, "DBUser": {user}, "X-Amz-Expires": {"900"}}
 	address := url.URL{Scheme: "https", Host: net.JoinHostPort(host, strconv.Itoa(port)), Path: "/", RawQuery: q.Encode()}

@@ -56,7 +56,7 @@ func New(auth *spec.AzureAuth, opts Options) (*Identity, error) {
 	} else {
 		auth = &spec.AzureAuth{}
 	}
-	secret, err := reveal(auth.ClientSecret, opts)
+	secret, err := auth.ClientSecret.Resolve(opts.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", id.name, err)
 	}
@@ -88,22 +88,20 @@ func allowed(p *trust.Policy, auth *spec.AzureAuth) error {
 	return nil
 }
 
-// reveal returns the text of a secret.
-func reveal(s spec.Secret, opts Options) (string, error) {
-	switch {
-	case s.Ref == nil:
-		return s.Reveal(), nil
-	case opts.Secret == nil:
-		return "", fmt.Errorf("secret %s needs a secret manager", s.Ref.SecretName)
-	}
-	return opts.Secret(s)
-}
-
 // Name returns what the credentials are, for messages.
 func (id *Identity) Name() string { return id.name }
 
 // Authorize adds a token for a resource, such as https://vault.azure.net, to a request.
 func (id *Identity) Authorize(req *http.Request, resource string) error {
+	token, err := id.Token(req.Context(), resource)
+	if err == nil {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return err
+}
+
+// Token returns a token for a resource.
+func (id *Identity) Token(ctx context.Context, resource string) (string, error) {
 	id.mu.Lock()
 	source := id.tokens[resource]
 	if source == nil {
@@ -111,11 +109,7 @@ func (id *Identity) Authorize(req *http.Request, resource string) error {
 		id.tokens[resource] = source
 	}
 	id.mu.Unlock()
-	token, err := source.Token(req.Context())
-	if err == nil {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	return err
+	return source.Token(ctx)
 }
 
 // request requests a token.

@@ -59,7 +59,7 @@ func TestIdentity(t *testing.T) {
 		"wrong secret":      {&spec.AzureAuth{TenantID: "tenant", ClientID: "app", ClientSecret: spec.NewSecret("wrong-secret-0123"), AuthorityHost: url}, nil, "auth a: no token: " + url + "/tenant/oauth2/v2.0/token: HTTP 401: AADSTS7000215: ***"},
 		"no tenant":         {&spec.AzureAuth{ClientID: "app", ClientSecret: spec.NewSecret("s")}, nil, "auth a: tenant_id and client_id are needed"},
 		"no file":           {&spec.AzureAuth{TenantID: "tenant", ClientID: "app", FederatedTokenFile: file + "x"}, nil, "auth a: no token: cannot read the federated token"},
-		"no secret manager": {&spec.AzureAuth{ClientSecret: spec.Secret{Ref: &spec.SecretReference{SecretName: "s"}}}, nil, "auth a: secret s needs a secret manager"},
+		"no secret manager": {&spec.AzureAuth{ClientSecret: spec.Secret{Ref: &spec.SecretReference{SecretName: "s"}}}, nil, "auth a: secret s needs a secret_manager"},
 		"no machine":        {nil, map[string]string{"AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://127.0.0.1:1"}, "the Azure credentials of the environment: no token: cannot reach"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,19 +26,12 @@ func (s *summary) addToolFailure(ev steps.Event) {
 func (s *summary) toolFailures() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := slices.SortedFunc(maps.Keys(s.tools), func(a, b string) int {
-		return cmp.Or(s.tools[b]-s.tools[a], strings.Compare(a, b))
-	})
-	var parts []string
-	for i, what := range all {
-		if i == shownReasons {
-			parts = append(parts, fmt.Sprintf("%s more", textfmt.Count(len(all)-i, "reason")))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s × %s", textfmt.Thousands(s.tools[what]), what))
-	}
+	parts, more := mostFrequent(s.tools)
 	if len(parts) == 0 {
 		return ""
+	}
+	if more > 0 {
+		parts = append(parts, textfmt.Count(more, "reason")+" more")
 	}
 	return "failed tool calls " + strings.Join(parts, " · ")
 }

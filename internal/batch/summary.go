@@ -188,19 +188,26 @@ func (s *summary) reasonLines() []string {
 	if len(s.reasons) < 2 {
 		return nil
 	}
-	reasons := slices.Collect(maps.Keys(s.reasons))
-	slices.SortFunc(reasons, func(a, b string) int {
-		return cmp.Or(s.reasons[b]-s.reasons[a], strings.Compare(a, b))
-	})
-	var lines []string
-	for i, reason := range reasons {
-		if i == shownReasons {
-			lines = append(lines, fmt.Sprintf("  and %s more", textfmt.Count(len(reasons)-i, "reason")))
-			break
-		}
-		lines = append(lines, fmt.Sprintf("  %s × %s", textfmt.Thousands(s.reasons[reason]), reason))
+	lines, more := mostFrequent(s.reasons)
+	for i := range lines {
+		lines[i] = "  " + lines[i]
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %s more", textfmt.Count(more, "reason")))
 	}
 	return lines
+}
+
+// mostFrequent returns the most frequent reasons with their numbers, and how many are left out.
+func mostFrequent(counts map[string]int) (shown []string, more int) {
+	all := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	more = max(0, len(all)-shownReasons)
+	for _, reason := range all[:len(all)-more] {
+		shown = append(shown, fmt.Sprintf("%s × %s", textfmt.Thousands(counts[reason]), reason))
+	}
+	return shown, more
 }
 
 // usage returns a line with tokens and memories; empty if there are none.

@@ -181,14 +181,14 @@ func linksOf(base *url.URL, data []byte) []*url.URL {
 			return links
 		case html.StartTagToken, html.SelfClosingTagToken:
 			token := tokens.Token()
-			href := attribute(token, "href")
+			href := format.Attribute(token.Attr, "href")
 			switch {
 			case href == "":
 			case token.Data == "base":
 				if u, err := base.Parse(href); err == nil {
 					base = u
 				}
-			case token.Data == "a" && !strings.Contains(strings.ToLower(attribute(token, "rel")), "nofollow"):
+			case token.Data == "a" && !strings.Contains(strings.ToLower(format.Attribute(token.Attr, "rel")), "nofollow"):
 				if u, err := base.Parse(strings.TrimSpace(href)); err == nil {
 					if u, err = webAddress(u.String()); err == nil {
 						links = append(links, u)
@@ -197,14 +197,4 @@ func linksOf(base *url.URL, data []byte) []*url.URL {
 			}
 		}
 	}
-}
-
-// attribute returns an attribute of an element, empty for none.
-func attribute(token html.Token, name string) string {
-	for _, a := range token.Attr {
-		if a.Key == name {
-			return a.Val
-		}
-	}
-	return ""
 }

@@ -27,7 +27,7 @@ var httpClients = map[string]string{
 	"internal/server/access/control.go:New":            "of the operator; sends no credentials",
 	"internal/server/access/jwks.go:fetch":             "the transport of newTokenVerifier",
 	"internal/server/access/token.go:newTokenVerifier": "of the operator; sends no credentials",
-	"internal/sqldb/athena/athena.go:NewConnector":     "follows none",
+	"internal/sqldb/remote/client.go:NewClient":        "follows none",
 	"internal/telemetry/environment.go:newClient":      "follows none",
 	"internal/telemetry/feedback.go:NewFeedback":       "httpx.CheckRedirect",
 	"model/internal/wire/wire.go:NewServer":            "follows none",
@@ -41,18 +41,7 @@ var httpClients = map[string]string{
 // listed with what it does with redirects.
 func TestHTTPClients(t *testing.T) {
 	found := map[string]bool{}
-	testkit.Must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		name := d.Name()
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (strings.HasPrefix(name, ".") && name != "." || name == "testdata" || name == "node_modules" || strings.HasSuffix(name, "test") || name == "bench"):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		return findClients(path, found)
-	}))
+	walkSource(t, func(path string) error { return findClients(path, found) })
 	for _, place := range slices.Sorted(maps.Keys(found)) {
 		if httpClients[place] == "" {
 			t.Errorf("%s makes an HTTP client that is not listed: set CheckRedirect, such as to httpx.CheckRedirect, and add it to the table", place)
@@ -107,4 +96,23 @@ func isOf(e ast.Expr, name string) bool {
 	}
 	of, ok := s.X.(*ast.Ident)
 	return ok && of.Name == "http"
+}
+
+// walkSource calls visit with each source file of the program; left out are tests, benchmarks and
+// folders with the names given.
+func walkSource(t *testing.T, visit func(path string) error, leftOut ...string) {
+	t.Helper()
+	leftOut = append(leftOut, "testdata", "node_modules", "bench")
+	testkit.Must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(name, ".") && name != "." || strings.HasSuffix(name, "test") || slices.Contains(leftOut, name)):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		return visit(path)
+	}))
 }

@@ -36,21 +36,13 @@ func (c *checker) check(ctx context.Context, declared *spec.Evaluation) {
 	if id != "" {
 		i := slices.IndexFunc(c.app.Flows, func(f *spec.Flow) bool { return f.ID == id })
 		if i < 0 {
-			c.unknown(place, "flow", id, idsOf(c.app.Flows))
+			c.unknown(place, "flow", id, spec.IDs(c.app.Flows))
 			return
 		}
 		c.evaluation.flow = c.app.Flows[i]
 	}
 	c.metrics(declared.Metrics)
 	c.variants(ctx, declared.Variants)
-}
-
-func idsOf[E spec.Entity](all []E) []string {
-	var ids []string
-	for _, e := range all {
-		ids = append(ids, e.EntityID())
-	}
-	return ids
 }
 
 // unknown reports a name that is not one of names.

@@ -16,7 +16,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
@@ -25,6 +24,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -184,20 +184,10 @@ func newError(text string, err error) *Error {
 
 // part converts a location to bytes; the library counts characters.
 func part(text string, at file.Location) (from, length int) {
-	from = byteOf(text, at.From)
-	to := max(byteOf(text, at.To), from)
+	from = textfmt.ByteOffset(text, at.From)
+	to := max(textfmt.ByteOffset(text, at.To), from)
 	if from == len(text) { // mark the last word at the end of the text
 		from = strings.LastIndexAny(strings.TrimSpace(text), " \t\n(") + 1
 	}
 	return from, max(to-from, 0)
-}
-
-// byteOf returns the offset of the n-th character.
-func byteOf(text string, n int) int {
-	at := 0
-	for ; n > 0 && at < len(text); n-- {
-		_, size := utf8.DecodeRuneInString(text[at:])
-		at += size
-	}
-	return at
 }

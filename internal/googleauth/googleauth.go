@@ -58,7 +58,7 @@ func New(auth *spec.VertexAuth, getenv func(string) string) (*Identity, error) {
 		auth = &spec.VertexAuth{}
 	}
 	f := finder{auth: auth, getenv: getenv, gcloud: gcloudFolder(getenv), http: accesstoken.Client()}
-	path, settings, err := f.credentials()
+	path, named, settings, err := f.credentials()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", id.name, err)
 	}
@@ -66,17 +66,22 @@ func New(auth *spec.VertexAuth, getenv func(string) string) (*Identity, error) {
 	if path != "" {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: cannot read %s: %w", id.name, path, textfmt.WithoutPath(err))
+			return nil, fmt.Errorf("%s: cannot read %s: %w", id.name, named, textfmt.WithoutPath(err))
 		}
 		var file struct {
 			Project string `json:"project_id"`
 			Quota   string `json:"quota_project_id"`
+			Type    string `json:"type"`
+			Key     string `json:"private_key"`
 		}
 		if json.Unmarshal(raw, &file) != nil {
-			return nil, fmt.Errorf("%s: %s is not a JSON file with credentials", id.name, path)
+			return nil, fmt.Errorf("%s: %s is not a JSON file with credentials", id.name, named)
+		}
+		if file.Type == "service_account" && file.Key == "" {
+			return nil, fmt.Errorf("%s: %s is a service account without private_key", id.name, named)
 		}
 		settings.project = cmp.Or(settings.project, file.Project, file.Quota)
-		fetch = f.fileToken(id.name, path, raw)
+		fetch = f.fileToken(id.name, named, raw)
 	}
 	id.project = cmp.Or(auth.ProjectID, getenv("GOOGLE_CLOUD_PROJECT"), settings.project)
 	id.region = cmp.Or(auth.Region, getenv("GOOGLE_CLOUD_LOCATION"), getenv("GOOGLE_CLOUD_REGION"), settings.region, "us-central1")
@@ -119,11 +124,11 @@ func (id *Identity) Authorize(req *http.Request) error {
 // settings are those of a configuration of gcloud.
 type settings struct{ account, project, region string }
 
-// credentials returns the file with the credentials, empty for those of the machine, and
-// the settings of gcloud.
-func (f finder) credentials() (path string, s settings, err error) {
-	if f.auth.ServiceAccountFile != "" {
-		return f.auth.ServiceAccountFile, s, nil
+// credentials returns the file with the credentials, empty for those of the machine, what messages
+// call it, and the settings of gcloud.
+func (f finder) credentials() (path, named string, s settings, err error) {
+	if path = f.auth.ServiceAccountFile; path != "" {
+		return path, path, s, nil
 	}
 	if name := f.auth.ProfileName; name != "" {
 		var found bool
@@ -132,18 +137,18 @@ func (f finder) credentials() (path string, s settings, err error) {
 		}
 		if s.account != "" {
 			if file := filepath.Join(f.gcloud, "legacy_credentials", s.account, "adc.json"); isFile(file) {
-				return file, s, nil
+				return file, file, s, nil
 			}
-			return "", s, fmt.Errorf("the configuration %s of gcloud has no credentials for %s; run gcloud auth login", name, s.account)
+			return "", "", s, fmt.Errorf("the configuration %s of gcloud has no credentials for %s; run gcloud auth login", name, s.account)
 		}
 	}
 	if file := f.getenv("GOOGLE_APPLICATION_CREDENTIALS"); file != "" {
-		return file, s, nil
+		return file, "the file of GOOGLE_APPLICATION_CREDENTIALS", s, nil // variables of that name are secrets in messages
 	}
 	if file := filepath.Join(f.gcloud, "application_default_credentials.json"); isFile(file) {
-		return file, s, nil
+		return file, file, s, nil
 	}
-	return "", s, nil
+	return "", "", s, nil
 }
 
 // configuration reads a configuration of gcloud, an INI file.
@@ -193,13 +198,13 @@ func isFile(path string) bool {
 
 // fileToken requests tokens with the credentials of a file: the key of a service account,
 // the login of a person, an impersonation, or a federated identity.
-func (f finder) fileToken(identity, path string, raw []byte) func(context.Context) (accesstoken.Token, error) {
+func (f finder) fileToken(identity, named string, raw []byte) func(context.Context) (accesstoken.Token, error) {
 	return func(ctx context.Context) (accesstoken.Token, error) {
 		within := context.WithValue(ctx, oauth2.HTTPClient, f.http)
 		//nolint:staticcheck // all types of files are allowed: the user of the machine or the document names the file
 		credentials, err := google.CredentialsFromJSON(within, raw, scope)
 		if err != nil {
-			return accesstoken.Token{}, &accesstoken.Error{Identity: identity, Message: path + ": " + httpx.SingleLine(err.Error(), 200)}
+			return accesstoken.Token{}, &accesstoken.Error{Identity: identity, Message: named + ": " + httpx.SingleLine(err.Error(), 200)}
 		}
 		token, err := credentials.TokenSource.Token()
 		if err != nil {

@@ -113,6 +113,8 @@ func TestIdentity(t *testing.T) {
 		"machine":          {nil, map[string]string{"GCE_METADATA_HOST": strings.TrimPrefix(machine.URL, "http://"), "GOOGLE_CLOUD_PROJECT": "p"}, "Bearer token of machine p us-central1"},
 		"no machine":       {nil, map[string]string{"GCE_METADATA_HOST": "127.0.0.1:1", "GOOGLE_CLOUD_PROJECT": "p"}, "no token: cannot reach http://127.0.0.1:1"},
 		"missing file":     {&spec.VertexAuth{ServiceAccountFile: filepath.Join(folder, "none.json")}, nil, "none.json: no such file or directory"},
+		"missing variable": {nil, map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": filepath.Join(folder, "none.json")}, "cannot read the file of GOOGLE_APPLICATION_CREDENTIALS: no such file or directory"},
+		"no key":           {nil, map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": write(t, filepath.Join(folder, "nokey.json"), `{"type":"service_account"}`)}, "the file of GOOGLE_APPLICATION_CREDENTIALS is a service account without private_key"},
 		"not JSON":         {&spec.VertexAuth{ServiceAccountFile: subject}, nil, "is not a JSON file with credentials"},
 		"other kind":       {&spec.VertexAuth{ServiceAccountFile: write(t, filepath.Join(folder, "kind.json"), `{"type":"other","project_id":"p"}`)}, nil, "kind.json"},
 		"login of program": {nil, map[string]string{"CLOUDSDK_CONFIG": filepath.Dir(write(t, filepath.Join(folder, "adc", "application_default_credentials.json"), person)), "NO": "1"}, "quota us-central1"},

@@ -112,7 +112,7 @@ func (x *Index) Search(ctx context.Context, app App, mode, text string, limit in
 		if err != nil {
 			return nil, err
 		}
-		embedded, _, err := m.Embed(ctx, []string{text})
+		embedded, _, err := m.Embed(model.ForQueries(ctx), []string{text})
 		if err != nil {
 			return nil, err
 		}

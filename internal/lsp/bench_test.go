@@ -1,29 +1,16 @@
 package lsp_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
-)
 
-// largeDocument returns an application of about the given number of lines.
-func largeDocument(lines int) string {
-	var b strings.Builder
-	b.WriteString("id: large\nmemories:\n  - id: chat_memory\n    token_limit: 50000\nmodels:\n  - type: Model\n    id: small\n    provider: mock\n    rules: [{echo: true}]\nflows:\n")
-	for flow := 0; strings.Count(b.String(), "\n") < lines; flow++ {
-		fmt.Fprintf(&b, "  - id: flow_%d\n    variables:\n      - id: question\n        type: text\n      - {id: answer, type: text}\n    inputs: [question]\n    outputs: [answer]\n    steps:\n", flow)
-		for step := range 8 {
-			fmt.Fprintf(&b, "      - type: LLMInference\n        id: step_%d_%d\n        model: small\n        memory: chat_memory\n        system_message: |\n          You answer for a bookshop.\n          Be brief.\n        inputs: [question]\n        outputs:\n          - answer\n", flow, step)
-		}
-	}
-	return b.String()
-}
+	"github.com/qtype-dev/qtype/internal/testkit"
+)
 
 // BenchmarkKeystroke5000Lines measures the time from an edit to its diagnostics,
 // debouncing included.
 func BenchmarkKeystroke5000Lines(b *testing.B) {
 	e := start(b, nil)
-	e.open(app, largeDocument(5000))
+	e.open(app, testkit.LargeDocument(5000, "Be brief."))
 	e.diagnostics(app)
 	at := e.positionOf(app, "You answer", 200, 3)["position"].(position)
 	for i := 0; b.Loop(); i++ {
@@ -41,7 +28,7 @@ func BenchmarkKeystroke5000Lines(b *testing.B) {
 // BenchmarkCompletion5000Lines measures completion after an edit.
 func BenchmarkCompletion5000Lines(b *testing.B) {
 	e := start(b, nil)
-	e.open(app, largeDocument(5000))
+	e.open(app, testkit.LargeDocument(5000, "Be brief."))
 	where := e.positionOf(app, "memory: chat_memory", 200, 10)
 	for b.Loop() {
 		var list struct{ Items []completionItem }
@@ -54,7 +41,7 @@ func BenchmarkCompletion5000Lines(b *testing.B) {
 
 func BenchmarkSemanticTokens5000Lines(b *testing.B) {
 	e := start(b, nil)
-	e.open(app, largeDocument(5000))
+	e.open(app, testkit.LargeDocument(5000, "Be brief."))
 	for b.Loop() {
 		var tokens struct{ Data []int }
 		e.call("textDocument/semanticTokens/full", map[string]any{"textDocument": map[string]any{"uri": e.uri(app)}}, &tokens)
@@ -64,7 +51,7 @@ func BenchmarkSemanticTokens5000Lines(b *testing.B) {
 // BenchmarkRename5000Lines renames an id that occurs 400 times.
 func BenchmarkRename5000Lines(b *testing.B) {
 	e := start(b, nil)
-	e.open(app, largeDocument(5000))
+	e.open(app, testkit.LargeDocument(5000, "Be brief."))
 	e.diagnostics(app)
 	for b.Loop() {
 		var w renameEdits

@@ -146,7 +146,7 @@ func (c *completer) proposeValues(m *syntaxWord) {
 // proposeOpeners proposes the first keys of a mapping or the first item of a list.
 // It reports whether the type is written as one.
 func (c *completer) proposeOpeners(t reflect.Type, m *syntaxWord) bool {
-	switch u := c.lang.union(t); {
+	switch u := spec.FindUnion(c.lang.unions, t); {
 	case u != nil:
 		c.proposeFirstKeys(nil, u)
 	case t == reflect.TypeFor[spec.Bindings]():

@@ -236,16 +236,6 @@ func targetType(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// union returns the union of an interface type, nil for none.
-func (l *language) union(t reflect.Type) *spec.Union {
-	for i := range l.unions {
-		if l.unions[i].Type == t {
-			return &l.unions[i]
-		}
-	}
-	return nil
-}
-
 // alternatives returns the structs of a union.
 func (l *language) alternatives(u *spec.Union) []*structType {
 	all := make([]*structType, len(u.Cases))
@@ -309,7 +299,7 @@ func (c *structType) isAssignableTo(wants reflect.Type) bool {
 
 // kindName returns the name of the kind of entity that a reference accepts.
 func (l *language) kindName(wants reflect.Type) string {
-	if u := l.union(wants); u != nil {
+	if u := spec.FindUnion(l.unions, wants); u != nil {
 		return u.Name
 	}
 	switch {
@@ -339,7 +329,7 @@ func (l *language) describeType(t reflect.Type) string {
 	case reflect.Slice:
 		return "a list: " + strings.TrimPrefix(l.describeType(t.Elem()), "a ")
 	case reflect.Interface:
-		if u := l.union(t); u != nil {
+		if u := spec.FindUnion(l.unions, t); u != nil {
 			return withArticle(u.Name)
 		}
 	case reflect.Int, reflect.Int64:

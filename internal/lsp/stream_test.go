@@ -15,6 +15,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/lsp"
 	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // rawClient is a client that writes bytes.
@@ -231,7 +232,7 @@ func TestServer_CancelRequest(t *testing.T) {
 	r := startRaw(t)
 	r.write(lsptest.Frame(initialize))
 	r.read()
-	text, err := json.Marshal(largeDocument(20_000))
+	text, err := json.Marshal(testkit.LargeDocument(20_000, "Be brief."))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -255,7 +255,7 @@ func (s *syntaxIndex) readMap(n *outline.Node, t reflect.Type, f *field, in *map
 		return
 	}
 	elem := t.Elem()
-	if elem.Kind() == reflect.Interface && s.lang.union(elem) == nil {
+	if elem.Kind() == reflect.Interface && spec.FindUnion(s.lang.unions, elem) == nil {
 		elem = nil
 	}
 	for _, p := range n.Pairs {
@@ -270,7 +270,7 @@ func (s *syntaxIndex) readMap(n *outline.Node, t reflect.Type, f *field, in *map
 
 // readAlternative reads a mapping of a union.
 func (s *syntaxIndex) readAlternative(n *outline.Node, t reflect.Type, f *field, in *mappingNode) {
-	u := s.lang.union(t)
+	u := spec.FindUnion(s.lang.unions, t)
 	if u == nil || n.Kind != outline.Mapping {
 		s.readScalar(n, t, f, in)
 		return

@@ -15,21 +15,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
-// external returns the location in an environment variable. Without it the test is
-// skipped, or fails in the CI.
-func external(t *testing.T, variable, what string) string {
-	t.Helper()
-	path := os.Getenv(variable)
-	switch {
-	case path != "":
-	case os.Getenv("QTYPE_CI") != "":
-		t.Fatalf("set %s to %s", variable, what)
-	default:
-		t.Skipf("set %s to %s", variable, what)
-	}
-	return path
-}
-
 // buildFolder is the temporary folder of the command; empty until it was built.
 var buildFolder string
 
@@ -130,7 +115,7 @@ func assistantCalls() map[string]any {
 // TestPythonClient uses the server with the official client for Python, with both
 // generations of the protocol.
 func TestPythonClient(t *testing.T) {
-	python := external(t, "QTYPE_MCP_PYTHON", "a Python interpreter with the package mcp")
+	python := testkit.External(t, "QTYPE_MCP_PYTHON", "a Python interpreter with the package mcp")
 	for mode, version := range map[string]string{"legacy": "2025-11-25", "auto": "2026-07-28"} {
 		t.Run(mode, func(t *testing.T) {
 			overTransports(t, appArgs, func(t *testing.T, config map[string]any) {
@@ -145,7 +130,7 @@ func TestPythonClient(t *testing.T) {
 
 // TestNodeClient uses the server with both official clients for Node.
 func TestNodeClient(t *testing.T) {
-	modules := external(t, "QTYPE_MCP_NODE", "a node_modules folder with @modelcontextprotocol/sdk, client and inspector")
+	modules := testkit.External(t, "QTYPE_MCP_NODE", "a node_modules folder with @modelcontextprotocol/sdk, client and inspector")
 	for name, version := range map[string]string{"sdk": "2025-11-25", "client": "2026-07-28"} {
 		t.Run(name, func(t *testing.T) {
 			overTransports(t, appArgs, func(t *testing.T, config map[string]any) {
@@ -185,7 +170,7 @@ func inspect(t *testing.T, modules string, config map[string]any, args ...string
 // TestInspector uses both servers with the command line of the MCP Inspector, which
 // also checks that the schemas are portable.
 func TestInspector(t *testing.T) {
-	modules := external(t, "QTYPE_MCP_NODE", "a node_modules folder with @modelcontextprotocol/sdk, client and inspector")
+	modules := testkit.External(t, "QTYPE_MCP_NODE", "a node_modules folder with @modelcontextprotocol/sdk, client and inspector")
 	t.Run("application", func(t *testing.T) {
 		overTransports(t, appArgs, func(t *testing.T, config map[string]any) {
 			if got := inspect(t, modules, config, "--method", "tools/list", "--strict"); len(list(got["tools"])) != 6 {

@@ -10,10 +10,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // fileVersion is the version of the form of the file.
@@ -49,7 +53,7 @@ func Open(path string) (*File, error) {
 		return f, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the recordings %s cannot be read: %w", path, cause(err))
+		return nil, fmt.Errorf("the recordings %s cannot be read: %w", path, textfmt.WithoutPath(err))
 	}
 	var content struct {
 		Version int             `json:"version"`
@@ -59,7 +63,7 @@ func Open(path string) (*File, error) {
 	d.DisallowUnknownFields()
 	switch err := d.Decode(&content); {
 	case err != nil:
-		return nil, fmt.Errorf("%s:%d: not a file of recordings: %w", path, lineAt(text, d.InputOffset()), err)
+		return nil, fmt.Errorf("%s:%d: not a file of recordings: %s", path, lineAt(text, d.InputOffset()), reasonOf(err))
 	case content.Version != fileVersion:
 		return nil, fmt.Errorf("%s: the recordings have version %d, not %d: record them again", path, content.Version, fileVersion)
 	}
@@ -74,11 +78,18 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-func cause(err error) error {
-	if of, ok := errors.AsType[*fs.PathError](err); ok {
-		return of.Err
+// reasonOf describes an error of the decoder without the types of this program.
+func reasonOf(err error) string {
+	wrong, isType := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case isType && wrong.Field != "":
+		return fmt.Sprintf("%s has the wrong type, %s", wrong.Field, wrong.Value)
+	case isType:
+		return "expected an object with version and tests, not " + wrong.Value
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the file ends early"
 	}
-	return err
+	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
 func lineAt(text []byte, offset int64) int {
@@ -152,14 +163,14 @@ func (f *File) Save(names []string) error {
 	f.tests = slices.DeleteFunc(f.tests, func(t *recordedTest) bool { return len(t.Calls) == 0 })
 	if len(f.tests) == 0 {
 		if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return cause(err)
+			return textfmt.WithoutPath(err)
 		}
 		return nil
 	}
 	slices.SortStableFunc(f.tests, func(a, b *recordedTest) int {
 		return slices.Index(names, a.Name) - slices.Index(names, b.Name)
 	})
-	text, err := encode(struct {
+	text, err := textfmt.CompactJSON(struct {
 		Version int             `json:"version"`
 		Tests   []*recordedTest `json:"tests"`
 	}{fileVersion, f.tests})
@@ -176,11 +187,11 @@ func (f *File) Save(names []string) error {
 // replaceFile writes a file in one step.
 func replaceFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return cause(err)
+		return textfmt.WithoutPath(err)
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return cause(err)
+		return textfmt.WithoutPath(err)
 	}
 	_, err = temporary.Write(text)
 	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
@@ -190,16 +201,7 @@ func replaceFile(path string, text []byte) error {
 	if err != nil {
 		_ = os.Remove(temporary.Name()) // the first error is returned
 	}
-	return cause(err)
-}
-
-// encode returns v as JSON without the escapes for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	return textfmt.WithoutPath(err)
 }
 
 // compact returns JSON without white space.

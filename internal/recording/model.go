@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -250,15 +251,7 @@ func (a *embedAhead) at(ctx context.Context, i int) (embedding, error) {
 	}
 	tokens := a.tokens
 	a.tokens = 0
-	return embedding{encodeVector(a.made[i-a.start]), tokens}, nil
-}
-
-func encodeVector(v []float32) string {
-	raw := make([]byte, 0, 4*len(v))
-	for _, x := range v {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-	}
-	return base64.StdEncoding.EncodeToString(raw)
+	return embedding{vectors.Base64(a.made[i-a.start]), tokens}, nil
 }
 
 func decodeVector(text string) ([]float32, error) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -41,7 +42,7 @@ func (s *Session) redact(text []byte) []byte {
 		if len(secret) < minSecret {
 			continue
 		}
-		escaped, _ := encode(secret) // a text can be encoded
+		escaped, _ := textfmt.CompactJSON(secret) // a text can be encoded
 		for _, form := range []string{string(escaped[1 : len(escaped)-1]), url.QueryEscape(secret), url.PathEscape(secret)} {
 			pairs = append(pairs, form, mask)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // Mode is what a Session does with a call.
@@ -132,7 +133,7 @@ func (s *Session) Commit(prune bool) {
 // error of live is not recorded: R has the errors that are part of an answer.
 func exchange[R any](s *Session, kind, target string, request any, live func() (R, error)) (R, error) {
 	var answer R
-	text, err := encode(request)
+	text, err := textfmt.CompactJSON(request)
 	if err != nil {
 		return answer, fmt.Errorf("the call cannot be recorded: %w", err)
 	}
@@ -151,7 +152,7 @@ func exchange[R any](s *Session, kind, target string, request any, live func() (
 	if answer, err = live(); err != nil {
 		return answer, err
 	}
-	response, err := encode(answer)
+	response, err := textfmt.CompactJSON(answer)
 	if err != nil {
 		return answer, fmt.Errorf("the call cannot be recorded: %w", err)
 	}

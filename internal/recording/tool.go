@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -121,7 +122,7 @@ func toolAnswer(ctx context.Context, result any, err error) (*toolResponse, erro
 	if raw, ok := result.([]byte); ok {
 		return &toolResponse{Bytes: base64.StdEncoding.EncodeToString(raw)}, nil
 	}
-	text, err := encode(result)
+	text, err := textfmt.CompactJSON(result)
 	return &toolResponse{Result: text}, err
 }
 

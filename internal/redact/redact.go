@@ -197,6 +197,9 @@ func NamesSecret(key string) bool {
 		return true // a header such as X-Shop-Key
 	}
 	key = strings.ReplaceAll(strings.ToLower(key), "-", "_")
+	if strings.HasPrefix(key, "max_") || strings.HasPrefix(key, "min_") {
+		return false // a limit, such as max_token
+	}
 	for _, end := range []string{"api_key", "apikey", "access_key", "access_key_id", "private_key", "token", "secret", "password", "passwd", "authorization", "cookie"} {
 		if strings.HasSuffix(key, end) {
 			return true

@@ -222,3 +222,12 @@ func TestPanicText(t *testing.T) {
 		t.Errorf("an error of the runtime is shown as %q", got)
 	}
 }
+
+func TestNamesSecret(t *testing.T) {
+	for key, want := range map[string]bool{"token": true, "Access-Token": true, "X-Shop-Key": true, "password": true, "max_token": false,
+		"max_tokens": false, "Max-Token": false, "min_token": false, "Idempotency-Key": false, "name": false} {
+		if got := redact.NamesSecret(key); got != want {
+			t.Errorf("%s: %v", key, got)
+		}
+	}
+}

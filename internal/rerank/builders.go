@@ -173,14 +173,8 @@ func findKey(s *spec.Reranker, row spec.RankMethod, opts Options) (key, host str
 		return "", "", fmt.Errorf("the method %s takes an auth of type %s; %s is %s", row.Name, strings.Join(row.Auths, " or "), s.Auth.To.EntityID(), spec.TypeName(s.Auth.To))
 	}
 	secret, host := auth.ModelKey()
-	key = secret.Reveal()
-	if secret.Ref != nil {
-		if opts.Secret == nil {
-			return "", "", fmt.Errorf("auth %s: secret %s needs a secret manager", s.Auth.To.EntityID(), secret.Ref.SecretName)
-		}
-		if key, err = opts.Secret(secret); err != nil {
-			return "", "", fmt.Errorf("auth %s: %w", s.Auth.To.EntityID(), err)
-		}
+	if key, err = secret.Resolve(opts.Secret); err != nil {
+		return "", "", fmt.Errorf("auth %s: %w", s.Auth.To.EntityID(), err)
 	}
 	key = strings.TrimSpace(key)
 	if strings.ContainsFunc(key, unicode.IsControl) {

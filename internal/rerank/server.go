@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 const (
@@ -73,7 +74,7 @@ func (e *CallError) Unwrap() error { return e.Err }
 
 // post sends a request and decodes the answer.
 func (s *server) post(ctx context.Context, request, answer any) error {
-	body, err := encode(request)
+	body, err := textfmt.CompactJSON(request)
 	if err != nil {
 		return err
 	}
@@ -101,16 +102,6 @@ func (s *server) post(ctx context.Context, request, answer any) error {
 		failure.Attempts = tries.Count()
 		return failure
 	}
-}
-
-// encode returns JSON in which <, > and & are not escaped, so that a service reads the
-// text as it is counted.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // once makes one attempt.

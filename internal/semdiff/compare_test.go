@@ -2,6 +2,7 @@ package semdiff_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -185,7 +186,7 @@ func TestDocuments(t *testing.T) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(test.want, "\n  "))
 			}
 			var text bytes.Buffer
-			if err := firstError(semdiff.Text(&text, changes, false), semdiff.JSON(&text, "old", "new", changes)); err != nil || strings.Contains(text.String(), "secret\"") || strings.Contains(text.String(), "-secret") {
+			if err := cmp.Or(semdiff.Text(&text, changes, false), semdiff.JSON(&text, "old", "new", changes)); err != nil || strings.Contains(text.String(), "secret\"") || strings.Contains(text.String(), "-secret") {
 				t.Errorf("%v, or a secret is shown:\n%s", err, text.String())
 			}
 			for _, c := range changes {
@@ -195,15 +196,6 @@ func TestDocuments(t *testing.T) {
 			}
 		})
 	}
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // TestDocuments_References checks that moving entities to another file is no

@@ -2,11 +2,8 @@ package server_test
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -66,28 +63,8 @@ type reply struct {
 // do sends a request. headers are pairs of name and value.
 func (s *testServer) do(method, path, body string, headers ...string) reply {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header[headers[i]] = []string{headers[i+1]} // not in the canonical form
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return reply{resp.StatusCode, resp.Header, strings.TrimSuffix(string(raw), "\n")}
+	r := testkit.Request(s.t, method, s.URL+path, body, headers...)
+	return reply{r.Status, r.Header, r.Body}
 }
 
 func (s *testServer) post(path, body string, headers ...string) reply {
@@ -98,7 +75,5 @@ func (s *testServer) post(path, body string, headers ...string) reply {
 // into parses the body of a reply.
 func (r reply) into(t testing.TB, v any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(r.body), v); err != nil {
-		t.Fatalf("%v: %s", err, r.body)
-	}
+	testkit.Reply{Body: r.body}.Into(t, v)
 }

@@ -55,3 +55,11 @@ func checkListens(s *Server) error {
 	}
 	return conn.Close()
 }
+
+// BigQuery starts an emulator of Google BigQuery, the program bqemulator that QTYPE_BIGQUERY names. The caller
+// closes it.
+func BigQuery() (*Server, error) {
+	return emulator("QTYPE_BIGQUERY", "bqemulator", func(s *Server) []string {
+		return []string{"start", "--rest-port", strconv.Itoa(s.Port), "--grpc-port", "0", "--log-level", "error"}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,11 @@ func Redis(settings ...string) (*Server, error) {
 			return nil, err
 		}
 	}
+	return redisProgram(path, settings)
+}
+
+// redisProgram starts a Redis server by its program.
+func redisProgram(path string, settings []string) (*Server, error) {
 	start := func(s *Server) (*exec.Cmd, error) {
 		args := []string{"--port", strconv.Itoa(s.Port), "--bind", "127.0.0.1", "--dir", s.Folder,
 			"--save", "", "--appendonly", "yes", "--maxmemory-policy", "noeviction"}
@@ -46,15 +52,15 @@ func checkPing(s *Server) error {
 	return err
 }
 
-// RediSearchVariable is the environment variable with the path of the module redisearch.so.
-const RediSearchVariable = "QTYPE_REDIS_SEARCH"
+// RedisStackVariable is the environment variable with a folder that has redis-server of Redis 7.1
+// or later, and redisearch.so of RediSearch 2.4 or later.
+const RedisStackVariable = "QTYPE_REDIS_STACK"
 
-// RediSearch starts a Redis server with the module of search. The version of Debian, 1.2,
-// has no vectors; no later one was found in a package registry.
-func RediSearch() (*Server, error) {
-	module := os.Getenv(RediSearchVariable)
-	if module == "" {
-		return nil, fmt.Errorf("%w: set %s to the module redisearch.so", ErrMissing, RediSearchVariable)
+// RedisStack starts a Redis server whose module of search has vectors.
+func RedisStack() (*Server, error) {
+	folder := os.Getenv(RedisStackVariable)
+	if folder == "" {
+		return nil, fmt.Errorf("%w: set %s to a folder with redis-server and redisearch.so", ErrMissing, RedisStackVariable)
 	}
-	return Redis("--appendonly", "no", "--loadmodule", module)
+	return redisProgram(filepath.Join(folder, "redis-server"), []string{"--appendonly", "no", "--loadmodule", filepath.Join(folder, "redisearch.so")})
 }

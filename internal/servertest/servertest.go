@@ -134,8 +134,9 @@ func (s *Server) dial() (net.Conn, error) {
 }
 
 // guard is a shell script that runs a server until its standard input ends, which
-// happens when the test process ends.
-const guard = `"$@" </dev/null & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null; wait`
+// happens when the test process ends. The server writes to the log alone, because its first line
+// may precede its process id.
+const guard = `"$@" </dev/null >&2 & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null; wait`
 
 // Restart starts a server, again on the same port and data, and waits until it is ready.
 func (s *Server) Restart() error {
@@ -166,7 +167,6 @@ func (s *Server) Restart() error {
 	if err != nil {
 		return fmt.Errorf("%s did not start: %w", program.Path, err)
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // discard its output
 	if s.pid, err = strconv.Atoi(strings.TrimSpace(first)); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/internal/trust"
 )
@@ -15,21 +14,21 @@ func allowed(p *trust.Policy, u *sqlquery.URL) error {
 	if p == nil {
 		return nil
 	}
-	for _, option := range []string{"sslcert", "sslkey", "sslrootcert", "ssl_ca", "ssl_cert", "ssl_key"} {
+	for _, option := range []string{"sslcert", "sslkey", "sslrootcert", "ssl_ca", "ssl_cert", "ssl_key", "private_key_file"} {
 		if file := u.Options[option]; file != "" {
 			if err := p.Read(file); err != nil {
 				return err
 			}
 		}
 	}
-	if u.Dialect == sqlquery.SQLite {
+	if u.Dialect.IsFile() {
 		return allowedFile(p, u)
 	}
-	usual := "localhost"
-	if u.Dialect == sqlquery.Athena {
-		usual = awsauth.Host("athena", u.Region())
+	usual := func(*sqlquery.URL) string { return cmp.Or(u.Host, u.Options["host"], "localhost") }
+	if host := engines()[u.Dialect].host; host != nil {
+		usual = host
 	}
-	hosts := []string{cmp.Or(u.Host, u.Options["host"], usual)}
+	hosts := []string{usual(u)}
 	if other := u.Options["host"]; other != "" {
 		hosts = append(hosts, strings.Split(other, ",")...)
 	}
@@ -44,7 +43,7 @@ func allowed(p *trust.Policy, u *sqlquery.URL) error {
 	return nil
 }
 
-// allowedFile returns an error if a document may not use an SQLite file.
+// allowedFile returns an error if a document may not use the file of a database.
 func allowedFile(p *trust.Policy, u *sqlquery.URL) error {
 	if u.Database == "" {
 		return nil

@@ -40,7 +40,7 @@ func seconds(u *sqlquery.URL, option string, fallback time.Duration) time.Durati
 }
 
 // openSQLite opens a file for reading. It must exist unless the option mode is rwc.
-func openSQLite(u *sqlquery.URL) (*sql.DB, error) {
+func openSQLite(u *sqlquery.URL, _ Access) (*sql.DB, error) {
 	mode := u.Options["mode"]
 	if mode == "" {
 		mode = "rw" // not ro: readers of a file in WAL mode write to its index
@@ -85,7 +85,11 @@ func checkFile(u *sqlquery.URL) error {
 
 // openPostgres opens a PostgreSQL database. Sessions are read-only unless the option
 // `options` sets transaction_read_only.
-func openPostgres(u *sqlquery.URL, login Login) (*sql.DB, error) {
+func openPostgres(u *sqlquery.URL, a Access) (*sql.DB, error) {
+	login, err := a.login()
+	if err != nil {
+		return nil, err
+	}
 	text := url.URL{Scheme: "postgres", Host: hostPort(u.Host, u.Port), Path: "/" + u.Database}
 	if u.User != "" {
 		text.User = url.UserPassword(u.User, u.Password)
@@ -132,7 +136,11 @@ func hostPort(host string, port int) string {
 }
 
 // openMySQL opens a MySQL or MariaDB database.
-func openMySQL(u *sqlquery.URL, login Login) (*sql.DB, error) {
+func openMySQL(u *sqlquery.URL, a Access) (*sql.DB, error) {
+	login, err := a.login()
+	if err != nil {
+		return nil, err
+	}
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.DBName = u.User, u.Password, u.Database
 	config.Net, config.Addr = "tcp", hostPort(cmp.Or(u.Host, "127.0.0.1"), cmp.Or(u.Port, 3306))
@@ -146,7 +154,6 @@ func openMySQL(u *sqlquery.URL, login Login) (*sql.DB, error) {
 	if mode, ok := u.Options["sql_mode"]; ok {
 		config.Params = map[string]string{"sql_mode": "'" + strings.ReplaceAll(mode, "'", "''") + "'"}
 	}
-	var err error
 	if config.TLS, err = mysqlTLS(u); err != nil {
 		return nil, err
 	}

@@ -1,15 +1,17 @@
-// Package sqldb runs the queries of documents on SQLite, PostgreSQL, MySQL, MariaDB and
-// Amazon Athena. Values are always bound as parameters, and rows are streamed.
+// Package sqldb runs the queries of documents on SQLite, PostgreSQL, MySQL, MariaDB, SQL Server,
+// Amazon Athena, Google BigQuery and Snowflake. Values are always bound as parameters, and
+// rows are streamed.
 //
-// A database is opened with the first query. Connections are read-only: the
-// database itself rejects changes. Athena has no such connections: there only statements that
-// read are accepted.
+// A database is opened with the first query. Connections are read-only: the database itself rejects
+// changes. SQL Server and the services have no such connections: there only statements that read
+// are accepted.
 package sqldb
 
 import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,12 +26,13 @@ const idleTime = 5 * time.Minute
 // concurrent use. The pool is unlimited: with a limit, a query that runs while the
 // rows of another are read could wait forever.
 type Source struct {
-	url   *sqlquery.URL
-	query *sqlquery.Query
-	text  string   // as in the document
-	bound string   // for the driver
-	order []string // parameter of each placeholder
-	pool  *sql.DB
+	url    *sqlquery.URL
+	query  *sqlquery.Query
+	text   string   // as in the document
+	bound  string   // for the driver
+	order  []string // parameter of each placeholder
+	pool   *sql.DB
+	engine engine
 
 	mu       sync.Mutex
 	prepared *sql.Stmt // nil before the first query
@@ -46,14 +49,14 @@ func Open(ctx context.Context, address, text string, access Access) (*Source, er
 	if err := allowed(trust.From(ctx), u); err != nil {
 		return nil, err
 	}
-	if u.Dialect == sqlquery.SQLite && u.Database != "" {
+	if u.Dialect.IsFile() && u.Database != "" {
 		if place := trust.From(ctx).Place(sqlitePath(u)); place != sqlitePath(u) {
 			u.Database = place
 			delete(u.Options, "uri")
 		}
 	}
-	if access.Login != nil || access.AWS != nil {
-		if err := u.Dialect.CheckAuth(access.AWS != nil); err != nil {
+	if kind := access.kind(); kind != "" {
+		if err := u.Dialect.CheckAuth(kind); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +64,7 @@ func Open(ctx context.Context, address, text string, access Access) (*Source, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{url: u, query: q, text: text}
+	s := &Source{url: u, query: q, text: text, engine: engines()[u.Dialect]}
 	s.bound, s.order = q.Bound()
 	if s.pool, err = openPool(ctx, u, access); err != nil {
 		return nil, s.explain(err)
@@ -82,7 +85,7 @@ func (s *Source) Close() error { return s.pool.Close() }
 func (s *Source) Query(ctx context.Context, args []any) (*Cursor, error) {
 	converted := make([]any, len(args))
 	for i, arg := range args {
-		converted[i] = argument(s.url.Dialect, arg)
+		converted[i] = s.engine.argument(arg)
 	}
 	c, err := s.rows(ctx, converted)
 	if err != nil {
@@ -96,7 +99,7 @@ func (s *Source) Query(ctx context.Context, args []any) (*Cursor, error) {
 
 // rows prepares the query, if necessary, and runs it.
 func (s *Source) rows(ctx context.Context, args []any) (*Cursor, error) {
-	if s.url.Dialect == sqlquery.SQLite {
+	if s.url.Dialect.IsFile() {
 		if err := checkFile(s.url); err != nil {
 			return nil, err
 		}
@@ -163,7 +166,7 @@ func (c *Cursor) describe() error {
 	c.cells, c.into = make([]any, len(types)), make([]any, len(types))
 	for i, t := range types {
 		c.columns = append(c.columns, t.Name())
-		c.make = append(c.make, converter(c.source.url.Dialect, t.DatabaseTypeName()))
+		c.make = append(c.make, c.source.engine.value(strings.ToUpper(t.DatabaseTypeName())))
 		c.into[i] = &c.cells[i]
 	}
 	return nil

@@ -25,7 +25,9 @@ var (
 	mariadb  = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.MariaDB() }}
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(postgres.Around(mariadb.Around(moto.Around(m)))) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(postgres.Around(mariadb.Around(moto.Around(bigQuery.Around(m)))))
+}
 
 // testDatabase is a database with test tables.
 type testDatabase struct {

@@ -10,9 +10,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
+	mssql "github.com/microsoft/go-mssqldb"
 	"modernc.org/sqlite"
 
-	"github.com/qtype-dev/qtype/internal/sqldb/athena"
+	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
@@ -46,13 +47,16 @@ func (s *Source) errorText(err error) string {
 	var postgresErr *pgconn.PgError
 	var mysqlErr *mysql.MySQLError
 	var sqliteErr *sqlite.Error
+	var sqlServerErr mssql.Error
 	var netErr *net.OpError
-	var parameterErr *athena.ParameterError
+	var parameterErr *remote.ParameterError
 	switch {
 	case errors.As(err, &postgresErr):
 		return s.postgresReason(postgresErr)
 	case errors.As(err, &mysqlErr):
 		return mysqlErr.Message
+	case errors.As(err, &sqlServerErr):
+		return sqlServerErr.Message
 	case errors.As(err, &sqliteErr):
 		return sqliteReason(sqliteErr)
 	case errors.As(err, &parameterErr) && parameterErr.At < len(s.order):

@@ -8,37 +8,42 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// argument converts a run-time value for the driver. Lists are arrays for
-// PostgreSQL; for others, lists and records are JSON text.
-func argument(d sqlquery.Dialect, v any) any {
-	if d == sqlquery.Athena {
-		return literal(v)
-	}
+// textArgument converts a run-time value for drivers that accept Go's values. Dates and times are text
+// in ISO form, without an offset, as such databases store them; lists and records are JSON.
+func textArgument(v any) any {
 	switch v := v.(type) {
-	case nil, string, bool, []byte:
-		return v
-	case int64:
-		if d == sqlquery.PostgreSQL {
-			return number{pgtype.Int8{Int64: v, Valid: true}, value.Text(v)}
-		}
-		return v
-	case float64:
+	case nil, string, bool, []byte, int64, float64:
 		return v
 	case value.DateTime:
-		return timeArgument(d, v)
-	case []any:
-		if d == sqlquery.PostgreSQL {
-			return array(v)
+		const plain = "2006-01-02 15:04:05.999999"
+		if v.Zoned {
+			return v.Time.UTC().Format(plain)
 		}
-		return string(value.JSON(v))
-	case *value.Record:
+		return v.Time.Format(plain)
+	case []any, *value.Record:
 		return string(value.JSON(v))
 	}
-	return value.Text(v) // dates and times in ISO form, a ChatMessage as its text
+	return value.Text(v) // a ChatMessage is its text
+}
+
+// postgresArgument converts a run-time value for PostgreSQL, where lists are arrays.
+func postgresArgument(v any) any {
+	switch v := v.(type) {
+	case int64:
+		return number{pgtype.Int8{Int64: v, Valid: true}, value.Text(v)}
+	case value.DateTime:
+		return v.String()
+	case []any:
+		items := make([]any, len(v))
+		for i, item := range v {
+			items[i] = postgresArgument(item)
+		}
+		return items
+	}
+	return textArgument(v)
 }
 
 // number is a whole number that PostgreSQL may also use as text.
@@ -52,45 +57,19 @@ func (n number) TextValue() (pgtype.Text, error) {
 	return pgtype.Text{String: n.text, Valid: true}, nil
 }
 
-// timeArgument converts a date and time for comparison in the database. Those other
-// than PostgreSQL may store times as text, with a space and without an offset.
-func timeArgument(d sqlquery.Dialect, v value.DateTime) any {
-	const plain = "2006-01-02 15:04:05.999999"
-	switch {
-	case d == sqlquery.PostgreSQL:
-		return v.String()
-	case v.Zoned:
-		return v.Time.UTC().Format(plain)
-	}
-	return v.Time.Format(plain)
-}
-
-// array converts a list for PostgreSQL.
-func array(items []any) any {
-	out := make([]any, len(items))
-	for i, item := range items {
-		out[i] = argument(sqlquery.PostgreSQL, item)
-	}
-	return out
-}
-
-// converter returns a function that converts a driver's value of a column type.
-func converter(d sqlquery.Dialect, typ string) func(any) any {
-	typ = strings.ToUpper(typ)
-	switch d {
-	case sqlquery.PostgreSQL:
-		return postgresValue(typ)
-	case sqlquery.MySQL:
-		return mysqlValue(typ)
-	case sqlquery.Athena:
-		return athenaValue(typ)
-	}
+// sqliteValue converts values of an SQLite column.
+func sqliteValue(typ string) func(any) any {
 	return func(v any) any {
 		if t, ok := v.(time.Time); ok {
 			return timeValue(t, typ == "DATE", t.Location() != time.UTC)
 		}
 		return v
 	}
+}
+
+// clock returns a time of day in ISO form, without zeros at its end.
+func clock(t time.Time) string {
+	return strings.TrimRight(strings.TrimRight(t.Format("15:04:05.000000000"), "0"), ".")
 }
 
 // timeValue returns a date, or a date and time in UTC or without a zone. A time outside of

@@ -3,49 +3,11 @@
 package sqlquery
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// Dialect is a family of databases with the same SQL syntax.
-type Dialect string
-
-// Supported dialects.
-const (
-	SQLite     Dialect = "sqlite"
-	PostgreSQL Dialect = "postgresql"
-	MySQL      Dialect = "mysql" // and MariaDB
-	Athena     Dialect = "athena"
-)
-
-// Dialects returns the dialects in the order of messages.
-func Dialects() []Dialect { return []Dialect{SQLite, PostgreSQL, MySQL, Athena} }
-
-// Port returns the port of a server that listens where such servers do; 0 for those without one.
-func (d Dialect) Port() int {
-	switch d {
-	case PostgreSQL:
-		return 5432
-	case MySQL:
-		return 3306
-	}
-	return 0
-}
-
-// CheckAuth returns an error if a database of the dialect cannot be used with an auth, which is an
-// AWS identity or a user and a password.
-func (d Dialect) CheckAuth(isAWS bool) error {
-	switch {
-	case d == SQLite:
-		return errors.New("an SQLite file has no users: remove auth")
-	case d == Athena && !isAWS:
-		return errors.New("the auth of Athena must be of type aws")
-	}
-	return nil
-}
 
 // Query is a parsed SQL statement. It is immutable.
 type Query struct {
@@ -76,7 +38,8 @@ func (e *Error) Error() string {
 // comments that is not a cast (::), an assignment (:=) or a slice. A backslash escapes
 // the colon. The error is an *Error.
 func Parse(text string, d Dialect) (*Query, error) {
-	s := &scanner{text: text, dialect: d}
+	f := d.family()
+	s := &scanner{text: text, family: f, syntax: f.syntax, writes: -1}
 	if err := s.scan(); err != nil {
 		return nil, err
 	}
@@ -98,21 +61,22 @@ func (q *Query) Names() []string {
 }
 
 // Bound returns the text for the driver and the parameter of each placeholder: $1,
-// $2 for PostgreSQL, with one placeholder for a parameter that is used repeatedly,
-// and a ? for each use for the others.
+// $2 for PostgreSQL and @p1, @p2 for SQL Server, with one placeholder for a parameter that is
+// used repeatedly, and a ? for each use for the others.
 func (q *Query) Bound() (text string, order []string) {
 	var b strings.Builder
+	mark := q.dialect.family().syntax.placeholder
 	for _, p := range q.segments {
 		switch {
 		case p.name == "":
 			b.WriteString(p.text)
-		case q.dialect == PostgreSQL:
+		case mark != "?":
 			n := slices.Index(order, p.name) + 1
 			if n == 0 {
 				order = append(order, p.name)
 				n = len(order)
 			}
-			b.WriteByte('$')
+			b.WriteString(mark)
 			b.WriteString(strconv.Itoa(n))
 		default:
 			order = append(order, p.name)
@@ -131,7 +95,7 @@ func (q *Query) Origin(original string, character int) (line, column int, ok boo
 		length := len([]rune(p.text))
 		if p.name != "" {
 			_, order := (&Query{q.dialect, q.segments[:i+1]}).Bound()
-			length = len("$") + len(strconv.Itoa(slices.Index(order, p.name)+1))
+			length = len(q.dialect.family().syntax.placeholder) + len(strconv.Itoa(slices.Index(order, p.name)+1))
 		}
 		if left < length && left >= 0 {
 			at := p.at

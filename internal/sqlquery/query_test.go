@@ -55,6 +55,42 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// TestBound_Dialects checks the syntax of dialects that differ from SQLite, PostgreSQL and MySQL.
+func TestBound_Dialects(t *testing.T) {
+	for _, c := range []struct {
+		dialect    sqlquery.Dialect
+		text, want string
+	}{
+		{sqlquery.SQLServer, "SELECT :a, :b, :a", "SELECT @p1, @p2, @p1|a b"},
+		{sqlquery.SQLServer, "SELECT [a]]:b], @@VERSION /* /* :c */ :d */ FROM t -- :e", "SELECT [a]]:b], @@VERSION /* /* :c */ :d */ FROM t -- :e|"},
+		{sqlquery.SQLServer, "SELECT @x", "query line 1, column 8: this SQL Server parameter is not supported: use the name of an input, such as :name"},
+		{sqlquery.SQLServer, "WITH x AS (SELECT 1 AS n) DELETE FROM t", "query line 1, column 27: a query of SQL Server only reads: DELETE is not allowed"},
+		{sqlquery.SQLServer, "SELECT * into copy FROM t", "query line 1, column 10: a query of SQL Server only reads: INTO is not allowed"},
+		{sqlquery.SQLServer, `SELECT [into], 'into', "update" FROM inserted -- delete`, `SELECT [into], 'into', "update" FROM inserted -- delete|`},
+		{sqlquery.SQLServer, "EXEC sp_who", "query line 1, column 1: a query of SQL Server begins with one of SELECT, WITH"},
+		{sqlquery.BigQuery, `SELECT 'it\'s :a', r'\', :b # :c`, `SELECT 'it\'s :a', r'\', ? # :c|b`},
+		{sqlquery.BigQuery, `SELECT """a "quoted" :a""", rb'x\', :b`, `SELECT """a "quoted" :a""", rb'x\', ?|b`},
+		{sqlquery.BigQuery, "SELECT ARRAY[:a, 2], `p.d.t:x`", "SELECT ARRAY[?, 2], `p.d.t:x`|a"},
+		{sqlquery.BigQuery, "SELECT '''open", "query line 1, column 8: unclosed quote"},
+		{sqlquery.BigQuery, "SELECT @x", "query line 1, column 8: this BigQuery parameter is not supported: use the name of an input, such as :name"},
+		{sqlquery.BigQuery, "MERGE t USING s ON FALSE WHEN NOT MATCHED THEN INSERT ROW", "query line 1, column 1: a query of BigQuery begins with one of SELECT, WITH, FROM"},
+		{sqlquery.Snowflake, "SELECT v:name, $1, 'a\\':b' // :c\nFROM t WHERE x = :d", "SELECT v:name, $1, 'a\\':b' // :c\nFROM t WHERE x = ?|d"},
+		{sqlquery.Snowflake, "SELECT $$ :a $$, :b", "SELECT $$ :a $$, ?|b"},
+		{sqlquery.Snowflake, "CALL p()", "query line 1, column 1: a query of Snowflake begins with one of SELECT, WITH, VALUES, TABLE, SHOW, DESCRIBE, DESC"},
+	} {
+		got := ""
+		if q, err := sqlquery.Parse(c.text, c.dialect); err != nil {
+			got = err.Error()
+		} else {
+			text, order := q.Bound()
+			got = text + "|" + strings.Join(order, " ")
+		}
+		if got != c.want {
+			t.Errorf("%s: %s:\n got %s\nwant %s", c.dialect, c.text, got, c.want)
+		}
+	}
+}
+
 // TestOrigin checks the origin of every character of the bound text.
 func TestOrigin(t *testing.T) {
 	const text = "SELECT :a,\n  'é :x', :bb -- ü\n FROM t WHERE x = :a"
@@ -101,7 +137,17 @@ func TestParseURL(t *testing.T) {
 		"mysql://h/db?connect_timeout=-1":                `error: invalid option connect_timeout "-1": use a number of seconds`,
 		"mysql://h/db?charset=utf8&charset=utf8":         `error: duplicate option "charset"`,
 		"mysql+oursql://h/db":                            `error: unknown driver "oursql" of mysql; use one of pymysql, `,
-		"mssql+pyodbc://u:secret@h/db":                   `error: unsupported database dialect "mssql"; use sqlite, postgresql, mysql, mariadb or awsathena`,
+		"oracle://u:secret@h/db":                         `error: unsupported database dialect "oracle"; use one of sqlite, postgresql, postgres, mysql, mariadb, mssql, sqlserver, awsathena, bigquery, snowflake`,
+		"mssql+pyodbc://u:p@h:1433/db?driver=ODBC+Driver+18+for+SQL+Server&encrypt=no": "mssql|u:p|h|1433|db|driver=ODBC Driver 18 for SQL Server encrypt=no",
+		"mssql+pymssql://u:p@h/db?encrypt=maybe":                                       `error: invalid option encrypt "maybe": use one of yes, no, strict`,
+		"bigquery://project/sales?location=EU":                                         "bigquery||project|0|sales|location=EU",
+		"bigquery://":                                                                  "bigquery|||0||",
+		"bigquery://u:p@project/sales":                                                 "error: a URL of BigQuery has no user",
+		"bigquery://p/sales?maximum_bytes_billed=1GB":                                  "error: invalid option maximum_bytes_billed",
+		"bigquery+rest://p/sales":                                                      `error: unknown driver "rest": a URL of BigQuery begins with bigquery://`,
+		"snowflake://ada:tok/en@org-acc/shop/public?warehouse=small&role=reader":       "snowflake|ada:tok/en|org-acc|0|shop/public|role=reader warehouse=small",
+		"snowflake:///shop":                                                            "error: a URL of Snowflake needs an account",
+		"snowflake://acc/shop?private_key_file=k.pem":                                  "error: a URL of Snowflake with private_key_file needs the user",
 		"awsathena+rest://:@athena.x.amazonaws.com:443/db?s3_staging_dir=s3://b/f/&work_group=primary&catalog_name=c": "athena||athena.x.amazonaws.com|443|db|catalog_name=c s3_staging_dir=s3://b/f/ work_group=primary",
 		"awsathena://key:secret@/db?work_group=w&region_name=eu-west-1":                                               "athena|key:secret||0|db|region_name=eu-west-1 work_group=w",
 		"awsathena+rest://@athena.x.amazonaws.com/db":                                                                 `error: a URL of Athena needs s3_staging_dir=s3://bucket/folder/`,
@@ -165,4 +211,33 @@ func FuzzParse(f *testing.F) {
 			_ = u.String()
 		}
 	})
+}
+
+// TestParse_SQLite: a query of SQLite reaches no file but that of its connection, which
+// ATTACH and VACUUM INTO would create, also in a connection that only reads.
+func TestParse_SQLite(t *testing.T) {
+	for text, reason := range map[string]string{
+		"attach '/tmp/other.db' as x":                     "ATTACH is not supported",
+		" /* a */ -- b\n ATTACH DATABASE 'other.db' AS x": "ATTACH is not supported",
+		"\ufeffattach 'other.db' as x":                    "ATTACH is not supported",
+		"detach main":                                     "DETACH is not supported",
+		"vacuum into 'copy.db'":                           "VACUUM is not supported",
+		"pragma query_only = 0":                           "of PRAGMA, only those that list",
+		"PRAGMA journal_mode(wal)":                        "of PRAGMA, only those that list",
+		"pragma /* table_list */ query_only(0)":           "of PRAGMA, only those that list",
+		"pragma main . journal_mode":                      "of PRAGMA, only those that list",
+		"pragma table_list = 1":                           "of PRAGMA, only those that list",
+		"pragma":                                          "of PRAGMA, only those that list",
+		"pragma table_info(people)":                       "",
+		"PRAGMA main.index_list ( people );":              "",
+		"pragma database_list":                            "",
+		"(select 1)":                                      "",
+		"with a as (select 1) select * from a":            "",
+		"select 'attach', vacuum from attachments":        "",
+	} {
+		_, err := sqlquery.Parse(text, sqlquery.SQLite)
+		if (err == nil) != (reason == "") || err != nil && !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v, want %q", text, err, reason)
+		}
+	}
 }

@@ -1,8 +1,10 @@
 package sqlquery
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -10,12 +12,14 @@ import (
 // scanner splits a statement at its parameters.
 type scanner struct {
 	text     string
-	dialect  Dialect
+	family   family
+	syntax   syntax
 	at       int // offset of the next byte
 	from     int // offset of the current segment
 	segments []segment
 	ended    bool   // a semicolon has ended the statement
 	first    string // the first word outside of comments
+	writes   int    // offset of a word that changes data, -1 for none
 }
 
 // scan reads the whole text.
@@ -27,9 +31,7 @@ func (s *scanner) scan() error {
 			continue
 		}
 		c := s.text[s.at]
-		if s.first == "" {
-			s.first = s.word(s.at)
-		}
+		s.look()
 		if s.ended && !isBlank(c) && c != ';' {
 			return s.fail(s.at, "unexpected second statement: a query is one statement")
 		}
@@ -44,14 +46,54 @@ func (s *scanner) scan() error {
 	return nil
 }
 
-// checkReads returns an error for a statement that does not read. Only Athena needs it: the other
-// databases have sessions that only read.
-func (s *scanner) checkReads() error {
-	queries := []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE"}
-	if s.dialect != Athena || slices.Contains(queries, strings.ToUpper(s.first)) {
-		return nil
+// listing matches what follows PRAGMA if it lists something: table_info(people).
+var listing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\s+(\w+\s*\.\s*)?\w+_(list|info|xinfo)\s*($|[(;])`)
+})
+
+// look examines the word that begins here, if one does.
+func (s *scanner) look() {
+	if isWord(s.before()) {
+		return
 	}
-	return s.fail(max(0, strings.Index(s.text, s.first)), "a query of Athena begins with one of "+strings.Join(queries, ", "))
+	word := s.word(s.at)
+	if s.first == "" {
+		s.first = word
+	}
+	if s.writes < 0 && word != "" && slices.Contains(s.family.writes, strings.ToUpper(word)) {
+		s.writes = s.at
+	}
+}
+
+// checkReads returns an error for a statement that does not read, of a dialect without sessions that
+// only read, and for one that the dialect refuses.
+func (s *scanner) checkReads() error {
+	f, first, at := s.family, strings.ToUpper(s.first), max(0, strings.Index(s.text, s.first))
+	switch {
+	case f.check != nil:
+		return f.check(s, first, at)
+	case f.reads == nil:
+		return nil
+	case !slices.Contains(f.reads, first):
+		return s.fail(at, "a query of "+f.title+" begins with one of "+strings.Join(f.reads, ", "))
+	case s.writes >= 0:
+		return s.fail(s.writes, "a query of "+f.title+" only reads: "+strings.ToUpper(s.word(s.writes))+" is not allowed")
+	}
+	return nil
+}
+
+// checkSQLite returns an error for a statement that reaches a file other than that of the URL,
+// or changes the connection: ATTACH and VACUUM INTO create files, also where a connection only reads.
+func (s *scanner) checkSQLite(first string, at int) error {
+	switch first {
+	case "ATTACH", "DETACH", "VACUUM":
+		return s.fail(at, first+" is not supported: a query reads the database of its connection")
+	case "PRAGMA":
+		if !listing().MatchString(s.text[at+len(first):]) {
+			return s.fail(at, "of PRAGMA, only those that list something are supported, such as table_info")
+		}
+	}
+	return nil
 }
 
 // plain reads one character that is neither quoted nor in a comment.
@@ -70,12 +112,12 @@ func (s *scanner) plain(c byte) error {
 			s.at++
 		}
 		return nil
-	case c == '?' && s.dialect != PostgreSQL:
+	case c == '?' && !s.syntax.question:
 		return s.fail(s.at, "? is not supported: use the name of an input, such as :name")
-	case c == '$' && s.dialect == PostgreSQL && isDigit(s.next(1)) && !isWord(s.before()):
+	case c == '$' && s.syntax.placeholder == "$" && isDigit(s.next(1)) && !isWord(s.before()):
 		return s.fail(s.at, "a numbered parameter is not supported: use the name of an input, such as :name")
-	case (c == '@' || c == '$') && s.dialect == SQLite && isWord(rune(s.next(1))) && !isWord(s.before()):
-		return s.fail(s.at, "this SQLite parameter is not supported: use the name of an input, such as :name")
+	case strings.IndexByte(s.syntax.marks, c) >= 0 && isWord(rune(s.next(1))) && !isWord(s.before()) && s.before() != '@':
+		return s.fail(s.at, "this "+s.family.title+" parameter is not supported: use the name of an input, such as :name")
 	}
 	_, size := utf8.DecodeRuneInString(s.text[s.at:])
 	s.at += size
@@ -122,23 +164,22 @@ func (s *scanner) cut(at int) {
 func (s *scanner) skip() (bool, error) {
 	from := s.at
 	rest := s.text[from:]
-	mysql, postgres := s.dialect == MySQL, s.dialect == PostgreSQL
+	y := s.syntax
 	switch c := rest[0]; {
 	case strings.HasPrefix(rest, "/*"):
-		return true, s.block(postgres)
-	case strings.HasPrefix(rest, "--") && (!mysql || len(rest) == 2 || isBlank(rest[2])), c == '#' && mysql:
+		return true, s.block(y.nested)
+	case strings.HasPrefix(rest, "--") && (!y.blankDash || len(rest) == 2 || isBlank(rest[2])), c == '#' && y.hash, strings.HasPrefix(rest, "//") && y.slashes:
 		s.line()
 		return true, nil
 	case s.ended:
 		return false, nil // a second statement is an error
 	case c == '\'' || c == '"':
-		backslash := mysql || postgres && c == '\'' && s.escapes()
-		return true, s.quoted(c, backslash)
-	case c == '`' && !postgres:
+		return true, s.literal(c)
+	case c == '`' && y.backticks:
 		return true, s.quoted(c, false)
-	case c == '[' && s.dialect == SQLite:
+	case c == '[' && y.brackets:
 		return true, s.quoted(']', false)
-	case c == '$' && postgres && !isWord(s.before()):
+	case c == '$' && y.dollar && !isWord(s.before()):
 		return s.dollar()
 	}
 	return false, nil
@@ -182,10 +223,36 @@ func (s *scanner) quoted(end byte, backslash bool) error {
 		switch c := s.text[s.at]; {
 		case c == '\\' && backslash:
 			s.at++
-		case c == end && s.next(1) == end && end != ']':
+		case c == end && s.next(1) == end && (end != ']' || s.syntax.doubled):
 			s.at++
 		case c == end:
 			s.at++
+			return nil
+		}
+	}
+	s.at = len(s.text)
+	return s.fail(from, "unclosed quote")
+}
+
+// literal skips a text in quotes, or in three of them.
+func (s *scanner) literal(end byte) error {
+	y := s.syntax
+	backslash := strings.IndexByte(y.backslash, end) >= 0 || y.escapes && end == '\'' && s.prefixed('e')
+	if !y.triple {
+		return s.quoted(end, backslash)
+	}
+	backslash = backslash && !s.prefixed('r')
+	mark := strings.Repeat(string(end), 3)
+	if !strings.HasPrefix(s.text[s.at:], mark) {
+		return s.quoted(end, backslash)
+	}
+	from := s.at
+	for s.at += len(mark); s.at < len(s.text); s.at++ {
+		switch {
+		case s.text[s.at] == '\\' && backslash:
+			s.at++
+		case strings.HasPrefix(s.text[s.at:], mark):
+			s.at += len(mark)
 			return nil
 		}
 	}
@@ -208,13 +275,18 @@ func (s *scanner) dollar() (bool, error) {
 	return true, nil
 }
 
-// escapes reports whether the quote has the prefix E, which enables backslashes.
-func (s *scanner) escapes() bool {
-	if s.at == 0 || s.text[s.at-1]|0x20 != 'e' {
+// prefixed reports whether the quote has a prefix, a letter in lower case: E'…' enables backslashes, and
+// r'…' and rb'…' disable them.
+func (s *scanner) prefixed(letter byte) bool {
+	at := s.at
+	for at > 0 && isWord(rune(s.text[at-1])) {
+		at--
+	}
+	prefix := strings.ToLower(s.text[at:s.at])
+	if r, _ := utf8.DecodeLastRuneInString(s.text[:at]); at > 0 && isWord(r) {
 		return false
 	}
-	r, _ := utf8.DecodeLastRuneInString(s.text[:s.at-1])
-	return s.at == 1 || !isWord(r)
+	return prefix == string(letter) || letter == 'r' && (prefix == "rb" || prefix == "br")
 }
 
 // next returns the byte n positions ahead, 0 after the end.

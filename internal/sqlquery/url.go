@@ -24,39 +24,6 @@ type URL struct {
 	Options  map[string]string // known options only
 }
 
-// families returns the names and drivers of each dialect.
-func families() []family {
-	return []family{
-		{SQLite, []string{"sqlite"}, []string{"pysqlite", "aiosqlite", "pysqlcipher"}},
-		{PostgreSQL, []string{"postgresql", "postgres"}, []string{"psycopg2", "psycopg", "psycopg2cffi", "psycopg_async", "asyncpg", "pg8000"}},
-		{MySQL, []string{"mysql", "mariadb"}, []string{"pymysql", "mysqldb", "mysqlconnector", "mariadbconnector", "aiomysql", "asyncmy", "cymysql"}},
-		{Athena, []string{"awsathena"}, []string{"rest", "pandas", "arrow", "s3fs", "polars", "aiosqlalchemy"}},
-	}
-}
-
-type family struct {
-	dialect Dialect
-	names   []string
-	drivers []string
-}
-
-// optionsOf returns the options of a dialect's URL, sorted.
-func optionsOf(d Dialect) []string {
-	switch d {
-	case SQLite:
-		return []string{"cache", "mode", "timeout", "uri"}
-	case PostgreSQL:
-		return []string{"application_name", "client_encoding", "connect_timeout", "host", "options", "port", "sslcert", "sslkey",
-			"sslmode", "sslpassword", "sslrootcert", "target_session_attrs"}
-	case MySQL:
-		return []string{"charset", "collation", "connect_timeout", "read_timeout", "sql_mode", "ssl_ca", "ssl_cert", "ssl_key",
-			"ssl_verify_cert", "ssl_verify_identity", "unix_socket", "write_timeout"}
-	case Athena:
-		return []string{"catalog_name", "region_name", "s3_staging_dir", "work_group"}
-	}
-	return nil
-}
-
 // ParseURL parses a database URL. Errors do not contain the password.
 func ParseURL(text string) (*URL, error) {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(text), "://")
@@ -67,7 +34,7 @@ func ParseURL(text string) (*URL, error) {
 	if err := u.dialect(strings.ToLower(scheme)); err != nil {
 		return nil, err
 	}
-	if u.Dialect != SQLite {
+	if !u.Dialect.IsFile() {
 		var err error
 		if rest, err = u.userinfo(rest); err != nil {
 			return nil, err
@@ -75,11 +42,11 @@ func ParseURL(text string) (*URL, error) {
 	}
 	rest, options, _ := strings.Cut(rest, "?")
 	host, path, hasPath := strings.Cut(rest, "/")
-	if u.Dialect == SQLite {
+	if u.Dialect.IsFile() {
 		return u, cmp.Or(u.file(host, path, hasPath), u.options(options))
 	}
 	u.Database = path
-	return u, cmp.Or(u.server(host), u.options(options), u.checkAthena())
+	return u, cmp.Or(u.server(host), u.options(options), u.checkAthena(), u.checkBigQuery(), u.checkSnowflake())
 }
 
 // dialect parses the part before ://.
@@ -90,12 +57,19 @@ func (u *URL) dialect(scheme string) error {
 			continue
 		}
 		u.Dialect, u.Name = f.dialect, name
-		if driver != "" && !slices.Contains(f.drivers, driver) {
+		switch {
+		case driver != "" && len(f.drivers) == 0:
+			return fmt.Errorf("unknown driver %q: a URL of %s begins with %s://", driver, f.title, name)
+		case driver != "" && !slices.Contains(f.drivers, driver):
 			return fmt.Errorf("unknown driver %q of %s; use one of %s", driver, name, strings.Join(f.drivers, ", "))
 		}
 		return nil
 	}
-	return fmt.Errorf("unsupported database dialect %q; use sqlite, postgresql, mysql, mariadb or awsathena", name)
+	var names []string
+	for _, f := range families() {
+		names = append(names, f.names...)
+	}
+	return fmt.Errorf("unsupported database dialect %q; use one of %s", name, strings.Join(names, ", "))
 }
 
 // userinfo parses the user and the password and returns the rest.
@@ -145,7 +119,7 @@ func (u *URL) server(host string) error {
 // after four.
 func (u *URL) file(host, path string, hasPath bool) error {
 	if host != "" {
-		return fmt.Errorf("a SQLite URL has no host: write sqlite:///%s with three slashes", host)
+		return fmt.Errorf("a %s URL has no host: write %s:///%s with three slashes", u.Dialect.family().title, u.Name, host)
 	}
 	if hasPath && path != ":memory:" {
 		u.Database = path
@@ -168,7 +142,7 @@ func (u *URL) options(text string) error {
 	}
 	slices.Sort(names)
 	u.Options = map[string]string{}
-	known := optionsOf(u.Dialect)
+	known := u.Dialect.family().options
 	for _, name := range names {
 		switch {
 		case !slices.Contains(known, name):
@@ -183,22 +157,9 @@ func (u *URL) options(text string) error {
 
 // check validates options with a fixed set of values.
 func (u *URL) check() error {
-	for _, c := range []struct {
-		dialect Dialect
-		option  string
-		values  []string
-	}{
-		{SQLite, "mode", []string{"ro", "rw", "rwc", "memory"}},
-		{SQLite, "cache", []string{"shared", "private"}},
-		{SQLite, "uri", []string{"true", "false"}},
-		{PostgreSQL, "sslmode", []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}},
-		{PostgreSQL, "client_encoding", []string{"utf8", "UTF8", "utf-8", "UTF-8"}},
-		{MySQL, "charset", []string{"utf8mb4", "utf8"}},
-		{MySQL, "ssl_verify_cert", []string{"true", "false", "1", "0"}},
-		{MySQL, "ssl_verify_identity", []string{"true", "false", "1", "0"}},
-	} {
-		if v, ok := u.Options[c.option]; ok && c.dialect == u.Dialect && !slices.Contains(c.values, v) {
-			return fmt.Errorf("invalid option %s %q: use one of %s", c.option, v, strings.Join(c.values, ", "))
+	for option, values := range u.Dialect.family().values {
+		if v, ok := u.Options[option]; ok && !slices.Contains(values, v) {
+			return fmt.Errorf("invalid option %s %q: use one of %s", option, v, strings.Join(values, ", "))
 		}
 	}
 	for _, option := range []string{"timeout", "connect_timeout", "read_timeout", "write_timeout"} {
@@ -239,6 +200,35 @@ func (u *URL) Region() string {
 	return ""
 }
 
+// checkBigQuery validates what a URL of BigQuery needs: bigquery://project/dataset.
+func (u *URL) checkBigQuery() error {
+	if u.Dialect != BigQuery {
+		return nil
+	}
+	if u.User != "" || u.Port > 0 {
+		return errors.New("a URL of BigQuery has no user, password and port: write bigquery://project/dataset")
+	}
+	if limit, ok := u.Options["maximum_bytes_billed"]; ok {
+		if n, err := strconv.ParseInt(limit, 10, 64); err != nil || n <= 0 {
+			return fmt.Errorf("invalid option maximum_bytes_billed %q: use a number of bytes above 0", limit)
+		}
+	}
+	return nil
+}
+
+// checkSnowflake validates what a URL of Snowflake needs: snowflake://user:token@account/database/schema.
+func (u *URL) checkSnowflake() error {
+	switch {
+	case u.Dialect != Snowflake:
+		return nil
+	case u.Host == "":
+		return errors.New("a URL of Snowflake needs an account: write snowflake://user@account/database/schema?warehouse=name")
+	case u.Options["private_key_file"] != "" && u.User == "":
+		return errors.New("a URL of Snowflake with private_key_file needs the user of the key: write snowflake://user@account/database")
+	}
+	return nil
+}
+
 // Seconds returns the value of a validated option in seconds, 0 if it is not set.
 func (u *URL) Seconds(option string) float64 {
 	n, _ := strconv.ParseFloat(u.Options[option], 64)
@@ -247,11 +237,11 @@ func (u *URL) Seconds(option string) float64 {
 
 // String returns the URL without the password.
 func (u *URL) String() string {
-	if u.Dialect == SQLite {
+	if u.Dialect.IsFile() {
 		if u.Database == "" {
-			return "sqlite://"
+			return u.Name + "://"
 		}
-		return "sqlite:///" + u.Database
+		return u.Name + ":///" + u.Database
 	}
 	host := u.Host
 	if strings.Contains(host, ":") {

@@ -47,7 +47,7 @@ func (e *cachedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32
 	}
 	keys := make([]Key, len(texts))
 	for i, text := range texts {
-		keys[i] = e.key(text)
+		keys[i] = e.key(text, model.IsForQueries(ctx))
 	}
 	entries, err := e.cache.store.GetAll(ctx, e.scope, keys, e.policy)
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *Cache) warnUnlessEnded(ctx context.Context, err error) {
 	}
 }
 
-// key identifies the vector of a text.
-func (e *cachedEmbedder) key(text string) Key {
+// key identifies the vector of a text, as a query or as a document.
+func (e *cachedEmbedder) key(text string, query bool) Key {
 	h := sha256.New()
 	var dimensions [8]byte
 	binary.LittleEndian.PutUint64(dimensions[:], uint64(max(e.Info().Dimensions, 0)))
@@ -96,6 +96,10 @@ func (e *cachedEmbedder) key(text string) Key {
 	inner := sha256.Sum256(e.params)
 	_, _ = h.Write(inner[:])
 	_, _ = h.Write([]byte(text))
+	if query {
+		inner = sha256.Sum256([]byte("query"))
+		_, _ = h.Write(inner[:])
+	}
 	return Key(h.Sum(nil))
 }
 

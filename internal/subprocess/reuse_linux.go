@@ -31,8 +31,8 @@ func newStreams() (*streams, error) {
 	for fd := range s.program {
 		r, w, err := os.Pipe()
 		if err != nil {
-			closeAll(s.program[:])
-			closeAll(s.own[:])
+			CloseAll(s.program[:])
+			CloseAll(s.own[:])
 			return nil, err
 		}
 		if s.program[fd], s.own[fd] = w, r; fd == 0 {
@@ -60,14 +60,6 @@ func (s *streams) copy(in []byte, out, messages io.Writer) (wait func()) {
 	}
 }
 
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
-}
-
 // run runs a program below a supervisor that is used for one program after the other: a start
 // of this executable takes far longer than that of most programs. It returns how the program ended.
 // If its supervisor was killed, that is how the supervisor ended.
@@ -76,9 +68,9 @@ func (s *Supervisor) run(ctx context.Context, p Program, in []byte, out, message
 	if err != nil {
 		return 0, err
 	}
-	defer closeAll(pipes.own[:])
+	defer CloseAll(pipes.own[:])
 	by, err := s.launch(p, pipes.program[:])
-	closeAll(pipes.program[:])
+	CloseAll(pipes.program[:])
 	if err != nil {
 		return 0, err
 	}

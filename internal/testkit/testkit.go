@@ -23,6 +23,21 @@ func Must(t interface {
 	}
 }
 
+// External returns what an environment variable names, such as a program that is not part of the
+// module. Without it, the test is skipped, and fails in CI.
+func External(t testing.TB, variable, what string) string {
+	t.Helper()
+	value := os.Getenv(variable)
+	switch {
+	case value != "":
+	case os.Getenv("QTYPE_CI") != "":
+		t.Fatalf("set %s to %s", variable, what)
+	default:
+		t.Skipf("SKIPPED: set %s to %s, as .ci/run does", variable, what)
+	}
+	return value
+}
+
 // WriteFile writes a file to a new temporary folder and returns its path.
 func WriteFile(t testing.TB, name, text string) string {
 	t.Helper()

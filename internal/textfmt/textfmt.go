@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Thousands formats n with commas: 36,102.
@@ -37,6 +38,17 @@ func List(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
+}
+
+// ByteOffset returns the byte at which the n-th character of a text begins, its length if it has
+// fewer.
+func ByteOffset(text string, n int) int {
+	at := 0
+	for ; n > 0 && at < len(text); n-- {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return at
 }
 
 // OneLine replaces each run of white space by a single space, and invalid UTF-8 by

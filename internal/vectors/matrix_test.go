@@ -12,14 +12,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/vectors"
 )
 
-func randomVector(r *rand.Rand, dimensions int) []float32 {
-	v := make([]float32, dimensions)
-	for i := range v {
-		v[i] = float32(r.NormFloat64())
-	}
-	return v
-}
-
 // TestMatrix_Scan compares scans with the formula, for lengths around the steps of the
 // processor's instructions, and before and after encoding.
 func TestMatrix_Scan(t *testing.T) {
@@ -29,11 +21,11 @@ func TestMatrix_Scan(t *testing.T) {
 			m, decoded := vectors.NewMatrix(encoding, dimensions), vectors.NewMatrix(encoding, dimensions)
 			var rows [][]float32
 			for row := range 300 {
-				rows = append(rows, randomVector(r, dimensions))
+				rows = append(rows, testkit.RandomVector(r, dimensions))
 				m.Append(rows[row])
 				testkit.Must(t, decoded.AppendEncoded(m.Encode(row)))
 			}
-			query := randomVector(r, dimensions)
+			query := testkit.RandomVector(r, dimensions)
 			n := 0
 			decoded.Scan(decoded.NewQuery(query), func(first int, scores []float32) {
 				for i, score := range scores {
@@ -76,7 +68,7 @@ func TestCluster(t *testing.T) {
 	const groups, dimensions = 5, 32
 	var directions [][]float32
 	for range groups {
-		directions = append(directions, randomVector(r, dimensions))
+		directions = append(directions, testkit.RandomVector(r, dimensions))
 	}
 	sample := vectors.NewMatrix(vectors.Int8, dimensions)
 	for i := range 500 {
@@ -103,7 +95,7 @@ func BenchmarkMatrix_Scan(b *testing.B) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for name, encoding := range map[string]vectors.Encoding{"float32": vectors.Float32, "int8": vectors.Int8} {
 		m := vectors.NewMatrix(encoding, dimensions)
-		v := randomVector(r, dimensions)
+		v := testkit.RandomVector(r, dimensions)
 		for range rows {
 			v[r.IntN(dimensions)] = float32(r.NormFloat64())
 			m.Append(v)

@@ -4,6 +4,7 @@
 package vectors
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -134,4 +135,13 @@ func (v *Vectors) AddBinary(b []byte) error {
 		v.coordinates = append(v.coordinates, math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}
 	return nil
+}
+
+// Base64 returns the components in little-endian order as base64.
+func Base64(v []float32) string {
+	raw := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+	}
+	return base64.StdEncoding.EncodeToString(raw)
 }

@@ -38,6 +38,15 @@ func newAddress(t testing.TB, s *servertest.Server) string {
 	return u.String()
 }
 
+// through returns the address of a store by way of a proxy.
+func through(t testing.TB, address, proxy string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	testkit.Must(t, err)
+	u.Host = proxy
+	return u.String()
+}
+
 func open(t testing.TB, newAddress string, opts ...postgres.Option) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(newAddress, opts...)
@@ -61,5 +70,6 @@ func TestStore_Kills(t *testing.T) {
 	s, err := servertest.Postgres()
 	servertest.Need(t, err)
 	defer func() { testkit.Must(t, s.Close()) }()
-	storetest.RunKills(t, s, newAddress(t, s), func(t *testing.T, address string) store.Store { return open(t, address) })
+	address := newAddress(t, s)
+	storetest.RunKills(t, s, s.Address(), func(proxy string) string { return through(t, address, proxy) }, func(t *testing.T, address string) store.Store { return open(t, address) })
 }

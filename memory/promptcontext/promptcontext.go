@@ -255,7 +255,7 @@ func (t *turnContext) pending(after int64, maxTokens int) (evictedMessages, erro
 
 // problemText returns a problem in one line, and warns of it.
 func (t *turnContext) problemText(kind store.BlockKind, problem string) string {
-	t.source.warn(fmt.Sprintf("memory %s, %s: %s; will retry in the next turn", t.session.Key().Memory, kind, problem))
+	t.source.warn(fmt.Sprintf("memory %s, %s: %s; a later turn will retry", t.session.Key().Memory, kind, problem))
 	return problem
 }
 

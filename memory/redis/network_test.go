@@ -1,7 +1,6 @@
 package redis_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,6 +12,6 @@ import (
 func TestStore_Network(t *testing.T) {
 	const timeout = 5 * time.Second
 	storetest.RunNetwork(t, shared.Get(t).Address(), timeout, func(address string) store.Store {
-		return open(t, fmt.Sprintf("redis://%s/0?key_prefix=t%d:", address, prefixes.Add(1)), redis.Timeout(timeout))
+		return open(t, addressAt(address), redis.Timeout(timeout))
 	})
 }

@@ -28,8 +28,11 @@ func TestMain(m *testing.M) {
 }
 
 // newAddress returns the address of an empty store on a server.
-func newAddress(s *servertest.Server) string {
-	return fmt.Sprintf("redis://%s/0?key_prefix=t%d:", s.Address(), prefixes.Add(1))
+func newAddress(s *servertest.Server) string { return addressAt(s.Address()) }
+
+// addressAt returns the address of an empty store on a server with an address.
+func addressAt(address string) string {
+	return fmt.Sprintf("redis://%s/0?key_prefix=t%d:", address, prefixes.Add(1))
 }
 
 func open(t testing.TB, newAddress string, opts ...redis.Option) *redis.Store {
@@ -58,5 +61,5 @@ func TestStore_Kills(t *testing.T) {
 	s, err := servertest.Redis("--appendfsync", "always")
 	servertest.Need(t, err)
 	defer func() { testkit.Must(t, s.Close()) }()
-	storetest.RunKills(t, s, newAddress(s), func(t *testing.T, address string) store.Store { return open(t, address) })
+	storetest.RunKills(t, s, s.Address(), addressAt, func(t *testing.T, address string) store.Store { return open(t, address) })
 }

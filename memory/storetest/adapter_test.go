@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -46,7 +47,7 @@ func id(key store.Key) string {
 func (a *adapted) load(ctx context.Context, key store.Key) (r record, err error) {
 	messages, err := a.old.Messages(id(key))
 	if err != nil || ctx.Err() != nil || len(messages) == 0 {
-		return r, first(ctx.Err(), err)
+		return r, cmp.Or(ctx.Err(), err)
 	}
 	err = json.Unmarshal([]byte(messages[0].Text()), &r)
 	for i := range r.Entries {
@@ -63,7 +64,7 @@ func (a *adapted) save(key store.Key, r record) error {
 	}
 	raw, err := json.Marshal(r)
 	messages[0] = chat.Text(chat.System, string(raw))
-	return first(err, a.old.Update(id(key), messages))
+	return cmp.Or(err, a.old.Update(id(key), messages))
 }
 
 func (a *adapted) Apply(ctx context.Context, key store.Key, c store.Change) error {
@@ -88,7 +89,7 @@ func (a *adapted) Apply(ctx context.Context, key store.Key, c store.Change) erro
 	r.Events = append(r.Events, c.Events...)
 	if c.Version == 0 {
 		listed, err := a.old.Messages(url.QueryEscape(key.Memory))
-		if err := first(err, a.old.Update(url.QueryEscape(key.Memory), append(listed, chat.Text(chat.User, id(key))))); err != nil {
+		if err := cmp.Or(err, a.old.Update(url.QueryEscape(key.Memory), append(listed, chat.Text(chat.User, id(key))))); err != nil {
 			return err
 		}
 	}
@@ -145,7 +146,7 @@ func (a *adapted) Sessions(ctx context.Context, mem string) iter.Seq2[store.Sess
 		var sessions []string
 		for _, m := range listed {
 			session, bad := url.QueryUnescape(m.Text()[len(url.QueryEscape(mem))+1:])
-			sessions, err = append(sessions, session), first(err, bad)
+			sessions, err = append(sessions, session), cmp.Or(err, bad)
 		}
 		if err != nil {
 			yield(store.SessionHead{}, err)
@@ -166,24 +167,14 @@ func (a *adapted) Delete(ctx context.Context, key store.Key) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listed, err := a.old.Messages(url.QueryEscape(key.Memory))
-	if err := first(ctx.Err(), err); err != nil {
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
 	listed = slices.DeleteFunc(listed, func(m chat.Message) bool { return m.Text() == id(key) })
-	return first(a.old.Update(url.QueryEscape(key.Memory), listed), a.old.Delete(id(key)))
+	return cmp.Or(a.old.Update(url.QueryEscape(key.Memory), listed), a.old.Delete(id(key)))
 }
 
 func (a *adapted) Close() error { return nil }
-
-// first is the first of the errors that is one.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // oldStore is a messageStore as simple as they come.
 type oldStore map[string][]chat.Message

@@ -25,6 +25,7 @@ type network struct {
 	open    map[net.Conn]bool
 	delay   time.Duration // before each part of a response
 	discard bool          // data is discarded, and the connections stay open
+	noticed chan struct{} // closed when data is discarded; nil: no caller waits
 	cut     int           // every cut-th part of a response is discarded and its connection closed; 0: none
 	pieces  int           // parts of responses so far
 }
@@ -41,11 +42,7 @@ func startNetwork(t *testing.T, server string) *network {
 // close closes all connections. The stores must be closed before.
 func (n *network) close() {
 	_ = n.listener.Close() // it was open
-	n.mu.Lock()
-	for c := range n.open {
-		_ = c.Close() // its goroutines end
-	}
-	n.mu.Unlock()
+	n.configure((*network).closeAll)
 	n.all.Wait()
 }
 
@@ -97,12 +94,47 @@ func (n *network) proxy(to io.Writer, from io.Reader, pass func() (on, lost bool
 func (n *network) request() (on, lost bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.notice()
 	return !n.discard, false
+}
+
+// notice reports to partition that data is discarded. The caller holds the lock.
+func (n *network) notice() {
+	if n.discard && n.noticed != nil {
+		close(n.noticed)
+		n.noticed = nil
+	}
+}
+
+// partition discards all data until there was some, in a request or a response, and then
+// breaks the connections: their streams lack it. It fails the test if nothing is sent.
+func (n *network) partition(t *testing.T) {
+	t.Helper()
+	noticed := make(chan struct{})
+	n.configure(func(n *network) { n.discard, n.noticed = true, noticed })
+	select {
+	case <-noticed:
+	case <-time.After(time.Minute):
+		t.Error("no data was lost by a partition")
+	}
+	n.configure(func(n *network) {
+		n.discard, n.noticed = false, nil
+		n.closeAll()
+	})
+}
+
+// closeAll closes all connections, whose goroutines end. The caller holds the lock.
+func (n *network) closeAll() {
+	for c := range n.open {
+		_ = c.Close() // may be closed already
+	}
+	clear(n.open)
 }
 
 func (n *network) response() (on, lost bool) {
 	n.mu.Lock()
 	n.pieces++
+	n.notice()
 	delay, on, lost := n.delay, !n.discard, n.cut > 0 && n.pieces%n.cut == 0
 	n.mu.Unlock()
 	time.Sleep(delay)

@@ -41,8 +41,9 @@ const (
 	mostBehind = 100 * time.Hour
 )
 
-// restartEach is the number of writers of RunKills after which the server is killed, too.
-const restartEach = 4
+// troubleEach is the number of writers of RunKills of which one has a server that is killed too, and
+// one a network that loses everything for a while.
+const troubleEach = 4
 
 // WriterMain must be called at the beginning of TestMain of a package that calls
 // RunProcesses. In the processes that RunProcesses starts it writes and does not return.
@@ -154,22 +155,38 @@ func RunProcesses(t *testing.T, place func(t *testing.T) string, open func(t *te
 	t.Run("killed writers", func(t *testing.T) { killedWriters(t, place(t), kills(t), open, nil) })
 }
 
-// RunKills is the second part of RunProcesses with a server that no other test uses, which is killed and
-// restarted while each fourth of the writers (QTYPE_KILLS, by default 12) is active.
-func RunKills(t *testing.T, server Server, place string, open func(t *testing.T, place string) store.Store) {
-	n := 12
+// RunKills is the second part of RunProcesses with a server that no other test uses: address is that of the server, and place
+// returns the address of one empty store for that of the server or of a proxy. While each fourth of the
+// writers (QTYPE_KILLS, by default 12) is active, the server is killed and restarted; while another fourth
+// is, the network between the writers and the server loses everything for a while.
+func RunKills(t *testing.T, server Server, address string, place func(address string) string, open func(t *testing.T, place string) store.Store) {
+	writers := 12
 	if os.Getenv(killsVariable) != "" {
-		n = kills(t)
+		writers = kills(t)
 	}
-	killedWriters(t, place, n, open, func() {
-		testkit.Must(t, server.Kill())
-		testkit.Must(t, server.Restart())
+	n := startNetwork(t, address)
+	defer n.close()
+	restarts, partitions := 0, 0
+	killedWriters(t, place(n.listener.Addr().String()), writers, open, func(round int) bool {
+		switch round % troubleEach {
+		case 0:
+			testkit.Must(t, server.Kill())
+			testkit.Must(t, server.Restart())
+			restarts++
+		case 2:
+			n.partition(t)
+			partitions++
+		default:
+			return false
+		}
+		return true
 	})
+	t.Logf("%d writers killed, %d restarts of the server, %d partitions of the network", writers, restarts, partitions)
 }
 
 // killedWriters starts writers one after the other and kills them. Their clocks differ.
-// restart is called while some of them are active, unless it is nil.
-func killedWriters(t *testing.T, where string, n int, open func(t *testing.T, place string) store.Store, restart func()) {
+// trouble is called while one of them is active, unless it is nil, and reports whether it made any.
+func killedWriters(t *testing.T, where string, n int, open func(t *testing.T, place string) store.Store, trouble func(round int) bool) {
 	t.Helper()
 	acknowledged := map[string]int{}
 	first := startWriter(t, where, "first", 1, 0) // creates the sessions by the right clock
@@ -178,8 +195,7 @@ func killedWriters(t *testing.T, where string, n int, open func(t *testing.T, pl
 	for round := range n {
 		p := startWriter(t, where, fmt.Sprint("w", round), 0, rand.N(mostAhead+mostBehind)-mostBehind)
 		p.acknowledge(acknowledged, rand.IntN(48))
-		if restart != nil && round%restartEach == 0 {
-			restart()
+		if trouble != nil && trouble(round) {
 			p.acknowledge(acknowledged, rand.IntN(48))
 		}
 		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // at any moment of a write

@@ -54,7 +54,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	for name, raw := range p.Encoded {
 		fields[name] = raw
 	}
-	system, rest := wire.Split(req.Messages)
+	system, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
 	turns, err := turnsOf(rest)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 
 func partsOf(m chat.Message) ([]part, error) {
 	if wire.NormalizeRole(m.Role) == chat.Tool && m.ToolCallID != "" {
-		return []part{{Type: "tool_result", ToolUseID: plainID(m.ToolCallID), Content: resultOf(m)}}, nil
+		return []part{{Type: "tool_result", ToolUseID: wire.PlainID(m.ToolCallID), Content: resultOf(m)}}, nil
 	}
 	var parts []part
 	for _, b := range m.Blocks {
@@ -182,7 +182,7 @@ func partsOf(m chat.Message) ([]part, error) {
 		}
 	}
 	for _, call := range m.ToolCalls {
-		parts = append(parts, part{Type: "tool_use", ID: plainID(call.ID), Name: call.Name, Input: wire.Arguments(call.Arguments)})
+		parts = append(parts, part{Type: "tool_use", ID: wire.PlainID(call.ID), Name: call.Name, Input: wire.Arguments(call.Arguments)})
 	}
 	return parts, nil
 }
@@ -237,15 +237,4 @@ func partOf(b chat.Block) (part, error) {
 		return part{}, wire.UnsupportedContent(b, "anthropic")
 	}
 	return part{Type: "text", Text: b.Text}, nil
-}
-
-// plainID converts the id of a call, which another provider may have assigned, to one
-// that Anthropic accepts.
-func plainID(id string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, id)
 }

@@ -34,7 +34,8 @@ type event struct {
 	Start *struct {
 		Index int `json:"contentBlockIndex"`
 		Start struct {
-			Use *toolUse `json:"toolUse"`
+			Use   *toolUse `json:"toolUse"`
+			Image *media   `json:"image"`
 		} `json:"start"`
 	} `json:"contentBlockStart"`
 	Delta *struct {
@@ -60,11 +61,15 @@ type delta struct {
 		Signature string `json:"signature"`
 		Redacted  string `json:"redactedContent"`
 	} `json:"reasoningContent"`
+	Image *struct {
+		Source source `json:"source"`
+	} `json:"image"`
 }
 
-// call is a partial tool call or thought of a stream.
+// call is a partial tool call, image or thought of a stream.
 type call struct {
 	use                       *toolUse
+	image                     *media
 	input, thought, signature strings.Builder
 	redacted                  string
 }
@@ -96,6 +101,10 @@ func (a *assembler) Whole(raw []byte) error {
 			a.call(b.Use, string(b.Use.Input))
 		case len(b.Reasoning) > 0:
 			a.thoughts = append(a.thoughts, b)
+		case b.Image != nil:
+			if err := a.draft.AppendMedia("image/"+b.Image.Format, b.Image.Source.Bytes); err != nil {
+				return err
+			}
 		case b.Text != nil:
 			if _, err := a.draft.AppendText(*b.Text, ""); err != nil {
 				return err
@@ -124,6 +133,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		if use := ev.Start.Start.Use; use != nil {
 			a.at(ev.Start.Index).use = use
 		}
+		a.at(ev.Start.Index).image = ev.Start.Start.Image
 	case ev.Delta != nil:
 		return a.delta(a.at(ev.Delta.Index), ev.Delta.Delta)
 	case ev.Stop != nil:
@@ -157,6 +167,9 @@ func (a *assembler) delta(c *call, d delta) ([]model.Event, error) {
 		}
 		return nil, nil
 	}
+	if d.Image != nil {
+		return nil, c.addImage(d.Image.Source.Bytes)
+	}
 	thought := ""
 	if r := d.Reasoning; r != nil {
 		thought = r.Text
@@ -168,6 +181,18 @@ func (a *assembler) delta(c *call, d delta) ([]model.Event, error) {
 		c.redacted = cmp.Or(r.Redacted, c.redacted)
 	}
 	return a.draft.AppendText(d.Text, thought)
+}
+
+// addImage adds a part of an image.
+func (c *call) addImage(data []byte) error {
+	if c.image == nil {
+		c.image = &media{}
+	}
+	if len(c.image.Source.Bytes)+len(data) > wire.MaxAnswer {
+		return wire.ErrTooLong
+	}
+	c.image.Source.Bytes = append(c.image.Source.Bytes, data...)
+	return nil
 }
 
 // call adds a complete call, with the thoughts before it.
@@ -194,6 +219,14 @@ func (a *assembler) Response() (*model.Response, error) {
 		switch c := a.blocks[i]; {
 		case c.use != nil:
 			a.call(c.use, c.input.String())
+		case c.image != nil:
+			kind := ""
+			if c.image.Format != "" {
+				kind = "image/" + c.image.Format
+			}
+			if err := a.draft.AppendMedia(kind, c.image.Source.Bytes); err != nil {
+				return nil, err
+			}
 		case c.signature.Len() > 0 || c.redacted != "":
 			a.thoughts = append(a.thoughts, c.signedThought())
 		}

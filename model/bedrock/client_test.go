@@ -356,11 +356,17 @@ func TestEmbedder(t *testing.T) {
 		"amazon.titan-embed-text-v1":       {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3}`, "", "[[1 2]] 3", `{"inputText":"a","normalize":true}`},
 		"cohere.embed-english-v3":          {2, []string{"a", "b"}, `{"embeddings":[[1,2],[3,4]],"id":"x","response_type":"embeddings_floats"}`, "5", "[[1 2] [3 4]] 5", `{"input_type":"search_document","normalize":true,"texts":["a","b"]}`},
 		"us.cohere.embed-v4:0":             {2, []string{"a"}, `{"embeddings":{"float":[[1,2]]}}`, "5", "[[1 2]] 5", `{"embedding_types":["float"],"input_type":"search_document","normalize":true,"output_dimension":2,"texts":["a"]}`},
+		"cohere.embed-english-v3, query":   {2, []string{"a"}, `{"embeddings":[[1,2]]}`, "", "[[1 2]] 0", `{"input_type":"search_query","normalize":true,"texts":["a"]}`},
 		"eu.amazon.titan-embed-text-v2:00": {2, []string{"a"}, `{"other":1}`, "", "no embedding", ""},
 		"cohere.embed-multilingual-v3":     {2, []string{"a", "b"}, `{"embeddings":[[1,2]]}`, "", "1 vectors for 2 texts", ""},
 		"amazon.nova-lite-v1:0":            {2, nil, ``, "", "is not an embedding model of Bedrock that is supported", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			name, query := strings.CutSuffix(name, ", query")
+			ctx := t.Context()
+			if query {
+				ctx = model.ForQueries(ctx)
+			}
 			s := modeltest.Serve(t, modeltest.Respond(200, "application/json", c.answer, "X-Amzn-Bedrock-Input-Token-Count", c.header))
 			target := modeltest.Target{Info: model.Info{ID: "m", Name: name, Dimensions: c.dimensions}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{"normalize": true}}
 			e, err := bedrock.NewEmbedder(target.Config())
@@ -368,7 +374,7 @@ func TestEmbedder(t *testing.T) {
 			if err == nil {
 				var vectors [][]float32
 				var used model.Usage
-				if vectors, used, err = e.Embed(t.Context(), c.texts); err == nil {
+				if vectors, used, err = e.Embed(ctx, c.texts); err == nil {
 					got = fmt.Sprint(vectors, " ", used.Input)
 				}
 			}

@@ -21,11 +21,18 @@ type Embedder struct {
 	family family
 }
 
+// request is what a request is made of.
+type request struct {
+	info  model.Info
+	texts []string
+	query bool // the texts are queries of a search, not documents
+}
+
 // family is the format of requests and responses of the embedding models of one vendor.
 type family struct {
 	texts    int // maximum number of texts in one request
 	params   modelparams.Protocol
-	request  func(info model.Info, texts []string, fields map[string]any)
+	request  func(r request, fields map[string]any)
 	response func(raw []byte) (vectors [][]float32, tokens int, err error)
 }
 
@@ -54,7 +61,7 @@ func (e *Embedder) Batch() model.Batch { return model.Batch{Texts: e.family.text
 // Embed sends one request with all texts; model.WithBatches splits and retries.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	fields := map[string]any{}
-	e.family.request(e.server.Info, texts, fields)
+	e.family.request(request{info: e.server.Info, texts: texts, query: model.IsForQueries(ctx)}, fields)
 	for name, raw := range e.server.Encoded {
 		fields[name] = raw
 	}
@@ -76,10 +83,10 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 }
 
 // titanRequest encodes a request of Titan. Its first version has no choice of dimensions.
-func titanRequest(info model.Info, texts []string, fields map[string]any) {
-	fields["inputText"] = texts[0]
-	if info.Dimensions > 0 && strings.Contains(info.Name, "titan-embed-text-v2") {
-		fields["dimensions"] = info.Dimensions
+func titanRequest(r request, fields map[string]any) {
+	fields["inputText"] = r.texts[0]
+	if r.info.Dimensions > 0 && strings.Contains(r.info.Name, "titan-embed-text-v2") {
+		fields["dimensions"] = r.info.Dimensions
 	}
 }
 
@@ -97,14 +104,17 @@ func titanResponse(raw []byte) ([][]float32, int, error) {
 	return [][]float32{r.Vector}, r.Tokens, nil
 }
 
-// cohereRequest encodes a request of Cohere. Texts are documents of a search, unless
-// inference_params has another input_type.
-func cohereRequest(info model.Info, texts []string, fields map[string]any) {
-	fields["texts"], fields["input_type"] = texts, "search_document"
-	if strings.Contains(info.Name, "embed-v4") {
+// cohereRequest encodes a request of Cohere. An input_type in inference_params replaces that
+// of the request.
+func cohereRequest(r request, fields map[string]any) {
+	fields["texts"], fields["input_type"] = r.texts, "search_document"
+	if r.query {
+		fields["input_type"] = "search_query"
+	}
+	if strings.Contains(r.info.Name, "embed-v4") {
 		fields["embedding_types"] = []string{"float"}
-		if info.Dimensions > 0 {
-			fields["output_dimension"] = info.Dimensions
+		if r.info.Dimensions > 0 {
+			fields["output_dimension"] = r.info.Dimensions
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	system, rest := wire.Split(req.Messages)
+	system, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
 	turns, err := p.turns(rest)
 	if err != nil {
 		return nil, err
@@ -212,12 +212,7 @@ func textBlock(text string) block { return block{Text: &text} }
 // plainID converts the id of a call, which another provider may have assigned, to one that
 // Bedrock accepts.
 func plainID(id string) string {
-	id = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, id)
+	id = wire.PlainID(id)
 	return id[max(0, len(id)-64):]
 }
 

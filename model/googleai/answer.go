@@ -94,6 +94,10 @@ func (a *assembler) take(p part) ([]model.Event, error) {
 			a.signatures.Put(id, p.Signature)
 		}
 		return nil, nil
+	case p.Inline != nil && p.Thought: // a draft of an image
+		return nil, nil
+	case p.Inline != nil:
+		return nil, a.draft.AppendBase64(p.Inline.MimeType, p.Inline.Data)
 	case p.Thought:
 		return a.draft.AppendText("", p.Text)
 	}

@@ -78,7 +78,10 @@ func (e *VertexEmbedder) Embed(ctx context.Context, texts []string) ([][]float32
 	if e.server.Info.Dimensions > 0 {
 		parameters["outputDimensionality"] = e.server.Info.Dimensions
 	}
-	shared := instance{}
+	shared := instance{"task_type": "RETRIEVAL_DOCUMENT"}
+	if model.IsForQueries(ctx) {
+		shared["task_type"] = "RETRIEVAL_QUERY"
+	}
 	for name, raw := range e.server.Encoded {
 		switch field := wire.Camel(name); field {
 		case "taskType":

@@ -2,6 +2,7 @@ package googleai_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -27,19 +28,29 @@ func TestVertexEmbedder(t *testing.T) {
 	const answer = `{"predictions":[{"embeddings":{"values":[1,2],"statistics":{"token_count":3,"truncated":false}}},{"embeddings":{"values":[3,4],"statistics":{"token_count":4.0}}}]}`
 	for name, c := range map[string]struct {
 		answer, want string
+		params       map[string]any
+		query        bool
+		task         string
 	}{
-		"vectors":      {answer, "[[1 2] [3 4]] 7"},
-		"one too few":  {`{"predictions":[{"embeddings":{"values":[1,2]}}]}`, "1 vectors for 2 texts"},
-		"other answer": {`{"status":"ok"}`, "no predictions"},
+		"vectors":      {answer, "[[1 2] [3 4]] 7", nil, false, "RETRIEVAL_DOCUMENT"},
+		"a query":      {answer, "[[1 2] [3 4]] 7", nil, true, "RETRIEVAL_QUERY"},
+		"own task":     {answer, "[[1 2] [3 4]] 7", map[string]any{"task_type": "CLUSTERING"}, true, "CLUSTERING"},
+		"one too few":  {`{"predictions":[{"embeddings":{"values":[1,2]}}]}`, "1 vectors for 2 texts", nil, false, "RETRIEVAL_DOCUMENT"},
+		"other answer": {`{"status":"ok"}`, "no predictions", nil, false, "RETRIEVAL_DOCUMENT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := modeltest.Serve(t, modeltest.Respond(200, "application/json", c.answer))
-			target := modeltest.Target{Info: model.Info{ID: "v", Name: "text-embedding-005", Dimensions: 2}, URL: s.URL, Key: "k", HTTP: s.Client(), Params: map[string]any{"task_type": "RETRIEVAL_QUERY", "auto_truncate": false}}
+			target := modeltest.Target{Info: model.Info{ID: "v", Name: "text-embedding-005", Dimensions: 2}, URL: s.URL, Key: "k", HTTP: s.Client(), Params: map[string]any{"auto_truncate": false}}
+			maps.Copy(target.Params, c.params)
+			ctx := t.Context()
+			if c.query {
+				ctx = model.ForQueries(ctx)
+			}
 			e, err := googleai.NewVertexEmbedder(googleai.VertexConfig{Config: target.Config(), Project: "p", Location: "global"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			vectors, used, err := e.Embed(t.Context(), []string{"a", "b"})
+			vectors, used, err := e.Embed(ctx, []string{"a", "b"})
 			got := fmt.Sprint(vectors, " ", used.Input)
 			if err != nil {
 				got = err.Error()
@@ -49,7 +60,7 @@ func TestVertexEmbedder(t *testing.T) {
 			}
 			sent := s.Requests()[0]
 			body := modeltest.JSON(sent.Body)
-			if body != `{"instances":[{"content":"a","task_type":"RETRIEVAL_QUERY"},{"content":"b","task_type":"RETRIEVAL_QUERY"}],"parameters":{"autoTruncate":false,"outputDimensionality":2}}` ||
+			if body != strings.ReplaceAll(`{"instances":[{"content":"a","task_type":"TASK"},{"content":"b","task_type":"TASK"}],"parameters":{"autoTruncate":false,"outputDimensionality":2}}`, "TASK", c.task) ||
 				sent.Path != "/v1/projects/p/locations/global/publishers/google/models/text-embedding-005:predict" || sent.Header.Get("Authorization") != "Bearer k" {
 				t.Errorf("sent %s to %s", body, sent.Path)
 			}

@@ -65,13 +65,13 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if len(options) > 0 {
 		fields["options"] = options
 	}
-	messages, err := messagesOf(req.Messages)
+	messages, err := messagesOf(wire.WithAnswerNotes(req.Messages))
 	if err != nil {
 		return nil, err
 	}
 	fields["model"], fields["messages"], fields["stream"] = p.Info.Name, messages, req.Stream
 	if len(req.Tools) > 0 {
-		fields["tools"] = wire.Functions(req.Tools, json.RawMessage(wire.EmptySchema))
+		fields["tools"] = wire.Functions(req.Tools)
 	}
 	if _, set := fields["format"]; req.Schema != nil && !set {
 		fields["format"] = req.Schema.JSON

@@ -1,9 +1,13 @@
 package openai
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"strings"
 
+	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
@@ -29,6 +33,15 @@ type delta struct {
 	Reasoning json.RawMessage `json:"reasoning_content"` // DeepSeek's, vLLM's and others' name
 	Thinking  json.RawMessage `json:"reasoning"`         // OpenRouter's and Ollama's name
 	ToolCalls []callPart      `json:"tool_calls"`
+	Audio     *struct {
+		Data       string `json:"data"` // base64
+		Transcript string `json:"transcript"`
+	} `json:"audio"`
+	Images []struct { // OpenRouter's
+		Image struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	} `json:"images"`
 }
 
 type usage struct {
@@ -44,6 +57,7 @@ type assembler struct {
 	draft   wire.ResponseBuilder
 	refused bool
 	calls   []*call // the calls so far
+	sound   []byte  // the spoken answer so far
 	finish  string
 	usage   model.Usage
 	begun   bool // whether a choice was read
@@ -136,12 +150,41 @@ func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
 		a.refused = true
 		text += part.Refusal
 	}
+	spoken, err := a.media(part)
+	if err != nil {
+		return nil, err
+	}
+	text += spoken
 	for _, p := range part.ToolCalls {
 		if err := a.call(p, whole); err != nil {
 			return nil, err
 		}
 	}
 	return a.draft.AppendText(text, reasoning)
+}
+
+// media adds the sound and the images of a part, and returns the text of the sound.
+func (a *assembler) media(part *delta) (text string, err error) {
+	for _, image := range part.Images {
+		head, data, found := strings.Cut(image.Image.URL, ";base64,")
+		if mime, ok := strings.CutPrefix(head, "data:"); !found || !ok {
+			return "", errors.New("an image of the answer is not a data URL")
+		} else if err := a.draft.AppendBase64(mime, data); err != nil {
+			return "", err
+		}
+	}
+	if part.Audio == nil {
+		return "", nil
+	}
+	data, err := base64.StdEncoding.DecodeString(part.Audio.Data)
+	if err != nil {
+		return "", errors.New("the sound of the answer is not base64")
+	}
+	if len(a.sound)+len(data) > wire.MaxAnswer {
+		return "", wire.ErrTooLong
+	}
+	a.sound = append(a.sound, data...)
+	return part.Audio.Transcript, nil
 }
 
 // contentText reads text, null, or a list of parts, which reasoning models of Mistral
@@ -183,6 +226,12 @@ func (a *assembler) Response() (*model.Response, error) {
 	}
 	if a.refused {
 		a.finish = "refusal"
+	}
+	if len(a.sound) > 0 { // in a stream it is pcm16, without a header
+		if err := a.draft.AppendMedia(cmp.Or(mediatype.Detect(a.sound), "audio/pcm"), a.sound); err != nil {
+			return nil, err
+		}
+		a.sound = nil
 	}
 	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage}
 	resp.Finish, resp.Reason = wire.Finish(a.finish, len(a.calls))

@@ -172,7 +172,7 @@ func TestRequest_ToolsAndResults(t *testing.T) {
 	tools := []any{
 		map[string]any{"type": "function", "function": map[string]any{"name": "find", "description": "Finds an order.",
 			"parameters": map[string]any{"type": "object", "properties": map[string]any{"id": map[string]any{"type": "integer"}}}}},
-		map[string]any{"type": "function", "function": map[string]any{"name": "now"}},
+		map[string]any{"type": "function", "function": map[string]any{"name": "now", "parameters": map[string]any{"type": "object", "properties": map[string]any{}}}},
 	}
 	if d := cmp.Diff(tools, s.Requests()[0].Body["tools"]); d != "" {
 		t.Error(d)
@@ -311,6 +311,40 @@ func TestRequest_Media(t *testing.T) {
 	_, err = model.Call(t.Context(), m, model.Request{Messages: []chat.Message{{Role: chat.User, Blocks: []chat.Block{
 		{Type: "audio", Data: []byte("OggS"), MimeType: "audio/ogg"}}}}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "audio/ogg cannot be sent, only wav and mp3") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Mistral has its own form of sounds and documents, requires parameters of tools and has no videos.
+func TestRequest_MediaOfMistral(t *testing.T) {
+	s := serve(t, status(200, hello))
+	m, err := openai.NewMistral(contractConfig(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := model.Request{Tools: []model.Tool{{Name: "now"}}, Messages: []chat.Message{{Role: chat.User, Blocks: []chat.Block{
+		{Type: "text", Text: "What is this?"}, {Type: "image", Data: []byte("\x89PNG\r\n\x1a\n")}, {Type: "audio", Data: []byte("RIFF"), MimeType: "audio/wav"},
+		{Type: "file", Data: []byte("%PDF-1")}, {Type: "file", Text: "https://shop.example/a.pdf"}}}}}
+	if _, err := model.Call(t.Context(), m, request, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		map[string]any{"type": "text", "text": "What is this?"},
+		map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64,iVBORw0KGgo="}},
+		map[string]any{"type": "input_audio", "input_audio": "UklGRg=="},
+		map[string]any{"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0x"},
+		map[string]any{"type": "document_url", "document_url": "https://shop.example/a.pdf"},
+	}
+	body := s.Requests()[0].Body
+	if d := cmp.Diff(want, body["messages"].([]any)[0].(map[string]any)["content"]); d != "" {
+		t.Error(d)
+	}
+	function := body["tools"].([]any)[0].(map[string]any)["function"]
+	if d := cmp.Diff(map[string]any{"name": "now", "parameters": map[string]any{"type": "object", "properties": map[string]any{}}}, function); d != "" {
+		t.Error(d)
+	}
+	request.Messages[0].Blocks[1] = chat.Block{Type: "video", Text: "https://shop.example/a.mp4"}
+	if _, err := model.Call(t.Context(), m, request, nil); err == nil || !strings.Contains(err.Error(), "videos cannot be sent") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -2,6 +2,8 @@ package openai
 
 import (
 	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -23,6 +25,68 @@ func forMistral(m chat.Message) chat.Message {
 		m.ToolCalls[i].ID = mistralID(m.ToolCalls[i].ID)
 	}
 	return m
+}
+
+// mistralPart is a part of a message's content whose form is Mistral's own.
+type mistralPart struct {
+	Type     string `json:"type"`
+	Sound    string `json:"input_audio,omitempty"` // base64
+	Document string `json:"document_url,omitempty"`
+}
+
+// mistralMessage encodes a message of forMistral. Sounds are base64 without a format, and
+// documents are addresses, which may have the data.
+func mistralMessage(m chat.Message) (json.RawMessage, error) {
+	raw := chat.OpenAI(m)
+	own := func(b chat.Block) bool { return b.Type == "audio" || b.Type == "file" || b.Type == "bytes" }
+	if !slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return own(b) || b.Type == "video" }) {
+		return raw, nil
+	}
+	var message map[string]json.RawMessage
+	var content []json.RawMessage
+	if err := errors.Join(json.Unmarshal(raw, &message), json.Unmarshal(message["content"], &content)); err != nil {
+		return nil, err
+	}
+	for i, b := range m.Blocks {
+		if b.Type == "video" {
+			return nil, errors.New("videos cannot be sent")
+		}
+		if !own(b) {
+			continue
+		}
+		part, err := mistralMedia(b, content[i])
+		if err != nil {
+			return nil, err
+		}
+		content[i] = part
+	}
+	var err error
+	if message["content"], err = json.Marshal(content); err != nil {
+		return nil, err
+	}
+	return json.Marshal(message)
+}
+
+// mistralMedia converts a part from OpenAI's form. A file is a PDF document or its address.
+func mistralMedia(b chat.Block, part json.RawMessage) (json.RawMessage, error) {
+	var given struct {
+		Audio struct {
+			Data string `json:"data"`
+		} `json:"input_audio"`
+		File struct {
+			Data string `json:"file_data"`
+		} `json:"file"`
+	}
+	if err := json.Unmarshal(part, &given); err != nil {
+		return nil, err
+	}
+	switch {
+	case b.Type == "audio":
+		return json.Marshal(mistralPart{Type: "input_audio", Sound: given.Audio.Data})
+	case given.File.Data != "":
+		return json.Marshal(mistralPart{Type: "document_url", Document: given.File.Data})
+	}
+	return json.Marshal(mistralPart{Type: "document_url", Document: b.Text})
 }
 
 // mistralID returns the id of a call in Mistral's format, nine letters and digits: the id

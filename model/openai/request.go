@@ -19,7 +19,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		fields[name] = raw
 	}
 	fields["model"] = p.model
-	given := req.Messages
+	given := wire.WithAnswerNotes(req.Messages)
 	if !p.mistral { // whose tool messages may have images
 		given = withToolMedia(given)
 	}
@@ -34,14 +34,14 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		if err := supportedContent(m); err != nil {
 			return nil, err
 		}
-		if p.mistral {
-			m = forMistral(m)
+		var err error
+		if messages[i], err = p.message(m); err != nil {
+			return nil, err
 		}
-		messages[i] = chat.OpenAI(m)
 	}
 	fields["messages"] = messages
 	if len(req.Tools) > 0 {
-		fields["tools"] = wire.Functions(req.Tools, nil)
+		fields["tools"] = wire.Functions(req.Tools)
 	}
 	if _, set := fields["response_format"]; req.Schema != nil && !set {
 		fields["response_format"] = responseFormat(req.Schema)
@@ -53,6 +53,14 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		}
 	}
 	return fields, nil
+}
+
+// message encodes a message.
+func (p *protocol) message(m chat.Message) (json.RawMessage, error) {
+	if p.mistral {
+		return mistralMessage(forMistral(m))
+	}
+	return chat.OpenAI(m), nil
 }
 
 // responseFormat requests the form of an answer. The model is bound to the schema where

@@ -89,7 +89,7 @@ func (p *responses) body(req model.Request) (map[string]any, error) {
 	if _, set := fields["include"]; !set && p.reasons() {
 		fields["include"] = []string{"reasoning.encrypted_content"}
 	}
-	system, rest := wire.Split(req.Messages)
+	system, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
 	if strings.TrimSpace(system) != "" {
 		fields["instructions"] = system
 	}
@@ -327,6 +327,7 @@ func (a *responseReader) item(raw json.RawMessage) error {
 		CallID    string `json:"call_id"`
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
+		Result    string `json:"result"` // an image that a tool of OpenAI made
 		Content   []struct {
 			Text    string `json:"text"`
 			Refusal string `json:"refusal"`
@@ -344,6 +345,10 @@ func (a *responseReader) item(raw json.RawMessage) error {
 			a.protocol.thoughts.Put(id, a.thoughts)
 		}
 		a.thoughts = nil
+	case "image_generation_call":
+		if it.Result != "" {
+			return a.draft.AppendBase64("", it.Result)
+		}
 	case "message":
 		for _, c := range it.Content {
 			if c.Refusal != "" {

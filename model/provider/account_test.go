@@ -11,10 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // auth makes a reference to an auth with the id a.
@@ -72,15 +70,7 @@ func TestCloudProviders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			called = nil
-			tt.model.ID = "m"
-			m, err := provider.New(&tt.model, provider.Options{Getenv: env(tt.env...), HTTP: s.Client()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil)
-			if err != nil || got.Message.Text() != "Hello." || m.Info().Mock {
-				t.Fatalf("got %v, %v", got, err)
-			}
+			callModel(t, &tt.model, provider.Options{Getenv: env(tt.env...), HTTP: s.Client()})
 			if d := cmp.Diff([]string{tt.want}, called); d != "" {
 				t.Error(d)
 			}
@@ -92,7 +82,7 @@ func TestCloudProviders(t *testing.T) {
 func TestCloudProviders_Addresses(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	file := filepath.Join(t.TempDir(), "key.json")
-	if err := os.WriteFile(file, []byte(`{"type":"service_account","project_id":"p"}`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"type":"service_account","project_id":"p","private_key":"k"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fake := offline(&spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Text: "Hello."}}})

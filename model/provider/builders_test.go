@@ -59,15 +59,7 @@ func TestNativeProviders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			called = nil
-			tt.model.ID = "m"
-			m, err := provider.New(&tt.model, provider.Options{Getenv: env(tt.env...), HTTP: s.Client()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil)
-			if err != nil || got.Message.Text() != "Hello." || m.Info().Mock {
-				t.Fatalf("got %v, %v", got, err)
-			}
+			callModel(t, &tt.model, provider.Options{Getenv: env(tt.env...), HTTP: s.Client()})
 			if d := cmp.Diff([]string{tt.want}, called); d != "" {
 				t.Error(d)
 			}
@@ -93,5 +85,19 @@ func TestNativeProviders(t *testing.T) {
 	if _, err := provider.NewEmbedder(&spec.EmbeddingModel{Model: spec.Model{ID: "v", Provider: "anthropic"}}, provider.Options{Getenv: env()}); err == nil ||
 		err.Error() != "model v: the provider anthropic has no embedding models" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// callModel calls a model, whose server answers "Hello.".
+func callModel(t *testing.T, declared *spec.Model, opts provider.Options) {
+	t.Helper()
+	declared.ID = "m"
+	m, err := provider.New(declared, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil)
+	if err != nil || got.Message.Text() != "Hello." || m.Info().Mock {
+		t.Fatalf("got %v, %v", got, err)
 	}
 }

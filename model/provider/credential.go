@@ -30,6 +30,9 @@ func findCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 			if err := opts.Policy.Credential(variable, m.BaseURL, isOwnServer(m, row)); err != nil {
 				return credential{}, authError(m, err)
 			}
+			if problem := spec.KeyProblem(key); problem != "" {
+				return credential{}, authError(m, fmt.Errorf("the environment variable %s %s", variable, problem))
+			}
 			return credential{key: key, name: variable}, nil
 		}
 	}
@@ -73,7 +76,7 @@ func authCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 		return credential{}, authError(m, errors.New(cmp.Or(problem, "auth "+id+" has no key")))
 	}
 	secret, host := auth.ModelKey()
-	key, err := reveal(secret, opts)
+	key, err := secret.Resolve(opts.Secret)
 	if err != nil {
 		return credential{}, authError(m, fmt.Errorf("auth %s: %w", id, err))
 	}
@@ -91,14 +94,4 @@ func authError(m *spec.Model, err error) error {
 		return fmt.Errorf("%s: model %s: %w", position, m.ID, err)
 	}
 	return fmt.Errorf("model %s: %w", m.ID, err)
-}
-
-func reveal(s spec.Secret, opts Options) (string, error) {
-	switch {
-	case s.Ref == nil:
-		return s.Reveal(), nil
-	case opts.Secret == nil:
-		return "", fmt.Errorf("secret %s needs a secret manager, which is not available yet", s.Ref.SecretName)
-	}
-	return opts.Secret(s)
 }

@@ -25,7 +25,7 @@ type format struct {
 // formats has the protocols of providers that are called over HTTP.
 func formats() map[string]format {
 	openai := format{
-		`{"id":"c","object":"chat.completion","choices":[{"index":0,"finish_reason":"%s","message":{"role":"assistant","content":"Yes."}}],"usage":{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":7}}}`,
+		`{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"%s","message":{"role":"assistant","content":"Yes."}}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":7}}}`,
 		map[string]string{"stop": "stop", "length": "length", "content_filter": "content_filter"},
 		`{"error":{"message":"This model's maximum context length is 10 tokens. However, your messages resulted in 90 tokens.","code":"context_length_exceeded"}}`,
 	}
@@ -45,12 +45,12 @@ func formats() map[string]format {
 		"langchaingo:mistral": mistral, "langchaingo:ollama": ollama,
 		"langchaingo:huggingface": {`[{"generated_text":"Yes.%.0s"}]`, map[string]string{"stop": "stop"}, `{"error":"Input validation error: inputs must have less than 10 tokens. Given: 90"}`},
 		"anthropic": {
-			`{"type":"message","role":"assistant","stop_reason":"%s","content":[{"type":"text","text":"Yes."}],"usage":{"input_tokens":2,"cache_read_input_tokens":7,"output_tokens":2}}`,
+			`{"id":"a","model":"m","type":"message","role":"assistant","stop_reason":"%s","content":[{"type":"text","text":"Yes."}],"usage":{"input_tokens":2,"cache_read_input_tokens":7,"output_tokens":2}}`,
 			map[string]string{"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"},
 			`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 90 tokens > 10 maximum"}}`,
 		},
 		"aws-bedrock": {
-			`{"output":{"message":{"role":"assistant","content":[{"text":"Yes."}]}},"stopReason":"%s","usage":{"inputTokens":2,"cacheReadInputTokens":7,"outputTokens":2}}`,
+			`{"output":{"message":{"role":"assistant","content":[{"text":"Yes."}]}},"stopReason":"%s","usage":{"inputTokens":2,"cacheReadInputTokens":7,"outputTokens":2,"totalTokens":11},"metrics":{"latencyMs":1}}`,
 			map[string]string{"stop": "end_turn", "length": "max_tokens", "content_filter": "guardrail_intervened"},
 			`{"message":"The model returned the following errors: prompt is too long: 90 tokens > 10 maximum"}`,
 		},

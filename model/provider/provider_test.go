@@ -141,7 +141,7 @@ func TestNew_Errors(t *testing.T) {
 		{spec.Model{Provider: "openai", Auth: keyAuth("a", "", "")}, "model gpt: auth a holds an empty key"},
 		{spec.Model{Provider: "openai", Auth: keyAuth("a", "top\x00secret", "")}, "model gpt: auth a contains a character that is not allowed in a header"},
 		{spec.Model{Provider: "openai", Auth: spec.Ref[spec.Auth]{ID: "a"}}, "model gpt: auth names a, which is not an auth"},
-		{spec.Model{Provider: "openai", Auth: secret}, "model gpt: auth a: secret prod/key needs a secret manager, which is not available yet"},
+		{spec.Model{Provider: "openai", Auth: secret}, "model gpt: auth a: secret prod/key needs a secret_manager"},
 		{spec.Model{Provider: "openai", Auth: spec.Ref[spec.Auth]{ID: "a", To: &spec.AWSAuth{AuthBase: spec.AuthBase{ID: "a"}}}},
 			"model gpt: provider openai takes an auth of type api_key or bearer_token; a is aws"},
 		{spec.Model{Provider: "openai", Offline: offline(&spec.Model{ID: "fake", Provider: "openai"})}, "model gpt: offline must name a mock model; fake is of provider openai"},
@@ -155,6 +155,10 @@ func TestNew_Errors(t *testing.T) {
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("got  %v\nwant %s", err, tt.want)
 		}
+	}
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Getenv: env("OPENAI_API_KEY", "top\nsecret")}); err == nil ||
+		err.Error() != "model gpt: the environment variable OPENAI_API_KEY contains a character that is not allowed in a header" {
+		t.Errorf("got %v", err)
 	}
 	var missing *provider.CredentialsError
 	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Getenv: env()}); !errors.As(err, &missing) {

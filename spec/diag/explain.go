@@ -26,7 +26,11 @@ func FindRule(rules []Rule, code string) (Rule, error) {
 	for _, r := range rules {
 		codes = append(codes, r.Code)
 	}
-	return Rule{}, fmt.Errorf("no diagnostic has the code %q%s", code, DidYouMean(code, codes))
+	near := DidYouMean(code, codes)
+	if near == "" {
+		near = `; codes are QT and three digits, and "qtype explain" lists them`
+	}
+	return Rule{}, fmt.Errorf("no diagnostic has the code %q%s", code, near)
 }
 
 // fullCode returns a code as it is declared.

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -164,18 +163,6 @@ func (s *Server) offered(ctx context.Context, session *sdk.ClientSession) (*offe
 		return nil, err
 	}
 	return found, s.addPrompts(ctx, session, caps, found)
-}
-
-// collect returns the items of a list with pages.
-func collect[T any](pages iter.Seq2[T, error]) ([]T, error) {
-	var all []T
-	for item, err := range pages {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, item)
-	}
-	return all, nil
 }
 
 // now returns a tool as the server has it now.

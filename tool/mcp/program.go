@@ -30,7 +30,7 @@ func (t *programTransport) Connect(ctx context.Context) (sdk.Connection, error) 
 	if err := t.cmd.Start(); err != nil {
 		return nil, err
 	}
-	return (&sdk.IOTransport{Reader: io.NopCloser(out), Writer: &programInput{in, t.cmd}}).Connect(ctx)
+	return (&sdk.IOTransport{Reader: io.NopCloser(&messageReader{Reader: out, max: maxMessage}), Writer: &programInput{in, t.cmd}}).Connect(ctx)
 }
 
 // programInput is the standard input of a server, whose end ends the server.

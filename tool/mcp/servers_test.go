@@ -17,21 +17,6 @@ import (
 	"github.com/qtype-dev/qtype/tool/mcp"
 )
 
-// external returns the path of a variable of the environment. Without it the test is
-// skipped, and fails in CI.
-func external(t *testing.T, variable, what string) string {
-	t.Helper()
-	path := os.Getenv(variable)
-	switch {
-	case path != "":
-	case os.Getenv("QTYPE_CI") != "":
-		t.Fatalf("set %s to %s", variable, what)
-	default:
-		t.Skipf("set %s to %s", variable, what)
-	}
-	return path
-}
-
 // official declares a server made with an official SDK: started as a program, or listening.
 func official(t *testing.T, program, script string, config map[string]any, listens bool) *spec.MCPTool {
 	t.Helper()
@@ -123,7 +108,7 @@ func changesTools(t *testing.T, d *spec.MCPTool) {
 
 // TestNodeServer uses a server made with the official SDK for Node.
 func TestNodeServer(t *testing.T) {
-	modules := external(t, "QTYPE_MCP_NODE", "a node_modules folder with @modelcontextprotocol/sdk")
+	modules := testkit.External(t, "QTYPE_MCP_NODE", "a node_modules folder with @modelcontextprotocol/sdk")
 	for _, listens := range []bool{false, true} {
 		t.Run(fmt.Sprintf("http=%v", listens), func(t *testing.T) {
 			d := official(t, "node", "testdata/server.mjs", map[string]any{"modules": modules}, listens)
@@ -145,7 +130,7 @@ func TestNodeServer(t *testing.T) {
 
 // TestPythonServer uses a server made with the official SDK for Python.
 func TestPythonServer(t *testing.T) {
-	python := external(t, "QTYPE_MCP_PYTHON", "a Python interpreter with the package mcp")
+	python := testkit.External(t, "QTYPE_MCP_PYTHON", "a Python interpreter with the package mcp")
 	for _, listens := range []bool{false, true} {
 		t.Run(fmt.Sprintf("http=%v", listens), func(t *testing.T) {
 			d := official(t, python, "testdata/server.py", map[string]any{}, listens)

@@ -71,8 +71,8 @@ func (w *worker) launch() error {
 	for i := range 3 {
 		r, wr, err := os.Pipe()
 		if err != nil {
-			closeAll(child[:])
-			closeAll(parent[:])
+			subprocess.CloseAll(child[:])
+			subprocess.CloseAll(parent[:])
 			return err
 		}
 		child[i], parent[i] = wr, r
@@ -82,22 +82,14 @@ func (w *worker) launch() error {
 	}
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = child[0], child[1], child[2]
 	err := w.cmd.Start()
-	closeAll(child[:])
+	subprocess.CloseAll(child[:])
 	if err != nil {
-		closeAll(parent[:])
+		subprocess.CloseAll(parent[:])
 		return err
 	}
 	w.in, w.raw, w.out = parent[0], parent[1], bufio.NewReaderSize(parent[1], 64<<10)
 	go w.readOutput(parent[2])
 	return nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
 }
 
 // readOutput logs what the process writes to standard error until it has ended.
@@ -142,7 +134,7 @@ func (w *worker) kill() {
 		if !w.exited() {
 			_ = w.cmd.Kill()
 		}
-		closeAll([]*os.File{w.in, w.raw})
+		subprocess.CloseAll([]*os.File{w.in, w.raw})
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -225,16 +226,13 @@ func hidden(name string) bool { return strings.HasPrefix(name, ".") || name == "
 // cause returns the error of the operating system without the path, which the
 // caller adds.
 func cause(err error) error {
-	var path *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return errors.New("may not be read: permission denied")
 	case errors.Is(err, syscall.ELOOP):
 		return errors.New("is a cycle of symbolic links")
-	case errors.As(err, &path):
-		return path.Err
 	}
-	return err
+	return textfmt.WithoutPath(err)
 }
 
 // glob lists the files that match a pattern in lexical order.

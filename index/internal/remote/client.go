@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -152,13 +153,11 @@ func encode(body any) ([]byte, string, error) {
 
 // EncodeJSON encodes a value without escapes for HTML, as Python does.
 func EncodeJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	data, err := textfmt.CompactJSON(v)
+	if err != nil {
 		return nil, fmt.Errorf("the value cannot be stored as JSON: %w", err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return data, nil
 }
 
 // attempt sends a request once. A wait below 0 means that a repetition is useless.
@@ -247,4 +246,13 @@ func DecodeJSON(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return d.Decode(into)
+}
+
+// Remove deletes what is at a path. It may be missing.
+func (c *Client) Remove(ctx context.Context, path string) error {
+	err := c.Do(ctx, http.MethodDelete, path, nil, nil)
+	if IsStatus(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
 }

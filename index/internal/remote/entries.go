@@ -73,3 +73,20 @@ func CheckQuery(q index.Query, dimensions int) error {
 	}
 	return nil
 }
+
+// UUIDs returns the ids of objects in stores whose ids are UUIDs.
+func UUIDs(ids []string) []string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = UUID(id)
+	}
+	return all
+}
+
+// CheckVectorQuery is CheckQuery for a store that searches by vector only.
+func CheckVectorQuery(store string, q index.Query, dimensions int) error {
+	if q.Mode != index.ByVector {
+		return fmt.Errorf("the store %s searches by vector only; use the store embedded, pgvector or opensearch for text", store)
+	}
+	return CheckQuery(q, dimensions)
+}

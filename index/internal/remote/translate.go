@@ -71,3 +71,15 @@ func combine[Q any](of []filter.Filter, d Dialect[Q], join func([]Q) Q, needAll 
 	}
 	return result
 }
+
+// AnyOf compares a field with several values by comparing it with each, for stores that have no
+// other condition.
+func AnyOf[Q any](d Dialect[Q], c filter.In) (q Q, ok bool) {
+	of := make([]Q, len(c.Values))
+	for i, v := range c.Values {
+		if of[i], ok = d.Compare(filter.Compare{Field: c.Field, Op: filter.Equal, Value: v}); !ok {
+			return q, false
+		}
+	}
+	return d.Or(of), true
+}

@@ -2,6 +2,10 @@
 // memory finds, and how many of them its context block retrieval brings into a window.
 //
 //	go run ./internal/bench/recall [-embeddings http://HOST/v1] [-only 43,47] [-window 4000] conversations.jsonl
+//	go run ./internal/bench/recall -window 4000 -ranked ranked.jsonl conversations.jsonl
+//
+// The second command measures the rankings of another system, which others.py writes: how many
+// of the messages fit the window, the best first. Without -window it measures the ten best.
 //
 // A line of the file is a conversation: {id, turns: [{id, time, speaker, text}],
 // questions: [{question, evidence: [ids of turns]}]}, such as those of LoCoMo.
@@ -31,17 +35,44 @@ import (
 
 // conversation is a line of the file.
 type conversation struct {
-	ID    string `json:"id"`
-	Turns []struct {
-		ID      string `json:"id"`
-		Time    string `json:"time"`
-		Speaker string `json:"speaker"`
-		Text    string `json:"text"`
-	} `json:"turns"`
-	Questions []struct {
-		Question string   `json:"question"`
-		Evidence []string `json:"evidence"`
-	} `json:"questions"`
+	ID        string     `json:"id"`
+	Turns     []turn     `json:"turns"`
+	Questions []question `json:"questions"`
+}
+
+// turn is a message of a conversation.
+type turn struct {
+	ID      string `json:"id"`
+	Time    string `json:"time"`
+	Speaker string `json:"speaker"`
+	Text    string `json:"text"`
+}
+
+// message returns what a memory stores.
+func (c *conversation) message(t *turn) chat.Message {
+	msg := chat.Text(chat.User, t.Text)
+	if t.Speaker != c.Turns[0].Speaker {
+		msg.Role = chat.Assistant
+	}
+	msg.ID, msg.Name = t.ID, t.Speaker
+	return msg
+}
+
+// question is one about a conversation, with the ids of the turns that answer it.
+type question struct {
+	Question string   `json:"question"`
+	Evidence []string `json:"evidence"`
+}
+
+// recall returns the share of the evidence that was found.
+func (q *question) recall(found func(id string) bool) float64 {
+	hits := 0
+	for _, id := range q.Evidence {
+		if found(id) {
+			hits++
+		}
+	}
+	return float64(hits) / float64(len(q.Evidence))
 }
 
 // options are the flags.
@@ -52,6 +83,7 @@ type options struct {
 	window int
 	ratio  float64
 	topK   int
+	ranked string
 }
 
 func main() {
@@ -62,6 +94,7 @@ func main() {
 	flag.IntVar(&o.window, "window", 0, "tokens of a window that the block retrieval fills; 0 to search")
 	flag.Float64Var(&o.ratio, "ratio", 0.1, "the share of the window for the newest messages")
 	flag.IntVar(&o.topK, "top-k", 200, "messages that the block retrieves, if they fit")
+	flag.StringVar(&o.ranked, "ranked", "", "a file with the ranked messages of each question, by another system")
 	flag.Parse()
 	if err := run(context.Background(), o, flag.Arg(0)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -77,6 +110,14 @@ func run(ctx context.Context, o options, path string) error {
 	defer func() { _ = file.Close() }() // only read
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 64<<20)
+	measure := o.measure
+	if o.ranked != "" {
+		others, err := readRankings(o.ranked)
+		if err != nil {
+			return err
+		}
+		measure = func(_ context.Context, c *conversation) (float64, error) { return others.measure(c, &o) }
+	}
 	sum, questions := 0.0, 0
 	for lines.Scan() {
 		var c conversation
@@ -86,7 +127,7 @@ func run(ctx context.Context, o options, path string) error {
 		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), c.ID) {
 			continue
 		}
-		recall, err := o.measure(ctx, &c)
+		recall, err := measure(ctx, &c)
 		if err != nil {
 			return err
 		}
@@ -114,15 +155,10 @@ func (o *options) measure(ctx context.Context, c *conversation) (sum float64, er
 		return 0, err
 	}
 	for i, t := range c.Turns {
-		msg := chat.Text(chat.User, t.Text)
-		if t.Speaker != c.Turns[0].Speaker {
-			msg.Role = chat.Assistant
-		}
-		msg.ID, msg.Name = t.ID, t.Speaker
 		if at, err = time.Parse("3:04 pm on 2 January, 2006", t.Time); err != nil {
 			return 0, err
 		}
-		if err := m.Append(ctx, "s", msg); err != nil {
+		if err := m.Append(ctx, "s", c.message(&t)); err != nil {
 			return 0, fmt.Errorf("turn %d: %w", i+1, err)
 		}
 	}
@@ -136,13 +172,7 @@ func (o *options) measure(ctx context.Context, c *conversation) (sum float64, er
 		if err != nil {
 			return 0, err
 		}
-		hits := 0
-		for _, id := range q.Evidence {
-			if found(id, texts[id]) {
-				hits++
-			}
-		}
-		sum += float64(hits) / float64(len(q.Evidence))
+		sum += q.recall(func(id string) bool { return found(id, texts[id]) })
 	}
 	return sum, nil
 }

@@ -20,7 +20,8 @@ type agent struct {
 	class  string
 	list   []*member      // the agents of a super agent
 	flow   *document.Flow // its flow
-	mcp    []string       // ids of the tools of an MCPClientAgent
+	tools  []string       // ids of the tools of an MCPClientAgent or a ToolUseAgent
+	calls  int            // the most tool calls of these; 0 for the default
 	tool   string         // id of the tool that calls it; empty if none does
 	pooled bool           // an orchestrator or a super agent calls it
 }
@@ -145,6 +146,8 @@ func (p *project) build(a *agent) {
 	switch {
 	case a.class == "MCPClientAgent":
 		p.mcpAgent(a)
+	case a.class == "ToolUseAgent":
+		p.toolAgent(a)
 	case a.class == "SuperAgent":
 		p.superAgent(a)
 	case a.class == "FlowSuperAgent":

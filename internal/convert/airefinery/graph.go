@@ -115,7 +115,7 @@ func (p *project) nexts(n *node) []next {
 			all = append(all, next{n: item, target: item})
 			continue
 		}
-		p.CheckKeys(item, "an entry of next_step", "condition", "default", "to", "max_iterations")
+		p.CheckKeys(item, "an entry of next_step", "condition", "default", "to", "step_name", "agent_name", "max_iterations")
 		all = append(all, p.targets(item, false)...)
 	}
 	loops := n.entry.Get("loop")
@@ -148,6 +148,11 @@ func (p *project) targets(item *input.Node, isLoop bool) []next {
 		return nil
 	}
 	to := item.Get("to")
+	for _, name := range []string{"step_name", "agent_name"} { // projects write these, too
+		if to == nil {
+			to = item.Get(name)
+		}
+	}
 	if to == nil {
 		p.Malformed(item, `the entry has no "to"`)
 		return nil

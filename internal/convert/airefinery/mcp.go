@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
@@ -11,11 +12,12 @@ import (
 
 // mcpAgent writes the flow of an MCPClientAgent: an Agent with the tools of its servers.
 func (p *project) mcpAgent(a *agent) {
-	p.common(a, "magic_prompt", "system_prompt", "mcpServers", "mcp_sse_url", "enable_interpreter", "wait_time")
-	if a.config.Get("enable_interpreter") != nil {
-		p.Ignored(a.config.KeySpan("enable_interpreter"), "agent %s: enable_interpreter is ignored: the model reads the results", a.name)
-	}
+	p.common(a, "magic_prompt", "system_prompt", "mcpServers", "mcp_sse_url", "enable_interpreter", "wait_time", "max_tool_calls", "tool_call_interval", "show_tool_progress")
+	p.ignoreKeys(a, "enable_interpreter", "the model reads the results")
+	p.ignoreKeys(a, "tool_call_interval", "calls are made at once")
+	p.ignoreKeys(a, "show_tool_progress", "events and traces have the calls")
 	wait := p.PositiveInt(a.config, "wait_time")
+	a.calls = p.PositiveInt(a.config, "max_tool_calls")
 	if servers := p.Map(a.config, "mcpServers"); servers != nil {
 		for _, pair := range servers.Pairs {
 			if p.AsMap(pair.Value, "server "+pair.Key) != nil {
@@ -25,9 +27,9 @@ func (p *project) mcpAgent(a *agent) {
 	}
 	if address := p.Text(a.config, "mcp_sse_url"); address != "" {
 		p.Add(input.Unsupported.At(a.config.KeySpan("mcp_sse_url"), "agent %s: the transport SSE has no counterpart; set the address of the server's streamable HTTP", a.name))
-		p.remote(a, a.config.Get("mcp_sse_url"), p.mcpTool(a, "server"), wait)
+		p.remote(a, a.config.Get("mcp_sse_url"), p.mcpTool(a, "server"), wait, nil)
 	}
-	if len(a.mcp) == 0 {
+	if len(a.tools) == 0 {
 		p.Malformed(a.n, "agent %s has no MCP server", a.name)
 	}
 	system, prompt := p.Text(a.config, "system_prompt"), p.Text(a.config, "magic_prompt")
@@ -37,6 +39,13 @@ func (p *project) mcpAgent(a *agent) {
 	p.writeSteps(a, system, prompt)
 }
 
+// ignoreKeys reports a key of the config that has no effect.
+func (p *project) ignoreKeys(a *agent, key, why string) {
+	if a.config.Get(key) != nil {
+		p.Ignored(a.config.KeySpan(key), "agent %s: %s is ignored: %s", a.name, key, why)
+	}
+}
+
 // mcpTool returns an MCPTool that is not declared yet.
 func (p *project) mcpTool(a *agent, name string) *document.Block {
 	return new(document.Block).Set("type", "MCPTool").Set("id", p.ids.New(a.flow.ID+"_"+name, "server"))
@@ -44,12 +53,15 @@ func (p *project) mcpTool(a *agent, name string) *document.Block {
 
 // server declares the tools of a server: a program, or an address.
 func (p *project) server(a *agent, name string, n *input.Node, wait int) {
-	p.CheckKeys(n, "server "+name, "url", "type", "command", "args", "env")
+	p.CheckKeys(n, "server "+name, "url", "type", "headers", "command", "args", "env")
+	if p.Text(n, "type") == "sse" {
+		p.Unsupported(n.Get("type"), "server %s: the transport SSE has no counterpart; set the address of the server's streamable HTTP", name)
+	}
 	b := p.mcpTool(a, name)
 	command := p.Text(n, "command")
 	switch {
 	case n.Get("url") != nil:
-		p.remote(a, n.Get("url"), b, wait)
+		p.remote(a, n.Get("url"), b, wait, p.Map(n, "headers"))
 		return
 	case command == "":
 		p.Malformed(n, `server %s has neither "url" nor "command"`, name)
@@ -79,7 +91,7 @@ func (p *project) server(a *agent, name string, n *input.Node, wait int) {
 }
 
 // remote declares the tools of a server at an address.
-func (p *project) remote(a *agent, n *input.Node, b *document.Block, wait int) {
+func (p *project) remote(a *agent, n *input.Node, b *document.Block, wait int, headers *input.Node) {
 	u, err := url.Parse(n.Text)
 	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Hostname() == "" {
 		p.Malformed(n, "%s is not the address of a server", n.Describe())
@@ -90,10 +102,35 @@ func (p *project) remote(a *agent, n *input.Node, b *document.Block, wait int) {
 		u.User = nil
 	}
 	b.Set("url", u.String())
+	p.headers(b, headers)
 	if slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
 		b.Set("allow_private", document.Expression("true"))
 	}
 	p.addServer(a, b, wait)
+}
+
+// headers declares the credentials that the first header has. A value such as ENV:TOKEN names an
+// environment variable; other values are not copied.
+func (p *project) headers(b *document.Block, headers *input.Node) {
+	if headers == nil {
+		return
+	}
+	tool := b.Entries[1].Value.(string)
+	for i, pair := range headers.Pairs {
+		if i > 0 {
+			p.Unsupported(pair.Value, "header %s is left out: the tool %s sends one header", pair.Key, tool)
+			continue
+		}
+		variable, named := strings.CutPrefix(pair.Value.Text, "ENV:")
+		if !named || !document.IsIdentifier(variable) {
+			variable = strings.ToUpper(toolName(strings.ReplaceAll(tool, "-", "_"))) + "_HEADER"
+			p.Assumed(pair.Value, "header %s: its value is not copied; set the environment variable %s", pair.Key, variable)
+		}
+		id := p.ids.New(tool+"_auth", "auth")
+		p.app.Auths = append(p.app.Auths, new(document.Block).Set("type", "api_key").Set("id", id).Set("header", pair.Key).
+			Set("api_key", document.EnvText("${"+variable+":-}")))
+		b.Set("auth", id)
+	}
 }
 
 // addServer adds the tools of a server to an agent.
@@ -102,5 +139,5 @@ func (p *project) addServer(a *agent, b *document.Block, wait int) {
 		b.Set("timeout", fmt.Sprintf("%ds", wait))
 	}
 	p.app.Tools = append(p.app.Tools, b)
-	a.mcp = append(a.mcp, b.Entries[1].Value.(string))
+	a.tools = append(a.tools, b.Entries[1].Value.(string))
 }

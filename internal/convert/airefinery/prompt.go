@@ -30,12 +30,15 @@ type prompts struct {
 func (p *project) writeSteps(a *agent, system, prompt string) {
 	f := a.flow
 	kind := "LLMInference"
-	if len(a.mcp) > 0 {
+	if len(a.tools) > 0 {
 		kind = "Agent"
 	}
 	answer := new(document.Block).Set("type", kind).Set("id", p.ids.New(f.ID+"_answer", "answer")).Set("model", p.model(a.config, a.n))
-	if len(a.mcp) > 0 {
-		answer.Set("tools", document.NameList(a.mcp))
+	if len(a.tools) > 0 {
+		answer.Set("tools", document.NameList(a.tools))
+	}
+	if a.calls > 0 {
+		answer.Set("max_tool_executions", a.calls)
 	}
 	reads := p.contextsOf(a.config)
 	if reads.memory != "" {

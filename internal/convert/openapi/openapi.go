@@ -35,6 +35,9 @@ func Convert(r *input.Report, root *input.Node, name string) (*document.App, err
 	if root.Get("openapi") == nil && root.Get("swagger") == nil {
 		return nil, errors.New("it is not an OpenAPI file: it has neither the key openapi nor swagger")
 	}
+	if v := versionOf(root); !strings.HasPrefix(v, "3.") && v != "2.0" && v != "2" {
+		return nil, fmt.Errorf("version %q of the file is not supported: OpenAPI 3 and Swagger 2 are", v)
+	}
 	id := document.Slug(strings.ReplaceAll(strings.ToLower(root.Get("info").Get("title").Scalar()), " ", "-"))
 	if id == "" {
 		id = document.Slug(name)
@@ -61,6 +64,14 @@ func Convert(r *input.Report, root *input.Node, name string) (*document.App, err
 	return c.app, nil
 }
 
+// versionOf returns the version of the format.
+func versionOf(root *input.Node) string {
+	if n := root.Get("openapi"); n != nil {
+		return n.Scalar()
+	}
+	return root.Get("swagger").Scalar()
+}
+
 // operation is an operation of the file.
 type operation struct {
 	id     string // of the tool
@@ -75,8 +86,17 @@ func (c *converter) operations() []*operation {
 	var all []*operation
 	for _, path := range pairs(c.root.Get("paths")) {
 		item := c.resolve(path.Value)
+		if item != nil && item.Kind != input.Map && !strings.HasPrefix(path.Key, "x-") {
+			c.note(input.Malformed, item, "The path %s has no operations: expected an object.", path.Key)
+			continue
+		}
 		for _, method := range methods {
-			if node := item.Get(method); node != nil {
+			node := item.Get(method)
+			switch {
+			case node == nil:
+			case node.Kind != input.Map:
+				c.note(input.Malformed, node, "The operation %s %s is left out: expected an object.", strings.ToUpper(method), path.Key)
+			default:
 				all = append(all, &operation{path: path.Key, method: method, item: item, node: node})
 			}
 		}
@@ -217,6 +237,10 @@ func (c *converter) resolve(n *input.Node) *input.Node {
 		n = c.root
 		for part := range strings.SplitSeq(local, "/") {
 			n = step(n, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
+		}
+		if n == nil {
+			c.note(input.Malformed, ref, "The reference %s leads to nothing in the file.", ref.Text)
+			return nil
 		}
 	}
 	return nil

@@ -33,6 +33,7 @@ func TestConvert(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, source, want string }{
 		{"types", "def f(a: int, b: list[str], c: float | None = None) -> bool:\n    return True\n", "- {id: a, type: int}"},
+		{"optional", "def f(a: int | None = None) -> bool:\n    return True\n", `{id: a, type: "int?"}`},
 		{"description", "def f() -> str:\n    \"\"\"Does it.\"\"\"\n", "description: Does it."},
 		{"record", "from pydantic import BaseModel\nclass P(BaseModel):\n    x: int\ndef f(p: P) -> P:\n    return p\n", "- id: P"},
 		{"no annotation", "def f(a) -> str:\n    return a\n", ""},

@@ -15,9 +15,9 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // File is a file to convert.
@@ -64,27 +64,17 @@ func (r *Result) PageTexts() []string {
 	}
 	texts := make([]string, len(r.Pages))
 	rest, at := r.Text, r.Pages[0].Offset
-	rest = rest[byteOffset(rest, at):]
+	rest = rest[textfmt.ByteOffset(rest, at):]
 	for i := range r.Pages {
 		end := len(rest)
 		if i+1 < len(r.Pages) {
-			end = byteOffset(rest, r.Pages[i+1].Offset-at)
+			end = textfmt.ByteOffset(rest, r.Pages[i+1].Offset-at)
 			at = r.Pages[i+1].Offset
 		}
 		texts[i] = strings.TrimSpace(rest[:end])
 		rest = rest[end:]
 	}
 	return texts
-}
-
-// byteOffset returns the byte at which the n-th character of s begins.
-func byteOffset(s string, n int) int {
-	at := 0
-	for ; n > 0 && at < len(s); n-- {
-		_, size := utf8.DecodeRuneInString(s[at:])
-		at += size
-	}
-	return at
 }
 
 // Limits bound a conversion. 0 means the default.

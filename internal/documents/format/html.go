@@ -100,8 +100,12 @@ func find(n *html.Node, element atom.Atom) *html.Node {
 }
 
 // attribute returns the value of an attribute, empty if there is none.
-func attribute(n *html.Node, key string) string {
-	for _, a := range n.Attr {
+func attribute(n *html.Node, key string) string { return Attribute(n.Attr, key) }
+
+// Attribute returns the value of one of the attributes of an element, empty if it has none of the
+// name.
+func Attribute(all []html.Attribute, key string) string {
+	for _, a := range all {
 		if a.Key == key {
 			return a.Val
 		}

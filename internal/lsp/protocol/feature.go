@@ -4,27 +4,27 @@ import "encoding/json"
 
 // Hover is the result of textDocument/hover.
 type Hover struct {
-	Contents *MarkupContent `json:"contents"`
-	Range    *Range         `json:"range,omitempty"`
+	Contents *MarkupContent `json:"contents"`        // the text
+	Range    *Range         `json:"range,omitempty"` // what it describes; nil for the word at the cursor
 }
 
 // CompletionList is the result of textDocument/completion.
 type CompletionList struct {
-	IsIncomplete bool             `json:"isIncomplete"`
-	Items        []CompletionItem `json:"items"`
+	IsIncomplete bool             `json:"isIncomplete"` // whether the editor asks again after the next character
+	Items        []CompletionItem `json:"items"`        // the proposals
 }
 
 // CompletionItem is a proposal.
 type CompletionItem struct {
-	Label          string         `json:"label"`
-	Kind           int            `json:"kind"`
-	Detail         string         `json:"detail,omitempty"`
-	Documentation  *MarkupContent `json:"documentation,omitempty"`
-	Preselect      bool           `json:"preselect,omitempty"`
-	SortText       string         `json:"sortText,omitempty"`
-	FilterText     string         `json:"filterText,omitempty"`
-	TextEdit       *TextEdit      `json:"textEdit,omitempty"`
-	InsertTextMode int            `json:"insertTextMode,omitempty"`
+	Label          string         `json:"label"`                    // the text of the list
+	Kind           int            `json:"kind"`                     // its symbol, one of the kinds below
+	Detail         string         `json:"detail,omitempty"`         // a few words beside the label
+	Documentation  *MarkupContent `json:"documentation,omitempty"`  // the text beside the list
+	Preselect      bool           `json:"preselect,omitempty"`      // whether it is selected first
+	SortText       string         `json:"sortText,omitempty"`       // the order of the list; empty for the label
+	FilterText     string         `json:"filterText,omitempty"`     // what is compared with the typed text; empty for the label
+	TextEdit       *TextEdit      `json:"textEdit,omitempty"`       // the change that inserts it
+	InsertTextMode int            `json:"insertTextMode,omitempty"` // InsertTextModeAsIs, or 0 for the editor's
 }
 
 // InsertTextModeAsIs makes editors insert several lines without changing their
@@ -47,19 +47,19 @@ const (
 // ReferenceParams are the parameters of textDocument/references.
 type ReferenceParams struct {
 	TextDocumentPositionParams
-	Context ReferenceContext `json:"context"`
+	Context ReferenceContext `json:"context"` // which references are listed
 }
 
 // ReferenceContext selects the references.
 type ReferenceContext struct {
-	IncludeDeclaration bool `json:"includeDeclaration"`
+	IncludeDeclaration bool `json:"includeDeclaration"` // whether the declaration is listed too
 }
 
 // DocumentHighlight is a range that editors mark together with the one at the
 // cursor.
 type DocumentHighlight struct {
-	Range Range `json:"range"`
-	Kind  int   `json:"kind"`
+	Range Range `json:"range"` // what is marked
+	Kind  int   `json:"kind"`  // one of the kinds below
 }
 
 // The kinds of document highlights.
@@ -70,39 +70,39 @@ const (
 
 // PrepareRenameResult is the result of textDocument/prepareRename.
 type PrepareRenameResult struct {
-	Range       Range  `json:"range"`
-	Placeholder string `json:"placeholder"`
+	Range       Range  `json:"range"`       // the name at the cursor
+	Placeholder string `json:"placeholder"` // the name to begin with
 }
 
 // RenameParams are the parameters of textDocument/rename.
 type RenameParams struct {
 	TextDocumentPositionParams
-	NewName string `json:"newName"`
+	NewName string `json:"newName"` // the name that replaces the one at the position
 }
 
 // DocumentSymbol is an entity in the editor's outline.
 type DocumentSymbol struct {
-	Name           string           `json:"name"`
-	Detail         string           `json:"detail,omitempty"`
-	Kind           int              `json:"kind"`
-	Range          Range            `json:"range"`
-	SelectionRange Range            `json:"selectionRange"`
-	Children       []DocumentSymbol `json:"children,omitempty"`
+	Name           string           `json:"name"`               // the id, or the name of a part
+	Detail         string           `json:"detail,omitempty"`   // a few words beside the name
+	Kind           int              `json:"kind"`               // its symbol, one of the kinds below
+	Range          Range            `json:"range"`              // the whole entity
+	SelectionRange Range            `json:"selectionRange"`     // its name
+	Children       []DocumentSymbol `json:"children,omitempty"` // its parts
 }
 
 // SymbolInformation is a symbol for editors that show no tree.
 type SymbolInformation struct {
-	Name          string   `json:"name"`
-	Kind          int      `json:"kind"`
-	Location      Location `json:"location"`
-	ContainerName string   `json:"containerName,omitempty"`
+	Name          string   `json:"name"`                    // the id, or the name of a part
+	Kind          int      `json:"kind"`                    // its symbol, one of the kinds below
+	Location      Location `json:"location"`                // the whole entity
+	ContainerName string   `json:"containerName,omitempty"` // the entity that it is a part of
 }
 
 // DocumentSymbolResult is the result of textDocument/documentSymbol: Tree, or Flat
 // if it is not nil.
 type DocumentSymbolResult struct {
-	Tree []DocumentSymbol
-	Flat []SymbolInformation
+	Tree []DocumentSymbol    // for editors that show a tree
+	Flat []SymbolInformation // for others
 }
 
 // MarshalJSON encodes one of the two lists.
@@ -128,11 +128,11 @@ const (
 // SemanticTokensParams are the parameters of textDocument/semanticTokens/full and
 // textDocument/semanticTokens/range.
 type SemanticTokensParams struct {
-	TextDocument TextDocumentIdentifier `json:"textDocument"`
-	Range        *Range                 `json:"range"` // nil for the whole document
+	TextDocument TextDocumentIdentifier `json:"textDocument"` // the document
+	Range        *Range                 `json:"range"`        // nil for the whole document
 }
 
 // SemanticTokens are encoded tokens, five numbers each.
 type SemanticTokens struct {
-	Data []uint32 `json:"data"`
+	Data []uint32 `json:"data"` // line and column after the token before, length, type and modifiers
 }

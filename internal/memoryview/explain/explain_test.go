@@ -148,13 +148,7 @@ func TestExport(t *testing.T) {
 func TestTurn_Rewound(t *testing.T) {
 	m, err := memory.New(memory.Config{ID: "m", Policy: "message_window", Limits: memory.Limits{"max_messages": 3}, Counter: runes{}}, memory.NewInProcess())
 	testkit.Must(t, err)
-	ask := func(question string) {
-		testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
-			testkit.Must(t, turn.Add(chat.Text(chat.User, question)))
-			_, err := turn.Fit(memory.Budget{Model: "small"})
-			return errors.Join(err, turn.Add(chat.Text(chat.Assistant, "a")))
-		}))
-	}
+	ask := func(question string) { takeTurn(t, m, question) }
 	ask("1")
 	ask("2")
 	testkit.Must(t, m.Rewind(t.Context(), "s", 2))
@@ -174,13 +168,7 @@ func TestTurn_Rewound(t *testing.T) {
 func TestTurn_Revised(t *testing.T) {
 	m, err := memory.New(memory.Config{ID: "m", Policy: "unbounded", Counter: runes{}}, memory.NewInProcess())
 	testkit.Must(t, err)
-	ask := func(question string) {
-		testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
-			testkit.Must(t, turn.Add(chat.Text(chat.User, question)))
-			_, err := turn.Fit(memory.Budget{Model: "small"})
-			return errors.Join(err, turn.Add(chat.Text(chat.Assistant, "a")))
-		}))
-	}
+	ask := func(question string) { takeTurn(t, m, question) }
 	ask("1")
 	testkit.Must(t, m.Edit(t.Context(), "s", 1, chat.Text(chat.User, "one")))
 	testkit.Must(t, m.Delete(t.Context(), "s", 2))
@@ -237,4 +225,14 @@ func TestTurn_Shortened(t *testing.T) {
 	if r.Tokens != tokens || !r.Sent[2].Shortened || r.Sent[2].Tokens != 616 {
 		t.Errorf("sent %+v, %d tokens, want %d", r.Sent, r.Tokens, tokens)
 	}
+}
+
+// takeTurn asks a question in session s, and answers it.
+func takeTurn(t *testing.T, m *memory.Memory, question string) {
+	t.Helper()
+	testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
+		testkit.Must(t, turn.Add(chat.Text(chat.User, question)))
+		_, err := turn.Fit(memory.Budget{Model: "small"})
+		return errors.Join(err, turn.Add(chat.Text(chat.Assistant, "a")))
+	}))
 }

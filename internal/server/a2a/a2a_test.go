@@ -15,19 +15,15 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sharedStore is a store that several applications use: they must not close it.
-type sharedStore struct{ memory.Store }
-
-func (sharedStore) Close() error { return nil }
-
 // serve returns a server of the flows for tests and its address.
 func serve(t *testing.T, store memory.Store, control *access.Control) (*server.Server, string) {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), "../agui/testdata/agents.qtype.yaml", qtype.WithStore(sharedStore{store}))
+	app, err := qtype.Open(t.Context(), "../agui/testdata/agents.qtype.yaml", qtype.WithStore(storetest.Shared(store)))
 	testkit.Must(t, err)
 	s := server.New(app, server.Options{Heartbeat: 50 * time.Millisecond, Access: control})
 	ts := httptest.NewServer(s)
@@ -44,13 +40,7 @@ func serve(t *testing.T, store memory.Store, control *access.Control) (*server.S
 // TestClient drives flows with the official client for Node. QTYPE_A2A is a node_modules
 // folder with @a2a-js/sdk.
 func TestClient(t *testing.T) {
-	modules := os.Getenv("QTYPE_A2A")
-	switch {
-	case modules == "" && os.Getenv("QTYPE_CI") != "":
-		t.Fatal("QTYPE_A2A is not set")
-	case modules == "":
-		t.Skip("SKIPPED, NOT TESTED: QTYPE_A2A names no node_modules folder with @a2a-js/sdk; .ci/run does")
-	}
+	modules := testkit.External(t, "QTYPE_A2A", "a node_modules folder with @a2a-js/sdk")
 	_, address := serve(t, memory.NewInProcess(), nil)
 	_, secured := serve(t, memory.NewInProcess(), keys(t))
 	cmd := testkit.Command(t, "node", "testdata/client.cjs", address, secured, strings.Repeat("a", 32))

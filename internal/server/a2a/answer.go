@@ -8,6 +8,7 @@ import (
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
 )
 
 // Words that approve and reject.
@@ -84,7 +85,7 @@ func appendText(list []*runs.Answer, text string, pending []*runs.Request) ([]*r
 	}
 	a := &runs.Answer{ID: r.ID}
 	if r.Kind != runs.Approval {
-		a.Result = jsonOr(text)
+		a.Result = schema.JSONOrText(text)
 		return append(list, a), nil
 	}
 	word := strings.ToLower(strings.Trim(text, " \t\r\n.!"))
@@ -110,13 +111,4 @@ func requestOf(id string, pending []*runs.Request) (*runs.Request, error) {
 		return nil, invalid(`the task waits for %d answers: each needs the "id" of its request`, len(pending))
 	}
 	return nil, invalid("the task does not wait for the answer to request %q", id)
-}
-
-// jsonOr returns JSON text as it is, and any other text as a JSON string.
-func jsonOr(text string) json.RawMessage {
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
-	}
-	raw, _ := json.Marshal(text) // a text always encodes
-	return raw
 }

@@ -108,7 +108,7 @@ func (c *content) turn(flow *schema.Flow) (*value.Record, error) {
 	m := chat.Message{ID: chat.NewID(), Role: chat.User, Blocks: c.blocks}
 	record, rest := value.NewRecord(""), value.NewRecord("")
 	for name, v := range c.data.All() {
-		if inputNamed(flow, name) != nil {
+		if spec.VariableByID(flow.Inputs, name) != nil {
 			record = record.With(name, v)
 		} else {
 			rest = rest.With(name, v)
@@ -154,19 +154,10 @@ func (c *content) form(flow *schema.Flow) (*value.Record, error) {
 // a value.
 func (f *file) inputOf(flow *schema.Flow, record *value.Record) *spec.Variable {
 	if f.input != "" {
-		return inputNamed(flow, f.input)
+		return spec.VariableByID(flow.Inputs, f.input)
 	}
 	for _, v := range flow.Inputs {
 		if _, ok := record.Get(v.ID); !ok && v.Type.IsMedia() {
-			return v
-		}
-	}
-	return nil
-}
-
-func inputNamed(flow *schema.Flow, id string) *spec.Variable {
-	for _, v := range flow.Inputs {
-		if v.ID == id {
 			return v
 		}
 	}

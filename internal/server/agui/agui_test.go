@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,15 +32,10 @@ func serveWith(t *testing.T, control *access.Control) string {
 	return address
 }
 
-// sharedStore is a store that several applications use: they must not close it.
-type sharedStore struct{ memory.Store }
-
-func (sharedStore) Close() error { return nil }
-
 // serveStore is serveWith over a store.
 func serveStore(t *testing.T, store memory.Store, control *access.Control) (*server.Server, string) {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), "testdata/agents.qtype.yaml", qtype.WithStore(sharedStore{store}))
+	app, err := qtype.Open(t.Context(), "testdata/agents.qtype.yaml", qtype.WithStore(storetest.Shared(store)))
 	testkit.Must(t, err)
 	s := server.New(app, server.Options{Heartbeat: 50 * time.Millisecond, Access: control})
 	ts := httptest.NewServer(s)
@@ -56,13 +52,7 @@ func serveStore(t *testing.T, store memory.Store, control *access.Control) (*ser
 // TestClient drives flows with the official client. QTYPE_AGUI is a node_modules folder with
 // @ag-ui/client and @ag-ui/core.
 func TestClient(t *testing.T) {
-	modules := os.Getenv("QTYPE_AGUI")
-	switch {
-	case modules == "" && os.Getenv("QTYPE_CI") != "":
-		t.Fatal("QTYPE_AGUI is not set")
-	case modules == "":
-		t.Skip("SKIPPED, NOT TESTED: QTYPE_AGUI names no node_modules folder with @ag-ui/client and @ag-ui/core; .ci/run does")
-	}
+	modules := testkit.External(t, "QTYPE_AGUI", "a node_modules folder with @ag-ui/client and @ag-ui/core")
 	cmd := testkit.Command(t, "node", "testdata/client.cjs", serve(t))
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	out, err := cmd.CombinedOutput()

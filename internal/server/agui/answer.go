@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
 )
 
 // answers are what an input answers of the requests of a run.
@@ -103,16 +104,7 @@ func (m *Message) answer(req *runs.Request) (*runs.Answer, error) {
 		}
 		text.WriteString(b.Text)
 	}
-	return &runs.Answer{ID: req.ID, Result: jsonOr(text.String())}, nil
-}
-
-// jsonOr returns JSON text as it is, and any other text as a JSON string.
-func jsonOr(text string) json.RawMessage {
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
-	}
-	raw, _ := json.Marshal(text) // a text always encodes
-	return raw
+	return &runs.Answer{ID: req.ID, Result: schema.JSONOrText(text.String())}, nil
 }
 
 // left returns the problem of interrupts that the run does not wait for, nil for none.

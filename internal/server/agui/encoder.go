@@ -295,7 +295,7 @@ func (e *Encoder) message(b []byte, row int64, m *chat.Message) []byte {
 		block := &m.Blocks[i]
 		switch {
 		case block.Type == "citation_url", block.Type == "citation_document":
-			b = object(b, "CUSTOM", field{"name", "source"}, field{"value", jsonOr(block.Text)})
+			b = object(b, "CUSTOM", field{"name", "source"}, field{"value", schema.JSONOrText(block.Text)})
 		case block.Type != "text":
 			b = object(b, "CUSTOM", field{"name", "file"}, field{"value", map[string]string{"url": schema.DataURL(block), "mediaType": schema.MediaType(block)}})
 		case !e.streamed[row] && block.Text != "":

@@ -1,16 +1,14 @@
 package openai
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -114,18 +112,9 @@ func (p params) encoding(info model.Info) (func([]float32) any, error) {
 	case "float":
 		return func(v []float32) any { return v }, nil
 	case "base64":
-		return func(v []float32) any { return base64Floats(v) }, nil
+		return func(v []float32) any { return vectors.Base64(v) }, nil
 	}
 	return nil, bad("/encoding_format", "invalid_value", "unknown format %q: expected float or base64", format)
-}
-
-// base64Floats returns numbers in little-endian order as base64.
-func base64Floats(v []float32) string {
-	raw := make([]byte, 0, 4*len(v))
-	for _, x := range v {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-	}
-	return base64.StdEncoding.EncodeToString(raw)
 }
 
 // embeddingProblem returns the problem of a failed call.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,15 +17,11 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/storetest"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// sharedStore is a store that several applications use: they must not close it.
-type sharedStore struct{ memory.Store }
-
-func (sharedStore) Close() error { return nil }
 
 // testServer is a server of testdata/app.qtype.yaml.
 type testServer struct {
@@ -42,7 +37,7 @@ func serve(t testing.TB, store memory.Store, o server.Options) *testServer {
 	if store == nil {
 		store = memory.NewInProcess()
 	}
-	app, err := qtype.Open(context.Background(), "testdata/app.qtype.yaml", qtype.WithStore(sharedStore{store}))
+	app, err := qtype.Open(context.Background(), "testdata/app.qtype.yaml", qtype.WithStore(storetest.Shared(store)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,26 +75,8 @@ type reply struct {
 // do sends a request. headers are pairs of name and value.
 func (s *testServer) do(method, path, body string, headers ...string) reply {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header[headers[i]] = []string{headers[i+1]} // not in the canonical form
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return reply{resp.StatusCode, resp.Header, strings.TrimSuffix(string(raw), "\n")}
+	r := testkit.Request(s.t, method, s.URL+path, body, headers...)
+	return reply{r.Status, r.Header, r.Body}
 }
 
 func (s *testServer) post(path, body string, headers ...string) reply {
@@ -110,9 +87,7 @@ func (s *testServer) post(path, body string, headers ...string) reply {
 // into parses the body of a reply.
 func (r reply) into(t testing.TB, v any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(r.body), v); err != nil {
-		t.Fatalf("%v: %s", err, r.body)
-	}
+	testkit.Reply{Body: r.body}.Into(t, v)
 }
 
 // frames returns the data of the events of a stream.

@@ -13,21 +13,17 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/storetest"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sharedStore is a store that several applications use: they must not close it.
-type sharedStore struct{ memory.Store }
-
-func (sharedStore) Close() error { return nil }
-
 // open returns the application of the approval example over a store.
 func open(t *testing.T, store memory.Store) *runtime.App {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), "../../../examples/approval/app.qtype.yaml", qtype.WithStore(sharedStore{store}))
+	app, err := qtype.Open(t.Context(), "../../../examples/approval/app.qtype.yaml", qtype.WithStore(storetest.Shared(store)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (f *Flow) Rows(body any) ([]Row, error) {
 
 // rowList returns the list named rows, unless the flow has an input of that name.
 func (f *Flow) rowList(r *value.Record) ([]any, bool) {
-	if r.Len() != 1 || variableNamed(f.Inputs, "rows") != nil {
+	if r.Len() != 1 || spec.VariableByID(f.Inputs, "rows") != nil {
 		return nil, false
 	}
 	v, _ := r.Get("rows")
@@ -75,15 +75,6 @@ func objects(list []any, pointer string) ([]Row, error) {
 		rows[i] = Row{r, at}
 	}
 	return rows, nil
-}
-
-func variableNamed(vars []*spec.Variable, id string) *spec.Variable {
-	for _, v := range vars {
-		if v.ID == id {
-			return v
-		}
-	}
-	return nil
 }
 
 // Decode converts the inputs of one row to their declared types. pointer is the place of
@@ -372,7 +363,7 @@ func formValue(v *spec.Variable, texts []string, files [][]byte) (any, bool) {
 // object of its inputs: the prompt is the first input that is missing.
 func (f *Flow) Prompt(body *value.Record) *value.Record {
 	prompt, ok := body.Get("prompt")
-	if !ok || variableNamed(f.Inputs, "prompt") != nil {
+	if !ok || spec.VariableByID(f.Inputs, "prompt") != nil {
 		return body
 	}
 	for _, v := range f.Inputs {

@@ -102,3 +102,12 @@ func FileBlock(data []byte, mediaType string) *chat.Block {
 	}
 	return &chat.Block{Type: "file", Data: data, MimeType: mediaType}
 }
+
+// JSONOrText returns a text that is JSON as it is, and any other text as a JSON string.
+func JSONOrText(text string) json.RawMessage {
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	raw, _ := json.Marshal(text) // a text always has a JSON form
+	return raw
+}

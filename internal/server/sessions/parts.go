@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -64,7 +65,7 @@ func partsOf(m *chat.Message) []part {
 		}
 	}
 	for _, c := range m.ToolCalls {
-		parts = append(parts, part{Type: "tool-" + c.Name, ToolCallID: c.ID, State: "input-available", Input: jsonOf(c.Arguments)})
+		parts = append(parts, part{Type: "tool-" + c.Name, ToolCallID: c.ID, State: "input-available", Input: schema.JSONOrText(c.Arguments)})
 	}
 	return parts
 }
@@ -96,15 +97,6 @@ func mediaTypes() map[string]string {
 	return map[string]string{"image": "image/*", "audio": "audio/*", "video": "video/*", "file": "application/octet-stream", "bytes": "application/octet-stream"}
 }
 
-// jsonOf returns a text that is JSON as it is, and any other text as a string.
-func jsonOf(text string) json.RawMessage {
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
-	}
-	raw, _ := json.Marshal(text) // a string always has a JSON form
-	return raw
-}
-
 // addResult adds a tool result to the part of its call, or as another part if the call
 // is not there.
 func addResult(parts []part, m *chat.Message) []part {
@@ -124,5 +116,5 @@ func (p *part) setResult(text string) {
 		p.State, p.ErrorText = "output-error", reason
 		return
 	}
-	p.State, p.Output = "output-available", jsonOf(text)
+	p.State, p.Output = "output-available", schema.JSONOrText(text)
 }

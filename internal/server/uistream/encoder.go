@@ -213,7 +213,7 @@ func (e *Encoder) toolCalled(b []byte, ev *runs.Event) []byte {
 	b = e.closeParts(b)
 	call := field{"toolCallId", e.callID(ev, true)}
 	name := field{"toolName", ev.Tool}
-	input := jsonOr(ev.Text)
+	input := schema.JSONOrText(ev.Text)
 	by := e.executedBy(ev.Tool)
 	b = e.object(b, "tool-input-start", append([]field{call, name}, by...)...)
 	b = e.object(b, "tool-input-delta", call, field{"inputTextDelta", ev.Text})
@@ -228,14 +228,6 @@ func (e *Encoder) executedBy(tool string) []field {
 	return []field{{"providerExecuted", true}}
 }
 
-// jsonOr returns JSON text as it is, and any other text as a JSON string.
-func jsonOr(text string) any {
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
-	}
-	return text
-}
-
 func (e *Encoder) toolReturned(b []byte, ev *runs.Event) []byte {
 	id := e.callID(ev, false)
 	call := field{"toolCallId", id}
@@ -246,7 +238,7 @@ func (e *Encoder) toolReturned(b []byte, ev *runs.Event) []byte {
 		e.toolFailed[id] = true
 		return e.object(b, "tool-output-error", append([]field{call, {"errorText", ev.Error}}, e.executedBy(ev.Tool)...)...)
 	}
-	return e.object(b, "tool-output-available", append([]field{call, {"output", jsonOr(ev.Text)}}, e.executedBy(ev.Tool)...)...)
+	return e.object(b, "tool-output-available", append([]field{call, {"output", schema.JSONOrText(ev.Text)}}, e.executedBy(ev.Tool)...)...)
 }
 
 // request appends what the run requests from its client.

@@ -1,10 +1,12 @@
 package athena
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
-	"io"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 )
 
 // pageSize is the number of rows of a request, the most that the service has.
@@ -15,87 +17,49 @@ type row struct {
 	Data []struct{ VarCharValue *string }
 }
 
-// column describes a column.
-type column struct{ Name, Label, Type string }
-
-// rows reads the results of a query page by page.
-type rows struct {
-	ctx       context.Context
-	connector *Connector
-	id        string
-	columns   []column
-	page      []row
-	next      string // token of the next page, empty for none
-}
-
-// first reads the first page. The results of a SELECT begin with a row of names.
-func (r *rows) first(hasHeader bool) error {
-	if err := r.read(); err != nil {
-		return err
-	}
-	if hasHeader && len(r.page) > 0 {
-		r.page = r.page[1:]
-	}
-	return nil
-}
-
-// read reads the next page.
-func (r *rows) read() error {
-	in := object{"QueryExecutionId": r.id, "MaxResults": pageSize}
-	set(in, "NextToken", r.next)
-	var answer struct {
-		NextToken string
-		ResultSet struct {
-			Rows              []row
-			ResultSetMetadata struct{ ColumnInfo []column }
+// results is a page of results.
+type results struct {
+	NextToken string
+	ResultSet struct {
+		Rows              []row
+		ResultSetMetadata struct {
+			ColumnInfo []struct{ Name, Label, Type string }
 		}
 	}
-	if err := r.connector.call(r.ctx, "GetQueryResults", in, &answer); err != nil {
-		return err
-	}
-	r.next, r.page = answer.NextToken, answer.ResultSet.Rows
-	if r.columns == nil {
-		r.columns = answer.ResultSet.ResultSetMetadata.ColumnInfo
-	}
-	return nil
 }
 
-// Columns returns the names of the columns.
-func (r *rows) Columns() []string {
-	names := make([]string, len(r.columns))
-	for i, c := range r.columns {
-		names[i] = c.Label
-		if names[i] == "" {
-			names[i] = c.Name
-		}
+// rows returns the results of a query. The results of a SELECT begin with a row of names.
+func (s *Service) rows(ctx context.Context, id string, hasHeader bool) (driver.Rows, error) {
+	read := func(next string) (answer results, err error) {
+		in := object{"QueryExecutionId": id, "MaxResults": pageSize}
+		set(in, "NextToken", next)
+		return answer, s.call(ctx, "GetQueryResults", in, &answer)
 	}
-	return names
+	first, err := read("")
+	if err != nil {
+		return nil, err
+	}
+	r := &remote.Rows[row]{Page: page(first), Decode: decode, More: func(next string) (remote.Page[row], error) {
+		answer, err := read(next)
+		return page(answer), err
+	}}
+	for _, c := range first.ResultSet.ResultSetMetadata.ColumnInfo {
+		r.List = append(r.List, remote.Column{Name: cmp.Or(c.Label, c.Name), Type: strings.ToUpper(c.Type)})
+	}
+	if hasHeader && len(r.Page.Rows) > 0 {
+		r.Page.Rows = r.Page.Rows[1:]
+	}
+	return r, nil
 }
 
-// ColumnTypeDatabaseTypeName returns the type of a column, such as BIGINT.
-func (r *rows) ColumnTypeDatabaseTypeName(i int) string { return strings.ToUpper(r.columns[i].Type) }
-
-// Close drops the remaining rows.
-func (r *rows) Close() error {
-	r.page, r.next = nil, ""
-	return nil
+func page(answer results) remote.Page[row] {
+	return remote.Page[row]{Rows: answer.ResultSet.Rows, Next: answer.NextToken}
 }
 
-// Next reads a row. Values are texts, or nil for NULL.
-func (r *rows) Next(into []driver.Value) error {
-	for len(r.page) == 0 {
-		if r.next == "" {
-			return io.EOF
-		}
-		if err := r.read(); err != nil {
-			return err
-		}
-	}
-	data := r.page[0].Data
-	r.page = r.page[1:]
-	clear(into)
-	for i := range min(len(data), len(into)) {
-		if text := data[i].VarCharValue; text != nil {
+// decode sets the values of a row: texts, or nil for NULL.
+func decode(r row, into []driver.Value) error {
+	for i := range min(len(r.Data), len(into)) {
+		if text := r.Data[i].VarCharValue; text != nil {
 			into[i] = *text
 		}
 	}

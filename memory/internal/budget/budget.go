@@ -19,6 +19,9 @@ type Budget struct {
 	// Margin is how many times the tokens of messages that the provider has not counted
 	// yet are taken, while old rounds can be left out. 0 and 1 are for exact counts.
 	Margin float64
+
+	learned  bool // whether ContextWindow is what the provider reported
+	declared int  // then the ContextWindow of the caller
 }
 
 // Error reports that the newest round does not fit into a model's context window.

@@ -10,6 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
+// Disproved is the Limit of a model whose reported context window was wrong.
+const Disproved = -1
+
 // CalibrationValue is the value of a session with its factors, as JSON.
 const CalibrationValue = "calibration"
 
@@ -24,7 +27,8 @@ type Correction struct {
 	// Factor is the tokens of a request as the provider counts them, divided by the
 	// estimate. It never decreases and is between 1 and maxFactor; 0 if it is unknown.
 	Factor float64 `json:"factor,omitempty"`
-	// Limit is the context window that the provider reported when it rejected a request, 0 if unknown.
+	// Limit is the context window that the provider reported when it rejected a request, 0 if unknown,
+	// Disproved if a later request with more tokens was accepted.
 	Limit int `json:"limit,omitempty"`
 }
 
@@ -59,7 +63,7 @@ func (f Factors) Raised(others Factors) Factors {
 			continue
 		}
 		c.Factor = max(c.Factor, others[model].Factor)
-		if limit := others[model].Limit; limit > 0 {
+		if limit := others[model].Limit; limit != 0 {
 			c.Limit = limit
 		}
 		out[model] = c
@@ -87,7 +91,7 @@ func (f Factors) Of(model string) (factor float64, reserve int) {
 // Within returns the budget with the context window that the provider reported, if that is smaller.
 func (f Factors) Within(b Budget) Budget {
 	if limit := f[b.Model].Limit; limit > 0 && (b.ContextWindow <= 0 || limit < b.ContextWindow) {
-		b.ContextWindow = limit
+		b.declared, b.learned, b.ContextWindow = b.ContextWindow, true, limit
 	}
 	return b
 }
@@ -97,6 +101,18 @@ func (f Factors) Within(b Budget) Budget {
 func (f Factors) InputRoom(b Budget) int {
 	factor, reserve := f.Of(b.Model)
 	return int(math.Floor(float64(b.ContextWindow-b.Answer-reserve) / factor))
+}
+
+// MostRoom is InputRoom for the newest round, which is sent if the context window that the document
+// declares has room for it: what an error of the provider reported may be wrong, or no longer hold.
+func (f Factors) MostRoom(b Budget) int {
+	if b.learned {
+		b.ContextWindow = b.declared
+	}
+	if b.ContextWindow <= 0 {
+		return math.MaxInt / 2
+	}
+	return f.InputRoom(b)
 }
 
 // Uncounted returns the tokens that are left free because the provider has not counted

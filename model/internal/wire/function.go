@@ -12,18 +12,18 @@ type Function struct {
 	Function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parameters,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
 	} `json:"function"`
 }
 
-// Functions converts tools. A tool without a schema gets schema, nil for none.
-func Functions(tools []model.Tool, schema json.RawMessage) []Function {
+// Functions converts tools. A tool without a schema gets EmptySchema.
+func Functions(tools []model.Tool) []Function {
 	list := make([]Function, len(tools))
 	for i, t := range tools {
 		f := &list[i]
 		f.Type, f.Function.Name, f.Function.Description, f.Function.Parameters = "function", t.Name, t.Description, t.Parameters
 		if len(t.Parameters) == 0 {
-			f.Function.Parameters = schema
+			f.Function.Parameters = json.RawMessage(EmptySchema)
 		}
 	}
 	return list

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/mediatype"
@@ -70,6 +71,30 @@ func ResultNote(b chat.Block) string {
 	return "[" + kind + ", which cannot be passed to this model]"
 }
 
+// WithAnswerNotes returns messages with a text in place of each image, sound and file of an
+// answer, for providers that take media from users and tools only.
+func WithAnswerNotes(messages []chat.Message) []chat.Message {
+	answered := func(m chat.Message) bool {
+		return NormalizeRole(m.Role) == chat.Assistant && slices.ContainsFunc(m.Blocks, chat.Block.Media)
+	}
+	if !slices.ContainsFunc(messages, answered) {
+		return messages
+	}
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		if !answered(m) {
+			continue
+		}
+		messages[i].Blocks = slices.Clone(m.Blocks)
+		for j, b := range m.Blocks {
+			if b.Media() {
+				messages[i].Blocks[j] = chat.Block{Type: "text", Text: ResultNote(b)}
+			}
+		}
+	}
+	return messages
+}
+
 // FileText returns the text of a file that is text, for providers that take only PDF
 // documents as files. ok is false for other blocks.
 func FileText(b chat.Block) (text string, ok bool) {
@@ -89,4 +114,15 @@ func ImageType(data []byte) string {
 		return kind
 	}
 	return "image/png"
+}
+
+// PlainID replaces what is not a letter, a digit, _ or - in the id of a call, which another
+// provider may have assigned.
+func PlainID(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, id)
 }
