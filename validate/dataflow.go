@@ -75,7 +75,11 @@ func (d *dataflow) overwriter(i int, v *spec.Variable) spec.Step {
 	if next == len(d.steps) || read <= next || d.steps[next].Maybe {
 		return nil
 	}
-	return d.steps[next].Step
+	later := d.steps[next].Step
+	if later.Common().OnError == "continue" {
+		return nil // if it fails, the value stays
+	}
+	return later
 }
 
 // makePlans computes the plan of every flow. All references must be linked.

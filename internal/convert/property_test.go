@@ -68,7 +68,7 @@ func drawState(t *rapid.T, name string, all []string) map[string]any {
 			`${ [.flag, .b] | all }`, `${ .a[0:1] == "x" }`, `${ ."x-y" == 1 }`, `${ .len > 1 }`, `${ [.list[].price] | add > 3 }`, ``, `# nothing`, `${ . }`, `${ $agentOutcome.returnValues != null }`,
 		}).Draw(t, "condition")
 	}
-	s := map[string]any{"name": name, "type": rapid.SampledFrom([]string{"inject", "aiagent", "switch", "sleep"}).Draw(t, "type")}
+	s := map[string]any{"name": name, "type": rapid.SampledFrom([]string{"inject", "aiagent", "switch", "sleep", "operation", "callback", "parallel", "foreach"}).Draw(t, "type")}
 	switch s["type"] {
 	case "inject":
 		s["data"] = map[string]any{rapid.SampledFrom([]string{"a", "out", "x-y", "if", "len", "é", "S1", "practice"}).Draw(t, "key"): rapid.SampledFrom([]any{"text", `${ .a }`, `${ "\(.n)!" }`, 3, 2.5, true, nil,
@@ -106,8 +106,61 @@ func drawState(t *rapid.T, name string, all []string) map[string]any {
 	}
 	if s["type"] != "switch" {
 		to(s)
+		if rapid.IntRange(0, 3).Draw(t, "catches") == 0 {
+			s["onErrors"] = []any{to(map[string]any{"errorRef": "E"})}
+		}
 	}
+	drawActions(t, s)
 	return s
+}
+
+// drawActions adds what a state that calls functions has.
+func drawActions(t *rapid.T, s map[string]any) {
+	path := rapid.SampledFrom([]string{`${ .a }`, `${ .out }`, `${ .list }`, `${ .flag }`, `${ .fresh }`, `${ .x.y }`, `.n`})
+	action := func() map[string]any {
+		ref := map[string]any{"refName": rapid.SampledFrom([]string{"f", "g", "many", "len"}).Draw(t, "function")}
+		if rapid.Bool().Draw(t, "arguments") {
+			ref["arguments"] = map[string]any{rapid.SampledFrom([]string{"x", "a", "a b"}).Draw(t, "argument"): rapid.SampledFrom([]any{`${ .a }`, `${ .rec }`, `${ .list }`, 3, nil,
+				`${ "\(.n)!" }`, []any{1, 2}, map[string]any{"k": `${ .flag }`}}).Draw(t, "value")}
+		}
+		a := map[string]any{"functionRef": ref}
+		if rapid.Bool().Draw(t, "filtered") {
+			filter := map[string]any{"toStateData": path.Draw(t, "to")}
+			if rapid.Bool().Draw(t, "part") {
+				filter["results"] = `${ .part }`
+			}
+			a["actionDataFilter"] = filter
+		}
+		if rapid.IntRange(0, 3).Draw(t, "when") == 0 {
+			a["condition"] = rapid.SampledFrom([]string{`${ .flag }`, `${ .a == "x" }`, `${ .list[0].price > 2 }`}).Draw(t, "condition")
+		}
+		return a
+	}
+	actions := func() []any {
+		var all []any
+		for range rapid.IntRange(0, 2).Draw(t, "actions") {
+			all = append(all, action())
+		}
+		return all
+	}
+	switch s["type"] {
+	case "operation":
+		s["actions"] = actions()
+	case "callback":
+		s["action"], s["eventRef"] = action(), "answered"
+		if rapid.Bool().Draw(t, "event") {
+			s["eventDataFilter"] = map[string]any{"toStateData": path.Draw(t, "to"), "data": `${ .part }`}
+		}
+	case "parallel":
+		s["branches"] = []any{map[string]any{"name": "one", "actions": actions()}, map[string]any{"name": "two", "actions": actions()}}
+	case "foreach":
+		s["inputCollection"] = rapid.SampledFrom([]any{`${ .list }`, `${ .names }`, `${ [1, 2] }`, `${ .a }`}).Draw(t, "from")
+		s["iterationParam"] = rapid.SampledFrom([]string{"item", "element", "x-y"}).Draw(t, "item")
+		s["actions"] = actions()
+		if rapid.Bool().Draw(t, "collects") {
+			s["outputCollection"] = path.Draw(t, "to")
+		}
+	}
 }
 
 // TestFile_RandomWorkflow checks that any graph of states, also with cycles, is

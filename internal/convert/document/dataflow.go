@@ -189,7 +189,7 @@ func (f *Flow) IsDeadWrite(i int, id string) bool {
 		switch {
 		case slices.Contains(s.Reads, id) || len(s.Calls) > 0 && !s.Bind || s.Bind && slices.Contains(s.Calls[0].Inputs, id):
 			return false
-		case slices.Contains(s.Writes, id) || s.Bind && s.Calls[0].Sure[id]:
+		case slices.Contains(s.Writes, id) || s.Bind && !s.MayFail && s.Calls[0].Sure[id]:
 			return true
 		}
 	}
@@ -231,8 +231,13 @@ func (s *Step) produced() []string {
 func (s *Step) definitelySet() Set {
 	sure := Set{}
 	sure.Add(s.Writes...)
-	if s.Loop || s.Bind {
+	if s.Loop || s.Bind && !s.MayFail {
 		sure.Add(s.Calls[0].Sure.Sorted()...)
+	}
+	for _, f := range s.Calls {
+		if s.All {
+			sure.Add(f.Sure.Sorted()...)
+		}
 	}
 	return sure
 }

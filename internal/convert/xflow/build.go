@@ -16,7 +16,7 @@ func (w *workflow) build() {
 		w.ids.Taken[d.id] = true
 	}
 	w.app = &document.App{}
-	w.flows, w.locals, w.sharedLocals, w.parts = map[*state]*document.Flow{}, map[string]*document.Type{}, document.Set{}, parts{}
+	w.flows, w.locals, w.sharedLocals, w.parts = map[*state]*document.Flow{}, map[string]*document.Type{}, document.Set{}, parts{functions: map[string]*function{}, part: map[string]string{}, done: map[*state]string{}}
 	w.identify()
 	w.readInputs()
 	main := w.newFlow(w.app.ID + "_flow")
@@ -44,6 +44,7 @@ func (w *workflow) build() {
 		w.prune(f)
 	}
 	w.app.CustomTypes = w.namedTypes()
+	w.declareFunctions()
 	w.noteRenamed()
 }
 
@@ -63,11 +64,16 @@ func (w *workflow) prune(f *document.Flow) {
 		switch kind := s.Entries[0].Value; {
 		case kind == "Transform":
 			s.Keep(func(id string) bool { return !f.IsDeadWrite(i, id) })
-		case len(s.Writes) != 1 || kind != "Agent" && kind != "LLMInference" || !f.IsDeadWrite(i, s.Writes[0]):
+		case len(s.Writes) != 1 || !slices.Contains([]any{"Agent", "LLMInference", "InvokeTool", "Explode"}, kind) || !f.IsDeadWrite(i, s.Writes[0]):
 		default:
 			id := w.local(f.ID+"_unused", w.typeOf(s.Writes[0]))
 			s.Writes = []string{id}
-			s.Entries[len(s.Entries)-1].Value = document.NameList{id}
+			last := &s.Entries[len(s.Entries)-1]
+			if bound, ok := last.Value.(*document.Block); ok {
+				bound.Entries[0].Value = id
+			} else {
+				last.Value = document.NameList{id}
+			}
 		}
 	}
 	f.Steps = slices.DeleteFunc(f.Steps, func(s *document.Step) bool { return s.Entries[0].Value == "Transform" && len(s.Writes) == 0 })

@@ -103,10 +103,16 @@ func (w *workflow) local(name string, of *document.Type) string {
 	return id
 }
 
-// settle makes data of unknown type strings.
+// settle makes data of unknown type strings, and results of functions any value.
 func (w *workflow) settle() {
 	for _, d := range w.data {
-		if d.of.Kind == document.Unknown {
+		switch {
+		case d.result && d.of.Kind == document.List && d.of.Elem.Kind == document.Unknown:
+			d.of.Elem.Kind = document.Any
+		case d.of.Kind != document.Unknown:
+		case d.result:
+			d.of.Kind = document.Any
+		default:
 			d.of.Kind = document.Text
 		}
 	}

@@ -38,6 +38,10 @@ func (w *workflow) reading(name string) (*jq.Expr, error) {
 
 // condition translates the condition of an outcome, to false if that fails.
 func (w *workflow) condition(s *state, o outcome) (text string, failed bool) {
+	if o.failed {
+		w.reads = []string{w.parts.done[s]}
+		return "not " + w.parts.done[s], false
+	}
 	t := w.jq()
 	w.outcomeVars(s, t)
 	source := o.when.Text

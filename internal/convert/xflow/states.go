@@ -20,6 +20,10 @@ type parts struct {
 	memories map[string]*memoryUse
 	tools    map[string]*toolUse
 	answers  map[*state]*jq.Expr // results of agents
+
+	functions map[string]*function // that actions call
+	part      map[string]string    // output of a tool that a variable gets
+	done      map[*state]string    // variables that state whether a state with onErrors has not failed
 }
 
 // common returns the keys that every state may have, and more.
@@ -27,8 +31,26 @@ func common(more ...string) []string {
 	return append(more, "name", "type", "transition", "end", "metadata", "onErrors", "timeouts", "compensatedBy", "usedForCompensation", "stateDataFilter", "id", "description")
 }
 
-// state writes a state and returns the next one, unless the state branches.
+// state writes a state and returns the next one, unless the state branches. The steps of a state with
+// onErrors are a flow, after which the row continues if it fails.
 func (w *workflow) state(s *state, f *document.Flow) *state {
+	if !s.catches {
+		return w.steps(s, f)
+	}
+	done := w.local(s.name+"_done", &document.Type{Kind: document.Bool, Declared: true})
+	w.sharedLocals[done], w.parts.done[s] = true, done
+	w.reads = nil
+	w.assign(f, s.name+"_try", done, "false")
+	inner := w.newFlow(s.name + "_steps")
+	next := w.steps(s, inner)
+	w.reads = nil
+	w.assign(inner, s.name+"_end", done, "true")
+	w.push(f, &document.Step{Block: w.newBlock("InvokeFlow", s.name+"_run").Set("flow", inner.ID).Set("on_error", "continue"), Calls: []*document.Flow{inner}, Bind: true, MayFail: true})
+	return next
+}
+
+// steps writes the steps of a state.
+func (w *workflow) steps(s *state, f *document.Flow) *state {
 	before := len(f.Steps)
 	defer func() {
 		if len(f.Steps) > before {
@@ -42,6 +64,14 @@ func (w *workflow) state(s *state, f *document.Flow) *state {
 		w.convertInject(s, f)
 	case "switch":
 		w.CheckKeys(s.n, "state "+s.name, common("dataConditions", "eventConditions", "defaultCondition")...)
+	case "operation":
+		w.operation(s, f)
+	case "callback":
+		w.callback(s, f)
+	case "parallel":
+		w.parallel(s, f)
+	case "foreach":
+		w.foreach(s, f)
 	case "sleep":
 		w.CheckKeys(s.n, "state "+s.name, common("duration")...)
 		w.Ignored(s.n.KeySpan("type"), "state %s sleeps, which a flow cannot; it is skipped", s.name)
@@ -59,7 +89,9 @@ func (w *workflow) describe(s *state, first *document.Step) {
 	}
 }
 
-func kinds() []string { return []string{"aiagent", "inject", "switch", "sleep"} }
+func kinds() []string {
+	return []string{"aiagent", "callback", "foreach", "inject", "operation", "parallel", "sleep", "switch"}
+}
 
 // unsupportedState reports a state that cannot be converted. The flow continues
 // with the next one.
@@ -69,12 +101,8 @@ func (w *workflow) unsupportedState(s *state) {
 		return // reported before
 	}
 	known := map[string]string{
-		"operation": "it calls functions of the engine; use a tool and an InvokeTool step",
-		"event":     "it waits for events, which a flow cannot",
-		"callback":  "it waits for an event, which a flow cannot; use a ClientTool to call the caller",
-		"parallel":  "its branches call functions of the engine; use a Parallel step to run flows concurrently",
-		"foreach":   "it calls functions of the engine; use Explode, InvokeFlow and Collect",
-		"usertask":  "it requests input from a person; use a ClientTool",
+		"event":    "it waits for events, which a flow cannot",
+		"usertask": "it requests input from a person; use a ClientTool",
 
 		"aiagentproxy":    "it calls a remote agent; use an APITool or a CommandTool",
 		"userproxyagent":  "it requests input from a person for an agent; use a ClientTool",
@@ -96,10 +124,8 @@ func (w *workflow) reportRest(s *state) {
 			w.Ignored(s.n.KeySpan(key), "state %s: %s ignored", s.name, key)
 		}
 	}
-	for _, key := range []string{"onErrors", "compensatedBy"} {
-		if v := s.n.Get(key); v != nil && len(v.Items)+len(v.Text) > 0 {
-			w.Unsupported(v, "state %s: %s has no counterpart; use on_error and retry of a step", s.name, key)
-		}
+	if v := s.n.Get("compensatedBy"); v != nil && len(v.Items)+len(v.Text) > 0 {
+		w.Unsupported(v, "state %s: compensatedBy has no counterpart", s.name)
 	}
 	if s.n.Get("usedForCompensation") != nil && w.Bool(s.n, "usedForCompensation") {
 		w.Unsupported(s.n.Get("usedForCompensation"), "state %s compensates for another one, which has no counterpart", s.name)

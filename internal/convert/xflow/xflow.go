@@ -44,6 +44,7 @@ type dataVar struct {
 	input        bool // provided by the caller
 	fromAgent    bool // returned by an agent, which may violate its schema
 	nullCompared bool // compared with null in an expression
+	result       bool // of a function, whose type the file does not have
 }
 
 type state struct {
@@ -52,13 +53,17 @@ type state struct {
 	n     *input.Node
 	cases []outcome
 	next  target // if no case applies
+
+	catches bool // has onErrors
 }
 
 // outcome is a conditional transition.
 type outcome struct {
 	n    *input.Node
-	when *input.Node // the condition; nil if missing
+	when *input.Node // the condition; nil if missing, and for errors
 	to   target
+
+	failed bool // applies if the state has failed
 }
 
 // target is the target of a transition: a state or the end.
