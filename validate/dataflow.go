@@ -75,11 +75,7 @@ func (d *dataflow) overwriter(i int, v *spec.Variable) spec.Step {
 	if next == len(d.steps) || read <= next || d.steps[next].Maybe {
 		return nil
 	}
-	later := d.steps[next].Step
-	if later.Common().OnError == "continue" {
-		return nil // if it fails, the value stays
-	}
-	return later
+	return d.steps[next].Step
 }
 
 // makePlans computes the plan of every flow. All references must be linked.

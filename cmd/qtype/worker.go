@@ -29,7 +29,11 @@ func newWorker(s *streams) *cobra.Command {
 	w := &workerCommand{streams: s, clients: newClients(s)}
 	c := &cobra.Command{
 		Use:   "worker APP",
-		Short: "Run rows for qtype run --engine temporal",
+		Short: "Run rows for qtype run or qtype serve with --engine temporal",
+		Long: `Runs rows that Temporal assigns to it, until it is stopped: those of files, from
+qtype run --engine temporal, and those of requests, from qtype serve --engine temporal.
+A worker runs only rows of the document that it was started with. The programs use the
+same --blobs, and workers and servers the same --store.`,
 		Example: `  qtype worker app.qtype.yaml --temporal-address temporal:7233 --blobs /mnt/shared/blobs
   qtype run app.qtype.yaml -I messages.csv -o replies.parquet --engine temporal --temporal-address temporal:7233 --blobs /mnt/shared/blobs`,
 		Args: arguments("a document: qtype worker APP"), ValidArgsFunction: yamlFiles,

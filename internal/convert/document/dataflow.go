@@ -90,7 +90,7 @@ func ComputeInputs(order []*Flow) {
 				need(c.Inputs)
 			}
 			need(s.Reads)
-			certain := s.definitelySet()
+			certain := s.replaced()
 			for _, id := range s.produced() {
 				if !certain[id] {
 					need([]string{id})
@@ -120,6 +120,9 @@ func MaybeUnset(order []*Flow, given Set) Set {
 					before[c] = maps.Clone(now)
 				}
 				maps.DeleteFunc(before[c], func(id string, _ bool) bool { return !now[id] })
+			}
+			if s.MayFail {
+				maps.DeleteFunc(now, func(id string, _ bool) bool { return slices.Contains(s.produced(), id) })
 			}
 			now.Add(s.definitelySet().Sorted()...)
 		}
@@ -187,13 +190,44 @@ func (s *Step) Keep(wanted func(id string) bool) {
 func (f *Flow) IsDeadWrite(i int, id string) bool {
 	for _, s := range f.Steps[i+1:] {
 		switch {
-		case slices.Contains(s.Reads, id) || len(s.Calls) > 0 && !s.Bind || s.Bind && slices.Contains(s.Calls[0].Inputs, id):
+		case s.Loop || slices.Contains(s.Reads, id) || slices.ContainsFunc(s.Calls, func(c *Flow) bool { return slices.Contains(c.Inputs, id) }):
 			return false
-		case slices.Contains(s.Writes, id) || s.Bind && !s.MayFail && s.Calls[0].Sure[id]:
+		case s.replaced()[id]:
 			return true
 		}
 	}
 	return false
+}
+
+// HideOverwritten makes variables local to the flows that a step calls if the values that it writes to
+// them are never read. It reports whether there are any: what depends on outputs of flows is then out of
+// date.
+func HideOverwritten(order []*Flow) (found bool) {
+	callers := map[*Flow]int{}
+	for _, f := range order {
+		for _, s := range f.Steps {
+			for _, c := range s.Calls {
+				callers[c]++
+			}
+		}
+	}
+	for _, f := range order {
+		for i, s := range f.Steps {
+			if s.Loop || slices.ContainsFunc(s.Calls, func(c *Flow) bool { return callers[c] > 1 }) {
+				continue // another caller may read the value
+			}
+			for _, c := range s.Calls {
+				for _, id := range c.Outputs {
+					if f.IsDeadWrite(i, id) {
+						found = true
+						shared := c.Shared
+						c.Shared = func(other string) bool { return other != id && shared(other) }
+					}
+				}
+			}
+		}
+	}
+	return found
 }
 
 // CallOrder returns a flow and all flows that it calls, each once, callers first.
@@ -225,6 +259,15 @@ func (s *Step) produced() []string {
 		all = append(all, f.Outputs...)
 	}
 	return all
+}
+
+// replaced returns the variables that do not keep their values on any path.
+func (s *Step) replaced() Set {
+	lost := s.definitelySet()
+	if s.MayFail {
+		lost.Add(s.produced()...) // which are unset if it fails
+	}
+	return lost
 }
 
 // definitelySet returns the variables that a step sets on every path.

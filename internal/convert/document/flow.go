@@ -39,7 +39,7 @@ type Step struct {
 	Calls         []*Flow    // the flows that it runs; they share variables by id
 	Loop          bool       // a Loop: runs its flow at least once
 	Bind          bool       // an InvokeFlow: binds the inputs and outputs of its flow by name
-	MayFail       bool       // of an InvokeFlow: the row continues without its outputs if it fails
+	MayFail       bool       // of an InvokeFlow: its outputs are unset if it fails
 	All           bool       // a Parallel: all of the flows run
 	First         *Flow      // of a loop: the flow of the first iteration
 	Rounds        []LoopBody // of a loop: the flows that iterations can run

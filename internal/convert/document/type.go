@@ -170,6 +170,21 @@ func (s *Type) sameFields(t *Type) bool {
 	return true
 }
 
+// Clone returns a copy that shares nothing with the type.
+func (s *Type) Clone() *Type {
+	if s == nil {
+		return nil
+	}
+	made := *s
+	made.Elem, made.Fields = s.Elem.Clone(), nil
+	for _, f := range s.Fields {
+		field := *f
+		field.Type = f.Type.Clone()
+		made.Fields = append(made.Fields, &field)
+	}
+	return &made
+}
+
 // Inline removes the names of records, so that the next pass assigns them again.
 func (s *Type) Inline() {
 	if s == nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
@@ -12,21 +11,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/convert/jq"
 )
-
-// function is a function of the workflow, or an event that is awaited: a client tool, because the file
-// has neither its program nor its types.
-type function struct {
-	tool    *document.Block
-	name    string            // in the file
-	inputs  []string          // in the order of discovery
-	types   map[string]string // of the inputs
-	calls   int
-	passed  map[string]int // number of calls that pass an input
-	outputs []*output
-}
-
-// output is the result of a function.
-type output struct{ name, variable string }
 
 // operation writes the actions of a state, one after the other.
 func (w *workflow) operation(s *state, f *document.Flow) {
@@ -106,89 +90,6 @@ func shared(flows []*document.Flow, isShared func(string) bool) string {
 		seen.Add(own.Sorted()...)
 	}
 	return ""
-}
-
-// foreach writes a state that runs its actions for each element of a list: a flow with Explode and
-// Collect, which an empty list skips.
-func (w *workflow) foreach(s *state, f *document.Flow) {
-	w.CheckKeys(s.n, "state "+s.name, common("inputCollection", "outputCollection", "iterationParam", "batchSize", "actions", "mode")...)
-	for _, key := range []string{"mode", "batchSize"} {
-		if s.n.Get(key) != nil {
-			w.Ignored(s.n.KeySpan(key), "state %s: %s ignored: the elements are handled one after the other", s.name, key)
-		}
-	}
-	from, item := s.n.Get("inputCollection"), w.RequiredText(s.n, "iterationParam", "state "+s.name)
-	if from == nil || item == "" {
-		if from == nil {
-			w.Malformed(s.n, `state %s has no "inputCollection"`, s.name)
-		}
-		return
-	}
-	list := w.value(s, from, "inputCollection", s.name+"_list", f)
-	if list == nil {
-		return
-	}
-	if list.of.Kind == document.Unknown {
-		list.of.Kind = document.List
-	}
-	if list.of.Kind != document.List {
-		w.Unsupported(from, "state %s: inputCollection is %s, not a list", s.name, list.of.Kind.Noun())
-		return
-	}
-	each := w.newFlow(s.name + "_each")
-	one := w.element(s, item, list.of)
-	explode := w.newBlock("Explode", s.name+"_items").Set("inputs", document.NameList{list.id}).Set("outputs", document.NameList{one})
-	w.push(each, &document.Step{Block: explode, Reads: []string{list.id}, Writes: []string{one}})
-	result := w.actions(s, s.n, each)
-	collected := ""
-	to := s.n.Get("outputCollection")
-	if to != nil && result == "" {
-		w.Unsupported(to, "state %s: its last action has no result in every round; the list is left out", s.name)
-	}
-	if to != nil && result != "" {
-		of := *w.typeOf(result)
-		of.Optional = false
-		if collected = w.dataTarget(s, to, &document.Type{Kind: document.List, Elem: &of}); collected != "" {
-			w.markResult(collected)
-			w.reads = nil
-			w.assign(f, s.name+"_none", collected, "[]")
-		}
-	}
-	elem := *list.of.Elem
-	elem.Optional = false
-	local := document.Set{}
-	local.Add(one, result) // the state only collects the results
-	if collected == "" {
-		result, collected = one, w.local(s.name+"_done", &document.Type{Kind: document.List, Declared: true, Elem: &elem})
-	}
-	each.Shared = func(id string) bool { return id == collected || !local[id] && w.sharedBy(id) }
-	collect := w.newBlock("Collect", s.name+"_results").Set("inputs", document.NameList{result}).Set("outputs", document.NameList{collected})
-	w.push(each, &document.Step{Block: collect, Reads: []string{result}, Writes: []string{collected}})
-	when := w.newCase(list.id+" != nil and len("+list.id+") > 0", each)
-	w.push(f, &document.Step{Block: w.newBlock("Switch", s.name+"_any").Set("cases", []*document.Block{when}), Reads: []string{list.id}, FirstReads: []string{list.id},
-		Calls: []*document.Flow{each}, Branch: true})
-}
-
-// element returns the variable of an element of a list. It has the same type as the elements.
-func (w *workflow) element(s *state, name string, list *document.Type) string {
-	if list.Elem == nil {
-		list.Elem = &document.Type{}
-	}
-	d := w.datum(name)
-	joined, ok := document.Join(d.of, list.Elem)
-	if !ok || d.of.Kind != document.Unknown && list.Elem.Kind != document.Unknown && d.of.Kind != list.Elem.Kind {
-		w.Unsupported(s.n.Get("iterationParam"), "state %s: %s is %s elsewhere; a variable has one type, so the elements are not %s here", s.name, name, d.of.Kind.Noun(), name)
-		of := *list.Elem
-		of.Optional = false
-		return w.local(s.name+"_item", &of)
-	}
-	if w.guess {
-		of, elem := *joined, *joined
-		of.TopLevel, of.Optional = true, d.of.Optional
-		elem.Optional = list.Elem.Optional
-		d.of, *list.Elem = &of, elem
-	}
-	return d.id
 }
 
 // actions writes a list of actions, and returns the variable with the result of the last one.
@@ -318,10 +219,10 @@ func (w *workflow) value(s *state, n *input.Node, what, name string, f *document
 	if len(w.reads) == 1 && c.Source == w.reads[0] {
 		return &argument{c.Source, w.typeOf(c.Source)}
 	}
-	of := *c.Type
-	id := w.local(name, &of)
+	of := c.Type.Clone()
+	id := w.local(name, of)
 	w.assign(f, name+"_value", id, c.Text())
-	return &argument{id, &of}
+	return &argument{id, of}
 }
 
 // statePath is an expression that names one value of the data.
@@ -396,9 +297,7 @@ func (w *workflow) result(s *state, fn *function, at, filter *input.Node, result
 	if to == "" {
 		to = w.local(s.name+"_"+part, &document.Type{Kind: document.Any, Declared: true})
 	}
-	if !slices.ContainsFunc(fn.outputs, func(o *output) bool { return o.name == part }) {
-		fn.outputs = append(fn.outputs, &output{part, to})
-	}
+	fn.returns(part, to)
 	w.parts.part[to] = part
 	return to
 }
@@ -410,93 +309,4 @@ func (w *workflow) markResult(id string) {
 			d.result = true
 		}
 	}
-}
-
-// accept records an argument of a call.
-func (fn *function) accept(name string, of *document.Type) {
-	kind := "any" // a record has no name yet
-	if of.Kind != document.Record && (of.Kind != document.List || of.Elem != nil && of.Elem.Kind != document.Record) {
-		kind = strings.TrimSuffix(of.VariableType(), "?")
-	}
-	if had, ok := fn.types[name]; !ok {
-		fn.inputs = append(fn.inputs, name)
-	} else if had != kind {
-		kind = "any"
-	}
-	fn.types[name] = kind
-	if !of.Optional {
-		fn.passed[name]++
-	}
-}
-
-// function returns the tool of a function, which is declared at its first call.
-func (w *workflow) function(key, name, about string) *function {
-	if fn := w.parts.functions[key]; fn != nil {
-		return fn
-	}
-	id := w.ids.New(name, "function")
-	fn := &function{name: name, types: map[string]string{}, passed: map[string]int{}, tool: new(document.Block).Set("type", "ClientTool").
-		Set("id", id).Set("name", id).Set("description", about)}
-	w.parts.functions[key] = fn
-	w.app.Tools = append(w.app.Tools, fn.tool)
-	return fn
-}
-
-// aboutFunction describes a function by what the file says of it.
-func (w *workflow) aboutFunction(name string) string {
-	if w.root.Kind == input.Map {
-		for _, n := range w.List(w.root, "functions") {
-			if n.Kind == input.Map && n.Get("name").Scalar() == name && n.Get("operation").Scalar() != "" {
-				return "Function " + name + ": " + document.OneLine(n.Get("operation").Scalar())
-			}
-		}
-	}
-	return "Function " + name + "."
-}
-
-// invokeTool returns the step that calls the tool of a function.
-func (w *workflow) invokeTool(s *state, fn *function, id string, bindings *document.Block, reads []string, to string) *document.Step {
-	b := w.newBlock("InvokeTool", id).Set("tool", fn.tool.Entries[1].Value)
-	if len(bindings.Entries) > 0 {
-		b.Set("input_bindings", bindings)
-	}
-	b.Set("output_bindings", (&document.Block{Inline: true}).Set(w.parts.part[to], to))
-	return &document.Step{Block: b, Reads: reads, Writes: []string{to}}
-}
-
-// declareFunctions writes the inputs and outputs of the tools of functions, when all types are known.
-func (w *workflow) declareFunctions() {
-	for _, tool := range w.app.Tools {
-		for _, fn := range w.parts.functions {
-			if fn.tool == tool {
-				fn.declare(w)
-			}
-		}
-	}
-}
-
-func (fn *function) declare(w *workflow) {
-	fn.tool.Entries[0].Note = fmt.Sprintf("Answered at the terminal, or by --client-tool %s=COMMAND.", fn.tool.Entries[1].Value)
-	variable := func(id, kind string) *document.Block {
-		return (&document.Block{Inline: true}).Set("id", id).Set("type", kind)
-	}
-	var inputs, outputs []*document.Block
-	for _, name := range fn.inputs {
-		kind := fn.types[name]
-		if fn.passed[name] < fn.calls {
-			kind += "?"
-		}
-		inputs = append(inputs, variable(name, kind))
-	}
-	for _, o := range fn.outputs {
-		kind := strings.TrimSuffix(w.typeOf(o.variable).VariableType(), "?")
-		if len(fn.outputs) > 1 {
-			kind += "?" // one of them is used by each call
-		}
-		outputs = append(outputs, variable(o.name, kind))
-	}
-	if len(inputs) > 0 {
-		fn.tool.Set("inputs", inputs)
-	}
-	fn.tool.Set("outputs", outputs)
 }

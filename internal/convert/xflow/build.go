@@ -27,6 +27,11 @@ func (w *workflow) build() {
 	document.ComputeOutputs(order)
 	given := w.given(order)
 	document.ComputeInputs(order)
+	for document.HideOverwritten(order) {
+		document.ComputeOutputs(order)
+		given = w.given(order)
+		document.ComputeInputs(order)
+	}
 	main.Inputs, main.Outputs = w.signature(given, main.Outputs)
 	uncertain, needed := document.MaybeUnset(order, given), document.Set{}
 	main.AddNeeded(needed)
@@ -66,7 +71,7 @@ func (w *workflow) prune(f *document.Flow) {
 			s.Keep(func(id string) bool { return !f.IsDeadWrite(i, id) })
 		case len(s.Writes) != 1 || !slices.Contains([]any{"Agent", "LLMInference", "InvokeTool", "Explode"}, kind) || !f.IsDeadWrite(i, s.Writes[0]):
 		default:
-			id := w.local(f.ID+"_unused", w.typeOf(s.Writes[0]))
+			id := w.local(f.ID+"_unused", w.typeOf(s.Writes[0]).Clone())
 			s.Writes = []string{id}
 			last := &s.Entries[len(s.Entries)-1]
 			if bound, ok := last.Value.(*document.Block); ok {

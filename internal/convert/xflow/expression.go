@@ -40,7 +40,7 @@ func (w *workflow) reading(name string) (*jq.Expr, error) {
 func (w *workflow) condition(s *state, o outcome) (text string, failed bool) {
 	if o.failed {
 		w.reads = []string{w.parts.done[s]}
-		return "not " + w.parts.done[s], false
+		return w.parts.done[s] + " != true", false
 	}
 	t := w.jq()
 	w.outcomeVars(s, t)

@@ -23,7 +23,7 @@ type parts struct {
 
 	functions map[string]*function // that actions call
 	part      map[string]string    // output of a tool that a variable gets
-	done      map[*state]string    // variables that state whether a state with onErrors has not failed
+	done      map[*state]string    // variables that are true if a state with onErrors has not failed
 }
 
 // common returns the keys that every state may have, and more.
@@ -31,22 +31,12 @@ func common(more ...string) []string {
 	return append(more, "name", "type", "transition", "end", "metadata", "onErrors", "timeouts", "compensatedBy", "usedForCompensation", "stateDataFilter", "id", "description")
 }
 
-// state writes a state and returns the next one, unless the state branches. The steps of a state with
-// onErrors are a flow, after which the row continues if it fails.
+// state writes a state and returns the next one, unless the state branches.
 func (w *workflow) state(s *state, f *document.Flow) *state {
-	if !s.catches {
-		return w.steps(s, f)
+	if s.catches {
+		return w.caught(s, f)
 	}
-	done := w.local(s.name+"_done", &document.Type{Kind: document.Bool, Declared: true})
-	w.sharedLocals[done], w.parts.done[s] = true, done
-	w.reads = nil
-	w.assign(f, s.name+"_try", done, "false")
-	inner := w.newFlow(s.name + "_steps")
-	next := w.steps(s, inner)
-	w.reads = nil
-	w.assign(inner, s.name+"_end", done, "true")
-	w.push(f, &document.Step{Block: w.newBlock("InvokeFlow", s.name+"_run").Set("flow", inner.ID).Set("on_error", "continue"), Calls: []*document.Flow{inner}, Bind: true, MayFail: true})
-	return next
+	return w.steps(s, f)
 }
 
 // steps writes the steps of a state.

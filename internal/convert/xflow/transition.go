@@ -34,32 +34,6 @@ func (w *workflow) readState(s *state) {
 	}
 }
 
-// readErrors reads onErrors: transitions of a state that fails. Errors are not distinguished.
-func (w *workflow) readErrors(s *state) {
-	var all []outcome
-	for _, n := range w.List(s.n, "onErrors") {
-		m := w.AsMap(n, "onErrors")
-		if m == nil {
-			continue
-		}
-		w.CheckKeys(m, "onErrors", "errorRef", "errorRefs", "transition", "end")
-		all = append(all, outcome{n: m, to: w.target(m, "onErrors of state "+s.name), failed: true})
-	}
-	if len(all) == 0 || s.kind == "switch" {
-		return
-	}
-	for _, other := range all[1:] {
-		if other.to != all[0].to {
-			w.Unsupported(other.n, "state %s: errors are not distinguished; every error leads to where the first entry leads", s.name)
-		}
-	}
-	if all[0].to == (target{}) {
-		all[0].to.end = true
-	}
-	w.Assumed(all[0].n, "state %s: every error leads here", s.name)
-	s.cases, s.catches = append(all[:1:1], s.cases...), true
-}
-
 // target reads a transition or an end. It returns the zero target if there is
 // neither.
 func (w *workflow) target(n *input.Node, owner string) target {
