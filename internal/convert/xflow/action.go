@@ -33,7 +33,7 @@ func (w *workflow) callback(s *state, f *document.Flow) {
 		return
 	}
 	fn := w.function("event:"+event, event, "Waits for the event "+event+".")
-	w.push(f, w.invokeTool(s, fn, s.name+"_wait", new(document.Block), nil, w.result(s, fn, s.n.Get("eventRef"), w.Map(s.n, "eventDataFilter"), "data")))
+	w.push(f, w.invokeTool(fn, s.name+"_wait", new(document.Block), nil, w.result(s, fn, s.n.Get("eventRef"), w.Map(s.n, "eventDataFilter"), "data")))
 }
 
 // parallel writes a state whose branches run at the same time.
@@ -159,27 +159,32 @@ func (w *workflow) call(s *state, n, ref *input.Node, f *document.Flow) string {
 		return w.expressionAction(s, name, ref, filter, id, f)
 	}
 	fn := w.function(name, name, w.aboutFunction(name))
-	bindings := &document.Block{Inline: true}
-	var reads []string
+	bindings, reads := w.arguments(s, fn, arguments, id, f)
+	to := w.result(s, fn, ref, filter, "results")
+	w.push(f, w.invokeTool(fn, id, bindings, reads, to))
+	return to
+}
+
+// arguments returns the bindings of the arguments of a call, which may be nil, and the variables that
+// they read.
+func (w *workflow) arguments(s *state, fn *function, arguments *input.Node, id string, f *document.Flow) (bindings *document.Block, reads []string) {
+	bindings = &document.Block{Inline: true}
 	fn.calls++
-	if arguments != nil {
-		for _, pair := range arguments.Pairs {
-			if !document.IsIdentifier(pair.Key) {
-				w.Unsupported(pair.Value, "state %s: the argument %q is left out, as its name is not an id", s.name, pair.Key)
-				continue
-			}
-			v := w.value(s, pair.Value, pair.Key, id+"_"+pair.Key, f)
-			if v == nil {
-				continue
-			}
+	if arguments == nil {
+		return bindings, nil
+	}
+	for _, pair := range arguments.Pairs {
+		if !document.IsIdentifier(pair.Key) {
+			w.Unsupported(pair.Value, "state %s: the argument %q is left out, as its name is not an id", s.name, pair.Key)
+			continue
+		}
+		if v := w.value(s, pair.Value, pair.Key, id+"_"+pair.Key, f); v != nil {
 			fn.accept(pair.Key, v.of)
 			bindings.Set(pair.Key, v.id)
 			reads = append(reads, v.id)
 		}
 	}
-	to := w.result(s, fn, ref, filter, "results")
-	w.push(f, w.invokeTool(s, fn, id, bindings, reads, to))
-	return to
+	return bindings, reads
 }
 
 // expressionAction writes the value of a function that is an expression.
@@ -259,8 +264,7 @@ func (w *workflow) dataTarget(s *state, n *input.Node, of *document.Type) string
 
 // filterKeys checks the keys of a data filter; results is its key for a part of the result.
 func (w *workflow) filterKeys(s *state, filter *input.Node, results string) {
-	use := "use" + strings.ToUpper(results[:1]) + results[1:]
-	w.CheckKeys(filter, "a data filter", "fromStateData", use, results, "toStateData")
+	w.CheckKeys(filter, "a data filter", "fromStateData", useKey(results), results, "toStateData")
 	if v := filter.Get("fromStateData"); v != nil {
 		if name, ok := pathOf(v); !ok || name != "" {
 			w.Unsupported(v, "state %s: fromStateData has no counterpart; the arguments read the whole data", s.name)
@@ -271,28 +275,10 @@ func (w *workflow) filterKeys(s *state, filter *input.Node, results string) {
 // result returns the variable that the result of a function is written to.
 func (w *workflow) result(s *state, fn *function, at, filter *input.Node, results string) string {
 	part, to := "result", ""
-	if filter != nil {
-		w.filterKeys(s, filter, results)
-		if v := filter.Get(results); v != nil {
-			name, ok := pathOf(v)
-			if !ok {
-				w.Unsupported(v, "state %s: only a field of the result, such as ${ .name }, has a counterpart here", s.name)
-			}
-			part = cmp.Or(name, part)
-		}
-		use := "use" + strings.ToUpper(results[:1]) + results[1:]
-		unused := filter.Get(use) != nil && !w.Bool(filter, use)
-		switch v := filter.Get("toStateData"); {
-		case unused:
-		case v == nil:
-			w.Unsupported(filter, "state %s: the result of %s is merged into the data, whose names are not in the file; set toStateData", s.name, fn.name)
-		default:
-			if to = w.dataTarget(s, v, &document.Type{}); to != "" {
-				w.markResult(to)
-			}
-		}
-	} else {
+	if filter == nil {
 		w.Unsupported(at, "state %s: the result of %s is merged into the data, whose names are not in the file; set toStateData in a data filter", s.name, fn.name)
+	} else {
+		part, to = w.filtered(s, fn, filter, results)
 	}
 	if to == "" {
 		to = w.local(s.name+"_"+part, &document.Type{Kind: document.Any, Declared: true})
@@ -301,6 +287,34 @@ func (w *workflow) result(s *state, fn *function, at, filter *input.Node, result
 	w.parts.part[to] = part
 	return to
 }
+
+// filtered returns the part of a result that a data filter selects, and the data that it is written to,
+// empty if there is none.
+func (w *workflow) filtered(s *state, fn *function, filter *input.Node, results string) (part, to string) {
+	w.filterKeys(s, filter, results)
+	part = "result"
+	if v := filter.Get(results); v != nil {
+		name, ok := pathOf(v)
+		if !ok {
+			w.Unsupported(v, "state %s: only a field of the result, such as ${ .name }, has a counterpart here", s.name)
+		}
+		part = cmp.Or(name, part)
+	}
+	use := useKey(results)
+	switch v := filter.Get("toStateData"); {
+	case filter.Get(use) != nil && !w.Bool(filter, use):
+	case v == nil:
+		w.Unsupported(filter, "state %s: the result of %s is merged into the data, whose names are not in the file; set toStateData", s.name, fn.name)
+	default:
+		if to = w.dataTarget(s, v, &document.Type{}); to != "" {
+			w.markResult(to)
+		}
+	}
+	return part, to
+}
+
+// useKey returns the key of a data filter that decides whether the result is used: useResults for results.
+func useKey(results string) string { return "use" + strings.ToUpper(results[:1]) + results[1:] }
 
 // markResult records that data is the result of a function, which may be any value.
 func (w *workflow) markResult(id string) {

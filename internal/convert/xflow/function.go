@@ -97,7 +97,7 @@ func (w *workflow) aboutFunction(name string) string {
 }
 
 // invokeTool returns the step that calls the tool of a function.
-func (w *workflow) invokeTool(s *state, fn *function, id string, bindings *document.Block, reads []string, to string) *document.Step {
+func (w *workflow) invokeTool(fn *function, id string, bindings *document.Block, reads []string, to string) *document.Step {
 	b := w.newBlock("InvokeTool", id).Set("tool", fn.tool.Entries[1].Value)
 	if len(bindings.Entries) > 0 {
 		b.Set("input_bindings", bindings)
