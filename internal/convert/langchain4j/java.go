@@ -86,7 +86,7 @@ func (c *conversion) parameters(i, end int) []parameter {
 	for i < end {
 		p := parameter{}
 		p.annotations, i = c.annotations(i)
-		depth := 0
+		depth, named := 0, false
 		for ; i < end && (depth > 0 || !c.source.Token(i).Is(",")); i++ {
 			switch t := c.source.Token(i); {
 			case t.Is("<"):
@@ -97,10 +97,10 @@ func (c *conversion) parameters(i, end int) []parameter {
 			if p.name != "final" {
 				p.of += p.name
 			}
-			p.name = c.source.Token(i).Text
+			p.name, named = c.source.Token(i).Text, c.source.Token(i).IsWord()
 		}
 		i++
-		if p.name != "" && p.of != "" {
+		if named && p.of != "" {
 			all = append(all, p)
 		}
 	}
