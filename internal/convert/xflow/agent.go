@@ -46,9 +46,6 @@ func (w *workflow) agent(s *state, f *document.Flow) {
 		w.parts.answers = map[*state]*jq.Expr{}
 	}
 	w.parts.answers[s] = answer
-	if s.catches {
-		w.sharedLocals[answer.Source] = true // conditions after the steps of the state read it
-	}
 }
 
 // answer returns the variable of an agent's result: a record by its output schema,

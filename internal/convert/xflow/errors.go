@@ -33,11 +33,16 @@ func (w *workflow) readErrors(s *state) {
 // writes.
 func (w *workflow) caught(s *state, f *document.Flow) *state {
 	done := w.local(s.name+"_done", &document.Type{Kind: document.Bool, Optional: true, Declared: true})
-	w.sharedLocals[done], w.parts.done[s] = true, done
+	w.parts.done[s] = done
 	inner := w.newFlow(s.name + "_steps")
 	next := w.steps(s, inner)
 	data := w.dataOf(inner)
-	inner.Shared = func(id string) bool { return w.sharedLocals[id] }
+	exports := document.Set{}
+	exports.Add(done)
+	if answer := w.parts.answers[s]; answer != nil && !w.isData(answer.Source) {
+		exports.Add(answer.Source) // conditions after the steps of the state read it
+	}
+	inner.Shared = func(id string) bool { return exports[id] }
 
 	ends, keeps := new(document.Block).Set(done, document.Expression("true")), new(document.Block)
 	end, keep := &document.Step{Block: w.newBlock("Transform", s.name+"_end").Set("set", ends), Writes: []string{done}}, new(document.Step)
@@ -47,7 +52,7 @@ func (w *workflow) caught(s *state, f *document.Flow) *state {
 			of = of.Clone() // names of types are those of the final pass
 		}
 		passed := w.local(s.name+"_"+id, of)
-		w.sharedLocals[passed] = true
+		exports.Add(passed)
 		ends.Set(passed, document.Expression(id))
 		keeps.Set(id, document.Expression(passed))
 		end.Reads, end.Writes = append(end.Reads, id), append(end.Writes, passed)
