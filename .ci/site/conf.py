@@ -40,6 +40,7 @@ html_theme_options = {"source_repository": "https://github.com/qtype-dev/qtype/"
 # A block of code, code in a line, or a link.
 LINK = re.compile(r"(^ *```.*?^ *```$|`[^`\n]*`)|(!?\[(?:`[^`]*`|[^\]`])*\]\()([^)\s]+)(\))", re.M | re.S)
 ROW = re.compile(r"^\| \[([^\]]*)\]\(([^)]*)\.md\) \|", re.M)
+HEADING = re.compile(r"^(###?) ([^\n]*)\n(.*?)(?=^###? |\Z)", re.M | re.S)
 
 
 def outside(page, link):
@@ -57,7 +58,7 @@ def prepare(app, page, source):
     """Rewrites the links of a page, and adds the navigation to the pages with an index."""
     text = LINK.sub(lambda m: m[2] + outside(page, m[3]) + m[4] if m[2] else m[0], source[0])
     if page == "README":
-        text += "".join(navigation(part) for part in text.split("\n## ")[1:])
+        text += navigation(text)
     elif page == "reference/README":
         text += toctree("", ROW.findall(text))
     elif page == "decisions/README":
@@ -65,9 +66,17 @@ def prepare(app, page, source):
     source[0] = text
 
 
-def navigation(part):
-    """Returns the part of the navigation for a section of the first page."""
-    return toctree(part.split("\n")[0], ROW.findall(part))
+def navigation(index):
+    """Returns the navigation: a part for each section of the first page, and for each group of one."""
+    parts, section = "", ""
+    for level, title, rows in HEADING.findall(index):
+        if level == "##":
+            section, caption = title, title
+        else:
+            caption = f"{section}: {title[0].lower()}{title[1:]}"
+        if pages := ROW.findall(rows):
+            parts += toctree(caption, pages)
+    return parts
 
 
 def toctree(caption, pages):

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/validate/lint"
 )
@@ -105,15 +106,32 @@ func headings(text string) []string {
 	return fragments
 }
 
-// TestDocs_Index: docs/README.md links every page of its folder.
+// TestDocs_Index: docs/README.md links every page of its folder and of those without an index.
 func TestDocs_Index(t *testing.T) {
-	index, err := os.ReadFile("docs/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := testkit.ReadFile(t, "docs/README.md")
 	for page := range readPages(t) {
-		if name := filepath.Base(page); filepath.Dir(page) == "docs" && name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
-			t.Errorf("docs/README.md has no link to %s", name)
+		path, ok := strings.CutPrefix(filepath.ToSlash(page), "docs/")
+		if folder, _, in := strings.Cut(path, "/"); !ok || path == "README.md" || in && (folder == "reference" || folder == "decisions") {
+			continue
+		}
+		if !strings.Contains(index, "]("+path+")") {
+			t.Errorf("docs/README.md has no link to %s", path)
+		}
+	}
+}
+
+// TestDocs_HowToPages: each how-to page of QType (Python) in docs/migrate.md has one page here,
+// of the same name.
+func TestDocs_HowToPages(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `How To/[^`]*/([a-z_]+)`.* \\| \\[[^\\]]*\\]\\(howto/([a-z-]+)\\.md\\) \\|")
+	page := testkit.ReadFile(t, "docs/migrate.md")
+	rows := row.FindAllStringSubmatch(page, -1)
+	if names := strings.Count(page, "`How To/"); len(rows) != names || names < 38 {
+		t.Errorf("of %d how-to pages, %d have a row with one page", names, len(rows))
+	}
+	for _, m := range rows {
+		if want := strings.ReplaceAll(m[1], "_", "-"); m[2] != want {
+			t.Errorf("the page for %s is %s, want %s", m[1], m[2], want)
 		}
 	}
 }
