@@ -147,12 +147,12 @@ func TestDeploy_ChartErrors(t *testing.T) {
 		"worker.replicas=1":                         "workers need HOST:PORT of Temporal",
 		"worker.replicas=1,temporal.address=a:7233": "needs a claim that many pods can mount",
 		"serve.engine=temporal":                     "worker.replicas is 0",
-		"serve.engine=temporal,worker.replicas=1":   "share a store on a server",
-		"serve.engine=cloud":                        "engine",
-		"ingress.enabled=true":                      "the name of the server is needed",
-		"serviceMonitor.enabled=true":               "API key of /metrics is needed",
-		"serve.replica=2":                           "replica",
-		"store=mysql://db":                          "store",
+		"serve.engine=temporal,worker.replicas=1,temporal.address=a:7233,temporal.blobsClaim=c": "share a store on a server",
+		"serve.engine=cloud":          "engine",
+		"ingress.enabled=true":        "the name of the server is needed",
+		"serviceMonitor.enabled=true": "API key of /metrics is needed",
+		"serve.replica=2":             "replica",
+		"store=mysql://db":            "store",
 	} {
 		out, err := testkit.Command(t, helm, "template", "assistant", filepath.Join(deployFolder, "helm/qtype"), "--kube-version", kubeVersion, "--set", set).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {

@@ -30,7 +30,7 @@ import (
 )
 
 // maxProgram is the most bytes that the compressed program may have.
-const maxProgram = 4_000_000
+const maxProgram = 4_100_000
 
 func main() {
 	log.SetFlags(0)
