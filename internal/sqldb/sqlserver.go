@@ -92,7 +92,7 @@ func (c *sqlServerConnector) Driver() driver.Driver { return &mssql.Driver{} }
 func sqlServerArgument(v any) any {
 	switch v := v.(type) {
 	case value.Date:
-		return civil.Date{Year: v.Year, Month: time.Month(v.Month), Day: v.Day}
+		return civil.Date{Year: v.Year, Month: v.Month, Day: v.Day}
 	case value.DateTime:
 		if v.Zoned {
 			return v.Time // datetimeoffset

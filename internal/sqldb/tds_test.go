@@ -3,6 +3,7 @@ package sqldb_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -50,7 +51,7 @@ func newTDS(t *testing.T, password string, result []byte) *tdsServer {
 			}
 			running.Go(func() {
 				defer func() { _ = conn.Close() }()
-				if err := s.serve(conn); err != nil && err != io.EOF {
+				if err := s.serve(conn); err != nil && !errors.Is(err, io.EOF) {
 					t.Errorf("TDS: %v", err)
 				}
 			})

@@ -78,7 +78,7 @@ func TestBound_Dialects(t *testing.T) {
 		{sqlquery.Snowflake, "SELECT $$ :a $$, :b", "SELECT $$ :a $$, ?|b"},
 		{sqlquery.Snowflake, "CALL p()", "query line 1, column 1: a query of Snowflake begins with one of SELECT, WITH, VALUES, TABLE, SHOW, DESCRIBE, DESC"},
 	} {
-		got := ""
+		var got string
 		if q, err := sqlquery.Parse(c.text, c.dialect); err != nil {
 			got = err.Error()
 		} else {

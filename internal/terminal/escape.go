@@ -29,7 +29,8 @@ func (e *escaper) Write(p []byte) (int, error) {
 	if len(e.rest) == 0 && !bytes.ContainsFunc(p, e.isEscaped) {
 		return e.out.Write(p)
 	}
-	text := append(e.rest, p...)
+	text := e.rest
+	text = append(text, p...)
 	escaped := make([]byte, 0, len(text)+16)
 	for len(text) > 0 && (text[0] < utf8.RuneSelf || utf8.FullRune(text)) {
 		r, size := utf8.DecodeRune(text)

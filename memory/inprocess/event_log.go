@@ -94,7 +94,8 @@ func (l *eventLog) addSent(e *store.Event) bool {
 		c.Omitted != "" || c.Shortened != "" || c.Imageless != "" || c.Context != nil {
 		return false
 	}
-	b := append(l.encoded, sentEvent)
+	b := l.encoded
+	b = append(b, sentEvent)
 	for _, n := range [...]int64{e.Turn, e.From, e.To - e.From, int64(e.Messages), int64(e.Tokens), micros, c.Seen} {
 		b = binary.AppendVarint(b, n)
 	}
@@ -108,7 +109,8 @@ func (l *eventLog) addSent(e *store.Event) bool {
 	b = append(b, cut)
 	b = binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(c.Factor))) // short for numbers such as 1.5
 	b = binary.AppendUvarint(b, uint64(len(c.Model)))
-	l.encoded = append(b, c.Model...)
+	b = append(b, c.Model...)
+	l.encoded = b
 	return true
 }
 

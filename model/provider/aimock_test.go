@@ -49,7 +49,7 @@ func answersOf() []served {
 			_, _, err := call(t, text, nil)
 			var failure *model.Error
 			if !errors.As(err, &failure) || !valid(failure) {
-				return fmt.Errorf("got %v", err)
+				return fmt.Errorf("got %w", err)
 			}
 			return nil
 		}
@@ -58,14 +58,14 @@ func answersOf() []served {
 		{"Texts", func(t *testing.T, call caller, stream bool) error {
 			r, streamed, err := call(t, "say hello", nil)
 			if err != nil || r.Message.Text() != hello || r.Finish != "stop" || stream && streamed != hello {
-				return fmt.Errorf("got %+v, streamed %q: %v", r, streamed, err)
+				return fmt.Errorf("got %+v, streamed %q: %w", r, streamed, err)
 			}
 			return nil
 		}},
 		{"Tokens", func(t *testing.T, call caller, _ bool) error {
 			r, _, err := call(t, "say hello", nil)
 			if err != nil || r.Usage.Input != 21 || r.Usage.Output != 5 {
-				return fmt.Errorf("got %+v: %v", r, err)
+				return fmt.Errorf("got %+v: %w", r, err)
 			}
 			return nil
 		}},
@@ -74,7 +74,7 @@ func answersOf() []served {
 			schema := sdkRequests()["schema"].Schema
 			r, _, err := call(t, "a mood", func(r *model.Request) { r.Schema = schema })
 			if err != nil || r.Message.Text() != `{"mood":"calm"}` {
-				return fmt.Errorf("got %+v: %v", r, err)
+				return fmt.Errorf("got %+v: %w", r, err)
 			}
 			return nil
 		}},
@@ -82,7 +82,7 @@ func answersOf() []served {
 			_, _, err := call(t, "too long", nil)
 			var incomplete *model.IncompleteError
 			if !errors.As(err, &incomplete) || incomplete.Finish != "length" {
-				return fmt.Errorf("got %v", err)
+				return fmt.Errorf("got %w", err)
 			}
 			return nil
 		}},
@@ -116,7 +116,7 @@ func callTools(t *testing.T, call caller, _ bool) error {
 			chat.Message{Role: chat.Tool, Name: "now", ToolCallID: made[1].ID, Blocks: []chat.Block{{Type: "text", Text: "noon"}}})
 	})
 	if err != nil || r.Message.Text() != "Rain at noon." {
-		return fmt.Errorf("got %+v: %v", r, err)
+		return fmt.Errorf("got %+v: %w", r, err)
 	}
 	return nil
 }

@@ -37,7 +37,8 @@ func (endlessText) Read(p []byte) (int, error) {
 // TestCollect_Endless has a server that always has a next page.
 func TestCollect_Endless(t *testing.T) {
 	endless := func(yield func(int, error) bool) {
-		for i := 0; yield(i, nil); i++ {
+		for i := 0; yield(i, nil); {
+			i++
 		}
 	}
 	if all, err := collect(endless); err == nil || !strings.Contains(err.Error(), "lists more than 10000 items") || all != nil {

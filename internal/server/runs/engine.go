@@ -32,10 +32,9 @@ type Job struct {
 
 // delegate lets an engine run the rows.
 func (r *Run) delegate(ctx context.Context, e Engine, s *Start, ask Ask) (release func(), err error) {
-	release = func() {}
 	defer func() {
 		if p := recover(); p != nil {
-			err = errInternal
+			release, err = func() {}, errInternal
 		}
 	}()
 	job := &Job{Start: *s, Created: r.Created, Event: r.hear, Result: r.addResult, Ask: ask}

@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 }
 
 // failure returns the error of an answer that is not a success.
-func failure(status int, data []byte) (error, bool) { //nolint:revive,staticcheck // as remote.Client
+func failure(status int, data []byte) (error, bool) { //nolint:revive // as remote.Client
 	var answer struct {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
@@ -130,7 +130,7 @@ func (s *Service) start(ctx context.Context, query string, parameters []string) 
 	if len(parameters) > 0 {
 		in["ExecutionParameters"] = parameters
 	}
-	var answer struct{ QueryExecutionId string } //nolint:revive,staticcheck // the service's name
+	var answer struct{ QueryExecutionId string } //nolint:revive // the service's name
 	r := s.request("StartQueryExecution", in)
 	r.Starts = true
 	if _, err := s.client.Call(ctx, r, &answer); err != nil {

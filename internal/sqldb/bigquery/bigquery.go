@@ -51,7 +51,7 @@ func (s *Service) Close() error {
 }
 
 // failure returns the error of an answer that is not a success.
-func failure(status int, data []byte) (error, bool) { //nolint:revive,staticcheck // as remote.Client
+func failure(status int, data []byte) (error, bool) { //nolint:revive // as remote.Client
 	var answer struct {
 		Error struct {
 			Message string

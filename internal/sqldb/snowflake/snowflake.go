@@ -44,7 +44,7 @@ func (s *Service) Close() error {
 }
 
 // failure returns the error of an answer that is not a success.
-func failure(status int, data []byte) (error, bool) { //nolint:revive,staticcheck // as remote.Client
+func failure(status int, data []byte) (error, bool) { //nolint:revive // as remote.Client
 	var answer struct{ Message string }
 	_ = json.Unmarshal(data, &answer) // else the status is all that is known
 	if answer.Message == "" {

@@ -35,7 +35,7 @@ func binding(v any) (typ string, content any) {
 	case []byte:
 		return "BINARY", hex.EncodeToString(v)
 	case value.Date:
-		at := time.Date(v.Year, time.Month(v.Month), v.Day, 0, 0, 0, 0, time.UTC)
+		at := time.Date(v.Year, v.Month, v.Day, 0, 0, 0, 0, time.UTC)
 		return "DATE", strconv.FormatInt(at.UnixMilli(), 10)
 	case value.DateTime:
 		n := nanoseconds(v.Time)
