@@ -130,7 +130,7 @@ func (s *Service) start(ctx context.Context, query string, parameters []string) 
 	if len(parameters) > 0 {
 		in["ExecutionParameters"] = parameters
 	}
-	var answer struct{ QueryExecutionId string } //nolint:revive // the service's name
+	var answer struct{ QueryExecutionId string } //nolint:revive,staticcheck // the service's name
 	r := s.request("StartQueryExecution", in)
 	r.Starts = true
 	if _, err := s.client.Call(ctx, r, &answer); err != nil {

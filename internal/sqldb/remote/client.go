@@ -32,14 +32,14 @@ type Client struct {
 	Authorize func(req *http.Request, body []byte) error
 	// Failure returns the error of an answer that is not a success. again reports whether the same
 	// request may succeed later.
-	Failure func(status int, body []byte) (err error, again bool) //nolint:staticcheck // the error is the main result
+	Failure func(status int, body []byte) (err error, again bool)
 
 	http   *http.Client
 	policy httpx.Policy
 }
 
 // NewClient returns a Client, which follows no redirects.
-func NewClient(authorize func(*http.Request, []byte) error, failure func(int, []byte) (error, bool)) *Client { //nolint:staticcheck // as Failure
+func NewClient(authorize func(*http.Request, []byte) error, failure func(int, []byte) (error, bool)) *Client {
 	client := &http.Client{Transport: httpx.Transport(connections), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &Client{Authorize: authorize, Failure: failure, http: client,
 		policy: httpx.Policy{MaxAttempts: maxAttempts, InitialDelay: initialDelay, MaxDelay: maxDelay}}
