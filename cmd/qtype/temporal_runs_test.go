@@ -140,17 +140,16 @@ func TestTemporal_RetryFailed(t *testing.T) {
 	t.Cleanup(model.Close)
 	var rows, want strings.Builder
 	rows.WriteString("text\n")
-	for i := range 40 {
+	for i := range 400 {
 		fmt.Fprintf(&rows, "hello %d\n", i)
 		fmt.Fprintf(&want, "{\"row\":%d,\"answer\":\"answer to hello %d\",\"error\":null}\n", i+1, i)
 	}
 	c := newCluster(t, fmt.Sprintf(strings.Replace(strings.Replace(talks, "memory: talk, ", "", 1), "memories: [{id: talk, policy: message_window, max_messages: 4}]\n", "", 1), model.URL), rows.String())
-	c.worker()
+	c.worker("--parallel", "1") // the failed row stops the run before the last chunks
 	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "10"}
 	if status, _, errs := c.qtype(append(run, "--max-failures", "1")...); status != 1 {
 		t.Fatalf("%d: %s", status, errs)
 	}
-	c.awaitRun("failed")
 	mu.Lock()
 	fails = false
 	mu.Unlock()
@@ -162,7 +161,7 @@ func TestTemporal_RetryFailed(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if calls["hello 7"] != 2 || len(calls) != 40 {
+	if calls["hello 7"] != 2 || len(calls) != 400 {
 		t.Errorf("calls: %v", calls)
 	}
 	if status, _, errs := c.qtype(append(run, "--resume", "--retry-failed")...); status != 1 || !strings.Contains(errs, "is completed: --resume writes its output") {
