@@ -105,9 +105,9 @@ func TestSQLSource_BuildErrors(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", query, err, want)
 		}
 	}
-	if _, err := selecting(t, l, "mssql://u:secr3t@h/db", "SELECT 1", nil, []string{"age"}); err == nil || !strings.Contains(err.Error(), `"mssql"`) ||
+	if _, err := selecting(t, l, "oracle://u:secr3t@h/db", "SELECT 1", nil, []string{"age"}); err == nil || !strings.Contains(err.Error(), `"oracle"`) ||
 		strings.Contains(err.Error(), "secr3t") {
-		t.Errorf("mssql: %v", err)
+		t.Errorf("oracle: %v", err)
 	}
 }
 

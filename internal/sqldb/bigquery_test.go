@@ -53,7 +53,9 @@ func TestBigQuery(t *testing.T) {
 		{"SELECT x FROM UNNEST([1, 2, 3]) AS x WHERE x IN UNNEST(:list) ORDER BY x DESC", []any{[]any{int64(3), int64(1)}}, "int64=3\nint64=1"},
 	} {
 		rows, err := queryRows(t, openAt(t, "bigquery://shop", c.query, "http://"+address), c.args...)
-		if got := strings.Join(rows, "\n"); err != nil || got != c.want {
+		got := strings.Join(rows, "\n")
+		got = strings.ReplaceAll(got, "=12.500000000 ", "=12.5 ") // BigQuery returns 12.5, some versions of the emulator all nine decimal places
+		if err != nil || got != c.want {
 			t.Errorf("%s: %v\n got %s\nwant %s", c.query, err, got, c.want)
 		}
 	}

@@ -66,19 +66,20 @@ func (w *workflow) nullInit(f *document.Flow, ids []string) *document.Step {
 // that the next one overwrites.
 func (w *workflow) prune(f *document.Flow) {
 	for i, s := range f.Steps {
-		switch kind := s.Entries[0].Value; {
-		case kind == "Transform":
+		if s.Entries[0].Value == "Transform" {
 			s.Keep(func(id string) bool { return !f.IsDeadWrite(i, id) })
-		case len(s.Writes) != 1 || !slices.Contains([]any{"Agent", "LLMInference", "InvokeTool", "Explode"}, kind) || !f.IsDeadWrite(i, s.Writes[0]):
-		default:
-			id := w.local(f.ID+"_unused", w.typeOf(s.Writes[0]).Clone())
-			s.Writes = []string{id}
-			last := &s.Entries[len(s.Entries)-1]
-			if bound, ok := last.Value.(*document.Block); ok {
-				bound.Entries[0].Value = id
-			} else {
-				last.Value = document.NameList{id}
-			}
+			continue
+		}
+		last := &s.Entries[len(s.Entries)-1]
+		if len(s.Writes) != 1 || last.Key != "outputs" && last.Key != "output_bindings" || !f.IsDeadWrite(i, s.Writes[0]) {
+			continue
+		}
+		id := w.local(f.ID+"_unused", w.typeOf(s.Writes[0]).Clone())
+		s.Writes = []string{id}
+		if bound, ok := last.Value.(*document.Block); ok {
+			bound.Entries[0].Value = id
+		} else {
+			last.Value = document.NameList{id}
 		}
 	}
 	f.Steps = slices.DeleteFunc(f.Steps, func(s *document.Step) bool { return s.Entries[0].Value == "Transform" && len(s.Writes) == 0 })
