@@ -7,7 +7,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -30,7 +29,7 @@ import (
 )
 
 // maxProgram is the most bytes that the compressed program may have.
-const maxProgram = 4_100_000
+const maxProgram = 4_000_000
 
 func main() {
 	log.SetFlags(0)
@@ -170,20 +169,16 @@ func addPage(files map[string][]byte) error {
 }
 
 // addCompressed adds a file with the ending .gz: the page decompresses it, so that no server
-// must.
+// addCompressed adds a file as compressed by the program gzip, whose output is about one percent
+// smaller than that of Go's packages.
 func addCompressed(files map[string][]byte, name string, content []byte) error {
-	var packed bytes.Buffer
-	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	c := exec.CommandContext(context.Background(), "gzip", "-9", "-n")
+	c.Stdin = bytes.NewReader(content)
+	packed, err := c.Output()
 	if err != nil {
-		return err
+		return fmt.Errorf("compress %s with gzip: %w", name, err)
 	}
-	if _, err := z.Write(content); err != nil {
-		return err
-	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	add(files, name+".gz", packed.Bytes())
+	add(files, name+".gz", packed)
 	return nil
 }
 
