@@ -11,7 +11,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -42,15 +45,36 @@ func (l leakless) Run() int {
 	return 0
 }
 
-// TestScripts runs whole commands. $MODEL is the URL of a chat server, $MODEL/<status>
-// of one that returns that HTTP status, 429 only once; nothing listens at $CLOSED; $SITE
-// serves the script's directory.
+// concurrent are the scripts whose commands have goroutines that share data: only they run
+// with the race detector, with which a command takes ten times longer to start.
+var concurrent = []string{
+	"cache", "chat", "eval", "gather", "index", "input", "mcp", "memory", "model", "resume", "resume_gather", "run", "serve", "suspend", "test", "tools",
+}
+
+// TestScripts runs the commands of the scripts that are concurrent.
 func TestScripts(t *testing.T) {
+	runScripts(t, func(name string) bool { return slices.Contains(concurrent, name) })
+}
+
+// TestScripts_Sequential runs the commands of all other scripts.
+func TestScripts_Sequential(t *testing.T) {
+	testkit.SkipWithRace(t)
+	runScripts(t, func(name string) bool { return !slices.Contains(concurrent, name) })
+}
+
+// runScripts runs the scripts of testdata/script that are chosen by their name without
+// .txtar. $MODEL is the URL of a chat server, $MODEL/<status> of one that returns that HTTP
+// status, 429 only once; nothing listens at $CLOSED; $SITE serves the script's directory.
+func runScripts(t *testing.T, chosen func(name string) bool) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	testkit.Must(t, err)
+	files = slices.DeleteFunc(files, func(file string) bool { return !chosen(strings.TrimSuffix(filepath.Base(file), ".txtar")) })
 	server := httptest.NewServer(modelServer())
 	t.Cleanup(server.Close)
 	closed := "http://" + servertest.Refused(t)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: files,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MODEL", server.URL)
 			env.Setenv("CLOSED", closed)
