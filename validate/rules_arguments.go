@@ -34,8 +34,10 @@ func unknownImplementation() rule {
 			}
 			d := p.selectionProblem(e, placeOf(e, s.Key, "id"), "unknown %s %q", s.Noun, s.Name).
 				WithNearest(s.Name, append(s.Names(), s.Aliases()...))
-			if d.Hint == "" {
-				d = d.WithHint("known are %s", strings.Join(s.Names(), ", "))
+			if known := "known are " + strings.Join(s.Names(), ", "); d.Hint == "" {
+				d = d.WithHint("%s", known)
+			} else {
+				d.Hint += " " + known
 			}
 			p.list.Add(d)
 		})}

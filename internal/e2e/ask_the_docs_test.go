@@ -56,11 +56,26 @@ func TestAskTheDocs_Evaluation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("OPENAI_API_KEY", "")
-	evaluate(t, root, "evaluation", []bounds{{0.70, 0.55}, {0.38, 0.28}, {0.65, 0.45}, {0.72, 0.55}, {0.38, 0.28}})
+	evaluate(t, root, "evaluation", []bounds{{0.70, 0.55}, {0.38, 0.28}, {0.65, 0.45}, {0.72, 0.55}, {0.38, 0.28}}, "")
 }
 
+// rerankedFlow is a flow whose Reranker calls the server of the sentence model, which compares
+// the tokens of the question with those of each passage (late interaction).
+const rerankedFlow = `
+  - id: reranked
+    variables:
+      - {id: question, type: text}
+      - {id: found, type: "list[RAGSearchResult]"}
+      - {id: best, type: "list[RAGSearchResult]"}
+    inputs: [question]
+    outputs: [best]
+    steps:
+      - {type: VectorSearch, id: search_both, index: docs, mode: hybrid, default_top_k: 20, inputs: [question], outputs: [found]}
+      - {type: Reranker, id: sort, method: cohere, args: {model_id: all-MiniLM-L6-v2, base_url: "http://ADDRESS"}, num_results: 20, inputs: [question, found], outputs: [best]}
+`
+
 // TestAskTheDocs_SentenceModel is the same with the vectors of a real model. Its first run
-// takes a minute, unless QTYPE_MINILM_VECTORS names a folder that keeps the vectors.
+// takes a minute, unless QTYPE_MINILM_VECTORS names a folder that keeps vectors and scores.
 func TestAskTheDocs_SentenceModel(t *testing.T) {
 	server, err := servertest.MiniLM()
 	servertest.Need(t, err)
@@ -70,13 +85,15 @@ func TestAskTheDocs_SentenceModel(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "none")
 	t.Setenv("OPENAI_BASE_URL", "http://"+server.Address()+"/v1")
 	t.Setenv("DOCS_EMBEDDINGS", "all-MiniLM-L6-v2")
-	evaluate(t, root, "evaluation of all-MiniLM-L6-v2", []bounds{{0.70, 0.55}, {0.72, 0.58}, {0.78, 0.64}, {0.77, 0.62}, {0.72, 0.56}})
+	evaluate(t, root, "evaluation of all-MiniLM-L6-v2", []bounds{{0.70, 0.55}, {0.72, 0.58}, {0.78, 0.64}, {0.77, 0.62}, {0.72, 0.56}, {0.82, 0.70}},
+		strings.ReplaceAll(rerankedFlow, "ADDRESS", server.Address()))
 }
 
-// evaluate measures the retrievers with an embedding model; section names the table.
-func evaluate(t *testing.T, root, section string, least []bounds) {
+// evaluate measures the retrievers with an embedding model; section names the table. flow is
+// added to the document and measured, too, unless it is empty.
+func evaluate(t *testing.T, root, section string, least []bounds, flow string) {
 	t.Helper()
-	app := ingestDocs(t, root)
+	app := ingestDocs(t, root, flow)
 	docs, err := app.Index("docs")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +108,11 @@ func evaluate(t *testing.T, root, section string, least []bounds) {
 	}
 	var table bytes.Buffer
 	fmt.Fprintf(&table, "| Search | recall@5 | MRR |\n| --- | --- | --- |\n")
-	for i, r := range retrievers(docs, &remembered{Embedder: vectors, vectors: map[string][]float32{}}) {
+	compared := retrievers(docs, &remembered{Embedder: vectors, vectors: map[string][]float32{}})
+	if flow != "" {
+		compared = append(compared, retriever{"hybrid, sorted by Reranker (cohere) with late interaction of the tokens", flowSearch(app, "reranked")})
+	}
+	for i, r := range compared {
 		found, reciprocal := 0, 0.0
 		for _, q := range questions {
 			matches, err := r.find(t.Context(), q.Question)
@@ -142,12 +163,14 @@ func (r *remembered) Embed(ctx context.Context, texts []string) ([][]float32, mo
 	return all, usage, err
 }
 
-// ingestDocs runs the flow ingest of the example with an index in a new folder.
-func ingestDocs(t *testing.T, root string) *runtime.App {
+// ingestDocs runs the flow ingest of the example with an index in a new folder. flow, which may
+// be empty, is added to its flows.
+func ingestDocs(t *testing.T, root, flow string) *runtime.App {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	document := filepath.Join(root, "examples", "ask_the_docs", "app.qtype.yaml")
-	app, err := qtype.Open(t.Context(), document, qtype.WithEphemeral())
+	document := testkit.ReadFile(t, filepath.Join(root, "examples", "ask_the_docs", "app.qtype.yaml"))
+	testkit.Must(t, os.WriteFile("app.qtype.yaml", []byte(document+flow), 0o600))
+	app, err := qtype.Open(t.Context(), "app.qtype.yaml", qtype.WithEphemeral())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +231,37 @@ func retrievers(x index.Index, m model.Embedder) []retriever {
 			}
 			return rank(ctx, rerank.Diversity{Lambda: 0.9, Model: m}, question, matches)
 		}},
+	}
+}
+
+// flowSearch returns the results of a flow that makes them of a question.
+func flowSearch(app *runtime.App, flow string) func(context.Context, string) ([]index.Match, error) {
+	return func(ctx context.Context, question string) ([]index.Match, error) {
+		rows := slices.Values([]runtime.Input{{Values: map[string]any{"question": question}}})
+		var matches []index.Match
+		for res, err := range app.Run(ctx, flow, rows) {
+			if err != nil {
+				return nil, err
+			}
+			if res.Err != nil {
+				return nil, res.Err
+			}
+			found, _ := res.Get("best")
+			var results []struct {
+				Content struct {
+					Content  string         `json:"content"`
+					Metadata map[string]any `json:"metadata"`
+				} `json:"content"`
+				Score float64 `json:"score"`
+			}
+			if err := json.Unmarshal(value.JSON(found), &results); err != nil {
+				return nil, err
+			}
+			for _, r := range results {
+				matches = append(matches, index.Match{Entry: index.Entry{Text: r.Content.Content, Metadata: r.Content.Metadata}, Score: r.Score})
+			}
+		}
+		return matches, nil
 	}
 }
 
@@ -340,7 +394,7 @@ func TestAskTheDocs_Citations(t *testing.T) {
 	root, err := os.Getwd()
 	testkit.Must(t, err)
 	t.Setenv("OPENAI_API_KEY", "")
-	app := ingestDocs(t, root)
+	app := ingestDocs(t, root, "")
 	for _, flow := range []string{"ask", "look_up"} {
 		rows := slices.Values([]runtime.Input{{Values: map[string]any{"question": "How do I encrypt stored conversations?"}, Session: "ada"}})
 		for res, err := range app.Run(t.Context(), flow, rows) {

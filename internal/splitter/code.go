@@ -9,8 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// code is CodeSplitter. It knows no language: declarations begin at lines without
-// indentation after a blank line, blocks after a blank line.
+// code is CodeSplitter. It knows no language: declarations begin after a blank line, and
+// have less indentation than what they contain.
 type code struct {
 	size  measure
 	limit int
@@ -45,30 +45,65 @@ func newCode(args *spec.CodeArgs) (Splitter, error) {
 
 // Split implements Splitter.
 func (c code) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
-	div := divider{measure: c.size, limit: c.limit, fine: []cutter{cutBlocks(true), cutBlocks(false), cutAfter("\n"), cutBefore(" ")}}
+	div := divider{measure: c.size, limit: c.limit, fine: []cutter{cutBlocks, cutAfter("\n"), cutBefore(" ")}}
 	return packer{limit: c.limit}.chunks(ctx, d.Text, div.pieces(d.Text))
 }
 
-// cutBlocks cuts a text before the lines that follow a blank line, with top only before
-// those without indentation.
-func cutBlocks(top bool) cutter {
-	return func(text string) iter.Seq[string] {
-		return func(yield func(string) bool) {
-			start, end, blank := 0, 0, false
-			for line := range strings.Lines(text) {
-				begins := strings.TrimSpace(line) != ""
-				if begins && blank && end > start && (!top || strings.TrimLeft(line, " \t") == line) {
-					if !yield(text[start:end]) {
-						return
-					}
-					start = end
-				}
-				end += len(line)
-				blank = !begins
+// cutBlocks cuts a text before the lines that follow a blank line and have the least
+// indentation of all such lines.
+func cutBlocks(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		least := maxIndentation
+		for _, columns := range blockLines(text) {
+			least = min(least, columns)
+		}
+		start := 0
+		for at, columns := range blockLines(text) {
+			if columns > least {
+				continue
 			}
-			if start < end {
-				yield(text[start:])
+			if !yield(text[start:at]) {
+				return
 			}
+			start = at
+		}
+		if start < len(text) {
+			yield(text[start:])
 		}
 	}
+}
+
+// maxIndentation is the greatest indentation that is counted. It bounds how often a text is cut.
+const maxIndentation = 80
+
+// blockLines returns where the lines that follow a blank line begin, and their indentation
+// in columns. The first line of a text is not one of them.
+func blockLines(text string) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		at, blank, inside := 0, false, false
+		for line := range strings.Lines(text) {
+			begins := strings.TrimSpace(line) != ""
+			if begins && blank && inside && !yield(at, indentation(line)) {
+				return
+			}
+			at += len(line)
+			blank, inside = !begins, inside || begins
+		}
+	}
+}
+
+// indentation returns the columns of white space at the start of a line.
+func indentation(line string) int {
+	columns := 0
+	for _, c := range []byte(line) {
+		switch {
+		case columns >= maxIndentation || c != ' ' && c != '\t':
+			return columns
+		case c == '\t':
+			columns += 8 - columns%8
+		default:
+			columns++
+		}
+	}
+	return columns
 }

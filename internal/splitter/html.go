@@ -153,8 +153,16 @@ func (p *htmlParser) pop() {
 	p.stack = p.stack[:last]
 }
 
-// add adds a text to the innermost listed element.
+// add adds a text to the innermost listed element. White space between elements is one
+// character, except in preformatted text.
 func (p *htmlParser) add(text string) {
+	if strings.Trim(text, " \t\n\f\r") == "" && !slices.ContainsFunc(p.stack, func(e *htmlElement) bool { return e.name == "pre" || e.name == "textarea" }) {
+		if strings.Contains(text, "\n") {
+			text = "\n"
+		} else {
+			text = " "
+		}
+	}
 	var child *htmlElement
 	for i := len(p.stack) - 1; i >= 0; i-- {
 		e := p.stack[i]

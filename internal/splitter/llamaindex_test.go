@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/splitter"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/model"
 )
 
 // llamaIndexVariable is the environment variable with the folder of a Python environment
@@ -27,7 +28,11 @@ type job struct {
 	Class string         `json:"class"`
 	Args  map[string]any `json:"args"`
 	Text  string         `json:"text"`
-	name  string         // of the document
+
+	Embeddings string         `json:"embeddings,omitempty"` // the base URL of the embedding model
+	Model      string         `json:"model,omitempty"`      // its name there
+	embedder   model.Embedder // the same model
+	name       string         // of the document
 }
 
 // answer is what LlamaIndex makes of a job.
@@ -36,11 +41,12 @@ type answer struct {
 		Text     string            `json:"text"`
 		Metadata map[string]string `json:"metadata"`
 	} `json:"chunks"`
-	Seconds float64 `json:"seconds"`
+	Seconds     float64  `json:"seconds"`
+	Definitions [][2]int `json:"definitions"` // ranges of functions and types, in bytes
 }
 
-// llamaIndex calls use with each job and the answer to it.
-func llamaIndex(t testing.TB, jobs []job, use func(job, answer)) {
+// llamaIndexFolder returns the folder of the Python environment.
+func llamaIndexFolder(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv(llamaIndexVariable)
 	if folder == "" {
@@ -49,11 +55,19 @@ func llamaIndex(t testing.TB, jobs []job, use func(job, answer)) {
 		}
 		t.Skipf("SKIPPED: set %s to a Python environment with llama-index-core, as .ci/run does", llamaIndexVariable)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "bin", "python"), "testdata/llamaindex.py")
+	return folder
+}
+
+// llamaIndex calls use with each job and the answer to it.
+func llamaIndex(t testing.TB, jobs []job, use func(job, answer)) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(llamaIndexFolder(t), "bin", "python"), "testdata/llamaindex.py")
 	in, err := cmd.StdinPipe()
 	testkit.Must(t, err)
 	out, err := cmd.StdoutPipe()
 	testkit.Must(t, err)
+	var messages strings.Builder
+	cmd.Stderr = &messages
 	testkit.Must(t, cmd.Start())
 	written := start(func() error {
 		defer func() { _ = in.Close() }() // the program reports a text that was cut
@@ -69,7 +83,8 @@ func llamaIndex(t testing.TB, jobs []job, use func(job, answer)) {
 	for _, j := range jobs {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			t.Fatalf("%s of %s: %v", j.Class, j.name, err)
+			_ = cmd.Wait() // for the rest of the messages; the program has ended
+			t.Fatalf("%s of %s: %v\n%s", j.Class, j.name, err, messages.String())
 		}
 		var a answer
 		testkit.Must(t, json.Unmarshal(line, &a))
@@ -135,7 +150,7 @@ type chunk struct {
 func ours(t testing.TB, j job) []chunk {
 	t.Helper()
 	var all []chunk
-	for c, err := range makeSplitter(t, with(j.Class, 1024, 20, j.Args), nil).Split(t.Context(), splitter.Document{Text: j.Text}) {
+	for c, err := range makeSplitter(t, with(j.Class, 1024, 20, j.Args), j.embedder).Split(t.Context(), splitter.Document{Text: j.Text}) {
 		testkit.Must(t, err)
 		if c.IsBlank() {
 			continue
@@ -190,6 +205,29 @@ func TestLlamaIndex_Corpus(t *testing.T) {
 			j.name, j.Text = name, text
 			jobs = append(jobs, j)
 		}
+	}
+	compare(t, jobs)
+}
+
+// TestLlamaIndex_Structured compares the splitters of HTML and JSON with files of the tests.
+func TestLlamaIndex_Structured(t *testing.T) {
+	classes := map[string]string{".json": "JSONNodeParser", ".html": "HTMLNodeParser"}
+	var jobs []job
+	for _, root := range []string{"../../internal", "../../loader", "../../model"} {
+		testkit.Must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			switch class := classes[filepath.Ext(path)]; {
+			case err != nil:
+				return err
+			case d.Name() == "node_modules":
+				return fs.SkipDir
+			case class != "" && d.Type().IsRegular():
+				text := testkit.ReadFile(t, path)
+				if len(text) < 300_000 && (class != "JSONNodeParser" || json.Valid([]byte(text))) {
+					jobs = append(jobs, job{Class: class, Args: map[string]any{}, Text: text, name: path})
+				}
+			}
+			return nil
+		}))
 	}
 	compare(t, jobs)
 }

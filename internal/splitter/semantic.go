@@ -28,6 +28,10 @@ func buildSemantic(s Settings) (Splitter, error) {
 	return semantic{*args, s.Embedder}, nil
 }
 
+// rounding is the greatest difference of distances that count as equal, such as those of
+// sentences that a text repeats.
+const rounding = 1e-9
+
 // Split implements Splitter.
 func (s semantic) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
@@ -44,7 +48,7 @@ func (s semantic) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error]
 		start, end := 0, 0
 		for i, sentence := range sentences {
 			end += len(sentence)
-			if i < len(distances) && distances[i] <= limit {
+			if i < len(distances) && distances[i] <= limit+rounding {
 				continue
 			}
 			if !yield(Chunk{Text: d.Text[start:end], Start: start, End: end}, nil) {

@@ -97,6 +97,8 @@ func TestSplitters(t *testing.T) {
 		{"list", with("JSONNodeParser", 0, 0, nil), `[{"a": "é"}, 2, [3, 4]]`, []string{"a é", "2", "3\n4"}},
 		{"code", with("CodeSplitter", 0, 0, map[string]any{"language": "go", "max_chars": 40}), "package p\n\nimport \"io\"\n\n// F is.\nfunc F() {\n\ta()\n\n\tb()\n}\n\nfunc G() {\n}\n",
 			[]string{"package p\n\nimport \"io\"", "// F is.\nfunc F() {\n\ta()\n\n\tb()\n}", "func G() {\n}"}},
+		{"methods", with("CodeSplitter", 0, 0, map[string]any{"language": "python", "max_chars": 45}), "class A:\n    x = 1\n\n    def f(self):\n        a()\n\n        b()\n\n    def g(self):\n        c()\n\n        d()\n",
+			[]string{"class A:\n    x = 1", "def f(self):\n        a()\n\n        b()", "def g(self):\n        c()\n\n        d()"}},
 		{"windows", with("SentenceWindowNodeParser", 0, 0, map[string]any{"window_size": 1}), "One. Two. Three.", []string{"One. ", "Two. ", "Three."}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -349,6 +351,10 @@ func TestSemanticSplitter(t *testing.T) {
 	got := texts(t, makeSplitter(t, with("SemanticSplitter", 0, 0, map[string]any{"breakpoint_percentile_threshold": 80}), letterModel{}), text)
 	if want := []string{"Aaa aaa. Aa aaa. Aaa aaa. ", "Bbb bbb. Bb bbb. Bbb bbb."}; !slices.Equal(got, want) {
 		t.Errorf("chunks %q, want %q", got, want)
+	}
+	repeated := strings.Repeat("Abba bab. ", 9) // its distances are 0, but for rounding
+	if got := texts(t, makeSplitter(t, with("SemanticSplitter", 0, 0, map[string]any{"breakpoint_percentile_threshold": 0}), letterModel{}), repeated); len(got) != 1 {
+		t.Errorf("a sentence that is repeated has the chunks %q", got)
 	}
 	if got := texts(t, makeSplitter(t, with("SemanticSplitter", 0, 0, nil), letterModel{}), " \n"); got != nil {
 		t.Errorf("a blank text has the chunks %q", got)
