@@ -77,8 +77,9 @@ func compareVectors(ctx context.Context, folder string, n, queries int, built bo
 	if built {
 		toBuild = 0
 	}
-	run([]*system{ // one file for both searches, as the defaults make it
+	run([]*system{ // one file for both searches of int8, as the defaults make it
 		chromemSystem(ctx, src, n),
+		embeddedSystem(ctx, "qtype, float32, exact", src, toBuild, float32s),
 		embeddedSystem(ctx, "qtype, int8, approximate", src, toBuild, int8),
 		embeddedSystem(ctx, "qtype, int8, exact, the same file", src, 0, exactInt8),
 	}, queries)
