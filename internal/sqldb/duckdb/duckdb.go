@@ -8,6 +8,7 @@
 package duckdb
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -134,16 +135,17 @@ func (c *conn) rows(query string, values []string) (*rows, error) {
 		names[i] = "c" + itoa(i)
 		list[i] = col.typ.text(names[i])
 	}
-	if err := c.process.send("SELECT '" + c.process.mark + rowMark + "' || CAST(json_array(" + strings.Join(list, ", ") + ") AS VARCHAR)" +
-		" FROM query(" + encoded(query) + ") AS rows(" + strings.Join(names, ", ") + ");"); err != nil {
+	mark := c.process.mark
+	lines := "SELECT '" + mark + rowMark + "' || CAST(json_array(" + strings.Join(list, ", ") + ") AS VARCHAR) AS line" +
+		" FROM query(" + encoded(query) + ") AS rows(" + strings.Join(names, ", ") + ")"
+	if err := c.process.send(lines + " UNION ALL SELECT '" + mark + completeMark + "';"); err != nil {
 		return nil, err
 	}
-	r := &rows{process: c.process, columns: columns, config: c.config}
+	r := &rows{process: c.process, columns: columns, config: c.config, lines: lines}
 	// The first row or the error of the query is read now: most queries fail before their first row.
-	if r.line, err = c.process.row(); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	if r.read(); r.end != nil && !errors.Is(r.end, io.EOF) {
+		return nil, r.end
 	}
-	r.end = err
 	return r, nil
 }
 
@@ -152,6 +154,7 @@ type rows struct {
 	process *process
 	config  Config
 	columns []column
+	lines   string // the query that returns the rows as lines
 	line    []byte // the next row
 	end     error  // after the last row; nil before
 	stop    func() bool
@@ -177,8 +180,48 @@ func (r *rows) Next(into []driver.Value) error {
 	if err := r.decode(r.line, into); err != nil {
 		return err
 	}
-	r.line, r.end = r.process.row()
+	r.read()
 	return nil
+}
+
+// read reads the next row, or sets why there is none.
+func (r *rows) read() {
+	complete := false
+	for {
+		text, err := r.process.line()
+		if err != nil {
+			r.end = r.process.failure(err)
+			return
+		}
+		rest, marked := bytes.CutPrefix(text, []byte(r.process.mark))
+		switch {
+		case !marked: // not of this package
+		case string(rest) == completeMark:
+			complete = true
+		case string(rest) == endMark:
+			if r.end = r.process.failure(nil); r.end == nil {
+				r.end = io.EOF
+				if !complete {
+					r.end = r.cause()
+				}
+			}
+			return
+		default:
+			if r.line, marked = bytes.CutPrefix(rest, []byte(rowMark)); marked {
+				return
+			}
+		}
+	}
+}
+
+// cause returns the error that ended the rows. The program reports an error only before the first row: the query is run
+// again, with one row for all.
+func (r *rows) cause() error {
+	err := r.process.run("SELECT max(length(line)) FROM ("+r.lines+");", func([]byte) {})
+	if err == nil {
+		err = errors.New("the query ended before its last row, and DuckDB reports no error")
+	}
+	return err
 }
 
 // Close ends the process if rows remain: nothing else stops a query.

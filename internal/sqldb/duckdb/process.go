@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/subprocess"
@@ -29,8 +29,9 @@ const (
 
 // What follows the mark of a process in a line of its output.
 const (
-	rowMark = " row "
-	endMark = " end"
+	rowMark      = " row "
+	completeMark = " complete" // a row after all rows
+	endMark      = " end"
 )
 
 // process is a process of DuckDB's program with an open file. Its output has two kinds of lines: those
@@ -45,14 +46,14 @@ type process struct {
 	out    *bufio.Reader
 	errs   chan string   // standard error up to each mark
 	done   chan struct{} // closed when the process has ended
-	once   sync.Once
+	killed atomic.Bool
 }
 
 // start starts a process and opens the file.
 func start(ctx context.Context, c Config) (*process, error) {
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p := &process{mark: "qtype-" + rand.Text(), cancel: cancel, errs: make(chan string, 1), done: make(chan struct{})}
-	args := []string{"-no-init", "-batch", "-list", "-noheader"}
+	args := []string{"-init", os.DevNull, "-batch", "-list", "-noheader"}
 	if c.File == "" {
 		args = append(args, ":memory:")
 	} else {
@@ -157,8 +158,11 @@ func (p *process) readErrors(errs io.Reader) {
 	}
 }
 
-// ended reports whether the process has ended.
+// ended reports whether the process has ended, or was killed.
 func (p *process) ended() bool {
+	if p.killed.Load() {
+		return true
+	}
 	select {
 	case <-p.done:
 		return true
@@ -169,10 +173,10 @@ func (p *process) ended() bool {
 
 // kill ends the process. It may be called repeatedly, and while another goroutine reads.
 func (p *process) kill() {
-	p.once.Do(func() {
+	if p.killed.CompareAndSwap(false, true) {
 		p.cancel()
 		_ = p.in.Close()
-	})
+	}
 }
 
 // close ends the process and waits until it has ended.
@@ -210,29 +214,6 @@ func (p *process) run(script string, line func([]byte)) error {
 			return p.failure(nil)
 		}
 		line(text)
-	}
-}
-
-// row returns the next row of a query, as JSON. It returns io.EOF after the last one.
-func (p *process) row() ([]byte, error) {
-	for {
-		text, err := p.line()
-		if err != nil {
-			return nil, p.failure(err)
-		}
-		rest, marked := bytes.CutPrefix(text, []byte(p.mark))
-		if !marked {
-			continue
-		}
-		if string(rest) == endMark {
-			if err := p.failure(nil); err != nil {
-				return nil, err
-			}
-			return nil, io.EOF
-		}
-		if row, ok := bytes.CutPrefix(rest, []byte(rowMark)); ok {
-			return row, nil
-		}
 	}
 }
 

@@ -111,6 +111,9 @@ func (p *typeParser) name() (string, bool) {
 			return "", false
 		}
 		name := p.rest[:end]
+		if strings.ContainsAny(name, "(),[") {
+			return "", false
+		}
 		p.rest = p.rest[end:]
 		return name, true
 	}
@@ -281,7 +284,14 @@ func (c Config) scalar(typ, text string) (any, bool) {
 		n, err := strconv.ParseFloat(text, 64)
 		return n, err == nil
 	case "DECIMAL":
-		return value.Decimal(text), true
+		digits, negative := strings.CutPrefix(text, "-")
+		if strings.HasPrefix(digits, ".") { // all digits are behind the point
+			digits = "0" + digits
+		}
+		if negative {
+			digits = "-" + digits
+		}
+		return value.Decimal(digits), true
 	case "DATE":
 		return c.time(text, "2006-01-02", true, false), true
 	case "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS":
