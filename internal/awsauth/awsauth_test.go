@@ -1,7 +1,7 @@
 package awsauth_test
 
 import (
-	"crypto/sha1" //nolint:gosec // the name of a file of the AWS command line
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"

@@ -162,6 +162,23 @@ func TestEvaluate_Metrics(t *testing.T) {
 	}
 }
 
+// TestEvaluate_OnlyFailed evaluates the rows that failed in an earlier report.
+func TestEvaluate_OnlyFailed(t *testing.T) {
+	dir := folder(t, map[string]string{"rows.jsonl": `{"question": "two", "expected": "2"}` + "\n" + `{"question": "three", "expected": "no"}` + "\n" + `{"question": "fail", "expected": "x"}` + "\n"})
+	first, err := evaluate(t, dir, eval.Config{Data: "rows.jsonl"})
+	testkit.Must(t, err)
+	again, err := evaluate(t, dir, eval.Config{Data: "rows.jsonl", OnlyFailed: first})
+	testkit.Must(t, err)
+	if again.Rows != 2 || again.Results[0].Row != 2 || again.Results[1].Row != 3 {
+		t.Errorf("got %d rows: %+v", again.Rows, again.Results)
+	}
+	one, err := evaluate(t, dir, eval.Config{Data: "rows.jsonl", Limit: 1})
+	testkit.Must(t, err)
+	if _, err := evaluate(t, dir, eval.Config{Data: "rows.jsonl", OnlyFailed: one}); err == nil || !strings.HasSuffix(err.Error(), "rows.jsonl: no row failed in the report of "+one.Data) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestEvaluate_Variants(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"rows.csv": "question,expected\nthree,Three\nthree,Three\nother,Three\nthree,Three\n",

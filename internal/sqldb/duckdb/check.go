@@ -57,7 +57,7 @@ func (p *process) checkSyntax(query string) error {
 		Statements json.RawMessage `json:"statements"`
 	}
 	if errors.Join(json.Unmarshal(tree, &parsed), json.Unmarshal(macros, &own)) != nil {
-		return errors.New("DuckDB did not return the syntax tree of the query")
+		return errors.New("no syntax tree of the query from DuckDB")
 	}
 	if parsed.Error {
 		return errors.New(message(parsed.Message))
@@ -124,7 +124,7 @@ func (p *process) describe(query string, values []string) ([]column, error) {
 	case err != nil:
 		return nil, err
 	case wrong != nil || len(columns) == 0:
-		return nil, errors.New("DuckDB did not return the columns of the query")
+		return nil, errors.New("no columns of the query from DuckDB")
 	}
 	return columns, checkPlan(plan.Bytes())
 }
@@ -134,7 +134,7 @@ func checkPlan(output []byte) error {
 	from := bytes.Index(output, []byte("\n[\n"))
 	var plan []operator
 	if from < 0 || json.NewDecoder(bytes.NewReader(output[from:])).Decode(&plan) != nil || len(plan) == 0 {
-		return errors.New("DuckDB did not return the plan of the query")
+		return errors.New("no plan of the query from DuckDB")
 	}
 	return checkOperators(plan)
 }

@@ -406,10 +406,10 @@ func TestProgram(t *testing.T) {
 
 // TestCrash checks the error of a process that ends, and that another runs the next query.
 func TestCrash(t *testing.T) {
-	real := program(t)
+	duckdb := program(t)
 	flag := filepath.Join(t.TempDir(), "crashed")
 	wrapper := filepath.Join(t.TempDir(), "duckdb")
-	testkit.Must(t, os.WriteFile(wrapper, []byte(fmt.Sprintf("#!/bin/sh\nif [ ! -e '%s' ]; then touch '%s'; echo 'Segmentation fault' >&2; exit 139; fi\nexec '%s' \"$@\"\n", flag, flag, real)), 0o700))
+	testkit.Must(t, os.WriteFile(wrapper, []byte(fmt.Sprintf("#!/bin/sh\nif [ ! -e '%s' ]; then touch '%s'; echo 'Segmentation fault' >&2; exit 139; fi\nexec '%s' \"$@\"\n", flag, flag, duckdb)), 0o700))
 	s, err := sqldb.Open(t.Context(), "duckdb://", "SELECT 1 AS n", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
 		if name == "QTYPE_DUCKDB" {
 			return wrapper

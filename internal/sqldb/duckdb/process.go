@@ -182,7 +182,8 @@ func (p *process) kill() {
 // close ends the process and waits until it has ended.
 func (p *process) close() {
 	p.kill()
-	for range p.errs { //nolint:revive // the last message is not read by anyone
+	for more := true; more; { // nobody else reads the last message
+		_, more = <-p.errs
 	}
 	<-p.done
 	_ = p.raw.Close()

@@ -207,7 +207,7 @@ func (r *rows) decode(line []byte, into []driver.Value) error {
 	parsed, err := value.Parse(string(line))
 	cells, ok := parsed.([]any)
 	if err != nil || !ok || len(cells) != len(into) {
-		return errors.New("DuckDB did not return a row in the expected form")
+		return errors.New("a row from DuckDB does not have the expected form")
 	}
 	for i, c := range r.columns {
 		v, ok := r.config.value(c.typ, cells[i], false)
