@@ -163,7 +163,7 @@ func checkOperators(plan []operator) error {
 // color matches a sequence that changes colors of a terminal.
 var color = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;]*m`) })
 
-// message returns what is said to the user of an error of DuckDB: without the place, which is that of a
+// message returns the text of an error of DuckDB for the user: without the place, which is that of a
 // statement that the user did not write.
 func message(text string) string {
 	text = strings.TrimSpace(color().ReplaceAllString(text, ""))

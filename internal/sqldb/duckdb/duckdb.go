@@ -13,8 +13,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/subprocess"
@@ -34,12 +36,20 @@ type Config struct {
 }
 
 // Open returns a pool of processes, without starting one.
-func Open(c Config) *sql.DB { return sql.OpenDB(connector{c}) }
+func Open(c Config) *sql.DB { return sql.OpenDB(&connector{Config: c}) }
 
-type connector struct{ Config }
+type connector struct {
+	Config
+
+	mu    sync.Mutex
+	known bool // the version of the program was checked
+}
 
 // Connect starts a process and opens the file.
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := c.checkVersion(ctx); err != nil {
+		return nil, err
+	}
 	p, err := start(ctx, c.Config)
 	if err != nil {
 		return nil, err
@@ -47,8 +57,34 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &conn{process: p, config: c.Config}, nil
 }
 
+// The first version whose program writes its output after each statement, and not when a buffer is full.
+const oldestMajor, oldestMinor = 1, 5
+
+// checkVersion returns an error if the program is too old, or is another one.
+func (c *connector) checkVersion(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known {
+		return nil
+	}
+	out, err := subprocess.Program{Path: c.Program, Args: []string{"--version"}, Env: c.Env, Supervisor: c.Supervisor}.Run(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("%s --version: %w", c.Program, err)
+	}
+	text, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	var major, minor int
+	if n, _ := fmt.Sscanf(text, "v%d.%d", &major, &minor); n != 2 {
+		return fmt.Errorf("%s --version printed %.50q, not a version of DuckDB", c.Program, text)
+	}
+	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+		return fmt.Errorf("%s is DuckDB %s: version %d.%d or later is needed", c.Program, text, oldestMajor, oldestMinor)
+	}
+	c.known = true
+	return nil
+}
+
 // Driver returns the driver, which opens nothing by name.
-func (c connector) Driver() driver.Driver { return noDriver{} }
+func (c *connector) Driver() driver.Driver { return noDriver{} }
 
 type noDriver struct{}
 

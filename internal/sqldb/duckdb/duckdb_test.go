@@ -79,7 +79,7 @@ func rows(t *testing.T, s *sqldb.Source, args ...any) ([]string, error) {
 
 // TestTypes reads values of each type.
 func TestTypes(t *testing.T) {
-	for _, c := range []struct{ expression, want string }{
+	cases := []struct{ expression, want string }{
 		{"true", "bool=true"},
 		{"(-128)::TINYINT", "int64=-128"},
 		{"9223372036854775807::BIGINT", "int64=9223372036854775807"},
@@ -89,9 +89,9 @@ func TestTypes(t *testing.T) {
 		{"12.50::DECIMAL(8,2)", "value.Decimal=12.50"},
 		{"'-0.00000000000000000000000000000000000001'::DECIMAL(38,38)", "value.Decimal=-0.00000000000000000000000000000000000001"},
 		{"0.1::FLOAT", "float64=0.1"},
-		{"1e300::DOUBLE", "float64=1e+300"},
-		{"'nan'::DOUBLE", `float64="NaN"`},
-		{"'-inf'::DOUBLE", `float64="-Infinity"`},
+		{"1e300::FLOAT8", "float64=1e+300"},
+		{"'nan'::FLOAT8", `float64="NaN"`},
+		{"'-inf'::FLOAT8", `float64="-Infinity"`},
 		{"'öl' || chr(10) || '\"\\'", `string="öl\n\"\\"`},
 		{"DATE '2024-02-29'", `value.Date="2024-02-29"`},
 		{"DATE '0044-03-15 (BC)'", `string="-0043-03-15"`},
@@ -121,10 +121,22 @@ func TestTypes(t *testing.T) {
 		{"union_value(num := 2)", `string="2"`},
 		{"row(1, 'a')", `string="(1, a)"`},
 		{"repeat('ab', 100000)", `string="` + strings.Repeat("ab", 100_000) + `"`},
-	} {
-		got, err := rows(t, open(t, "", "SELECT "+c.expression+" AS v"))
-		if d := cmp.Diff([]string{c.want}, got); err != nil || d != "" {
-			t.Errorf("%s: %v\n%s", c.expression, err, d)
+	}
+	var columns []string
+	for _, c := range cases {
+		columns = append(columns, c.expression+" AS v")
+	}
+	c, err := open(t, "", "SELECT "+strings.Join(columns, ", ")).Query(t.Context(), nil)
+	testkit.Must(t, err)
+	defer c.Close()
+	if !c.Next() {
+		t.Fatal(c.Err())
+	}
+	cells, err := c.Values()
+	testkit.Must(t, err)
+	for i, c := range cases {
+		if d := cmp.Diff(c.want, fmt.Sprintf("%T=%s", cells[i], value.JSON(cells[i]))); d != "" {
+			t.Errorf("%s: %s", c.expression, d)
 		}
 	}
 }
@@ -139,7 +151,6 @@ func TestParameters(t *testing.T) {
 		{nil, "INTEGER", "<nil>=null"},
 		{"O'Hara'); DROP TABLE t; --\n.shell true\n$$", "VARCHAR", `string="O'Hara'); DROP TABLE t; --\n.shell true\n$$"`},
 		{int64(-9223372036854775808), "BIGINT", "int64=-9223372036854775808"},
-		{0.1, "DOUBLE", "float64=0.1"},
 		{true, "BOOLEAN", "bool=true"},
 		{value.Decimal("-12345678901234567890.10"), "DECIMAL(38,2)", "value.Decimal=-12345678901234567890.10"},
 		{[]byte{0, 0xff, '\''}, "BLOB", `[]uint8={"base64":"AP8n"}`},
@@ -158,6 +169,10 @@ func TestParameters(t *testing.T) {
 	}
 	got, err := rows(t, open(t, "", "SELECT {'n':n} AS r FROM range(5) AS s(n) WHERE n IN :list AND n > :least ORDER BY n DESC"), []any{int64(1), int64(2), int64(4)}, int64(1))
 	if d := cmp.Diff([]string{`*value.Record={"n":4}`, `*value.Record={"n":2}`}, got); err != nil || d != "" {
+		t.Error(err, d)
+	}
+	got, err = rows(t, open(t, "", "SELECT :v AS v, typeof(:v) = typeof(1::FLOAT8) AS t"), 0.1)
+	if d := cmp.Diff([]string{"float64=0.1 bool=true"}, got); err != nil || d != "" {
 		t.Error(err, d)
 	}
 	_, err = rows(t, open(t, "", "SELECT :v AS v"), value.Decimal(strings.Repeat("9", 39)))
@@ -374,11 +389,11 @@ print(duckdb.connect(sys.argv[2]).execute("SELECT 1").fetchone()[0])
 	}
 }
 
-// TestProgram checks what is said without the program, and of documents that may not start it.
+// TestProgram checks the errors without the program, and of documents that may not start it.
 func TestProgram(t *testing.T) {
 	getenv := func(name string) string { return map[string]string{"PATH": t.TempDir()}[name] }
 	_, err := sqldb.Open(t.Context(), "duckdb:///x.duckdb", "SELECT 1", sqldb.Access{Env: awsauth.Options{Getenv: getenv}})
-	if want := `duckdb:///x.duckdb: program "duckdb" not found in PATH: queries of DuckDB run in its command line program, version 1.4 or later; install it (pip install duckdb-cli), or set QTYPE_DUCKDB to its file`; err == nil || err.Error() != want {
+	if want := `duckdb:///x.duckdb: program "duckdb" not found in PATH: queries of DuckDB run in its command line program, version 1.5 or later; install it (pip install duckdb-cli), or set QTYPE_DUCKDB to its file`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = sqldb.Open(t.Context(), "duckdb:///x.duckdb", "SELECT 1", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
@@ -409,7 +424,7 @@ func TestCrash(t *testing.T) {
 	duckdb := program(t)
 	flag := filepath.Join(t.TempDir(), "crashed")
 	wrapper := filepath.Join(t.TempDir(), "duckdb")
-	testkit.Must(t, os.WriteFile(wrapper, []byte(fmt.Sprintf("#!/bin/sh\nif [ ! -e '%s' ]; then touch '%s'; echo 'Segmentation fault' >&2; exit 139; fi\nexec '%s' \"$@\"\n", flag, flag, duckdb)), 0o700))
+	testkit.Must(t, os.WriteFile(wrapper, []byte(fmt.Sprintf("#!/bin/sh\nif [ \"$1\" != --version ] && [ ! -e '%s' ]; then touch '%s'; echo 'Segmentation fault' >&2; exit 139; fi\nexec '%s' \"$@\"\n", flag, flag, duckdb)), 0o700))
 	s, err := sqldb.Open(t.Context(), "duckdb://", "SELECT 1 AS n", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
 		if name == "QTYPE_DUCKDB" {
 			return wrapper
@@ -423,5 +438,25 @@ func TestCrash(t *testing.T) {
 	}
 	if got, err := rows(t, s); err != nil || len(got) != 1 {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestVersion checks the errors of programs that are too old, or others.
+func TestVersion(t *testing.T) {
+	for output, want := range map[string]string{
+		"echo v1.4.4 x":      " is DuckDB v1.4.4: version 1.5 or later is needed",
+		"echo GNU tool":      ` --version printed "GNU", not a version of DuckDB`,
+		"echo no >&2; false": " --version: exit status 1: no",
+	} {
+		file := filepath.Join(t.TempDir(), "duckdb")
+		testkit.Must(t, os.WriteFile(file, []byte("#!/bin/sh\n"+output+"\n"), 0o700))
+		s, err := sqldb.Open(t.Context(), "duckdb://", "SELECT 1 AS n", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
+			return map[string]string{"QTYPE_DUCKDB": file, "PATH": os.Getenv("PATH")}[name]
+		}}})
+		testkit.Must(t, err)
+		if _, err := rows(t, s); err == nil || err.Error() != "duckdb://: "+file+want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		testkit.Must(t, s.Close())
 	}
 }

@@ -42,7 +42,7 @@ func literal(v any) (text, reason string) {
 	case int64:
 		return fmt.Sprintf("CAST('%d' AS BIGINT)", v), ""
 	case float64:
-		return "CAST('" + strconv.FormatFloat(v, 'g', -1, 64) + "' AS DOUBLE)", ""
+		return "CAST('" + strconv.FormatFloat(v, 'g', -1, 64) + "' AS FLOAT8)", ""
 	case value.Decimal:
 		return decimal(value.Text(v))
 	case []byte:

@@ -182,7 +182,7 @@ func (p *process) kill() {
 // close ends the process and waits until it has ended.
 func (p *process) close() {
 	p.kill()
-	for more := true; more; { // nobody else reads the last message
+	for more := true; more; { // the last message has no other reader
 		_, more = <-p.errs
 	}
 	<-p.done

@@ -280,7 +280,7 @@ func (c Config) scalar(typ, text string) (any, bool) {
 			return n, true
 		}
 		return value.Decimal(text), text != ""
-	case "FLOAT", "DOUBLE":
+	case "FLOAT", "REAL", "DOUBLE":
 		n, err := strconv.ParseFloat(text, 64)
 		return n, err == nil
 	case "DECIMAL":
