@@ -43,7 +43,7 @@ func (a *App) database(s *spec.SQLSource) (*sqldb.Source, error) {
 
 // databaseAccess returns how a step's connections log in.
 func (a *App) databaseAccess(s *spec.SQLSource) sqldb.Access {
-	access := sqldb.Access{Env: awsauth.Options{Getenv: a.Getenv, Secret: a.secret, Policy: a.opts.Policy}}
+	access := sqldb.Access{Env: awsauth.Options{Getenv: a.Getenv, Secret: a.secret, Policy: a.opts.Policy}, Supervisor: a.opts.Supervisor}
 	if s.Auth.To != nil {
 		access.Kind = spec.TypeName(s.Auth.To)
 	}

@@ -20,7 +20,7 @@ type Metric struct {
 	Positioned
 	// ID names the metric in reports; the default is its type.
 	ID string `yaml:"id"`
-	// Type is the kind of the metric: exact, contains, regexp, json_schema, numeric, similarity, judge, latency, tokens or cost.
+	// Type is the kind of the metric: exact, contains, starts_with, regexp, is_json, json_schema, numeric, levenshtein, rouge_l, bleu, similarity, judge, latency, tokens or cost.
 	Type string `yaml:"type" jsonschema:"required" names:"metric"`
 	// Output is the id of the output that is evaluated; the default is the flow's only output.
 	Output string `yaml:"output" names:"outputs"`
@@ -30,6 +30,8 @@ type Metric struct {
 	Value any `yaml:"value"`
 	// IgnoreCase compares texts without regard to upper and lower case.
 	IgnoreCase bool `yaml:"ignore_case" default:"false"`
+	// Not makes results pass that the type of metric would fail, and the reverse.
+	Not bool `yaml:"not" default:"false"`
 	// Pattern is the regular expression (RE2) that the output must match.
 	Pattern string `yaml:"pattern"`
 	// Schema is the JSON schema that the output must satisfy; an output that is a text is parsed as JSON.
@@ -86,11 +88,16 @@ type MetricRow struct {
 func Metrics() []MetricRow {
 	compared := []string{"output", "expected", "value"}
 	return []MetricRow{
-		{Name: "exact", Doc: "the output equals the expected value", Keys: append(compared[:3:3], "ignore_case"), Rate: true},
-		{Name: "contains", Doc: "the text of the output contains the expected text", Keys: append(compared[:3:3], "ignore_case"), Rate: true},
-		{Name: "regexp", Doc: "the text of the output matches a regular expression", Keys: []string{"output", "pattern"}, Required: []string{"pattern"}, Rate: true},
-		{Name: "json_schema", Doc: "the output satisfies a JSON schema", Keys: []string{"output", "schema"}, Required: []string{"schema"}, Rate: true},
-		{Name: "numeric", Doc: "the output is a number within a tolerance of the expected one", Keys: append(compared[:3:3], "tolerance", "relative_tolerance"), Rate: true},
+		{Name: "exact", Doc: "the output equals the expected value", Keys: append(compared[:3:3], "ignore_case", "not"), Rate: true},
+		{Name: "contains", Doc: "the text of the output contains the expected text", Keys: append(compared[:3:3], "ignore_case", "not"), Rate: true},
+		{Name: "starts_with", Doc: "the text of the output starts with the expected text", Keys: append(compared[:3:3], "ignore_case", "not"), Rate: true},
+		{Name: "regexp", Doc: "the text of the output matches a regular expression", Keys: []string{"output", "pattern", "not"}, Required: []string{"pattern"}, Rate: true},
+		{Name: "is_json", Doc: "the output is JSON", Keys: []string{"output", "not"}, Rate: true},
+		{Name: "json_schema", Doc: "the output satisfies a JSON schema", Keys: []string{"output", "schema", "not"}, Required: []string{"schema"}, Rate: true},
+		{Name: "numeric", Doc: "the output is a number within a tolerance of the expected one", Keys: append(compared[:3:3], "tolerance", "relative_tolerance", "not"), Rate: true},
+		{Name: "levenshtein", Doc: "the share of characters that need no insertion, deletion or replacement to make the expected text", Keys: append(compared[:3:3], "ignore_case", "threshold")},
+		{Name: "rouge_l", Doc: "ROUGE-L: the F-measure of the longest common sequence of words", Keys: append(compared[:3:3], "threshold")},
+		{Name: "bleu", Doc: "BLEU of one sentence: the parts of 1 to 4 words that the expected text has, too", Keys: append(compared[:3:3], "threshold")},
 		{Name: "similarity", Doc: "the cosine similarity of the embeddings of the output and the expected text, from 0 to 1", Keys: append(compared[:3:3], "model", "threshold"), Required: []string{"model"}},
 		{Name: "judge", Doc: "the score from 0 to 1 that a chat model gives by a rubric", Keys: append(compared[:3:3], "model", "rubric", "threshold"), Required: []string{"model", "rubric"}},
 		{Name: "latency", Doc: "the duration of the row", Unit: "s", Lower: true, Noisy: true},

@@ -22,7 +22,7 @@ func dialectOf(s *spec.SQLSource) (sqlquery.Dialect, bool) {
 
 func invalidQuery() rule {
 	return rule{code: "QT460", title: "SQLSource: invalid query",
-		doc: "A query is one statement with closed quotes and comments. Inputs are passed as :name; ? and $1 are not supported. Queries of SQL Server, Athena, BigQuery and Snowflake only read.",
+		doc: "A query is one statement with closed quotes and comments. Inputs are passed as :name; ? and $1 are not supported. Queries of SQL Server, DuckDB, Athena, BigQuery and Snowflake only read.",
 		sample: sample{in: "id: int", out: "name: text",
 			steps: "- {type: SQLSource, id: find_name, query: ⟦\"select name from people where id = ?\"│\"select name from people where id = :id\"⟧, connection: \"sqlite:///people.db\", inputs: [id], outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.SQLSource) {
@@ -82,7 +82,7 @@ func queryParameters(s *spec.SQLSource) []string {
 
 func invalidConnection() rule {
 	return rule{code: "QT462", title: "SQLSource: invalid connection URL",
-		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path), a PostgreSQL server (postgresql://user@host/database), a MySQL or MariaDB server (mysql://user@host/database), SQL Server (mssql://user@host/database), Amazon Athena (awsathena+rest://@athena.REGION.amazonaws.com/database?s3_staging_dir=s3://bucket/folder/), BigQuery (bigquery://project/dataset), or Snowflake (snowflake://user@account/database/schema). A run with any other URL fails, and so does one with an auth that the database does not have.",
+		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path) or of a DuckDB file (duckdb:///people.duckdb), a PostgreSQL server (postgresql://user@host/database), a MySQL or MariaDB server (mysql://user@host/database), SQL Server (mssql://user@host/database), Amazon Athena (awsathena+rest://@athena.REGION.amazonaws.com/database?s3_staging_dir=s3://bucket/folder/), BigQuery (bigquery://project/dataset), or Snowflake (snowflake://user@account/database/schema). A run with any other URL fails, and so does one with an auth that the database does not have.",
 		sample: sample{out: "name: text",
 			steps: "- {type: SQLSource, id: find_name, query: select name from people, connection: ⟦\"sqlite://people.db\"│\"sqlite:///people.db\"⟧, outputs: [name]}"},
 		check: on(func(p *ruleContext, s *spec.SQLSource) {

@@ -22,6 +22,7 @@ type evalCommand struct {
 	output   string
 	html     string
 	baseline string
+	failed   string
 	quiet    bool
 	access   accessFlags
 	flags    *pflag.FlagSet
@@ -59,6 +60,7 @@ Without metrics the output is compared with the column expected.`,
 	addFlags(f, "Rows", func() {
 		f.StringVar(&e.Session, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
 		f.Int64Var(&e.Limit, "limit", 0, "evaluate at most `N` rows")
+		f.StringVar(&e.failed, "only-failed", "", "evaluate only the rows that failed, or did not pass a metric, in the report in `FILE`")
 		f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
 		f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
 		f.BoolVar(&e.Restart, "restart", false, "discard an interrupted evaluation and start over")
@@ -87,6 +89,8 @@ func (e *evalCommand) check() error {
 		return usagef("--max-regression cannot be %v: expected a number from 0", e.MaxRegression)
 	case e.flags.Changed("max-regression") && e.baseline == "":
 		return usagef("--max-regression requires --baseline")
+	case e.failed != "" && e.baseline != "":
+		return usagef("--only-failed and --baseline exclude each other: the means would be of different rows")
 	case e.Resume && e.Restart:
 		return usagef("--resume and --restart exclude each other")
 	case (e.Resume || e.Restart) && e.output == "":
@@ -109,6 +113,13 @@ func (e *evalCommand) run(ctx context.Context) error {
 			return err
 		}
 		e.Baseline = report
+	}
+	if e.failed != "" {
+		report, err := eval.ReadReport(e.failed)
+		if err != nil {
+			return err
+		}
+		e.OnlyFailed = report
 	}
 	if e.output != "" {
 		e.Journal = e.output + ".qtype-journal"

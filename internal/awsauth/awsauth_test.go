@@ -1,6 +1,9 @@
 package awsauth_test
 
 import (
+	"crypto/sha1"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -131,5 +134,76 @@ func TestEndpoint(t *testing.T) {
 	vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] = "true"
 	if got := awsauth.Endpoint("SHOP", env); got != "" {
 		t.Error(got)
+	}
+}
+
+// TestAmbient checks the credentials that a machine, a container, an identity token and AWS SSO have.
+func TestAmbient(t *testing.T) {
+	const keys = `"AccessKeyId": "of-%s", "SecretAccessKey": "s", "Token": "t", "Expiration": "2099-01-01T00:00:00Z"`
+	var seen []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		seen = append(seen, r.Method+" "+r.URL.String()+" "+string(body)+" "+r.Header.Get("X-Amz-Sso_bearer_token"))
+		switch {
+		case r.URL.Path == "/latest/api/token":
+			w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
+			_, _ = io.WriteString(w, "session")
+		case strings.HasSuffix(r.URL.Path, "/security-credentials/"):
+			_, _ = io.WriteString(w, "reader")
+		case strings.HasSuffix(r.URL.Path, "/security-credentials/reader"):
+			_, _ = fmt.Fprintf(w, `{"Code": "Success", "Type": "AWS-HMAC", `+keys+`}`, "machine")
+		case r.URL.Path == "/container":
+			_, _ = fmt.Fprintf(w, `{`+keys+`}`, "container")
+		case r.URL.Path == "/federation/credentials":
+			_, _ = io.WriteString(w, `{"roleCredentials": {"accessKeyId": "of-sso", "secretAccessKey": "s", "sessionToken": "t", "expiration": 4070908800000}}`)
+		case r.Method == http.MethodPost:
+			_, _ = io.WriteString(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>
+				<AccessKeyId>of-token</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>
+				</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	home := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	token := write("token", "a-token")
+	config := write("config", "[profile work]\nsso_session = corp\nsso_account_id = 123456789012\nsso_role_name = reader\n\n[sso-session corp]\nsso_region = eu-west-1\nsso_start_url = https://corp.awsapps.com/start\n")
+	write(fmt.Sprintf(".aws/sso/cache/%x.json", sha1.Sum([]byte("corp"))), `{"accessToken": "sign-in", "expiresAt": "2099-01-01T00:00:00Z"}`)
+	for name, c := range map[string]struct {
+		auth *spec.AWSAuth
+		vars map[string]string
+		want string // in a request
+	}{
+		"machine":   {nil, map[string]string{"AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": server.URL}, "PUT /latest/api/token"},
+		"container": {nil, map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": server.URL + "/container"}, "GET /container"},
+		"token": {nil, map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ROLE_ARN": "arn:aws:iam::1:role/reader", "AWS_ENDPOINT_URL_STS": server.URL},
+			"WebIdentityToken=a-token"},
+		"sso": {&spec.AWSAuth{ProfileName: "work"}, map[string]string{"AWS_CONFIG_FILE": config, "AWS_ENDPOINT_URL_SSO": server.URL, "HOME": home, "USERPROFILE": home}, " sign-in"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := environment(t, map[string]string{"AWS_REGION": "eu-west-1"})
+			for name, text := range c.vars {
+				t.Setenv(name, text)
+			}
+			seen = nil
+			s, err := awsauth.New(c.auth, awsauth.Options{Getenv: env})
+			if err != nil {
+				t.Fatal(err)
+			}
+			header, err := sign(t, s)
+			if err != nil || !strings.Contains(header.Get("Authorization"), "Credential=of-"+name+"/") || header.Get("X-Amz-Security-Token") != "t" {
+				t.Errorf("%v, %v", header, err)
+			}
+			if all := strings.Join(seen, "\n"); !strings.Contains(all, c.want) {
+				t.Errorf("no request has %q: %s", c.want, all)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -31,7 +32,7 @@ func newRows(args *spec.SQLArgs, env Env) (Source, error) {
 
 // Read runs the query.
 func (r *rows) Read(ctx context.Context, emit Emit) error {
-	source, err := sqldb.Open(ctx, r.args.Connection, r.args.Query, sqldb.Access{})
+	source, err := sqldb.Open(ctx, r.args.Connection, r.args.Query, sqldb.Access{Supervisor: subprocess.SupervisorOf(ctx)})
 	if err != nil {
 		return err
 	}

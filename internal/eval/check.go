@@ -115,6 +115,9 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 		c.list.Add(ruleInvalid.At(place, "%s", err))
 		return
 	}
+	if m.Not {
+		made.score = negated(made.score, m)
+	}
 	c.evaluation.metrics = append(c.evaluation.metrics, made)
 }
 
@@ -124,7 +127,7 @@ func (c *checker) keys(m *spec.Metric, row spec.MetricRow) {
 		return
 	}
 	common := []string{"id", "type", "min", "max", "max_regression"}
-	for _, key := range []string{"output", "expected", "value", "ignore_case", "pattern", "schema", "tolerance", "relative_tolerance", "model", "rubric", "threshold"} {
+	for _, key := range []string{"output", "expected", "value", "ignore_case", "not", "pattern", "schema", "tolerance", "relative_tolerance", "model", "rubric", "threshold"} {
 		field, found := m.Position().Lookup(key)
 		switch {
 		case found && !slices.Contains(row.Keys, key):

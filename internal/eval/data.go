@@ -46,10 +46,14 @@ func readData(ctx context.Context, cfg *Config, path string) (*dataset, error) {
 	if c, columns := cfg.Session, file.Columns(); c != "" && columns != nil && !slices.Contains(columns, c) {
 		return nil, fmt.Errorf("%s: no column %q for the sessions; the columns are: %s%s", d.path, c, textfmt.List(columns), diag.DidYouMean(c, columns))
 	}
+	failed := cfg.OnlyFailed.failedRows()
 	for rec, err := range file.All() {
 		var bad *records.RowError
 		if err != nil && !errors.As(err, &bad) {
 			return nil, err
+		}
+		if cfg.OnlyFailed != nil && !failed[rec.Number] {
+			continue
 		}
 		if cfg.Limit > 0 && int64(len(d.rows)) == cfg.Limit {
 			break
@@ -58,6 +62,9 @@ func readData(ctx context.Context, cfg *Config, path string) (*dataset, error) {
 			return nil, fmt.Errorf("%s: more than %s: use --limit", d.path, textfmt.Count(int64(maxRows), "row"))
 		}
 		d.rows = append(d.rows, newDataRow(cfg, rec, err))
+	}
+	if len(d.rows) == 0 && cfg.OnlyFailed != nil {
+		return nil, fmt.Errorf("%s: no row failed in the report of %s", d.path, cfg.OnlyFailed.Data)
 	}
 	if len(d.rows) == 0 {
 		return nil, fmt.Errorf("%s: no rows to evaluate", d.path)

@@ -113,6 +113,16 @@ func TestEvaluate_Metrics(t *testing.T) {
 		{"exact", `{"value":0,"reason":"expected \"2.04\", got \"2\""}`},
 		{"type: exact, value: 2", `{"value":1}`},
 		{"type: contains, value: x", `{"value":0,"reason":"\"2\" does not contain \"x\""}`},
+		{"type: contains, value: x, not: true", `{"value":1}`},
+		{"type: contains, value: 2, not: true", `{"value":0,"reason":"\"2\" passes contains, and must not"}`},
+		{"type: starts_with, value: 2", `{"value":1}`},
+		{"type: starts_with", `{"value":0,"reason":"\"2\" does not start with \"2.04\""}`},
+		{"type: is_json", `{"value":1}`},
+		{"type: is_json, not: true", `{"value":0,"reason":"\"2\" passes is_json, and must not"}`},
+		{"type: levenshtein", `{"value":0.25}`},
+		{"type: levenshtein, threshold: 0.5", `{"value":0,"raw":0.25,"reason":"the score 0.250 (distance 3) is below 0.5"}`},
+		{"type: rouge_l, value: '1 2 3'", `{"value":0.5}`},
+		{"type: bleu, value: '2'", `{"value":1}`},
 		{"type: regexp, pattern: '^[0-9]$'", `{"value":1}`},
 		{"type: regexp, pattern: '^x'", `{"value":0,"reason":"\"2\" does not match ^x"}`},
 		{"type: json_schema, schema: {type: integer}", `{"value":1}`},
@@ -149,6 +159,23 @@ func TestEvaluate_Metrics(t *testing.T) {
 	testkit.Must(t, err)
 	if got := r.Results[0].Scores["judge"]; got.Value != 0 || got.Raw != 0.75 || got.Reason != "fine" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestEvaluate_OnlyFailed evaluates the rows that failed in an earlier report.
+func TestEvaluate_OnlyFailed(t *testing.T) {
+	dir := folder(t, map[string]string{"rows.jsonl": `{"question": "two", "expected": "2"}` + "\n" + `{"question": "three", "expected": "no"}` + "\n" + `{"question": "fail", "expected": "x"}` + "\n"})
+	first, err := evaluate(t, dir, eval.Config{Data: "rows.jsonl"})
+	testkit.Must(t, err)
+	again, err := evaluate(t, dir, eval.Config{Data: "rows.jsonl", OnlyFailed: first})
+	testkit.Must(t, err)
+	if again.Rows != 2 || again.Results[0].Row != 2 || again.Results[1].Row != 3 {
+		t.Errorf("got %d rows: %+v", again.Rows, again.Results)
+	}
+	one, err := evaluate(t, dir, eval.Config{Data: "rows.jsonl", Limit: 1})
+	testkit.Must(t, err)
+	if _, err := evaluate(t, dir, eval.Config{Data: "rows.jsonl", OnlyFailed: one}); err == nil || !strings.HasSuffix(err.Error(), "rows.jsonl: no row failed in the report of "+one.Data) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -76,6 +76,11 @@ func (x *execution) header() (checkpoint.Header, error) {
 	}
 	h.Settings["--limit"] = fmt.Sprint(x.config.Limit)
 	h.Settings["--session-column"] = x.config.Session
+	if x.config.OnlyFailed != nil {
+		if h.Settings["--only-failed"], err = digest(x.config.OnlyFailed.failedRows()); err != nil {
+			return h, err
+		}
+	}
 	for _, m := range x.metrics {
 		if h.Settings["metric "+m.declared.Name()], err = digest(m.declared); err != nil {
 			return h, err

@@ -43,6 +43,7 @@ type Config struct {
 	Limit         int64    // rows to evaluate; 0 for all
 	MaxRegression float64  // for metrics that declare none
 	Baseline      *Report  // nil for none
+	OnlyFailed    *Report  // evaluate only the rows that failed in this report; nil for all
 	Journal       string   // the file with finished rows; empty for none
 	Resume        bool     // continue an interrupted evaluation
 	Restart       bool     // discard an interrupted evaluation

@@ -83,6 +83,30 @@ func ReadReport(path string) (*Report, error) {
 	return r, nil
 }
 
+// failedRows returns the numbers of the rows that failed, or whose result does not pass a metric or
+// has no value for one, with any variant.
+func (r *Report) failedRows() map[int64]bool {
+	if r == nil {
+		return nil
+	}
+	decides := map[string]bool{}
+	for _, m := range r.Metrics {
+		decides[m.ID] = m.Rate
+	}
+	failed := map[int64]bool{}
+	for _, result := range r.Results {
+		for name, score := range result.Scores {
+			if score != nil && (score.Error != "" || decides[name] && score.Value == 0) {
+				failed[result.Row] = true
+			}
+		}
+		if result.Error != "" {
+			failed[result.Row] = true
+		}
+	}
+	return failed
+}
+
 // report summarizes the results.
 func (x *execution) report(took time.Duration) *Report {
 	r := &Report{Version: reportVersion, App: x.base.App.ID, Flow: x.flow.ID, Data: x.data.path, Rows: len(x.data.rows), Results: x.results, took: took}

@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/sqldb/athena"
 	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
+	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -26,7 +27,9 @@ type Access struct {
 	Google *spec.VertexAuth // an identity of Google Cloud; nil for none
 	Azure  *spec.AzureAuth  // an identity of Microsoft Entra ID, whose tokens log in to Azure SQL; nil for none
 	Kind   string           // the type of the auth, such as basic; empty without one
-	Env    awsauth.Options  // for identities
+	Env    awsauth.Options  // for identities, and programs
+
+	Supervisor *subprocess.Supervisor // starts processes of DuckDB; may be nil
 }
 
 // Login returns the user and the password for a new connection to a server. An empty user
@@ -41,6 +44,8 @@ type engine struct {
 	argument func(v any) any
 	// value returns the function that converts values of a type of column, in upper case.
 	value func(typ string) func(any) any
+	// idle is how long an unused connection stays open; 0 for idleTime.
+	idle time.Duration
 	// host is the server of a URL that names none; nil for localhost.
 	host func(u *sqlquery.URL) string
 }
@@ -56,6 +61,7 @@ func engines() map[sqlquery.Dialect]engine {
 		sqlquery.Athena:     {open: openAthena, argument: func(v any) any { return literal(v) }, value: athenaValue, host: athenaHost},
 		sqlquery.BigQuery:   {open: openBigQuery, argument: plain, value: func(string) func(any) any { return plain }, host: bigQueryHost},
 		sqlquery.Snowflake:  {open: openSnowflake, argument: plain, value: snowflakeValue, host: snowflakeHost},
+		sqlquery.DuckDB:     {open: openDuckDB, argument: plain, value: func(string) func(any) any { return plain }, idle: duckDBIdle},
 	}
 }
 

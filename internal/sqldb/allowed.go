@@ -45,13 +45,18 @@ func allowed(p *trust.Policy, u *sqlquery.URL) error {
 
 // allowedFile returns an error if a document may not use the file of a database.
 func allowedFile(p *trust.Policy, u *sqlquery.URL) error {
+	if u.Dialect == sqlquery.DuckDB {
+		if err := p.Program(duckDBProgram); err != nil {
+			return err
+		}
+	}
 	if u.Database == "" {
 		return nil
 	}
 	if u.Options["mode"] == "rwc" {
-		if err := p.Write(sqlitePath(u)); err != nil {
+		if err := p.Write(filePath(u)); err != nil {
 			return err
 		}
 	}
-	return p.Read(sqlitePath(u))
+	return p.Read(filePath(u))
 }

@@ -52,7 +52,7 @@ func openSQLite(u *sqlquery.URL, _ Access) (*sql.DB, error) {
 	}
 	name := ":memory:"
 	if u.Database != "" {
-		path := url.URL{Path: filepath.ToSlash(sqlitePath(u))}
+		path := url.URL{Path: filepath.ToSlash(filePath(u))}
 		name = path.EscapedPath()
 	} else {
 		q.Set("mode", "memory")
@@ -60,20 +60,20 @@ func openSQLite(u *sqlquery.URL, _ Access) (*sql.DB, error) {
 	return sql.Open("sqlite", "file:"+name+"?"+q.Encode())
 }
 
-// sqlitePath returns the path of a URL.
-func sqlitePath(u *sqlquery.URL) string {
+// filePath returns the path of a URL of a file.
+func filePath(u *sqlquery.URL) string {
 	if u.Options["uri"] == "true" {
 		return strings.TrimPrefix(u.Database, "file:")
 	}
 	return u.Database
 }
 
-// checkFile returns an error for a missing file, which SQLite reports vaguely.
+// checkFile returns an error for a missing file, which databases report vaguely.
 func checkFile(u *sqlquery.URL) error {
 	if u.Database == "" || u.Options["mode"] == "rwc" || u.Options["mode"] == "memory" {
 		return nil
 	}
-	info, err := os.Stat(sqlitePath(u))
+	info, err := os.Stat(filePath(u))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return errors.New("no such file")

@@ -1,4 +1,4 @@
-// Package sqldb runs the queries of documents on SQLite, PostgreSQL, MySQL, MariaDB, SQL Server,
+// Package sqldb runs the queries of documents on SQLite, DuckDB, PostgreSQL, MySQL, MariaDB, SQL Server,
 // Amazon Athena, Google BigQuery and Snowflake. Values are always bound as parameters, and
 // rows are streamed.
 //
@@ -8,9 +8,11 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -50,7 +52,7 @@ func Open(ctx context.Context, address, text string, access Access) (*Source, er
 		return nil, err
 	}
 	if u.Dialect.IsFile() && u.Database != "" {
-		if place := trust.From(ctx).Place(sqlitePath(u)); place != sqlitePath(u) {
+		if place := trust.From(ctx).Place(filePath(u)); place != filePath(u) {
 			u.Database = place
 			delete(u.Options, "uri")
 		}
@@ -69,7 +71,10 @@ func Open(ctx context.Context, address, text string, access Access) (*Source, er
 	if s.pool, err = openPool(ctx, u, access); err != nil {
 		return nil, s.explain(err)
 	}
-	s.pool.SetConnMaxIdleTime(idleTime)
+	if s.engine.idle > 0 {
+		s.pool.SetMaxIdleConns(math.MaxInt) // one is expensive to open, and soon closed
+	}
+	s.pool.SetConnMaxIdleTime(cmp.Or(s.engine.idle, idleTime))
 	return s, nil
 }
 

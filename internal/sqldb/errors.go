@@ -60,7 +60,7 @@ func (s *Source) errorText(err error) string {
 	case errors.As(err, &sqliteErr):
 		return sqliteReason(sqliteErr)
 	case errors.As(err, &parameterErr) && parameterErr.At < len(s.order):
-		return fmt.Sprintf("the value of :%s %s, which Athena does not accept", s.order[parameterErr.At], parameterErr.Reason)
+		return fmt.Sprintf("the value of :%s %s, which %s does not accept", s.order[parameterErr.At], parameterErr.Reason, s.url.Dialect.Title())
 	case errors.As(err, &netErr) && netErr.Op == "dial":
 		return "cannot connect: " + netErr.Err.Error()
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, io.ErrUnexpectedEOF):

@@ -18,6 +18,7 @@ const (
 	Athena     Dialect = "athena"
 	BigQuery   Dialect = "bigquery"
 	Snowflake  Dialect = "snowflake"
+	DuckDB     Dialect = "duckdb"
 )
 
 // family is what is declared of a dialect.
@@ -40,6 +41,7 @@ type family struct {
 // syntax is how statements are written.
 type syntax struct {
 	placeholder string // before the number of a parameter; ? is not numbered
+	suffix      string // after it
 	nested      bool   // comments in comments
 	hash        bool   // # begins a comment
 	slashes     bool   // // begins a comment
@@ -98,6 +100,11 @@ func families() []family {
 			values:  map[string][]string{"protocol": {"http", "https"}},
 			syntax:  syntax{placeholder: "?", slashes: true, backslash: `'`, dollar: true},
 			reads:   []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC"}},
+		{dialect: DuckDB, title: "DuckDB", names: []string{"duckdb"}, isFile: true,
+			options: []string{"access_mode", "memory_limit", "threads"},
+			values:  map[string][]string{"access_mode": {"read_only", "READ_ONLY"}},
+			syntax:  syntax{placeholder: "getvariable('qtype", suffix: "')", nested: true, escapes: true, dollar: true, marks: "$"},
+			reads:   []string{"SELECT", "WITH", "FROM", "VALUES", "DESCRIBE", "SUMMARIZE"}},
 	}
 }
 
@@ -118,6 +125,9 @@ func (d Dialect) family() family {
 	}
 	return family{dialect: d, title: string(d), syntax: syntax{placeholder: "?"}}
 }
+
+// Title returns the name of the databases, for messages.
+func (d Dialect) Title() string { return d.family().title }
 
 // Port returns the port of a server that listens where such servers do; 0 for those without one.
 func (d Dialect) Port() int { return d.family().port }

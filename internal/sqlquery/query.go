@@ -61,11 +61,12 @@ func (q *Query) Names() []string {
 }
 
 // Bound returns the text for the driver and the parameter of each placeholder: $1,
-// $2 for PostgreSQL and @p1, @p2 for SQL Server, with one placeholder for a parameter that is
-// used repeatedly, and a ? for each use for the others.
+// $2 for PostgreSQL, @p1, @p2 for SQL Server and getvariable('qtype1') for DuckDB, with one placeholder
+// for a parameter that is used repeatedly, and a ? for each use for the others.
 func (q *Query) Bound() (text string, order []string) {
 	var b strings.Builder
-	mark := q.dialect.family().syntax.placeholder
+	syntax := q.dialect.family().syntax
+	mark := syntax.placeholder
 	for _, p := range q.segments {
 		switch {
 		case p.name == "":
@@ -78,6 +79,7 @@ func (q *Query) Bound() (text string, order []string) {
 			}
 			b.WriteString(mark)
 			b.WriteString(strconv.Itoa(n))
+			b.WriteString(syntax.suffix)
 		default:
 			order = append(order, p.name)
 			b.WriteByte('?')
@@ -95,7 +97,8 @@ func (q *Query) Origin(original string, character int) (line, column int, ok boo
 		length := len([]rune(p.text))
 		if p.name != "" {
 			_, order := (&Query{q.dialect, q.segments[:i+1]}).Bound()
-			length = len(q.dialect.family().syntax.placeholder) + len(strconv.Itoa(slices.Index(order, p.name)+1))
+			y := q.dialect.family().syntax
+			length = len(y.placeholder) + len(strconv.Itoa(slices.Index(order, p.name)+1)) + len(y.suffix)
 		}
 		if left < length && left >= 0 {
 			at := p.at

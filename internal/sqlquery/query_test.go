@@ -76,6 +76,11 @@ func TestBound_Dialects(t *testing.T) {
 		{sqlquery.BigQuery, "MERGE t USING s ON FALSE WHEN NOT MATCHED THEN INSERT ROW", "query line 1, column 1: a query of BigQuery begins with one of SELECT, WITH, FROM"},
 		{sqlquery.Snowflake, "SELECT v:name, $1, 'a\\':b' // :c\nFROM t WHERE x = :d", "SELECT v:name, $1, 'a\\':b' // :c\nFROM t WHERE x = ?|d"},
 		{sqlquery.Snowflake, "SELECT $$ :a $$, :b", "SELECT $$ :a $$, ?|b"},
+		{sqlquery.Snowflake, "SELECT \"v\":name AS n", "SELECT \"v\":name AS n|"},
+		{sqlquery.DuckDB, "SELECT {'a':a, b: :b}, $$ :c $$, x::INT, l[1:n] FROM t WHERE a = :a AND b = :b",
+			"SELECT {'a':a, b: getvariable('qtype1')}, $$ :c $$, x::INT, l[1:n] FROM t WHERE a = getvariable('qtype2') AND b = getvariable('qtype1')|b a"},
+		{sqlquery.DuckDB, "SELECT $1", "query line 1, column 8: this DuckDB parameter is not supported: use the name of an input, such as :name"},
+		{sqlquery.DuckDB, "COPY t TO 'x'", "query line 1, column 1: a query of DuckDB begins with one of SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE"},
 		{sqlquery.Snowflake, "CALL p()", "query line 1, column 1: a query of Snowflake begins with one of SELECT, WITH, VALUES, TABLE, SHOW, DESCRIBE, DESC"},
 	} {
 		var got string

@@ -125,15 +125,15 @@ func (s *scanner) plain(c byte) error {
 	return nil
 }
 
-// colon reads a parameter, or other colons. After a word or a bracket they belong to
-// a slice or a label.
+// colon reads a parameter, or other colons. After a word or a quote they belong to
+// a slice, a label, a field ('name':value) or a path ("column":name).
 func (s *scanner) colon() {
 	colons := 0
 	for s.next(colons) == ':' {
 		colons++
 	}
 	name := s.word(s.at + colons)
-	if colons > 1 || name == "" || isDigit(name[0]) || isWord(s.before()) {
+	if colons > 1 || name == "" || isDigit(name[0]) || isWord(s.before()) || s.before() == '\'' || s.before() == '"' {
 		s.at += colons
 		return
 	}

@@ -20,7 +20,7 @@ type URL struct {
 	Password string            // secret
 	Host     string            // empty for a file and for the default server
 	Port     int               // 0 for the default
-	Database string            // name; for SQLite the path, empty for a database in memory
+	Database string            // name; for SQLite and DuckDB the path, empty for a database in memory
 	Options  map[string]string // known options only
 }
 
@@ -115,7 +115,7 @@ func (u *URL) server(host string) error {
 	return nil
 }
 
-// file parses the path of a SQLite file: relative after three slashes, absolute
+// file parses the path of a file: relative after three slashes, absolute
 // after four.
 func (u *URL) file(host, path string, hasPath bool) error {
 	if host != "" {
@@ -152,7 +152,7 @@ func (u *URL) options(text string) error {
 		}
 		u.Options[name] = values[name][0]
 	}
-	return u.check()
+	return cmp.Or(u.check(), u.checkDuckDB())
 }
 
 // check validates options with a fixed set of values.
@@ -227,6 +227,33 @@ func (u *URL) checkSnowflake() error {
 		return errors.New("a URL of Snowflake with private_key_file needs the user of the key: write snowflake://user@account/database")
 	}
 	return nil
+}
+
+// Limits of a process of DuckDB.
+const maxThreads = 256
+
+// checkDuckDB validates the limits of a URL of DuckDB, and that it names a file.
+func (u *URL) checkDuckDB() error {
+	if u.Dialect != DuckDB {
+		return nil
+	}
+	if v, ok := u.Options["threads"]; ok {
+		if n, err := strconv.Atoi(v); err != nil || n < 1 || n > maxThreads {
+			return fmt.Errorf("invalid option threads %q: use a number from 1 to %d", v, maxThreads)
+		}
+	}
+	if v, ok := u.Options["memory_limit"]; ok && !isSize(v) {
+		return fmt.Errorf("invalid option memory_limit %q: use a number with MB or GB, such as 4GB", v)
+	}
+	return nil
+}
+
+// isSize reports whether a text is a whole number of MB or GB.
+func isSize(text string) bool {
+	digits := strings.TrimRight(text, "MGBimgb")
+	unit := strings.ToUpper(text[len(digits):])
+	n, err := strconv.Atoi(digits)
+	return err == nil && n > 0 && slices.Contains([]string{"MB", "GB", "MIB", "GIB"}, unit)
 }
 
 // Seconds returns the value of a validated option in seconds, 0 if it is not set.
