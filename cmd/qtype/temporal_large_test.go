@@ -161,7 +161,7 @@ func (c *cluster) awaitRows(n int64, ended <-chan string) {
 		select {
 		case text := <-ended:
 			c.t.Fatalf("the run has ended: %s", text)
-		case <-time.After(100 * time.Millisecond): // it polls
+		case <-time.After(500 * time.Millisecond): // it polls, with a process
 		}
 	}
 }
