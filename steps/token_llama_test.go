@@ -169,6 +169,7 @@ type llamaResult struct {
 // without limits is above the context window by the count of a real server, with and without the
 // tokenizer of the model. With -v it prints the table of docs/memory.md.
 func TestLLMInference_WindowByLlama(t *testing.T) {
+	testkit.SkipWithRace(t)
 	conversations := 24
 	if given := os.Getenv("QTYPE_LLAMA_CONVERSATIONS"); given != "" {
 		var err error

@@ -26,6 +26,7 @@ func randomText(r *rand.Rand, n int) string {
 // TestRows checks that the merged rows and scores of terms are those that SQLite computes
 // for the whole query, also after a write.
 func TestRows(t *testing.T) {
+	testkit.SkipWithRace(t)
 	for _, fields := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(1, 7))
 		x := Open(Options{Path: filepath.Join(t.TempDir(), "words.db"), Fields: fields})

@@ -77,6 +77,7 @@ const rerankedFlow = `
 // TestAskTheDocs_SentenceModel is the same with the vectors of a real model. Its first run
 // takes a minute, unless QTYPE_MINILM_VECTORS names a folder that keeps vectors and scores.
 func TestAskTheDocs_SentenceModel(t *testing.T) {
+	testkit.SkipWithRace(t)
 	server, err := servertest.MiniLM()
 	servertest.Need(t, err)
 	t.Cleanup(func() { testkit.Must(t, server.Close()) })

@@ -94,6 +94,7 @@ func withComment(text string, part [2]int) [2]int {
 // TestLlamaIndex_Code measures how the chunks of CodeSplitter, which knows no language, differ
 // from those of LlamaIndex, which parses the programs. docs/retrieval.md has the numbers.
 func TestLlamaIndex_Code(t *testing.T) {
+	testkit.SkipWithRace(t)
 	const limit = 1500 // the default of max_chars
 	shares := map[string]*codeShares{}
 	llamaIndex(t, sources(t, llamaIndexFolder(t)), func(j job, a answer) {

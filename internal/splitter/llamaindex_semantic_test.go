@@ -50,6 +50,7 @@ func serveEmbeddings(t *testing.T, m model.Embedder) string {
 // TestLlamaIndex_Semantic compares SemanticSplitterNodeParser with the same vectors, which
 // are made of the words of the texts.
 func TestLlamaIndex_Semantic(t *testing.T) {
+	testkit.SkipWithRace(t)
 	words := mock.NewEmbedder(&spec.EmbeddingModel{Model: spec.Model{ID: "vectors", Provider: "mock"}, Dimensions: 64}, mock.Options{Count: func(string) int { return 0 }})
 	address := serveEmbeddings(t, words)
 	var jobs []job
@@ -65,6 +66,7 @@ func TestLlamaIndex_Semantic(t *testing.T) {
 
 // TestLlamaIndex_SentenceModel compares SemanticSplitterNodeParser with a real model.
 func TestLlamaIndex_SentenceModel(t *testing.T) {
+	testkit.SkipWithRace(t)
 	server, err := servertest.MiniLM()
 	servertest.Need(t, err)
 	t.Cleanup(func() { testkit.Must(t, server.Close()) })

@@ -196,6 +196,7 @@ func compare(t *testing.T, jobs []job) {
 }
 
 func TestLlamaIndex_Corpus(t *testing.T) {
+	testkit.SkipWithRace(t)
 	var jobs []job
 	for name, text := range corpus(t) {
 		for _, j := range settings() {
@@ -211,6 +212,7 @@ func TestLlamaIndex_Corpus(t *testing.T) {
 
 // TestLlamaIndex_Structured compares the splitters of HTML and JSON with files of the tests.
 func TestLlamaIndex_Structured(t *testing.T) {
+	testkit.SkipWithRace(t)
 	classes := map[string]string{".json": "JSONNodeParser", ".html": "HTMLNodeParser"}
 	var jobs []job
 	for _, root := range []string{"../../internal", "../../loader", "../../model"} {
@@ -234,6 +236,7 @@ func TestLlamaIndex_Structured(t *testing.T) {
 
 // Texts of signs that have a meaning for the splitters, with chunks of a few tokens.
 func TestLlamaIndex_RandomTexts(t *testing.T) {
+	testkit.SkipWithRace(t)
 	signs := []string{"a", "B", "the", "The", "Mr", "inc", "U.S", "dog", "x", "1", "2.5", "-", "--", ".", ".", ".", "..", "...", ". . .", "!", "?", ",", ";", ":",
 		"\"", "'", "“", "”", "«", "’", ")", "(", "[", "]", "}", " ", " ", " ", "  ", "\n", "\n\n", "\n\n\n", "\t", "\u00a0", "\x1c", "é", "Ä", "。", "？", "🏴",
 		"*", "#", "&", "`", "_", "e.g", "<|endoftext|>", "\r\n", "\n# H\n", "```"}
