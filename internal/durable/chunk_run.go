@@ -30,9 +30,19 @@ const beatsLost = 3
 
 // The reasons to end a chunk that another worker continues.
 var (
-	errStopping = errors.New("the worker stops; another one continues")
-	errLost     = errors.New("no answer from Temporal for the time of a heartbeat; another worker continues")
+	errStopping = repeatError{errors.New("the worker stops; another one continues")}
+	errLost     = repeatError{errors.New("no answer from Temporal for the time of a heartbeat; another worker continues")}
 )
+
+// repeatError is the reason to end a chunk that is repeated. It matches memory.ErrSuspended, so
+// that turns that it interrupts leave nothing in their histories.
+type repeatError struct{ error }
+
+// Is reports whether target is memory.ErrSuspended.
+func (repeatError) Is(target error) bool { return target == memory.ErrSuspended } //nolint:errorlint // Is compares
+
+// Unwrap returns the reason.
+func (e repeatError) Unwrap() error { return e.error }
 
 // waitingError ends a chunk that waits for answers.
 type waitingError struct{ requests []keyedRequest }
@@ -210,7 +220,7 @@ func (c *chunkRun) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = err
-	c.cancel(err)
+	c.cancel(repeatError{err})
 }
 
 // explain returns the error of the activity for an error of the run.
