@@ -116,13 +116,30 @@ func (w *chunkRunner) finish(ctx context.Context, t task, out *output, isLocal b
 	return made, w.blobs.remove(callsName(t.folder(), t.Partition, t.Number)) // a repeated chunk takes the output
 }
 
+// ownContext returns the context of a chunk. It ends with that of the activity, because of errLost
+// if Temporal did not ask for it: then it has given the chunk to another worker.
+func ownContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if !temporal.IsCanceledError(cause) && !errors.Is(cause, ctx.Err()) {
+			cause = errLost
+		}
+		cancel(cause)
+	})
+	return own, func(cause error) {
+		stop()
+		cancel(cause)
+	}
+}
+
 // process runs the rows that an earlier attempt has not finished.
 func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal bool) (*output, error) {
 	codec, err := w.app.NewRowCodec(t.Flow)
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), failedError, nil)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := ownContext(ctx)
 	defer cancel(nil)
 	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[int64]*finishedRow{}, cancel: cancel}
 	served, err := w.served(ctx, c)
