@@ -39,7 +39,7 @@ var (
 type repeatError struct{ error }
 
 // Is reports whether target is memory.ErrSuspended.
-func (repeatError) Is(target error) bool { return target == memory.ErrSuspended } //nolint:errorlint // Is compares
+func (repeatError) Is(target error) bool { return target == memory.ErrSuspended }
 
 // Unwrap returns the reason.
 func (e repeatError) Unwrap() error { return e.error }
