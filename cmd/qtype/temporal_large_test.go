@@ -85,7 +85,8 @@ func TestTemporal_LargeMemory(t *testing.T) {
 		}
 		testkit.Must(t, json.Unmarshal([]byte(line), &s))
 		if n, _ := strconv.Atoi(s.Session[1:]); s.Messages != 2*((rows-n+sessions-1)/sessions) {
-			t.Errorf("session %s has %d messages", s.Session, s.Messages)
+			_, history, _ := c.qtype("memory", "history", "app.qtype.yaml", "-m", "talk", "-s", s.Session)
+			t.Errorf("session %s has %d messages:\n%s", s.Session, s.Messages, history)
 		}
 		found++
 	}
