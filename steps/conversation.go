@@ -124,17 +124,20 @@ func (d *conversation) close(ctx context.Context, err error) error {
 	if d.turn == nil {
 		return err
 	}
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = context.Cause(ctx) // the reason, such as a cancellation by the user
-	}
-	var interrupted *memory.InterruptedError
-	if err != nil && errors.As(context.Cause(d.turn.Context()), &interrupted) {
-		err = interrupted // in place of the error that the end of the context caused
-	}
 	if err == nil {
 		if err = d.commit(ctx); err == nil {
 			return nil
 		}
+	}
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, memory.ErrSuspended): // the turn will be repeated, whatever error it ended with, such as that of an interrupted commit
+		err = cause
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = cause // the reason, such as a cancellation by the user
+	}
+	var interrupted *memory.InterruptedError
+	if errors.As(context.Cause(d.turn.Context()), &interrupted) {
+		err = interrupted // in place of the error that the end of the context caused
 	}
 	// Not with the row's context: a canceled turn must be recorded too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)

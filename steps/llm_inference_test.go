@@ -2,12 +2,16 @@ package steps_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -177,6 +181,54 @@ func TestLLMInference_CanceledTurnIsRecorded(t *testing.T) {
 	}
 	expect(t, "the next turn", drive(t, l, r, l.row(map[string]any{"say": "two"})), `{"say":"two","out":"fine"}`)
 	expect(t, "history", w.history(t, "s"), "user: one [failed]", "user: two [in window]", "assistant: fine [in window]")
+}
+
+// interruptedStore ends the first change of a memory when its context ends, with an error that
+// does not wrap the reason, as the drivers of databases do. The change is made if applies is set.
+type interruptedStore struct {
+	store.Store
+	begun   chan struct{}
+	once    sync.Once
+	applies bool
+}
+
+func (s *interruptedStore) Apply(ctx context.Context, key store.Key, c store.Change) (err error) {
+	first := false
+	s.once.Do(func() { first = true })
+	if !first {
+		return s.Store.Apply(ctx, key, c)
+	}
+	close(s.begun)
+	<-ctx.Done()
+	if s.applies {
+		err = s.Store.Apply(context.WithoutCancel(ctx), key, c)
+	}
+	return errors.Join(err, errors.New("connection closed"))
+}
+
+// TestLLMInference_SuspendedCommit: a turn that will be repeated is interrupted while it is
+// stored. The repetition leaves it in the memory once, and nothing is recorded as failed.
+func TestLLMInference_SuspendedCommit(t *testing.T) {
+	for _, applies := range []bool{false, true} {
+		s := newLLM(t, func(int, request) reply { return textReply("fine") })
+		l := declare(t, nil, "say: text", "out: text")
+		w := newTestEnv(t, s, l, memory.Config{})
+		interrupted := &interruptedStore{Store: memory.NewInProcess(), begun: make(chan struct{}), applies: applies}
+		counter, err := tokenizer.For("o200k_base")
+		testkit.Must(t, err)
+		w.shared, err = memory.New(memory.Config{ID: w.memory.ID, Counter: counter}, interrupted)
+		testkit.Must(t, err)
+		r := build(t, w.inference(l, []string{"say"}, "out", ""), w.env)
+		ctx, suspend := context.WithCancelCause(steps.WithRunID(t.Context(), "run"))
+		go func() { <-interrupted.begun; suspend(memory.ErrSuspended) }()
+		got := driveCtx(ctx, t, r, l.row(map[string]any{"say": "one"}))
+		if len(got) != 1 || !errors.Is(got[0].Err, memory.ErrSuspended) {
+			t.Errorf("applies %t: %s", applies, show(l, got[0]))
+		}
+		again := driveCtx(steps.WithRunID(t.Context(), "run"), t, r, l.row(map[string]any{"say": "one"}))
+		expect(t, "the repeated turn", []string{show(l, again[0])}, `{"say":"one","out":"fine"}`)
+		expect(t, "history", w.history(t, "s"), "user: one [in window]", "assistant: fine [in window]")
+	}
 }
 
 func TestLLMInference_EmptyAnswers(t *testing.T) {
