@@ -50,6 +50,7 @@ type lister struct {
 	byRow map[int]int
 	total int
 	watch func(total int)
+	hold  func(row int)     // is called for each row before the answer
 	fail  func(row int) int // the status that a row's call fails with, 0 for none
 }
 
@@ -73,7 +74,7 @@ func (l *lister) reply(messages []modeltest.Message) (text string, status int) {
 	l.mu.Lock()
 	l.byRow[row]++
 	l.total++
-	total, watch := l.total, l.watch
+	total, watch, hold := l.total, l.watch, l.hold
 	if l.fail != nil {
 		status = l.fail(row)
 	}
@@ -83,6 +84,9 @@ func (l *lister) reply(messages []modeltest.Message) (text string, status int) {
 	}
 	if watch != nil {
 		watch(total)
+	}
+	if hold != nil {
+		hold(row)
 	}
 	list, _ := json.Marshal(map[string]any{"all": listOf(row)}) // of texts
 	return string(list), 0

@@ -4,11 +4,11 @@ package main
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -23,13 +23,18 @@ func TestRun_ProgressAndResumeOnTerminal(t *testing.T) {
 	release := sync.OnceFunc(func() { close(stuck) })
 	defer release()
 	k.model.with(func(l *lister) {
-		l.watch = func(total int) {
-			if total == 40+4 {
+		held := 0
+		var mu sync.Mutex
+		l.hold = func(row int) { // by rows, not by calls: few rows are taken while an early one is not done
+			if row <= 40 {
+				return
+			}
+			mu.Lock()
+			if held++; held == 4 {
 				close(full)
 			}
-			if total > 40 {
-				<-stuck
-			}
+			mu.Unlock()
+			<-stuck
 		}
 	})
 	cmd := testkit.Command(t, "qtype", k.args...)
@@ -62,8 +67,8 @@ func TestRun_ProgressAndResumeOnTerminal(t *testing.T) {
 	if text, status := k.run(t, "--resume"); status != exitFailed || strings.Contains(text, "error: ") { // some rows are meant to fail
 		t.Fatalf("exit status %d: %s", status, text)
 	}
-	if got := gotResults(t, filepath.Join(k.dir, "out.csv")); !slices.Equal(got, wantResults(300)) {
-		t.Errorf("%d results, want %d", len(got), len(wantResults(300)))
+	if diff := cmp.Diff(wantResults(300), gotResults(t, filepath.Join(k.dir, "out.csv"))); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if again := k.model.calls() - before; again > 300-35 {
 		t.Errorf("%d rows were run after %d calls before", again, before)
