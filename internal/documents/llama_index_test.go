@@ -3,12 +3,15 @@ package documents_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // llamaCase is a call of a reader, here and in LlamaIndex.
@@ -33,14 +36,30 @@ type llamaResult struct {
 //
 // Differences on purpose are not part of it: docs/retrieval.md lists them.
 func TestLlamaIndex(t *testing.T) {
-	folder := os.Getenv("QTYPE_LLAMA_INDEX")
-	if folder == "" {
-		if os.Getenv("QTYPE_CI") != "" {
-			t.Fatal("QTYPE_LLAMA_INDEX is not set")
-		}
-		t.Skip("SKIPPED: set QTYPE_LLAMA_INDEX to a Python environment with llama-index-core and llama-index-readers-json")
+	compareWithLlamaIndex(t, llamaCases(t))
+}
+
+// TestLlamaIndex_LoadDocuments compares the reader with LlamaIndex's as the example load_documents of QType
+// (Python) calls it: with the 139 pages of the documentation in its source distribution.
+func TestLlamaIndex_LoadDocuments(t *testing.T) {
+	from := os.Getenv("QTYPE_ORIGINAL_EXAMPLES")
+	if from == "" {
+		t.Skip("SKIPPED: set QTYPE_ORIGINAL_EXAMPLES to the source distribution of QType (Python) 0.1.18, as a step of .ci/run does")
 	}
-	cases := llamaCases(t)
+	folder := filepath.Join(t.TempDir(), "docs") // LlamaIndex finds nothing below a hidden folder, such as that of a cache
+	testkit.Must(t, os.CopyFS(folder, os.DirFS(filepath.Join(from, "docs"))))
+	args := map[string]any{"input_dir": folder, "required_exts": []any{".md"}, "recursive": true}
+	byName := maps.Clone(args)
+	byName["filename_as_id"] = true
+	if n := compareWithLlamaIndex(t, []llamaCase{{Reader: "directory", Args: args}, {Reader: "directory", Args: byName}}); n != 2*139 {
+		t.Errorf("%d documents in two calls", n)
+	}
+}
+
+// compareWithLlamaIndex compares calls, and returns the number of documents that are equal.
+func compareWithLlamaIndex(t *testing.T, cases []llamaCase) (equal int) {
+	t.Helper()
+	folder := testkit.External(t, "QTYPE_LLAMA_INDEX", "a Python environment with llama-index-core and llama-index-readers-json")
 	theirs := runLlamaIndex(t, filepath.Join(folder, "bin", "python"), cases)
 	for i, c := range cases {
 		raw, err := json.Marshal(c)
@@ -69,9 +88,11 @@ func TestLlamaIndex(t *testing.T) {
 			if c.Args["filename_as_id"] == true && want.ID != doc.ID {
 				t.Errorf("%s: id %q, want %q", raw, doc.ID, want.ID)
 			}
+			equal++
 		}
 	}
-	t.Logf("%d calls compared", len(cases))
+	t.Logf("%d calls compared, with %d documents", len(cases), equal)
+	return equal
 }
 
 // llamaCases returns calls with every argument.
