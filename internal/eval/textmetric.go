@@ -34,7 +34,7 @@ func startsWith(m *spec.Metric, s *sample) (Score, error) {
 	return failed("%q does not start with %q", text, want), nil
 }
 
-// parsing makes the scorer of a text that is JSON. Other values are.
+// parsing makes the scorer that passes a text if it is JSON, and each other value.
 func parsing(*spec.Metric, *spec.Application) (scorer, error) {
 	return func(_ context.Context, s *sample) (Score, error) {
 		if text := value.Text(s.output); isText(s.variable) && !json.Valid([]byte(text)) {
