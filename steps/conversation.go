@@ -130,7 +130,7 @@ func (d *conversation) close(ctx context.Context, err error) error {
 		}
 	}
 	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, memory.ErrSuspended): // the turn will be repeated, whatever error it ended with, such as that of an interrupted commit
+	case errors.Is(cause, memory.ErrSuspended): // the turn will be repeated for any error that it ended with, such as that of an interrupted commit
 		err = cause
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = cause // the reason, such as a cancellation by the user

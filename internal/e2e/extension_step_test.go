@@ -107,7 +107,6 @@ flows:
 // treats them as its own.
 func TestExtension_StepAndPolicy(t *testing.T) {
 	c := newTree(t)
-	t.Setenv("GOFLAGS", "-trimpath") // the copy shares the build cache with later runs
 	expectFailure := func(pkg, test, want string) {
 		t.Helper()
 		if out, err := c.run("go", "test", pkg, "-run", test); err == nil || !strings.Contains(out, want) {

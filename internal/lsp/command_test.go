@@ -21,8 +21,11 @@ func buildDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("qtype-lsp-test-%d", os.Getpid()))
 }
 
-// buildCommand builds the program once.
+// buildCommand returns the program that QTYPE_PROGRAM names, or builds it once.
 var buildCommand = sync.OnceValues(func() (string, error) {
+	if given := os.Getenv("QTYPE_PROGRAM"); given != "" {
+		return given, nil
+	}
 	path := filepath.Join(buildDir(), "qtype")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/qtype").CombinedOutput()
 	if err != nil {

@@ -18,8 +18,11 @@ import (
 // buildFolder is the temporary folder of the command; empty until it was built.
 var buildFolder string
 
-// built is the command, built once for all tests.
+// built is the command that QTYPE_PROGRAM names, or one that is built once for all tests.
 var built = sync.OnceValues(func() (string, error) {
+	if given := os.Getenv("QTYPE_PROGRAM"); given != "" {
+		return given, nil
+	}
 	folder, err := os.MkdirTemp("", "qtype-mcp")
 	if err != nil {
 		return "", err
