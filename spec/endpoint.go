@@ -79,23 +79,28 @@ func hasFullHost(text string) bool {
 	return found && strings.ContainsAny(rest, "/?")
 }
 
-// requestConflict returns the key of the tool of which no request can be made, and why.
-func (t *APITool) requestConflict() (key, problem string) {
-	if t.Method != "" && !slices.Contains(Methods(), strings.ToUpper(t.Method)) {
-		return "method", fmt.Sprintf("method %q is not one of %s", t.Method, strings.Join(Methods(), ", "))
+// requestConflicts returns what is wrong with the keys of the request line and the headers.
+func (t *APITool) requestConflicts() []Conflict {
+	var all []Conflict
+	if t.hasUnknownMethod() {
+		all = append(all, Conflict{Key: "method", Problem: fmt.Sprintf("method %q is not one of %s", t.Method, strings.Join(Methods(), ", "))})
 	}
 	if _, err := ParseEndpoint(t.Endpoint); err != nil {
-		return "endpoint", err.Error()
+		all = append(all, Conflict{Key: "endpoint", Problem: err.Error()})
+	} else if name, unknown := t.UnknownPlaceholder(); unknown {
+		all = append(all, Conflict{Key: "endpoint", Problem: fmt.Sprintf("endpoint names {%s}, which is neither an input nor a parameter", name)})
 	}
-	if name, unknown := t.UnknownPlaceholder(); unknown {
-		return "endpoint", fmt.Sprintf("endpoint names {%s}, which is neither an input nor a parameter", name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.Headers)) { // sorted, so that the error is always the same
+	for _, name := range slices.Sorted(maps.Keys(t.Headers)) { // sorted, so that the first one is always the same
 		if !IsHeaderName(name) || !IsHeaderValue(t.Headers[name]) {
-			return "headers", fmt.Sprintf("invalid header %q", name)
+			all = append(all, Conflict{"headers", name, fmt.Sprintf("invalid header %q", name)})
 		}
 	}
-	return "", ""
+	return all
+}
+
+// hasUnknownMethod reports whether the method is not one of HTTP.
+func (t *APITool) hasUnknownMethod() bool {
+	return t.Method != "" && !slices.Contains(Methods(), strings.ToUpper(t.Method))
 }
 
 // UnknownPlaceholder returns the first placeholder of the endpoint that is not an argument.

@@ -1,12 +1,13 @@
 package spec_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/spec"
 )
 
-func TestAPITool_Conflict_Request(t *testing.T) {
+func TestAPITool_Conflicts(t *testing.T) {
 	inputs := []*spec.Variable{{ID: "q"}}
 	for want, tool := range map[string]spec.APITool{
 		"": {Endpoint: "https://shop.example/{q}", Method: "get"},
@@ -18,10 +19,15 @@ func TestAPITool_Conflict_Request(t *testing.T) {
 		"endpoint: endpoint: {q} is allowed in the path or the query, not in the host":      {Endpoint: "http://{q}/"},
 		"endpoint: endpoint names {nmae}, which is neither an input nor a parameter":        {Endpoint: "http://shop.example/{nmae}"},
 		`headers: invalid header "a b"`:                                                     {Endpoint: "http://shop.example/", Headers: map[string]string{"a b": "c"}},
+		`method: method "FETCH" is not one of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH; endpoint: endpoint must begin with http:// or https://; names: names has x, which is not an argument`: {
+			Endpoint: "shop.example", Method: "FETCH", Body: "q", Names: map[string]string{"x": "y"}},
 	} {
 		tool.Inputs = inputs
-		key, problem := tool.Conflict()
-		if got := key + ": " + problem; got != want && (want != "" || problem != "") {
+		var got []string
+		for _, c := range tool.Conflicts() {
+			got = append(got, c.Key+": "+c.Problem)
+		}
+		if got := strings.Join(got, "; "); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

@@ -6,16 +6,17 @@ import (
 	"unicode"
 )
 
-// Conflict returns the first key of the tool that is not a name of Python, and what is wrong
-// with it; both are empty if there is none. The validator reports it, and a run refuses it.
-func (t *PythonFunctionTool) Conflict() (key, problem string) {
-	switch {
-	case !IsPythonPath(t.ModulePath):
-		return "module_path", fmt.Sprintf("module_path %q is not the name of a Python module", t.ModulePath)
-	case !IsPythonPath(t.FunctionName) || strings.Contains(t.FunctionName, "."):
-		return "function_name", fmt.Sprintf("function_name %q is not the name of a Python function", t.FunctionName)
+// Conflicts returns the values of the tool that are not names of Python. The validator reports
+// them, and a run refuses the tool.
+func (t *PythonFunctionTool) Conflicts() []Conflict {
+	var all []Conflict
+	if !IsPythonPath(t.ModulePath) {
+		all = append(all, Conflict{Key: "module_path", Problem: fmt.Sprintf("module_path %q is not the name of a Python module", t.ModulePath)})
 	}
-	return "", ""
+	if !IsPythonPath(t.FunctionName) || strings.Contains(t.FunctionName, ".") {
+		all = append(all, Conflict{Key: "function_name", Problem: fmt.Sprintf("function_name %q is not the name of a Python function", t.FunctionName)})
+	}
+	return all
 }
 
 // IsPythonPath reports whether a text is a name of Python, or several with dots between

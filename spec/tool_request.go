@@ -54,33 +54,49 @@ func (t *APITool) HasBody() bool {
 	return sendsBody()[method] || method == "DELETE" && (t.Body != "" || t.BodyFormat != "" && t.BodyFormat != BodyJSON)
 }
 
-// Conflict returns the first key of the tool that no request can be made of, or that
-// contradicts another one, and what is wrong with it; both are empty if there is none.
-// The validator reports it, and a run refuses it.
-func (t *APITool) Conflict() (key, problem string) {
-	if key, problem := t.requestConflict(); problem != "" {
-		return key, problem
+// Conflict is a value with which a tool cannot be called, or that contradicts another one.
+type Conflict struct {
+	Key     string // of the tool
+	Entry   string // of the map under Key; empty for the whole value
+	Problem string // what is wrong
+}
+
+// Conflicts returns the values of the tool that no request can be made of, or that
+// contradict others. The validator reports them, and a run refuses the tool.
+func (t *APITool) Conflicts() []Conflict {
+	all := t.requestConflicts()
+	if !t.hasUnknownMethod() { // else it is unknown whether requests have a body
+		all = append(all, t.bodyConflicts()...)
 	}
+	arguments := t.Arguments()
+	for _, id := range slices.Sorted(maps.Keys(t.Names)) {
+		if !slices.ContainsFunc(arguments, func(v *Variable) bool { return v != nil && v.ID == id }) {
+			all = append(all, Conflict{"names", id, fmt.Sprintf("names has %s, which is not an argument", id)})
+		}
+	}
+	if t.Pagination != nil {
+		if problem := t.Pagination.conflict(); problem != "" {
+			all = append(all, Conflict{Key: "pagination", Problem: problem})
+		}
+	}
+	return all
+}
+
+// bodyConflicts returns what is wrong with body and body_format.
+func (t *APITool) bodyConflicts() []Conflict {
+	var all []Conflict
 	if t.Body != "" {
 		if problem := t.bodyConflict(); problem != "" {
-			return "body", problem
+			all = append(all, Conflict{Key: "body", Problem: problem})
 		}
 	}
 	switch {
 	case t.BodyFormat == BodyRaw && t.Body == "":
-		return "body_format", "body_format: raw needs the key body, which names the input that is sent"
-	case t.BodyFormat != "" && t.BodyFormat != BodyJSON && !t.HasBody():
-		return "body_format", fmt.Sprintf("a %s request has no body", strings.ToUpper(t.Method))
+		all = append(all, Conflict{Key: "body_format", Problem: "body_format: raw needs the key body, which names the input that is sent"})
+	case len(all) == 0 && t.BodyFormat != "" && t.BodyFormat != BodyJSON && !t.HasBody():
+		all = append(all, Conflict{Key: "body_format", Problem: fmt.Sprintf("a %s request has no body", strings.ToUpper(t.Method))})
 	}
-	if id := t.unknownName(); id != "" {
-		return "names", fmt.Sprintf("names has %s, which is not an argument", id)
-	}
-	if t.Pagination != nil {
-		if problem := t.Pagination.conflict(); problem != "" {
-			return "pagination", problem
-		}
-	}
-	return "", ""
+	return all
 }
 
 // bodyConflict returns what is wrong with the key body, empty for nothing.
@@ -96,17 +112,6 @@ func (t *APITool) bodyConflict() string {
 		return fmt.Sprintf("a body in the format %s is made of all inputs; remove body", t.BodyFormat)
 	case more:
 		return fmt.Sprintf("body is %s, so the input %s is not sent; move it to parameters", t.Body, second)
-	}
-	return ""
-}
-
-// unknownName returns the first key of names that is not an argument, empty for none.
-func (t *APITool) unknownName() string {
-	arguments := t.Arguments()
-	for _, id := range slices.Sorted(maps.Keys(t.Names)) {
-		if !slices.ContainsFunc(arguments, func(v *Variable) bool { return v != nil && v.ID == id }) {
-			return id
-		}
 	}
 	return ""
 }

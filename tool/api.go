@@ -56,8 +56,8 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 		return nil, fmt.Errorf("tool %s: %w", t.ID, err)
 	}
 	a := &api{declared: t, method: strings.ToUpper(cmp.Or(t.Method, http.MethodGet)), timeout: 30 * time.Second}
-	if _, problem := t.Conflict(); problem != "" {
-		return fail(errors.New(problem))
+	if all := t.Conflicts(); len(all) > 0 {
+		return fail(errors.New(all[0].Problem))
 	}
 	if _, problem := t.Duplicate(); problem != "" {
 		return fail(errors.New(problem))

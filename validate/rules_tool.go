@@ -63,22 +63,32 @@ tools:
 			if _, written := t.Position().Lookup("endpoint"); !written || !t.Position().Complete("inputs", "parameters", "endpoint", "method", "headers") || !isDecided(t.Method+t.Endpoint+strings.Join(slices.Sorted(maps.Values(t.Headers)), " ")) {
 				return
 			}
-			key, problem := t.Conflict()
-			if problem == "" && t.Position().Complete("header_parameters", "names", "auth") {
+			all := t.Conflicts()
+			for _, c := range all {
+				if _, unknown := t.UnknownPlaceholder(); c.Key != "endpoint" || !unknown { // QT415 has the place of an unknown placeholder
+					p.reportConflict(t, c)
+				}
+			}
+			if len(all) == 0 && t.Position().Complete("header_parameters", "names", "auth") {
 				p.reportDuplicate(t)
 			}
-			if _, unknown := t.UnknownPlaceholder(); problem == "" || unknown {
-				return // QT415 has the place of an unknown placeholder
-			}
-			found := p.reportAt(placeOf(t, key, "id"), "the tool %q: %s", t.ID, problem)
-			switch {
-			case key == "method":
-				found = found.WithNearest(t.Method, spec.Methods())
-			case key == "endpoint" && !strings.Contains(t.Endpoint, "://") && spec.IsHTTPAddress("https://"+t.Endpoint):
-				found = found.WithHint("such as https://%s", t.Endpoint)
-			}
-			p.list.Add(found)
 		})}
+}
+
+// reportConflict reports a value with which no request can be made.
+func (p *ruleContext) reportConflict(t *spec.APITool, c spec.Conflict) {
+	at := placeOf(t, c.Key, "id")
+	if entry, written := t.Position().Field(c.Key).Lookup(c.Entry); written && c.Entry != "" {
+		at = entry.Span()
+	}
+	found := p.reportAt(at, "the tool %q: %s", t.ID, c.Problem)
+	switch {
+	case c.Key == "method":
+		found = found.WithNearest(t.Method, spec.Methods())
+	case c.Key == "endpoint" && !strings.Contains(t.Endpoint, "://") && spec.IsHTTPAddress("https://"+t.Endpoint):
+		found = found.WithHint("such as https://%s", t.Endpoint)
+	}
+	p.list.Add(found)
 }
 
 // reportDuplicate reports a header or a query parameter that is set twice.
@@ -106,18 +116,22 @@ func pythonName() rule {
 			in: "state: text", out: "count: int",
 			steps: "- {type: InvokeTool, id: ask, tool: orders, input_bindings: {state: state}, output_bindings: {count: count}}"},
 		check: on(func(p *ruleContext, t *spec.PythonFunctionTool) {
-			key, problem := t.Conflict()
-			field, written := t.Position().Lookup(key)
-			if problem == "" || !written || !t.Position().Complete("module_path", "function_name") || !isDecided(t.ModulePath+t.FunctionName) {
+			if !t.Position().Complete("module_path", "function_name") || !isDecided(t.ModulePath+t.FunctionName) {
 				return
 			}
-			d := p.reportAt(field.Span(), "the tool %q: %s", t.ID, problem)
-			if meant := pythonNameOf(t.ModulePath); key == "module_path" && spec.IsPythonPath(meant) {
-				d = d.WithSuggestion(meant)
-			} else {
-				d = d.WithHint("use letters, digits and _, such as shop.orders")
+			for _, c := range t.Conflicts() {
+				field, written := t.Position().Lookup(c.Key)
+				if !written {
+					continue
+				}
+				d := p.reportAt(field.Span(), "the tool %q: %s", t.ID, c.Problem)
+				if meant := pythonNameOf(t.ModulePath); c.Key == "module_path" && spec.IsPythonPath(meant) {
+					d = d.WithSuggestion(meant)
+				} else {
+					d = d.WithHint("use letters, digits and _, such as shop.orders")
+				}
+				p.list.Add(p.ifUsed(t, d))
 			}
-			p.list.Add(p.ifUsed(t, d))
 		})}
 }
 

@@ -46,8 +46,8 @@ type function struct {
 
 // New makes the tool. It finds the interpreter and starts nothing.
 func New(t *spec.PythonFunctionTool, env Env) (tool.Tool, error) {
-	if _, problem := t.Conflict(); problem != "" {
-		return nil, fmt.Errorf("tool %s: %s", t.ID, problem)
+	if all := t.Conflicts(); len(all) > 0 {
+		return nil, fmt.Errorf("tool %s: %s", t.ID, all[0].Problem)
 	}
 	interpreter, err := env.interpreter()
 	if err != nil {
