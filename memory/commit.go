@@ -20,7 +20,11 @@ func pause(ctx context.Context, attempt int) error {
 	if attempt < 2 {
 		return ctx.Err()
 	}
-	wait := time.Duration(rand.IntN(min(attempt, 20))+1) * time.Millisecond
+	return sleep(ctx, time.Duration(rand.IntN(min(attempt, 20))+1)*time.Millisecond)
+}
+
+// sleep waits for a time, or until ctx ends.
+func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

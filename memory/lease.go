@@ -19,11 +19,18 @@ import (
 // stays busy after its process was killed.
 const defaultLease = 15 * time.Second
 
+// How long a turn waits before it looks whether a lease is free: longer each time.
+const (
+	firstLeaseWait = 5 * time.Millisecond
+	mostLeaseWait  = 100 * time.Millisecond
+)
+
 // leaseRecord is the value of a session in which one turn runs, with concurrent_turns other
-// than queue. The version of the session is the fence: a turn commits only while the
-// version that it read has its own record.
+// than queue, or in a context of WithLease. The version of the session is the fence: a turn
+// commits only while the version that it read has its own record.
 type leaseRecord struct {
 	Owner string    `json:"owner"`          // a random name of the turn
+	Work  string    `json:"work,omitempty"` // see WithLease
 	Until time.Time `json:"until,omitzero"` // by the store's clock; zero if a newer turn may always take over
 }
 
@@ -33,40 +40,82 @@ func leaseOf(values map[string][]byte) (r leaseRecord) {
 	return r
 }
 
+// work is what WithLease adds to a context.
+type work struct {
+	name string
+	lost func()
+}
+
+type workKey struct{}
+
+// WithLease returns a context in which turns with concurrent_turns: queue also wait for those
+// that other processes began in such a context, in no particular order, by a lease in the
+// session. name is that of the work that the turn is part of: a turn of the same work takes
+// the lease over at once, because the process that had it was killed, or is no longer to do
+// that work. A turn that loses its lease in this way leaves nothing, as with ErrSuspended, and
+// lost is called, which should end the work in this process. It may be called repeatedly.
+func WithLease(ctx context.Context, name string, lost func()) context.Context {
+	return context.WithValue(ctx, workKey{}, work{name, lost})
+}
+
+// needsLease reports whether turns in a context have a lease.
+func (m *Memory) needsLease(ctx context.Context) bool {
+	return m.turns != Queue || ctx.Value(workKey{}) != nil
+}
+
 // lease is the right of one turn to commit.
 type lease struct {
 	memory  *Memory
 	key     store.Key
 	owner   string
+	work    work                    // see WithLease
 	created bool                    // the session did not exist before
 	cancel  context.CancelCauseFunc // ends the context of the turn
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 }
 
-// acquire takes the lease of a session that the caller has locked, and makes base the
+// errLeased reports that a turn of another process has the lease for now.
+var errLeased = errors.New("another process has the lease")
+
+// acquire takes the lease of a session that the turn has locked, and makes its base the
 // session after it. It returns a *BusyError if a turn of another process has it and the
-// memory rejects concurrent turns. cancel is called when another turn takes the lease.
-func (m *Memory) acquire(ctx context.Context, key store.Key, base *window.View, cancel context.CancelCauseFunc) (*lease, *window.View, error) {
-	l := &lease{memory: m, key: key, owner: rand.Text(), cancel: cancel}
-	for attempt := range maxAttempts {
-		err := l.take(ctx, base)
+// memory rejects concurrent turns.
+func (t *Turn) acquire(ctx context.Context) error {
+	m := t.memory
+	l := &lease{memory: m, key: t.key, owner: rand.Text(), cancel: t.cancel}
+	l.work, _ = ctx.Value(workKey{}).(work)
+	waited := 0
+	for attempt := 0; attempt < maxAttempts; {
+		err := l.take(ctx, t.base)
 		if err == nil {
 			l.keep(ctx)
-			return l, base, nil
+			t.lease = l
+			return nil
 		}
-		m.sessions.SetView(key.Session, nil)
-		if !store.IsConflict(err) {
-			return nil, nil, err
+		m.sessions.SetView(t.key.Session, nil)
+		switch {
+		case errors.Is(err, errLeased):
+			waited++
+			if err = sleep(ctx, min(time.Duration(waited)*firstLeaseWait, mostLeaseWait)); err != nil {
+				return m.waitError(t.key.Session, err)
+			}
+		case store.IsConflict(err):
+			if err = pause(ctx, attempt); err != nil {
+				return err
+			}
+			attempt++
+		default:
+			return err
 		}
-		if err = pause(ctx, attempt); err != nil {
-			return nil, nil, err
+		if t.base, err = m.load(ctx, t.key); err == nil {
+			t.base, err = m.reader.ExtendBack(ctx, t.key, t.base, t.policy)
 		}
-		if base, err = m.load(ctx, key); err != nil {
-			return nil, nil, err
+		if err != nil {
+			return err
 		}
 	}
-	return nil, nil, fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, store.ErrConflict, maxAttempts)
+	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, t.key.Session, store.ErrConflict, maxAttempts)
 }
 
 // take writes the record to a session whose version is that of base.
@@ -76,8 +125,13 @@ func (l *lease) take(ctx context.Context, base *window.View) error {
 	if err != nil {
 		return err
 	}
-	if m.turns == Reject && leaseOf(base.Values).Until.After(now) {
-		return &BusyError{Memory: m.id, Session: l.key.Session}
+	if other := leaseOf(base.Values); other.Until.After(now) && (l.work.name == "" || l.work.name != other.Work) {
+		switch m.turns {
+		case Reject:
+			return &BusyError{Memory: m.id, Session: l.key.Session}
+		case Queue:
+			return errLeased
+		}
 	}
 	state := base.State
 	state.Extend(m.moment()) // a session in use does not expire
@@ -98,8 +152,8 @@ func (l *lease) take(ctx context.Context, base *window.View) error {
 
 // record returns a new record, and the time of the store.
 func (l *lease) record(ctx context.Context) (text []byte, now time.Time, err error) {
-	r := leaseRecord{Owner: l.owner}
-	if l.memory.turns == Reject {
+	r := leaseRecord{Owner: l.owner, Work: l.work.name}
+	if l.memory.turns != Interrupt {
 		if now, err = l.memory.clock.Now(ctx, l.memory.reader.Store); err != nil {
 			return nil, now, err
 		}
@@ -125,7 +179,7 @@ func (l *lease) keep(ctx context.Context) {
 				return
 			case <-ticker.C:
 			}
-			if err := l.renew(ctx); errors.As(err, new(*InterruptedError)) {
+			if err := l.renew(ctx); errors.As(err, new(*InterruptedError)) || errors.Is(err, ErrSuspended) {
 				l.cancel(err)
 				return
 			}
@@ -141,7 +195,7 @@ func (l *lease) renew(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !l.owns(head.Values):
-		return l.lost()
+		return l.lost(head.Values)
 	case l.memory.turns == Interrupt:
 		return nil
 	}
@@ -156,9 +210,13 @@ func (l *lease) renew(ctx context.Context) error {
 // owns reports whether the values of a session have this lease.
 func (l *lease) owns(values map[string][]byte) bool { return leaseOf(values).Owner == l.owner }
 
-// lost returns the error of a turn without its lease.
-func (l *lease) lost() error {
-	return &InterruptedError{Memory: l.memory.id, Session: l.key.Session, expired: l.memory.turns == Reject}
+// lost returns the error of a turn without its lease, in a session with the values.
+func (l *lease) lost(values map[string][]byte) error {
+	if l.work.name != "" && leaseOf(values).Work == l.work.name {
+		l.work.lost()
+		return fmt.Errorf("memory %s, session %q: another process took over: %w", l.memory.id, l.key.Session, ErrSuspended)
+	}
+	return &InterruptedError{Memory: l.memory.id, Session: l.key.Session, expired: l.memory.turns != Interrupt}
 }
 
 // end stops the renewal.

@@ -71,7 +71,7 @@ var ErrSuspended = errors.New("the turn was suspended and will be repeated")
 // Commit does nothing. A turn within a turn of the same session never begins.
 func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
 	t := &Turn{memory: m, key: m.key(session), ctx: ctx}
-	if m.turns != Queue {
+	if m.needsLease(ctx) {
 		t.ctx, t.cancel = context.WithCancelCause(ctx)
 	}
 	if err := t.lock(ctx); err != nil {
@@ -137,7 +137,7 @@ func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 		t.base, err = m.reader.ExtendBack(ctx, t.key, t.base, t.policy)
 	}
 	if err == nil && t.cancel != nil {
-		t.lease, t.base, err = m.acquire(ctx, t.key, t.base, t.cancel)
+		err = t.acquire(ctx)
 	}
 	if err != nil {
 		t.end()

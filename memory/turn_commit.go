@@ -80,7 +80,7 @@ func (t *Turn) store(ctx context.Context, each bool) error {
 			changed, err = t.plan(n, each)
 		}
 		if err == nil && changed && t.lease != nil && !t.lease.owns(t.base.Values) {
-			err = t.lease.lost()
+			err = t.lease.lost(t.base.Values)
 		}
 		return t.releaseLease(n, changed), err
 	}, nil)

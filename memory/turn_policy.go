@@ -4,7 +4,7 @@ import "fmt"
 
 // TurnPolicy decides what Begin does while another turn of the session is active. Queue
 // orders the turns of this process; those of other processes run at the same time, and the
-// later commit follows the earlier one. The others hold for all processes that
+// later commit follows the earlier one, except in a context of WithLease. The others hold for all processes that
 // use the store, by a lease in the session. Append, Set and Clear always wait: they are short.
 type TurnPolicy string
 
@@ -34,13 +34,13 @@ type InterruptedError struct {
 	Memory  string // the memory's id
 	Session string // the session's id
 
-	expired bool // concurrent_turns: reject; the lease was not renewed in time, or the session was deleted
+	expired bool // concurrent_turns: reject or queue; the lease was not renewed in time, or the session was deleted
 }
 
 // Error names the memory and the session.
 func (e *InterruptedError) Error() string {
 	if e.expired {
-		return fmt.Sprintf("memory %s: session %q was deleted, or another process began a turn after the lease of this one had ended (concurrent_turns: reject)", e.Memory, e.Session)
+		return fmt.Sprintf("memory %s: session %q was deleted, or another process began a turn after the lease of this one had ended", e.Memory, e.Session)
 	}
 	return fmt.Sprintf("memory %s: a newer turn of session %q replaced this one (concurrent_turns: interrupt)", e.Memory, e.Session)
 }

@@ -130,8 +130,8 @@ func (d *conversation) close(ctx context.Context, err error) error {
 		}
 	}
 	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, memory.ErrSuspended): // the turn will be repeated for any error that it ended with, such as that of an interrupted commit
-		err = cause
+	case errors.Is(context.Cause(d.turn.Context()), memory.ErrSuspended): // the turn will be repeated for any error that it ended with, such as that of an interrupted commit
+		err = context.Cause(d.turn.Context())
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = cause // the reason, such as a cancellation by the user
 	}

@@ -58,6 +58,8 @@ type servedModel struct {
 	desk    *deskServer
 	mu      sync.Mutex
 	texts   []string // the messages of each request of chat
+	turns   int      // the requests of affinity that have no answer yet
+	most    int      // the most of them at any time
 	hold    bool
 	release chan struct{}
 }
@@ -88,6 +90,16 @@ func (m *servedModel) say(w http.ResponseWriter, r *http.Request) {
 	hold := m.hold
 	m.mu.Unlock()
 	last := req.Messages[len(req.Messages)-1].Content
+	if strings.HasPrefix(last, "turn ") {
+		m.mu.Lock()
+		m.turns++
+		m.most = max(m.most, m.turns)
+		m.mu.Unlock()
+		time.Sleep(50 * time.Millisecond) // so that another turn would come meanwhile
+		m.mu.Lock()
+		m.turns--
+		m.mu.Unlock()
+	}
 	if !req.Stream {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%q}}],"usage":{"prompt_tokens":3,"completion_tokens":5}}`, "answer to "+last)
@@ -322,6 +334,9 @@ func (o *office) affinity(t *testing.T) {
 	turns.Wait()
 	longest := ""
 	o.model.mu.Lock()
+	if o.model.most != 1 {
+		t.Errorf("%d turns of the session had calls of the model at once", o.model.most)
+	}
 	for _, text := range o.model.texts {
 		if strings.Contains(text, "turn ") && len(text) > len(longest) {
 			longest = text

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
@@ -168,6 +169,8 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 	}
 	if served != nil {
 		defer func() { _ = served.close() }() // an error has ended the chunk
+		// Turns of a session come from several requests, on several workers.
+		ctx = memory.WithLease(ctx, t.folder(), func() { cancel(errLost) })
 		ctx = served.start.Context(ctx, c.asker.askClient)
 		opts = append(opts, served.options()...)
 	}

@@ -107,6 +107,60 @@ func rejects(t *testing.T, s store.Store) {
 	wantWindow(t, there, "old", "before first second third fourth")
 }
 
+// waits checks that turns with a lease wait for those of other processes, and that a repeated turn
+// takes over at once.
+func waits(t *testing.T, s store.Store) {
+	first := &stoppableStore{Store: s}
+	here, there := withTurns(t, first, memory.Queue, 2*time.Second), withTurns(t, s, memory.Queue, time.Minute)
+	begin := func(m *memory.Memory, work, text string, lost func()) *memory.Turn {
+		turn, err := m.Begin(memory.WithLease(t.Context(), work, lost), "w")
+		testkit.Must(t, err)
+		testkit.Must(t, turn.Add(chat.Text(chat.User, text)))
+		return turn
+	}
+	never := func() { t.Error("a lease was lost") }
+	turn := begin(here, "one", "first", never)
+	began := make(chan *memory.Turn)
+	go func() {
+		next, _ := there.Begin(memory.WithLease(t.Context(), "two", never), "w")
+		began <- next
+	}()
+	select {
+	case <-began:
+		t.Fatal("a turn does not wait for that of another process")
+	case <-time.After(300 * time.Millisecond):
+	}
+	testkit.Must(t, turn.Commit(t.Context()))
+	next := <-began
+	testkit.Must(t, next.Add(chat.Text(chat.User, "second")))
+	testkit.Must(t, next.Commit(t.Context()))
+
+	lost := 0
+	zombie := begin(here, "three", "third", func() { lost++ })
+	again := begin(there, "three", "third", never)
+	if err := zombie.Commit(t.Context()); !errors.Is(err, memory.ErrSuspended) || lost == 0 {
+		t.Errorf("a turn whose work another process repeats committed: %v", err)
+	}
+	testkit.Must(t, zombie.Abort(t.Context(), memory.ErrSuspended))
+	testkit.Must(t, again.Commit(t.Context()))
+
+	dead := begin(here, "four", "never", func() {})
+	first.stopped.Store(true)
+	testkit.Must(t, begin(there, "five", "fourth", never).Commit(t.Context())) // after the lease
+	first.stopped.Store(false)
+	if err := dead.Commit(t.Context()); !errors.As(err, new(*memory.InterruptedError)) {
+		t.Errorf("a turn without its lease committed: %v", err)
+	}
+	testkit.Must(t, dead.Abort(t.Context(), memory.ErrSuspended))
+	wantWindow(t, there, "w", "first second third fourth")
+	for e, err := range there.History(t.Context(), "w") {
+		testkit.Must(t, err)
+		if e.Status == store.Failed {
+			t.Errorf("the history has the failed message %q", e.Message.Text())
+		}
+	}
+}
+
 // interrupts checks that a turn ends the older one of another process, which cannot commit.
 func interrupts(t *testing.T, s store.Store) {
 	here, there := withTurns(t, s, memory.Interrupt, 300*time.Millisecond), withTurns(t, s, memory.Interrupt, time.Minute)
