@@ -53,8 +53,11 @@ type workKey struct{}
 // session. name is that of the work that the turn is part of: a turn of the same work takes
 // the lease over at once, because the process that had it was killed, or is no longer to do
 // that work. A turn that loses its lease in this way leaves nothing, as with ErrSuspended, and
-// lost is called, which should end the work in this process. It may be called repeatedly.
+// lost, if not nil, is called, which should end the work in this process. It may be called repeatedly.
 func WithLease(ctx context.Context, name string, lost func()) context.Context {
+	if lost == nil {
+		lost = func() {}
+	}
 	return context.WithValue(ctx, workKey{}, work{name, lost})
 }
 
