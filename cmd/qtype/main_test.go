@@ -83,6 +83,7 @@ func runScripts(t *testing.T, chosen func(name string) bool) {
 			env.Setenv("SITE", site.URL)
 			env.Setenv("NO_PROXY", "*")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.state")
+			env.Setenv("GORACE", os.Getenv("GORACE")) // how long programs with the race detector wait at their end
 			return os.WriteFile(env.WorkDir+"/app.qtype.yaml", []byte(inbox), 0o600)
 		},
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status, "sqlite": sqlite},
