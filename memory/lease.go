@@ -81,44 +81,43 @@ type lease struct {
 // errLeased reports that a turn of another process has the lease for now.
 var errLeased = errors.New("another process has the lease")
 
-// acquire takes the lease of a session that the turn has locked, and makes its base the
-// session after it. It returns a *BusyError if a turn of another process has it and the
-// memory rejects concurrent turns.
-func (t *Turn) acquire(ctx context.Context) error {
-	m := t.memory
-	l := &lease{memory: m, key: t.key, owner: rand.Text(), cancel: t.cancel}
+// acquire takes the lease of a session that the caller has locked, and returns it and the
+// session after it; base is the session before. It returns a *BusyError if a turn of another
+// process has it and the memory rejects concurrent turns. cancel is called when another turn
+// takes the lease.
+func (m *Memory) acquire(ctx context.Context, key store.Key, base *window.View, policy window.Policy, cancel context.CancelCauseFunc) (*lease, *window.View, error) {
+	l := &lease{memory: m, key: key, owner: rand.Text(), cancel: cancel}
 	l.work, _ = ctx.Value(workKey{}).(work)
 	waited := 0
 	for attempt := 0; attempt < maxAttempts; {
-		err := l.take(ctx, t.base)
+		err := l.take(ctx, base)
 		if err == nil {
 			l.keep(ctx)
-			t.lease = l
-			return nil
+			return l, base, nil
 		}
-		m.sessions.SetView(t.key.Session, nil)
+		m.sessions.SetView(key.Session, nil)
 		switch {
 		case errors.Is(err, errLeased):
 			waited++
 			if err = sleep(ctx, min(time.Duration(waited)*firstLeaseWait, mostLeaseWait)); err != nil {
-				return m.waitError(t.key.Session, err)
+				return nil, nil, m.waitError(key.Session, err)
 			}
 		case store.IsConflict(err):
 			if err = pause(ctx, attempt); err != nil {
-				return err
+				return nil, nil, err
 			}
 			attempt++
 		default:
-			return err
+			return nil, nil, err
 		}
-		if t.base, err = m.load(ctx, t.key); err == nil {
-			t.base, err = m.reader.ExtendBack(ctx, t.key, t.base, t.policy)
+		if base, err = m.load(ctx, key); err == nil {
+			base, err = m.reader.ExtendBack(ctx, key, base, policy)
 		}
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	return fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, t.key.Session, store.ErrConflict, maxAttempts)
+	return nil, nil, fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, store.ErrConflict, maxAttempts)
 }
 
 // take writes the record to a session whose version is that of base.

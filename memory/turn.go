@@ -60,10 +60,6 @@ type sharedVariable struct {
 
 var errEnded = errors.New("the turn has ended")
 
-// ErrSuspended is the reason of an Abort that records nothing: the turn will be
-// repeated, for example after a restart of the program.
-var ErrSuspended = errors.New("the turn was suspended and will be repeated")
-
 // Begin begins a turn; most programs call Memory.Turn instead. While another
 // turn of the session is active it waits in order of arrival; with Config.Turns
 // it fails or cancels the other one. It stops waiting when ctx ends. Commit or
@@ -137,7 +133,7 @@ func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 		t.base, err = m.reader.ExtendBack(ctx, t.key, t.base, t.policy)
 	}
 	if err == nil && t.cancel != nil {
-		err = t.acquire(ctx)
+		t.lease, t.base, err = m.acquire(ctx, t.key, t.base, t.policy, t.cancel)
 	}
 	if err != nil {
 		t.end()

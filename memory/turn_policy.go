@@ -1,6 +1,9 @@
 package memory
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // TurnPolicy decides what Begin does while another turn of the session is active. Queue
 // orders the turns of this process; those of other processes run at the same time, and the
@@ -44,3 +47,7 @@ func (e *InterruptedError) Error() string {
 	}
 	return fmt.Sprintf("memory %s: a newer turn of session %q replaced this one (concurrent_turns: interrupt)", e.Memory, e.Session)
 }
+
+// ErrSuspended is the reason of an Abort that records nothing: the turn will be
+// repeated, for example after a restart of the program.
+var ErrSuspended = errors.New("the turn was suspended and will be repeated")
