@@ -69,3 +69,32 @@ func TestHistory_MissingEntries(t *testing.T) {
 		})
 	}
 }
+
+// replacingStore runs a function before the entries of a session are read.
+type replacingStore struct {
+	memory.Store
+	before func()
+}
+
+func (s *replacingStore) Entries(ctx context.Context, key memory.Key, q store.Query) iter.Seq2[*memory.Entry, error] {
+	s.before()
+	return func(func(*memory.Entry, error) bool) {} // as if they were read between the deletion and the new messages
+}
+
+// TestHistory_ClearedMeanwhile: the messages of a session that is deleted and created again while it is read
+// are not reported as lost.
+func TestHistory_ClearedMeanwhile(t *testing.T) {
+	for range 50 { // versions begin at a random number
+		s := &replacingStore{Store: memory.NewInProcess()}
+		m := newMemory(t, s)
+		testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "text")))
+		s.before = func() {
+			s.before = func() {}
+			testkit.Must(t, m.Clear(t.Context(), "s"))
+			testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "one"), chat.Text(chat.User, "two")))
+		}
+		for e, err := range m.History(t.Context(), "s") {
+			t.Errorf("got %q, %v", e.Message.Text(), err)
+		}
+	}
+}

@@ -111,10 +111,15 @@ func (s *Scan) read(ctx context.Context, q store.Query, form func(*store.Entry) 
 	}
 }
 
+// mostChanges is more than the changes of a session while it is read. The version of a session
+// that was deleted and created again differs by more, because it begins at a random number.
+const mostChanges = 1 << 32
+
 // confirm returns missing unless the session was deleted since its head was read.
 func (s *Scan) confirm(ctx context.Context, missing *MissingEntriesError) error {
 	head, err := s.Reader.Store.Head(ctx, s.Key)
-	if err == nil && head.Version >= s.Head.Version && head.State.Last >= s.Head.State.Last {
+	changes := head.Version - s.Head.Version
+	if err == nil && changes >= 0 && changes < mostChanges && head.State.Last >= s.Head.State.Last {
 		return missing
 	}
 	return err
