@@ -81,9 +81,11 @@ func servers(t *testing.T) map[string]string {
 }
 
 func TestQuota_Servers(t *testing.T) {
+	t.Parallel()
 	for name, address := range servers(t) {
 		n := 0
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for the ends of windows
 			modeltest.TestQuota(t, modeltest.Quotas{Window: window, Open: func(t testing.TB) (a, b model.Quota) {
 				n++
 				key := fmt.Sprint("key ", n)
@@ -103,8 +105,10 @@ func open(t testing.TB, address string) memstore.Store {
 // TestQuota_Processes: processes that are killed at any time never make more calls together
 // than the limits of a window allow, and lose none of those of later windows.
 func TestQuota_Processes(t *testing.T) {
+	t.Parallel()
 	for name, address := range servers(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for the ends of windows
 			var mu sync.Mutex
 			var calls []modeltest.Call
 			add := func(c modeltest.Call) {
