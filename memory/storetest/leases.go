@@ -111,7 +111,7 @@ func rejects(t *testing.T, s store.Store) {
 // takes over at once.
 func waits(t *testing.T, s store.Store) {
 	first := &stoppableStore{Store: s}
-	here, there := withTurns(t, first, memory.Queue, 2*time.Second), withTurns(t, s, memory.Queue, time.Minute)
+	here, there := withTurns(t, first, memory.Queue, 4*time.Second), withTurns(t, s, memory.Queue, time.Minute)
 	begin := func(m *memory.Memory, work, text string, lost func()) *memory.Turn {
 		turn, err := m.Begin(memory.WithLease(t.Context(), work, lost), "w")
 		testkit.Must(t, err)
@@ -135,10 +135,10 @@ func waits(t *testing.T, s store.Store) {
 	testkit.Must(t, next.Add(chat.Text(chat.User, "second")))
 	testkit.Must(t, next.Commit(t.Context()))
 
-	lost := 0
-	zombie := begin(here, "three", "third", func() { lost++ })
+	var lost atomic.Int32
+	zombie := begin(here, "three", "third", func() { lost.Add(1) })
 	again := begin(there, "three", "third", never)
-	if err := zombie.Commit(t.Context()); !errors.Is(err, memory.ErrSuspended) || lost == 0 {
+	if err := zombie.Commit(t.Context()); !errors.Is(err, memory.ErrSuspended) || lost.Load() == 0 {
 		t.Errorf("a turn whose work another process repeats committed: %v", err)
 	}
 	testkit.Must(t, zombie.Abort(t.Context(), memory.ErrSuspended))
