@@ -136,12 +136,12 @@ func waits(t *testing.T, s store.Store) {
 	testkit.Must(t, next.Commit(t.Context()))
 
 	var lost atomic.Int32
-	zombie := begin(here, "three", "third", func() { lost.Add(1) })
+	former := begin(here, "three", "third", func() { lost.Add(1) })
 	again := begin(there, "three", "third", never)
-	if err := zombie.Commit(t.Context()); !errors.Is(err, memory.ErrSuspended) || lost.Load() == 0 {
+	if err := former.Commit(t.Context()); !errors.Is(err, memory.ErrSuspended) || lost.Load() == 0 {
 		t.Errorf("a turn whose work another process repeats committed: %v", err)
 	}
-	testkit.Must(t, zombie.Abort(t.Context(), memory.ErrSuspended))
+	testkit.Must(t, former.Abort(t.Context(), memory.ErrSuspended))
 	testkit.Must(t, again.Commit(t.Context()))
 
 	dead := begin(here, "four", "never", func() {})
