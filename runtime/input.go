@@ -39,7 +39,8 @@ type Input struct {
 	// it, those in the folder of Base and below it.
 	AnyFile bool
 
-	encoded []byte // the whole row; see EncodedInput
+	encoded []byte     // the whole row; see EncodedInput
+	row     *steps.Row // the whole row; see HeadInput
 }
 
 // Row returns an Input that has only values.
@@ -58,8 +59,11 @@ func (s *rowAllocator) resolve(columns []string) {
 
 // fromInput returns an input as a row, its values coerced to the declared types.
 func (s *rowAllocator) fromInput(ctx context.Context, in Input, number int64) *steps.Row {
-	if in.encoded != nil {
+	switch {
+	case in.encoded != nil:
 		return s.decode(in.encoded)
+	case in.row != nil:
+		return in.row
 	}
 	err := in.Err
 	switch {

@@ -34,9 +34,8 @@ type RowCodec struct {
 	scope   memory.Scope // of the rows that must run one after the other; see Order
 }
 
-// NewRowCodec returns the codec of a flow. The error is a *NotDivisibleError for a flow
-// with batch steps, which concern all rows together. A budget is one for all rows too; see
-// WithSharedBudget.
+// NewRowCodec returns the codec of a flow. The error is a *NotDivisibleError for a flow whose steps
+// count the rows of a conversation. A budget is one for all rows too; see WithSharedBudget.
 func (a *App) NewRowCodec(flowID string) (*RowCodec, error) {
 	declared, err := a.Flow(flowID)
 	if err != nil {
@@ -46,19 +45,30 @@ func (a *App) NewRowCodec(flowID string) (*RowCodec, error) {
 	if err != nil {
 		return nil, err
 	}
-	batches, err := c.batchSteps()
-	switch {
-	case err != nil:
+	if _, err := c.batchSteps(); err != nil {
 		return nil, &NotDivisibleError{Flow: declared.ID, Reason: err.Error()}
-	case len(batches) > 0:
-		return nil, &NotDivisibleError{Flow: declared.ID, Reason: fmt.Sprintf("step %s works on many rows at once", batches[0])}
 	}
 	codec := &RowCodec{flow: c, rows: c.newRowAllocator(), outputs: c.outputs(), scope: memory.Scope(scopeOf(declared))}
 	codec.inputs = checkpoint.RowEncoder{Slots: codec.rows.slots(), Code: ErrorCode}
-	slots := c.outputSlots()
-	codec.results = checkpoint.RowEncoder{Slots: slots, Code: ErrorCode}
-	codec.decoder = checkpoint.RowDecoder{Slots: slots}
+	codec.setResults(c.outputSlots())
 	return codec, nil
+}
+
+// setResults sets the slots that encoded results have.
+func (c *RowCodec) setResults(slots []int) {
+	c.results = checkpoint.RowEncoder{Slots: slots, Code: ErrorCode}
+	c.decoder = checkpoint.RowDecoder{Slots: slots}
+}
+
+// HasBatches reports whether the flow has batch steps, so that only its steps before the first of them can run in several
+// processes; see WithHead and WithTail.
+func (c *RowCodec) HasBatches() bool { return len(headOf(c.flow.stages)) < len(c.flow.stages) }
+
+// Head returns the codec of the same flow whose results are those of a run with WithHead.
+func (c *RowCodec) Head() *RowCodec {
+	head := &RowCodec{flow: c.flow, rows: c.rows, inputs: c.inputs, outputs: c.outputs, scope: c.scope}
+	head.setResults(c.flow.liveSlots(1))
+	return head
 }
 
 // scopeOf returns the widest scope of the memories that a flow uses.
@@ -111,6 +121,11 @@ func (c *RowCodec) NumberOf(data []byte) int64 { return c.rows.decode(data).Numb
 // EncodedInput returns the input that EncodeInput has encoded, for a run of the same flow.
 func EncodedInput(data []byte) Input { return Input{encoded: data} }
 
+// HeadInput returns the input of a run with WithTail for a result of a run of the same flow with WithHead.
+func HeadInput(res *Result) Input {
+	return Input{row: &steps.Row{Values: res.values, Session: res.Session, Number: res.Number, Ordinal: res.Number, Err: res.Err}}
+}
+
 // decode returns an encoded input as a row.
 func (s *rowAllocator) decode(data []byte) *steps.Row {
 	row := s.newRow("", 0)
@@ -135,7 +150,7 @@ func (c *RowCodec) Reset() {
 }
 
 // DecodeResult returns a result that AppendResult has encoded. It has the flow's outputs
-// only, and its error has the text and the code of the original one.
+// only, or what the steps after WithHead read, and its error has the text and the code of the original one.
 func (c *RowCodec) DecodeResult(data []byte) (*Result, error) {
 	row := c.flow.newRow("", 0)
 	if err := c.decoder.Decode(data, row); err != nil {

@@ -25,6 +25,16 @@ func WithPartialInput(partial func() bool) RunOption { return func(r *run) { r.p
 // batch, and not for rows that need not wait.
 func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayDefer = f } }
 
+// WithHead lets the run end before the first batch step of the flow. Its results have what the
+// following steps read; see RowCodec.Head.
+func WithHead() RunOption { return func(r *run) { r.part = headOf } }
+
+// WithTail lets the run begin with the first batch step of the flow. Its inputs are the results of
+// runs WithHead, in the order of their rows; see HeadInput.
+func WithTail() RunOption {
+	return func(r *run) { r.part = func(stages []stage) []stage { return stages[len(headOf(stages)):] } }
+}
+
 // WithEvents calls listen with events of the steps: those of the given kinds, or all
 // if no kind is given. listen is called by several goroutines at once and must not
 // block. With steps.EventText, models stream their answers.
@@ -56,6 +66,10 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	}
 	if r.flow, err = a.compile(declared); err != nil {
 		return err
+	}
+	r.stages = r.flow.stages
+	if r.part != nil {
+		r.stages = r.part(r.flow.stages)
 	}
 	if err := r.checkResumable(); err != nil {
 		return err
@@ -96,10 +110,10 @@ func (r *run) execute(ctx context.Context, stop func(), rows iter.Seq[Input], ou
 	ctx, r.trace = traceFlow(ctx, r.flow)
 	defer func() { r.trace.end(err) }()
 	out.trace = steps.TraceIDOf(ctx)
-	if hasMaxWait(r.flow.stages) {
+	if hasMaxWait(r.stages) {
 		return r.runSections(ctx, rows, out)
 	}
-	first := r.chain(ctx, r.flow.stages, out)
+	first := r.chain(ctx, r.stages, out)
 	defer first.stop()
 	defer stop()
 	return r.feed(ctx, rows, first)

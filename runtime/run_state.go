@@ -12,6 +12,8 @@ import (
 // run is one run of a flow.
 type run struct {
 	flow     *flow
+	part     func([]stage) []stage // returns the stages of the flow that run; nil for all
+	stages   []stage               // those that run
 	progress *Progress
 	listen   func(steps.Event)
 	kinds    []steps.EventKind

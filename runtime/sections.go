@@ -48,7 +48,7 @@ func (r *run) runSections(ctx context.Context, rows iter.Seq[Input], out sink) e
 	input := make(channelSink, 1)
 	begin(input, func() error { return r.feed(ctx, rows, input) })
 	in := input
-	all := sections(r.flow.stages)
+	all := sections(r.stages)
 	for _, stages := range all[:len(all)-1] {
 		from, to := in, make(channelSink, 1)
 		begin(to, func() error { return r.runSection(ctx, from, stages, to) })

@@ -42,7 +42,7 @@ func fan(most int) stepFunc {
 // outAt runs a flow of several sections and returns what comes out at which second.
 func outAt(t *testing.T, f *flow, rows func(func(Input) bool)) []string {
 	t.Helper()
-	r := &run{flow: f, progress: &Progress{}}
+	r := &run{flow: f, stages: f.stages, progress: &Progress{}}
 	began := time.Now()
 	var out []string
 	err := r.runSections(t.Context(), rows, &resultSink{run: r, yield: func(res *Result) bool {

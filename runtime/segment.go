@@ -55,7 +55,7 @@ type segment struct {
 // records the results of its rows; else the segmentSink does.
 func (r *run) newSegment(ctx context.Context, stages []stage, next sink) *segment {
 	s := &segment{run: r, number: stages[0].segment, checkpoints: r.segmentCheckpoints(stages[0].segment)}
-	end := &segmentSink{next: next, last: s.number == r.flow.stages[len(r.flow.stages)-1].segment}
+	end := &segmentSink{next: next, last: s.number == r.stages[len(r.stages)-1].segment}
 	s.first = chain(ctx, stages, end)
 	if p, ok := s.first.(*parallelSink); ok && p.next == sink(end) {
 		p.newRecorder = s.checkpoints.NewRecorder

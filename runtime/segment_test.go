@@ -135,7 +135,7 @@ func (s *summing) flow(workers, first, second int) *flow {
 
 // run takes n rows through the flow and returns what comes out; store may be nil.
 func (s *summing) run(t context.Context, f *flow, n int, store *HeapStore) ([]string, error) {
-	r := &run{flow: f, progress: &Progress{}}
+	r := &run{flow: f, stages: f.stages, progress: &Progress{}}
 	if store != nil {
 		r.checkpoints = store
 	}
@@ -236,7 +236,8 @@ func TestSegments_RowsWithoutBatches(t *testing.T) {
 		out := map[int64]int{}
 		r := &run{flow: flowOf(stages...), progress: &Progress{}, checkpoints: store}
 		sink := &resultSink{run: r, yield: func(res *Result) bool { out[res.Number]++; return true }}
-		head := r.chain(t.Context(), r.flow.stages, sink)
+		r.stages = r.flow.stages
+		head := r.chain(t.Context(), r.stages, sink)
 		defer head.stop()
 		inputs := func(yield func(Input) bool) {
 			for i := range n {
@@ -283,7 +284,8 @@ func TestSegments_SaveOutOfOrder(t *testing.T) {
 	r := &run{flow: flowOf(stage{nodes: []*node{nodeFor("wait", stepFunc(wait))}, workers: 4}), progress: &Progress{}}
 	r.checkpoints = saveFunc(func(row int64) error { saved <- row; return nil })
 	out := &resultSink{run: r, yield: func(*Result) bool { return true }}
-	head := r.chain(t.Context(), r.flow.stages, out)
+	r.stages = r.flow.stages
+	head := r.chain(t.Context(), r.stages, out)
 	defer head.stop()
 	if err := r.feed(t.Context(), slices.Values(make([]Input, 4)), head); err != nil {
 		t.Fatal(err)
@@ -301,7 +303,8 @@ func TestSegments_SaveErrorEndsRun(t *testing.T) {
 			return nil
 		})
 		out := &resultSink{run: r, yield: func(*Result) bool { return true }}
-		head := r.chain(t.Context(), r.flow.stages, out)
+		r.stages = r.flow.stages
+		head := r.chain(t.Context(), r.stages, out)
 		err := r.feed(t.Context(), slices.Values(make([]Input, 100)), head)
 		head.stop()
 		if !errors.Is(err, full) {
@@ -322,7 +325,8 @@ func TestSegments_RejectedCredentials(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		store := NewHeapStore(-1)
 		r := &run{flow: flowOf(stage{nodes: []*node{nodeFor("ask", stepFunc(refuse))}, workers: workers}), progress: &Progress{}, checkpoints: store}
-		head := r.chain(t.Context(), r.flow.stages, &resultSink{run: r, yield: func(*Result) bool { return true }})
+		r.stages = r.flow.stages
+		head := r.chain(t.Context(), r.stages, &resultSink{run: r, yield: func(*Result) bool { return true }})
 		err := r.feed(t.Context(), slices.Values(make([]Input, 9)), head)
 		head.stop()
 		if err != nil || len(store.rows) != 5 {

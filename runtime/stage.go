@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"slices"
+
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -82,4 +84,13 @@ func maxLimit(nodes []*node) int {
 		limit = max(limit, n.limit)
 	}
 	return limit
+}
+
+// headOf returns the stages before the first batch step.
+func headOf(stages []stage) []stage {
+	first := slices.IndexFunc(stages, func(s stage) bool { return s.isBatch })
+	if first < 0 {
+		return stages
+	}
+	return stages[:first]
 }

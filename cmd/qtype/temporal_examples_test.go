@@ -23,7 +23,6 @@ type exampleRun struct {
 	worker []string // flags of the process that runs the rows
 	before []string // a command that fills an index, without the document
 	status int      // of the exit, on both engines
-	reject string   // why the flow does not run on Temporal, as the program states it; empty if it does
 }
 
 // exampleRuns are runs of every example.
@@ -45,11 +44,11 @@ func exampleRuns() map[string][]exampleRun {
 				flow: "ask", input: "in.jsonl", text: `{"session": "a", "question": "How do I encrypt stored conversations?"}` + "\n",
 				before: []string{"-f", "ingest", "-i", `{"input_dir": "pages"}`},
 			},
-			{flow: "ingest", input: "in.jsonl", text: `{"input_dir": "pages"}` + "\n", reject: "cannot be divided among workers"},
+			{flow: "ingest", input: "in.jsonl", text: `{"input_dir": "pages"}` + "\n"},
 		},
 		"chat":          {{input: "in.jsonl", text: conversation}},
 		"context":       {{input: "visit.jsonl"}},
-		"orders":        {{input: "customers.csv", reject: "cannot be divided among workers"}},
+		"orders":        {{input: "customers.csv"}},
 		"routing":       {{input: "requests.csv"}},
 		"similar":       {{input: "questions.csv"}},
 		"support_inbox": {{input: "messages.csv"}},
@@ -57,8 +56,7 @@ func exampleRuns() map[string][]exampleRun {
 	}
 }
 
-// TestTemporal_Examples: every example has the same output, byte for byte, and the same exit status on both engines, apart
-// from flows with batch steps, which are rejected.
+// TestTemporal_Examples: every example has the same output, byte for byte, and the same exit status on both engines.
 func TestTemporal_Examples(t *testing.T) {
 	server, err := servertest.Temporal()
 	servertest.Need(t, err)
@@ -99,16 +97,8 @@ func (e exampleRun) compare(t *testing.T, folder string, server *servertest.Serv
 	if status, _, errs := local.qtype(append(args, e.worker...)...); status != e.status {
 		t.Fatalf("local: status %d, want %d: %s", status, e.status, errs)
 	}
-	if e.reject == "" {
-		remote.worker(e.worker...)
-	}
+	remote.worker(e.worker...)
 	status, _, errs := remote.qtype(append(args, "--engine", "temporal")...)
-	if e.reject != "" {
-		if status != 1 || !strings.Contains(errs, e.reject) {
-			t.Errorf("status %d, want that its rows %s: %s", status, e.reject, errs)
-		}
-		return
-	}
 	if status != e.status {
 		t.Errorf("status %d, want %d: %s", status, e.status, errs)
 	}

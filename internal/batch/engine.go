@@ -37,6 +37,7 @@ type EngineRun interface {
 type EngineJob struct {
 	Rows      iter.Seq[runtime.Input] // the rows, in order
 	ReadError func() error            // why Rows has ended early; nil if it has not
+	IsPartial func() bool             // reports, after the last of Rows, whether they are only a part of the input
 	Progress  *runtime.Progress       // what is shown
 	Event     func(steps.Event)       // counts tokens, turns of memories and fallbacks
 }
@@ -71,7 +72,7 @@ func (j *job) closeEngine(done bool) error {
 // runRows runs the rows, in this process or by the engine.
 func (j *job) runRows(ctx context.Context, progress *runtime.Progress, sum *summary, limit *failureLimit) iter.Seq2[*runtime.Result, error] {
 	if j.remote != nil {
-		return j.remote.Run(ctx, EngineJob{Rows: j.in.rows, ReadError: func() error { return j.in.err }, Progress: progress, Event: sum.event})
+		return j.remote.Run(ctx, EngineJob{Rows: j.in.rows, ReadError: func() error { return j.in.err }, IsPartial: j.isPartial, Progress: progress, Event: sum.event})
 	}
 	return j.app.Run(ctx, j.flow.ID, j.in.rows, j.runOptions(progress, sum, limit)...)
 }

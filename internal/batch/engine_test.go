@@ -3,9 +3,11 @@ package batch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,16 +48,20 @@ func (l *loopback) Run(ctx context.Context, job batch.EngineJob) iter.Seq2[*runt
 			data, _ := l.codec.EncodeInput(ctx, in, int64(len(rows))+1)
 			rows = append(rows, data)
 		}
+		codec, opts := l.codec, []runtime.RunOption{}
+		if l.codec.HasBatches() {
+			codec, opts = l.codec.Head(), []runtime.RunOption{runtime.WithHead()}
+		}
 		var made [][]byte
 		for _, row := range slices.Backward(rows) {
 			var of [][]byte
-			for res, err := range l.app.Run(ctx, "", slices.Values([]runtime.Input{runtime.EncodedInput(row)})) {
+			codec.Reset()
+			for res, err := range l.app.Run(ctx, "", slices.Values([]runtime.Input{runtime.EncodedInput(row)}), opts...) {
 				if err != nil {
 					yield(nil, err)
 					return
 				}
-				l.codec.Reset()
-				of = append(of, l.codec.AppendResult(nil, res))
+				of = append(of, codec.AppendResult(nil, res))
 			}
 			made = append(of, made...)
 		}
@@ -64,10 +70,33 @@ func (l *loopback) Run(ctx context.Context, job batch.EngineJob) iter.Seq2[*runt
 			return
 		}
 		job.Progress.Set(int64(len(rows)), int64(len(made)), 0, []runtime.StepProgress{{Step: "repeat", In: int64(len(rows))}})
-		for _, data := range made {
-			l.codec.Reset()
-			res, err := l.codec.DecodeResult(data)
+		results := func(yield func(*runtime.Result, error) bool) {
+			for _, data := range made {
+				res, err := codec.DecodeResult(data)
+				if !yield(res, err) {
+					return
+				}
+			}
+		}
+		if l.codec.HasBatches() {
+			results = l.app.Run(ctx, "", headInputs(results), runtime.WithTail())
+		}
+		for res, err := range results {
 			if !yield(res, err) {
+				return
+			}
+		}
+	}
+}
+
+// headInputs returns the inputs of the steps after the results.
+func headInputs(results iter.Seq2[*runtime.Result, error]) iter.Seq[runtime.Input] {
+	return func(yield func(runtime.Input) bool) {
+		for res, err := range results {
+			if err != nil {
+				panic(err)
+			}
+			if !yield(runtime.HeadInput(res)) {
 				return
 			}
 		}
@@ -116,15 +145,51 @@ func TestEngine_Failure(t *testing.T) {
 	}
 }
 
-// TestEngine_Divisible: flows whose results depend on all rows have no codec.
-func TestEngine_Divisible(t *testing.T) {
-	for want, change := range map[string][2]string{
-		"step all works on many rows at once": {"outputs: [name, age, tags]}]", "outputs: [name, age, tags]}, {type: FileWriter, id: all, inputs: [name], path: {uri: all.csv}}]"},
-	} {
-		files := map[string]string{"app.qtype.yaml": strings.Replace(document, change[0], change[1], 1), "in.csv": "name,age\nAda,36\n"}
-		_, _, err := run(t, files, "", batch.Config{InputFile: "in.csv", Engine: &loopback{}})
-		if failure, ok := errors.AsType[*runtime.NotDivisibleError](err); !ok || !strings.Contains(failure.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
+// TestEngine_Batches: a flow with batch steps has the results of a run in this process if the steps before the first of them
+// run elsewhere.
+func TestEngine_Batches(t *testing.T) {
+	var rows strings.Builder
+	rows.WriteString("name,age,tags\n")
+	for i := range 50 {
+		age := strconv.Itoa(i % 7)
+		if i%9 == 0 {
+			age = "old"
 		}
+		fmt.Fprintf(&rows, "n%d,%s,\"[\"\"x\"\", \"\"y%d\"\"]\"\n", i/3, age, i%2)
+	}
+	declare := func(variables, outputs, steps string) string {
+		return "id: app\nflows:\n  - id: sum\n    variables: [{id: name, type: text}, {id: age, type: int}, {id: tags, type: 'list[text]'}" + variables + "]\n" +
+			"    inputs: [name, age, tags]\n    outputs: [" + outputs + "]\n    steps: [" + steps + "]\n"
+	}
+	explode := "{type: Explode, id: each, inputs: [tags], outputs: [tag]}"
+	for name, document := range map[string]string{
+		"first":   declare(", {id: all, type: 'list[text]'}", "all", "{type: Collect, id: all_names, inputs: [name], outputs: [all]}"),
+		"batches": declare(", {id: tag, type: text}, {id: all, type: 'list[text]'}", "all", explode+", {type: Collect, id: some, inputs: [tag], outputs: [all], batch_config: {batch_size: 7}}"),
+		"groups":  declare(", {id: tag, type: text}, {id: all, type: 'list[text]'}", "name, all", explode+", {type: Collect, id: some, inputs: [tag], outputs: [all], group_by: [name, tags]}"),
+		"two": declare(", {id: tag, type: text}, {id: all, type: 'list[text]'}, {id: again, type: text}, {id: last, type: 'list[text]'}", "last",
+			explode+", {type: Collect, id: some, inputs: [tag], outputs: [all], batch_config: {batch_size: 4}}, {type: Explode, id: more, inputs: [all], outputs: [again]}, {type: Collect, id: end, inputs: [again], outputs: [last], batch_config: {batch_size: 5}}"),
+		"counts": declare(", {id: count, type: AggregateStats}", "count", "{type: Aggregate, id: rows, outputs: [count]}"),
+		"file":   declare(", {id: file, type: text}", "name", "{type: FileWriter, id: write, inputs: [name, age], path: {uri: all.csv}, outputs: [file]}"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[bool][]string{}
+			for _, remote := range []bool{false, true} {
+				cfg := batch.Config{InputFile: "in.csv", Output: "out.jsonl", ErrorFile: "failed.csv"}
+				if remote {
+					cfg.Engine = &loopback{}
+				}
+				_, _, err := run(t, map[string]string{"in.csv": rows.String(), "app.qtype.yaml": document}, "", cfg)
+				if !errors.Is(err, batch.ErrRowsFailed) {
+					t.Fatal(err)
+				}
+				for _, file := range []string{"out.jsonl", "failed.csv", "all.csv"} {
+					text, _ := os.ReadFile(file)
+					got[remote] = append(got[remote], string(text))
+				}
+			}
+			if diff := cmp.Diff(got[false], got[true]); diff != "" || strings.Count(got[false][0], "\n") == 0 {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -247,12 +247,15 @@ func (j *job) runOptions(progress *runtime.Progress, sum *summary, limit *failur
 	if !j.Quiet && j.in.file != nil {
 		opts = append(opts, runtime.WithStepTimes())
 	}
-	opts = append(opts, runtime.WithPartialInput(func() bool { return j.Offset > 0 || j.Limit > 0 || j.in.failedRows.Load() }))
+	opts = append(opts, runtime.WithPartialInput(j.isPartial))
 	if j.journal != nil && !j.journal.recompute {
 		opts = append(opts, runtime.WithCheckpoints(j.journal.checkpoints))
 	}
 	return opts
 }
+
+// isPartial reports whether the rows are only a part of the input.
+func (j *job) isPartial() bool { return j.Offset > 0 || j.Limit > 0 || j.in.failedRows.Load() }
 
 // writeResult writes one result. If it does not fit the output, its row has failed.
 func (j *job) writeResult(res *runtime.Result, sum *summary) error {

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"strings"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
@@ -39,6 +41,9 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 			return deref(finished), err
 		}
 	}
+	if t.Tail != nil {
+		return w.runTail(ctx, t)
+	}
 	rows := &chunk{}
 	if err := w.rows(ctx, t, rows); err != nil {
 		return done{}, err
@@ -47,7 +52,15 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	out, err := w.process(ctx, t, rows, info.IsLocalActivity)
+	codec, err := w.codec(t)
+	if err != nil {
+		return done{}, err
+	}
+	out := &output{}
+	out.Stats, err = w.process(ctx, t, info.IsLocalActivity, rows.inputs(), func(res *runtime.Result) error {
+		out.Results = append(out.Results, codec.AppendResult(nil, res))
+		return nil
+	})
 	if waits, ok := errors.AsType[*waitingError](err); ok {
 		return done{Waiting: waits.requests}, nil
 	}
@@ -134,18 +147,43 @@ func ownContext(ctx context.Context) (context.Context, context.CancelCauseFunc) 
 	}
 }
 
-// process runs the rows that an earlier attempt has not finished.
-func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal bool) (*output, error) {
+// codec returns the codec of the results of a task.
+func (w *chunkRunner) codec(t task) (*runtime.RowCodec, error) {
 	codec, err := w.app.NewRowCodec(t.Flow)
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), failedError, nil)
 	}
+	if t.Head {
+		codec = codec.Head()
+	}
+	return codec, nil
+}
+
+// inputs returns the rows as inputs of a run.
+func (c *chunk) inputs() inputs {
+	return func(*chunkRun) iter.Seq[runtime.Input] {
+		return func(yield func(runtime.Input) bool) {
+			for _, row := range c.Rows {
+				if !yield(runtime.EncodedInput(row)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// inputs returns the inputs of an attempt, which they end by chunkRun.fail if they cannot be read.
+type inputs func(*chunkRun) iter.Seq[runtime.Input]
+
+// process runs the rows that an earlier attempt has not finished, and calls take with the results. It returns what the run has
+// counted.
+func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inputs, take func(*runtime.Result) error) (counted stats, err error) {
 	ctx, cancel := ownContext(ctx)
 	defer cancel(nil)
-	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[int64]*finishedRow{}, cancel: cancel}
+	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[checkpoint.Key]*finishedRow{}, cancel: cancel}
 	served, err := w.served(ctx, c)
 	if err != nil {
-		return nil, err
+		return counted, err
 	}
 	kinds := []steps.EventKind{steps.EventUsage, steps.EventTurn, steps.EventFallback}
 	if t.Budget != nil {
@@ -155,9 +193,15 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.folder()), // a committed turn may be why a row has failed
 		runtime.WithEvents(c.event, kinds...),
 	}
+	switch {
+	case t.Head:
+		opts = append(opts, runtime.WithHead())
+	case t.Tail != nil:
+		opts = append(opts, runtime.WithTail(), runtime.WithPartialInput(func() bool { return t.Tail.Partial }))
+	}
 	if !isLocal {
 		if err := c.restore(ctx); err != nil {
-			return nil, err
+			return counted, err
 		}
 		opts = append(opts, runtime.WithRowStore(c, t.Flow, t.folder()))
 		defer c.beat(ctx, w.beat)()
@@ -177,32 +221,31 @@ func (w *chunkRunner) process(ctx context.Context, t task, rows *chunk, isLocal 
 	if t.Budget != nil {
 		opts = append(opts, c.sharedBudget(w.app.StateStore()))
 	}
-	out := &output{}
-	input := func(yield func(runtime.Input) bool) {
-		for _, row := range rows.Rows {
-			if !yield(runtime.EncodedInput(row)) {
-				return
+	check := batch.OutageCheck()
+	for res, err := range w.app.Run(ctx, t.Flow, in(c), opts...) {
+		if err == nil {
+			if err = take(res); err != nil {
+				c.fail(err)
 			}
 		}
-	}
-	check := batch.OutageCheck()
-	for res, err := range w.app.Run(ctx, t.Flow, input, opts...) {
 		if err != nil {
-			return nil, c.explain(ctx, err)
+			return counted, c.explain(ctx, err)
 		}
-		out.Results = append(out.Results, codec.AppendResult(nil, res))
-		out.Stats.Rows++
+		counted.Rows++
 		if res.Err != nil {
-			out.Stats.Failed++
+			counted.Failed++
 		}
 		if err := check(res); err != nil {
-			return nil, temporal.NewNonRetryableApplicationError(err.Error(), outageError, nil)
+			return counted, temporal.NewNonRetryableApplicationError(err.Error(), outageError, nil)
+		}
+		if t.Tail != nil && t.Tail.MaxFailures > 0 && counted.Failed >= t.Tail.MaxFailures {
+			break
 		}
 	}
 	if err := served.close(); err != nil {
-		return nil, err
+		return counted, err
 	}
 	counts := c.stats()
-	out.Stats.Steps, out.Stats.Events = counts.Steps, counts.Events
-	return out, nil
+	counted.Steps, counted.Events = counts.Steps, counts.Events
+	return counted, nil
 }

@@ -60,21 +60,25 @@ type chunkRun struct {
 	asker   *asker // nil if no row may wait
 
 	mu       sync.Mutex
-	finished map[int64]*finishedRow // also those of earlier attempts
-	pending  map[int64]*finishedRow // rows of which further results follow
-	order    []int64                // of the finished rows
-	before   stats                  // of earlier attempts
-	events   []event                // of finished rows, and those of no row
-	open     map[int64][]event      // of rows that are not finished, by their numbers
-	isDirty  bool                   // finished has rows that are not stored
-	stored   time.Time              // when it was stored last
-	at       place                  // where it was stored last
-	err      error                  // why it cannot be stored
+	finished map[checkpoint.Key]*finishedRow // also those of earlier attempts
+	pending  map[checkpoint.Key]*finishedRow // rows of which further results follow
+	order    []checkpoint.Key                // of the finished rows
+	before   stats                           // of earlier attempts
+	events   eventSums                       // of finished rows, and those of no row
+	open     map[int64]*eventSums            // of rows that are not finished, by their numbers
+	isDirty  bool                            // finished has rows that are not stored
+	stored   time.Time                       // when it was stored last
+	at       place                           // where it was stored last
+	err      error                           // why it cannot be stored
+	parts    storedParts                     // of the last steps of a flow with batch steps
 }
 
 // restore reads what an earlier attempt has stored.
 func (c *chunkRun) restore(ctx context.Context) error {
 	c.ctx = ctx
+	if c.task.Tail != nil {
+		return c.restoreParts(ctx)
+	}
 	var at place
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &at); err != nil {
@@ -100,10 +104,11 @@ func (c *chunkRun) restore(ctx context.Context) error {
 		}
 	}
 	for _, row := range p.Rows {
-		c.finished[row.Number] = &row
-		c.order = append(c.order, row.Number)
+		c.finished[row.Key] = &row
+		c.order = append(c.order, row.Key)
 	}
-	c.before, c.events, c.at = p.Stats, p.Stats.Events, at
+	c.before, c.at = p.Stats, at
+	c.events.addAll(p.Stats.Events)
 	return nil
 }
 
@@ -111,9 +116,9 @@ func (c *chunkRun) restore(ctx context.Context) error {
 func (c *chunkRun) Save(key checkpoint.Key, rows []checkpoint.Row, last bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	row := c.pending[key.Row]
+	row := c.pending[key]
 	if row == nil {
-		row = &finishedRow{Number: key.Row}
+		row = &finishedRow{Key: key}
 	}
 	for _, r := range rows {
 		row.Failed = row.Failed || r.Failed
@@ -121,20 +126,28 @@ func (c *chunkRun) Save(key checkpoint.Key, rows []checkpoint.Row, last bool) er
 	}
 	if !last {
 		if c.pending == nil {
-			c.pending = map[int64]*finishedRow{}
+			c.pending = map[checkpoint.Key]*finishedRow{}
 		}
-		c.pending[key.Row] = row
+		c.pending[key] = row
 		return c.err
 	}
-	delete(c.pending, key.Row)
-	c.finished[key.Row] = row
-	c.order = append(c.order, key.Row)
+	delete(c.pending, key)
+	c.finished[key] = row
+	c.order = append(c.order, key)
 	c.close(key.Row)
 	c.isDirty = true
-	if time.Since(c.stored) >= storePause {
+	if time.Since(c.stored) >= c.pause() {
 		c.store()
 	}
 	return c.err
+}
+
+// pause returns the shortest time between two times at which finished rows are stored.
+func (c *chunkRun) pause() time.Duration {
+	if c.task.Tail != nil {
+		return c.parts.pause()
+	}
+	return storePause
 }
 
 // store stores the finished rows and reports to Temporal where they are: a blob if the activity
@@ -143,9 +156,13 @@ func (c *chunkRun) store() {
 	if !c.isDirty || c.err != nil {
 		return
 	}
+	if c.task.Tail != nil {
+		c.storePart()
+		return
+	}
 	p := progress{Stats: c.currentStats()}
-	for _, number := range c.order {
-		p.Rows = append(p.Rows, *c.finished[number])
+	for _, key := range c.order {
+		p.Rows = append(p.Rows, *c.finished[key])
 	}
 	c.isDirty, c.stored = false, time.Now()
 	if c.task.Rows != nil && c.ctx.Err() == nil {
@@ -176,8 +193,10 @@ func (c *chunkRun) beat(ctx context.Context, send func(ctx context.Context, toke
 			select {
 			case <-ticks.C:
 				c.mu.Lock()
-				c.store()
-				at := c.at
+				if c.task.Tail == nil || time.Since(c.stored) >= c.pause() {
+					c.store()
+				}
+				at := c.place()
 				c.mu.Unlock()
 				activity.RecordHeartbeat(ctx, at)
 				began := time.Now()
@@ -197,6 +216,14 @@ func (c *chunkRun) beat(ctx context.Context, send func(ctx context.Context, toke
 		wait.Wait()
 		lost.Stop()
 	}
+}
+
+// place returns what a heartbeat reports; the caller holds the lock.
+func (c *chunkRun) place() place {
+	if c.task.Tail != nil {
+		return place{Steps: c.currentStats().Steps}
+	}
+	return c.at
 }
 
 // send sends one heartbeat.
@@ -247,7 +274,7 @@ func (c *chunkRun) explain(ctx context.Context, err error) error {
 // Load returns the results of a row that an earlier attempt has finished.
 func (c *chunkRun) Load(key checkpoint.Key, take func(data []byte) error) (found bool, err error) {
 	c.mu.Lock()
-	row := c.finished[key.Row]
+	row := c.finished[key]
 	c.mu.Unlock()
 	if row == nil {
 		return false, nil
@@ -265,20 +292,31 @@ func (c *chunkRun) Load(key checkpoint.Key, take func(data []byte) error) (found
 func (c *chunkRun) event(ev steps.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx == nil || ev.Row == 0 || c.finished[ev.Row] != nil {
-		c.events = addEvent(c.events, eventOf(ev))
+	if c.ctx == nil || ev.Row == 0 || c.task.Tail != nil || c.finished[checkpoint.Key{Row: ev.Row}] != nil {
+		c.count(eventOf(ev))
 		return
 	}
 	if c.open == nil {
-		c.open = map[int64][]event{}
+		c.open = map[int64]*eventSums{}
 	}
-	c.open[ev.Row] = addEvent(c.open[ev.Row], eventOf(ev))
+	if c.open[ev.Row] == nil {
+		c.open[ev.Row] = &eventSums{}
+	}
+	c.open[ev.Row].add(eventOf(ev))
+}
+
+// count counts an event of no row, or of a finished one; the caller holds the lock.
+func (c *chunkRun) count(ev event) {
+	c.events.add(ev)
+	if c.task.Tail != nil {
+		c.parts.events.add(ev)
+	}
 }
 
 // close counts the events of a row as those of a finished one; the caller holds the lock.
 func (c *chunkRun) close(row int64) {
-	for _, ev := range c.open[row] {
-		c.events = addEvent(c.events, ev)
+	if sums := c.open[row]; sums != nil {
+		c.events.addAll(sums.all)
 	}
 	delete(c.open, row)
 }
@@ -294,5 +332,5 @@ func (c *chunkRun) stats() stats {
 }
 
 func (c *chunkRun) currentStats() stats {
-	return stats{Steps: addSteps(c.before.Steps, stepsOf(c.counted)), Events: c.events}
+	return stats{Steps: addSteps(c.before.Steps, stepsOf(c.counted)), Events: c.events.all}
 }

@@ -16,6 +16,7 @@ type downloader struct {
 	blobs *blobs
 	run   string
 	state state
+	from  int         // the first partition that is read
 	count func(event) // called for the events of each chunk
 
 	partitions []partitionResults
@@ -25,14 +26,20 @@ type downloader struct {
 type partitionResults struct {
 	chunk   int // the number of the next chunk
 	results []*runtime.Result
+	folder  string // of further results of the chunk before
+	part    int    // the number of the next blob in it
+	parts   int    // the number of blobs in it
 }
+
+// hasNext reports whether more of the partition is to be read.
+func (p *partitionResults) hasNext(chunks int) bool { return p.part < p.parts || p.chunk < chunks }
 
 // results yields the results of the finished chunks, as far as they follow each other: up
 // to the first row whose chunk is not finished.
 func (d *downloader) results(ctx context.Context, chunks []int, yield func(*runtime.Result) bool) error {
 	d.partitions = make([]partitionResults, len(chunks))
 	for {
-		for at := range d.partitions {
+		for at := d.from; at < len(chunks); at++ {
 			if err := d.fill(ctx, at); err != nil {
 				return err
 			}
@@ -48,10 +55,10 @@ func (d *downloader) results(ctx context.Context, chunks []int, yield func(*runt
 // chunk is not finished may come before it.
 func (d *downloader) next(chunks []int) *runtime.Result {
 	first := -1
-	for at := range d.partitions {
+	for at := d.from; at < len(d.partitions); at++ {
 		partition := &d.partitions[at]
 		if len(partition.results) == 0 {
-			if partition.chunk < chunks[at] {
+			if partition.hasNext(chunks[at]) {
 				return nil
 			}
 			continue
@@ -71,7 +78,13 @@ func (d *downloader) next(chunks []int) *runtime.Result {
 // fill reads chunks of a partition until it has a result.
 func (d *downloader) fill(ctx context.Context, at int) error {
 	partition := &d.partitions[at]
-	for len(partition.results) == 0 && partition.chunk < d.state.Next[at] {
+	for len(partition.results) == 0 && partition.hasNext(d.state.Next[at]) {
+		if partition.part < partition.parts {
+			if err := d.addPart(ctx, partition); err != nil {
+				return err
+			}
+			continue
+		}
 		out := &output{}
 		if err := d.read(ctx, at, partition.chunk, out); err != nil {
 			return err
@@ -83,20 +96,54 @@ func (d *downloader) fill(ctx context.Context, at int) error {
 	return nil
 }
 
+// addPart adds the next blob with results of a partition.
+func (d *downloader) addPart(ctx context.Context, partition *partitionResults) error {
+	var p resultPart
+	if err := d.blobs.read(ctx, resultPartName(partition.folder, partition.part), &p); err != nil {
+		return missing(err)
+	}
+	partition.part++
+	return d.decode(partition, p.Results)
+}
+
+// stopped yields the results of the last steps of a flow with batch steps that were stopped.
+func (d *downloader) stopped(ctx context.Context, name string, yield func(*runtime.Result) bool) error {
+	out := &output{}
+	if err := d.blobs.read(ctx, name, out); err != nil {
+		return missing(err)
+	}
+	d.partitions = make([]partitionResults, 1)
+	d.state.Next = []int{1}
+	if err := d.add(0, out); err != nil {
+		return err
+	}
+	for partition := &d.partitions[0]; ; partition.results = partition.results[1:] {
+		if err := d.fill(ctx, 0); err != nil || len(partition.results) == 0 || !yield(partition.results[0]) {
+			return err
+		}
+	}
+}
+
 // add adds the output of the next chunk of a partition.
 func (d *downloader) add(at int, out *output) error {
 	partition := &d.partitions[at]
 	partition.chunk++
+	partition.folder, partition.part, partition.parts = out.Folder, 0, out.Parts
+	for _, ev := range out.Stats.Events {
+		d.count(ev)
+	}
+	return d.decode(partition, out.Results)
+}
+
+// decode adds a sequence of results to a partition.
+func (d *downloader) decode(partition *partitionResults, results [][]byte) error {
 	d.codec.Reset()
-	for _, data := range out.Results {
+	for _, data := range results {
 		res, err := d.codec.DecodeResult(data)
 		if err != nil {
 			return err
 		}
 		partition.results = append(partition.results, res)
-	}
-	for _, ev := range out.Stats.Events {
-		d.count(ev)
 	}
 	return nil
 }
@@ -106,7 +153,11 @@ func (d *downloader) read(ctx context.Context, at, number int, out *output) erro
 	if data := d.state.Inline[at][number]; data != nil {
 		return decode(data, out)
 	}
-	err := d.blobs.read(ctx, outputName(d.run, at, number), out)
+	return missing(d.blobs.read(ctx, outputName(d.run, at, number), out))
+}
+
+// missing returns the error of reading results.
+func missing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the results of the run were deleted, or are elsewhere: the run and all workers need the same --blobs; --restart starts over (" + err.Error() + ")")
 	}

@@ -3,6 +3,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,10 +110,9 @@ func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*ru
 	default:
 		return explain(err)
 	}
-	job.Progress.Set(s.Rows, s.Rows, s.Failed, progressOf(s.Steps))
+	job.Progress.Set(cmp.Or(r.plan.Total, s.Rows), s.Rows, s.Failed, progressOf(s.Steps))
 	wanted := true
-	d := &downloader{codec: r.codec, blobs: r.blobs, run: r.plan.folder(), state: s, count: func(ev event) { job.Event(ev.event()) }}
-	reading := d.results(ctx, r.plan.Partitions, func(res *runtime.Result) bool {
+	reading := r.results(ctx, s, job, func(res *runtime.Result) bool {
 		wanted = yield(res)
 		return wanted
 	})
@@ -125,6 +125,24 @@ func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*ru
 		return explain(err)
 	}
 	return nil
+}
+
+// results yields the results of a workflow that has ended with a state.
+func (r *engineRun) results(ctx context.Context, s state, job batch.EngineJob, yield func(*runtime.Result) bool) error {
+	d := &downloader{codec: r.codec, blobs: r.blobs, run: r.plan.folder(), state: s, count: func(ev event) { job.Event(ev.event()) }}
+	if !r.plan.Tail {
+		return d.results(ctx, r.plan.Partitions, yield)
+	}
+	last := len(r.plan.Partitions) - 1
+	switch {
+	case s.Stopped != "":
+		return d.stopped(ctx, s.Stopped, yield)
+	case s.Next[last] == 1:
+		d.from = last // it has the rows of all chunks
+		return d.results(ctx, r.plan.Partitions, yield)
+	}
+	d.codec = d.codec.Head()
+	return d.results(ctx, r.plan.Partitions[:last], func(res *runtime.Result) bool { return res.Err == nil || yield(res) })
 }
 
 // prepare reads the rows and stores them, unless an earlier run has. The plan stays nil if
@@ -149,6 +167,11 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 	r.plan = &plan{
 		Run: r.header.Run, App: r.app.Spec().ID, Flow: r.flow.ID, Partitions: partitions, Inline: inline, Local: r.flow.Plan().IsComputation(), MayWait: waits,
 		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, HistoryLimit: historyLimit, Budget: newBudget(r.flow),
+	}
+	if r.codec.HasBatches() {
+		r.plan.Tail, r.plan.Total, r.plan.Partial = true, u.total, job.IsPartial()
+		r.plan.Partitions = append(r.plan.Partitions, 1)
+		return nil
 	}
 	if inline != nil {
 		chunks := 0
@@ -204,12 +227,30 @@ func (r *engineRun) watch(ctx context.Context, shown *runtime.Progress) {
 		if err != nil || answer.Get(&s) != nil || ctx.Err() != nil {
 			continue
 		}
-		shown.Set(s.Rows, s.Rows, s.Failed, progressOf(s.Steps))
+		shown.Set(s.Rows, s.Rows, s.Failed, progressOf(addSteps(s.Steps, r.tailSteps(ctx))))
 		if s.Waiting > 0 && waiting == 0 && !r.batch.Quiet {
 			fmt.Fprintf(r.batch.Streams.Err, "rows wait for answers: qtype runs show %s\n", r.workflow)
 		}
 		waiting = s.Waiting
 	}
+}
+
+// tailSteps returns what the last steps of a flow with batch steps have done, if they run; nil if they do not.
+func (r *engineRun) tailSteps(ctx context.Context) []stepStats {
+	if !r.plan.Tail {
+		return nil
+	}
+	known, err := r.client.DescribeWorkflowExecution(ctx, r.workflow, "")
+	if err != nil {
+		return nil
+	}
+	for _, running := range known.GetPendingActivities() {
+		var at place
+		if r.cfg.dataConverter().FromPayloads(running.GetHeartbeatDetails(), &at) == nil && at.Steps != nil {
+			return at.Steps
+		}
+	}
+	return nil
 }
 
 // hint prints a note if there is no worker.

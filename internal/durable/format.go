@@ -3,9 +3,11 @@
 package durable
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
@@ -14,7 +16,7 @@ import (
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 5
+const formatVersion = 6
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {
@@ -25,16 +27,23 @@ type chunk struct {
 type output struct {
 	Results [][]byte // as runtime.RowCodec encodes them, in order
 	Stats   stats
+	Folder  string // of further results, each blob with a resultPart; empty if there are none
+	Parts   int    // the number of these blobs
+}
+
+// resultPart is a part of the results of the last steps of a flow with batch steps.
+type resultPart struct {
+	Results [][]byte // as runtime.RowCodec encodes them, in order
 }
 
 // finishedRow is a row of a chunk that is finished.
 type finishedRow struct {
-	Number  int64
+	Key     checkpoint.Key
 	Results [][]byte // as checkpoint.Store gets them
 	Failed  bool
 }
 
-// progress is what a chunk that is not complete has made.
+// progress is what a chunk that is not complete has made, or a part of it: see tailRun.
 type progress struct {
 	Rows  []finishedRow
 	Stats stats
@@ -70,8 +79,9 @@ type streamedTool struct{ ID, Set, Name, Description string }
 
 // place is where a value is: here, or in a blob.
 type place struct {
-	Inline []byte `json:"inline,omitempty"`
-	Blob   string `json:"blob,omitempty"`
+	Inline []byte      `json:"inline,omitempty"`
+	Blob   string      `json:"blob,omitempty"`
+	Steps  []stepStats `json:"steps,omitempty"` // what the last steps of a flow with batch steps have done
 }
 
 // stats is what the progress and the summary of a run show.
@@ -91,13 +101,15 @@ type stepStats struct {
 	Hits   int64         `json:"hits,omitempty"`
 	Misses int64         `json:"misses,omitempty"`
 	Time   time.Duration `json:"time,omitempty"`
+
+	Index *steps.IndexCounts `json:"index,omitempty"`
 }
 
 // stepsOf returns the counts of a run in this process.
 func stepsOf(p *runtime.Progress) []stepStats {
 	var all []stepStats
 	for _, s := range p.Steps() {
-		all = append(all, stepStats{Step: s.Step, In: s.In, Done: s.Done, Failed: s.Failed, Hits: s.Hits, Misses: s.Misses, Time: s.Time})
+		all = append(all, stepStats{Step: s.Step, In: s.In, Done: s.Done, Failed: s.Failed, Hits: s.Hits, Misses: s.Misses, Time: s.Time, Index: s.Index})
 	}
 	return all
 }
@@ -106,7 +118,7 @@ func stepsOf(p *runtime.Progress) []stepStats {
 func progressOf(all []stepStats) []runtime.StepProgress {
 	var list []runtime.StepProgress
 	for _, s := range all {
-		list = append(list, runtime.StepProgress{Step: s.Step, In: s.In, Done: s.Done, Failed: s.Failed, Hits: s.Hits, Misses: s.Misses, Time: s.Time})
+		list = append(list, runtime.StepProgress{Step: s.Step, In: s.In, Done: s.Done, Failed: s.Failed, Hits: s.Hits, Misses: s.Misses, Time: s.Time, Index: s.Index})
 	}
 	return list
 }
@@ -120,8 +132,17 @@ func addSteps(a, b []stepStats) []stepStats {
 		t.Step = s.Step
 		t.In, t.Done, t.Failed = t.In+s.In, t.Done+s.Done, t.Failed+s.Failed
 		t.Hits, t.Misses, t.Time = t.Hits+s.Hits, t.Misses+s.Misses, t.Time+s.Time
+		t.Index = addIndexCounts(t.Index, s.Index)
 	}
 	return sum
+}
+
+// addIndexCounts returns the sum of what a step did to an index; nil if it writes to none.
+func addIndexCounts(a, b *steps.IndexCounts) *steps.IndexCounts {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &steps.IndexCounts{Written: a.Written + b.Written, Unchanged: a.Unchanged + b.Unchanged, Removed: a.Removed + b.Removed, Kept: cmp.Or(b.Kept, a.Kept)}
 }
 
 // event is the sum of some steps.Events.
@@ -135,19 +156,44 @@ type event struct {
 	Cost                   float64
 }
 
-// addEvent adds an event to a list in which the events of tokens are one, and those of the
-// turns of a session with a memory.
-func addEvent(all []event, ev event) []event {
-	for i := range all {
-		known := &all[i]
-		if ev.Failed == nil && known.Kind == ev.Kind && known.Memory == ev.Memory && known.Session == ev.Session {
-			known.Input, known.Output, known.Cached = known.Input+ev.Input, known.Output+ev.Output, known.Cached+ev.Cached
-			known.Cost, known.Flushes = known.Cost+ev.Cost, known.Flushes+ev.Flushes
-			known.Calls += ev.Calls
-			return all
-		}
+// eventSums are sums of events: one of the tokens, and one of the turns of each session with a memory.
+type eventSums struct {
+	all   []event
+	known map[eventKind]int // the indexes of those that are sums
+}
+
+// eventKind identifies a sum of events.
+type eventKind struct {
+	kind            steps.EventKind
+	memory, session string
+}
+
+// add adds an event.
+func (s *eventSums) add(ev event) {
+	if ev.Failed != nil {
+		s.all = append(s.all, ev)
+		return
 	}
-	return append(all, ev)
+	key := eventKind{ev.Kind, ev.Memory, ev.Session}
+	at, ok := s.known[key]
+	if !ok {
+		if s.known == nil {
+			s.known = map[eventKind]int{}
+		}
+		s.known[key] = len(s.all)
+		s.all = append(s.all, ev)
+		return
+	}
+	sum := &s.all[at]
+	sum.Input, sum.Output, sum.Cached = sum.Input+ev.Input, sum.Output+ev.Output, sum.Cached+ev.Cached
+	sum.Cost, sum.Flushes, sum.Calls = sum.Cost+ev.Cost, sum.Flushes+ev.Flushes, sum.Calls+ev.Calls
+}
+
+// addAll adds events.
+func (s *eventSums) addAll(all []event) {
+	for _, ev := range all {
+		s.add(ev)
+	}
 }
 
 // eventOf returns what is kept of an event.
@@ -188,3 +234,4 @@ func eventsName(run string, partition, number, part int) string {
 func partName(run string, partition, number int) string {
 	return fmt.Sprintf("%s/part/%d/%d", run, partition, number)
 }
+func resultPartName(folder string, part int) string { return fmt.Sprintf("%s/%d", folder, part) }

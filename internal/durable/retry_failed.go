@@ -39,7 +39,7 @@ func (w *chunkRunner) succeeded(ctx context.Context, t task, rows *chunk) (*succ
 	if out == nil || err != nil {
 		return nil, err
 	}
-	codec, err := w.app.NewRowCodec(t.Flow)
+	codec, err := w.codec(t)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +93,10 @@ func (s *succeededRows) addTo(out *output) error {
 	for _, res := range all {
 		out.Results = append(out.Results, s.codec.AppendResult(nil, res))
 	}
-	for _, ev := range s.stats.Events {
-		out.Stats.Events = addEvent(out.Stats.Events, ev)
-	}
+	var sums eventSums
+	sums.addAll(out.Stats.Events)
+	sums.addAll(s.stats.Events)
+	out.Stats.Events = sums.all
 	out.Stats.Rows += int64(len(s.results))
 	return nil
 }

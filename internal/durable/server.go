@@ -125,7 +125,7 @@ func (s *Server) plan(ctx context.Context, r *engineRun, job *runs.Job) (*plan, 
 	if err != nil {
 		return nil, err
 	}
-	u := newUploader(r.codec, r.blobs, r.header.Run, DefaultChunk, waits)
+	u := newRequestUploader(r.codec, r.blobs, r.header.Run, waits)
 	partitions, inline, err := u.upload(ctx, func(yield func(runtime.Input) bool) {
 		for _, values := range job.Rows {
 			if !yield(runtime.Input{Values: values, Session: job.Session}) {

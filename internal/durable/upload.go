@@ -6,6 +6,7 @@ import (
 	"context"
 	"hash/fnv"
 	"iter"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -26,6 +27,7 @@ type uploader struct {
 	blobs *blobs
 	run   string
 	max   int // rows of a chunk
+	bytes int // of the rows of a chunk, after which it ends
 
 	isVolatile bool // the rows are still in the input when the computer fails
 
@@ -46,7 +48,16 @@ func newUploader(codec *runtime.RowCodec, b *blobs, run string, rows int, mayWai
 	if mayWait {
 		partitions, rows = maxWaiting, 1
 	}
-	return &uploader{codec: codec, blobs: b, run: run, max: rows, partitions: make([]partitionRows, partitions)}
+	return &uploader{codec: codec, blobs: b, run: run, max: rows, bytes: maxChunkBytes, partitions: make([]partitionRows, partitions)}
+}
+
+// newRequestUploader returns the uploader of a request of a server. The rows of a flow with batch steps are one chunk: they are few.
+func newRequestUploader(codec *runtime.RowCodec, b *blobs, run string, mayWait bool) *uploader {
+	u := newUploader(codec, b, run, DefaultChunk, mayWait)
+	if codec.HasBatches() {
+		u.max, u.bytes, u.partitions = math.MaxInt, math.MaxInt, make([]partitionRows, 1)
+	}
+	return u
 }
 
 // partitionRows are the rows of a partition that are not stored yet.
@@ -75,7 +86,7 @@ func (u *uploader) upload(ctx context.Context, rows iter.Seq[runtime.Input]) (pa
 		if size += len(data); size > maxInline {
 			whole = false
 		}
-		if len(partition.rows)%u.max != 0 && partition.size < maxChunkBytes {
+		if len(partition.rows)%u.max != 0 && partition.size < u.bytes {
 			continue
 		}
 		u.next = (u.next + 1) % len(u.partitions)

@@ -134,7 +134,15 @@ func runAll(t *testing.T, w *chunkRunner, partitions []int, inline [][][]byte) s
 			if err := w.rows(t.Context(), in, rows); err != nil {
 				t.Fatal(err)
 			}
-			out, err := w.process(t.Context(), in, rows, true)
+			codec, err := w.codec(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := &output{}
+			out.Stats, err = w.process(t.Context(), in, true, rows.inputs(), func(res *runtime.Result) error {
+				out.Results = append(out.Results, codec.AppendResult(nil, res))
+				return nil
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

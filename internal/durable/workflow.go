@@ -5,6 +5,7 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -56,6 +57,9 @@ type plan struct {
 	Request      *place           // the servedRequest of a run of a server; nil for a run of a file
 	Retry        int              // how often failed rows were run again by --retry-failed
 	Earlier      []map[int][]byte // the Inline outputs before the last time
+	Tail         bool             // the flow has batch steps: the last partition is the steps from the first of them on, for all rows
+	Total        int64            // the rows; 0 if nothing needs the number
+	Partial      bool             // the rows are only a part of the input
 	State        state            // what is finished
 }
 
@@ -91,11 +95,12 @@ type budget struct {
 
 // state is what a run has finished. It is the result of the workflow.
 type state struct {
-	Next   []int            // the number of finished chunks of each partition
-	Inline []map[int][]byte // the outputs that are small, if the rows are too; by partition and number
-	Rows   int64            // results
-	Failed int64            // those that failed
-	Steps  []stepStats      // the sums
+	Next    []int            // the number of finished chunks of each partition
+	Inline  []map[int][]byte // the outputs that are small, if the rows are too; by partition and number
+	Rows    int64            // results
+	Failed  int64            // those that failed
+	Steps   []stepStats      // the sums
+	Stopped string           // the blob with the output of the last steps that were stopped; empty if they were not
 
 	Listed  bool          // the memo shows that rows wait
 	Asked   int           // requests so far
@@ -118,15 +123,25 @@ type task struct {
 	Request   *place        // as in the plan
 	Retry     int           // as in the plan
 	Earlier   []byte        // the output of the chunk before failed rows run again; nil if it is a blob
+	Head      bool          // only the steps before the first batch step run
+	Tail      *tail         // the other steps of such a flow run, on the results of all chunks; nil for a chunk
 	Answers   map[string]Answer
+}
+
+// tail is what runs the last steps of a flow with batch steps.
+type tail struct {
+	Chunks      []int // the number of chunks of each partition before
+	MaxFailures int64 // the number of failed rows that stops the run; 0 for any number
+	Partial     bool  // the rows are only a part of the input, or some have failed
 }
 
 // done is the result of an activity.
 type done struct {
-	Rows   int64
-	Failed int64
-	Steps  []stepStats
-	Output []byte // the encoded output; nil if it is a blob
+	Rows    int64
+	Failed  int64
+	Steps   []stepStats
+	Output  []byte // the encoded output; nil if it is a blob
+	Stopped string // the blob with the output of the last steps of a flow with batch steps, if too many rows have failed
 
 	Waiting []keyedRequest // what the chunk waits for; if there is any, it is not finished
 }
@@ -178,6 +193,9 @@ type scheduler struct {
 
 // runPartition runs chunks until all are finished, or the workflow is to end.
 func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
+	if r.isTail(partition) && workflow.Await(ctx, func() bool { return r.isHeadComplete() || r.mustEnd(ctx) }) != nil {
+		return // canceled
+	}
 	for r.state.Next[partition] < r.plan.Partitions[partition] && !r.mustEnd(ctx) {
 		if r.isWaiting(partition) {
 			if r.awaitAnswers(ctx, partition) != nil {
@@ -204,9 +222,15 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			}
 			continue
 		}
+		if r.isTail(partition) { // it counts the rows of all chunks
+			r.state.Rows, r.state.Failed, r.state.Stopped = 0, 0, made.Stopped
+		}
+		r.state.Rows, r.state.Failed = r.state.Rows+made.Rows, r.state.Failed+made.Failed
+		if made.Stopped != "" {
+			return // with too many failures
+		}
 		r.forget(partition)
 		r.state.Next[partition]++
-		r.state.Rows, r.state.Failed = r.state.Rows+made.Rows, r.state.Failed+made.Failed
 		r.state.Steps = addSteps(r.state.Steps, made.Steps)
 		if made.Output != nil {
 			if r.state.Inline[partition] == nil {
@@ -217,6 +241,24 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 	}
 }
 
+// isTail reports whether a partition is the last steps of a flow with batch steps.
+func (r *scheduler) isTail(partition int) bool {
+	return r.plan.Tail && partition == len(r.plan.Partitions)-1
+}
+
+// isHeadComplete reports whether all chunks of a flow with batch steps are finished.
+func (r *scheduler) isHeadComplete() bool {
+	last := len(r.plan.Partitions) - 1
+	return slices.Equal(r.state.Next[:last], r.plan.Partitions[:last])
+}
+
+// tail returns what runs the last steps.
+func (r *scheduler) tail() *tail {
+	last := len(r.plan.Partitions) - 1
+	failed := slices.ContainsFunc(r.state.Steps, func(s stepStats) bool { return s.Failed > 0 })
+	return &tail{Chunks: r.plan.Partitions[:last], MaxFailures: r.plan.MaxFailures, Partial: r.plan.Partial || failed}
+}
+
 // execute starts the activity of a chunk.
 func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
 	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Beat: r.plan.Heartbeat / beatsLost, Max: r.plan.MaxOutput,
@@ -224,14 +266,17 @@ func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflo
 	if r.plan.Earlier != nil {
 		t.Earlier = r.plan.Earlier[partition][number]
 	}
-	if r.plan.Inline != nil {
+	switch t.Head = r.plan.Tail; {
+	case r.isTail(partition):
+		t.Head, t.Tail = false, r.tail()
+	case r.plan.Inline != nil:
 		t.Rows = r.plan.Inline[partition][number]
 	}
 	retry := &temporal.RetryPolicy{
 		InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: maxRetryWait, MaximumAttempts: maxAttempts,
 		NonRetryableErrorTypes: []string{outageError, failedError},
 	}
-	if r.plan.Local {
+	if r.plan.Local && t.Tail == nil {
 		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: maxLocalTime, RetryPolicy: retry})
 		return workflow.ExecuteLocalActivity(ctx, activityName, t)
 	}
