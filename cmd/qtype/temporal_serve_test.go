@@ -50,6 +50,13 @@ flows:
     inputs: [n]
     outputs: [more]
     steps: [{type: Transform, id: add, set: {more: 'n + 1'}}]
+  - id: together
+    variables: [{id: text, type: text}, {id: answer, type: text}, {id: answers, type: 'list[text]'}]
+    inputs: [text]
+    outputs: [answers]
+    steps:
+      - {type: PromptTemplate, id: ask, template: 'answer to {text}', inputs: [text], outputs: [answer]}
+      - {type: Collect, id: all, inputs: [answer], outputs: [answers]}
 `
 
 // servedModel is the model of served. An answer of chat has two parts; the second one is sent when release
@@ -256,6 +263,7 @@ func TestTemporal_Serve(t *testing.T) {
 	o := newOffice(t, 2, 2)
 	o.want(0, http.MethodPost, "/flows/sum", `{"n": 41}`, `"more":42`)
 	o.want(1, http.MethodPost, "/flows/sum", `[{"n": 1}, {"n": 2}, {"n": 3}]`, `"more":4`)
+	o.want(0, http.MethodPost, "/flows/together", `[{"text": "a"}, {"text": "b"}]`, `"answers":["answer to a","answer to b"]`)
 	o.want(0, http.MethodPost, "/flows/chat", `{"message": "one"}`, "answer to one", "X-Session-Id", "s")
 	o.want(1, http.MethodPost, "/flows/chat", `{"message": "two"}`, "answer to two", "X-Session-Id", "s")
 	o.want(1, http.MethodPost, "/v1/chat/completions", `{"model": "chat", "messages": [{"role": "user", "content": "three"}]}`, "answer to three")

@@ -50,6 +50,21 @@ flows:
       - {type: PromptTemplate, id: write, template: "{one} of {n}", inputs: [n, one], outputs: [text]}
 `
 
+// counted is a flow that counts the rows of a conversation between two of its turns.
+const counted = `id: counted
+models: [{type: Model, id: m, provider: mock, model_id: m}]
+memories: [{id: talk}]
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}, {id: stats, type: AggregateStats}, {id: last, type: text}]
+    inputs: [text]
+    outputs: [last]
+    steps:
+      - {type: LLMInference, id: say, model: m, memory: talk, inputs: [text], outputs: [answer]}
+      - {type: Aggregate, id: count, outputs: [stats]}
+      - {type: LLMInference, id: again, model: m, memory: talk, inputs: [answer], outputs: [last]}
+`
+
 // cluster is a folder with a document, and a Temporal server.
 type cluster struct {
 	t      *testing.T
@@ -481,14 +496,13 @@ func TestTemporal_Resume(t *testing.T) {
 
 // TestTemporal_Rejected: what the engine cannot do is an error before anything runs.
 func TestTemporal_Rejected(t *testing.T) {
-	document := strings.Replace(computes, "    steps:\n", "    steps:\n      - {type: Collect, id: all, inputs: [n], outputs: [list]}\n", 1)
-	c := newCluster(t, document, "n\n1\n")
+	c := newCluster(t, counted, "session,n,text\na,1,hello\n")
 	refused := servertest.Refused(t)
 	for _, test := range []struct {
 		want string
 		args []string
 	}{
-		{"the rows of flow main cannot be divided among workers: step all works on many rows at once", nil},
+		{"the rows of flow main cannot be divided among workers: step count of flow main counts rows of a conversation", nil},
 		{"no answer from Temporal at " + refused, []string{"--temporal-address", refused, "-f", "main"}},
 		{"--ephemeral and --engine temporal exclude each other", []string{"--ephemeral"}},
 		{"--heartbeat cannot be 1ms", []string{"--heartbeat", "1ms"}},

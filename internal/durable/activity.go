@@ -238,7 +238,10 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		if err := check(res); err != nil {
 			return counted, temporal.NewNonRetryableApplicationError(err.Error(), outageError, nil)
 		}
-		if t.Tail != nil && t.Tail.MaxFailures > 0 && counted.Failed >= t.Tail.MaxFailures {
+		if t.Tail.isStopped(counted) {
+			c.mu.Lock()
+			c.store() // the run continues after them
+			c.mu.Unlock()
 			break
 		}
 	}

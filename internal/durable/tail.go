@@ -46,11 +46,16 @@ func (w *chunkRunner) runTail(ctx context.Context, t task) (done, error) {
 	head.addAll(counted.Events)
 	counted.Events = head.all
 	out := &output{Stats: counted, Folder: results.folder, Parts: results.parts}
-	if most := t.Tail.MaxFailures; most > 0 && counted.Failed >= most {
+	if t.Tail.isStopped(counted) {
 		name := results.folder + "/stopped"
 		return done{Rows: counted.Rows, Failed: counted.Failed, Steps: counted.Steps, Stopped: name}, w.blobs.write(ctx, name, out)
 	}
 	return w.finish(ctx, t, out, false)
+}
+
+// isStopped reports whether too many rows have failed; false for nil.
+func (t *tail) isStopped(counted stats) bool {
+	return t != nil && t.MaxFailures > 0 && counted.Failed >= t.MaxFailures
 }
 
 // headResults returns the results of the chunks in the order of their rows, as inputs of the other steps. It adds the

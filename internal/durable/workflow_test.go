@@ -151,3 +151,50 @@ func TestReplay(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkflow_Tail: the last steps of a flow with batch steps run once all chunks are finished, as an activity in any case. Their
+// counts replace those of the chunks, and they are stopped by too many failures.
+func TestWorkflow_Tail(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stopped=%t", stopped), func(t *testing.T) {
+			var mu sync.Mutex
+			heads := 0
+			env := newEnvironment(func(in task) (done, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if in.Tail == nil {
+					heads++
+					if !in.Head || in.Rows == nil {
+						t.Errorf("not a chunk of the first steps: %+v", in)
+					}
+					return done{Rows: 10, Failed: 1, Steps: []stepStats{{Step: "s", In: 10, Failed: 1}, {Step: "b"}}}, nil
+				}
+				if heads != 3 || in.Head || !in.Tail.Partial || !slices.Equal(in.Tail.Chunks, []int{2, 1}) {
+					t.Errorf("after %d chunks: %+v", heads, in)
+				}
+				made := done{Rows: 4, Failed: 3, Steps: []stepStats{{Step: "s"}, {Step: "b", In: 30}}}
+				if stopped {
+					made.Failed, made.Stopped = 5, "there"
+				}
+				return made, nil
+			})
+			p := planFor(2, 1, 1)
+			p.Inline = [][][]byte{{{1}, {2}}, {{3}}}
+			p.Local, p.Tail, p.MaxFailures = true, true, 5
+			env.ExecuteWorkflow(workflowName, p)
+			var s state
+			if err := env.GetWorkflowResult(&s); stopped {
+				var ok bool
+				if s, ok = stateOf(err); !ok || s.Stopped != "there" || s.Failed != 5 || s.Next[2] != 0 {
+					t.Errorf("got %+v, %v", s, err)
+				}
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if s.Rows != 4 || s.Failed != 3 || s.Steps[0].In != 30 || s.Steps[1].In != 30 || !slices.Equal(s.Next, []int{2, 1, 1}) {
+				t.Errorf("got %+v", s)
+			}
+		})
+	}
+}

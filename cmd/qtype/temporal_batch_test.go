@@ -1,0 +1,183 @@
+//go:build temporal
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/model/modeltest"
+)
+
+// summarizes is a flow with batch steps between and after its calls of a model.
+const summarizes = `id: summarizes
+models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+flows:
+  - id: main
+    variables:
+      - {id: text, type: text}
+      - {id: answer, type: text}
+      - {id: answers, type: "list[text]"}
+      - {id: prompt, type: text}
+      - {id: summary, type: text}
+    inputs: [text]
+    outputs: [summary]
+    steps:
+      - {type: LLMInference, id: ask, model: m, inputs: [text], outputs: [answer]}
+      - {type: Collect, id: some, inputs: [answer], outputs: [answers], batch_config: {batch_size: 5}}
+      - {type: PromptTemplate, id: write, template: "summary of {answers}", inputs: [answers], outputs: [prompt]}
+      - {type: LLMInference, id: sum_up, model: m, inputs: [prompt], outputs: [summary]}
+`
+
+// keeps writes the summaries into a file.
+const keeps = "      - {type: FileWriter, id: keep, inputs: [summary], path: {uri: summaries.jsonl}}\n"
+
+// summaries is the model of the flow.
+type summaries struct {
+	mu    sync.Mutex
+	calls map[string]int // by the message
+	fail  string         // a text in messages that the model rejects; empty for none
+	at    int            // the number of calls at which reached is closed
+	ready chan struct{}
+}
+
+func newSummaries(t *testing.T, at int) (*summaries, *httptest.Server) {
+	s := &summaries{calls: map[string]int{}, at: at, ready: make(chan struct{})}
+	server := httptest.NewServer(modeltest.OpenAI(s.answer))
+	t.Cleanup(server.Close)
+	return s, server
+}
+
+func (s *summaries) answer(messages []modeltest.Message) (string, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := messages[len(messages)-1].Content
+	s.calls[last]++
+	if s.at--; s.at == 0 {
+		close(s.ready)
+	}
+	if s.fail != "" && strings.Contains(last, s.fail) {
+		return "", http.StatusBadRequest
+	}
+	return "answer to " + last, 0
+}
+
+// total returns the number of calls, and forgets them.
+func (s *summaries) total() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, calls := range s.calls {
+		n += calls
+	}
+	clear(s.calls)
+	return n
+}
+
+// setFail sets the text that the model rejects.
+func (s *summaries) setFail(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = text
+}
+
+// messagesOf returns a file of rows.
+func messagesOf(n int) string {
+	var rows strings.Builder
+	rows.WriteString("text\n")
+	for i := range n {
+		fmt.Fprintf(&rows, "message %d.\n", i)
+	}
+	return rows.String()
+}
+
+// runLocally runs the flow in this process and returns the output.
+func (c *cluster) runLocally() string {
+	c.t.Helper()
+	if status, _, errs := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "want.jsonl", "-q"); status > 1 {
+		c.t.Fatalf("%d: %s", status, errs)
+	}
+	return c.read("want.jsonl")
+}
+
+// TestTemporal_Batches: the steps before the first batch step run in chunks, the others on one worker. It is killed in the
+// middle of them, and another one repeats only calls without a result.
+func TestTemporal_Batches(t *testing.T) {
+	const rows, groups = 60, 12
+	s, model := newSummaries(t, rows+groups/2)
+	c := newCluster(t, fmt.Sprintf(summarizes, model.URL)+keeps, messagesOf(rows))
+	first := c.worker()
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "7", "--heartbeat", "2s")
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	<-s.ready
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.worker()
+	got := <-result
+	if !strings.HasPrefix(got, "0\n") || !strings.Contains(got, "1 row made of 60: 1 done, written to out.jsonl") {
+		t.Fatal(got)
+	}
+	if n := s.total(); n > rows+groups+1 {
+		t.Errorf("%d calls for %d rows and %d groups: only that in flight may be repeated", n, rows, groups)
+	}
+	made, written := c.read("out.jsonl"), c.read("summaries.jsonl")
+	want := c.runLocally()
+	if diff := cmp.Diff([]string{want, c.read("summaries.jsonl")}, []string{made, written}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTemporal_BatchesStop: failed rows stop a run before and behind the first batch step, and it continues.
+func TestTemporal_BatchesStop(t *testing.T) {
+	s, model := newSummaries(t, 0)
+	c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(40))
+	c.worker("--parallel", "1")
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--errors", "failed.csv", "--engine", "temporal", "--chunk", "4"}
+	s.setFail("summary of [\"answer to message 10.")
+	if status, _, errs := c.qtype(append(run, "--max-failures", "1")...); status != 1 || !strings.Contains(errs, "a row failed: step") {
+		t.Fatalf("stopped behind the batch step: %d: %s", status, errs)
+	}
+	if n := s.total(); n != 43 {
+		t.Errorf("%d calls, want 40 for the rows and 3 for groups", n)
+	}
+	s.setFail("")
+	if status, _, errs := c.qtype(append(run, "--resume", "--retry-failed")...); status != 0 || !strings.Contains(errs, "8 rows made of 40: 8 done") {
+		t.Fatalf("continued: %d: %s", status, errs)
+	}
+	if n := s.total(); n != 6 {
+		t.Errorf("%d calls, want 6: two groups were finished", n)
+	}
+	made := c.read("out.jsonl")
+	want := c.runLocally()
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Error(diff)
+	}
+	s.total()
+
+	s.setFail("message 17.")
+	again := append(run, "--max-failures", "1")
+	if status, _, errs := c.qtype(again...); status != 1 || !strings.Contains(errs, "a row failed: step") {
+		t.Fatalf("stopped before the batch step: %d: %s", status, errs)
+	}
+	if failed := c.read("failed.csv"); !strings.Contains(failed, "message 17.") {
+		t.Errorf("failed rows: %s", failed)
+	}
+	status, _, errs := c.qtype(append(run, "--resume")...)
+	if status != 1 || !strings.Contains(errs, "made of 40: ") {
+		t.Errorf("continued with a failed row: %d: %s", status, errs)
+	}
+	made, failed := c.read("out.jsonl"), c.read("failed.csv")
+	want = c.runLocally()
+	if diff := cmp.Diff(want, made); diff != "" || !strings.Contains(failed, "message 17.") {
+		t.Errorf("failed rows: %s\n%s", failed, diff)
+	}
+}
