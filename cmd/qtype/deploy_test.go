@@ -105,7 +105,8 @@ func chartValues() map[string]struct {
 // TestDeploy_Chart: the chart has no errors and warnings of helm lint; what it makes is valid for
 // Kubernetes and starts the program with flags that exist.
 func TestDeploy_Chart(t *testing.T) {
-	helm, check := deployTool(t, "QTYPE_HELM"), deployTool(t, "QTYPE_KUBERNETES_VALIDATE")
+	helm, check, conform := deployTool(t, "QTYPE_HELM"), deployTool(t, "QTYPE_KUBERNETES_VALIDATE"), deployTool(t, "QTYPE_KUBECONFORM")
+	schemas := filepath.Join(deployTool(t, "QTYPE_KUBERNETES_SCHEMAS"), "{{.ResourceKind}}{{.KindSuffix}}.json")
 	chart := filepath.Join(deployFolder, "helm/qtype")
 	for name, c := range chartValues() {
 		var args []string
@@ -132,6 +133,7 @@ func TestDeploy_Chart(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "manifest.yaml")
 		testkit.Must(t, os.WriteFile(path, []byte(strings.Join(checked, "\n---")), 0o600))
 		output(t, check, "--strict", "--quiet", path)
+		output(t, conform, "-strict", "-schema-location", schemas, path)
 		if got := sortedWords(kinds); got != c.kinds {
 			t.Errorf("%s: the chart makes %s, want %s", name, got, c.kinds)
 		}
