@@ -16,10 +16,37 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// caches are the caches of an App by their folders, opened at first use.
+// caches are the caches of an App by their folders, opened at first use, and that of the store that
+// processes share.
 type caches struct {
-	mu   sync.Mutex
-	open map[string]*stepcache.Cache
+	mu     sync.Mutex
+	open   map[string]*stepcache.Cache
+	shared *stepcache.Cache // nil before its first use
+}
+
+// stepCache returns the cache of a step: that of the store which processes share if the step names no directory and there is one.
+// It is nil if the document may not write there.
+func (a *App) stepCache(cfg *spec.CacheConfig) *stepcache.Cache {
+	shared := a.SharedCache()
+	if cfg.Directory != "" || shared == nil {
+		return a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory))
+	}
+	a.caches.mu.Lock()
+	defer a.caches.mu.Unlock()
+	if a.caches.shared == nil {
+		a.caches.shared = stepcache.NewSharedCache(shared, a.opts.Warn)
+	}
+	return a.caches.shared
+}
+
+// SharedCache returns the cached results of steps in the store that all processes with the application share; nil if
+// its store is not one of several machines.
+func (a *App) SharedCache() *stepcache.Shared {
+	shared := a.sharedStore()
+	if shared == nil {
+		return nil
+	}
+	return stepcache.NewShared(shared, a.spec.ID)
 }
 
 // cacheOf returns the cache of a folder, nil if the document may not write there.
@@ -66,12 +93,12 @@ func (a *App) addCache(n *node, l *layout) {
 	if n.step == nil || cfg == nil || n.plan.UsesMemory() || a.opts.Mocks.NoStepCache {
 		return
 	}
-	folder := a.cacheOf(cmp.Or(cfg.Directory, spec.CacheDirectory))
-	if folder == nil {
+	cache := a.stepCache(cfg)
+	if cache == nil {
 		return
 	}
 	c := stepcache.StepConfig{
-		Cache: folder, Failures: cfg.OnError == "Cache", Code: ErrorCode,
+		Cache: cache, Failures: cfg.OnError == "Cache", Code: ErrorCode,
 		Scope:   stepcache.Scope{Namespace: cfg.Namespace, Step: base.ID, Version: cfg.Version},
 		Policy:  stepcache.Policy{Compress: cfg.Compress, MaxBytes: int64(cfg.MaxSizeMB) << 20},
 		Inputs:  newPorts(l, base.AllInputs()),

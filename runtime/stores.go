@@ -180,9 +180,18 @@ func (a *App) StateStore() memory.Store {
 // sharedQuota returns the quota of a key that all processes with the StateStore share; nil if
 // that is not a store of several machines.
 func (a *App) sharedQuota(key string) model.Quota {
+	shared := a.sharedStore()
+	if shared == nil {
+		return nil
+	}
+	return sharedlimit.NewQuota(shared, key)
+}
+
+// sharedStore returns the StateStore if it is one of several machines, nil if it is not.
+func (a *App) sharedStore() memory.Store {
 	shared := a.StateStore()
 	if _, isServer := shared.(store.Clock); !isServer {
 		return nil
 	}
-	return sharedlimit.NewQuota(shared, key)
+	return shared
 }

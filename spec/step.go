@@ -47,8 +47,8 @@ const CacheDirectory = "./.qtype-cache"
 // CacheConfig describes how a step's results are cached on disk.
 type CacheConfig struct {
 	Positioned
-	// Directory is the folder of the cache.
-	Directory string `yaml:"directory" default:"./.qtype-cache"`
+	// Directory is the folder of the cache. Without it, results are in the store of memories if that is PostgreSQL or Redis, so that all processes share them, and else in ./.qtype-cache.
+	Directory string `yaml:"directory"`
 	// Namespace separates caches in one folder.
 	Namespace string `yaml:"namespace"`
 	// OnError sets whether failed results are cached: Drop or Cache.

@@ -52,7 +52,7 @@ func (s *streams) withCaches(app *runtime.App, leave bool, run func(cacheview.Ca
 	if leave {
 		return run(nil)
 	}
-	caches, err := cacheview.OpenDeclared(app.Spec(), "", app.Policy(), s.Logger("warning: "))
+	caches, err := cacheview.OpenDeclared(app.Spec(), "", app.Policy(), app.SharedCache(), s.Logger("warning: "))
 	if none := (*cacheview.NoCacheError)(nil); err != nil && !errors.As(err, &none) {
 		return err
 	}

@@ -12,12 +12,14 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cacheview"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // cacheCommand is one call of a subcommand of qtype cache.
 type cacheCommand struct {
 	*streams
 	step   string // the step's id; empty for all steps
+	store  storeFlag
 	format *enumFlag
 }
 
@@ -35,33 +37,36 @@ func (k *cacheCommand) command(use, short string, run func(context.Context, cach
 		Use: use + " APP|DIRECTORY", Short: short,
 		Args: arguments("a document or the directory of a cache: qtype cache " + use + " APP|DIRECTORY"), ValidArgsFunction: yamlFiles,
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			caches, err := k.open(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, caches.Close()) }()
-			return run(c.Context(), caches)
+			return k.open(c.Context(), args[0], run)
 		},
 	}
 	c.Flags().StringVar(&k.step, "step", "", "only the results of the step with this `ID`")
+	k.store.addTo(c.Flags())
 	k.format = addLineFormat(c)
 	return c
 }
 
-// open opens the caches of a document's steps, or the one in a directory.
-func (k *cacheCommand) open(ctx context.Context, path string) (cacheview.Caches, error) {
+// open calls run with the caches of a document's steps, or the one in a directory.
+func (k *cacheCommand) open(ctx context.Context, path string, run func(context.Context, cacheview.Caches) error) error {
+	with := func(caches cacheview.Caches, err error) error {
+		if err != nil {
+			return err
+		}
+		return errors.Join(run(ctx, caches), caches.Close())
+	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return cacheview.OpenDirectory(path, k.step, k.Logger("warning: "))
+		return with(cacheview.OpenDirectory(path, k.step, k.Logger("warning: ")))
 	}
-	p, err := loadApplication(ctx, path, "has steps")
-	if err != nil {
-		return nil, err
+	if _, err := loadApplication(ctx, path, "has steps"); err != nil {
+		return err
 	}
-	caches, err := cacheview.OpenDeclared(p.Document.Application, k.step, p.Policy(), k.Logger("warning: "))
-	if _, refused := errors.AsType[*qtype.RefusedError](err); refused {
-		return nil, fmt.Errorf("%w; or pass the folder in place of the document", err)
-	}
-	return caches, err
+	return k.withStored(ctx, path, &k.store, func(ctx context.Context, app *runtime.App) error {
+		err := with(cacheview.OpenDeclared(app.Spec(), k.step, app.Policy(), app.SharedCache(), k.Logger("warning: ")))
+		if _, refused := errors.AsType[*qtype.RefusedError](err); refused {
+			return fmt.Errorf("%w; or pass the folder in place of the document", err)
+		}
+		return err
+	})
 }
 
 func (k *cacheCommand) stats(ctx context.Context, caches cacheview.Caches) error {

@@ -24,11 +24,11 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// Caches are caches on disk, restricted to some of their steps.
+// Caches are caches on disk or in a store of memories, restricted to some of their steps.
 type Caches []cache
 
 type cache struct {
-	store   *stepcache.Store
+	store   stepcache.Entries
 	matches func(stepcache.Scope) bool
 }
 
@@ -53,8 +53,9 @@ func (e *NoCacheError) Error() string {
 
 // OpenDeclared opens the caches of an application's steps and embedding models; of the
 // step or model of an id unless it is empty. A document may name only folders that it may
-// write: a cache is also cleared.
-func OpenDeclared(app *spec.Application, step string, policy *trust.Policy, warn func(string)) (Caches, error) {
+// write: a cache is also cleared. shared has the results of steps without a directory in the application's store, nil if
+// there are none.
+func OpenDeclared(app *spec.Application, step string, policy *trust.Policy, shared *stepcache.Shared, warn func(string)) (Caches, error) {
 	var folders, ids []string
 	scopes := map[string][]stepcache.Scope{} // by folder; for any version of the step
 	add := func(folder, namespace, id string) {
@@ -84,14 +85,20 @@ func OpenDeclared(app *spec.Application, step string, policy *trust.Policy, warn
 		return nil, terminal.Usagef("no step with a cache_config has the id %q; there are: %s%s", step, textfmt.List(ids), diag.DidYouMean(step, ids))
 	}
 	var all Caches
+	matches := func(folder string) func(stepcache.Scope) bool {
+		return func(s stepcache.Scope) bool {
+			s.Version = ""
+			return slices.Contains(scopes[folder], s)
+		}
+	}
+	if shared != nil && scopes[spec.CacheDirectory] != nil {
+		all = append(all, cache{store: shared, matches: matches(spec.CacheDirectory)})
+	}
 	for _, folder := range folders {
 		if err := policy.Write(folder); err != nil {
 			return nil, err
 		}
-		all = append(all, cache{store: stepcache.Open(folder, warn), matches: func(s stepcache.Scope) bool {
-			s.Version = ""
-			return slices.Contains(scopes[folder], s)
-		}})
+		all = append(all, cache{store: stepcache.Open(folder, warn), matches: matches(folder)})
 	}
 	return all, nil
 }
@@ -140,7 +147,7 @@ func (c Caches) Close() error {
 
 // Stats describes the cached results of a step.
 type Stats struct {
-	Directory string    `json:"directory"` // of the cache
+	Directory string    `json:"directory"` // of the cache, or stepcache.SharedPlace
 	Namespace string    `json:"namespace"` // as declared
 	Step      string    `json:"step"`      // the step's id
 	Version   string    `json:"version"`   // as declared
@@ -161,7 +168,7 @@ func (c Caches) Stats(ctx context.Context) ([]Stats, error) {
 		}
 		for _, st := range stats {
 			if one.matches(st.Scope) {
-				all = append(all, Stats{filepath.Dir(one.store.Path()), st.Namespace, st.Step, st.Version,
+				all = append(all, Stats{one.store.Place(), st.Namespace, st.Step, st.Version,
 					st.Entries, st.Bytes, st.Expired, st.Oldest.UTC(), st.Used.UTC()})
 			}
 		}
@@ -202,7 +209,7 @@ func (c Caches) Clear(ctx context.Context, out io.Writer, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		folder := filepath.Dir(one.store.Path())
+		folder := one.store.Place()
 		if asJSON {
 			err = json.NewEncoder(out).Encode(struct {
 				Directory string `json:"directory"`
@@ -234,7 +241,7 @@ func (c Caches) Unused(ctx context.Context, before time.Time) ([]Unused, error) 
 			return nil, err
 		}
 		if entries > 0 {
-			all = append(all, Unused{filepath.Dir(one.store.Path()), entries, bytes})
+			all = append(all, Unused{one.store.Place(), entries, bytes})
 		}
 	}
 	return all, nil

@@ -119,7 +119,7 @@ type storedParts struct {
 }
 
 // pause returns the shortest time between two parts. It grows with the run, so that a repeated attempt has few parts to
-// read; calls of rows that were not stored are not repeated, because these have a log of their own.
+// read; calls of rows that were not stored are in a separate log.
 func (p *storedParts) pause() time.Duration { return max(storePause, time.Since(p.begun)/200) }
 
 // storePart stores the rows that have finished since the last part. The caller holds the lock.

@@ -116,7 +116,7 @@ func (u *uploader) partitionOf(session string) int {
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(u.codec.Order(session)))    // a hash does not fail
-	return int(h.Sum32() % uint32(len(u.partitions))) //nolint:gosec // at most maxWaiting
+	return int(h.Sum32() % uint32(len(u.partitions)))
 }
 
 // split divides the rows of a partition into chunks and removes them from the partition.

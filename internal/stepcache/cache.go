@@ -1,17 +1,26 @@
 package stepcache
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	memstore "github.com/qtype-dev/qtype/memory/store"
 )
 
-// Cache is the cache of one directory, with the results that are being computed. It is
+// retryPause is how long a cache is not used after an error that may pass.
+const retryPause = 30 * time.Second
+
+// Cache is the cache of one directory or of a store of memories, with the results that are being computed. It is
 // safe for concurrent use.
 type Cache struct {
-	store  *Store
-	warn   func(string) // may be nil
-	broken atomic.Bool  // it cannot be used, which was reported
+	store  Entries
+	file   *Store                    // the store if it is a file; nil for another one
+	warn   func(string)              // may be nil
+	broken atomic.Bool               // it cannot be used, which was reported
+	paused atomic.Pointer[time.Time] // until when it is not used; nil if it is
 
 	mu       sync.Mutex
 	inflight map[inflightKey]*inflight
@@ -20,7 +29,20 @@ type Cache struct {
 // NewCache returns the cache of a directory; see Open. warn, which may be nil, receives
 // one line if the cache cannot be used.
 func NewCache(dir string, warn func(string)) *Cache {
-	return &Cache{store: Open(dir, warn), warn: warn, inflight: map[inflightKey]*inflight{}}
+	file := Open(dir, warn)
+	return &Cache{store: file, file: file, warn: warn, inflight: map[inflightKey]*inflight{}}
+}
+
+// NewSharedCache returns the cache of a store of memories. warn, which may be nil, receives one line if the cache
+// cannot be used.
+func NewSharedCache(entries *Shared, warn func(string)) *Cache {
+	return &Cache{store: entries, warn: warn, inflight: map[inflightKey]*inflight{}}
+}
+
+// isUsable reports whether the cache can be used now.
+func (c *Cache) isUsable() bool {
+	until := c.paused.Load()
+	return !c.broken.Load() && (until == nil || time.Now().After(*until))
 }
 
 // Close closes the file. The error of a cache that cannot be used was reported.
@@ -47,8 +69,15 @@ type inflight struct {
 }
 
 // warnOnce reports the first failure of the cache. The cache is an optimization,
-// so the run continues without it.
+// so the run continues without it: for some time if a server does not answer, else to the end.
 func (c *Cache) warnOnce(err error) {
+	if failed, ok := errors.AsType[*memstore.Error](err); ok && (failed.Temporary || failed.Problem == memstore.Unavailable) {
+		until := time.Now().Add(retryPause)
+		if c.paused.Swap(&until) == nil && c.warn != nil {
+			c.warn(fmt.Sprintf("cache: %v; continuing without the cache until it answers", err))
+		}
+		return
+	}
 	if c.broken.CompareAndSwap(false, true) && c.warn != nil {
 		c.warn(fmt.Sprintf("%v; continuing without the cache", err))
 	}

@@ -46,7 +46,7 @@ func NewStep(step steps.Step, cfg StepConfig) steps.Step { return &cachedStep{cf
 // runs the step.
 func (c *cachedStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit) error {
 	id, ok := c.id(row)
-	if !ok || c.Cache.broken.Load() {
+	if !ok || !c.Cache.isUsable() {
 		c.miss(ctx, row)
 		return c.step.Process(ctx, row, emit)
 	}

@@ -82,6 +82,9 @@ func Open(dir string, warn func(string)) *Store {
 // Path returns the path of the file.
 func (s *Store) Path() string { return s.file.Path() }
 
+// Place returns the folder of the file.
+func (s *Store) Place() string { return filepath.Dir(s.Path()) }
+
 // Get returns an entry that has not expired.
 func (s *Store) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry []byte, found bool, err error) {
 	c, err := s.open(ctx, false)

@@ -20,7 +20,7 @@ func VectorScope(info model.Info) Scope {
 
 // NewEmbedder puts a cache in front of an embedding model: a text that it has embedded is not
 // sent to it again. The cache is an optimization: if it cannot be used, the model is
-// called. Its entries have no texts, only their hashes.
+// called. Its entries have no texts, only their hashes. The cache is one of a directory.
 func NewEmbedder(m model.Embedder, c *Cache, params []byte, maxBytes int64) model.Embedder {
 	return &cachedEmbedder{Embedder: m, cache: c, params: params, scope: VectorScope(m.Info()), policy: Policy{MaxBytes: maxBytes}}
 }
@@ -49,7 +49,7 @@ func (e *cachedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32
 	for i, text := range texts {
 		keys[i] = e.key(text, model.IsForQueries(ctx))
 	}
-	entries, err := e.cache.store.GetAll(ctx, e.scope, keys, e.policy)
+	entries, err := e.cache.file.GetAll(ctx, e.scope, keys, e.policy)
 	if err != nil {
 		e.cache.warnUnlessEnded(ctx, err)
 		return e.Embedder.Embed(ctx, texts)
@@ -74,7 +74,7 @@ func (e *cachedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32
 		vectors[i] = made[k]
 		newKeys[k], newEntries[k] = keys[i], encodeVector(made[k])
 	}
-	if err := e.cache.store.PutAll(ctx, e.scope, newKeys, newEntries, e.policy); err != nil {
+	if err := e.cache.file.PutAll(ctx, e.scope, newKeys, newEntries, e.policy); err != nil {
 		e.cache.warnUnlessEnded(ctx, err)
 	}
 	return vectors, usage, nil

@@ -134,8 +134,8 @@ func (sc *sessionCipher) checkHead(head *store.Head, h *headSeal) error {
 }
 
 func sameState(a, b store.State) bool {
-	same := a.LastSaid.Equal(b.LastSaid)
-	a.LastSaid = b.LastSaid
+	same := a.LastSaid.Equal(b.LastSaid) && a.Expires.Equal(b.Expires)
+	a.LastSaid, a.Expires = b.LastSaid, b.Expires
 	return same && a == b
 }
 

@@ -111,6 +111,8 @@ type State struct {
 	Open     bool      `json:"open,omitempty"`     // a tool call left the window before its results: they leave at once
 	Flushes  int       `json:"flushes,omitempty"`  // how often messages were evicted
 	LastSaid time.Time `json:"last_said,omitzero"` // when the newest message was added
+	Expires  time.Time `json:"expires,omitzero"`   // of a session that is a cached result: when it expires; zero for never
+	Size     int64     `json:"size,omitempty"`     // of a session that is a cached result: its bytes
 }
 
 // Query selects entries of one session.
