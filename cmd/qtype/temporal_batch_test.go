@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,6 +47,7 @@ type summaries struct {
 	fail  string         // a text in messages that the model rejects; empty for none
 	at    int            // the number of calls at which reached is closed
 	ready chan struct{}
+	pause time.Duration // of calls after that one
 }
 
 func newSummaries(t *testing.T, at int) (*summaries, *httptest.Server) {
@@ -61,6 +64,9 @@ func (s *summaries) answer(messages []modeltest.Message) (string, int) {
 	s.calls[last]++
 	if s.at--; s.at == 0 {
 		close(s.ready)
+	}
+	if s.at < 0 {
+		time.Sleep(s.pause)
 	}
 	if s.fail != "" && strings.Contains(last, s.fail) {
 		return "", http.StatusBadRequest
@@ -179,5 +185,106 @@ func TestTemporal_BatchesStop(t *testing.T) {
 	want = c.runLocally()
 	if diff := cmp.Diff(want, made); diff != "" || !strings.Contains(failed, "message 17.") {
 		t.Errorf("failed rows: %s\n%s", failed, diff)
+	}
+}
+
+// TestTemporal_BatchesEqual: flows with batch steps at several places have the same output, failed rows, summary and memories on both
+// engines.
+func TestTemporal_BatchesEqual(t *testing.T) {
+	header := func(variables, outputs string) string {
+		return "id: equal\nmodels: [{type: Model, id: m, provider: mock, model_id: m}]\nmemories: [{id: talk, policy: message_window, max_messages: 6}]\n" +
+			"flows:\n  - id: main\n    variables: [{id: n, type: int}, {id: text, type: text}" + variables + "]\n    inputs: [n, text]\n    outputs: [" + outputs + "]\n    steps:\n"
+	}
+	collect := "      - {type: Collect, id: some, inputs: [answer], outputs: [all], batch_config: {batch_size: 4}}\n"
+	say := "      - {type: LLMInference, id: say, model: m, memory: talk, inputs: [text], outputs: [answer]}\n"
+	answers := ", {id: answer, type: text}, {id: all, type: 'list[text]'}"
+	var rows strings.Builder
+	rows.WriteString("session,n,text\n")
+	for i := range 50 {
+		n := fmt.Sprint(i)
+		if i%11 == 3 {
+			n = "none" // a row that fails
+		}
+		fmt.Fprintf(&rows, "s%d,%s,hello %d\n", i%3, n, i)
+	}
+	server := newCluster(t, "id: none\n", "").server
+	for name, test := range map[string]struct{ document, rows string }{
+		"no rows":        {header(", {id: stats, type: AggregateStats}", "stats") + "      - {type: Aggregate, id: count, outputs: [stats]}\n", "session,n,text\n"},
+		"first":          {header(", {id: all, type: 'list[int]'}", "all") + "      - {type: Collect, id: some, inputs: [n], outputs: [all]}\n", rows.String()},
+		"memory before":  {header(answers, "all") + say + collect, rows.String()},
+		"counts":         {header(answers+", {id: stats, type: AggregateStats}", "stats") + say + "      - {type: Aggregate, id: count, outputs: [stats]}\n", rows.String()},
+		"memory between": {header(answers+", {id: one, type: text}, {id: last, type: 'list[text]'}", "last") + say + collect + "      - {type: Explode, id: each, inputs: [all], outputs: [one]}\n      - {type: Collect, id: end, inputs: [one], outputs: [last], batch_config: {batch_size: 7}}\n", rows.String()},
+		"memory behind": {header(", {id: all, type: 'list[text]'}, {id: prompt, type: text}, {id: answer, type: text}", "answer") +
+			"      - {type: Collect, id: some, inputs: [text], outputs: [all], group_by: [n]}\n      - {type: PromptTemplate, id: join, template: '{all}', inputs: [all], outputs: [prompt]}\n" +
+			"      - {type: LLMInference, id: say, model: m, memory: talk, inputs: [prompt], outputs: [answer]}\n", rows.String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got [2]map[string]string
+			for i, engine := range []string{"local", "temporal"} {
+				c := &cluster{t: t, dir: t.TempDir(), server: server, offline: true}
+				c.write("app.qtype.yaml", test.document)
+				c.write("in.csv", test.rows)
+				args := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--errors", "failed.csv", "--engine", engine}
+				if engine == "temporal" {
+					c.worker()
+					args = append(args, "--chunk", "7")
+				}
+				status, _, errs := c.qtype(args...)
+				if status > 1 {
+					t.Fatalf("%s: %d: %s", engine, status, errs)
+				}
+				got[i] = map[string]string{"status": fmt.Sprint(status), "out": c.read("out.jsonl"), "failed": c.read("failed.csv"), "rows": rowLine(errs)}
+				for session := range 3 {
+					if strings.Contains(test.document, "memory: talk") && test.rows == rows.String() {
+						got[i][fmt.Sprint("session ", session)] = c.history(c.dir, fmt.Sprint("s", session))
+					}
+				}
+			}
+			if diff := cmp.Diff(got[0], got[1]); diff != "" {
+				t.Error(diff)
+			}
+			t.Log(got[0]["rows"])
+		})
+	}
+}
+
+// rowLine returns the numbers of rows in a summary.
+func rowLine(summary string) string {
+	for line := range strings.Lines(summary) {
+		if before, _, ok := strings.Cut(line, ", written to"); ok && strings.Contains(before, " row") {
+			return before
+		}
+	}
+	return summary
+}
+
+// TestTemporal_BatchesCanceled: a run that is canceled behind the first batch step continues after the rows that are finished.
+func TestTemporal_BatchesCanceled(t *testing.T) {
+	const rows, groups = 60, 12
+	s, model := newSummaries(t, rows+groups/2)
+	s.pause = 200 * time.Millisecond
+	c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(rows))
+	c.worker()
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "7", "--heartbeat", "2s"}
+	started := c.command(t.Context(), run...)
+	if err := started.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.ready
+	if err := started.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := started.Wait(); err == nil {
+		t.Fatal("the run was not canceled")
+	}
+	if status, _, errs := c.qtype(append(run, "--resume")...); status != 0 || !strings.Contains(errs, "12 rows made of 60: 12 done") {
+		t.Fatalf("%d: %s", status, errs)
+	}
+	if n := s.total(); n > rows+groups+1 {
+		t.Errorf("%d calls for %d rows and %d groups: only that in flight may be repeated", n, rows, groups)
+	}
+	made := c.read("out.jsonl")
+	if diff := cmp.Diff(c.runLocally(), made); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -3,7 +3,6 @@
 package durable
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +109,11 @@ func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*ru
 	default:
 		return explain(err)
 	}
-	job.Progress.Set(cmp.Or(r.plan.Total, s.Rows), s.Rows, s.Failed, progressOf(s.Steps))
+	read := s.Rows
+	if r.plan.Tail {
+		read = r.plan.Total
+	}
+	job.Progress.Set(read, s.Rows, s.Failed, progressOf(s.Steps))
 	wanted := true
 	reading := r.results(ctx, s, job, func(res *runtime.Result) bool {
 		wanted = yield(res)

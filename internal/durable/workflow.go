@@ -58,7 +58,7 @@ type plan struct {
 	Retry        int              // how often failed rows were run again by --retry-failed
 	Earlier      []map[int][]byte // the Inline outputs before the last time
 	Tail         bool             // the flow has batch steps: the last partition is the steps from the first of them on, for all rows
-	Total        int64            // the rows; 0 if nothing needs the number
+	Total        int64            // the rows of a flow with batch steps
 	Partial      bool             // the rows are only a part of the input
 	State        state            // what is finished
 }
