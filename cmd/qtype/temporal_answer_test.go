@@ -89,3 +89,40 @@ func (c *cluster) awaitRequests(n int, result <-chan string) (id, shown string) 
 		}
 	}
 }
+
+// TestTemporal_AnswerBatches: a row behind a batch step waits for an answer, too. It is the answer of that row only.
+func TestTemporal_AnswerBatches(t *testing.T) {
+	document, err := os.ReadFile("../../examples/approval/app.qtype.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(document), "      - {type: InvokeTool, id: ask,",
+		"      - {type: Collect, id: single, inputs: [order], outputs: [orders], batch_config: {batch_size: 1}}\n      - {type: InvokeTool, id: ask,", 1)
+	text = strings.Replace(text, "    inputs: [order, amount]\n    outputs: [order, pay, note]\n", "    inputs: [order, amount]\n    outputs: [orders, pay, note]\n", 1)
+	text = strings.Replace(text, "      - {id: note, type: text?}\n", "      - {id: note, type: text?}\n      - {id: orders, type: 'list[int]'}\n", 1)
+	c := newCluster(t, text, "order,amount\n8812,40\n8813,50\n")
+	c.worker()
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-f", "complaint", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	for number, order := range []string{"8812", "8813"} {
+		id, shown := c.awaitRequests(number+1, result)
+		if !strings.Contains(shown, `step ask needs the result of decide {"order":`+order) {
+			t.Fatalf("request %d: %s", number+1, shown)
+		}
+		if status, _, errs := c.qtype("runs", "answer", id, fmt.Sprintf(`%d={"pay": %t}`, number+1, number == 0)); status != 0 {
+			t.Fatalf("answer: %d\n%s", status, errs)
+		}
+	}
+	if got := <-result; !strings.HasPrefix(got, "0\n") {
+		t.Fatal(got)
+	}
+	want := `{"row":1,"orders":[8812],"pay":true,"note":null,"error":null}
+{"row":2,"orders":[8813],"pay":false,"note":null,"error":null}
+`
+	if diff := cmp.Diff(want, c.read("out.jsonl")); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -115,7 +115,7 @@ func (u *uploader) partitionOf(session string) int {
 		return u.next
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(u.codec.Order(session)))    // a hash does not fail
+	_, _ = h.Write([]byte(u.codec.Order(session))) // a hash does not fail
 	return int(h.Sum32() % uint32(len(u.partitions)))
 }
 
