@@ -22,6 +22,11 @@ func (r *Reader) OpenCalls(ctx context.Context, key store.Key, v *window.View) (
 	if v.State.Last < v.MinSeq() {
 		return nil, nil
 	}
+	return r.readOpenCalls(ctx, key, v)
+}
+
+// readOpenCalls is OpenCalls for a session whose newest messages are not in the window.
+func (r *Reader) readOpenCalls(ctx context.Context, key store.Key, v *window.View) ([]chat.ToolCall, error) {
 	wasRewound := v.State.WasRewound()
 	for size := int64(16); ; size *= 4 {
 		from := max(v.State.Last-size+1, v.MinSeq())
