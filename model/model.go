@@ -96,15 +96,42 @@ type Usage struct {
 // Call sends req and waits for the whole answer. It passes deltas of text and reasoning
 // to onDelta if that is not nil.
 func Call(ctx context.Context, m Chat, req Request, onDelta func(Event)) (*Response, error) {
-	for ev, err := range m.Generate(ctx, req) {
-		switch {
-		case err != nil:
-			return nil, err
-		case ev.Response != nil:
-			return ev.Response, nil
-		case onDelta != nil && ev != (Event{}):
+	r := receiver{forward: func(ev Event, _ error) bool {
+		if onDelta != nil && ev != (Event{}) {
 			onDelta(ev)
 		}
+		return true
+	}}
+	switch r.receive(m.Generate(ctx, req)); {
+	case r.err != nil:
+		return nil, r.err
+	case r.response == nil:
+		return nil, &Error{Message: "the answer ended before it was complete"}
 	}
-	return nil, &Error{Message: "the answer ended before it was complete"}
+	return r.response, nil
+}
+
+// receiver receives an answer. It is one allocation, while a range over the events of an
+// iterator that is not known makes one for each variable that its body sets.
+type receiver struct {
+	forward  func(Event, error) bool // receives the deltas; false ends the answer
+	response *Response
+	err      error
+	stopped  bool // forward returned false
+}
+
+// receive reads until the answer is complete, has failed, or forward returns false.
+func (r *receiver) receive(events iter.Seq2[Event, error]) {
+	events(func(ev Event, err error) bool {
+		switch {
+		case err != nil:
+			r.err = err
+		case ev.Response != nil:
+			r.response = ev.Response
+		default:
+			r.stopped = !r.forward(ev, nil)
+			return !r.stopped
+		}
+		return false
+	})
 }

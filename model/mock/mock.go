@@ -209,7 +209,7 @@ func echo(last lastMessages, tokens int) string {
 	if last.count == 1 {
 		noun = "message"
 	}
-	b := make([]byte, 0, 64+len(last.newest))
+	b := make([]byte, 0, 512) // on the stack for most messages
 	b = append(strconv.AppendInt(append(b, "[mock] I received "...), int64(last.count), 10), ' ')
 	b = append(strconv.AppendInt(append(append(b, noun...), " ("...), int64(tokens), 10), " tokens)."...)
 	if last.count > 0 {

@@ -101,17 +101,18 @@ func appendText(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// HTMLSafeJSON returns the language's form of a message with escapes for <, > and &, as
+// AppendHTMLSafeJSON appends the language's form of a message with escapes for <, > and &, as
 // json.Marshal does, but without parsing what was just written. Like it, it fails only
 // for messages for which Check fails.
-func (m Message) HTMLSafeJSON() ([]byte, error) {
-	raw, err := m.MarshalJSON()
-	if err != nil || !needsHTMLEscape(raw) {
-		return raw, err
+func (m *Message) AppendHTMLSafeJSON(b []byte) ([]byte, error) {
+	start := len(b)
+	b, err := appendMessage(b, m)
+	if err != nil || !needsHTMLEscape(b[start:]) {
+		return b, err
 	}
 	var safe bytes.Buffer
-	json.HTMLEscape(&safe, raw)
-	return safe.Bytes(), nil
+	json.HTMLEscape(&safe, b[start:])
+	return append(b[:start], safe.Bytes()...), nil
 }
 
 // needsHTMLEscape reports whether json.HTMLEscape changes a text, or may: 0xe2 begins U+2028 and
