@@ -106,9 +106,8 @@ func (t *Turn) lock(ctx context.Context) (err error) {
 	default:
 		t.live, err = m.sessions.Lock(ctx, session)
 	}
-	var interrupted *InterruptedError
-	switch {
-	case err == nil || errors.As(err, &interrupted):
+	switch _, interrupted := errors.AsType[*InterruptedError](err); {
+	case err == nil || interrupted:
 		return err
 	case errors.Is(err, locks.ErrBusy):
 		return &BusyError{Memory: m.id, Session: session}
@@ -151,8 +150,7 @@ func (t *Turn) interrupted() error {
 	if t.cancel == nil {
 		return nil
 	}
-	var interrupted *InterruptedError
-	if errors.As(context.Cause(t.ctx), &interrupted) {
+	if interrupted, ok := errors.AsType[*InterruptedError](context.Cause(t.ctx)); ok {
 		return interrupted
 	}
 	return nil

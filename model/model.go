@@ -96,12 +96,7 @@ type Usage struct {
 // Call sends req and waits for the whole answer. It passes deltas of text and reasoning
 // to onDelta if that is not nil.
 func Call(ctx context.Context, m Chat, req Request, onDelta func(Event)) (*Response, error) {
-	r := receiver{forward: func(ev Event, _ error) bool {
-		if onDelta != nil && ev != (Event{}) {
-			onDelta(ev)
-		}
-		return true
-	}}
+	r := receiver{delta: onDelta}
 	switch r.receive(m.Generate(ctx, req)); {
 	case r.err != nil:
 		return nil, r.err
@@ -114,7 +109,8 @@ func Call(ctx context.Context, m Chat, req Request, onDelta func(Event)) (*Respo
 // receiver receives an answer. It is one allocation, while a range over the events of an
 // iterator that is not known makes one for each variable that its body sets.
 type receiver struct {
-	forward  func(Event, error) bool // receives the deltas; false ends the answer
+	delta    func(Event)             // receives the deltas that are not empty; may be nil
+	forward  func(Event, error) bool // receives all deltas in its place, if not nil; false ends the answer
 	response *Response
 	err      error
 	stopped  bool // forward returned false
@@ -128,9 +124,14 @@ func (r *receiver) receive(events iter.Seq2[Event, error]) {
 			r.err = err
 		case ev.Response != nil:
 			r.response = ev.Response
-		default:
+		case r.forward != nil:
 			r.stopped = !r.forward(ev, nil)
 			return !r.stopped
+		default:
+			if r.delta != nil && ev != (Event{}) {
+				r.delta(ev)
+			}
+			return true
 		}
 		return false
 	})

@@ -65,7 +65,7 @@ type truncation struct {
 func (t *truncation) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var joined *Response
-		for {
+		for req := req; ; {
 			next, err := t.part(ctx, req, yield)
 			switch {
 			case err != nil:

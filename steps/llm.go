@@ -117,8 +117,7 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)
 	resp, err := s.callFitted(ctx, row, d, req, budget)
-	var incomplete *model.IncompleteError
-	if errors.As(err, &incomplete) { // its tokens were used
+	if incomplete, ok := errors.AsType[*model.IncompleteError](err); ok { // its tokens were used
 		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Cached: incomplete.Usage.Cached, Cost: incomplete.Usage.Cost, Model: incomplete.Answer.Model}))
 	}
 	if err != nil {
