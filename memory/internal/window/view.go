@@ -269,7 +269,6 @@ func (v *View) rounds() int {
 // in a cache.
 func (v *View) EndsWithText() bool { return v.tools == 0 && v.newest > 0 && v.newest == v.State.Last }
 
-
 // MinSeq returns the lowest position that the window can ever contain.
 func (v *View) MinSeq() int64 { return max(v.State.Floor, 1) }
 
