@@ -28,8 +28,8 @@ type Turn struct {
 	lease  *lease                  // nil with concurrent_turns: queue
 
 	mu        sync.Mutex
-	base      *window.View                // the session when the turn began
-	space     window.View                 // base, if it is a copy of the cached view: every other turn may change that of open
+	base      *window.View                // the session when the turn began; of open the cached view itself, which only publish changes
+	space     window.View                 // base, if it is a copy of the cached view: callers may use a turn of Begin after its end
 	policy    window.Policy               // with the limits of that moment
 	staged    []*store.Entry              // the messages that were added
 	first     [1]*store.Entry             // the array of staged, if the store does not keep the slices of a change

@@ -17,8 +17,8 @@ func version(l *locks.Table, id string) int64 {
 	return v.Version
 }
 
-// TestTable_ViewOfLockedSession checks that a turn keeps the view that it has locked, whatever
-// is cached or dropped in the meantime.
+// TestTable_ViewOfLockedSession checks that a turn keeps the view of the session that it has locked
+// if another one is cached, or it is dropped, in the meantime.
 func TestTable_ViewOfLockedSession(t *testing.T) {
 	meanwhile := map[string]struct {
 		change func(l *locks.Table)
