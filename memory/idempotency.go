@@ -16,6 +16,11 @@ import (
 func (t *Turn) SetIdempotencyKey(key string) (done bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.setIdempotencyKey(key)
+}
+
+// setIdempotencyKey is SetIdempotencyKey for a caller that has locked the turn.
+func (t *Turn) setIdempotencyKey(key string) (done bool) {
 	t.operation = key
 	t.done = change.OperationOf(t.base.Values, key) != ""
 	return t.done

@@ -67,7 +67,7 @@ type Config struct {
 	Counter  window.Counter                     // counts tokens; required
 	Scope    Scope                              // which sessions are one conversation: those of a user, or all; empty: each is one
 	Context  ContextSource                      // flush: what is sent in addition to the messages; nil: nothing
-	Live     int                                // sessions whose windows are cached in this process; 0: 1,024, or all with NewInProcess
+	Live     int                                // sessions whose windows are cached in this process; 0: 4,096, or all with NewInProcess
 	Now      func() time.Time                   // the clock; nil: time.Now
 	Audit    Auditor                            // records reads and deletions; nil: nothing is recorded
 	Compact  window.Compaction                  // what is shortened before messages leave; zero: nothing
@@ -100,8 +100,9 @@ type Memory struct {
 	compactAt   float64       // Compaction.At
 }
 
-// defaultCachedSessions is the number of sessions whose windows are cached by default.
-const defaultCachedSessions = 1024
+// defaultCachedSessions is the number of sessions whose windows are cached by default. Those of
+// large windows are fewer: package locks bounds their size.
+const defaultCachedSessions = 4096
 
 // New returns the memory that cfg declares. Several memories may share a
 // store, which the caller closes.

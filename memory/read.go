@@ -25,10 +25,7 @@ func (m *Memory) Read(ctx context.Context, session string, o window.ReadOptions)
 	if space == nil {
 		space = &window.View{}
 	}
-	defer func() {
-		*space = window.View{}
-		m.views.Put(space)
-	}()
+	defer m.views.Put(space) // what it refers to is kept until the pool is emptied by the collector
 	if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {
 		return window.Window{}, err
 	}

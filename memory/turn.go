@@ -28,8 +28,8 @@ type Turn struct {
 	lease  *lease                  // nil with concurrent_turns: queue
 
 	mu        sync.Mutex
-	base      *window.View                // the session when the turn began
-	space     window.View                 // base, if it is a copy of the cached view
+	base      *window.View                // the session when the turn began; of open the cached view itself, which only publish changes
+	space     window.View                 // base, if it is a copy of the cached view: callers may use a turn of Begin after its end
 	policy    window.Policy               // with the limits of that moment
 	staged    []*store.Entry              // the messages that were added
 	first     [1]*store.Entry             // the array of staged, if the store does not keep the slices of a change
@@ -88,12 +88,11 @@ func (m *Memory) open(ctx context.Context, session string, fresh bool) (*Turn, e
 	if m.local != nil {
 		t.staged = t.first[:0]
 	}
-	live, cached, err := m.sessions.LockWithView(ctx, t.key.Session, &t.space)
-	if err != nil {
+	var err error
+	if t.live, t.base, err = m.sessions.LockWithView(ctx, t.key.Session); err != nil {
 		return nil, m.waitError(session, err)
 	}
-	t.live = live
-	return t.start(ctx, fresh || !cached)
+	return t.start(ctx, fresh || t.base == nil)
 }
 
 // lock locks the session according to Config.Turns.
@@ -107,9 +106,8 @@ func (t *Turn) lock(ctx context.Context) (err error) {
 	default:
 		t.live, err = m.sessions.Lock(ctx, session)
 	}
-	var interrupted *InterruptedError
-	switch {
-	case err == nil || errors.As(err, &interrupted):
+	switch _, interrupted := errors.AsType[*InterruptedError](err); {
+	case err == nil || interrupted:
 		return err
 	case errors.Is(err, locks.ErrBusy):
 		return &BusyError{Memory: m.id, Session: session}
@@ -117,13 +115,13 @@ func (t *Turn) lock(ctx context.Context) (err error) {
 	return m.waitError(session, err)
 }
 
-// start reads the session, which the turn has locked. Unless fresh is set, space
-// is a copy of its cached view.
+// start reads the session, which the turn has locked. Unless fresh is set, base is its
+// cached view.
 func (t *Turn) start(ctx context.Context, fresh bool) (_ *Turn, err error) {
 	m := t.memory
 	if t.policy, err = m.policyOf(t.key.Session); err == nil {
-		if t.base = &t.space; fresh {
-			t.base, err = m.reload(ctx, t.key, t.base)
+		if fresh {
+			t.base, err = m.reload(ctx, t.key, &t.space)
 		}
 	}
 	if err == nil {
@@ -152,8 +150,7 @@ func (t *Turn) interrupted() error {
 	if t.cancel == nil {
 		return nil
 	}
-	var interrupted *InterruptedError
-	if errors.As(context.Cause(t.ctx), &interrupted) {
+	if interrupted, ok := errors.AsType[*InterruptedError](context.Cause(t.ctx)); ok {
 		return interrupted
 	}
 	return nil
@@ -183,6 +180,11 @@ func (t *Turn) System(text string) {
 func (t *Turn) Add(msgs ...chat.Message) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.add(msgs)
+}
+
+// add is Add for a caller that has locked the turn.
+func (t *Turn) add(msgs []chat.Message) error {
 	if t.ended {
 		return errEnded
 	}

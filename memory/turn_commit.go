@@ -32,12 +32,15 @@ func (m *Memory) Turn(ctx context.Context, session string, f func(*Turn) error) 
 // After an error the turn is still open: try again, or Abort. If another process
 // wrote to the session in the meantime, this turn follows its messages. A turn
 // that a newer one replaced fails with an *InterruptedError.
-func (t *Turn) Commit(ctx context.Context) error { return t.commit(ctx, false) }
-
-// commit is Commit; with each set every message is an append in itself.
-func (t *Turn) commit(ctx context.Context, each bool) error {
+func (t *Turn) Commit(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.commit(ctx, false)
+}
+
+// commit is Commit for a caller that has locked the turn; with each set every message is an
+// append in itself.
+func (t *Turn) commit(ctx context.Context, each bool) error {
 	if t.ended {
 		return errEnded
 	}

@@ -26,11 +26,11 @@ func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...ch
 		return err
 	}
 	defer t.close()
-	t.strict = true
-	if t.SetIdempotencyKey(key) {
+	t.strict = true // no other goroutine knows the turn
+	if t.setIdempotencyKey(key) {
 		return nil
 	}
-	if err := t.Add(msgs...); err != nil {
+	if err := t.add(msgs); err != nil {
 		return err
 	}
 	return t.commit(ctx, true)

@@ -96,15 +96,43 @@ type Usage struct {
 // Call sends req and waits for the whole answer. It passes deltas of text and reasoning
 // to onDelta if that is not nil.
 func Call(ctx context.Context, m Chat, req Request, onDelta func(Event)) (*Response, error) {
-	for ev, err := range m.Generate(ctx, req) {
+	r := receiver{delta: onDelta}
+	switch r.receive(m.Generate(ctx, req)); {
+	case r.err != nil:
+		return nil, r.err
+	case r.response == nil:
+		return nil, &Error{Message: "the answer ended before it was complete"}
+	}
+	return r.response, nil
+}
+
+// receiver receives an answer. It is one allocation, while a range over the events of an
+// iterator that is not known makes one for each variable that its body sets.
+type receiver struct {
+	delta    func(Event)             // receives the deltas that are not empty; may be nil
+	forward  func(Event, error) bool // receives all deltas in its place, if not nil; false ends the answer
+	response *Response
+	err      error
+	stopped  bool // forward returned false
+}
+
+// receive reads until the answer is complete, has failed, or forward returns false.
+func (r *receiver) receive(events iter.Seq2[Event, error]) {
+	events(func(ev Event, err error) bool {
 		switch {
 		case err != nil:
-			return nil, err
+			r.err = err
 		case ev.Response != nil:
-			return ev.Response, nil
-		case onDelta != nil && ev != (Event{}):
-			onDelta(ev)
+			r.response = ev.Response
+		case r.forward != nil:
+			r.stopped = !r.forward(ev, nil)
+			return !r.stopped
+		default:
+			if r.delta != nil && ev != (Event{}) {
+				r.delta(ev)
+			}
+			return true
 		}
-	}
-	return nil, &Error{Message: "the answer ended before it was complete"}
+		return false
+	})
 }

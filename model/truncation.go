@@ -65,7 +65,7 @@ type truncation struct {
 func (t *truncation) Generate(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var joined *Response
-		for {
+		for req := req; ; {
 			next, err := t.part(ctx, req, yield)
 			switch {
 			case err != nil:
@@ -96,17 +96,11 @@ func (t *truncation) Generate(ctx context.Context, req Request) iter.Seq2[Event,
 
 // part makes one call and forwards its deltas. It returns nil if the reader has stopped.
 func (t *truncation) part(ctx context.Context, req Request, yield func(Event, error) bool) (*Response, error) {
-	for ev, err := range t.Chat.Generate(ctx, req) {
-		switch {
-		case err != nil:
-			return nil, err
-		case ev.Response != nil:
-			return ev.Response, nil
-		case !yield(ev, nil):
-			return nil, nil
-		}
+	r := receiver{forward: yield}
+	if r.receive(t.Chat.Generate(ctx, req)); r.response == nil && r.err == nil && !r.stopped {
+		return nil, &Error{Model: t.Info().ID, Message: "the answer ended before it was complete"}
 	}
-	return nil, &Error{Model: t.Info().ID, Message: "the answer ended before it was complete"}
+	return r.response, r.err
 }
 
 // goesOn reports whether the model is asked to go on with an incomplete answer.

@@ -30,6 +30,11 @@ func (m *observedChat) Generate(ctx context.Context, req model.Request) iter.Seq
 	if !steps.Observed(ctx) {
 		return m.Chat.Generate(ctx, req)
 	}
+	return m.observed(ctx, req)
+}
+
+// observed sends the request and reports it. An unobserved call does not allocate for it.
+func (m *observedChat) observed(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
 		ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationModel, ID: m.declared.ID,
 			Model: &m.info, Prices: m.declared.CallPrices(), Params: m.declared.InferenceParams, Request: &req, Failed: model.FailuresBefore(ctx)})

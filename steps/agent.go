@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -133,7 +132,7 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 				}
 				continue
 			}
-			return a.finish(a.cite(citation.From(ctx), answer), run.called, d)
+			return a.finish(a.cite(citedIn(ctx), answer), run.called, d)
 		}
 		answer.ToolCalls = named(answer.ToolCalls)
 		if err := d.add(answer); err != nil {
@@ -247,7 +246,7 @@ func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (toolResult, e
 	key := log.key(ctx, "tool", call.ID, call.Name, call.Arguments)
 	result, replayed, err := recorded(ctx, key, func() (toolResult, error) { return a.call(withCallKey(ctx, key), call) })
 	if t, ok := a.toolbox.current().tools[call.Name]; ok && replayed && t.Info().Passages {
-		citation.From(ctx).Restore(result.text())
+		citedIn(ctx).Restore(result.text())
 	}
 	return result, err
 }

@@ -12,7 +12,13 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// passagesKey is the key of the text with the passages of a step's answer.
+// passages are what the answer of a step on a row may cite.
+type passages struct {
+	set    citation.Set
+	prompt string // is sent with the request; empty for nothing
+}
+
+// passagesKey is the key of the passages of a step's answer.
 type passagesKey struct{}
 
 // noPassages is sent in place of passages if a search found none.
@@ -30,8 +36,9 @@ func (e *Env) sourcesSlot(ref *spec.Ref[*spec.Variable]) (*slot, error) {
 // citing returns a context for the calls of a step on a row, with the Set of the passages
 // that its answer may cite.
 func (s *llmStep) citing(ctx context.Context, row *Row) (context.Context, *citation.Set, error) {
-	set := &citation.Set{}
-	ctx = context.WithValue(citation.With(ctx, set), passagesKey{}, "")
+	p := &passages{} // hides those of an outer step, which calls this one's flow as a tool
+	set := &p.set
+	ctx = context.WithValue(ctx, passagesKey{}, p)
 	if s.sources == nil {
 		return ctx, set, nil
 	}
@@ -50,17 +57,26 @@ func (s *llmStep) citing(ctx context.Context, row *Row) (context.Context, *citat
 		}
 		set.Add(citation.FromResult(r))
 	}
-	text := set.Prompt()
-	if text == "" {
-		text = noPassages
+	if p.prompt = set.Prompt(); p.prompt == "" {
+		p.prompt = noPassages
 	}
-	return context.WithValue(ctx, passagesKey{}, text), set, nil
+	return ctx, set, nil
+}
+
+// citedIn returns the Set of the step of a context, a new one for none.
+func citedIn(ctx context.Context) *citation.Set {
+	if p, _ := ctx.Value(passagesKey{}).(*passages); p != nil {
+		return &p.set
+	}
+	return new(citation.Set)
 }
 
 // passagesIn returns the text with the passages for the step of a context, empty for none.
 func passagesIn(ctx context.Context) string {
-	text, _ := ctx.Value(passagesKey{}).(string)
-	return text
+	if p, _ := ctx.Value(passagesKey{}).(*passages); p != nil {
+		return p.prompt
+	}
+	return ""
 }
 
 // cite adds to an answer the passages that its text cites.

@@ -29,7 +29,7 @@ type conversation struct {
 func beginConversation(ctx context.Context, m *memory.Memory, session, system string) (*conversation, error) {
 	d := &conversation{system: system}
 	if m == nil {
-		d.messages = startingMessages(ctx)
+		d.messages = slices.Grow(startingMessages(ctx), 2) // the question and the answer
 		return d, nil
 	}
 	if s := turnCallContext(ctx, m, session); s != nil {

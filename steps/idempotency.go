@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -32,25 +33,46 @@ func WithRunID(ctx context.Context, run string) context.Context {
 
 // idempotencyKey returns the key of a turn of a row that adds msgs; empty in a run
 // without an id.
-func idempotencyKey(ctx context.Context, row *Row, msgs []chat.Message) string {
+func idempotencyKey(ctx context.Context, row *Row, msgs inputMessages) string {
 	o, _ := ctx.Value(idempotencyKeysKey{}).(*idempotencyKeys)
 	if o == nil {
 		return ""
 	}
-	h, ordinal := sha256.New(), row.Ordinal
+	parts, ordinal := make([]byte, 0, 512), row.Ordinal
 	for s := callContextFrom(ctx); s != nil; s = s.outer {
-		fmt.Fprintf(h, "%q ", s.step)
+		parts = append(strconv.AppendQuote(parts, s.step), ' ')
 		ordinal = s.ordinal // the outermost call: that of the input row, of which a tool runs this row's flow
 	}
 	for i := range msgs { // without the ids, which may be new each time
-		m := &msgs[i]
-		fmt.Fprintf(h, "\n%q %q %q %q", m.Role, m.Name, m.ToolCallID, m.ToolCalls)
-		for _, b := range m.Blocks {
-			fmt.Fprintf(h, " %q %q %q %q", b.Type, b.Text, b.Data, b.MimeType)
-		}
+		parts = appendDigestParts(parts, &msgs[i].Message)
 	}
-	digest := hex.EncodeToString(h.Sum(nil))
-	return fmt.Sprintf("%s %d %s %d", o.run, ordinal, digest, o.count(ordinal, digest))
+	sum := sha256.Sum256(parts)
+	digest := hex.EncodeToString(sum[:])
+	key := strconv.AppendInt(append(append(parts[:0], o.run...), ' '), ordinal, 10)
+	key = append(append(append(key, ' '), digest...), ' ')
+	return string(strconv.AppendInt(key, int64(o.count(ordinal, digest)), 10))
+}
+
+// appendDigestParts appends the quoted parts of a message. A run that is resumed by a later
+// version finds the keys that this one has stored, so their form never changes.
+func appendDigestParts(b []byte, m *chat.Message) []byte {
+	b = append(b, '\n')
+	for _, text := range [...]string{string(m.Role), m.Name, m.ToolCallID} {
+		b = append(strconv.AppendQuote(b, text), ' ')
+	}
+	if len(m.ToolCalls) == 0 {
+		b = append(b, "[]"...)
+	} else {
+		b = fmt.Appendf(b, "%q", m.ToolCalls)
+	}
+	for i := range m.Blocks {
+		block := &m.Blocks[i]
+		b = strconv.AppendQuote(append(b, ' '), block.Type)
+		b = strconv.AppendQuote(append(b, ' '), block.Text)
+		b = fmt.Appendf(append(b, ' '), "%q", block.Data)
+		b = strconv.AppendQuote(append(b, ' '), block.MimeType)
+	}
+	return b
 }
 
 // count returns how many turns with the digest the row of an ordinal has had.
@@ -74,11 +96,11 @@ func (o *idempotencyKeys) count(ordinal int64, digest string) int {
 
 // replayedAnswer returns the answer that an earlier run committed for this turn, nil
 // if the turn has to be run. With an answer, the turn adds no messages.
-func (d *conversation) replayedAnswer(ctx context.Context, row *Row, msgs []chat.Message) (*chat.Message, error) {
+func (d *conversation) replayedAnswer(ctx context.Context, row *Row, added inputMessages) (*chat.Message, error) {
 	if d.turn == nil {
 		return nil, nil
 	}
-	key := idempotencyKey(ctx, row, msgs)
+	key := idempotencyKey(ctx, row, added)
 	if key == "" || !d.turn.SetIdempotencyKey(key) {
 		return nil, nil
 	}

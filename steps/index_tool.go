@@ -81,7 +81,7 @@ func (t *indexTool) Call(ctx context.Context, args map[string]any) (any, error) 
 	if err != nil {
 		return nil, t.failed(ctx, err)
 	}
-	set := citation.From(ctx)
+	set := citedIn(ctx)
 	passages := make([]any, 0, len(matches))
 	for _, m := range matches {
 		passages = append(passages, passageRecord(set.Add(sourceOf(m))))

@@ -37,7 +37,11 @@ func messagesFrom(inputs []slot, row *Row) (inputMessages, error) {
 		if err != nil {
 			return nil, fmt.Errorf("variable %s: %w", in.of.ID, err)
 		}
-		msgs = append(msgs, made...)
+		if len(msgs) == 0 {
+			msgs = made
+		} else {
+			msgs = append(msgs, made...)
+		}
 	}
 	if len(msgs) == 0 {
 		return nil, errors.New("all inputs are empty; nothing to send")

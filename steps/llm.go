@@ -62,7 +62,8 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 		return answer, err
 	}
 	ctx, observed := s.observeTurn(ctx, row)
-	d, err := beginConversation(withCallContext(ctx, s.id, row), s.memory, row.Session, s.system)
+	calls := withCallContext(ctx, s.id, row)
+	d, err := beginConversation(calls, s.memory, row.Session, s.system)
 	if err != nil {
 		observed.end(nil, err)
 		return answer, err
@@ -76,7 +77,7 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 		}
 	}()
 	report := d.report(ctx)
-	answer, err = d.finish(s.withTurn(d.context(withCallContext(ctx, s.id, row)), row, d), row, msgs, reply)
+	answer, err = d.finish(s.withTurn(d.context(calls), row, d), row, msgs, reply)
 	finished = true
 	err = d.close(ctx, err)
 	if report != nil {
@@ -90,7 +91,7 @@ type replyFunc func(context.Context, *conversation) (chat.Message, error)
 
 // finish adds msgs and returns the reply, or the answer of an earlier run.
 func (d *conversation) finish(ctx context.Context, row *Row, msgs inputMessages, reply replyFunc) (chat.Message, error) {
-	had, err := d.replayedAnswer(ctx, row, msgs.plain())
+	had, err := d.replayedAnswer(ctx, row, msgs)
 	switch {
 	case err != nil:
 		return chat.Message{}, err
@@ -116,8 +117,7 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)
 	resp, err := s.callFitted(ctx, row, d, req, budget)
-	var incomplete *model.IncompleteError
-	if errors.As(err, &incomplete) { // its tokens were used
+	if incomplete, ok := errors.AsType[*model.IncompleteError](err); ok { // its tokens were used
 		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Cached: incomplete.Usage.Cached, Cost: incomplete.Usage.Cost, Model: incomplete.Answer.Model}))
 	}
 	if err != nil {

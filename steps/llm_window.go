@@ -15,8 +15,7 @@ import (
 // corrects the estimates of the memory.
 func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req model.Request, b memory.Budget) (*model.Response, error) {
 	resp, err := s.call(ctx, row, req)
-	var rejected *model.Error
-	if err != nil && d.turn != nil && errors.As(err, &rejected) && rejected.TooLong {
+	if rejected, ok := errors.AsType[*model.Error](err); ok && d.turn != nil && rejected.TooLong {
 		resp, err = s.callShortened(ctx, row, d, req, b, rejected)
 	}
 	if err == nil && d.turn != nil && !s.model.Info().Mock && resp.Model == "" {

@@ -156,8 +156,7 @@ func (in *input) fileRows(yield func(runtime.Input) bool) {
 		if in.pastLimit(rec.Number) {
 			return
 		}
-		var bad *records.RowError
-		if err != nil && !errors.As(err, &bad) {
+		if _, bad := errors.AsType[*records.RowError](err); err != nil && !bad {
 			in.err = err
 			return
 		}

@@ -217,8 +217,7 @@ type recordSink struct {
 func (s *recordSink) write(res *runtime.Result) error {
 	s.cells = s.columns.appendRow(s.cells[:0], res)
 	err := s.out.Write(s.cells...)
-	var unfit *records.ValueError
-	if errors.As(err, &unfit) {
+	if unfit, ok := errors.AsType[*records.ValueError](err); ok {
 		failed := &outputTypeError{unfit}
 		if err = s.out.Write(s.columns.redact(s.cells, failed)...); err == nil {
 			err = failed

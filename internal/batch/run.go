@@ -260,8 +260,7 @@ func (j *job) isPartial() bool { return j.Offset > 0 || j.Limit > 0 || j.in.fail
 // writeResult writes one result. If it does not fit the output, its row has failed.
 func (j *job) writeResult(res *runtime.Result, sum *summary) error {
 	err := j.results.write(res)
-	var unfit *outputTypeError
-	if errors.As(err, &unfit) {
+	if unfit, ok := errors.AsType[*outputTypeError](err); ok {
 		res.Err, err = &steps.Error{Err: unfit}, nil
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -157,10 +158,21 @@ func appendCompound(b []byte, v any, anonymous bool) []byte {
 		if anonymous {
 			v.ID = ""
 		}
-		text, _ := v.HTMLSafeJSON() // does not fail for a message
-		return appendText(append(b, tagMessage), text)
+		return appendMessage(append(b, tagMessage), &v)
 	}
 	return appendValue(b, value.FromGo(v), anonymous)
+}
+
+// appendMessage appends a message as JSON, after its length.
+func appendMessage(b []byte, m *chat.Message) []byte {
+	start := len(b)
+	text, err := m.AppendHTMLSafeJSON(b)
+	if err != nil { // a message that is not valid
+		return append(b, 0)
+	}
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(len(text)-start))
+	return slices.Insert(text, start, length[:n]...)
 }
 
 func appendText[T string | []byte](b []byte, s T) []byte {

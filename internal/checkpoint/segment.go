@@ -55,37 +55,49 @@ type Segment struct {
 	total, current map[Key]int
 	number         int64 // the newest input row
 
+	replaying struct { // the row of Replay
+		row  *steps.Row
+		from RowDecoder
+		push steps.Emit
+	}
+	take func(data []byte) error // takeSaved
+
 	mu      sync.Mutex
 	pending map[int64]Key // the keys of the rows in the segment, by their ordinals
 }
 
 // NewSegment returns the checkpoints of a segment.
 func NewSegment(cfg SegmentConfig) *Segment {
-	return &Segment{
+	s := &Segment{
 		cfg: cfg, keys: RowEncoder{Slots: cfg.Inputs, Code: cfg.Code, Anonymous: true},
 		total: map[Key]int{}, current: map[Key]int{}, pending: map[int64]Key{},
 	}
+	s.take = s.takeSaved // once, as most rows of a run have nothing to take
+	return s
 }
 
 // Replay passes the results that a row has from an earlier run to push. If the row is
 // not finished, Replay notes its key for the recorder that receives its results.
 func (s *Segment) Replay(row *steps.Row, push steps.Emit) (found bool, err error) {
 	key := s.key(row)
-	from := RowDecoder{Slots: s.cfg.Outputs}
-	found, err = s.cfg.Store.Load(key, func(data []byte) error {
-		saved := s.cfg.NewRow()
-		if err := from.Decode(data, saved); err != nil {
-			return err
-		}
-		saved.Ordinal, saved.Replayed = row.Ordinal, true
-		return push(saved)
-	})
+	s.replaying.row, s.replaying.from, s.replaying.push = row, RowDecoder{Slots: s.cfg.Outputs}, push
+	found, err = s.cfg.Store.Load(key, s.take)
 	if !found && err == nil {
 		s.mu.Lock()
 		s.pending[row.Ordinal] = key
 		s.mu.Unlock()
 	}
 	return found, err
+}
+
+// takeSaved passes on one result of the row of Replay.
+func (s *Segment) takeSaved(data []byte) error {
+	saved := s.cfg.NewRow()
+	if err := s.replaying.from.Decode(data, saved); err != nil {
+		return err
+	}
+	saved.Ordinal, saved.Replayed = s.replaying.row.Ordinal, true
+	return s.replaying.push(saved)
 }
 
 // key identifies a row. In later segments a row is identified by what it has:

@@ -1,7 +1,6 @@
 package citation
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -139,17 +138,4 @@ func (s *Set) Restore(result string) {
 	for _, source := range sources {
 		s.Add(source)
 	}
-}
-
-type setKey struct{}
-
-// With returns a context for the calls of a step whose answer cites the passages of s.
-func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, setKey{}, s) }
-
-// From returns the Set of a context, a new one if it has none.
-func From(ctx context.Context) *Set {
-	if s, ok := ctx.Value(setKey{}).(*Set); ok {
-		return s
-	}
-	return new(Set)
 }

@@ -253,8 +253,7 @@ func (r *Reader) All() iter.Seq2[Record, error] {
 			if errors.Is(err, io.EOF) || !yield(rec, err) {
 				return
 			}
-			var row *RowError
-			if err != nil && !errors.As(err, &row) {
+			if _, row := errors.AsType[*RowError](err); err != nil && !row {
 				return
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/jsontext"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -208,7 +209,7 @@ func appendJSONText(b []byte, s string) []byte {
 	start := 0 // of the part that needs no escapes and is not written yet
 	for i := 0; i < len(s); {
 		if c := s[i]; c >= 0x20 && c < 0x7f && c != '"' && c != '\\' {
-			i++
+			i += 1 + jsontext.Plain(s[i+1:])
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])

@@ -23,19 +23,13 @@ type Store struct {
 	sessions map[store.Key]*storedSession
 }
 
-// maxUnindexed is the number of entries of a session that is searched without an index: most
-// sessions of many are short, and a map takes more than their ids.
-const maxUnindexed = 32
-
 type storedSession struct {
 	mu      sync.Mutex // guards the fields below
 	deleted bool       // the session is no longer in Store.sessions
 	head    store.Head
 	entries []*store.Entry // the entry with Seq n is at index n-1
 	events  eventLog
-
-	byID    map[string]int64 // Seq of live entries by message id, up to indexed; built on first use
-	indexed int
+	ids     idIndex
 }
 
 // find returns the session locked, or nil if the store does not hold it.
@@ -76,7 +70,7 @@ func (s *storedSession) Version() int64 {
 // a memory may still know it.
 func (s *storedSession) delete() {
 	s.deleted = true
-	s.head, s.entries, s.events, s.byID, s.indexed = store.Head{}, nil, eventLog{}, nil, 0
+	s.head, s.entries, s.events, s.ids = store.Head{}, nil, eventLog{}, idIndex{}
 }
 
 // findOrCreate returns the session locked. A new session has version 0 and
@@ -158,48 +152,39 @@ func merge(old, set map[string][]byte) map[string][]byte {
 	return out
 }
 
-// Entries yields the entries that q selects. The session may change while they are read.
+// Entries yields the entries that q selects. The session may change while they are read: it is
+// locked for one entry at a time, so that a reader may write.
 func (p *Store) Entries(ctx context.Context, key store.Key, q store.Query) iter.Seq2[*store.Entry, error] {
 	return func(yield func(*store.Entry, error) bool) {
-		next := p.cursor(key, q)
-		for e := next(); e != nil; e = next() {
-			if err := ctx.Err(); err != nil {
-				yield(nil, err)
-				return
+		if q.IDs != nil {
+			for _, seq := range p.findIDs(key, q) {
+				if !p.yield(ctx, key, seq, q.Live, yield) {
+					return
+				}
 			}
-			if q.Live && e.Status == store.Failed {
-				continue
-			}
-			if !yield(e, nil) {
-				return
-			}
+			return
+		}
+		seq := max(q.From, 1)
+		for (q.To == 0 || seq <= q.To) && p.yield(ctx, key, seq, q.Live, yield) {
+			seq++
 		}
 	}
 }
 
-// cursor returns a function that returns the entries of q one by one, then nil.
-// It locks the session for one entry at a time, so that a reader may write.
-func (p *Store) cursor(key store.Key, q store.Query) func() *store.Entry {
-	if q.IDs != nil {
-		found := p.findIDs(key, q)
-		return func() *store.Entry {
-			if len(found) == 0 {
-				return nil
-			}
-			e := p.entry(key, found[0])
-			found = found[1:]
-			return e
-		}
+// yield passes on the entry at a position, unless it has failed and live is set. It reports
+// whether the range goes on.
+func (p *Store) yield(ctx context.Context, key store.Key, seq int64, live bool, yield func(*store.Entry, error) bool) bool {
+	e := p.entry(key, seq)
+	switch {
+	case e == nil:
+		return false
+	case ctx.Err() != nil:
+		yield(nil, ctx.Err())
+		return false
+	case live && e.Status == store.Failed:
+		return true
 	}
-	seq := max(q.From, 1)
-	return func() *store.Entry {
-		if q.To != 0 && seq > q.To {
-			return nil
-		}
-		e := p.entry(key, seq)
-		seq++
-		return e
-	}
+	return yield(e, nil)
 }
 
 // findIDs returns the positions of the messages with q.IDs, ascending.
@@ -217,7 +202,7 @@ func (p *Store) findIDs(key store.Key, q store.Query) []int64 {
 	}
 	if q.Live {
 		for _, id := range q.IDs {
-			if seq := s.live(id); seq != 0 {
+			if seq := s.ids.find(s.entries, id); seq != 0 {
 				keep(seq)
 			}
 		}
@@ -230,33 +215,6 @@ func (p *Store) findIDs(key store.Key, q store.Query) []int64 {
 		}
 	}
 	return found
-}
-
-// live returns the position of the live entry with a message id, 0 for none.
-func (s *storedSession) live(id string) int64 {
-	if s.byID == nil && len(s.entries) <= maxUnindexed {
-		for _, e := range slices.Backward(s.entries) {
-			if e.Status != store.Failed && e.Message.ID == id {
-				return e.Seq
-			}
-		}
-		return 0
-	}
-	s.index()
-	return s.byID[id]
-}
-
-// index adds the entries to byID that were added since the last call.
-func (s *storedSession) index() {
-	if s.byID == nil {
-		s.byID = map[string]int64{}
-	}
-	for _, e := range s.entries[s.indexed:] {
-		if e.Status != store.Failed {
-			s.byID[e.Message.ID] = e.Seq
-		}
-	}
-	s.indexed = len(s.entries)
 }
 
 // entry returns the entry with this Seq, or nil if there is none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"runtime"
 	"slices"
 	"time"
 
@@ -98,6 +99,7 @@ func (s *Store) withdraw(r *request) bool {
 // writePending writes all pending requests in as few commits as possible.
 func (s *Store) writePending() {
 	for {
+		runtime.Gosched() // what is ready to add a change shares this commit
 		s.queue.Lock()
 		n := min(len(s.pending), maxBatch)
 		batch := slices.Clone(s.pending[:n])

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/qtype-dev/qtype/internal/jsontext"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -209,13 +210,17 @@ func echo(last lastMessages, tokens int) string {
 	if last.count == 1 {
 		noun = "message"
 	}
-	b := make([]byte, 0, 64+len(last.newest))
+	b := make([]byte, 0, 512) // on the stack for most messages
 	b = append(strconv.AppendInt(append(b, "[mock] I received "...), int64(last.count), 10), ' ')
 	b = append(strconv.AppendInt(append(append(b, noun...), " ("...), int64(tokens), 10), " tokens)."...)
-	if last.count > 0 {
-		b = strconv.AppendQuote(append(b, " The newest one: "...), last.newest)
+	if last.count == 0 {
+		return string(b)
 	}
-	return string(b)
+	b = append(b, " The newest one: "...)
+	if jsontext.Plain(last.newest) == len(last.newest) { // the usual text, in quotes as AppendQuote writes it
+		return string(append(append(append(b, '"'), last.newest...), '"'))
+	}
+	return string(strconv.AppendQuote(b, last.newest))
 }
 
 // tokens counts a request as memories do.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/jsontext"
 )
 
 // Most messages are texts. They are written without reflection, byte for byte as package
@@ -78,9 +80,12 @@ func appendText(b []byte, s string) []byte {
 	}
 	before, start := len(b), 0
 	b = append(b, '"')
-	for i := range len(s) {
+	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' {
+			if c < utf8.RuneSelf {
+				i += jsontext.Plain(s[i+1:])
+			}
 			continue
 		}
 		b = append(b, s[start:i]...)
@@ -101,24 +106,25 @@ func appendText(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// HTMLSafeJSON returns the language's form of a message with escapes for <, > and &, as
+// AppendHTMLSafeJSON appends the language's form of a message with escapes for <, > and &, as
 // json.Marshal does, but without parsing what was just written. Like it, it fails only
 // for messages for which Check fails.
-func (m Message) HTMLSafeJSON() ([]byte, error) {
-	raw, err := m.MarshalJSON()
-	if err != nil || !needsHTMLEscape(raw) {
-		return raw, err
+func (m *Message) AppendHTMLSafeJSON(b []byte) ([]byte, error) {
+	start := len(b)
+	b, err := appendMessage(b, m)
+	if err != nil || !needsHTMLEscape(b[start:]) {
+		return b, err
 	}
 	var safe bytes.Buffer
-	json.HTMLEscape(&safe, raw)
-	return safe.Bytes(), nil
+	json.HTMLEscape(&safe, b[start:])
+	return append(b[:start], safe.Bytes()...), nil
 }
 
 // needsHTMLEscape reports whether json.HTMLEscape changes a text, or may: 0xe2 begins U+2028 and
 // U+2029, and other characters.
 func needsHTMLEscape(raw []byte) bool {
-	for _, c := range raw {
-		if c == '<' || c == '>' || c == '&' || c == 0xe2 {
+	for _, c := range [...]byte{'<', '>', '&', 0xe2} {
+		if bytes.IndexByte(raw, c) >= 0 {
 			return true
 		}
 	}

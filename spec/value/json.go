@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/jsontext"
 	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -133,7 +134,7 @@ func appendString(b []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
+			i += 1 + jsontext.Plain(s[i+1:])
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/jsontext"
 )
 
 // str parses a string.
@@ -33,7 +35,9 @@ func (p *parser) skipPlain() (ascii bool, err error) {
 	for at := p.at; at < len(text); at++ {
 		c := text[at]
 		if c > '\\' || c >= ' ' && c != '"' && c != '\\' {
-			seen |= c
+			if seen |= c; c < utf8.RuneSelf {
+				at += jsontext.Plain(text[at+1:])
+			}
 			continue
 		}
 		p.at = at

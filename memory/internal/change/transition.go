@@ -35,18 +35,15 @@ type Transition struct {
 	events *[2]store.Event // an array for the events of the change, nil if the store keeps it
 }
 
-// Reset makes t ready for another change. With keep set, the store does not keep
-// the slices of a change, and the next one has the array of events again.
+// Reset makes t ready for another change, which Begin overwrites. With keep set, the store does
+// not keep the slices of a change, and the next one has the array of events again.
 func (t *Transition) Reset(keep bool) {
-	events := t.events
-	*t = Transition{}
+	t.Change = store.Change{}
 	switch {
 	case !keep:
-	case events == nil:
+		t.events = nil
+	case t.events == nil:
 		t.events = new([2]store.Event)
-	default:
-		clear(events[:])
-		t.events = events
 	}
 }
 

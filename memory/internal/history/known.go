@@ -10,20 +10,34 @@ import (
 // KnownIDs returns which of the ids belong to messages of the session that did
 // not fail, with their positions; nil for none.
 func (r *Reader) KnownIDs(ctx context.Context, key store.Key, ids []string) (map[string]int64, error) {
-	var known map[string]int64
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	for e, err := range r.Store.Entries(ctx, key, store.Query{Live: true, IDs: ids}) {
-		if err != nil {
-			return nil, err
-		}
-		if known == nil {
-			known = map[string]int64{}
-		}
-		known[e.Message.ID] = e.Seq
+	var found foundIDs // one allocation, while a range makes one for each variable
+	r.Store.Entries(ctx, key, store.Query{Live: true, IDs: ids})(found.add)
+	if found.err != nil {
+		return nil, found.err
 	}
-	return known, nil
+	return found.known, nil
+}
+
+// foundIDs are the positions of messages by their ids.
+type foundIDs struct {
+	known map[string]int64
+	err   error
+}
+
+// add adds one message, until there is an error.
+func (f *foundIDs) add(e *store.Entry, err error) bool {
+	if err != nil {
+		f.err = err
+		return false
+	}
+	if f.known == nil {
+		f.known = map[string]int64{}
+	}
+	f.known[e.Message.ID] = e.Seq
+	return true
 }
 
 // WithoutKnown returns the entries that the session does not have yet. A message

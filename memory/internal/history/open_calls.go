@@ -11,6 +11,9 @@ import (
 // OpenCalls returns the tool calls of a session that wait for their results. The history
 // is read only if its newest message is not in the window.
 func (r *Reader) OpenCalls(ctx context.Context, key store.Key, v *window.View) ([]chat.ToolCall, error) {
+	if v.EndsWithText() {
+		return nil, nil
+	}
 	if n := len(v.Entries); n > 0 && v.Entries[n-1].Seq == v.State.Last {
 		if !window.IsToolUse(v.Entries[n-1]) {
 			return nil, nil
@@ -22,6 +25,11 @@ func (r *Reader) OpenCalls(ctx context.Context, key store.Key, v *window.View) (
 	if v.State.Last < v.MinSeq() {
 		return nil, nil
 	}
+	return r.readOpenCalls(ctx, key, v)
+}
+
+// readOpenCalls is OpenCalls for a session whose newest messages are not in the window.
+func (r *Reader) readOpenCalls(ctx context.Context, key store.Key, v *window.View) ([]chat.ToolCall, error) {
 	wasRewound := v.State.WasRewound()
 	for size := int64(16); ; size *= 4 {
 		from := max(v.State.Last-size+1, v.MinSeq())

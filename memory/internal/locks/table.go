@@ -32,9 +32,9 @@ type Session struct {
 	locked  bool
 	cancel  context.CancelCauseFunc // cancels the active turn; nil if Begin did not lock, or waits in a queue
 	waiters []*waiter               // in the order in which they came
-	cached  bool                    // view is the session as it was known last
-	view    window.View
-	element *list.Element // in Table.recent
+	view    *window.View            // the session as it was known last, nil if it is not cached
+	space   window.View             // view, unless that was set during a turn
+	element *list.Element           // in Table.recent
 }
 
 // waiter waits for the lock of a session.
@@ -52,24 +52,25 @@ func (l *Table) Lock(ctx context.Context, id string) (*Session, error) {
 	return l.wait(ctx, id, nil, nil)
 }
 
-// LockWithView is Lock. It copies the cached view of the session to v, and reports
-// whether there is one.
-func (l *Table) LockWithView(ctx context.Context, id string, v *window.View) (s *Session, cached bool, err error) {
+// LockWithView is Lock, and returns the cached view of the session, nil for none. The view
+// does not change until UnlockWithView.
+func (l *Table) LockWithView(ctx context.Context, id string) (s *Session, v *window.View, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	l.mu.Lock()
 	if s = l.getOrCreate(id); !s.locked {
 		s.locked = true
-		cached = l.copyView(s, v)
+		l.touch(s)
+		v = s.view
 		l.mu.Unlock()
-		return s, cached, nil
+		return s, v, nil
 	}
 	l.mu.Unlock()
 	if s, err = l.Lock(ctx, id); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	return s, l.viewOf(s, v), nil
+	return s, l.viewOf(s), nil
 }
 
 // TryLock locks the session unless another turn is active: then it returns ErrBusy.
@@ -165,11 +166,12 @@ func (l *Table) Unlock(s *Session) {
 	l.passLock(s)
 }
 
-// UnlockWithView is SetViewOf and Unlock.
-// Unlock gives the session to the next one that waits.
+// UnlockWithView is SetViewOf and Unlock. The view that LockWithView returned is not used
+// after it.
 func (l *Table) UnlockWithView(s *Session, v *window.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s.locked = false
 	l.set(s, v)
 	l.evict()
 	l.passLock(s)
@@ -189,7 +191,7 @@ func (l *Table) passLock(s *Session) {
 }
 
 func (l *Table) dropIfUnused(s *Session) {
-	if !s.locked && !s.cached {
+	if !s.locked && s.view == nil {
 		delete(l.byID, s.id)
 	}
 }
@@ -199,23 +201,20 @@ func (l *Table) View(id string, v *window.View) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.byID[id]
-	return s != nil && l.copyView(s, v)
-}
-
-// viewOf is view for a session that the caller has locked.
-func (l *Table) viewOf(s *Session, v *window.View) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.copyView(s, v)
-}
-
-func (l *Table) copyView(s *Session, v *window.View) bool {
-	if !s.cached {
+	if s == nil || s.view == nil {
 		return false
 	}
 	l.touch(s)
-	*v = s.view
+	*v = *s.view
 	return true
+}
+
+// viewOf returns the cached view of a session that the caller has locked, nil for none.
+func (l *Table) viewOf(s *Session) *window.View {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.touch(s)
+	return s.view
 }
 
 func (l *Table) touch(s *Session) {
@@ -250,28 +249,35 @@ func (l *Table) evict() {
 	}
 }
 
+// set caches a copy of v; without v nothing is cached. The former view of a locked session
+// stays as it is: the turn may use it.
 func (l *Table) set(s *Session, v *window.View) {
 	if s.element != nil {
 		l.bytes -= s.view.Bytes
 	}
-	if s.cached = v != nil; s.cached {
-		s.view = *v
-	} else {
-		s.view = window.View{}
-	}
-	switch {
-	case v == nil:
+	if v == nil {
+		s.view = nil
+		if !s.locked {
+			s.space = window.View{}
+		}
 		if s.element != nil {
 			l.recent.Remove(s.element)
 			s.element = nil
 		}
 		l.dropIfUnused(s)
+		return
+	}
+	if s.view = &s.space; s.locked {
+		s.view = &window.View{}
+	}
+	*s.view = *v
+	switch {
 	case l.MaxViews == 0: // no bound, no list
+		return
 	case s.element == nil:
 		s.element = l.recent.PushFront(s)
-		l.bytes += v.Bytes
 	default:
 		l.touch(s)
-		l.bytes += v.Bytes
 	}
+	l.bytes += v.Bytes
 }

@@ -19,9 +19,10 @@ type View struct {
 	Gaps    store.Ranges   // positions from begin on that left the window before older ones
 	Tokens  int            // of all entries
 	User    int            // index of the last user message in entries, -1 for none
-	users   int            // number of user messages in entries
-	tools   int            // number of entries with tool calls or results
-	images  int            // number of entries with images
+	newest  int64          // position of the last one of entries; 0 if that left the window
+	users   int32          // number of user messages in entries
+	tools   int32          // number of entries with tool calls or results
+	images  int32          // number of entries with images
 	Bytes   int            // approximate memory used by entries; 0 unless weighed
 	Weighed bool           // bytes is maintained: the number of cached views is bounded
 
@@ -96,7 +97,7 @@ func (v *View) Append(e *store.Entry) {
 		}
 		v.Entries = append(make([]*store.Entry, 0, n+room), v.Entries...)
 	}
-	v.Entries = append(v.Entries, e)
+	v.Entries, v.newest = append(v.Entries, e), e.Seq
 	v.Tokens += e.Tokens
 	if IsToolUse(e) {
 		v.tools++
@@ -168,6 +169,9 @@ func (v *View) Remove(s Eviction) {
 	}
 	if s.Prefix > 0 {
 		v.Begin = v.Entries[s.Prefix-1].Seq + 1 // the next message may have its position already
+	}
+	if s.Has(len(v.Entries) - 1) {
+		v.newest = 0
 	}
 	sparse := len(v.Gaps) > 0 || len(s.others) > 0
 	newest := v.newestEvicted(s)
@@ -255,10 +259,15 @@ func (v *View) RemoveOrphans(from int) {
 // are a round too.
 func (v *View) rounds() int {
 	if len(v.Entries) > 0 && !IsUser(v.Entries[0]) {
-		return v.users + 1
+		return int(v.users) + 1
 	}
-	return v.users
+	return int(v.users)
 }
+
+// EndsWithText reports whether the newest message of the session is in the window, and has
+// neither tool calls nor their results. It looks at no entry: one that was added long ago is not
+// in a cache.
+func (v *View) EndsWithText() bool { return v.tools == 0 && v.newest > 0 && v.newest == v.State.Last }
 
 // MinSeq returns the lowest position that the window can ever contain.
 func (v *View) MinSeq() int64 { return max(v.State.Floor, 1) }
