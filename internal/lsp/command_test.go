@@ -27,7 +27,7 @@ var buildCommand = sync.OnceValues(func() (string, error) {
 		return given, nil
 	}
 	path := filepath.Join(buildDir(), "qtype")
-	out, err := exec.Command("go", "build", "-o", path, "../../cmd/qtype").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "../../cmd/qtype").CombinedOutput()
 	if err != nil {
 		return "", &buildError{string(out)}
 	}

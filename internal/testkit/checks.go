@@ -13,3 +13,10 @@ func LimitChecks() {
 
 // Race reports whether the race detector is on, so that a slow test can do less.
 func Race() bool { return race }
+
+// AllowWaiting lets eight parallel tests of a package run at once instead of one for each
+// processor: it is for packages whose parallel tests mostly wait, for leases, timeouts and servers. It is
+// called before the flags are parsed: -parallel overrides it.
+func AllowWaiting() {
+	_ = flag.Set("test.parallel", "8") // cannot fail: the flag is a number
+}
