@@ -1,12 +1,15 @@
 package testkit
 
-import "flag"
+import (
+	"flag"
+	"os"
+)
 
 // LimitChecks lowers the number of random cases of each property from 100 to 30 if the
-// race detector is on, which makes a case about eight times slower. It is called before
+// race detector is on, which makes a case about eight times slower, and outside of CI. It is called before
 // the flags are parsed: -rapid.checks overrides it.
 func LimitChecks() {
-	if race && flag.Lookup("rapid.checks") != nil {
+	if (race || os.Getenv("QTYPE_CI") == "") && flag.Lookup("rapid.checks") != nil {
 		_ = flag.Set("rapid.checks", "30") // cannot fail: the flag is a number
 	}
 }
