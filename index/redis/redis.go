@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
 	"time"
@@ -26,11 +27,11 @@ const (
 
 // Config describes an index of a server.
 type Config struct {
-	Options    *driver.Options // the address of the server and how to connect
-	Name       string          // of the index in the server
-	KeyPrefix  string          // of the keys of entries; the id follows
-	Dimensions int             // length of the vectors; 0 for a full-text index
-	Vectors    Vectors         // the field of vectors of a new index
+	Connection Connection // the address of the server and how to connect
+	Name       string     // of the index in the server
+	KeyPrefix  string     // of the keys of entries; the id follows
+	Dimensions int        // length of the vectors; 0 for a full-text index
+	Vectors    Vectors    // the field of vectors of a new index
 }
 
 // Vectors describes the field of vectors of a new index.
@@ -41,13 +42,27 @@ type Vectors struct {
 }
 
 // Index is an index of a Redis server. It is safe for concurrent use.
+//
+// Neither its fields nor its methods have types of the driver, also those that are not exported: the compiler
+// would repeat thousands of them in each package that uses an Index.
 type Index struct {
 	Config
-	client *driver.Client
+	server   string    // its address in errors
+	password string    // not to be shown
+	client   io.Closer // a *driver.Client, see driverOf
 }
 
 // New returns an index, which the first Put creates. It connects when it is used first.
-func New(c Config) *Index { return &Index{Config: c, client: driver.NewClient(c.Options)} }
+func New(c Config) (*Index, error) {
+	o, err := options(c.Connection)
+	if err != nil {
+		return nil, err
+	}
+	return &Index{Config: c, server: o.Addr, password: o.Password, client: driver.NewClient(o)}, nil
+}
+
+// driverOf returns the client of an index.
+func driverOf(x *Index) *driver.Client { return x.client.(*driver.Client) }
 
 // isText reports whether the index is that of a DocumentIndex.
 func (x *Index) isText() bool { return x.Dimensions == 0 }
@@ -71,14 +86,14 @@ func (x *Index) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	server := "Redis at " + x.Options.Addr + ": "
+	server := "Redis at " + x.server + ": "
 	var reply driver.Error
 	if !errors.As(err, &reply) {
-		return errors.New(server + httpx.Scrub(httpx.Reason(err), x.Options.Password))
+		return errors.New(server + httpx.Scrub(httpx.Reason(err), x.password))
 	}
-	text := httpx.Scrub(remote.OneLine(reply.Error()), x.Options.Password)
+	text := httpx.Scrub(remote.OneLine(reply.Error()), x.password)
 	if strings.Contains(strings.ToLower(text), "unknown command") {
-		if err := x.client.Ping(ctx).Err(); err != nil { // the server checks the password after the command
+		if err := driverOf(x).Ping(ctx).Err(); err != nil { // the server checks the password after the command
 			return x.failure(ctx, err)
 		}
 		return errors.New(server + "it has no search commands: use Redis 8, Redis Stack or Redis Cloud with search (" + text + ")")
@@ -111,7 +126,7 @@ type state struct {
 // find returns the state of the index, nil if it does not exist. It is not kept: another
 // program may replace the index by one of the same name.
 func (x *Index) find(ctx context.Context) (*state, error) {
-	reply, err := x.client.Do(ctx, "FT.INFO", x.Name).Result()
+	reply, err := driverOf(x).Do(ctx, "FT.INFO", x.Name).Result()
 	if isMissing(err) && ctx.Err() == nil {
 		return nil, nil
 	}
@@ -151,7 +166,7 @@ func (x *Index) create(ctx context.Context) error {
 		return err
 	}
 	if s == nil {
-		err := x.client.Do(ctx, x.createCommand()...).Err()
+		err := driverOf(x).Do(ctx, x.createCommand()...).Err()
 		if err != nil && !strings.Contains(strings.ToLower(err.Error()), "already exists") {
 			return x.failure(ctx, err)
 		}
@@ -196,7 +211,7 @@ func (x *Index) Delete(ctx context.Context, ids []string) error {
 func (x *Index) unlink(ctx context.Context, keys []string) error {
 	for len(keys) > 0 {
 		n := min(batchSize, len(keys))
-		if err := x.client.Unlink(ctx, keys[:n]...).Err(); err != nil {
+		if err := driverOf(x).Unlink(ctx, keys[:n]...).Err(); err != nil {
 			return x.failure(ctx, err)
 		}
 		keys = keys[n:]
@@ -206,7 +221,7 @@ func (x *Index) unlink(ctx context.Context, keys []string) error {
 
 // Clear removes the index and its hashes, also those that the index does not contain yet.
 func (x *Index) Clear(ctx context.Context) error {
-	if err := x.client.Do(ctx, "FT.DROPINDEX", x.Name).Err(); err != nil && !isMissing(err) {
+	if err := driverOf(x).Do(ctx, "FT.DROPINDEX", x.Name).Err(); err != nil && !isMissing(err) {
 		return x.failure(ctx, err)
 	}
 	ids, err := x.scan(ctx)
@@ -220,7 +235,7 @@ func (x *Index) Clear(ctx context.Context) error {
 func (x *Index) scan(ctx context.Context) ([]string, error) {
 	const count = 1000
 	var ids []string
-	keys := x.client.ScanType(ctx, 0, globEscape(x.KeyPrefix)+"*", count, "hash").Iterator()
+	keys := driverOf(x).ScanType(ctx, 0, globEscape(x.KeyPrefix)+"*", count, "hash").Iterator()
 	for keys.Next(ctx) {
 		ids = append(ids, strings.TrimPrefix(keys.Val(), x.KeyPrefix))
 	}
@@ -256,7 +271,7 @@ func (x *Index) candidates(ctx context.Context, p index.Page) ([]string, error) 
 	}
 	if condition := s.condition(p.Filter); condition.Found {
 		const most = 10_000 // of all servers, without a change of their settings
-		reply, err := x.client.Do(ctx, x.searchCommand(condition.Query, most, "NOCONTENT")...).Slice()
+		reply, err := driverOf(x).Do(ctx, x.searchCommand(condition.Query, most, "NOCONTENT")...).Slice()
 		if err != nil {
 			return nil, x.failure(ctx, err)
 		}

@@ -31,7 +31,7 @@ func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error
 func (x *Index) searchCommand(query string, n int, more ...any) []any {
 	args := append([]any{"FT.SEARCH", x.Name, query}, more...)
 	// Without the limit in time, a server returns what it found in its own limit.
-	return append(args, "LIMIT", 0, n, "TIMEOUT", x.Options.ReadTimeout.Milliseconds(), "DIALECT", dialectVersion)
+	return append(args, "LIMIT", 0, n, "TIMEOUT", x.Connection.Timeout.Milliseconds(), "DIALECT", dialectVersion)
 }
 
 // returned lists the fields of the answer.
@@ -127,7 +127,7 @@ func (s *state) textQuery(words []string, condition remote.Translated[string]) s
 // matches reads the answer of a search: the number of results, and for each its key, the
 // score if withScore, and its fields.
 func (x *Index) matches(ctx context.Context, command []any, withScore bool, score func(map[string]any, any) float64) ([]index.Match, error) {
-	reply, err := x.client.Do(ctx, command...).Slice()
+	reply, err := driverOf(x).Do(ctx, command...).Slice()
 	if isMissing(err) && ctx.Err() == nil {
 		return nil, nil
 	}
