@@ -53,7 +53,7 @@ func (x *Index) Put(ctx context.Context, entries []index.Entry) error {
 
 // write replaces hashes in one transaction, so that searches find the old or the new ones.
 func (x *Index) write(ctx context.Context, entries []index.Entry, rejected remote.Rejected) error {
-	_, err := driverOf(x).TxPipelined(ctx, func(pipe driver.Pipeliner) error {
+	_, err := x.client.TxPipelined(ctx, func(pipe driver.Pipeliner) error {
 		for _, e := range entries {
 			fields, err := x.fields(e)
 			if err != nil {
@@ -182,7 +182,7 @@ func (x *Index) read(ctx context.Context, ids []string) ([]index.Entry, error) {
 // fieldsOf returns fields of the hashes of ids, nil for those that do not exist.
 func (x *Index) fieldsOf(ctx context.Context, ids, names []string) ([][]any, error) {
 	commands := make([]*driver.SliceCmd, len(ids))
-	_, err := driverOf(x).Pipelined(ctx, func(pipe driver.Pipeliner) error {
+	_, err := x.client.Pipelined(ctx, func(pipe driver.Pipeliner) error {
 		for i, id := range ids {
 			commands[i] = pipe.HMGet(ctx, x.key(id), names...)
 		}

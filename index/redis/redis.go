@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/internal/remote"
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/redisclient"
 )
 
 const (
@@ -27,11 +27,11 @@ const (
 
 // Config describes an index of a server.
 type Config struct {
-	Connection Connection // the address of the server and how to connect
-	Name       string     // of the index in the server
-	KeyPrefix  string     // of the keys of entries; the id follows
-	Dimensions int        // length of the vectors; 0 for a full-text index
-	Vectors    Vectors    // the field of vectors of a new index
+	Connection redisclient.Config // how the server is reached
+	Name       string             // of the index in the server
+	KeyPrefix  string             // of the keys of entries; the id follows
+	Dimensions int                // length of the vectors; 0 for a full-text index
+	Vectors    Vectors            // the field of vectors of a new index
 }
 
 // Vectors describes the field of vectors of a new index.
@@ -42,27 +42,21 @@ type Vectors struct {
 }
 
 // Index is an index of a Redis server. It is safe for concurrent use.
-//
-// Neither its fields nor its methods have types of the driver, also those that are not exported: the compiler
-// would repeat thousands of them in each package that uses an Index.
 type Index struct {
 	Config
-	server   string    // its address in errors
-	password string    // not to be shown
-	client   io.Closer // a *driver.Client, see driverOf
+	server *redisclient.Server
+	client redisclient.Client
 }
 
 // New returns an index, which the first Put creates. It connects when it is used first.
 func New(c Config) (*Index, error) {
-	o, err := options(c.Connection)
+	c.Connection.Protocol = 2 // the form of answers, which all servers have
+	server, err := redisclient.Parse(c.Connection)
 	if err != nil {
 		return nil, err
 	}
-	return &Index{Config: c, server: o.Addr, password: o.Password, client: driver.NewClient(o)}, nil
+	return &Index{Config: c, server: server, client: server.Connect()}, nil
 }
-
-// driverOf returns the client of an index.
-func driverOf(x *Index) *driver.Client { return x.client.(*driver.Client) }
 
 // isText reports whether the index is that of a DocumentIndex.
 func (x *Index) isText() bool { return x.Dimensions == 0 }
@@ -86,14 +80,14 @@ func (x *Index) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	server := "Redis at " + x.server + ": "
+	server := "Redis at " + x.server.Address + ": "
 	var reply driver.Error
 	if !errors.As(err, &reply) {
-		return errors.New(server + httpx.Scrub(httpx.Reason(err), x.password))
+		return errors.New(server + httpx.Scrub(httpx.Reason(err), x.server.Password))
 	}
-	text := httpx.Scrub(remote.OneLine(reply.Error()), x.password)
+	text := httpx.Scrub(remote.OneLine(reply.Error()), x.server.Password)
 	if strings.Contains(strings.ToLower(text), "unknown command") {
-		if err := driverOf(x).Ping(ctx).Err(); err != nil { // the server checks the password after the command
+		if err := x.client.Ping(ctx).Err(); err != nil { // the server checks the password after the command
 			return x.failure(ctx, err)
 		}
 		return errors.New(server + "it has no search commands: use Redis 8, Redis Stack or Redis Cloud with search (" + text + ")")
@@ -126,7 +120,7 @@ type state struct {
 // find returns the state of the index, nil if it does not exist. It is not kept: another
 // program may replace the index by one of the same name.
 func (x *Index) find(ctx context.Context) (*state, error) {
-	reply, err := driverOf(x).Do(ctx, "FT.INFO", x.Name).Result()
+	reply, err := x.client.Do(ctx, "FT.INFO", x.Name).Result()
 	if isMissing(err) && ctx.Err() == nil {
 		return nil, nil
 	}
@@ -166,7 +160,7 @@ func (x *Index) create(ctx context.Context) error {
 		return err
 	}
 	if s == nil {
-		err := driverOf(x).Do(ctx, x.createCommand()...).Err()
+		err := x.client.Do(ctx, x.createCommand()...).Err()
 		if err != nil && !strings.Contains(strings.ToLower(err.Error()), "already exists") {
 			return x.failure(ctx, err)
 		}
@@ -211,7 +205,7 @@ func (x *Index) Delete(ctx context.Context, ids []string) error {
 func (x *Index) unlink(ctx context.Context, keys []string) error {
 	for len(keys) > 0 {
 		n := min(batchSize, len(keys))
-		if err := driverOf(x).Unlink(ctx, keys[:n]...).Err(); err != nil {
+		if err := x.client.Unlink(ctx, keys[:n]...).Err(); err != nil {
 			return x.failure(ctx, err)
 		}
 		keys = keys[n:]
@@ -221,7 +215,7 @@ func (x *Index) unlink(ctx context.Context, keys []string) error {
 
 // Clear removes the index and its hashes, also those that the index does not contain yet.
 func (x *Index) Clear(ctx context.Context) error {
-	if err := driverOf(x).Do(ctx, "FT.DROPINDEX", x.Name).Err(); err != nil && !isMissing(err) {
+	if err := x.client.Do(ctx, "FT.DROPINDEX", x.Name).Err(); err != nil && !isMissing(err) {
 		return x.failure(ctx, err)
 	}
 	ids, err := x.scan(ctx)
@@ -235,7 +229,7 @@ func (x *Index) Clear(ctx context.Context) error {
 func (x *Index) scan(ctx context.Context) ([]string, error) {
 	const count = 1000
 	var ids []string
-	keys := driverOf(x).ScanType(ctx, 0, globEscape(x.KeyPrefix)+"*", count, "hash").Iterator()
+	keys := x.client.ScanType(ctx, 0, globEscape(x.KeyPrefix)+"*", count, "hash").Iterator()
 	for keys.Next(ctx) {
 		ids = append(ids, strings.TrimPrefix(keys.Val(), x.KeyPrefix))
 	}
@@ -271,7 +265,7 @@ func (x *Index) candidates(ctx context.Context, p index.Page) ([]string, error) 
 	}
 	if condition := s.condition(p.Filter); condition.Found {
 		const most = 10_000 // of all servers, without a change of their settings
-		reply, err := driverOf(x).Do(ctx, x.searchCommand(condition.Query, most, "NOCONTENT")...).Slice()
+		reply, err := x.client.Do(ctx, x.searchCommand(condition.Query, most, "NOCONTENT")...).Slice()
 		if err != nil {
 			return nil, x.failure(ctx, err)
 		}

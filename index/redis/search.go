@@ -127,7 +127,7 @@ func (s *state) textQuery(words []string, condition remote.Translated[string]) s
 // matches reads the answer of a search: the number of results, and for each its key, the
 // score if withScore, and its fields.
 func (x *Index) matches(ctx context.Context, command []any, withScore bool, score func(map[string]any, any) float64) ([]index.Match, error) {
-	reply, err := driverOf(x).Do(ctx, command...).Slice()
+	reply, err := x.client.Do(ctx, command...).Slice()
 	if isMissing(err) && ctx.Err() == nil {
 		return nil, nil
 	}

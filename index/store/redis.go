@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/redis"
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -33,7 +34,7 @@ func newRedis(_ context.Context, r request) (index.Index, error) {
 	c.Name = r.nameOr(common.IndexName)
 	c.KeyPrefix = cmp.Or(common.Prefix, c.Name+suffix) + common.KeySeparator
 	var err error
-	c.Connection, err = r.redisConnection(key, address, common.ConnectionArguments)
+	c.Connection, err = r.redisServer(key, address, common.ConnectionArguments)
 	if err != nil {
 		return nil, err
 	}
@@ -58,21 +59,23 @@ func redisVectors(a *spec.RedisArguments) redis.Vectors {
 	return v
 }
 
-// redisConnection returns how the server is reached. key is what the document calls the
+// redisServer returns how the server is reached. key is what the document calls the
 // address.
-func (r request) redisConnection(key, address string, a spec.ConnectionArguments) (redis.Connection, error) {
+func (r request) redisServer(key, address string, a spec.ConnectionArguments) (redisclient.Config, error) {
 	u, err := spec.ParseRedisAddress(address)
 	if err != nil {
-		return redis.Connection{}, fmt.Errorf("%s %w", key, err)
+		return redisclient.Config{}, fmt.Errorf("%s %w", key, err)
 	}
 	if err := r.Policy.Service(u.Host); err != nil {
-		return redis.Connection{}, err
+		return redisclient.Config{}, err
 	}
 	if r.credential.kind == "basic" {
 		u.User = url.UserPassword(r.credential.user, r.credential.key)
 	}
-	c := redis.Connection{Address: u, MaxRetries: a.MaxRetries, SkipVerify: !a.VerifyCerts,
-		Timeout: cmp.Or(time.Duration(a.Timeout*float64(time.Second)), redisTimeout)}
+	c := redisclient.Config{Address: u, SkipVerify: !a.VerifyCerts, Timeout: cmp.Or(time.Duration(a.Timeout*float64(time.Second)), redisTimeout)}
+	if a.MaxRetries != nil {
+		c.MaxRetries = cmp.Or(*a.MaxRetries, -1)
+	}
 	switch {
 	case a.CACerts == "":
 		return c, nil
