@@ -9,10 +9,13 @@ import (
 // race detector is on, which makes a case about eight times slower, and outside of CI. It is called before
 // the flags are parsed: -rapid.checks overrides it.
 func LimitChecks() {
-	if (race || os.Getenv("QTYPE_CI") == "") && flag.Lookup("rapid.checks") != nil {
+	if (race || !InCI()) && flag.Lookup("rapid.checks") != nil {
 		_ = flag.Set("rapid.checks", "30") // cannot fail: the flag is a number
 	}
 }
+
+// InCI reports whether the tests run in CI, which checks all cases of a slow test. Elsewhere it may check some.
+func InCI() bool { return os.Getenv("QTYPE_CI") != "" }
 
 // Race reports whether the race detector is on, so that a slow test can do less.
 func Race() bool { return race }
