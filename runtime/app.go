@@ -23,7 +23,6 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // Options configures an App. The zero value runs with in-process memory.
@@ -80,7 +79,7 @@ type App struct {
 	searchers   map[string]*search.Searcher // by the ids of memories
 	models      *models
 	tools       map[string]func() (tool.Tool, error)
-	toolFactory *factory.Factory
+	toolFactory toolFactory
 	databases   databases // of SQLSource steps
 	indexes     indexes
 	rankers     rankers     // of Reranker and BedrockReranker steps

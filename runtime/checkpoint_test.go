@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -74,7 +74,7 @@ func names(n int) iter.Seq[runtime.Input] {
 
 // runBatches runs the flow of a folder with checkpoints, and returns its results.
 func runBatches(ctx context.Context, dir string, rows int) (results []string, replayed int, err error) {
-	app, err := qtype.Open(ctx, filepath.Join(dir, "app.qtype.yaml"))
+	app, err := runtimetest.Open(ctx, filepath.Join(dir, "app.qtype.yaml"), runtime.Options{})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -277,7 +277,7 @@ flows:
 		panic(err)
 	}
 	ctx := context.Background()
-	app, err := qtype.Open(ctx, file)
+	app, err := runtimetest.Open(ctx, file, runtime.Options{})
 	if err != nil {
 		panic(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/tool"
@@ -70,13 +70,13 @@ flows:
 `
 
 // runDesk runs a flow of the application and returns its answer.
-func runDesk(t *testing.T, flow, budget string, opts ...qtype.Option) (string, error) {
+func runDesk(t *testing.T, flow, budget string, clients func(string) tool.ClientHandler) (string, error) {
 	t.Helper()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return desk() }, nil)
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	document := strings.NewReplacer("URL", server.URL, "BUDGET", budget).Replace(deskApplication)
-	app, err := qtype.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", document), opts...)
+	app, err := runtimetest.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", document), runtime.Options{Clients: clients})
 	testkit.Must(t, err)
 	defer func() { testkit.Must(t, app.Close(context.WithoutCancel(t.Context()))) }()
 	given := map[string]any{}
@@ -99,32 +99,32 @@ func runDesk(t *testing.T, flow, budget string, opts ...qtype.Option) (string, e
 }
 
 func TestMCP_Sampling(t *testing.T) {
-	if got, err := runDesk(t, "think", "10"); err != nil || got != "because it is so (maxTokens)" {
+	if got, err := runDesk(t, "think", "10", nil); err != nil || got != "because it is so (maxTokens)" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	var over *runtime.BudgetError
-	if got, err := runDesk(t, "think", "1"); !errors.As(err, &over) || over.What != "calls" {
+	if got, err := runDesk(t, "think", "1", nil); !errors.As(err, &over) || over.What != "calls" {
 		t.Errorf("over budget: %q, %v", got, err)
 	}
 }
 
 func TestMCP_Elicitation(t *testing.T) {
-	answer := qtype.WithClientTool("desk", func(_ context.Context, r tool.Request) (any, error) {
+	answer := func(_ context.Context, r tool.Request) (any, error) {
 		if r.Tool.Description != "Which size?" || r.Caller.Step != "call_ask" {
 			t.Errorf("the request is %+v", r)
 		}
 		return "42", nil
-	})
-	if got, err := runDesk(t, "ask", "1", answer); err != nil || got != "accept 42" {
+	}
+	if got, err := runDesk(t, "ask", "1", func(string) tool.ClientHandler { return answer }); err != nil || got != "accept 42" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if got, err := runDesk(t, "ask", "1"); err != nil || got != "decline <nil>" {
+	if got, err := runDesk(t, "ask", "1", nil); err != nil || got != "decline <nil>" {
 		t.Errorf("without a handler: %q, %v", got, err)
 	}
 }
 
 func TestMCP_ResourceOfAgent(t *testing.T) {
-	if got, err := runDesk(t, "read", "1"); err != nil || !strings.Contains(got, "open until 6") {
+	if got, err := runDesk(t, "read", "1", nil); err != nil || !strings.Contains(got, "open until 6") {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
@@ -205,7 +205,7 @@ func TestObserver_Workers(t *testing.T) {
 `, 1)
 	document = strings.Replace(document, "models:\n", "models:\n  - {type: Model, id: plain, provider: mock, rules: [{text: ok}]}\n", 1)
 	path, seen := testkit.WriteFile(t, "app.qtype.yaml", document), &tree{}
-	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral(), qtype.WithObserver(seen))
+	app, err := runtimetest.Open(t.Context(), path, runtime.Options{Observer: seen})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, app.Close(context.Background())) })
 	const rows = 50

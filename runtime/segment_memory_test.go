@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -33,7 +33,7 @@ flows:
 	if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
+	app, err := runtimetest.Open(t.Context(), path, runtime.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

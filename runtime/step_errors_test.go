@@ -16,7 +16,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -159,7 +159,7 @@ func (c errorCase) input() string { return cmp.Or(c.name, "x") }
 func openCase(t *testing.T, document string) *runtime.App {
 	t.Helper()
 	path := testkit.WriteFile(t, "app.qtype.yaml", document)
-	app, err := qtype.Open(t.Context(), path, qtype.WithEphemeral())
+	app, err := runtimetest.Open(t.Context(), path, runtime.Options{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, document)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // newToolFactory returns what makes the application's tools.
-func (a *App) newToolFactory() *factory.Factory {
+func (a *App) newToolFactory() toolFactory {
 	flows := a.nested()
 	return factory.New(factory.Options{
 		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy, Supervisor: a.opts.Supervisor, Learn: a.opts.Redactor.Add},
@@ -151,4 +151,11 @@ func (a *App) checkTool(ctx context.Context, t spec.Tool) error {
 		return c.Check(ctx)
 	}
 	return nil
+}
+
+// toolFactory is a *factory.Factory. Its type would be compiled in each package that uses an App.
+type toolFactory interface {
+	Tool(t spec.Tool) (tool.Tool, error) // makes a tool
+	Source(t spec.Tool) string           // the file that a tool runs; empty for none
+	Close()                              // ends what the tools have started
 }

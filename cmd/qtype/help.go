@@ -23,8 +23,17 @@ func addFlags(f *pflag.FlagSet, heading string, add func()) {
 	})
 }
 
-// groupHelp writes the flags of a command under their headings, those without one at the end.
+// groupHelp lets the help text of a command have its flags under their headings, those without one at the end.
 func groupHelp(c *cobra.Command) {
+	c.SetUsageFunc(func(c *cobra.Command) error {
+		c.SetUsageFunc(nil)
+		c.SetUsageTemplate(groupedUsage(c))
+		return c.Usage()
+	})
+}
+
+// groupedUsage returns the template of groupHelp.
+func groupedUsage(c *cobra.Command) string {
 	c.InitDefaultHelpFlag()
 	var headings []string
 	groups := map[string]*pflag.FlagSet{}
@@ -45,5 +54,5 @@ func groupHelp(c *cobra.Command) {
 		text = append(text, fmt.Sprintf("%s:\n%s", heading, strings.TrimRight(groups[heading].FlagUsages(), "\n")))
 	}
 	const ungrouped = "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}"
-	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), ungrouped, strings.Join(text, "\n\n"), 1))
+	return strings.Replace(c.UsageTemplate(), ungrouped, strings.Join(text, "\n\n"), 1)
 }

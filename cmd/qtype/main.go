@@ -117,7 +117,7 @@ func execute(ctx context.Context, s *streams, args []string) int {
 	s.args = args
 	ctx, flush := s.redactStreams(ctx)
 	defer flush()
-	root := newRoot(s)
+	root := newRootFor(s, args)
 	root.SetArgs(joinTrace(joinShorts(args)))
 	err := s.runCommand(ctx, root)
 	s.report(err)

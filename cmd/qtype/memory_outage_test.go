@@ -38,6 +38,7 @@ func TestChat_StoreOutage(t *testing.T) {
 		"postgres": func() (*servertest.Server, error) { return servertest.Postgres() },
 	} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel() // it waits for timeouts
 			server, err := start()
 			servertest.Need(t, err)
 			defer func() { testkit.Must(t, server.Close()) }()

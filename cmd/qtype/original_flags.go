@@ -25,7 +25,7 @@ var originalFlags = []originalFlag{
 func addOriginalFlags(s *streams, root *cobra.Command) {
 	for _, o := range originalFlags {
 		c, _, err := root.Find([]string{o.command})
-		if err != nil {
+		if err != nil || c == root { // it has no such command
 			continue
 		}
 		c.Flags().BoolP(o.name, o.short, false, "flag of QType (Python), without effect")

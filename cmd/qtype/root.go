@@ -14,8 +14,68 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
+// commandRow is a command of the root.
+type commandRow struct {
+	name  string
+	make  func(*streams) *cobra.Command
+	group string // its heading in the help text
+}
+
+// commandTable returns the commands of the root in the order of the help text.
+func commandTable() []commandRow {
+	const run, author, state = "Run:", "Author:", "State:"
+	return []commandRow{
+		{"run", newRun, run}, {"chat", newChat, run}, {"serve", newServe, run}, {"worker", newWorker, run},
+		{"test", newTest, run}, {"eval", newEval, run}, {"cost", newCost, run},
+		{"init", newInit, author}, {"validate", newValidate, author}, {"fmt", newFormat, author}, {"diff", newDiff, author},
+		{"explain", newExplain, author}, {"schema", newSchema, author}, {"lsp", newLSP, author}, {"mcp", newMCP, author},
+		{"generate", newGenerate, author}, {"visualize", newVisualize, author}, {"convert", newConvert, author},
+		{"memory", newMemory, state}, {"index", newIndex, state}, {"cache", newCache, state}, {"runs", newRuns, state},
+		{"login", newLogin, state}, {"clean", newClean, state},
+		{"version", newVersion, ""},
+	}
+}
+
+// newRootFor returns the part of the command tree that a command line needs: that of the command
+// which is its first word, or all. Most commands have dozens of flags, which took a quarter of the time of a start.
+func newRootFor(s *streams, args []string) *cobra.Command {
+	if len(args) > 0 {
+		for _, row := range commandTable() {
+			if row.name == args[0] {
+				root := bareRoot(s)
+				root.CompletionOptions.DisableDefaultCmd = true
+				root.AddCommand(row.make(s))
+				addOriginalFlags(s, root)
+				return root
+			}
+		}
+	}
+	return newRoot(s)
+}
+
 // newRoot returns the command tree.
 func newRoot(s *streams) *cobra.Command {
+	root := bareRoot(s)
+	root.Version = version()
+	root.SetVersionTemplate(versionLine())
+	root.Flags().Bool("version", false, "print the version") // without a short form
+	for _, row := range commandTable() {
+		if row.group != "" && !root.ContainsGroup(row.group) {
+			root.AddGroup(&cobra.Group{ID: row.group, Title: row.group})
+		}
+		c := row.make(s)
+		c.GroupID = row.group
+		root.AddCommand(c)
+	}
+	root.SetHelpCommand(newHelp(root))
+	addOriginalFlags(s, root)
+	completeFlags(root)
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// bareRoot returns the root of the command tree without commands.
+func bareRoot(s *streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "qtype",
 		Short: "Check and run LLM applications that are declared in YAML",
@@ -30,31 +90,11 @@ func newRoot(s *streams) *cobra.Command {
 
 		PersistentPreRun: s.tuneGC,
 	}
-	root.Version = version()
-	root.SetVersionTemplate(versionLine())
-	root.Flags().Bool("version", false, "print the version") // without a short form
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(flagError)
-	addGroup(root, "Run:", newRun(s), newChat(s), newServe(s), newWorker(s), newTest(s), newEval(s), newCost(s))
-	addGroup(root, "Author:", newInit(s), newValidate(s), newFormat(s), newDiff(s), newExplain(s), newSchema(s), newLSP(s), newMCP(s), newGenerate(s), newVisualize(s), newConvert(s))
-	addGroup(root, "State:", newMemory(s), newIndex(s), newCache(s), newRuns(s), newLogin(s), newClean(s))
-	root.AddCommand(newVersion(s))
-	root.SetHelpCommand(newHelp(root))
-	addOriginalFlags(s, root)
-	completeFlags(root)
-	root.InitDefaultCompletionCmd()
 	return root
-}
-
-// addGroup adds commands under a heading of the help text.
-func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
-	root.AddGroup(&cobra.Group{ID: title, Title: title})
-	for _, c := range commands {
-		c.GroupID = title
-		root.AddCommand(c)
-	}
 }
 
 // commandGroup returns a command that only has subcommands.

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	driver "github.com/redis/go-redis/v9"
-
 	"github.com/qtype-dev/qtype/index/indextest"
 	"github.com/qtype-dev/qtype/index/redis"
 	"github.com/qtype-dev/qtype/internal/filter"
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -55,7 +54,7 @@ func entries() (list []map[string]any) {
 func TestQueries(t *testing.T) {
 	server, err := servertest.RedisStack()
 	servertest.Need(t, err)
-	client := driver.NewClient(&driver.Options{Addr: server.Address(), Protocol: 2, DisableIdentity: true})
+	client := redisclient.New(server.Address())
 	t.Cleanup(func() { testkit.Must(t, client.Close()); testkit.Must(t, server.Close()) })
 	add := func(key string, fields ...any) {
 		t.Helper()
@@ -136,7 +135,7 @@ func checkWords(t *testing.T, add func(key string, fields ...any), count func(qu
 // TestConditions checks that the server for tests finds the entries that a real one finds.
 func TestConditions(t *testing.T) {
 	s := start(t)
-	client := driver.NewClient(&driver.Options{Addr: s.Address(), Protocol: 2, DisableIdentity: true})
+	client := redisclient.New(s.Address())
 	t.Cleanup(func() { testkit.Must(t, client.Close()) })
 	testkit.Must(t, client.Do(t.Context(), "FT.CREATE", "x", "ON", "HASH", "PREFIX", 1, "conditions:", "SCHEMA", redis.TagsField, "TAG").Err())
 	for i, m := range entries() {

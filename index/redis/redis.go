@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/internal/remote"
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/redisclient"
 )
 
 const (
@@ -26,11 +27,11 @@ const (
 
 // Config describes an index of a server.
 type Config struct {
-	Options    *driver.Options // the address of the server and how to connect
-	Name       string          // of the index in the server
-	KeyPrefix  string          // of the keys of entries; the id follows
-	Dimensions int             // length of the vectors; 0 for a full-text index
-	Vectors    Vectors         // the field of vectors of a new index
+	Connection redisclient.Config // how the server is reached
+	Name       string             // of the index in the server
+	KeyPrefix  string             // of the keys of entries; the id follows
+	Dimensions int                // length of the vectors; 0 for a full-text index
+	Vectors    Vectors            // the field of vectors of a new index
 }
 
 // Vectors describes the field of vectors of a new index.
@@ -43,11 +44,19 @@ type Vectors struct {
 // Index is an index of a Redis server. It is safe for concurrent use.
 type Index struct {
 	Config
-	client *driver.Client
+	server *redisclient.Server
+	client redisclient.Client
 }
 
 // New returns an index, which the first Put creates. It connects when it is used first.
-func New(c Config) *Index { return &Index{Config: c, client: driver.NewClient(c.Options)} }
+func New(c Config) (*Index, error) {
+	c.Connection.Protocol = 2 // the form of answers, which all servers have
+	server, err := redisclient.Parse(c.Connection)
+	if err != nil {
+		return nil, err
+	}
+	return &Index{Config: c, server: server, client: server.Connect()}, nil
+}
 
 // isText reports whether the index is that of a DocumentIndex.
 func (x *Index) isText() bool { return x.Dimensions == 0 }
@@ -71,12 +80,12 @@ func (x *Index) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	server := "Redis at " + x.Options.Addr + ": "
+	server := "Redis at " + x.server.Address + ": "
 	var reply driver.Error
 	if !errors.As(err, &reply) {
-		return errors.New(server + httpx.Scrub(httpx.Reason(err), x.Options.Password))
+		return errors.New(server + httpx.Scrub(httpx.Reason(err), x.server.Password))
 	}
-	text := httpx.Scrub(remote.OneLine(reply.Error()), x.Options.Password)
+	text := httpx.Scrub(remote.OneLine(reply.Error()), x.server.Password)
 	if strings.Contains(strings.ToLower(text), "unknown command") {
 		if err := x.client.Ping(ctx).Err(); err != nil { // the server checks the password after the command
 			return x.failure(ctx, err)

@@ -31,7 +31,7 @@ func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error
 func (x *Index) searchCommand(query string, n int, more ...any) []any {
 	args := append([]any{"FT.SEARCH", x.Name, query}, more...)
 	// Without the limit in time, a server returns what it found in its own limit.
-	return append(args, "LIMIT", 0, n, "TIMEOUT", x.Options.ReadTimeout.Milliseconds(), "DIALECT", dialectVersion)
+	return append(args, "LIMIT", 0, n, "TIMEOUT", x.Connection.Timeout.Milliseconds(), "DIALECT", dialectVersion)
 }
 
 // returned lists the fields of the answer.

@@ -3,18 +3,16 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	driver "github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
-
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/redis"
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -36,11 +34,15 @@ func newRedis(_ context.Context, r request) (index.Index, error) {
 	c.Name = r.nameOr(common.IndexName)
 	c.KeyPrefix = cmp.Or(common.Prefix, c.Name+suffix) + common.KeySeparator
 	var err error
-	c.Options, err = r.redisOptions(key, address, common.ConnectionArguments)
+	c.Connection, err = r.redisServer(key, address, common.ConnectionArguments)
 	if err != nil {
 		return nil, err
 	}
-	return redis.New(c), nil
+	x, err := redis.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return x, nil
 }
 
 // redisVectors returns the settings of a new field of vectors.
@@ -57,50 +59,29 @@ func redisVectors(a *spec.RedisArguments) redis.Vectors {
 	return v
 }
 
-// redisOptions returns the settings of the connections. key is what the document calls the
+// redisServer returns how the server is reached. key is what the document calls the
 // address.
-func (r request) redisOptions(key, address string, a spec.ConnectionArguments) (*driver.Options, error) {
+func (r request) redisServer(key, address string, a spec.ConnectionArguments) (redisclient.Config, error) {
 	u, err := spec.ParseRedisAddress(address)
 	if err != nil {
-		return nil, fmt.Errorf("%s %w", key, err)
+		return redisclient.Config{}, fmt.Errorf("%s %w", key, err)
 	}
 	if err := r.Policy.Service(u.Host); err != nil {
-		return nil, err
-	}
-	o, err := driver.ParseURL(u.String())
-	if err != nil {
-		return nil, errors.New(key + ": " + strings.TrimPrefix(err.Error(), "redis: "))
+		return redisclient.Config{}, err
 	}
 	if r.credential.kind == "basic" {
-		o.Username, o.Password = r.credential.user, r.credential.key
+		u.User = url.UserPassword(r.credential.user, r.credential.key)
 	}
-	// Answers are read in the form of the second version of the protocol, which all servers have.
-	o.Protocol, o.ContextTimeoutEnabled, o.DisableIdentity, o.DialerRetries = 2, true, true, 1
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.ReadTimeout = cmp.Or(time.Duration(a.Timeout*float64(time.Second)), redisTimeout)
-	o.WriteTimeout, o.PoolTimeout = o.ReadTimeout, o.ReadTimeout
+	c := redisclient.Config{Address: u, SkipVerify: !a.VerifyCerts, Timeout: cmp.Or(time.Duration(a.Timeout*float64(time.Second)), redisTimeout)}
 	if a.MaxRetries != nil {
-		o.MaxRetries = cmp.Or(*a.MaxRetries, -1) // 0 is the driver's default
+		c.MaxRetries = cmp.Or(*a.MaxRetries, -1)
 	}
-	return o, setRedisTLS(o, a)
-}
-
-// setRedisTLS sets how the certificate of the server is checked.
-func setRedisTLS(o *driver.Options, a spec.ConnectionArguments) error {
-	if o.TLSConfig == nil {
-		if a.CACerts != "" {
-			return errors.New("args: ca_certs has no effect without TLS: use a URL with rediss://")
-		}
-		return nil
+	switch {
+	case a.CACerts == "":
+		return c, nil
+	case u.Scheme != "rediss":
+		return c, errors.New("args: ca_certs has no effect without TLS: use a URL with rediss://")
 	}
-	o.TLSConfig.MinVersion = max(o.TLSConfig.MinVersion, tls.VersionTLS12)
-	if !a.VerifyCerts {
-		o.TLSConfig.InsecureSkipVerify = true
-	}
-	if a.CACerts == "" {
-		return nil
-	}
-	roots, err := certificates(a.CACerts)
-	o.TLSConfig.RootCAs = roots
-	return err
+	c.RootCAs, err = certificates(a.CACerts)
+	return c, err
 }

@@ -232,7 +232,10 @@ func FuzzConvert(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, path := range files {
+		for i, path := range files {
+			if !testkit.InCI() && i%4 != 0 { // each file takes as long as it has formats to be tried
+				continue
+			}
 			if text, err := os.ReadFile(path); err == nil && !strings.Contains(path, ".golden") {
 				f.Add(text)
 			}

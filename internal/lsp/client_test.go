@@ -17,9 +17,11 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/lsp"
 	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
+	testkit.AllowWaiting()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
 		_ = os.RemoveAll(buildDir())
 		os.Exit(status)

@@ -27,7 +27,7 @@ var buildCommand = sync.OnceValues(func() (string, error) {
 		return given, nil
 	}
 	path := filepath.Join(buildDir(), "qtype")
-	out, err := exec.Command("go", "build", "-o", path, "../../cmd/qtype").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "../../cmd/qtype").CombinedOutput()
 	if err != nil {
 		return "", &buildError{string(out)}
 	}
@@ -61,9 +61,10 @@ func TestCommand(t *testing.T) {
 		{"the stream ends", []string{"lsp"}, nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			program := buildQtype(t) // outside the timeout
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			server := exec.CommandContext(ctx, buildQtype(t), c.args...)
+			server := exec.CommandContext(ctx, program, c.args...)
 			server.Dir = t.TempDir()
 			streams := lsptest.Start(t, server)
 			e := &editor{t: t, dir: tempDir(t), published: make(chan publishedDiagnostics, 100), serverRequests: make(chan string, 10), versions: map[string]int{}, texts: map[string]string{}}

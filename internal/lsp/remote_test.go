@@ -140,6 +140,7 @@ const remoteModels = "- type: Model\n  id: fast\n  provider: mock\n"
 // TestRemote_Includes checks that a remote file is fetched once in the background
 // and again after a save, and that its errors are reported at the include.
 func TestRemote_Includes(t *testing.T) {
+	t.Parallel() // it waits for the server to fetch
 	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels + "  modle_id: x\n"})
 	e := startRemote(t, map[string]any{})
 	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
@@ -170,6 +171,7 @@ func TestRemote_Includes(t *testing.T) {
 // TestRemote_SaveDuringFetch checks that a save during a fetch causes another one:
 // the response may be older than the save.
 func TestRemote_SaveDuringFetch(t *testing.T) {
+	t.Parallel() // it waits for the server to fetch
 	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels + "  modle_id: x\n"})
 	e := startRemote(t, map[string]any{})
 	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
@@ -196,6 +198,7 @@ func TestRemote_SaveDuringFetch(t *testing.T) {
 // TestRemote_Names checks that ids of a remote file are completed and found, and
 // cannot be renamed.
 func TestRemote_Names(t *testing.T) {
+	t.Parallel() // it waits for the server to fetch
 	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels})
 	e := startRemote(t, map[string]any{})
 	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
@@ -219,6 +222,7 @@ func TestRemote_Names(t *testing.T) {
 // TestRemote_Boundaries checks that a remote file may include only files below its
 // own base, also after redirects, and that a missing file is an error.
 func TestRemote_Boundaries(t *testing.T) {
+	t.Parallel() // it waits for the server to fetch
 	other := startFileServer(t, map[string]string{"/models.yaml": remoteModels})
 	s := startFileServer(t, map[string]string{
 		"/a/elsewhere.yaml": "!include " + other.URL + "/models.yaml\n",
@@ -233,6 +237,7 @@ func TestRemote_Boundaries(t *testing.T) {
 		"none.yaml":      "does not exist",
 	} {
 		t.Run(page, func(t *testing.T) {
+			t.Parallel()
 			e := startRemote(t, map[string]any{})
 			e.open("app.qtype.yaml", "id: x\nmodels: !include "+s.URL+"/a/"+page+"\n")
 			found := e.waitForDiagnostics("app.qtype.yaml", want, hasMessage(want))
@@ -241,13 +246,16 @@ func TestRemote_Boundaries(t *testing.T) {
 			}
 		})
 	}
-	if other.allRequests() != "" {
-		t.Errorf("the other server received: %s", other.allRequests())
-	}
+	t.Cleanup(func() {
+		if other.allRequests() != "" {
+			t.Errorf("the other server received: %s", other.allRequests())
+		}
+	})
 }
 
 // TestRemote_Debounce checks that addresses are not fetched while they are typed.
 func TestRemote_Debounce(t *testing.T) {
+	t.Parallel() // it waits for the server to fetch
 	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels})
 	e := startRemote(t, map[string]any{})
 	e.open("app.qtype.yaml", "id: x\n")
@@ -264,6 +272,7 @@ func TestRemote_Debounce(t *testing.T) {
 // TestRemote_Settings checks that the setting can be changed, and that an invalid
 // one is reported.
 func TestRemote_Settings(t *testing.T) {
+	t.Parallel() // it waits for the server to fetch
 	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels})
 	e := start(t, nil)
 	e.open("app.qtype.yaml", fmt.Sprintf(remoteApp, s.URL))
@@ -292,6 +301,7 @@ func TestRemote_Settings(t *testing.T) {
 
 // TestRemote_PullDiagnostics checks that editors are asked to pull after a fetch.
 func TestRemote_PullDiagnostics(t *testing.T) {
+	t.Parallel() // it waits for the server to fetch
 	s := startFileServer(t, map[string]string{"/models.yaml": remoteModels + "  modle_id: x\n"})
 	e := startRemote(t, map[string]any{"textDocument": map[string]any{"diagnostic": map[string]any{}},
 		"workspace": map[string]any{"diagnostics": map[string]any{"refreshSupport": true}}})

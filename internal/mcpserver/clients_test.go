@@ -29,7 +29,7 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	buildFolder = folder
 	path := filepath.Join(folder, "qtype")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/qtype-dev/qtype/cmd/qtype").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/qtype-dev/qtype/cmd/qtype").CombinedOutput()
 	if err != nil {
 		return "", &buildError{string(out), err}
 	}

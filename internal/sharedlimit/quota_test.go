@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	testkit.AllowWaiting()
 	goleak.VerifyTestMain(m)
 }
 

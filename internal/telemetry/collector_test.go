@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -48,7 +47,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ = gzip.NewReader(r.Body)
 	}
 	text, err := io.ReadAll(body)
-	req := &collectorpb.ExportTraceServiceRequest{}
+	req := &tracepb.TracesData{} // the fields of ExportTraceServiceRequest, whose package would add gRPC
 	if err == nil {
 		err = proto.Unmarshal(text, req)
 	}

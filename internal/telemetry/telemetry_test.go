@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -60,10 +60,10 @@ func withEmbedder(document string) string {
 }
 
 // open opens a document with memories in RAM.
-func open(t testing.TB, document string, opts ...qtype.Option) *runtime.App {
+func open(t testing.TB, document string) *runtime.App {
 	t.Helper()
 	path := testkit.WriteFile(t, "app.qtype.yaml", document)
-	app, err := qtype.Open(t.Context(), path, append(opts, qtype.WithEphemeral())...)
+	app, err := runtimetest.Open(t.Context(), path, runtime.Options{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, document)
 	}

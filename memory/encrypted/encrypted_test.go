@@ -28,6 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	reencryptMain()
+	testkit.AllowWaiting()
 	goleak.VerifyTestMain(m)
 }
 
@@ -53,15 +54,18 @@ func openInner(dir string) (*sqlite.Store, error) {
 func TestStore_Contract(t *testing.T) {
 	keys := encrypted.Keys{Key: key(t, "a")}
 	t.Run("in process", func(t *testing.T) {
+		t.Parallel()
 		storetest.Run(t, func(*testing.T) store.Store { return encrypted.New(inprocess.New(), "memory:", keys) })
 	})
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
 		storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return open(t, dir, keys) })
 	})
 	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
 		server, err := servertest.Redis()
 		servertest.Need(t, err)
-		defer func() { testkit.Must(t, server.Close()) }()
+		t.Cleanup(func() { testkit.Must(t, server.Close()) })
 		n := 0
 		storetest.Run(t, func(t *testing.T) store.Store {
 			n++
@@ -71,9 +75,10 @@ func TestStore_Contract(t *testing.T) {
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
 		server, err := servertest.Postgres()
 		servertest.Need(t, err)
-		defer func() { testkit.Must(t, server.Close()) }()
+		t.Cleanup(func() { testkit.Must(t, server.Close()) })
 		n := 0
 		storetest.Run(t, func(t *testing.T) store.Store {
 			n++

@@ -23,6 +23,7 @@ import (
 )
 
 func TestStore_Outages(t *testing.T) {
+	t.Parallel()
 	s, err := servertest.Postgres()
 	servertest.Need(t, err)
 	defer func() { testkit.Must(t, s.Close()) }()

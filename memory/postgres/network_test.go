@@ -10,6 +10,7 @@ import (
 )
 
 func TestStore_Network(t *testing.T) {
+	t.Parallel()
 	const timeout = 5 * time.Second
 	server := shared.Get(t)
 	storetest.RunNetwork(t, server.Address(), timeout, func(address string) store.Store {

@@ -24,6 +24,7 @@ var prefixes atomic.Int64
 
 func TestMain(m *testing.M) {
 	storetest.WriterMain(func(newAddress string) (store.Store, error) { return postgres.Open(newAddress) })
+	testkit.AllowWaiting()
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
@@ -55,6 +56,7 @@ func open(t testing.TB, newAddress string, opts ...postgres.Option) *postgres.St
 }
 
 func TestStore_Contract(t *testing.T) {
+	t.Parallel()
 	s := shared.Get(t)
 	storagetest.RunDurable(t, func() string { return newAddress(t, s) },
 		func(t *testing.T, address string) store.Store { return open(t, address) })

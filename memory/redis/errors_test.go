@@ -34,6 +34,7 @@ func startServer(t *testing.T, settings ...string) *servertest.Server {
 }
 
 func TestStore_Outages(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "--requirepass", secret, "--appendfsync", "always")
 	const timeout = 2 * time.Second
 	address := "redis://:" + secret + "@" + s.Address()
@@ -231,6 +232,7 @@ func TestWarn(t *testing.T) {
 // TestStore_Cluster runs the contract on a cluster of two nodes, where keys of
 // different slots cannot change together.
 func TestStore_Cluster(t *testing.T) {
+	t.Parallel()
 	one, two := startServer(t, "--cluster-enabled", "yes"), startServer(t, "--cluster-enabled", "yes")
 	send(t, one, "CLUSTER ADDSLOTSRANGE 0 8000")
 	send(t, two, "CLUSTER ADDSLOTSRANGE 8001 16383")

@@ -6,7 +6,7 @@ import driver "github.com/redis/go-redis/v9"
 func (s *Store) Hook(h driver.Hook) error {
 	client, _, err := open(s)
 	if err == nil {
-		client.AddHook(h)
+		client.(interface{ AddHook(hook driver.Hook) }).AddHook(h)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 )
 
 func TestStore_Network(t *testing.T) {
+	t.Parallel()
 	const timeout = 5 * time.Second
 	storetest.RunNetwork(t, shared.Get(t).Address(), timeout, func(address string) store.Store {
 		return open(t, addressAt(address), redis.Timeout(timeout))

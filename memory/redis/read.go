@@ -11,6 +11,7 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -20,7 +21,7 @@ const listPage = 256
 
 // Head returns the session's head.
 func (s *Store) Head(ctx context.Context, k store.Key) (store.Head, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (store.Head, error) {
+	return use(ctx, s, func(ctx context.Context, client redisclient.Client) (store.Head, error) {
 		fields, err := client.HGetAll(ctx, s.names(k).head).Result()
 		if err != nil || len(fields) == 0 {
 			return store.Head{}, err
@@ -43,7 +44,7 @@ func (s *Store) Head(ctx context.Context, k store.Key) (store.Head, error) {
 
 // Time returns the time of the server.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (time.Time, error) {
+	return use(ctx, s, func(ctx context.Context, client redisclient.Client) (time.Time, error) {
 		return client.Time(ctx).Result()
 	})
 }
@@ -73,7 +74,7 @@ func (s *Store) Entries(ctx context.Context, k store.Key, q store.Query) iter.Se
 		if q.To != 0 && from > q.To {
 			return storage.Page{}, ctx.Err()
 		}
-		return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (storage.Page, error) {
+		return use(ctx, s, func(ctx context.Context, client redisclient.Client) (storage.Page, error) {
 			to := from + int64(limit) - 1
 			if q.To != 0 {
 				to = min(to, q.To)
@@ -123,7 +124,7 @@ func recordsOf(items []driver.XMessage) []record {
 
 // readRange reads the entries from a position on up to another one, at most limit, in one
 // round trip. The stream is empty unless the session has format 1.
-func readRange(ctx context.Context, s *Store, client driver.UniversalClient, k store.Key, from, to int64, limit int) ([]record, error) {
+func readRange(ctx context.Context, s *Store, client redisclient.Client, k store.Key, from, to int64, limit int) ([]record, error) {
 	n := s.names(k)
 	pipe := client.Pipeline()
 	stream := pipe.XRangeN(ctx, n.stream, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10), int64(limit))
@@ -145,7 +146,7 @@ func readRange(ctx context.Context, s *Store, client driver.UniversalClient, k s
 
 // search finds the entries from a position on in a list in which entries are missing, so
 // that the index of later ones is lower than their position.
-func search(ctx context.Context, client driver.UniversalClient, list string, from int64, limit int) ([]record, error) {
+func search(ctx context.Context, client redisclient.Client, list string, from int64, limit int) ([]record, error) {
 	low, high := int64(0), from-1
 	for low < high {
 		middle := (low + high) / 2
@@ -224,7 +225,7 @@ func (s *Store) byID(ctx context.Context, k store.Key, q store.Query) iter.Seq2[
 func (s *Store) find(ctx context.Context, k store.Key, q store.Query) ([]int64, error) {
 	var seqs []int64
 	for ids := range slices.Chunk(q.IDs, listPage) {
-		found, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]any, error) {
+		found, err := use(ctx, s, func(ctx context.Context, client redisclient.Client) ([]any, error) {
 			return client.HMGet(ctx, s.names(k).ids, ids...).Result()
 		})
 		if err != nil {
@@ -250,7 +251,7 @@ func (s *Store) find(ctx context.Context, k store.Key, q store.Query) ([]int64, 
 
 // readAt reads single entries, in one round trip.
 func (s *Store) readAt(ctx context.Context, k store.Key, seqs []int64) ([]*store.Entry, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]*store.Entry, error) {
+	return use(ctx, s, func(ctx context.Context, client redisclient.Client) ([]*store.Entry, error) {
 		n := s.names(k)
 		pipe := client.Pipeline()
 		streams, lists := make([]*driver.XMessageSliceCmd, len(seqs)), make([]*driver.StringSliceCmd, len(seqs))
@@ -294,7 +295,7 @@ func (s *Store) Events(ctx context.Context, k store.Key) iter.Seq2[store.Event, 
 // EventsReversed yields the session's events, newest first.
 func (s *Store) EventsReversed(ctx context.Context, k store.Key) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
-		n, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (int64, error) {
+		n, err := use(ctx, s, func(ctx context.Context, client redisclient.Client) (int64, error) {
 			return client.LLen(ctx, s.names(k).events).Result()
 		})
 		if err != nil {
@@ -312,7 +313,7 @@ func (s *Store) EventsReversed(ctx context.Context, k store.Key) iter.Seq2[store
 }
 
 func (s *Store) eventsBetween(ctx context.Context, k store.Key, from, to int64) ([]store.Event, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]store.Event, error) {
+	return use(ctx, s, func(ctx context.Context, client redisclient.Client) ([]store.Event, error) {
 		texts, err := client.LRange(ctx, s.names(k).events, from, to).Result()
 		if err != nil {
 			return nil, err
@@ -355,7 +356,7 @@ func (s *Store) ListSessions(ctx context.Context, mem string, q store.SessionQue
 func (s *Store) sessions(ctx context.Context, mem, after, last string) iter.Seq2[store.SessionHead, error] {
 	return func(yield func(store.SessionHead, error) bool) {
 		for {
-			members, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]string, error) {
+			members, err := use(ctx, s, func(ctx context.Context, client redisclient.Client) ([]string, error) {
 				return client.ZRangeByLex(ctx, s.list(mem), &driver.ZRangeBy{Min: after, Max: last, Count: listPage}).Result()
 			})
 			if err != nil {
@@ -375,7 +376,7 @@ func (s *Store) sessions(ctx context.Context, mem, after, last string) iter.Seq2
 // trip. It drops members without a session, and those of an earlier session with
 // the same id.
 func (s *Store) heads(ctx context.Context, mem string, members []string) ([]store.SessionHead, error) {
-	return use(ctx, s, func(ctx context.Context, client driver.UniversalClient) ([]store.SessionHead, error) {
+	return use(ctx, s, func(ctx context.Context, client redisclient.Client) ([]store.SessionHead, error) {
 		pipe := client.Pipeline()
 		replies := make([]*driver.SliceCmd, len(members))
 		for i, m := range members {

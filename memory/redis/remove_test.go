@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	driver "github.com/redis/go-redis/v9"
-
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -26,9 +25,7 @@ func TestStore_RemoveAll(t *testing.T) {
 	heads, err := s.ListSessions(t.Context(), "m", store.SessionQuery{})
 	testkit.Must(t, err)
 	server, prefix, _ := strings.Cut(address, "?key_prefix=")
-	o, err := driver.ParseURL(server)
-	testkit.Must(t, err)
-	client := driver.NewClient(o)
+	client := redisclient.New(strings.TrimPrefix(strings.TrimSuffix(server, "/0"), "redis://"))
 	defer func() { testkit.Must(t, client.Close()) }()
 	testkit.Must(t, client.ScriptFlush(t.Context()).Err())
 	before := sent.n.Load()

@@ -8,6 +8,7 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -92,7 +93,7 @@ func (s *Store) Replace(ctx context.Context, k store.Key, r store.Replacement) e
 	if err != nil {
 		return err
 	}
-	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
+	_, err = use(ctx, s, func(ctx context.Context, client redisclient.Client) (struct{}, error) {
 		if err := convert(ctx, s, client, k); err != nil {
 			return struct{}{}, err
 		}
@@ -111,7 +112,7 @@ func (s *Store) Replace(ctx context.Context, k store.Key, r store.Replacement) e
 }
 
 // convert makes a list of the stream of a session of format 1.
-func convert(ctx context.Context, s *Store, client driver.UniversalClient, k store.Key) error {
+func convert(ctx context.Context, s *Store, client redisclient.Client, k store.Key) error {
 	for {
 		result, err := convertScript.Run(ctx, client, s.names(k).slice(), format, convertedAtOnce).Int()
 		switch {

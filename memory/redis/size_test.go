@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	driver "github.com/redis/go-redis/v9"
-
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -24,7 +23,7 @@ func TestStore_SizeOfSession(t *testing.T) {
 	defer func() { testkit.Must(t, s.Close()) }()
 	m, err := memory.New(memory.Config{ID: "chats", Limits: memory.Limits{"token_limit": 4000}, Counter: letters{}}, s)
 	testkit.Must(t, err)
-	client := driver.NewClient(&driver.Options{Addr: server.Address()})
+	client := redisclient.New(server.Address())
 	defer func() { testkit.Must(t, client.Close()) }()
 	used := func() int {
 		text, err := client.Info(t.Context(), "memory").Result()

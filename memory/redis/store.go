@@ -8,17 +8,14 @@ package redis
 import (
 	"context"
 	"errors"
-	"io"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	driver "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
@@ -30,17 +27,14 @@ const (
 )
 
 // Store is a store.Store on one server or one cluster. It is safe for concurrent use.
-//
-// Neither its fields nor its methods have types of the driver, also those that are not exported: the compiler
-// would repeat thousands of them in each package that uses a Store.
 type Store struct {
 	server  *storage.Server
 	warn    func(string)
-	connect func() io.Closer // returns a driver.UniversalClient
+	connect func() redisclient.Client
 
-	mu      sync.Mutex // guards what follows
-	client  io.Closer  // what connect has returned; nil before the first use
-	checked bool       // the server's settings were checked
+	mu      sync.Mutex         // guards what follows
+	client  redisclient.Client // what connect has returned; nil before the first use
+	checked bool               // the server's settings were checked
 	closed  bool
 }
 
@@ -88,13 +82,8 @@ func Open(address string, opts ...Option) (*Store, error) {
 	if err := server.Check(); err != nil {
 		return nil, err
 	}
-	if clustered {
-		err = s.configureCluster(server.DriverURL())
-	} else {
-		err = s.configureSingle(server.DriverURL())
-	}
-	if err != nil {
-		return nil, server.Location.Unavailable("invalid URL: " + strings.TrimPrefix(textfmt.OneLine(err.Error()), "redis: "))
+	if err := s.parse(clustered); err != nil {
+		return nil, server.Location.Unavailable("invalid URL: " + textfmt.OneLine(err.Error()))
 	}
 	return s, nil
 }
@@ -113,47 +102,22 @@ func isCluster(server *storage.Server) (bool, error) {
 	return on || server.Query.Has("addr"), nil
 }
 
-// configureSingle sets options that differ from the driver's defaults: one retry,
-// as all our commands are idempotent; waits that end with the caller's context;
-// and no commands but ours.
-func (s *Store) configureSingle(u *url.URL) error {
-	o, err := driver.ParseURL(u.String())
-	if err != nil {
-		return err
+// parse returns the driver's settings: one retry, as all our commands are idempotent.
+func (s *Store) parse(clustered bool) error {
+	u := s.server.DriverURL()
+	if clustered {
+		if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
+			return errors.New("a cluster has only database 0")
+		}
+		u.Path = ""
 	}
-	o.ContextTimeoutEnabled, o.DisableIdentity, o.MaxRetries, o.DialerRetries = true, true, 1, 1
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	s.setLimits(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize)
-	s.connect = func() io.Closer { return driver.NewClient(o) }
-	return nil
-}
-
-// configureCluster sets the same options as configureSingle.
-func (s *Store) configureCluster(u *url.URL) error {
-	if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
-		return errors.New("a cluster has only database 0")
-	}
-	u.Path = ""
-	o, err := driver.ParseClusterURL(u.String())
-	if err != nil {
-		return err
-	}
-	o.ContextTimeoutEnabled, o.DisableIdentity, o.MaxRetries, o.DialerRetries = true, true, 1, 1
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	s.setLimits(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize)
-	s.connect = func() io.Closer { return driver.NewClusterClient(o) }
-	return nil
-}
-
-func (s *Store) setLimits(dial, read, write, pool *time.Duration, conns *int) {
 	timeout := s.server.Timeout
-	*read, *write, *pool = timeout, timeout, timeout
-	if *dial == 0 {
-		*dial = min(dialTimeout, timeout)
+	server, err := redisclient.Parse(redisclient.Config{Address: u, Cluster: clustered, MaxRetries: 1,
+		Timeout: timeout, DialTimeout: min(dialTimeout, timeout), PoolSize: defaultConns})
+	if err == nil {
+		s.connect = server.Connect
 	}
-	if *conns == 0 {
-		*conns = defaultConns
-	}
+	return err
 }
 
 // Location returns the server, without credentials.
@@ -173,7 +137,7 @@ func (s *Store) Close() error {
 }
 
 // open returns the client, and whether the caller must check the server's settings.
-func open(s *Store) (client driver.UniversalClient, check bool, err error) {
+func open(s *Store) (client redisclient.Client, check bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -184,13 +148,13 @@ func open(s *Store) (client driver.UniversalClient, check bool, err error) {
 	}
 	check = s.warn != nil && !s.checked
 	s.checked = true
-	return s.client.(driver.UniversalClient), check, nil
+	return s.client, check, nil
 }
 
 // use calls do within the store's timeout, and again after short trouble: do must be
 // idempotent. It returns when ctx ends, even if the driver does not: that observes
 // deadlines, but not cancellation.
-func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.UniversalClient) (T, error)) (T, error) {
+func use[T any](ctx context.Context, s *Store, do func(context.Context, redisclient.Client) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -229,7 +193,7 @@ func use[T any](ctx context.Context, s *Store, do func(context.Context, driver.U
 
 // checkSettings warns about settings that may lose conversations, unless the
 // server refuses to show them.
-func checkSettings(ctx context.Context, s *Store, client driver.UniversalClient) {
+func checkSettings(ctx context.Context, s *Store, client redisclient.Client) {
 	text, err := client.Info(ctx, "persistence", "memory").Result()
 	if err != nil {
 		return

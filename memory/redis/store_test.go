@@ -24,6 +24,7 @@ var prefixes atomic.Int64
 func TestMain(m *testing.M) {
 	redis.Quiet()
 	storetest.WriterMain(func(newAddress string) (store.Store, error) { return redis.Open(newAddress) })
+	testkit.AllowWaiting()
 	goleak.VerifyTestMain(shared.Around(m))
 }
 
@@ -47,6 +48,7 @@ func runContract(t *testing.T, newAddress func() string) {
 }
 
 func TestStore_Contract(t *testing.T) {
+	t.Parallel()
 	s := shared.Get(t)
 	runContract(t, func() string { return newAddress(s) })
 }

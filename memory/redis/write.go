@@ -10,6 +10,7 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/qtype-dev/qtype/internal/redisclient"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -96,7 +97,7 @@ func (s *Store) Apply(ctx context.Context, k store.Key, c store.Change) error {
 	if err != nil {
 		return err
 	}
-	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
+	_, err = use(ctx, s, func(ctx context.Context, client redisclient.Client) (struct{}, error) {
 		return struct{}{}, apply(ctx, s, client, k, change{own: own, first: c.Version == 0, args: args})
 	})
 	return err
@@ -109,7 +110,7 @@ type change struct {
 	args  []any
 }
 
-func apply(ctx context.Context, s *Store, client driver.UniversalClient, k store.Key, c change) error {
+func apply(ctx context.Context, s *Store, client redisclient.Client, k store.Key, c change) error {
 	if c.first {
 		if err := client.ZAdd(ctx, s.list(k.Memory), driver.Z{Member: member(k.Session, c.own)}).Err(); err != nil {
 			return err
@@ -205,7 +206,7 @@ func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []store.Sess
 // cluster may not know: the commands of a pipeline cannot wait for each other's replies.
 func (s *Store) removeBatch(ctx context.Context, mem string, sessions []store.SessionHead) (removed int, err error) {
 	var members []any // of the deleted sessions, also by attempts that failed
-	_, err = use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
+	_, err = use(ctx, s, func(ctx context.Context, client redisclient.Client) (struct{}, error) {
 		pipe := client.Pipeline()
 		replies := make([]*driver.Cmd, len(sessions))
 		for i := range sessions {
@@ -228,7 +229,7 @@ func (s *Store) removeBatch(ctx context.Context, mem string, sessions []store.Se
 
 // remove deletes a session; version is empty, or the one that it must have.
 func (s *Store) remove(ctx context.Context, k store.Key, version ...any) error {
-	_, err := use(ctx, s, func(ctx context.Context, client driver.UniversalClient) (struct{}, error) {
+	_, err := use(ctx, s, func(ctx context.Context, client redisclient.Client) (struct{}, error) {
 		born, err := deleteScript.Run(ctx, client, s.names(k).slice(), version...).Int64()
 		switch {
 		case err == nil && born < 0:

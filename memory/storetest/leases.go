@@ -144,7 +144,7 @@ func waits(t *testing.T, s store.Store) {
 	testkit.Must(t, former.Abort(t.Context(), memory.ErrSuspended))
 	testkit.Must(t, again.Commit(t.Context()))
 
-	dead := begin(here, "four", "never", func() {})
+	dead := begin(withTurns(t, first, memory.Queue, time.Second), "four", "never", func() {})
 	first.stopped.Store(true)
 	testkit.Must(t, begin(there, "five", "fourth", never).Commit(t.Context())) // after the lease
 	first.stopped.Store(false)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -153,45 +154,76 @@ func (n *network) configure(change func(n *network)) {
 // address. open returns a store for the given address whose operations fail after
 // timeout; the suite closes it.
 func RunNetwork(t *testing.T, server string, timeout time.Duration, open func(address string) store.Store) {
-	n := startNetwork(t, server)
-	defer n.close()
-	s := open(n.listener.Addr().String())
-	defer func() { testkit.Must(t, s.Close()) }()
-	m := newMemory(t, s)
-	appendText := func(session, text string) error { return m.Append(t.Context(), session, chat.Text(chat.User, text)) }
-	testkit.Must(t, appendText("s", "before"))
-	t.Run("slow", func(t *testing.T) {
-		n.configure(func(n *network) { n.delay = timeout / 50 })
-		testkit.Must(t, appendText("s", "slowly"))
-	})
+	var waiting sync.WaitGroup // checks that wait for the timeout, while others run
+	defer waiting.Wait()
 	for name, change := range map[string]func(n *network){
 		"too slow":  func(n *network) { n.delay = 2 * timeout },
 		"discarded": func(n *network) { n.discard = true },
 	} {
-		t.Run(name, func(t *testing.T) {
-			n.configure(change)
-			all := operations(t.Context(), s, store.Key{Memory: "m", Session: "s"})
-			names := slices.Collect(maps.Keys(all))
-			errs, took := make([]error, len(names)), make([]time.Duration, len(names))
-			inParallel(len(names), func(i int) {
-				began := time.Now()
-				errs[i] = all[names[i]]()
-				took[i] = time.Since(began)
-			})
-			for i, err := range errs {
-				if checkUnavailable(t, err, ""); took[i] >= 2*timeout { // it tried a second time
-					t.Errorf("%s took %v, the timeout was %v", names[i], took[i], timeout)
-				}
-			}
-			n.configure(func(n *network) { n.delay, n.discard = 0, false })
-			testkit.Must(t, appendText("s", "after "+name))
-		})
+		c := connect(t, server, open)
+		waiting.Go(func() { t.Run(name, func(t *testing.T) { c.check(t, timeout, change) }) })
 	}
-	t.Run("lost responses", func(t *testing.T) { lostResponses(t, n, s) })
-	n.configure(func(n *network) { n.delay, n.discard, n.cut = 0, false, 0 })
-	if got := len(entries(t, s, store.Key{Memory: "m", Session: "s"}, store.Query{})); got != 4 {
-		t.Errorf("the history has %d messages, want 4", got)
+	c := connect(t, server, open)
+	t.Run("slow", func(t *testing.T) {
+		c.network.configure(func(n *network) { n.delay = timeout / 50 })
+		testkit.Must(t, c.append(t, "slowly"))
+		c.network.configure(func(n *network) { n.delay = 0 })
+		c.checkLen(t, 2)
+	})
+	t.Run("lost responses", func(t *testing.T) { lostResponses(t, c.network, c.store) })
+}
+
+// connected is a store that reaches its server by a network.
+type connected struct {
+	network *network
+	store   store.Store
+	memory  *memory.Memory
+}
+
+// connect returns a store with one message in the session s. It is closed with the test.
+func connect(t *testing.T, server string, open func(address string) store.Store) connected {
+	t.Helper()
+	n := startNetwork(t, server)
+	t.Cleanup(n.close)
+	s := open(n.listener.Addr().String())
+	t.Cleanup(func() { testkit.Must(t, s.Close()) })
+	c := connected{n, s, newMemory(t, s)}
+	testkit.Must(t, c.append(t, "before"))
+	return c
+}
+
+// append adds a message to the session s.
+func (c connected) append(t *testing.T, text string) error {
+	return c.memory.Append(t.Context(), "s", chat.Text(chat.User, text))
+}
+
+// checkLen checks the number of messages of the session s.
+func (c connected) checkLen(t *testing.T, want int) {
+	t.Helper()
+	if got := len(entries(t, c.store, store.Key{Memory: "m", Session: "s"}, store.Query{})); got != want {
+		t.Errorf("the history has %d messages, want %d", got, want)
 	}
+}
+
+// check checks that operations fail after the timeout while the network is changed, and not afterwards.
+func (c connected) check(t *testing.T, timeout time.Duration, change func(*network)) {
+	c.network.configure(change)
+	all := operations(t.Context(), c.store, store.Key{Memory: "m", Session: "s"})
+	names := slices.Collect(maps.Keys(all))
+	errs, took := make([]error, len(names)), make([]time.Duration, len(names))
+	inParallel(len(names), func(i int) {
+		began := time.Now()
+		errs[i] = all[names[i]]()
+		took[i] = time.Since(began)
+	})
+	for i, err := range errs {
+		if checkUnavailable(t, err, ""); took[i] >= 2*timeout { // it tried a second time
+			t.Errorf("%s took %v, the timeout was %v", names[i], took[i], timeout)
+		}
+	}
+	c.network.configure(func(n *network) { n.delay, n.discard = 0, false })
+	testkit.Must(t, c.append(t, "after"))
+	c.checkLen(t, 2)
 }
 
 // lostResponses checks that a change whose response was lost is made once, even if

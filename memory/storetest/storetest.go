@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,36 +26,16 @@ import (
 )
 
 // Run checks that the stores that open returns satisfy the contract. Each call
-// must return an empty store, which the suite closes.
+// must return an empty store, which the suite closes. The calls are sequential.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
-	for name, check := range map[string]func(*testing.T, store.Store){
-		"unknown session":   unknown,
-		"whole change":      whole,
-		"version conflict":  conflict,
-		"named values":      values,
-		"queries":           queries,
-		"ids":               messageIDs,
-		"arbitrary keys":    keys,
-		"listing":           listing,
-		"pages":             pages,
-		"branches":          branches,
-		"delete":            remove,
-		"remove":            removeUnchanged,
-		"remove all":        removeAll,
-		"ended context":     ended,
-		"write in range":    writeInRange,
-		"two writers":       twoWriters,
-		"many writers":      manyWriters,
-		"replace":           replace,
-		"replace at once":   replaceWithWriters,
-		"window":            window,
-		"context":           contexts,
-		"reject":            rejects,
-		"interrupt":         interrupts,
-		"queue with leases": waits,
-	} {
+	var opening sync.Mutex // held during a call of open
+	run := func(name string, check func(*testing.T, store.Store)) {
 		t.Run(name, func(t *testing.T) {
-			backend := open(t)
+			backend := func() store.Store {
+				opening.Lock()
+				defer opening.Unlock() // also if open ends the test
+				return open(t)
+			}()
 			t.Cleanup(func() {
 				if err := backend.Close(); err != nil {
 					t.Errorf("close: %v", err)
@@ -62,6 +43,40 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 			})
 			check(t, backend)
 		})
+	}
+	var waiting sync.WaitGroup // checks that wait for leases, while others run
+	defer waiting.Wait()
+	for name, check := range map[string]func(*testing.T, store.Store){
+		"reject":            rejects,
+		"interrupt":         interrupts,
+		"queue with leases": waits,
+	} {
+		waiting.Go(func() { run(name, check) })
+	}
+	for name, check := range map[string]func(*testing.T, store.Store){
+		"unknown session":  unknown,
+		"whole change":     whole,
+		"version conflict": conflict,
+		"named values":     values,
+		"queries":          queries,
+		"ids":              messageIDs,
+		"arbitrary keys":   keys,
+		"listing":          listing,
+		"pages":            pages,
+		"branches":         branches,
+		"delete":           remove,
+		"remove":           removeUnchanged,
+		"remove all":       removeAll,
+		"ended context":    ended,
+		"write in range":   writeInRange,
+		"two writers":      twoWriters,
+		"many writers":     manyWriters,
+		"replace":          replace,
+		"replace at once":  replaceWithWriters,
+		"window":           window,
+		"context":          contexts,
+	} {
+		run(name, check)
 	}
 }
 

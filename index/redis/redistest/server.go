@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	driver "github.com/redis/go-redis/v9"
+	"github.com/qtype-dev/qtype/internal/redisclient"
 )
 
 // Server is a running server.
@@ -24,7 +24,7 @@ type Server struct {
 	OldScorers bool
 
 	backend  string
-	data     *driver.Client
+	data     redisclient.Client
 	listener net.Listener
 	running  sync.WaitGroup
 
@@ -41,7 +41,7 @@ func Start(backend string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{backend: backend, listener: l, conns: map[net.Conn]bool{}, indexes: map[string]*schema{},
-		data: driver.NewClient(&driver.Options{Addr: backend, Protocol: 2, DisableIdentity: true})}
+		data: redisclient.New(backend)}
 	s.running.Go(s.accept)
 	return s, nil
 }

@@ -10,12 +10,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storetest"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve returns a server of the flows for tests and its address.
 func serve(t *testing.T, store memory.Store, control *access.Control) (*server.Server, string) {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), "../agui/testdata/agents.qtype.yaml", qtype.WithStore(storetest.Shared(store)))
+	app, err := runtimetest.Open(t.Context(), "../agui/testdata/agents.qtype.yaml", runtime.Options{Store: storetest.Shared(store)})
 	testkit.Must(t, err)
 	s := server.New(app, server.Options{Heartbeat: 50 * time.Millisecond, Access: control})
 	ts := httptest.NewServer(s)

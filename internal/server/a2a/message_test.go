@@ -8,18 +8,19 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server/a2a"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // flowsOf returns the flows for tests by their ids.
 func flowsOf(t testing.TB) map[string]*schema.Flow {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), "../agui/testdata/agents.qtype.yaml", qtype.WithStore(memory.NewInProcess()))
+	app, err := runtimetest.Open(t.Context(), "../agui/testdata/agents.qtype.yaml", runtime.Options{Store: memory.NewInProcess()})
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = app.Close(context.Background()) })
 	flows := map[string]*schema.Flow{}

@@ -6,19 +6,20 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"runtime"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/agui"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -233,7 +234,7 @@ func TestRun_SurvivesRestart(t *testing.T) {
 	}
 	for !waiting() {
 		testkit.Must(t, ctx.Err())
-		runtime.Gosched()
+		goruntime.Gosched()
 	}
 	_, events = post(t, address, "help", input("t", tools, "user: weather in Oslo", "tool: "+call+"=rain"), "")
 	if got := typesOf(events); got != "RUN_STARTED STEP_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END STEP_FINISHED RUN_FINISHED" {
@@ -260,7 +261,7 @@ func FuzzInput(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	app, err := qtype.Open(f.Context(), "testdata/agents.qtype.yaml", qtype.WithStore(memory.NewInProcess()))
+	app, err := runtimetest.Open(f.Context(), "testdata/agents.qtype.yaml", runtime.Options{Store: memory.NewInProcess()})
 	testkit.Must(f, err)
 	f.Cleanup(func() { _ = app.Close(context.Background()) })
 	i := slices.IndexFunc(app.Spec().Flows, func(flow *spec.Flow) bool { return flow.ID == "greet" })

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -37,7 +37,7 @@ func serve(t testing.TB, store memory.Store, o server.Options) *testServer {
 	if store == nil {
 		store = memory.NewInProcess()
 	}
-	app, err := qtype.Open(context.Background(), "testdata/app.qtype.yaml", qtype.WithStore(storetest.Shared(store)))
+	app, err := runtimetest.Open(context.Background(), "testdata/app.qtype.yaml", runtime.Options{Store: storetest.Shared(store)})
 	if err != nil {
 		t.Fatal(err)
 	}

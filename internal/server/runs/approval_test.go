@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // payments is an application whose agent calls two tools that require approval at the same time.
@@ -45,7 +46,7 @@ func TestRun_ParallelApprovals(t *testing.T) {
 	if err := os.WriteFile(path, []byte(payments), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	app, err := qtype.Open(t.Context(), path)
+	app, err := runtimetest.Open(t.Context(), path, runtime.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // A run whose client does not send the results of its tools ends.
 func TestRun_ClientIsGone(t *testing.T) {
-	app, err := qtype.Open(t.Context(), "../openai/testdata/app.qtype.yaml", qtype.WithStore(memory.NewInProcess()))
+	app, err := runtimetest.Open(t.Context(), "../openai/testdata/app.qtype.yaml", runtime.Options{Store: memory.NewInProcess()})
 	if err != nil {
 		t.Fatal(err)
 	}

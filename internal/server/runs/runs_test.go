@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open returns the application of the approval example over a store.
 func open(t *testing.T, store memory.Store) *runtime.App {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), "../../../examples/approval/app.qtype.yaml", qtype.WithStore(storetest.Shared(store)))
+	app, err := runtimetest.Open(t.Context(), "../../../examples/approval/app.qtype.yaml", runtime.Options{Store: storetest.Shared(store)})
 	if err != nil {
 		t.Fatal(err)
 	}
