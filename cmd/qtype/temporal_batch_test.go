@@ -288,3 +288,43 @@ func TestTemporal_BatchesCanceled(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestTemporal_BatchesRetryKilled: rows that were finished before failed rows run again are not repeated either if the worker is
+// killed then.
+func TestTemporal_BatchesRetryKilled(t *testing.T) {
+	const rows, groups, failing = 60, 12, 8
+	s, model := newSummaries(t, rows+failing+2)
+	c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(rows))
+	first := c.worker()
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "7", "--heartbeat", "2s"}
+	s.setFail(fmt.Sprintf("summary of [\"answer to message %d.", 5*(failing-1)))
+	if status, _, errs := c.qtype(append(run, "--max-failures", "1")...); status != 1 {
+		t.Fatalf("%d: %s", status, errs)
+	}
+	s.setFail("")
+	s.total()
+	s.mu.Lock()
+	s.pause = 300 * time.Millisecond
+	s.mu.Unlock()
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype(append(run, "--resume", "--retry-failed")...)
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	<-s.ready
+	time.Sleep(500 * time.Millisecond) // some rows of this attempt are stored
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.worker()
+	if got := <-result; !strings.HasPrefix(got, "0\n") {
+		t.Fatal(got)
+	}
+	if n := s.total(); n > groups-failing+2 {
+		t.Errorf("%d calls: %d groups were finished before", n, failing-1)
+	}
+	made := c.read("out.jsonl")
+	if diff := cmp.Diff(c.runLocally(), made); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -140,9 +140,8 @@ func (c *chunkRun) storePart() {
 // restoreParts reads what earlier attempts have stored, or what they had made before failed rows run again.
 func (c *chunkRun) restoreParts(ctx context.Context) error {
 	c.parts.begun = time.Now()
-	for n := c.task.Retry; n >= 0; n-- {
-		found, err := c.restorePartsOf(ctx, folderOf(c.task.Run, n), n < c.task.Retry)
-		if found || err != nil {
+	for n := range c.task.Retry + 1 { // an attempt stores only what it has made itself
+		if err := c.restorePartsOf(ctx, folderOf(c.task.Run, n), n < c.task.Retry); err != nil {
 			return err
 		}
 	}
@@ -150,15 +149,15 @@ func (c *chunkRun) restoreParts(ctx context.Context) error {
 }
 
 // restorePartsOf reads the parts in a folder, without failed rows if these run again.
-func (c *chunkRun) restorePartsOf(ctx context.Context, folder string, isEarlier bool) (found bool, err error) {
+func (c *chunkRun) restorePartsOf(ctx context.Context, folder string, isEarlier bool) error {
 	for part := 0; ; part++ {
 		var p progress
 		err := c.blobs.read(ctx, partName(folder, c.task.Partition, part), &p)
 		if errors.Is(err, fs.ErrNotExist) {
-			return part > 0, nil
+			return nil
 		}
 		if err != nil {
-			return true, err
+			return err
 		}
 		if isEarlier {
 			p.Rows = slices.DeleteFunc(p.Rows, func(r finishedRow) bool { return r.Failed })
