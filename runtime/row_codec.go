@@ -64,6 +64,28 @@ func (c *RowCodec) setResults(slots []int) {
 // processes; see WithHead and WithTail.
 func (c *RowCodec) HasBatches() bool { return len(headOf(c.flow.stages)) < len(c.flow.stages) }
 
+// CheckParts returns a *NotDivisibleError if steps before and behind the first batch step use the same memory: a local run has
+// turns behind the step between those of later rows, so the parts of a run cannot follow each other.
+func (c *RowCodec) CheckParts() error {
+	head := headOf(c.flow.stages)
+	before := map[*spec.Memory]string{}
+	for at, s := range c.flow.stages {
+		for _, n := range s.nodes {
+			for p := range n.plan.All() {
+				for _, m := range p.Memories() {
+					if at < len(head) {
+						before[m] = n.id
+					} else if first, ok := before[m]; ok {
+						return &NotDivisibleError{Flow: c.flow.spec.ID, Reason: fmt.Sprintf("steps %s and %s use memory %s before and behind batch step %s",
+							first, n.id, m.ID, c.flow.stages[len(head)].nodes[0].id)}
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // Head returns the codec of the same flow whose results are those of a run with WithHead.
 func (c *RowCodec) Head() *RowCodec {
 	head := &RowCodec{flow: c.flow, rows: c.rows, inputs: c.inputs, outputs: c.outputs, scope: c.scope}

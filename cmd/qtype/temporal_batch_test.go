@@ -328,3 +328,25 @@ func TestTemporal_BatchesRetryKilled(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestTemporal_BatchesMemory: a flow whose steps before and behind a batch step use one memory is rejected: turns of a local run
+// have another order.
+func TestTemporal_BatchesMemory(t *testing.T) {
+	c := newCluster(t, `id: talks
+models: [{type: Model, id: m, provider: mock, model_id: m}]
+memories: [{id: talk}]
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: a, type: text}, {id: b, type: text}]
+    inputs: [text]
+    outputs: [a, b]
+    steps:
+      - {type: LLMInference, id: first, model: m, memory: talk, inputs: [text], outputs: [a]}
+      - {type: FileWriter, id: keep, inputs: [a], path: {uri: log.jsonl}, batch_config: {batch_size: 1}}
+      - {type: LLMInference, id: second, model: m, memory: talk, inputs: [a], outputs: [b]}
+`, "session,text\ns,one\ns,two\n")
+	status, _, errs := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
+	if status != 1 || !strings.Contains(errs, "steps first and second use memory talk before and behind batch step keep") {
+		t.Errorf("%d: %s", status, errs)
+	}
+}

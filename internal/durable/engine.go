@@ -43,6 +43,9 @@ func (e *engine) Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cf
 		return nil, err
 	}
 	codec, err := app.NewRowCodec(flow.ID)
+	if err == nil {
+		err = codec.CheckParts()
+	}
 	if err != nil {
 		return nil, err
 	}
