@@ -64,6 +64,12 @@ func (c *RowCodec) setResults(slots []int) {
 // processes; see WithHead and WithTail.
 func (c *RowCodec) HasBatches() bool { return len(headOf(c.flow.stages)) < len(c.flow.stages) }
 
+// BatchSteps returns the ids of the flow's batch steps.
+func (c *RowCodec) BatchSteps() []string {
+	ids, _ := c.flow.batchSteps() // NewRowCodec has checked it
+	return ids
+}
+
 // CheckParts returns a *NotDivisibleError if steps before and behind the first batch step use the same memory: a local run has
 // turns behind the step between those of later rows, so the parts of a run cannot follow each other.
 func (c *RowCodec) CheckParts() error {

@@ -350,3 +350,44 @@ flows:
 		t.Errorf("%d: %s", status, errs)
 	}
 }
+
+// TestTemporal_BatchesSync: a row that failed in a flow that a step before IndexUpsert runs, and was dropped there, is no reason to
+// remove its entry.
+func TestTemporal_BatchesSync(t *testing.T) {
+	document := `id: syncs
+models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 16}]
+indexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors}]
+flows:
+  - id: main
+    variables: [{id: chunk, type: RAGChunk}, {id: raw, type: text}, {id: a, type: int}]
+    inputs: [chunk, raw]
+    outputs: [chunk]
+    steps:
+      - {type: InvokeFlow, id: call, flow: inner, input_bindings: {raw: raw}, output_bindings: {a: a}}
+      - {type: IndexUpsert, id: write, index: notes, sync: true, inputs: [chunk]}
+  - id: inner
+    variables: [{id: raw, type: text}, {id: a, type: int}]
+    inputs: [raw]
+    outputs: [a]
+    steps:
+      - {type: Decoder, id: dec, format: json, inputs: [raw], outputs: [a], on_error: skip}
+`
+	c := newCluster(t, document, "")
+	c.offline = true
+	rows := func(second string) string {
+		var all strings.Builder
+		for i, raw := range []string{`{"a": 1}`, second, `{"a": 3}`} {
+			fmt.Fprintf(&all, `{"chunk": {"chunk_id": "c%d", "document_id": "d", "content": "text", "metadata": {}}, "raw": %q}`+"\n", i, raw)
+		}
+		return all.String()
+	}
+	c.write("good.jsonl", rows(`{"a": 2}`))
+	c.write("bad.jsonl", rows("none"))
+	c.worker()
+	for _, run := range []struct{ input, want string }{{"good.jsonl", "3 written, 0 unchanged"}, {"bad.jsonl", "0 written, 2 unchanged, nothing removed"}} {
+		status, _, errs := c.qtype("run", "app.qtype.yaml", "-f", "main", "-I", run.input, "-o", "out.jsonl", "--engine", "temporal")
+		if status != 0 || !strings.Contains(errs, run.want) {
+			t.Errorf("%s: %d: %s", run.input, status, errs)
+		}
+	}
+}

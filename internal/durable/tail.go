@@ -116,6 +116,8 @@ type storedParts struct {
 	next   int       // the number of the next part
 	begun  time.Time // when the attempt began
 	events eventSums // that are not stored
+
+	batches []string // the ids of the batch steps, which work again in each attempt
 }
 
 // pause returns the shortest time between two parts. It grows with the run, so that a repeated attempt has few parts to
@@ -124,7 +126,8 @@ func (p *storedParts) pause() time.Duration { return max(storePause, time.Since(
 
 // storePart stores the rows that have finished since the last part. The caller holds the lock.
 func (c *chunkRun) storePart() {
-	p := progress{Stats: stats{Steps: c.currentStats().Steps, Events: c.parts.events.all}}
+	p := progress{Stats: c.currentStats()}
+	p.Stats.Events = c.parts.events.all
 	for _, key := range c.order {
 		p.Rows = append(p.Rows, *c.finished[key])
 		delete(c.finished, key) // the attempt does not load its own rows
@@ -150,6 +153,7 @@ func (c *chunkRun) restoreParts(ctx context.Context) error {
 
 // restorePartsOf reads the parts in a folder, without failed rows if these run again.
 func (c *chunkRun) restorePartsOf(ctx context.Context, folder string, isEarlier bool) error {
+	hasEmpty := false
 	for part := 0; ; part++ {
 		var p progress
 		err := c.blobs.read(ctx, partName(folder, c.task.Partition, part), &p)
@@ -167,8 +171,24 @@ func (c *chunkRun) restorePartsOf(ctx context.Context, folder string, isEarlier 
 		for _, row := range p.Rows {
 			c.finished[row.Key] = &row
 		}
-		c.before.Steps = p.Stats.Steps
+		c.before.Steps = withoutSteps(p.Stats.Steps, c.parts.batches)
+		hasEmpty = hasEmpty || slices.ContainsFunc(p.Rows, func(r finishedRow) bool { return len(r.Results) == 0 })
+		if p.Stats.HasFailed && (!isEarlier || hasEmpty) { // rows that a step dropped do not run again
+			c.before.HasFailed = true
+		}
 		c.events.addAll(p.Stats.Events)
 		c.before.Events = c.events.all
 	}
+}
+
+// withoutSteps returns counts without those of some steps.
+func withoutSteps(all []stepStats, ids []string) []stepStats {
+	var left []stepStats
+	for _, s := range all {
+		if slices.Contains(ids, s.Step) {
+			s = stepStats{Step: s.Step}
+		}
+		left = append(left, s)
+	}
+	return left
 }

@@ -167,7 +167,7 @@ func TestWorkflow_Tail(t *testing.T) {
 					if !in.Head || in.Rows == nil {
 						t.Errorf("not a chunk of the first steps: %+v", in)
 					}
-					return done{Rows: 10, Failed: 1, Steps: []stepStats{{Step: "s", In: 10, Failed: 1}, {Step: "b"}}}, nil
+					return done{Rows: 10, Failed: 1, Steps: []stepStats{{Step: "s", In: 10, Failed: 1}, {Step: "b"}}, HasFailed: true}, nil
 				}
 				if heads != 3 || in.Head || !in.Tail.Partial || !slices.Equal(in.Tail.Chunks, []int{2, 1}) {
 					t.Errorf("after %d chunks: %+v", heads, in)
