@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -171,6 +172,9 @@ func (s *Shared) evictAfter(ctx context.Context, scope Scope, size, limit int64)
 	}
 	prefix := s.stepPrefix(scope)
 	s.mu.Lock()
+	if _, ok := s.added[prefix]; !ok { // many processes that add little look as often as one that adds much
+		s.added[prefix] = rand.Int64N(limit/evictShare + 1)
+	}
 	s.added[prefix] += size
 	due := s.added[prefix] > limit/evictShare
 	if due {
