@@ -2,11 +2,14 @@ package stepcache
 
 import (
 	"context"
+	"encoding/base64"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/inprocess"
 	memstore "github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -59,5 +62,24 @@ func TestSharedCache_Outage(t *testing.T) {
 				t.Errorf("%s: not used again", problem)
 			}
 		})
+	}
+}
+
+// TestSharedCache_WrongKey: an entry that was encrypted with a key which is gone is computed again, and replaced.
+func TestSharedCache_WrongKey(t *testing.T) {
+	inner := inprocess.New()
+	with := func(key string) memstore.Store {
+		keys, err := encrypted.ParseKeys(base64.StdEncoding.EncodeToString([]byte(strings.Repeat(key, 32))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return encrypted.New(inner, "there", encrypted.Keys{Key: keys[0]})
+	}
+	if found := sharedEcho(t, with("a"), nil); found("x") || !found("x") {
+		t.Fatal("not stored")
+	}
+	found := sharedEcho(t, with("b"), func(text string) { t.Error(text) })
+	if found("x") || !found("x") {
+		t.Error("not stored again")
 	}
 }
