@@ -90,3 +90,38 @@ func TestCache_Shared(t *testing.T) {
 		})
 	}
 }
+
+// TestCache_SharedUntrusted: an untrusted document with the id of another application neither reads nor replaces its results.
+func TestCache_SharedUntrusted(t *testing.T) {
+	server, err := servertest.Redis()
+	servertest.Need(t, err)
+	defer func() { testkit.Must(t, server.Close()) }()
+	dir := t.TempDir()
+	document := `id: caches
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}]
+    inputs: [text]
+    outputs: [answer]
+    steps: [{type: PromptTemplate, id: say, template: "%s {text}", cache_config: {keyed_by: inputs}, inputs: [text], outputs: [answer]}]
+`
+	for _, name := range []string{"ours", "theirs"} {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name+".qtype.yaml"), []byte(fmt.Sprintf(document, name)), 0o600))
+	}
+	run := func(name, text string, args ...string) string {
+		t.Helper()
+		cmd := testkit.Command(t, "qtype", append([]string{"run", name + ".qtype.yaml", "-i", `{"text": "` + text + `"}`, "--store", "redis://" + server.Address()}, args...)...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		testkit.Must(t, err)
+		return string(out)
+	}
+	run("ours", "one")
+	if out := run("theirs", "one", "--sandbox"); !strings.Contains(out, "theirs one") {
+		t.Errorf("it has read a result: %s", out)
+	}
+	run("theirs", "two", "--sandbox")
+	if out := run("ours", "two"); !strings.Contains(out, "ours two") {
+		t.Errorf("it has replaced a result: %s", out)
+	}
+}
