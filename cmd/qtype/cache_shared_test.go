@@ -50,6 +50,7 @@ func TestCache_Shared(t *testing.T) {
 				t.Helper()
 				dir := t.TempDir() // another one for each process
 				testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(fmt.Sprintf(caches, model.URL)), 0o600))
+				testkit.Must(t, os.WriteFile(filepath.Join(dir, "renamed.qtype.yaml"), []byte(strings.Replace(fmt.Sprintf(caches, model.URL), "id: say", "id: tell", 1)), 0o600))
 				testkit.Must(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("text\none\ntwo\none\n"), 0o600))
 				cmd := testkit.Command(t, "qtype", append(args, "--store", address)...)
 				cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
@@ -78,6 +79,11 @@ func TestCache_Shared(t *testing.T) {
 			if out, _ := qtype("cache", "clear", "app.qtype.yaml"); !strings.Contains(out, "2 results removed from the store of memories") {
 				t.Errorf("clear: %s", out)
 			}
+			qtype(run...)
+			if out, _ := qtype("memory", "forget", "renamed.qtype.yaml", "--user", "ada"); !strings.Contains(out, "2 results") {
+				t.Errorf("forget with a document whose step has another id: %s", out)
+			}
+			calls.Add(-2)
 			qtype(run...)
 			if calls.Load() != 4 {
 				t.Errorf("%d calls, want 4", calls.Load())
