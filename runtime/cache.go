@@ -40,10 +40,10 @@ func (a *App) stepCache(cfg *spec.CacheConfig) *stepcache.Cache {
 }
 
 // SharedCache returns the cached results of steps in the store that all processes with the application share; nil if
-// its store is not one of several machines.
+// its store is not one of several machines, or the document is untrusted: it could name the id and the steps of another application.
 func (a *App) SharedCache() *stepcache.Shared {
 	shared := a.sharedStore()
-	if shared == nil {
+	if shared == nil || a.opts.Policy.Restricted() {
 		return nil
 	}
 	return stepcache.NewShared(shared, a.spec.ID)

@@ -15,8 +15,10 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/runtimetest"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // batches is a flow that calls a model, collects the answers and calls it with them.
@@ -301,4 +303,83 @@ flows:
 	// [Hello row 2 Hello row 3]
 	// [Hello row 4 Hello row 5]
 	// error: <nil>
+}
+
+// TestWithCheckpoints_Sync: a run that continues removes nothing from an index if a row may have been dropped before, as the
+// journal does not have which ones; without such a step it removes what the input does not contain.
+func TestWithCheckpoints_Sync(t *testing.T) {
+	const document = `id: syncs
+models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 16}]
+indexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, args: {path: %q}, embedding_model: vectors}]
+flows:
+  - id: main
+    variables: [{id: chunk, type: RAGChunk}, {id: raw, type: text}, {id: n, type: int}]
+    inputs: [chunk, raw]
+    outputs: [chunk]
+    steps:
+      - {type: Decoder, id: decode, format: json, inputs: [raw], outputs: [n], on_error: %s}
+      - {type: IndexUpsert, id: write, index: notes, sync: true, inputs: [chunk]}
+`
+	for onError, want := range map[string]steps.IndexCounts{
+		"skip":     {Unchanged: 4, Kept: steps.MayHaveLost},
+		"continue": {Unchanged: 5, Removed: 1},
+	} {
+		t.Run(onError, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "app.qtype.yaml")
+			testkit.Must(t, os.WriteFile(path, fmt.Appendf(nil, document, filepath.Join(dir, "notes"), onError), 0o600))
+			app, err := runtimetest.Open(t.Context(), path, runtime.Options{})
+			testkit.Must(t, err)
+			defer func() { testkit.Must(t, app.Close(t.Context())) }()
+			rows := func(n int, raw string, pause func(i int)) iter.Seq[runtime.Input] {
+				return func(yield func(runtime.Input) bool) {
+					for i := range n {
+						pause(i)
+						text := fmt.Sprintf(`{"n": %d}`, i)
+						if i == 1 {
+							text = raw
+						}
+						chunk := map[string]any{"chunk_id": fmt.Sprint("c", i), "document_id": "d", "content": "text", "metadata": map[string]any{}}
+						if !yield(runtime.Row(map[string]any{"chunk": chunk, "raw": text})) {
+							return
+						}
+					}
+				}
+			}
+			run := func(ctx context.Context, in iter.Seq[runtime.Input], opts ...runtime.RunOption) (*steps.IndexCounts, error) {
+				progress := &runtime.Progress{}
+				for _, err := range app.Run(ctx, "main", in, append(opts, runtime.WithProgress(progress))...) {
+					if err != nil {
+						return nil, err
+					}
+				}
+				return progress.Steps()[1].Index, nil
+			}
+			if _, err := run(t.Context(), rows(6, `{"n": 1}`, func(int) {})); err != nil {
+				t.Fatal(err)
+			}
+			open := func() *runtime.Checkpoints {
+				c, err := app.OpenCheckpoints(runtime.CheckpointConfig{Path: filepath.Join(dir, "run.checkpoints")})
+				testkit.Must(t, err)
+				return c
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			first := open()
+			if _, err := run(ctx, rows(5, "none", func(i int) {
+				if i == 3 {
+					stop()
+				}
+			}), runtime.WithCheckpoints(first)); err == nil {
+				t.Fatal("the run was not interrupted")
+			}
+			testkit.Must(t, first.Close())
+			again := open()
+			got, err := run(t.Context(), rows(5, "none", func(int) {}), runtime.WithCheckpoints(again))
+			testkit.Must(t, err)
+			testkit.Must(t, again.Remove())
+			if *got != want {
+				t.Errorf("%+v, want %+v", *got, want)
+			}
+		})
+	}
 }

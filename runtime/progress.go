@@ -51,6 +51,12 @@ func (p *Progress) Rows() (read, done, failed int64) {
 	return p.rows.Load(), p.done.Load(), p.fails.Load()
 }
 
+// HasFailures reports whether a row has failed in a step, also in a flow that a step runs, or if the step dropped it.
+func (p *Progress) HasFailures() bool {
+	nodes := p.nodes.Load()
+	return nodes != nil && slices.ContainsFunc(*nodes, func(n *node) bool { return n.failures != nil && n.failures.Load() > 0 })
+}
+
 // Steps returns the progress of each step in the order of the flow; nil before the run.
 func (p *Progress) Steps() []StepProgress {
 	if elsewhere := p.steps.Load(); elsewhere != nil {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/memory"
@@ -62,12 +63,19 @@ func (c *RowCodec) setResults(slots []int) {
 
 // HasBatches reports whether the flow has batch steps, so that only its steps before the first of them can run in several
 // processes; see WithHead and WithTail.
-func (c *RowCodec) HasBatches() bool { return len(headOf(c.flow.stages)) < len(c.flow.stages) }
+func (c *RowCodec) HasBatches() bool { return slices.ContainsFunc(c.flow.stages, isBatch) }
+
+// BatchSteps returns the ids of the flow's batch steps.
+func (c *RowCodec) BatchSteps() []string {
+	ids, _ := c.flow.batchSteps() // NewRowCodec has checked it
+	return ids
+}
 
 // Head returns the codec of the same flow whose results are those of a run with WithHead.
 func (c *RowCodec) Head() *RowCodec {
 	head := &RowCodec{flow: c.flow, rows: c.rows, inputs: c.inputs, outputs: c.outputs, scope: c.scope}
-	head.setResults(c.flow.liveSlots(1))
+	stages := c.flow.stages
+	head.setResults(c.flow.liveSlots(stages[len(headOf(stages))].segment))
 	return head
 }
 

@@ -15,9 +15,9 @@ func WithProgress(p *Progress) RunOption { return func(r *run) { r.progress = p 
 // WithStepTimes measures the time of each step; see StepProgress.
 func WithStepTimes() RunOption { return func(r *run) { r.timed = true } }
 
-// WithPartialInput lets partial report, at the end of the run, whether the run was on only
-// a part of its input, so that an IndexUpsert with sync removes nothing.
-func WithPartialInput(partial func() bool) RunOption { return func(r *run) { r.partial = partial } }
+// WithPartialInput lets reason return, at the end of the run, why the run may miss a part of its input, such as
+// steps.PartialInput, so that an IndexUpsert with sync removes nothing; empty if it does not.
+func WithPartialInput(reason func() string) RunOption { return func(r *run) { r.partial = reason } }
 
 // WithDeferFailed calls f for each failed row whose place in the output is behind a
 // batch that is not complete. If f returns false, the row is yielded at once, so
@@ -25,11 +25,12 @@ func WithPartialInput(partial func() bool) RunOption { return func(r *run) { r.p
 // batch, and not for rows that need not wait.
 func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayDefer = f } }
 
-// WithHead lets the run end before the first batch step of the flow. Its results have what the
+// WithHead lets the run end before the first batch step of the flow, or before the first step if a memory is used before and behind
+// the batch step. Its results have what the
 // following steps read; see RowCodec.Head.
 func WithHead() RunOption { return func(r *run) { r.part = headOf } }
 
-// WithTail lets the run begin with the first batch step of the flow. Its inputs are the results of
+// WithTail lets the run begin where one WithHead ends. Its inputs are the results of
 // runs WithHead, in the order of their rows; see HeadInput.
 func WithTail() RunOption {
 	return func(r *run) { r.part = func(stages []stage) []stage { return stages[len(headOf(stages)):] } }
@@ -82,9 +83,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.listen != nil {
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
 	}
-	if r.partial != nil {
-		ctx = steps.WithPartialInput(ctx, r.partial)
-	}
+	ctx = steps.WithPartialInput(ctx, r.partialReason)
 	if r.id != "" {
 		ctx = steps.WithRunID(ctx, r.id)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/steps"
@@ -20,7 +21,8 @@ type run struct {
 	outputs  []outputSlot       // the flow's
 	mayDefer func(*Result) bool // see WithDeferFailed; nil if each failed row may wait
 	timed    bool               // the time of each step is measured
-	partial  func() bool        // see WithPartialInput; may be nil
+	partial  func() string      // see WithPartialInput; may be nil
+	replayed atomic.Bool        // rows of an earlier run were taken from a journal
 
 	observers []steps.Observer // see WithObserver
 	trace     *flowTrace       // nil if nothing observes the run
@@ -30,6 +32,24 @@ type run struct {
 	checkpointFlow string           // the id of the flow that they are of
 
 	budget *SharedBudget // see WithSharedBudget; nil for a budget of this run
+}
+
+// partialReason returns why the run may miss a part of its input. A journal does not have which rows a step has dropped.
+func (r *run) partialReason() string {
+	if r.partial != nil {
+		if reason := r.partial(); reason != "" {
+			return reason
+		}
+	}
+	if _, isJournal := r.checkpoints.(*checkpoint.Journal); !isJournal || !r.replayed.Load() {
+		return ""
+	}
+	for p := range r.flow.spec.Plan().All() {
+		if errorPolicy(p.Step.Common().OnError) == onErrorSkip {
+			return steps.MayHaveLost
+		}
+	}
+	return ""
 }
 
 // RunOption changes one run.

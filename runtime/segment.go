@@ -90,6 +90,7 @@ func (s *segment) push(ctx context.Context, row *steps.Row) error {
 		return err
 	}
 	if found {
+		s.run.replayed.Store(true)
 		if s.number == 0 {
 			s.run.progress.rows.Add(-1) // an earlier run has counted it
 		}

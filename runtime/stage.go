@@ -86,11 +86,35 @@ func maxLimit(nodes []*node) int {
 	return limit
 }
 
-// headOf returns the stages before the first batch step.
+func isBatch(s stage) bool { return s.isBatch }
+
+// headOf returns the stages before the first batch step. If later stages use a memory of theirs there are none: turns behind the
+// step are between those of later rows.
 func headOf(stages []stage) []stage {
-	first := slices.IndexFunc(stages, func(s stage) bool { return s.isBatch })
+	first := slices.IndexFunc(stages, isBatch)
 	if first < 0 {
 		return stages
 	}
+	before := memoriesOf(stages[:first])
+	for m := range memoriesOf(stages[first:]) {
+		if before[m] {
+			return nil
+		}
+	}
 	return stages[:first]
+}
+
+// memoriesOf returns the memories that stages use, also in the flows that they run.
+func memoriesOf(stages []stage) map[*spec.Memory]bool {
+	used := map[*spec.Memory]bool{}
+	for _, s := range stages {
+		for _, n := range s.nodes {
+			for p := range n.plan.All() {
+				for _, m := range p.Memories() {
+					used[m] = true
+				}
+			}
+		}
+	}
+	return used
 }

@@ -82,8 +82,8 @@ func (s *indexSync) finish(ctx context.Context) error {
 	switch {
 	case s.failed || s.failures() > 0:
 		why = "rows failed"
-	case isPartialInput(ctx):
-		why = "the run read only a part of its input"
+	case partialReason(ctx) != "":
+		why = partialReason(ctx)
 	case len(s.seen) == 0:
 		why = "the run contained no entries"
 	}
@@ -117,15 +117,25 @@ func (s *indexSync) finish(ctx context.Context) error {
 	}
 }
 
+// The reasons of WithPartialInput.
+const (
+	PartialInput = "the run read only a part of its input"
+	RowsFailed   = "rows failed"
+	MayHaveLost  = "rows that an earlier run has finished may have failed"
+)
+
 type partialInputKey struct{}
 
-// WithPartialInput returns a context for a run. At its end, partial reports whether it was
-// on only a part of its input, so that no step takes what is missing for removed.
-func WithPartialInput(ctx context.Context, partial func() bool) context.Context {
-	return context.WithValue(ctx, partialInputKey{}, partial)
+// WithPartialInput returns a context for a run. At its end, reason returns why it may miss a part of
+// its input, so that no step takes what is missing for removed; empty if it does not.
+func WithPartialInput(ctx context.Context, reason func() string) context.Context {
+	return context.WithValue(ctx, partialInputKey{}, reason)
 }
 
-func isPartialInput(ctx context.Context) bool {
-	partial, ok := ctx.Value(partialInputKey{}).(func() bool)
-	return ok && partial()
+// partialReason returns the reason of WithPartialInput.
+func partialReason(ctx context.Context) string {
+	if reason, ok := ctx.Value(partialInputKey{}).(func() string); ok {
+		return reason()
+	}
+	return ""
 }

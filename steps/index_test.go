@@ -267,7 +267,7 @@ func TestIndexUpsert_Sync(t *testing.T) {
 			}
 			ctx := t.Context()
 			if tt.partial {
-				ctx = steps.WithPartialInput(ctx, func() bool { return true })
+				ctx = steps.WithPartialInput(ctx, func() string { return steps.PartialInput })
 			}
 			driveCtx(ctx, t, r, chunkRows(l, tt.rows...)...)
 			if got := counts(r); got != tt.want {

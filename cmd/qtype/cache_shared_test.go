@@ -50,6 +50,7 @@ func TestCache_Shared(t *testing.T) {
 				t.Helper()
 				dir := t.TempDir() // another one for each process
 				testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(fmt.Sprintf(caches, model.URL)), 0o600))
+				testkit.Must(t, os.WriteFile(filepath.Join(dir, "renamed.qtype.yaml"), []byte(strings.Replace(fmt.Sprintf(caches, model.URL), "id: say", "id: tell", 1)), 0o600))
 				testkit.Must(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("text\none\ntwo\none\n"), 0o600))
 				cmd := testkit.Command(t, "qtype", append(args, "--store", address)...)
 				cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
@@ -79,6 +80,11 @@ func TestCache_Shared(t *testing.T) {
 				t.Errorf("clear: %s", out)
 			}
 			qtype(run...)
+			if out, _ := qtype("memory", "forget", "renamed.qtype.yaml", "--user", "ada"); !strings.Contains(out, "2 results") {
+				t.Errorf("forget with a document whose step has another id: %s", out)
+			}
+			calls.Add(-2)
+			qtype(run...)
 			if calls.Load() != 4 {
 				t.Errorf("%d calls, want 4", calls.Load())
 			}
@@ -88,5 +94,40 @@ func TestCache_Shared(t *testing.T) {
 			}
 			testkit.Must(t, server.Restart())
 		})
+	}
+}
+
+// TestCache_SharedUntrusted: an untrusted document with the id of another application neither reads nor replaces its results.
+func TestCache_SharedUntrusted(t *testing.T) {
+	server, err := servertest.Redis()
+	servertest.Need(t, err)
+	defer func() { testkit.Must(t, server.Close()) }()
+	dir := t.TempDir()
+	document := `id: caches
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}]
+    inputs: [text]
+    outputs: [answer]
+    steps: [{type: PromptTemplate, id: say, template: "%s {text}", cache_config: {keyed_by: inputs}, inputs: [text], outputs: [answer]}]
+`
+	for _, name := range []string{"ours", "theirs"} {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name+".qtype.yaml"), []byte(fmt.Sprintf(document, name)), 0o600))
+	}
+	run := func(name, text string, args ...string) string {
+		t.Helper()
+		cmd := testkit.Command(t, "qtype", append([]string{"run", name + ".qtype.yaml", "-i", `{"text": "` + text + `"}`, "--store", "redis://" + server.Address()}, args...)...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		testkit.Must(t, err)
+		return string(out)
+	}
+	run("ours", "one")
+	if out := run("theirs", "one", "--sandbox"); !strings.Contains(out, "theirs one") {
+		t.Errorf("it has read a result: %s", out)
+	}
+	run("theirs", "two", "--sandbox")
+	if out := run("ours", "two"); !strings.Contains(out, "ours two") {
+		t.Errorf("it has replaced a result: %s", out)
 	}
 }

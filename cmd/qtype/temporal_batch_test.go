@@ -214,6 +214,8 @@ func TestTemporal_BatchesEqual(t *testing.T) {
 		"memory before":  {header(answers, "all") + say + collect, rows.String()},
 		"counts":         {header(answers+", {id: stats, type: AggregateStats}", "stats") + say + "      - {type: Aggregate, id: count, outputs: [stats]}\n", rows.String()},
 		"memory between": {header(answers+", {id: one, type: text}, {id: last, type: 'list[text]'}", "last") + say + collect + "      - {type: Explode, id: each, inputs: [all], outputs: [one]}\n      - {type: Collect, id: end, inputs: [one], outputs: [last], batch_config: {batch_size: 7}}\n", rows.String()},
+		"memory on both sides": {header(answers+", {id: last, type: text}", "answer, last") + say + "      - {type: FileWriter, id: keep, inputs: [answer], path: {uri: log.jsonl}, batch_config: {batch_size: 2}}\n" +
+			"      - {type: LLMInference, id: again, model: m, memory: talk, inputs: [answer], outputs: [last]}\n", rows.String()},
 		"memory behind": {header(", {id: all, type: 'list[text]'}, {id: prompt, type: text}, {id: answer, type: text}", "answer") +
 			"      - {type: Collect, id: some, inputs: [text], outputs: [all], group_by: [n]}\n      - {type: PromptTemplate, id: join, template: '{all}', inputs: [all], outputs: [prompt]}\n" +
 			"      - {type: LLMInference, id: say, model: m, memory: talk, inputs: [prompt], outputs: [answer]}\n", rows.String()},
@@ -285,6 +287,107 @@ func TestTemporal_BatchesCanceled(t *testing.T) {
 	}
 	made := c.read("out.jsonl")
 	if diff := cmp.Diff(c.runLocally(), made); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTemporal_BatchesRetryKilled: rows that were finished before failed rows run again are not repeated either if the worker is
+// killed then.
+func TestTemporal_BatchesRetryKilled(t *testing.T) {
+	const rows, groups, failing = 60, 12, 8
+	s, model := newSummaries(t, rows+failing+2)
+	c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(rows))
+	first := c.worker()
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "7", "--heartbeat", "2s"}
+	s.setFail(fmt.Sprintf("summary of [\"answer to message %d.", 5*(failing-1)))
+	if status, _, errs := c.qtype(append(run, "--max-failures", "1")...); status != 1 {
+		t.Fatalf("%d: %s", status, errs)
+	}
+	s.setFail("")
+	s.total()
+	s.mu.Lock()
+	s.pause = 300 * time.Millisecond
+	s.mu.Unlock()
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype(append(run, "--resume", "--retry-failed")...)
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	<-s.ready
+	time.Sleep(500 * time.Millisecond) // some rows of this attempt are stored
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.worker()
+	if got := <-result; !strings.HasPrefix(got, "0\n") {
+		t.Fatal(got)
+	}
+	if n := s.total(); n > groups-failing+2 {
+		t.Errorf("%d calls: %d groups were finished before", n, failing-1)
+	}
+	made := c.read("out.jsonl")
+	if diff := cmp.Diff(c.runLocally(), made); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTemporal_BatchesSync: a row that failed in a flow that a step before IndexUpsert runs, and was dropped there, is no reason to
+// remove its entry.
+func TestTemporal_BatchesSync(t *testing.T) {
+	document := `id: syncs
+models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 16}]
+indexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors}]
+flows:
+  - id: main
+    variables: [{id: chunk, type: RAGChunk}, {id: raw, type: text}, {id: a, type: int}]
+    inputs: [chunk, raw]
+    outputs: [chunk]
+    steps:
+      - {type: InvokeFlow, id: call, flow: inner, input_bindings: {raw: raw}, output_bindings: {a: a}}
+      - {type: IndexUpsert, id: write, index: notes, sync: true, inputs: [chunk]}
+  - id: inner
+    variables: [{id: raw, type: text}, {id: a, type: int}]
+    inputs: [raw]
+    outputs: [a]
+    steps:
+      - {type: Decoder, id: dec, format: json, inputs: [raw], outputs: [a], on_error: skip}
+`
+	c := newCluster(t, document, "")
+	c.offline = true
+	rows := func(second string) string {
+		var all strings.Builder
+		for i, raw := range []string{`{"a": 1}`, second, `{"a": 3}`} {
+			fmt.Fprintf(&all, `{"chunk": {"chunk_id": "c%d", "document_id": "d", "content": "text", "metadata": {}}, "raw": %q}`+"\n", i, raw)
+		}
+		return all.String()
+	}
+	c.write("good.jsonl", rows(`{"a": 2}`))
+	c.write("bad.jsonl", rows("none"))
+	c.worker()
+	for _, run := range []struct{ input, want string }{{"good.jsonl", "3 written, 0 unchanged"}, {"bad.jsonl", "0 written, 2 unchanged, nothing removed"}} {
+		status, _, errs := c.qtype("run", "app.qtype.yaml", "-f", "main", "-I", run.input, "-o", "out.jsonl", "--engine", "temporal")
+		if status != 0 || !strings.Contains(errs, run.want) {
+			t.Errorf("%s: %d: %s", run.input, status, errs)
+		}
+	}
+}
+
+// TestTemporal_BatchesCompleted: --resume of a run whose output is written is an error that leaves the output and the failed rows as
+// they are.
+func TestTemporal_BatchesCompleted(t *testing.T) {
+	s, model := newSummaries(t, 0)
+	s.setFail("message 3.")
+	c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(20))
+	c.worker()
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--errors", "failed.csv", "--engine", "temporal"}
+	if status, _, errs := c.qtype(run...); status != 1 || !strings.Contains(errs, "1 failed") {
+		t.Fatalf("%d: %s", status, errs)
+	}
+	output, failed := c.read("out.jsonl"), c.read("failed.csv")
+	if status, _, errs := c.qtype(append(run, "--resume")...); status != 1 || !strings.Contains(errs, "no interrupted run found for out.jsonl: workflow") {
+		t.Errorf("%d: %s", status, errs)
+	}
+	if diff := cmp.Diff([]string{output, failed}, []string{c.read("out.jsonl"), c.read("failed.csv")}); diff != "" || !strings.Contains(failed, "message 3.") {
 		t.Error(diff)
 	}
 }

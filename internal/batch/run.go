@@ -247,7 +247,7 @@ func (j *job) runOptions(progress *runtime.Progress, sum *summary, limit *failur
 	if !j.Quiet && j.in.file != nil {
 		opts = append(opts, runtime.WithStepTimes())
 	}
-	opts = append(opts, runtime.WithPartialInput(j.isPartial))
+	opts = append(opts, runtime.WithPartialInput(j.partialReason))
 	if j.journal != nil && !j.journal.recompute {
 		opts = append(opts, runtime.WithCheckpoints(j.journal.checkpoints))
 	}
@@ -256,6 +256,14 @@ func (j *job) runOptions(progress *runtime.Progress, sum *summary, limit *failur
 
 // isPartial reports whether the rows are only a part of the input.
 func (j *job) isPartial() bool { return j.Offset > 0 || j.Limit > 0 || j.in.failedRows.Load() }
+
+// partialReason returns why the run may miss a part of its input.
+func (j *job) partialReason() string {
+	if j.isPartial() {
+		return steps.PartialInput
+	}
+	return ""
+}
 
 // writeResult writes one result. If it does not fit the output, its row has failed.
 func (j *job) writeResult(res *runtime.Result, sum *summary) error {

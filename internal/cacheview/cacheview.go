@@ -54,7 +54,7 @@ func (e *NoCacheError) Error() string {
 // OpenDeclared opens the caches of an application's steps and embedding models; of the
 // step or model of an id unless it is empty. A document may name only folders that it may
 // write: a cache is also cleared. shared has the results of steps without a directory in the application's store, nil if
-// there are none.
+// there are none; without an id all of them.
 func OpenDeclared(app *spec.Application, step string, policy *trust.Policy, shared *stepcache.Shared, warn func(string)) (Caches, error) {
 	var folders, ids []string
 	scopes := map[string][]stepcache.Scope{} // by folder; for any version of the step
@@ -79,6 +79,7 @@ func OpenDeclared(app *spec.Application, step string, policy *trust.Policy, shar
 		add(folder, stepcache.VectorNamespace, m.ID)
 	}
 	switch {
+	case len(ids) == 0 && shared != nil && step == "":
 	case len(ids) == 0:
 		return nil, &NoCacheError{Application: app.ID}
 	case len(folders) == 0:
@@ -91,7 +92,10 @@ func OpenDeclared(app *spec.Application, step string, policy *trust.Policy, shar
 			return slices.Contains(scopes[folder], s)
 		}
 	}
-	if shared != nil && scopes[spec.CacheDirectory] != nil {
+	switch {
+	case shared != nil && step == "": // also those of steps that the document had earlier, which nothing else reaches
+		all = append(all, cache{store: shared, matches: func(stepcache.Scope) bool { return true }})
+	case shared != nil && scopes[spec.CacheDirectory] != nil:
 		all = append(all, cache{store: shared, matches: matches(spec.CacheDirectory)})
 	}
 	for _, folder := range folders {

@@ -92,7 +92,7 @@ func (w *chunkRunner) finished(ctx context.Context, t task) (*done, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps}, nil
+	return &done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps, HasFailed: out.Stats.HasFailed}, nil
 }
 
 // rows reads the rows of the chunk.
@@ -113,7 +113,7 @@ func (w *chunkRunner) rows(ctx context.Context, t task, rows *chunk) error {
 
 // finish stores the output, or returns a small one of small rows.
 func (w *chunkRunner) finish(ctx context.Context, t task, out *output, isLocal bool) (done, error) {
-	made := done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps}
+	made := done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps, HasFailed: out.Stats.HasFailed}
 	if t.Max > 0 {
 		data, err := encode(out)
 		if err != nil {
@@ -197,7 +197,12 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 	case t.Head:
 		opts = append(opts, runtime.WithHead())
 	case t.Tail != nil:
-		opts = append(opts, runtime.WithTail(), runtime.WithPartialInput(func() bool { return t.Tail.Partial }))
+		opts = append(opts, runtime.WithTail(), runtime.WithPartialInput(c.partialReason))
+		codec, err := w.codec(t)
+		if err != nil {
+			return counted, err
+		}
+		c.parts.batches = codec.BatchSteps()
 	}
 	if !isLocal {
 		if err := c.restore(ctx); err != nil {
@@ -249,6 +254,6 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		return counted, err
 	}
 	counts := c.stats()
-	counted.Steps, counted.Events = counts.Steps, counts.Events
+	counted.Steps, counted.Events, counted.HasFailed = counts.Steps, counts.Events, counts.HasFailed
 	return counted, nil
 }

@@ -332,5 +332,5 @@ func (c *chunkRun) stats() stats {
 }
 
 func (c *chunkRun) currentStats() stats {
-	return stats{Steps: addSteps(c.before.Steps, stepsOf(c.counted)), Events: c.events.all}
+	return stats{Steps: addSteps(c.before.Steps, stepsOf(c.counted)), Events: c.events.all, HasFailed: c.before.HasFailed || c.counted.HasFailures()}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -122,6 +123,9 @@ func (r *engineRun) find(ctx context.Context) error {
 	var was checkpoint.Header
 	payload := info.GetMemo().GetFields()[memoHeader]
 	if err := r.cfg.dataConverter().FromPayload(payload, &was); err != nil {
+		if r.batch.Restart && !r.batch.Resume { // it may have another key
+			return nil
+		}
 		return fmt.Errorf("workflow %s is not a run of qtype: %w", r.workflow, err)
 	}
 	if !r.batch.Resume {
@@ -137,7 +141,32 @@ func (r *engineRun) find(ctx context.Context) error {
 	r.header = was
 	shown := r.cfg.runOf(info)
 	r.sessions, r.users = shown.Sessions, shown.Users
-	return r.attach(ctx, status)
+	if err := r.attach(ctx, status); err != nil {
+		return err
+	}
+	if status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return r.checkResults(ctx)
+	}
+	return nil
+}
+
+// checkResults returns an error if the results of a completed workflow were deleted because its output is written.
+func (r *engineRun) checkResults(ctx context.Context) error {
+	var s state
+	if err := r.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, &s); err != nil {
+		return err
+	}
+	for at, chunks := range r.plan.Partitions {
+		isRead := !r.plan.Tail || at == len(r.plan.Partitions)-1
+		if !isRead || chunks == 0 || s.Inline[at][0] != nil {
+			continue
+		}
+		if err := r.blobs.read(ctx, outputName(r.plan.folder(), at, 0), &output{}); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return fmt.Errorf("--resume: no interrupted run found for %s: workflow %s is completed, and its results are deleted; omit --resume to overwrite the output", r.batch.Output, r.workflow)
+	}
+	return nil
 }
 
 // checkNothingToResume returns the error of --resume without a run.

@@ -16,7 +16,7 @@ import (
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 6
+const formatVersion = 7
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {
@@ -90,6 +90,8 @@ type stats struct {
 	Failed int64       // those that failed
 	Steps  []stepStats // in the order of the flow
 	Events []event     // the tokens, turns and fallbacks
+
+	HasFailed bool // a row has failed in a step, also if the step dropped it
 }
 
 // stepStats counts the rows of a step; see runtime.StepProgress.

@@ -30,6 +30,7 @@ type succeededRows struct {
 	codec   *runtime.RowCodec
 	results []*runtime.Result
 	stats   stats
+	dropped bool // a failed row may have been dropped, which does not run again
 }
 
 // succeeded removes the rows of a finished chunk that have not failed, and returns their results. It returns nil if
@@ -54,6 +55,10 @@ func (w *chunkRunner) succeeded(ctx context.Context, t task, rows *chunk) (*succ
 		failed[res.Number] = failed[res.Number] || res.Err != nil
 	}
 	s.results = slices.DeleteFunc(s.results, func(r *runtime.Result) bool { return failed[r.Number] })
+	s.dropped = out.Stats.HasFailed && slices.ContainsFunc(rows.Rows, func(row []byte) bool {
+		_, ok := failed[codec.NumberOf(row)]
+		return !ok
+	})
 	rows.Rows = slices.DeleteFunc(rows.Rows, func(row []byte) bool { return !failed[codec.NumberOf(row)] })
 	return s, nil
 }
@@ -98,5 +103,6 @@ func (s *succeededRows) addTo(out *output) error {
 	sums.addAll(s.stats.Events)
 	out.Stats.Events = sums.all
 	out.Stats.Rows += int64(len(s.results))
+	out.Stats.HasFailed = out.Stats.HasFailed || s.dropped
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // The most results of a resultPart.
@@ -116,6 +117,8 @@ type storedParts struct {
 	next   int       // the number of the next part
 	begun  time.Time // when the attempt began
 	events eventSums // that are not stored
+
+	batches []string // the ids of the batch steps, which work again in each attempt
 }
 
 // pause returns the shortest time between two parts. It grows with the run, so that a repeated attempt has few parts to
@@ -124,7 +127,8 @@ func (p *storedParts) pause() time.Duration { return max(storePause, time.Since(
 
 // storePart stores the rows that have finished since the last part. The caller holds the lock.
 func (c *chunkRun) storePart() {
-	p := progress{Stats: stats{Steps: c.currentStats().Steps, Events: c.parts.events.all}}
+	p := progress{Stats: c.currentStats()}
+	p.Stats.Events = c.parts.events.all
 	for _, key := range c.order {
 		p.Rows = append(p.Rows, *c.finished[key])
 		delete(c.finished, key) // the attempt does not load its own rows
@@ -140,9 +144,8 @@ func (c *chunkRun) storePart() {
 // restoreParts reads what earlier attempts have stored, or what they had made before failed rows run again.
 func (c *chunkRun) restoreParts(ctx context.Context) error {
 	c.parts.begun = time.Now()
-	for n := c.task.Retry; n >= 0; n-- {
-		found, err := c.restorePartsOf(ctx, folderOf(c.task.Run, n), n < c.task.Retry)
-		if found || err != nil {
+	for n := range c.task.Retry + 1 { // an attempt stores only what it has made itself
+		if err := c.restorePartsOf(ctx, folderOf(c.task.Run, n), n < c.task.Retry); err != nil {
 			return err
 		}
 	}
@@ -150,15 +153,16 @@ func (c *chunkRun) restoreParts(ctx context.Context) error {
 }
 
 // restorePartsOf reads the parts in a folder, without failed rows if these run again.
-func (c *chunkRun) restorePartsOf(ctx context.Context, folder string, isEarlier bool) (found bool, err error) {
+func (c *chunkRun) restorePartsOf(ctx context.Context, folder string, isEarlier bool) error {
+	hasEmpty := false
 	for part := 0; ; part++ {
 		var p progress
 		err := c.blobs.read(ctx, partName(folder, c.task.Partition, part), &p)
 		if errors.Is(err, fs.ErrNotExist) {
-			return part > 0, nil
+			return nil
 		}
 		if err != nil {
-			return true, err
+			return err
 		}
 		if isEarlier {
 			p.Rows = slices.DeleteFunc(p.Rows, func(r finishedRow) bool { return r.Failed })
@@ -168,8 +172,35 @@ func (c *chunkRun) restorePartsOf(ctx context.Context, folder string, isEarlier 
 		for _, row := range p.Rows {
 			c.finished[row.Key] = &row
 		}
-		c.before.Steps = p.Stats.Steps
+		c.before.Steps = withoutSteps(p.Stats.Steps, c.parts.batches)
+		hasEmpty = hasEmpty || slices.ContainsFunc(p.Rows, func(r finishedRow) bool { return len(r.Results) == 0 })
+		if p.Stats.HasFailed && (!isEarlier || hasEmpty) { // rows that a step dropped do not run again
+			c.before.HasFailed = true
+		}
 		c.events.addAll(p.Stats.Events)
 		c.before.Events = c.events.all
 	}
+}
+
+// partialReason returns why the rows may miss a part of the input.
+func (c *chunkRun) partialReason() string {
+	switch {
+	case c.task.Tail.Partial:
+		return steps.PartialInput
+	case c.task.Tail.HasFailed, c.before.HasFailed:
+		return steps.RowsFailed
+	}
+	return ""
+}
+
+// withoutSteps returns counts without those of some steps.
+func withoutSteps(all []stepStats, ids []string) []stepStats {
+	var left []stepStats
+	for _, s := range all {
+		if slices.Contains(ids, s.Step) {
+			s = stepStats{Step: s.Step}
+		}
+		left = append(left, s)
+	}
+	return left
 }

@@ -102,6 +102,8 @@ type state struct {
 	Steps   []stepStats      // the sums
 	Stopped string           // the blob with the output of the last steps that were stopped; empty if they were not
 
+	HasFailed bool // as in stats
+
 	Listed  bool          // the memo shows that rows wait
 	Asked   int           // requests so far
 	Open    []openRequest // without an answer, the oldest first
@@ -132,7 +134,8 @@ type task struct {
 type tail struct {
 	Chunks      []int // the number of chunks of each partition before
 	MaxFailures int64 // the number of failed rows that stops the run; 0 for any number
-	Partial     bool  // the rows are only a part of the input, or some have failed
+	Partial     bool  // the rows are only a part of the input
+	HasFailed   bool  // as in stats, of the chunks
 }
 
 // done is the result of an activity.
@@ -142,6 +145,8 @@ type done struct {
 	Steps   []stepStats
 	Output  []byte // the encoded output; nil if it is a blob
 	Stopped string // the blob with the output of the last steps of a flow with batch steps, if too many rows have failed
+
+	HasFailed bool // as in stats
 
 	Waiting []keyedRequest // what the chunk waits for; if there is any, it is not finished
 }
@@ -232,6 +237,7 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 		r.forget(partition)
 		r.state.Next[partition]++
 		r.state.Steps = addSteps(r.state.Steps, made.Steps)
+		r.state.HasFailed = r.state.HasFailed || made.HasFailed
 		if made.Output != nil {
 			if r.state.Inline[partition] == nil {
 				r.state.Inline[partition] = map[int][]byte{}
@@ -255,8 +261,7 @@ func (r *scheduler) isHeadComplete() bool {
 // tail returns what runs the last steps.
 func (r *scheduler) tail() *tail {
 	last := len(r.plan.Partitions) - 1
-	failed := slices.ContainsFunc(r.state.Steps, func(s stepStats) bool { return s.Failed > 0 })
-	return &tail{Chunks: r.plan.Partitions[:last], MaxFailures: r.plan.MaxFailures, Partial: r.plan.Partial || failed}
+	return &tail{Chunks: r.plan.Partitions[:last], MaxFailures: r.plan.MaxFailures, Partial: r.plan.Partial, HasFailed: r.state.HasFailed}
 }
 
 // execute starts the activity of a chunk.

@@ -167,9 +167,9 @@ func TestWorkflow_Tail(t *testing.T) {
 					if !in.Head || in.Rows == nil {
 						t.Errorf("not a chunk of the first steps: %+v", in)
 					}
-					return done{Rows: 10, Failed: 1, Steps: []stepStats{{Step: "s", In: 10, Failed: 1}, {Step: "b"}}}, nil
+					return done{Rows: 10, Failed: 1, Steps: []stepStats{{Step: "s", In: 10, Failed: 1}, {Step: "b"}}, HasFailed: true}, nil
 				}
-				if heads != 3 || in.Head || !in.Tail.Partial || !slices.Equal(in.Tail.Chunks, []int{2, 1}) {
+				if heads != 3 || in.Head || in.Tail.Partial || !in.Tail.HasFailed || !slices.Equal(in.Tail.Chunks, []int{2, 1}) {
 					t.Errorf("after %d chunks: %+v", heads, in)
 				}
 				made := done{Rows: 4, Failed: 3, Steps: []stepStats{{Step: "s"}, {Step: "b", In: 30}}}

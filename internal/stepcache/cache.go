@@ -1,13 +1,10 @@
 package stepcache
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	memstore "github.com/qtype-dev/qtype/memory/store"
 )
 
 // retryPause is how long a cache is not used after an error that may pass.
@@ -69,9 +66,9 @@ type inflight struct {
 }
 
 // warnOnce reports the first failure of the cache. The cache is an optimization,
-// so the run continues without it: for some time if a server does not answer, else to the end.
+// so the run continues without it: for some time if it is in a server, else to the end.
 func (c *Cache) warnOnce(err error) {
-	if failed, ok := errors.AsType[*memstore.Error](err); ok && (failed.Temporary || failed.Problem == memstore.Unavailable) {
+	if c.file == nil { // the server may have memory again, or be no replica any more
 		until := time.Now().Add(retryPause)
 		if c.paused.Swap(&until) == nil && c.warn != nil {
 			c.warn(fmt.Sprintf("cache: %v; continuing without the cache until it answers", err))

@@ -94,6 +94,9 @@ func (f *cacheFill) finish(ctx context.Context, err error) {
 	if f.failed && !f.Failures {
 		return // waiting rows may use it, but it is not stored
 	}
+	if !f.Cache.isUsable() { // the lookup has waited for the server
+		return
+	}
 	if _, err := f.Cache.store.Put(ctx, f.id.scope, f.id.key, f.inflight.entry, f.Policy); err != nil && ctx.Err() == nil {
 		f.Cache.warnOnce(err)
 	}

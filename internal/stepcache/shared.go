@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -100,6 +101,9 @@ func scopeOf(session string) (scope Scope, ok bool) {
 // Get returns an entry that has not expired.
 func (s *Shared) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry []byte, found bool, err error) {
 	head, err := s.store.Head(ctx, s.id(scope, key))
+	if failed, ok := errors.AsType[*memstore.Error](err); ok && (failed.Problem == memstore.WrongKey || failed.Problem == memstore.Corrupt) {
+		return nil, false, &Error{Path: SharedPlace, Message: "an entry of step " + scope.Step + " is not readable", Err: err, Damaged: true}
+	}
 	if err != nil || head.Version == 0 {
 		return nil, false, err
 	}
@@ -119,7 +123,7 @@ func (s *Shared) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry
 		codec = encodingZstd
 	}
 	if entry, err = unpack(codec, value[1:]); err != nil {
-		return nil, false, &Error{Path: SharedPlace, Message: "an entry of step " + scope.Step + " is damaged", Err: err}
+		return nil, false, &Error{Path: SharedPlace, Message: "an entry of step " + scope.Step + " is damaged", Err: err, Damaged: true}
 	}
 	return entry, true, nil
 }
@@ -171,6 +175,9 @@ func (s *Shared) evictAfter(ctx context.Context, scope Scope, size, limit int64)
 	}
 	prefix := s.stepPrefix(scope)
 	s.mu.Lock()
+	if _, ok := s.added[prefix]; !ok { // many processes that add little look as often as one that adds much
+		s.added[prefix] = rand.Int64N(limit/evictShare + 1)
+	}
 	s.added[prefix] += size
 	due := s.added[prefix] > limit/evictShare
 	if due {

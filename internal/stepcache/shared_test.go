@@ -210,3 +210,21 @@ func TestShared_Applications(t *testing.T) {
 		t.Errorf("removed %d of another application, %v", n, err)
 	}
 }
+
+// TestShared_ShortProcesses: processes that end before they have added a twentieth of the limit do not exceed it together.
+func TestShared_ShortProcesses(t *testing.T) {
+	const limit, size = 40_000, 1_000
+	store := inprocess.New()
+	for n := range 400 {
+		s := stepcache.NewShared(store, "app")
+		stored, err := s.Put(t.Context(), step, keyOf(fmt.Sprint(n)), make([]byte, size), stepcache.Policy{MaxBytes: limit})
+		if err != nil || !stored {
+			t.Fatal(stored, err)
+		}
+	}
+	stats, err := stepcache.NewShared(store, "app").Stats(t.Context())
+	testkit.Must(t, err)
+	if len(stats) != 1 || stats[0].Bytes > 2*limit {
+		t.Errorf("%+v, want about %d bytes", stats, limit)
+	}
+}

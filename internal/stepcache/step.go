@@ -3,6 +3,7 @@ package stepcache
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -96,15 +97,19 @@ func (c *cachedStep) compute(ctx context.Context, row *steps.Row, fill *cacheFil
 // lookup finds an entry, and removes it if it is damaged.
 func (c *cachedStep) lookup(ctx context.Context, id inflightKey) ([]byte, *cachedResults) {
 	entry, found, err := c.Cache.store.Get(ctx, id.scope, id.key, c.Policy)
-	if err != nil && ctx.Err() == nil {
+	damaged, ok := errors.AsType[*Error](err)
+	isDamaged := ok && damaged.Damaged
+	if err != nil && !isDamaged && ctx.Err() == nil {
 		c.Cache.warnOnce(err)
 	}
-	if err != nil || !found {
-		return nil, nil
-	}
-	res, err := c.read(entry)
-	if err == nil {
-		return entry, res
+	if !isDamaged {
+		if err != nil || !found {
+			return nil, nil
+		}
+		res, err := c.read(entry)
+		if err == nil {
+			return entry, res
+		}
 	}
 	if err := c.Cache.store.Drop(ctx, id.scope, id.key); err != nil && ctx.Err() == nil {
 		c.Cache.warnOnce(err)

@@ -45,6 +45,7 @@ type Error struct {
 	Path    string // of the file
 	Message string // one line
 	Err     error  // the cause
+	Damaged bool   // only one entry cannot be read
 }
 
 // Error returns the path and the message.
@@ -106,7 +107,7 @@ func (s *Store) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry 
 		return nil, false, nil
 	}
 	if entry, err = unpack(codec, entry); err != nil {
-		return nil, false, &Error{Path: s.Path(), Message: "an entry of step " + scope.Step + " is damaged", Err: err}
+		return nil, false, &Error{Path: s.Path(), Message: "an entry of step " + scope.Step + " is damaged", Err: err, Damaged: true}
 	}
 	return entry, true, s.markUsed(ctx, id, now)
 }
