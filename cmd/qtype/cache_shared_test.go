@@ -50,7 +50,7 @@ func TestCache_Shared(t *testing.T) {
 				t.Helper()
 				dir := t.TempDir() // another one for each process
 				testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(fmt.Sprintf(caches, model.URL)), 0o600))
-				testkit.Must(t, os.WriteFile(filepath.Join(dir, "renamed.qtype.yaml"), []byte(strings.Replace(fmt.Sprintf(caches, model.URL), "id: say", "id: tell", 1)), 0o600))
+				testkit.Must(t, os.WriteFile(filepath.Join(dir, "renamed.qtype.yaml"), []byte(strings.Replace(fmt.Sprintf(caches, model.URL), "id: say", "id: reply", 1)), 0o600))
 				testkit.Must(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("text\none\ntwo\none\n"), 0o600))
 				cmd := testkit.Command(t, "qtype", append(args, "--store", address)...)
 				cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")

@@ -46,7 +46,7 @@ func sharedEcho(t *testing.T, store memstore.Store, warn func(string)) func(text
 	}
 }
 
-// TestSharedCache_Outage: a server that fails is asked once, and again after some time, whatever it fails with.
+// TestSharedCache_Outage: a server that fails in any way is asked once, and again after some time.
 func TestSharedCache_Outage(t *testing.T) {
 	for _, problem := range []memstore.ErrorKind{memstore.Unavailable, memstore.Full, memstore.Denied} {
 		synctest.Test(t, func(t *testing.T) {
