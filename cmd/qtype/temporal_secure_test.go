@@ -199,3 +199,23 @@ func (c *cluster) checkBlobs(run []string) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
+
+// TestTemporal_RestartWithKey: --restart replaces a run that has another key, or none.
+func TestTemporal_RestartWithKey(t *testing.T) {
+	c := newCluster(t, computes, numbers(6))
+	c.worker()
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.csv", "--engine", "temporal"}
+	if status, _, errs := c.qtype(run...); status != 0 {
+		t.Fatalf("%d: %s", status, errs)
+	}
+	want := c.read("out.csv")
+	c.write("temporal.key", base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
+	key := []string{"--temporal-key-file", "temporal.key"}
+	c.worker(key...)
+	if status, _, errs := c.qtype(append(append(run, key...), "--restart")...); status != 0 {
+		t.Fatalf("%d: %s", status, errs)
+	}
+	if got := c.read("out.csv"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
