@@ -43,7 +43,7 @@ type finishedRow struct {
 	Failed  bool
 }
 
-// progress is what a chunk that is not complete has made, or a part of it: see tailRun.
+// progress is what a chunk that is not complete has made, or a part of it: see storedParts.
 type progress struct {
 	Rows  []finishedRow
 	Stats stats
