@@ -101,3 +101,37 @@ func compare(t *testing.T, path, got string) {
 		t.Errorf("%s differs; got:\n%s", path, got)
 	}
 }
+
+// TestFile_Addresses checks that only an address of a server becomes that of a model.
+func TestFile_Addresses(t *testing.T) {
+	for _, test := range []struct {
+		name, text string // with ADDRESS
+		kind       convert.Kind
+	}{
+		{"a.py", "from langchain_openai import ChatOpenAI\nllm = ChatOpenAI(model=\"gpt-4o\", base_url=\"ADDRESS\")\n", "langgraph"},
+		{"A.java", "class A { ChatModel m = OpenAiChatModel.builder().modelName(\"gpt-4o\").baseUrl(\"ADDRESS\").build(); }\n", "langchain4j"},
+		{"a.prompty", "---\nname: A\nmodel:\n  configuration: {type: azure_openai, azure_endpoint: \"ADDRESS\", azure_deployment: d}\n---\nsystem:\nhi\n", "promptflow"},
+	} {
+		for address, want := range map[string]string{
+			"https://models.example/v1": "base_url: https://models.example/v1",
+			"http7//l":                  `"http7//l" is no address of a server`,
+			"https://":                  `"https://" is no address of a server`,
+		} {
+			path := filepath.Join(t.TempDir(), test.name)
+			if err := os.WriteFile(path, []byte(strings.ReplaceAll(test.text, "ADDRESS", address)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			document, list := convert.File(t.Context(), test.kind, path)
+			var printed bytes.Buffer
+			if err := diag.Text(&printed, list, diag.TextOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := document + printed.String(); !strings.Contains(got, want) || document == "" {
+				t.Errorf("%s with %s: %q is not in\n%s", test.name, address, want, got)
+			}
+			if problems := validateText(t, "made.yaml", document); problems != "" {
+				t.Errorf("%s with %s: %s", test.name, address, problems)
+			}
+		}
+	}
+}

@@ -52,7 +52,7 @@ func (b *Builder) Model(m Model) string {
 	}
 	id := b.ids.New(cmp.Or(m.Name, m.ID), "assistant")
 	block := new(document.Block).Set("type", "Model").Set("id", id).Set("provider", m.Provider).Set("model_id", m.ID)
-	if m.BaseURL != "" {
+	if m.BaseURL != "" && b.IsAddress(m.At, m.BaseURL) {
 		block.Set("base_url", m.BaseURL)
 	}
 	if m.Parameters != nil && len(m.Parameters.Entries) > 0 {

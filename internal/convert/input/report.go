@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -54,6 +55,16 @@ func (r *Report) Ignored(at source.Span, format string, args ...any) {
 // Assumed reports a value that the file leaves open.
 func (r *Report) Assumed(n *Node, format string, args ...any) {
 	r.Add(Assumed.At(n.Mark(), format, args...))
+}
+
+// IsAddress reports whether a text is the address of a model's server, and adds a
+// diagnostic if it is not.
+func (r *Report) IsAddress(at source.Span, text string) bool {
+	if spec.IsHTTPAddress(text) {
+		return true
+	}
+	r.Add(Assumed.At(at, "%q is no address of a server: it must start with http:// or https://; using the provider's server", text))
+	return false
 }
 
 // Diagnostics returns the diagnostics in file order.

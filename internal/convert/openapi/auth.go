@@ -6,6 +6,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // scheme is a security scheme of the file and the credentials that it becomes.
@@ -190,10 +191,10 @@ func tokenURL(s *input.Node) string {
 
 // absolute returns an address with a server, empty for others.
 func absolute(address string) string {
-	if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
-		return ""
+	if spec.IsHTTPAddress(address) {
+		return address
 	}
-	return address
+	return ""
 }
 
 // variableName returns the name of an environment variable.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
@@ -90,6 +91,10 @@ func (c *converter) operations() []*operation {
 			c.note(input.Malformed, item, "The path %s has no operations: expected an object.", path.Key)
 			continue
 		}
+		if _, err := spec.ParseEndpoint("http://localhost" + path.Key); item != nil && (err != nil || !strings.HasPrefix(path.Key, "/")) && !strings.HasPrefix(path.Key, "x-") {
+			c.note(input.Malformed, item, "The path %q is left out: it is not the path of a URL.", path.Key)
+			continue
+		}
 		for _, method := range methods {
 			node := item.Get(method)
 			switch {
@@ -173,26 +178,32 @@ func messageOf(sentence string) string {
 // server returns what the endpoint of an operation begins with: the first server of the
 // operation, of its path or of the file.
 func (c *converter) server(o *operation) string {
+	var address string
 	if host := c.root.Get("host").Scalar(); host != "" { // Swagger 2
 		scheme := "https"
-		if all := items(c.root.Get("schemes")); len(all) > 0 && all[0].Text != "" {
-			scheme = all[0].Text
+		for _, s := range slices.Backward(items(c.root.Get("schemes"))) {
+			if s.Text == "http" || s.Text == "https" {
+				scheme = s.Text
+			}
 		}
-		return scheme + "://" + host + strings.TrimSuffix(c.root.Get("basePath").Scalar(), "/")
-	}
-	var address string
-	for _, owner := range []*input.Node{o.node, o.item, c.root} {
-		if all := items(owner.Get("servers")); len(all) > 0 {
-			address = c.serverAddress(all[0])
-			break
+		address = scheme + "://" + host + c.root.Get("basePath").Scalar()
+	} else {
+		for _, owner := range []*input.Node{o.node, o.item, c.root} {
+			if all := items(owner.Get("servers")); len(all) > 0 {
+				address = c.serverAddress(all[0])
+				break
+			}
+		}
+		if address == "" {
+			address = c.root.Get("basePath").Scalar()
 		}
 	}
-	if address == "" {
-		address = c.root.Get("basePath").Scalar()
-	}
-	if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
+	if _, err := spec.ParseEndpoint(address); err != nil || address == "" {
 		c.note(input.Assumed, c.root, "The file names no server with an address: the endpoints begin with http://localhost.")
 		address = "http://localhost/" + strings.TrimPrefix(address, "/")
+		if _, err := spec.ParseEndpoint(address); err != nil || strings.Contains(address[len("http://"):], "://") {
+			address = "http://localhost"
+		}
 	}
 	return strings.TrimSuffix(address, "/")
 }

@@ -66,6 +66,14 @@ func TestConvert_Parts(t *testing.T) {
 		{"oauth", `{"swagger": "2.0", "host": "a", "securityDefinitions": {"o": {"type": "oauth2", "tokenUrl": "https://a/t"}}, "paths": {"/a": {"get": {}}}}`, "token_url: https://a/t"},
 		{"reference to nothing", operation(`{"parameters": [{"$ref": "#/components/parameters/none"}]}`, `{}`), "# The reference #/components/parameters/none leads to nothing in the file."},
 		{"not a path", `{"openapi": "3.0.0", "paths": {"/a": {"get": {}, "post": 7}, "/b": 7, "x-note": "c"}}`, "# The operation POST /a is left out: expected an object.\n# The path /b has no operations: expected an object."},
+		{"server without a host", `{"openapi": "3.0.0", "servers": [{"url": "http://"}], "paths": {"/a": {"get": {}}}}`, "endpoint: http://localhost/a"},
+		{"server that is no URL", `{"openapi": "3.0.0", "servers": [{"url": "http://a b/v1"}], "paths": {"/a": {"get": {}}}}`, "endpoint: http://localhost/a"},
+		{"unmatched brace", `{"openapi": "3.0.0", "servers": [{"url": "https://a/{v"}], "paths": {"/a": {"get": {}}}}`, "endpoint: http://localhost/a"},
+		{"other protocol", `{"swagger": "2.0", "host": "a", "basePath": "/v1/", "schemes": ["ws", "http"], "paths": {"/a": {"get": {}}}}`, "endpoint: http://a/v1/a"},
+		{"host that is none", `{"swagger": "2.0", "host": "a b", "paths": {"/a": {"get": {}}}}`, "endpoint: http://localhost/a"},
+		{"path that is none", `{"openapi": "3.0.0", "paths": {"/a": {"get": {}}, "/b{c": {"get": {}}, "d": {"get": {}}}}`, "# The path \"/b{c\" is left out: it is not the path of a URL.\n# The path \"d\" is left out"},
+		{"address of tokens that is none", `{"swagger": "2.0", "host": "a", "securityDefinitions": {"o": {"type": "oauth2", "tokenUrl": "http://"}}, "paths": {"/a": {"get": {}}}}`, "type: bearer_token"},
+		{"name of another argument", `{"openapi": "3.0.0", "paths": {"/{a~b}/{a_b}": {"get": {"parameters": [{"name": "a~b", "in": "path", "required": true, "schema": {"type": "string"}}, {"name": "a_b", "in": "path", "required": true, "schema": {"type": "string"}}]}}}}`, "endpoint: \"http://localhost/{a_b}/{a_b_2}\""},
 		{"other file", operation(`{"requestBody": {"$ref": "other.json#/x"}}`, `{}`), "# The reference other.json#/x to another file is not followed."},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -99,11 +99,11 @@ func (b *toolBuilder) description() string {
 
 // endpointPath returns the path with the ids of its parameters.
 func (b *toolBuilder) endpointPath() string {
-	path := b.path
+	var names []string // before and after
 	for name, id := range b.inPath {
-		path = strings.ReplaceAll(path, "{"+name+"}", "{"+id+"}")
+		names = append(names, "{"+name+"}", "{"+id+"}")
 	}
-	return path
+	return strings.NewReplacer(names...).Replace(b.path)
 }
 
 // argument returns the declaration of an argument. label names it in messages, and a type

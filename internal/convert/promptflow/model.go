@@ -176,7 +176,8 @@ func (c *conversion) model(s modelSettings) string {
 	b, _ := document.NewModel(c.ids.New(name, "assistant"), name)
 	if s.azure {
 		b = new(document.Block).Set("type", "Model").Set("id", b.Entries[1].Value).Set("provider", "azure-openai").Note("Needs AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY.").Set("model_id", name)
-		if s.endpoint != "" && s.endpoint != "${AZURE_OPENAI_ENDPOINT}" { // which is the default
+		if s.endpoint != "" && s.endpoint != "${AZURE_OPENAI_ENDPOINT}" && // which is the default
+			(strings.Contains(s.endpoint, "${") || c.IsAddress(s.at.Mark(), s.endpoint)) {
 			b.Set("base_url", document.EnvText(s.endpoint))
 		}
 	}
