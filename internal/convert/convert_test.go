@@ -102,6 +102,28 @@ func compare(t *testing.T, path, got string) {
 	}
 }
 
+// TestFile_PythonNames checks that functions that Python cannot import become tools of the caller.
+func TestFile_PythonNames(t *testing.T) {
+	const program = "def search(q: str) -> str:\n    \"\"\"Finds it.\"\"\"\n    return q\na = create_react_agent(model=\"gpt-4o\", tools=[search])\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"agent.py":    {program, "module_path: agent\n"},
+		"my-agent.py": {program, "the name of the file, my-agent, cannot be imported by Python"},
+		"empty.py":    {strings.Replace(program, "def search", "def ", 1), "type: ClientTool"},
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		document, list := convert.File(t.Context(), "langgraph", path)
+		if got := document + list.Error(); !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q is not in\n%s", name, test.want, got)
+		}
+		if problems := validateText(t, "made.yaml", document); problems != "" {
+			t.Errorf("%s: %s", name, problems)
+		}
+	}
+}
+
 // TestFile_Addresses checks that only an address of a server becomes that of a model.
 func TestFile_Addresses(t *testing.T) {
 	for _, test := range []struct {

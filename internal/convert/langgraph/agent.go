@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/code"
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -131,7 +132,12 @@ func (c *conversion) tools(e *code.Expr, at source.Span) []string {
 			if f.decorated {
 				c.Add(input.Unsupported.At(item.Span, "@tool makes an object of the function %s: remove it, as qtype calls the function", f.name))
 			}
-			ids = append(ids, c.Tool(assistant.Tool{Name: f.name, Description: f.doc, Module: c.module, Inputs: f.parameters, Result: f.result}))
+			t := assistant.Tool{Name: f.name, Description: f.doc, Module: c.module, Inputs: f.parameters, Result: f.result}
+			if !spec.IsPythonPath(c.module) {
+				c.Add(input.Unsupported.At(item.Span, "the name of the file, %s, cannot be imported by Python; the tool %s is a ClientTool", c.module, f.name))
+				t.Module = ""
+			}
+			ids = append(ids, c.Tool(t))
 		default:
 			of := c.value(item)
 			if of != nil && len(of.Links) > 0 && of.Links[0].Called {

@@ -75,7 +75,7 @@ func (c *conversion) readNames() {
 	tokens := c.source.Tokens
 	for i, t := range tokens {
 		switch {
-		case t.Is("def") && (t.First || c.source.Token(i-1).Is("async")):
+		case t.Is("def") && (t.First || c.source.Token(i-1).Is("async")) && c.source.Token(i+1).IsWord():
 			f := c.function(i)
 			c.functions[f.name] = f
 		case t.First && t.IsWord() && i+1 < len(tokens) && c.source.Token(i+1).Is("="):
