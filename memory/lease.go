@@ -40,10 +40,11 @@ func leaseOf(values map[string][]byte) (r leaseRecord) {
 	return r
 }
 
-// work is what WithLease adds to a context.
+// work is what WithLease and WithServerLease add to a context.
 type work struct {
-	name string
-	lost func()
+	name        string
+	lost        func()
+	onlyServers bool // leases are for stores that several machines share
 }
 
 type workKey struct{}
@@ -58,12 +59,25 @@ func WithLease(ctx context.Context, name string, lost func()) context.Context {
 	if lost == nil {
 		lost = func() {}
 	}
-	return context.WithValue(ctx, workKey{}, work{name, lost})
+	return context.WithValue(ctx, workKey{}, work{name: name, lost: lost})
+}
+
+// WithServerLease is like WithLease for memories in a server that several machines share, such
+// as PostgreSQL or Redis. In a context of WithLease it changes nothing.
+func WithServerLease(ctx context.Context, name string) context.Context {
+	if ctx.Value(workKey{}) != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, workKey{}, work{name: name, lost: func() {}, onlyServers: true})
 }
 
 // needsLease reports whether turns in a context have a lease.
 func (m *Memory) needsLease(ctx context.Context) bool {
-	return m.turns != Queue || ctx.Value(workKey{}) != nil
+	if m.turns != Queue {
+		return true
+	}
+	w, given := ctx.Value(workKey{}).(work)
+	return given && (!w.onlyServers || store.IsServer(m.reader.Store))
 }
 
 // lease is the right of one turn to commit.

@@ -6,8 +6,8 @@ import (
 )
 
 // TurnPolicy decides what Begin does while another turn of the session is active. Queue
-// orders the turns of this process; except in a context of WithLease, those of other processes
-// run at the same time, and the later commit follows the earlier one. The others hold for all
+// orders the turns of this process; except in a context of WithLease or WithServerLease, those of
+// other processes run at the same time, and the later commit follows the earlier one. The others hold for all
 // processes that use the store, by a lease in the session. Append, Set and Clear always wait:
 // they are short.
 type TurnPolicy string

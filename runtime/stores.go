@@ -189,9 +189,8 @@ func (a *App) sharedQuota(key string) model.Quota {
 
 // sharedStore returns the StateStore if it is one of several machines, nil if it is not.
 func (a *App) sharedStore() memory.Store {
-	shared := a.StateStore()
-	if _, isServer := shared.(store.Clock); !isServer {
-		return nil
+	if shared := a.StateStore(); store.IsServer(shared) {
+		return shared
 	}
-	return shared
+	return nil
 }

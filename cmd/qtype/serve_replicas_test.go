@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -120,6 +122,87 @@ func TestServe_Replicas(t *testing.T) {
 	close(next)
 	workers.Wait()
 	checkSessions(t, folder, sessions, turns)
+}
+
+// TestServe_ReplicaTurns sends messages of one session to two servers at once: each turn has the
+// messages of those before. The turn of a server that is killed delays the next one for the time of its lease.
+func TestServe_ReplicaTurns(t *testing.T) {
+	t.Parallel()
+	db, err := servertest.Postgres()
+	servertest.Need(t, err)
+	t.Cleanup(func() { db.Close() })
+	folder := t.TempDir()
+	slow := strings.Replace(strings.Replace(replicaDocument, "${STORE}", db.URL(), 1), "{echo: true}", "{match: forever, echo: true, delay: 1h}, {echo: true, delay: 100ms}", 1)
+	if err := os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(slow), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	replicas := []*replica{startServe(t, folder), startServe(t, folder)}
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	var requests sync.WaitGroup
+	const turns = 6
+	for n := range turns {
+		requests.Go(func() {
+			answer, err := replicas[n%2].talk(t.Context(), "one", fmt.Sprint("message ", n))
+			if err != nil {
+				t.Errorf("turn %d: %v", n, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[messagesSeen.FindString(answer)] = true
+		})
+	}
+	requests.Wait()
+	for n := range turns {
+		if want := fmt.Sprintf("%d messages", 2*n+1); n > 0 && !seen[want] {
+			t.Errorf("no turn saw %s: %v", want, seen)
+		}
+	}
+
+	go func() { _, _ = replicas[0].talk(t.Context(), "two", "forever") }()
+	app, err := qtype.Open(t.Context(), filepath.Join(folder, "app.qtype.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = app.Close(context.Background()) }()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		sessions, err := app.Memory("talks").Sessions(t.Context())
+		if err == nil && slices.ContainsFunc(sessions, func(s memory.SessionInfo) bool { return s.Session == "two" }) { // its turn has a lease
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("the turn does not begin: %v %v", sessions, err)
+		}
+	}
+	if err := replicas[0].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replicas[1].talk(t.Context(), "two", "next"); err != nil {
+		t.Errorf("after the lease of a killed server: %v", err)
+	}
+}
+
+// messagesSeen finds the number of messages in the answer of a mock that echoes.
+var messagesSeen = regexp.MustCompile(`\d+ messages`)
+
+// talk sends a message and returns the response.
+func (r *replica) talk(ctx context.Context, session, message string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+"/flows/talk", strings.NewReader(fmt.Sprintf(`{"message":%q}`, message)))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Session-Id", session)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", resp.StatusCode, text)
+	}
+	return string(text), err
 }
 
 // sendTurn sends one turn to a replica, and again to the other one if that fails.

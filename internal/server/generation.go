@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"iter"
 	"net/http"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
@@ -52,7 +54,8 @@ func (s *Server) runForMCP(app *runtime.App) func(context.Context, string, iter.
 	}
 	handlers := tool.Handlers{Approve: mcpserver.Approve, Client: func(string) tool.ClientHandler { return mcpserver.HandleClientTool }}
 	return func(ctx context.Context, flow string, rows iter.Seq[runtime.Input], opts ...runtime.RunOption) iter.Seq2[*runtime.Result, error] {
-		return app.Run(s.observe(tool.WithHandlers(ctx, handlers), ""), flow, rows, opts...)
+		ctx = memory.WithServerLease(tool.WithHandlers(ctx, handlers), rand.Text()) // turns of the session that other servers run
+		return app.Run(s.observe(ctx, ""), flow, rows, opts...)
 	}
 }
 

@@ -137,6 +137,9 @@ func (s *Store) Distinct() bool {
 	return ok && d.Distinct()
 }
 
+// Unwrap returns the inner store.
+func (s *Store) Unwrap() store.Store { return s.inner }
+
 // Time returns that of the inner store.
 func (s *Store) Time(ctx context.Context) (time.Time, error) { return store.TimeOf(ctx, s.inner) }
 

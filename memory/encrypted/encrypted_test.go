@@ -2,6 +2,7 @@ package encrypted_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -257,5 +259,27 @@ func BenchmarkRead(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// sharedStore is a store with the clock of a server.
+type sharedStore struct{ *inprocess.Store }
+
+func (sharedStore) Time(context.Context) (time.Time, error) { return time.Time{}, nil }
+
+// TestIsServer checks that a store which wraps another one is one of several machines only if that is.
+func TestIsServer(t *testing.T) {
+	keys := encrypted.Keys{Key: key(t, "a")}
+	observed := func(context.Context, string) func(error) { return nil }
+	for inner, want := range map[store.Store]bool{inprocess.New(): false, sharedStore{inprocess.New()}: true} {
+		wrapped := encrypted.New(inner, "memory:", keys)
+		for _, s := range []store.Store{inner, wrapped, store.Observe(inner, observed), store.Observe(wrapped, observed)} {
+			if store.IsServer(s) != want {
+				t.Errorf("IsServer(%T over %T) is %t", s, inner, !want)
+			}
+		}
+	}
+	if store.IsServer(nil) {
+		t.Error("nil is a server")
 	}
 }

@@ -13,6 +13,20 @@ type Clock interface {
 	Time(ctx context.Context) (time.Time, error)
 }
 
+// IsServer reports whether a store is one that several machines share: a Clock that wraps no
+// other store, or a store that wraps one.
+func IsServer(s Store) bool {
+	for {
+		wrapper, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			break
+		}
+		s = wrapper.Unwrap()
+	}
+	_, ok := s.(Clock)
+	return ok
+}
+
 // TimeOf returns the time of a store: that of this machine unless it is a Clock.
 func TimeOf(ctx context.Context, store Store) (time.Time, error) {
 	if c, ok := store.(Clock); ok {

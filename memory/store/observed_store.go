@@ -86,6 +86,9 @@ func (s *observedStore) Distinct() bool {
 	return ok && d.Distinct()
 }
 
+// Unwrap returns the store.
+func (s *observedStore) Unwrap() Store { return s.Store }
+
 // Time returns that of the store.
 func (s *observedStore) Time(ctx context.Context) (time.Time, error) { return TimeOf(ctx, s.Store) }
 
