@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -112,7 +113,7 @@ func setArgument(field reflect.Value, v any) error {
 			field.SetString(s)
 			return nil
 		}
-		return fmt.Errorf("expected text, got %s", describeArgument(v))
+		return fmt.Errorf("expected text, got %s", textfmt.Kind(v))
 	case reflect.Bool:
 		if b, ok := v.(bool); ok {
 			field.SetBool(b)
@@ -122,7 +123,7 @@ func setArgument(field reflect.Value, v any) error {
 			field.SetBool(b)
 			return nil
 		}
-		return fmt.Errorf("expected true or false, got %s", describeArgument(v))
+		return fmt.Errorf("expected true or false, got %s", textfmt.Kind(v))
 	case reflect.Int, reflect.Int64:
 		return setInteger(field, v)
 	case reflect.Float64:
@@ -138,7 +139,7 @@ func setArgument(field reflect.Value, v any) error {
 			field.SetFloat(f)
 			return nil
 		}
-		return fmt.Errorf("expected a number, got %s", describeArgument(v))
+		return fmt.Errorf("expected a number, got %s", textfmt.Kind(v))
 	case reflect.Slice:
 		return setList(field, v)
 	case reflect.Map:
@@ -151,7 +152,7 @@ func setArgument(field reflect.Value, v any) error {
 func setList(field reflect.Value, v any) error {
 	items, ok := v.([]any)
 	if !ok {
-		return fmt.Errorf("expected a list, got %s", describeArgument(v))
+		return fmt.Errorf("expected a list, got %s", textfmt.Kind(v))
 	}
 	list := reflect.MakeSlice(field.Type(), len(items), len(items))
 	for i, item := range items {
@@ -168,7 +169,7 @@ func setList(field reflect.Value, v any) error {
 func setMapping(field reflect.Value, v any) error {
 	entries, ok := v.(map[string]any)
 	if !ok {
-		return fmt.Errorf("expected a mapping, got %s", describeArgument(v))
+		return fmt.Errorf("expected a mapping, got %s", textfmt.Kind(v))
 	}
 	made := reflect.MakeMapWithSize(field.Type(), len(entries))
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
@@ -198,7 +199,7 @@ func setInteger(field reflect.Value, v any) error {
 	default:
 		i, err := strconv.ParseInt(textOf(v), 10, 64)
 		if err != nil {
-			return fmt.Errorf("expected a whole number, got %s", describeArgument(v))
+			return fmt.Errorf("expected a whole number, got %s", textfmt.Kind(v))
 		}
 		field.SetInt(i)
 	}
@@ -209,22 +210,4 @@ func setInteger(field reflect.Value, v any) error {
 func textOf(v any) string {
 	s, _ := v.(string)
 	return strings.TrimSpace(s)
-}
-
-// describeArgument names the type of a value, without the value, which may be secret.
-func describeArgument(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case string:
-		return "text"
-	case bool:
-		return "a boolean"
-	case int, int64, float64:
-		return "a number"
-	case []any:
-		return "a list"
-	default:
-		return "a mapping"
-	}
 }

@@ -43,7 +43,7 @@ func TestDecodeArguments(t *testing.T) {
 		"texts": {given: map[string]any{"path": "a", "limit": " 3 ", "ratio": "2.5", "deep": "false"},
 			want: arguments{Path: "a", Limit: 3, Ratio: 2.5, hidden: "checked"}},
 		"wrong types": {given: map[string]any{"path": 1, "limit": 2.5, "ratio": "x", "deep": "maybe", "names": "a", "header": []any{}, "size": []any{}},
-			wrong: []string{"deep: expected true or false, got text", "header: expected a mapping, got a list", "limit: expected a whole number", "names: expected a list, got text", "path: expected text, got a number", "ratio: expected a number, got text", "size: expected a whole number, got a list"}},
+			wrong: []string{"deep: expected true or false, got text", "header: expected a mapping, got an empty list", "limit: expected a whole number", "names: expected a list, got text", "path: expected text, got a number", "ratio: expected a number, got text", "size: expected a whole number, got an empty list"}},
 		"wrong items": {given: map[string]any{"path": "a", "names": []any{"x", nil}, "header": map[string]any{"b": 1, "a": true}},
 			wrong: []string{"header: a: expected text, got a boolean", "names: item 2: expected text, got null"}},
 		"unknown":    {given: map[string]any{"paht": "a"}, wrong: []string{`missing key "path"`, "paht: unknown key"}},

@@ -4,7 +4,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -61,14 +59,7 @@ func (q *asker) approve(ctx context.Context, call tool.Request) (yes bool, reaso
 
 // result is the tool.ClientHandler.
 func (q *asker) result(ctx context.Context, call tool.Request) (any, error) {
-	a, err := q.ask(ctx, ClientTool, call)
-	switch {
-	case err != nil:
-		return nil, err
-	case a.Error != "":
-		return nil, errors.New(a.Error)
-	}
-	return value.Parse(string(a.Result))
+	return runs.Ask(q.askClient).RunClientTool(ctx, call)
 }
 
 // askClient is the runs.Ask of the tools that the client of a server offers.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -113,7 +114,7 @@ func (p *parser) conditions(m map[string]any) (Filter, *Error) {
 		case keyNot:
 			inner, ok := v.(map[string]any)
 			if !ok {
-				return nil, p.fail("", "expected a mapping of conditions, got %s", describe(v))
+				return nil, p.fail("", "expected a mapping of conditions, got %s", textfmt.Kind(v))
 			}
 			f, err := p.conditions(inner)
 			return Not{f}, err
@@ -143,14 +144,14 @@ func (p *parser) all(m map[string]any, read func(key string, v any) (Filter, *Er
 func (p *parser) list(key string, v any) (Filter, *Error) {
 	items, ok := v.([]any)
 	if !ok || len(items) == 0 {
-		return nil, p.fail("", "expected a list of conditions, got %s", describe(v))
+		return nil, p.fail("", "expected a list of conditions, got %s", textfmt.Kind(v))
 	}
 	of := make([]Filter, len(items))
 	for i, item := range items {
 		f, err := p.at(i, func() (Filter, *Error) {
 			m, ok := item.(map[string]any)
 			if !ok {
-				return nil, p.fail("", "expected a mapping of conditions, got %s", describe(item))
+				return nil, p.fail("", "expected a mapping of conditions, got %s", textfmt.Kind(item))
 			}
 			return p.conditions(m)
 		})
@@ -201,7 +202,7 @@ func (p *parser) operator(field, op string, v any) (Filter, *Error) {
 	case opExists:
 		want, ok := v.(bool)
 		if !ok {
-			return nil, p.fail("", "expected true or false, got %s", describe(v))
+			return nil, p.fail("", "expected true or false, got %s", textfmt.Kind(v))
 		}
 		return negated(!want, Exists{field}), nil
 	}
@@ -223,7 +224,7 @@ func negated(not bool, f Filter) Filter {
 func (p *parser) in(field string, v any) (Filter, *Error) {
 	items, ok := v.([]any)
 	if !ok || len(items) == 0 {
-		return nil, p.fail("", "expected a list of values, got %s", describe(v))
+		return nil, p.fail("", "expected a list of values, got %s", textfmt.Kind(v))
 	}
 	values := make([]any, len(items))
 	for i, item := range items {
@@ -252,25 +253,5 @@ func (p *parser) value(v any) (any, *Error) {
 	case nil:
 		return nil, p.fail("for a field without a value, write {exists: false}", "expected a value, got null")
 	}
-	return nil, p.fail("", "expected text, a number or a boolean, got %s", describe(v))
-}
-
-// describe names the type of a value, without the value, which may be secret.
-func describe(v any) string {
-	switch x := v.(type) {
-	case nil:
-		return "null"
-	case string:
-		return "text"
-	case bool:
-		return "a boolean"
-	case int, int64, float64:
-		return "a number"
-	case []any:
-		if len(x) == 0 {
-			return "an empty list"
-		}
-		return "a list"
-	}
-	return "a mapping"
+	return nil, p.fail("", "expected text, a number or a boolean, got %s", textfmt.Kind(v))
 }

@@ -141,14 +141,10 @@ func (s *Source) record(ctx context.Context, t *spec.CustomType, raw any) (any, 
 
 // within adds a place to the path of an error.
 func within(part string, err error) error {
-	e, ok := errors.AsType[*value.Error](err)
-	switch {
-	case !ok:
-		return err
-	case e.Path == "" || strings.HasPrefix(e.Path, "["):
-		return &value.Error{Path: part + e.Path, Reason: e.Reason}
+	if e, ok := errors.AsType[*value.Error](err); ok {
+		return e.Within(part)
 	}
-	return &value.Error{Path: part + "." + e.Path, Reason: e.Reason}
+	return err
 }
 
 // media returns the content of one value.

@@ -202,47 +202,5 @@ func appendJSON(b []byte, kind Kind, v any) []byte {
 	return appendJSONText(b, string(appendCell(nil, kind, v)))
 }
 
-// appendJSONText appends a text in quotes. U+2028 and U+2029 are escaped, although
-// JSON does not require it, because some line readers take them for line ends.
-func appendJSONText(b []byte, s string) []byte {
-	b = append(b, '"')
-	start := 0 // of the part that needs no escapes and is not written yet
-	for i := 0; i < len(s); {
-		if c := s[i]; c >= 0x20 && c < 0x7f && c != '"' && c != '\\' {
-			i += 1 + jsontext.Plain(s[i+1:])
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r > 0x7f && r != 0x2028 && r != 0x2029 && (r != utf8.RuneError || size > 1) {
-			i += size
-			continue
-		}
-		b = appendEscaped(append(b, s[start:i]...), r)
-		i += size
-		start = i
-	}
-	return append(append(b, s[start:]...), '"')
-}
-
-// appendEscaped appends a character that is not written as it is; utf8.RuneError is an
-// invalid byte.
-func appendEscaped(b []byte, r rune) []byte {
-	const digits = "0123456789abcdef"
-	switch {
-	case r == '"' || r == '\\':
-		return append(b, '\\', byte(r))
-	case r == '\n':
-		return append(b, '\\', 'n')
-	case r == '\r':
-		return append(b, '\\', 'r')
-	case r == '\t':
-		return append(b, '\\', 't')
-	case r < 0x20 || r == 0x7f:
-		return append(b, '\\', 'u', '0', '0', digits[r>>4], digits[r&15])
-	case r == 0x2028:
-		return append(b, `\u2028`...)
-	case r == 0x2029:
-		return append(b, `\u2029`...)
-	}
-	return utf8.AppendRune(b, r)
-}
+// appendJSONText appends a text in quotes.
+func appendJSONText(b []byte, s string) []byte { return jsontext.AppendString(b, s, jsontext.LineSafe) }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/qtype-dev/qtype/internal/googleauth"
 	"github.com/qtype-dev/qtype/internal/sqldb/bigquery"
@@ -110,14 +109,5 @@ func openSnowflake(u *sqlquery.URL, a Access) (*sql.DB, error) {
 // snowflakeValue converts values of a column, whose dates and times are in UTC.
 func snowflakeValue(typ string) func(any) any {
 	typ = strings.ToUpper(typ)
-	return func(v any) any {
-		t, ok := v.(time.Time)
-		switch {
-		case !ok:
-			return v
-		case typ == "TIME":
-			return clock(t)
-		}
-		return timeValue(t, typ == "DATE", typ == "TIMESTAMP_LTZ" || typ == "TIMESTAMP_TZ")
-	}
+	return timeColumn(typ, typ == "TIMESTAMP_LTZ" || typ == "TIMESTAMP_TZ")
 }

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/golang-sql/civil"
 	mssql "github.com/microsoft/go-mssqldb"
@@ -129,14 +128,5 @@ func sqlServerValue(typ string) func(any) any {
 			return v
 		}
 	}
-	return func(v any) any {
-		t, ok := v.(time.Time)
-		switch {
-		case !ok:
-			return v
-		case typ == "TIME":
-			return clock(t)
-		}
-		return timeValue(t, typ == "DATE", typ == "DATETIMEOFFSET")
-	}
+	return timeColumn(typ, typ == "DATETIMEOFFSET")
 }

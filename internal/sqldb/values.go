@@ -89,6 +89,20 @@ func timeValue(t time.Time, isDate, zoned bool) any {
 	return at
 }
 
+// timeColumn converts dates and times of a column of a type; zoned reports whether it has times with a zone.
+func timeColumn(typ string, zoned bool) func(any) any {
+	return func(v any) any {
+		t, ok := v.(time.Time)
+		switch {
+		case !ok:
+			return v
+		case typ == "TIME":
+			return clock(t)
+		}
+		return timeValue(t, typ == "DATE", zoned)
+	}
+}
+
 // postgresValue converts values of a PostgreSQL column. The elements of an array are
 // texts, which the declared type converts.
 func postgresValue(typ string) func(any) any {

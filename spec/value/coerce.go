@@ -24,6 +24,14 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
+// Within returns the error with a part of the value before its path: the name of a field, or [2].
+func (e *Error) Within(part string) *Error {
+	if e.Path != "" && !strings.HasPrefix(e.Path, "[") {
+		part += "."
+	}
+	return &Error{Path: part + e.Path, Reason: e.Reason}
+}
+
 // Coerce converts v to a declared type: numbers from numeric text, booleans from
 // yes and no, dates from ISO text, records from objects, but never text from
 // numbers. v may be a run-time value, the result of encoding/json, a ParseCell, or

@@ -126,45 +126,8 @@ func appendFloat(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, 'f', -1, 64)
 }
 
-// appendString writes a JSON string. Unlike encoding/json it does not escape <, >
-// and &.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i += 1 + jsontext.Plain(s[i+1:])
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if c >= utf8.RuneSelf && (r != utf8.RuneError || size > 1) {
-			i += size
-			continue
-		}
-		b = appendEscape(append(b, s[start:i]...), r)
-		i += size
-		start = i
-	}
-	return append(append(b, s[start:]...), '"')
-}
-
-func appendEscape(b []byte, r rune) []byte {
-	switch r {
-	case '"', '\\':
-		return append(b, '\\', byte(r))
-	case '\n':
-		return append(b, '\\', 'n')
-	case '\r':
-		return append(b, '\\', 'r')
-	case '\t':
-		return append(b, '\\', 't')
-	case utf8.RuneError:
-		return append(b, "\uFFFD"...) // invalid UTF-8
-	}
-	const digits = "0123456789abcdef"
-	return append(b, '\\', 'u', '0', '0', digits[r>>4&0xf], digits[r&0xf])
-}
+// appendString appends a JSON string.
+func appendString(b []byte, s string) []byte { return jsontext.AppendString(b, s, jsontext.Required) }
 
 // appendMessage appends the record of a message.
 func appendMessage(b []byte, m *chat.Message) []byte {

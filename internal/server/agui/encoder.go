@@ -28,7 +28,7 @@ type Encoder struct {
 	parts           int    // messages that were opened
 	streamed        map[int64]bool
 	steps           activeSteps
-	calls           map[callKey]string
+	calls           runs.CallIDs
 	names           int               // calls that were named here
 	open            []*runs.Request   // requests without an answer, the oldest first
 	callOf          map[string]string // ids of calls by the ids of requests
@@ -39,16 +39,10 @@ type Encoder struct {
 	cited           []chat.Block // sources of the answer of the row
 }
 
-// callKey finds the call of a tool without an id.
-type callKey struct {
-	step, tool string
-	row        int64
-}
-
 // NewEncoder returns an Encoder of a run for the request in.
 func NewEncoder(flow *schema.Flow, run string, in *Input) *Encoder {
 	e := &Encoder{flow: flow, in: in, run: run, clients: map[string]bool{}, have: map[string]bool{}, streamed: map[int64]bool{},
-		calls: map[callKey]string{}, callOf: map[string]string{}}
+		callOf: map[string]string{}}
 	if flow.Answer != nil {
 		e.answer = flow.Spec.Writers(flow.Answer.ID)
 	}
@@ -205,15 +199,10 @@ func (e *Encoder) closeMessages(b []byte) []byte {
 
 // callID returns the id of a tool call: a step that calls a tool itself gives none.
 func (e *Encoder) callID(ev *runs.Event, opens bool) string {
-	if ev.Call != "" {
-		return ev.Call
-	}
-	key := callKey{ev.Step, ev.Tool, ev.Row}
-	if opens {
+	return e.calls.Of(ev, opens, func() string {
 		e.names++
-		e.calls[key] = "call_" + e.run + "_" + strconv.Itoa(e.names)
-	}
-	return e.calls[key]
+		return "call_" + e.run + "_" + strconv.Itoa(e.names)
+	})
 }
 
 func (e *Encoder) toolCalled(b []byte, ev *runs.Event) []byte {

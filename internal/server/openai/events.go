@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -175,13 +175,8 @@ func rowProblem(ev *runs.Event) *problem.Problem {
 		return p
 	}
 	err := ev.Result.Err()
-	var busy *memory.BusyError
-	var interrupted *memory.InterruptedError
-	switch {
-	case errors.As(err, &busy):
-		return problem.New(http.StatusConflict, "session_busy", "another turn of the session is active")
-	case errors.As(err, &interrupted):
-		return problem.New(http.StatusConflict, "interrupted", "a newer turn of the session replaced this one")
+	if busy := host.TurnProblem(err); busy != nil {
+		return busy
 	}
 	return modelProblem(p, ev.Result.Code, err)
 }

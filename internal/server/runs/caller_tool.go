@@ -65,5 +65,5 @@ func (t *callerTool) CallRaw(ctx context.Context, args string) (any, error) {
 	if !json.Valid([]byte(args)) {
 		return nil, fmt.Errorf("the arguments are not valid JSON")
 	}
-	return t.ask.runClientTool(ctx, tool.Request{Tool: t.info, Args: []byte(args), Caller: tool.CallerOf(ctx)})
+	return t.ask.RunClientTool(ctx, tool.Request{Tool: t.info, Args: []byte(args), Caller: tool.CallerOf(ctx)})
 }

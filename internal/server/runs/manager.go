@@ -255,7 +255,7 @@ func (r *Run) process(ctx context.Context, s *Start, ask Ask) (err error) {
 		}
 	}()
 	ctx = memory.WithServerLease(ctx, r.ID) // turns of the session that other servers run
-	ctx = tool.WithHandlers(s.Context(ctx, ask), tool.Handlers{Approve: ask.approve, Client: func(string) tool.ClientHandler { return ask.runClientTool }})
+	ctx = tool.WithHandlers(s.Context(ctx, ask), tool.Handlers{Approve: ask.approve, Client: func(string) tool.ClientHandler { return ask.RunClientTool }})
 	var opts []runtime.RunOption
 	if s.Events {
 		opts = append(opts, runtime.WithEvents(r.hear, kinds...))

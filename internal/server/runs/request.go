@@ -242,8 +242,8 @@ func (ask Ask) approve(ctx context.Context, call tool.Request) (yes bool, reason
 	return a.Approved != nil && *a.Approved, a.Reason, nil
 }
 
-// runClientTool is the tool.ClientHandler of a run.
-func (ask Ask) runClientTool(ctx context.Context, call tool.Request) (any, error) {
+// RunClientTool is the tool.ClientHandler of a run.
+func (ask Ask) RunClientTool(ctx context.Context, call tool.Request) (any, error) {
 	a, err := ask(ctx, ClientTool, call)
 	switch {
 	case err != nil:

@@ -237,10 +237,7 @@ func within(part string, err error) error {
 	if !ok {
 		return &value.Error{Path: part, Reason: err.Error()}
 	}
-	if strings.HasPrefix(e.Path, "[") || e.Path == "" {
-		return &value.Error{Path: part + e.Path, Reason: e.Reason}
-	}
-	return &value.Error{Path: part + "." + e.Path, Reason: e.Reason}
+	return e.Within(part)
 }
 
 // DecodeMedia returns the bytes of a value: bytes, a data URL, {"base64": …}, the object

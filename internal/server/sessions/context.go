@@ -8,11 +8,7 @@ import (
 
 // context answers GET /sessions/{id}/context.
 func (s *Service) context(w http.ResponseWriter, r *http.Request) error {
-	one, err := s.find(r)
-	if err != nil {
-		return err
-	}
-	m, err := one.memory(r)
+	one, m, err := s.findMemory(r)
 	if err != nil {
 		return err
 	}

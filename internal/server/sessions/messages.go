@@ -45,11 +45,7 @@ const maxResults = 64
 // messages answers GET /sessions/{id}/messages: a page of the history, the newest
 // one first, in its order; with search, what fits a text.
 func (s *Service) messages(w http.ResponseWriter, r *http.Request) error {
-	one, err := s.find(r)
-	if err != nil {
-		return err
-	}
-	m, err := one.memory(r)
+	one, m, err := s.findMemory(r)
 	if err != nil {
 		return err
 	}

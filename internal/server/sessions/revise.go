@@ -45,11 +45,7 @@ func (s *Service) removeMessage(w http.ResponseWriter, r *http.Request) error {
 
 // revise changes one message of a memory of the session.
 func (s *Service) revise(w http.ResponseWriter, r *http.Request, change func(context.Context, *memory.Memory, string, memory.Entry) error) error {
-	one, err := s.find(r)
-	if err != nil {
-		return err
-	}
-	m, err := one.memory(r)
+	one, m, err := s.findMemory(r)
 	if err != nil {
 		return err
 	}

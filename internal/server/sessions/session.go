@@ -196,6 +196,16 @@ type memoryJSON struct {
 	Turns    int64       `json:"turns"` // number of the newest turn
 }
 
+// findMemory returns the session of a request and the memory that its parameter names.
+func (s *Service) findMemory(r *http.Request) (*session, memoryview.Memory, error) {
+	one, err := s.find(r)
+	if err != nil {
+		return nil, memoryview.Memory{}, err
+	}
+	m, err := one.memory(r)
+	return one, m, err
+}
+
 // get answers GET /sessions/{id}.
 func (s *Service) get(w http.ResponseWriter, r *http.Request) error {
 	one, err := s.find(r)

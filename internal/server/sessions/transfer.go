@@ -25,11 +25,7 @@ func pathEscape(id string) string { return url.PathEscape(id) }
 
 // export answers GET /sessions/{id}/export: the lines of package transcript.
 func (s *Service) export(w http.ResponseWriter, r *http.Request) error {
-	one, err := s.find(r)
-	if err != nil {
-		return err
-	}
-	m, err := one.memory(r)
+	one, m, err := s.findMemory(r)
 	if err != nil {
 		return err
 	}

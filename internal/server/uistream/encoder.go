@@ -35,7 +35,7 @@ type Encoder struct {
 	parts           int            // parts that were opened
 	streamed        map[int64]bool // rows whose answer was streamed
 	results         map[int64]int  // of each row so far
-	calls           map[callKey]string
+	calls           runs.CallIDs
 	toolFailed      map[string]bool        // calls whose failure was written
 	cited           map[int64][]chat.Block // sources of each row's answer
 	usage           runs.Usage
@@ -45,16 +45,10 @@ type Encoder struct {
 	ended           bool
 }
 
-// callKey finds the call of a tool without an id.
-type callKey struct {
-	step, tool string
-	row        int64
-}
-
 // NewEncoder returns an Encoder. clientTools are the names of the tools that the client
 // of the run offers itself; those that the flow declares are known.
 func NewEncoder(flow *schema.Flow, run string, clientTools []string) *Encoder {
-	e := &Encoder{flow: flow, run: run, clients: map[string]bool{}, streamed: map[int64]bool{}, results: map[int64]int{}, cited: map[int64][]chat.Block{}, calls: map[callKey]string{}, toolFailed: map[string]bool{}}
+	e := &Encoder{flow: flow, run: run, clients: map[string]bool{}, streamed: map[int64]bool{}, results: map[int64]int{}, cited: map[int64][]chat.Block{}, toolFailed: map[string]bool{}}
 	if flow.Answer != nil {
 		e.answer = flow.Spec.Writers(flow.Answer.ID)
 	}
@@ -198,15 +192,10 @@ func (e *Encoder) closeParts(b []byte) []byte {
 
 // callID returns the id of a tool call: a step that calls a tool itself gives none.
 func (e *Encoder) callID(ev *runs.Event, opens bool) string {
-	if ev.Call != "" {
-		return ev.Call
-	}
-	key := callKey{ev.Step, ev.Tool, ev.Row}
-	if opens {
+	return e.calls.Of(ev, opens, func() string {
 		e.parts++
-		e.calls[key] = e.run + "_call_" + strconv.Itoa(e.parts)
-	}
-	return e.calls[key]
+		return e.run + "_call_" + strconv.Itoa(e.parts)
+	})
 }
 
 func (e *Encoder) toolCalled(b []byte, ev *runs.Event) []byte {
