@@ -114,7 +114,7 @@ func (r *Renderer) codeLine(line string, m []string) []string {
 		r.fence = m[1]
 		r.code = highlighter{syntax: syntaxOf(m[2])}
 		if !r.Color {
-			return []string{line}
+			return r.wrap([]span{{text: line}}, span{}, span{})
 		}
 		if m[2] == "" {
 			return nil
@@ -123,7 +123,7 @@ func (r *Renderer) codeLine(line string, m []string) []string {
 	case m != nil && strings.HasPrefix(m[1], r.fence) && m[2] == "":
 		r.fence = ""
 		if !r.Color {
-			return []string{line}
+			return r.wrap([]span{{text: line}}, span{}, span{})
 		}
 		return nil
 	}
