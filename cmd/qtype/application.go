@@ -2,82 +2,59 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/cacheview"
+	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// loadApplication reads an application for a command that does not run it. what
-// completes an error: "only an application …".
-func loadApplication(ctx context.Context, path, what string) (*qtype.Program, error) {
-	p, list := qtype.Check(ctx, path)
-	if err := list.Err(); err != nil {
+// newApp makes the application of a program. Warnings go to standard error, and the output
+// of tools, as far as the level of messages admits them.
+func newApp(s *cli.Streams, p *qtype.Program, c *cli.Clients, store *cli.StoreFlag, ephemeral bool, log *cli.LogLevel) (*runtime.App, error) {
+	opts, err := c.Options(p.Document.Application)
+	if err != nil {
 		return nil, err
 	}
-	if p.Document.Application == nil {
-		return nil, fmt.Errorf("%s is not an application: only an application %s", path, what)
-	}
-	return p, nil
-}
-
-// withStored calls run with the application of a document, for a command about what it has stored.
-// Unset environment variables matter only to flows: they are no errors. The user of the system
-// is the actor of the changes.
-func (s *streams) withStored(ctx context.Context, path string, store *storeFlag, run func(context.Context, *runtime.App) error) (err error) {
-	p, list := qtype.Check(ctx, path)
-	if err := list.Err(); err != nil {
-		return err
-	}
-	opts, err := store.options(false)
+	stored, err := store.Options(ephemeral)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	app, err := qtype.New(p, append(opts, qtype.WithWarnings(s.Logger("warning: ")))...)
-	if err != nil {
-		return err
+	opts = append(opts, stored...)
+	if ephemeral {
+		opts = append(opts, qtype.WithEphemeral())
 	}
-	defer closeApp(ctx, app, &err)
-	return run(memory.WithActor(ctx, actor()), app)
-}
-
-// withCaches calls run with the caches that an application declares; with none to leave them alone.
-func (s *streams) withCaches(app *runtime.App, leave bool, run func(cacheview.Caches) error) (err error) {
-	if leave {
-		return run(nil)
+	if log.Warnings() {
+		opts = append(opts, qtype.WithWarnings(s.Logger("warning: ")))
 	}
-	caches, err := cacheview.OpenDeclared(app.Spec(), "", app.Policy(), app.SharedCache(), s.Logger("warning: "))
-	if none := (*cacheview.NoCacheError)(nil); err != nil && !errors.As(err, &none) {
-		return err
+	if !log.Quiet {
+		opts = append(opts, qtype.WithLog(s.Logger("")))
 	}
-	defer func() { err = errors.Join(err, caches.Close()) }()
-	return run(caches)
-}
-
-// withFolderOf returns the folder of the document of an application, and further ones.
-func withFolderOf(app *runtime.App, further []string) []string {
-	if folder := app.Folder(); folder != "" {
-		return append([]string{folder}, further...)
-	}
-	return further
-}
-
-// closeApp closes an application at the end of a command.
-func closeApp(ctx context.Context, app *runtime.App, err *error) {
-	if closing := app.Close(context.WithoutCancel(ctx)); *err == nil {
-		*err = closing
-	}
+	return qtype.New(p, opts...)
 }
 
 // printWarnings writes how many warnings a document has; validate shows them.
-func (s *streams) printWarnings(path string, list diag.List) {
+func printWarnings(s *cli.Streams, path string, list diag.List) {
 	if n := list.Warnings(); n > 0 {
 		fmt.Fprintf(s.Err, "%s: see \"qtype validate %s\"\n", textfmt.Count(n, "warning"), terminal.Clean(path))
 	}
+}
+
+// startTraces returns a context whose runs are sent to the telemetry of an application,
+// and a function that sends the rest and must be called at the end. A telemetry that
+// cannot be used is a warning: the run does not need it.
+func startTraces(ctx context.Context, s *cli.Streams, app *runtime.App, log *cli.LogLevel) (context.Context, func()) {
+	o := telemetry.Options{Version: cli.Version()}
+	if log.Warnings() {
+		o.Warn = s.Logger("warning: ")
+	}
+	e, err := telemetry.Open(ctx, app, o)
+	if err != nil && o.Warn != nil {
+		o.Warn(err.Error() + "; no traces are sent")
+	}
+	return e.Context(ctx), func() { e.Close(ctx) }
 }

@@ -13,10 +13,12 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -69,7 +71,7 @@ func TestAuditLog_Commands(t *testing.T) {
 	}
 	var got []string
 	for _, r := range auditRecords(t, "a.jsonl") {
-		if got = append(got, describeRecord(r)); r.Principal != actor() || r.Application != "refunds" {
+		if got = append(got, describeRecord(r)); r.Principal != memory.Actor(cli.WithActor(t.Context())) || r.Application != "refunds" {
 			t.Errorf("the record is %+v", r)
 		}
 	}
@@ -78,7 +80,7 @@ func TestAuditLog_Commands(t *testing.T) {
 		t.Errorf("the records are %q, want %q", got, want)
 	}
 
-	t.Setenv(auditVariable, "b.jsonl")
+	t.Setenv("QTYPE_AUDIT_LOG", "b.jsonl")
 	if _, code := call(t, "run", "refunds.qtype.yaml", "-f", "direct", "-I", "rows.jsonl"); code != exitDone {
 		t.Fatal(code)
 	}
@@ -96,7 +98,7 @@ func TestAuditLog_Commands(t *testing.T) {
 	}
 
 	var out bytes.Buffer
-	s := &streams{Streams: terminal.Streams{In: strings.NewReader("refund it\n"), Out: &out, Err: &out}}
+	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader("refund it\n"), Out: &out, Err: &out}}
 	if code := execute(t.Context(), s, []string{"chat", "refunds.qtype.yaml", "--session", "c", "--approve", "refund"}); code != exitDone {
 		t.Error(out.String())
 	}
@@ -109,7 +111,7 @@ func TestAuditLog_Commands(t *testing.T) {
 func TestAuditLog_Refused(t *testing.T) {
 	inFolder(t, map[string]string{"refunds.qtype.yaml": audited})
 	var out bytes.Buffer
-	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &out}}
+	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &out}}
 	code := execute(t.Context(), s, []string{"run", "refunds.qtype.yaml", "-f", "direct", "-i", `{"order": 7}`, "--audit-log", "none/a.jsonl"})
 	if code != exitFailed || !strings.Contains(out.String(), "error: the audit log cannot be written: open none/a.jsonl: no such file") {
 		t.Errorf("exit status %d: %s", code, out.String())
@@ -122,7 +124,7 @@ func TestAuditLog_Server(t *testing.T) {
 	const key = "0123456789abcdef0123456789abcdef"
 	control, err := access.New(access.Config{Keys: "ada:" + key})
 	testkit.Must(t, err)
-	c := &serveCommand{streams: &streams{Streams: terminal.Streams{Err: &bytes.Buffer{}}}, audit: auditFlag{"a.jsonl"}, ephemeral: true, logFormat: newEnumFlag("text"), logLevel: newEnumFlag("error")}
+	c := &serveCommand{Streams: &cli.Streams{Streams: terminal.Streams{Err: &bytes.Buffer{}}}, audit: cli.AuditFlag{File: "a.jsonl"}, ephemeral: true, logFormat: cli.NewEnumFlag("text"), logLevel: cli.NewEnumFlag("error")}
 	p, list := qtype.Check(t.Context(), "refunds.qtype.yaml", qtype.WithStrict())
 	testkit.Must(t, list.Err())
 	app, err := c.open(p)

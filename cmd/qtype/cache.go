@@ -11,22 +11,23 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cacheview"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 // cacheCommand is one call of a subcommand of qtype cache.
 type cacheCommand struct {
-	*streams
+	*cli.Streams
 	step   string // the step's id; empty for all steps
-	store  storeFlag
-	format *enumFlag
+	store  cli.StoreFlag
+	format *cli.EnumFlag
 }
 
-func newCache(s *streams) *cobra.Command {
-	stats := &cacheCommand{streams: s}
-	clear := &cacheCommand{streams: s}
-	return commandGroup("cache", "Show or clear cached step results",
+func newCache(s *cli.Streams) *cobra.Command {
+	stats := &cacheCommand{Streams: s}
+	clear := &cacheCommand{Streams: s}
+	return cli.CommandGroup("cache", "Show or clear cached step results",
 		stats.command("stats", "Show what a cache contains, by step", stats.stats),
 		clear.command("clear", "Remove cached results", clear.clear))
 }
@@ -35,14 +36,14 @@ func newCache(s *streams) *cobra.Command {
 func (k *cacheCommand) command(use, short string, run func(context.Context, cacheview.Caches) error) *cobra.Command {
 	c := &cobra.Command{
 		Use: use + " APP|DIRECTORY", Short: short,
-		Args: arguments("a document or the directory of a cache: qtype cache " + use + " APP|DIRECTORY"), ValidArgsFunction: yamlFiles,
+		Args: cli.Arguments("a document or the directory of a cache: qtype cache " + use + " APP|DIRECTORY"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			return k.open(c.Context(), args[0], run)
 		},
 	}
 	c.Flags().StringVar(&k.step, "step", "", "only the results of the step with this `ID`")
-	k.store.addTo(c.Flags())
-	k.format = addLineFormat(c)
+	k.store.AddTo(c.Flags())
+	k.format = cli.AddLineFormat(c)
 	return c
 }
 
@@ -60,7 +61,7 @@ func (k *cacheCommand) open(ctx context.Context, path string, run func(context.C
 	if _, err := loadApplication(ctx, path, "has steps"); err != nil {
 		return err
 	}
-	return k.withStored(ctx, path, &k.store, func(ctx context.Context, app *runtime.App) error {
+	return withStored(ctx, k.Streams, path, &k.store, func(ctx context.Context, app *runtime.App) error {
 		err := with(cacheview.OpenDeclared(app.Spec(), k.step, app.Policy(), app.SharedCache(), k.Logger("warning: ")))
 		if _, refused := errors.AsType[*qtype.RefusedError](err); refused {
 			return fmt.Errorf("%w; or pass the folder in place of the document", err)
@@ -75,7 +76,7 @@ func (k *cacheCommand) stats(ctx context.Context, caches cacheview.Caches) error
 		return err
 	}
 	switch {
-	case k.format.value == "json":
+	case k.format.Value == "json":
 		return terminal.WriteJSON(k.Out, rows...)
 	case len(rows) == 0:
 		_, err := fmt.Fprintln(k.Err, "the cache is empty")
@@ -85,5 +86,5 @@ func (k *cacheCommand) stats(ctx context.Context, caches cacheview.Caches) error
 }
 
 func (k *cacheCommand) clear(ctx context.Context, caches cacheview.Caches) error {
-	return caches.Clear(ctx, k.Out, k.format.value == "json")
+	return caches.Clear(ctx, k.Out, k.format.Value == "json")
 }

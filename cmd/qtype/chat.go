@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/chatui"
 	"github.com/qtype-dev/qtype/internal/chatui/screen"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
@@ -24,21 +25,21 @@ const defaultSession = "default"
 
 // chatCommand is one call of qtype chat.
 type chatCommand struct {
-	*streams
+	*cli.Streams
 	flow      string
 	session   string
 	user      string
 	input     string
 	ephemeral bool
-	clients   *clients
-	store     storeFlag
+	clients   *cli.Clients
+	store     cli.StoreFlag
 	trace     traceFlag
-	log       logLevel
-	access    accessFlags
+	log       cli.LogLevel
+	access    cli.AccessFlags
 }
 
-func newChat(s *streams) *cobra.Command {
-	c := &chatCommand{streams: s, clients: newClients(s)}
+func newChat(s *cli.Streams) *cobra.Command {
+	c := &chatCommand{Streams: s, clients: cli.NewClients(s)}
 	cmd := &cobra.Command{
 		Use:   "chat APP",
 		Short: "Chat with a conversational flow",
@@ -52,44 +53,44 @@ terminal, each line is answered on standard output.`,
 		Example: `  qtype chat app.qtype.yaml --session me
   qtype chat app.qtype.yaml -f support -i '{"customer": "c-014"}'
   printf 'Hello\nWhat can you do?\n' | qtype chat app.qtype.yaml --ephemeral`,
-		Args: arguments("a document: qtype chat APP"), ValidArgsFunction: yamlFiles,
+		Args: cli.Arguments("a document: qtype chat APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkUser(cmd.Flags()); err != nil {
+			if err := cli.CheckUser(cmd.Flags()); err != nil {
 				return err
 			}
 			if err := c.trace.check(); err != nil {
 				return err
 			}
-			if err := c.log.check(cmd); err != nil {
+			if err := c.log.Check(cmd); err != nil {
 				return err
 			}
-			return c.run(c.log.context(cmd.Context(), c.streams), args[0])
+			return c.run(c.log.Context(cmd.Context(), c.Streams), args[0])
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	addFlags(f, "Input", func() {
+	cli.AddFlags(f, "Input", func() {
 		f.StringVarP(&c.flow, "flow", "f", "", "`ID` of the flow (default: the first conversational one)")
 		f.StringVarP(&c.input, "input", "i", "", "the flow's other inputs, the same for every turn: a `JSON` object")
 	})
-	addFlags(f, "Conversation", func() {
+	cli.AddFlags(f, "Conversation", func() {
 		f.StringVarP(&c.session, "session", "s", defaultSession, "`ID` of the session")
 		f.StringVar(&c.user, "user", "", "`USER` to whom the session belongs")
 		f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
-		c.store.addTo(f)
+		c.store.AddTo(f)
 	})
-	addFlags(f, "Tools and approvals", func() { c.clients.flags(f) })
-	addFlags(f, "Access", func() { c.access.addTo(f) })
-	addFlags(f, "Messages", func() {
+	cli.AddFlags(f, "Tools and approvals", func() { c.clients.AddTo(f) })
+	cli.AddFlags(f, "Access", func() { c.access.AddTo(f) })
+	cli.AddFlags(f, "Messages", func() {
 		c.trace.addTo(f)
-		c.log.addTo(cmd, "print answers and prompts only")
+		c.log.AddTo(cmd, "print answers and prompts only")
 	})
-	groupHelp(cmd)
+	cli.GroupHelp(cmd)
 	return cmd
 }
 
 func (c *chatCommand) run(ctx context.Context, path string) (err error) {
-	p, list := qtype.Check(ctx, path, c.access.options(qtype.WithStrict())...)
+	p, list := qtype.Check(ctx, path, c.access.Options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}
@@ -99,20 +100,20 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	}
 	lines := terminal.NewLines(c.In)
 	defer lines.Close()
-	c.clients.prompt(lines)
-	chat := &chatui.Chat{Streams: &c.Streams, Lines: lines, Target: target, User: c.user, Session: memory.UserSession(c.user, c.session), Quiet: c.log.quiet}
+	c.clients.Prompt(lines)
+	chat := &chatui.Chat{Streams: &c.Streams.Streams, Lines: lines, Target: target, User: c.user, Session: memory.UserSession(c.user, c.session), Quiet: c.log.Quiet}
 	if c.Editing {
 		c.editLines(p, chat)
 	}
-	app, err := c.newApp(p, c.clients, &c.store, c.ephemeral, &c.log)
+	app, err := newApp(c.Streams, p, c.clients, &c.store, c.ephemeral, &c.log)
 	if err != nil {
 		return err
 	}
 	chat.App = app
-	defer func() { closeApp(ctx, chat.App, &err) }() // perhaps another one by then
-	ctx, sendTraces := c.startTraces(ctx, app, &c.log)
+	defer func() { cli.CloseApp(ctx, chat.App, &err) }() // perhaps another one by then
+	ctx, sendTraces := startTraces(ctx, c.Streams, app, &c.log)
 	defer sendTraces()
-	ctx, _, closeTrace, err := c.trace.start(ctx, c.streams, app, "turn")
+	ctx, _, closeTrace, err := c.trace.start(ctx, c.Streams, app, "turn")
 	if err != nil {
 		return err
 	}
@@ -120,15 +121,15 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 	chat.Reopen = func(ctx context.Context, model string) (*runtime.App, *chatui.Target, error) {
 		return c.reopen(ctx, path, target.Flow(), model)
 	}
-	if err = chat.Run(c.clients.audit.context(ctx)); errors.Is(err, chatui.ErrTurnFailed) {
-		err = errSilent
+	if err = chat.Run(c.clients.Audit.Context(ctx)); errors.Is(err, chatui.ErrTurnFailed) {
+		err = cli.ErrSilent
 	}
 	return err
 }
 
 // reopen makes the application again, with another model.
 func (c *chatCommand) reopen(ctx context.Context, path, flow, model string) (*runtime.App, *chatui.Target, error) {
-	p, list := qtype.Check(ctx, path, c.access.options(qtype.WithStrict(), qtype.WithFlowModel(flow, model))...)
+	p, list := qtype.Check(ctx, path, c.access.Options(qtype.WithStrict(), qtype.WithFlowModel(flow, model))...)
 	if err := list.Err(); err != nil {
 		return nil, nil, fmt.Errorf("the document cannot be used with model %s: %w", model, err)
 	}
@@ -136,7 +137,7 @@ func (c *chatCommand) reopen(ctx context.Context, path, flow, model string) (*ru
 	if err != nil {
 		return nil, nil, err
 	}
-	app, err := c.newApp(p, c.clients, &c.store, c.ephemeral, &c.log)
+	app, err := newApp(c.Streams, p, c.clients, &c.store, c.ephemeral, &c.log)
 	return app, target, err
 }
 
@@ -166,28 +167,4 @@ func (c *chatCommand) historyFile(p *qtype.Program) string {
 		return ""
 	}
 	return filepath.Join(filepath.Dir(file), "chat_history")
-}
-
-// newApp makes the application of a program. Warnings go to standard error, and the output
-// of tools, as far as the level of messages admits them.
-func (s *streams) newApp(p *qtype.Program, c *clients, store *storeFlag, ephemeral bool, log *logLevel) (*runtime.App, error) {
-	opts, err := c.options(p.Document.Application)
-	if err != nil {
-		return nil, err
-	}
-	stored, err := store.options(ephemeral)
-	if err != nil {
-		return nil, err
-	}
-	opts = append(opts, stored...)
-	if ephemeral {
-		opts = append(opts, qtype.WithEphemeral())
-	}
-	if log.warnings() {
-		opts = append(opts, qtype.WithWarnings(s.Logger("warning: ")))
-	}
-	if !log.quiet {
-		opts = append(opts, qtype.WithLog(s.Logger("")))
-	}
-	return qtype.New(p, opts...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/cacheview"
 	"github.com/qtype-dev/qtype/internal/cleanup"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -19,16 +20,16 @@ import (
 
 // cleanCommand is one call of qtype clean.
 type cleanCommand struct {
-	*streams
+	*cli.Streams
 	dryRun    bool
 	olderThan string
 	folders   []string
-	format    *enumFlag
-	store     storeFlag
+	format    *cli.EnumFlag
+	store     cli.StoreFlag
 }
 
-func newClean(s *streams) *cobra.Command {
-	k := &cleanCommand{streams: s}
+func newClean(s *cli.Streams) *cobra.Command {
+	k := &cleanCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "clean APP [KIND…]",
 		Short: "Remove what an application has stored and no longer needs",
@@ -45,7 +46,7 @@ the document and those of --in, and in the folders in them.`,
 		Example: `  qtype clean app.qtype.yaml --dry-run
   qtype clean app.qtype.yaml --older-than 30d
   qtype clean app.qtype.yaml journals traces --older-than 7d`,
-		Args: k.arguments, ValidArgsFunction: yamlFiles,
+		Args: k.arguments, ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error { return k.run(c.Context(), args[0], args[1:]) },
 	}
 	f := c.Flags()
@@ -53,14 +54,14 @@ the document and those of --in, and in the folders in them.`,
 	f.BoolVarP(&k.dryRun, "dry-run", "n", false, "list what would be removed: what, where, its size and when it was used")
 	f.StringVar(&k.olderThan, "older-than", "", "remove what was not used for a `DURATION`, such as 12h or 30d")
 	f.StringArrayVar(&k.folders, "in", nil, "search this `FOLDER` for files, too (repeatable)")
-	k.store.addTo(f)
-	k.format = addLineFormat(c)
+	k.store.AddTo(f)
+	k.format = cli.AddLineFormat(c)
 	return c
 }
 
 func (k *cleanCommand) arguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return arguments("a document: qtype clean APP")(c, args)
+		return cli.Arguments("a document: qtype clean APP")(c, args)
 	}
 	known := cleanup.Kinds()
 	for _, kind := range args[1:] {
@@ -74,10 +75,10 @@ func (k *cleanCommand) arguments(c *cobra.Command, args []string) error {
 func (k *cleanCommand) run(ctx context.Context, path string, kinds []string) error {
 	age, err := cleanup.ParseAge(k.olderThan)
 	if err != nil {
-		return usagef("--older-than cannot be %q: %s", k.olderThan, err)
+		return terminal.Usagef("--older-than cannot be %q: %s", k.olderThan, err)
 	}
-	return k.withStored(ctx, path, &k.store, func(ctx context.Context, app *runtime.App) error {
-		return k.withCaches(app, false, func(caches cacheview.Caches) error {
+	return withStored(ctx, k.Streams, path, &k.store, func(ctx context.Context, app *runtime.App) error {
+		return withCaches(k.Streams, app, false, func(caches cacheview.Caches) error {
 			cfg := cleanup.Config{App: app, OlderThan: age, Folders: withFolderOf(app, k.folders), Caches: caches, Now: time.Now()}
 			for _, kind := range kinds {
 				cfg.Kinds = append(cfg.Kinds, cleanup.Kind(kind))
@@ -89,7 +90,7 @@ func (k *cleanCommand) run(ctx context.Context, path string, kinds []string) err
 
 // clean removes what is no longer needed, or lists it, and writes what it did.
 func (k *cleanCommand) clean(ctx context.Context, cfg cleanup.Config) error {
-	asJSON := k.format.value == "json"
+	asJSON := k.format.Value == "json"
 	plan, err := cleanup.Find(ctx, cfg)
 	switch {
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/cleanup"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -150,7 +151,7 @@ func TestClean_Text(t *testing.T) {
 	}
 	for want, args := range map[string][]string{"did you mean \"caches\"?": {"cache"}, "--older-than cannot be \"soon\": expected a duration such as 12h or 30d": {"--older-than", "soon"}} {
 		var text bytes.Buffer
-		s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &text, Err: &text}}
+		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &text, Err: &text}}
 		if code := execute(t.Context(), s, append([]string{"clean", "stored.qtype.yaml"}, args...)); code != exitUsage || !strings.Contains(text.String(), want) {
 			t.Errorf("%q: exit status %d: %s", args, code, text.String())
 		}

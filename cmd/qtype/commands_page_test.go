@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -19,7 +20,7 @@ var updateCommands = flag.Bool("update-commands", false, "rewrite docs/commands.
 // TestDocs_Commands: docs/commands.md describes all commands and flags.
 func TestDocs_Commands(t *testing.T) {
 	const file = "../../docs/commands.md"
-	page := commandsPage(newRoot(&streams{Streams: terminal.Streams{}}))
+	page := commandsPage(newRoot(&cli.Streams{Streams: terminal.Streams{}}))
 	if *updateCommands {
 		testkit.Must(t, os.WriteFile(file, []byte(page), 0o644))
 	}

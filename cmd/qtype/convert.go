@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -17,14 +17,14 @@ import (
 
 // convertCommand is one call of qtype convert.
 type convertCommand struct {
-	*streams
+	*cli.Streams
 	output string
 	strict bool
-	format *enumFlag
+	format *cli.EnumFlag
 }
 
-func newConvert(s *streams) *cobra.Command {
-	v := &convertCommand{streams: s, format: newEnumFlag("text", "json")}
+func newConvert(s *cli.Streams) *cobra.Command {
+	v := &convertCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "convert KIND FILE",
 		Short: "Convert a file of another system to a QType document",
@@ -62,7 +62,7 @@ comment TODO at each place, and the exit status is 1.`,
 		},
 	}
 	c.Flags().StringVarP(&v.output, "output", "o", "", "write the document to `FILE`")
-	v.format.addTo(c, "format", "", "output format of diagnostics")
+	v.format.AddTo(c, "format", "", "output format of diagnostics")
 	c.Flags().BoolVar(&v.strict, "strict", false, "treat warnings as errors")
 	return c
 }
@@ -88,7 +88,7 @@ func convertArguments(c *cobra.Command, args []string) error {
 	case !slices.Contains(kindNames(), args[0]):
 		return wrong("unknown kind %q%s; kinds: %s", args[0], diag.DidYouMean(args[0], kindNames()), kinds)
 	}
-	return arguments("a kind of file", "a file: qtype convert "+args[0]+" FILE")(c, args)
+	return cli.Arguments("a kind of file", "a file: qtype convert "+args[0]+" FILE")(c, args)
 }
 
 func (v *convertCommand) run(ctx context.Context, kind qtype.ConvertKind, path string) error {
@@ -97,17 +97,17 @@ func (v *convertCommand) run(ctx context.Context, kind qtype.ConvertKind, path s
 	case path == "-":
 		o.Path, o.From = "standard input", v.In
 	case remotefs.IsSame(v.output, path):
-		return usagef("-o %s is the file to convert: use another name", v.output)
+		return terminal.Usagef("-o %s is the file to convert: use another name", v.output)
 	}
 	text, list := qtype.Convert(ctx, o)
 	if v.strict {
 		list = list.AsErrors()
 	}
-	switch {
-	case v.format.value == "json":
-		v.print(v.Err, func(w io.Writer) error { return diag.JSON(w, list) })
+	switch { // there is nowhere to report an error of writing
+	case v.format.Value == "json":
+		_ = diag.JSON(v.Err, list)
 	case len(list) > 0:
-		v.print(v.Err, func(w io.Writer) error { return diag.Text(w, list, v.diagText(v.ErrTerminal)) })
+		_ = diag.Text(v.Err, list, v.DiagnosticOptions(v.ErrTerminal))
 	}
 	if text != "" {
 		if err := v.WriteTo(v.output, text); err != nil {
@@ -115,7 +115,7 @@ func (v *convertCommand) run(ctx context.Context, kind qtype.ConvertKind, path s
 		}
 	}
 	if list.Errors() > 0 {
-		return errSilent
+		return cli.ErrSilent
 	}
 	return nil
 }

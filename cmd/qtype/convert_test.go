@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
@@ -264,7 +265,7 @@ func TestConvert_AgentsRunOffline(t *testing.T) {
 func call(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = execute(context.Background(), &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}}, args)
+	code = execute(context.Background(), &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}}, args)
 	if code == exitUsage || code == exitFailed && args[0] == "run" {
 		t.Logf("%v: %s", args, stderr.String())
 	}

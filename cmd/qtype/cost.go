@@ -7,25 +7,27 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/estimate"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // costCommand is one call of qtype cost.
 type costCommand struct {
-	*streams
+	*cli.Streams
 	qtype.EstimateConfig
-	format     *enumFlag
+	format     *cli.EnumFlag
 	limit      float64
 	worstLimit float64
-	access     accessFlags
+	access     cli.AccessFlags
 	flags      *pflag.FlagSet
 }
 
 // defaultSample is how many rows are run with mocks.
 const defaultSample = 20
 
-func newCost(s *streams) *cobra.Command {
-	k := &costCommand{streams: s, format: newEnumFlag("text", "json")}
+func newCost(s *cli.Streams) *cobra.Command {
+	k := &costCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "cost APP",
 		Short: "Estimate the tokens and the cost of a run",
@@ -35,26 +37,26 @@ worst case is what context windows and the budget of the flow allow.`,
 		Example: `  qtype cost app.qtype.yaml --data messages.csv
   qtype cost app.qtype.yaml --data sample.csv --rows 100000 --limit 25
   qtype cost app.qtype.yaml --data messages.csv --format json`,
-		Args: arguments("a document: qtype cost APP"), ValidArgsFunction: yamlFiles,
+		Args: cli.Arguments("a document: qtype cost APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error { return k.run(c.Context(), args[0]) },
 	}
 	f := c.Flags()
 	k.flags = f
 	f.SortFlags = false
-	addFlags(f, "Rows and answers", func() {
+	cli.AddFlags(f, "Rows and answers", func() {
 		f.StringVar(&k.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
 		f.StringVarP(&k.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.Int64Var(&k.Rows, "rows", 0, "rows of the run (default: those of the file)")
 		f.IntVar(&k.Sample, "sample", defaultSample, "estimate from the first `N` rows")
 		f.IntVar(&k.OutputTokens, "output-tokens", 0, "tokens of each answer (default: those of the mock's answer, or 200)")
 	})
-	addFlags(f, "Report", func() {
+	cli.AddFlags(f, "Report", func() {
 		f.Float64Var(&k.limit, "limit", 0, "fail if the expected cost is above `MONEY`")
 		f.Float64Var(&k.worstLimit, "worst-limit", 0, "fail if the worst case is above `MONEY`, or not limited")
-		k.format.addTo(c, "format", "", "output format")
+		k.format.AddTo(c, "format", "", "output format")
 	})
-	addFlags(f, "Access", func() { k.access.addTo(f) })
-	groupHelp(c)
+	cli.AddFlags(f, "Access", func() { k.access.AddTo(f) })
+	cli.GroupHelp(c)
 	return c
 }
 
@@ -62,15 +64,15 @@ worst case is what context windows and the budget of the flow allow.`,
 func (k *costCommand) check() error {
 	switch {
 	case k.Rows < 0, k.flags.Changed("rows") && k.Rows == 0:
-		return usagef("--rows cannot be %d: expected a positive number of rows", k.Rows)
+		return terminal.Usagef("--rows cannot be %d: expected a positive number of rows", k.Rows)
 	case k.Sample < 1:
-		return usagef("--sample cannot be %d: expected a positive number of rows", k.Sample)
+		return terminal.Usagef("--sample cannot be %d: expected a positive number of rows", k.Sample)
 	case k.OutputTokens < 0:
-		return usagef("--output-tokens cannot be %d: expected a positive number", k.OutputTokens)
+		return terminal.Usagef("--output-tokens cannot be %d: expected a positive number", k.OutputTokens)
 	}
 	for name, v := range map[string]float64{"limit": k.limit, "worst-limit": k.worstLimit} {
 		if !(v >= 0) {
-			return usagef("--%s cannot be %v: expected an amount of money", name, v)
+			return terminal.Usagef("--%s cannot be %v: expected an amount of money", name, v)
 		}
 	}
 	return nil
@@ -80,12 +82,12 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, k.access.options(qtype.WithLog(func(string) {}))...)
+	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, k.access.Options(qtype.WithLog(func(string) {}))...)
 	if err != nil {
 		return err
 	}
 	write := r.Text
-	if k.format.value == "json" {
+	if k.format.Value == "json" {
 		write = r.JSON
 	}
 	if err := write(k.Out); err != nil {

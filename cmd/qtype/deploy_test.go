@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
@@ -55,7 +56,7 @@ func TestDeploy_Compose(t *testing.T) {
 // checkFlags fails the test if a command line of the program has unknown flags.
 func checkFlags(t *testing.T, args []string) {
 	t.Helper()
-	root := newRoot(&streams{})
+	root := newRoot(&cli.Streams{})
 	command, rest, err := root.Find(args)
 	if err != nil || command == root {
 		t.Errorf("%v: %v", args, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/semdiff"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -14,12 +15,12 @@ import (
 
 // diffCommand is one call of qtype diff.
 type diffCommand struct {
-	*streams
-	format *enumFlag
+	*cli.Streams
+	format *cli.EnumFlag
 }
 
-func newDiff(s *streams) *cobra.Command {
-	d := &diffCommand{streams: s, format: newEnumFlag("text", "json")}
+func newDiff(s *cli.Streams) *cobra.Command {
+	d := &diffCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show semantic changes between two documents",
@@ -30,11 +31,11 @@ that is served, of a memory's settings, or of a tool.`,
 		Example: `  qtype diff old.qtype.yaml new.qtype.yaml
   git show main:app.qtype.yaml >/tmp/old.qtype.yaml && qtype diff /tmp/old.qtype.yaml app.qtype.yaml
   qtype diff --format json old.qtype.yaml new.qtype.yaml`,
-		Args:              arguments("the old document: qtype diff OLD NEW", "the new document: qtype diff OLD NEW"),
-		ValidArgsFunction: yamlFiles,
+		Args:              cli.Arguments("the old document: qtype diff OLD NEW", "the new document: qtype diff OLD NEW"),
+		ValidArgsFunction: cli.YAMLFiles,
 		RunE:              func(c *cobra.Command, args []string) error { return d.run(c.Context(), args[0], args[1]) },
 	}
-	d.format.addTo(c, "format", "", "output format")
+	d.format.AddTo(c, "format", "", "output format")
 	return c
 }
 
@@ -47,13 +48,13 @@ func (d *diffCommand) run(ctx context.Context, before, after string) error {
 		return err
 	}
 	if qtype.IsBreaking(changes) {
-		return errSilent
+		return cli.ErrSilent
 	}
 	return nil
 }
 
 func (d *diffCommand) write(before, after string, changes []qtype.Change) error {
-	if d.format.value == "json" {
+	if d.format.Value == "json" {
 		return semdiff.JSON(d.Out, before, after, changes)
 	}
 	if err := semdiff.Text(d.Out, changes, d.OutTerminal && d.Color); err != nil {

@@ -9,30 +9,32 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // evalCommand is one call of qtype eval.
 type evalCommand struct {
-	*streams
+	*cli.Streams
 	qtype.EvaluationConfig
-	format   *enumFlag
+	format   *cli.EnumFlag
 	output   string
 	html     string
 	baseline string
 	failed   string
 	quiet    bool
-	access   accessFlags
+	access   cli.AccessFlags
 	flags    *pflag.FlagSet
 }
 
 // defaultWorkers is how many rows are evaluated at once.
 const defaultWorkers = 4
 
-func newEval(s *streams) *cobra.Command {
-	e := &evalCommand{streams: s, format: newEnumFlag("text", "json")}
+func newEval(s *cli.Streams) *cobra.Command {
+	e := &evalCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "eval APP",
 		Short: "Score a flow on a data set, and compare variants",
@@ -42,7 +44,7 @@ Without metrics the output is compared with the column expected.`,
 		Example: `  qtype eval app.qtype.yaml --data rows.jsonl
   qtype eval app.qtype-eval.yaml -o report.json --html report.html
   qtype eval app.qtype-eval.yaml --baseline report.json --max-regression 0.02`,
-		Args: arguments("a document or an evaluation: qtype eval APP"), ValidArgsFunction: yamlFiles,
+		Args: cli.Arguments("a document or an evaluation: qtype eval APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			e.Path = args[0]
 			return e.run(c.Context())
@@ -51,13 +53,13 @@ Without metrics the output is compared with the column expected.`,
 	f := c.Flags()
 	e.flags = f
 	f.SortFlags = false
-	addFlags(f, "Data and metrics", func() {
+	cli.AddFlags(f, "Data and metrics", func() {
 		f.StringVar(&e.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
 		f.StringVarP(&e.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.StringArrayVar(&e.Metrics, "metric", nil, "add a metric: a `TYPE`, or its keys in YAML: 'type: regexp, pattern: ^ok'")
 		f.StringArrayVar(&e.Variants, "variant", nil, "add a variant: its `KEYS` in YAML: 'id: small, models: {writer: gpt-4o-mini}'")
 	})
-	addFlags(f, "Rows", func() {
+	cli.AddFlags(f, "Rows", func() {
 		f.StringVar(&e.Session, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
 		f.Int64Var(&e.Limit, "limit", 0, "evaluate at most `N` rows")
 		f.StringVar(&e.failed, "only-failed", "", "evaluate only the rows that failed, or did not pass a metric, in the report in `FILE`")
@@ -65,16 +67,16 @@ Without metrics the output is compared with the column expected.`,
 		f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
 		f.BoolVar(&e.Restart, "restart", false, "discard an interrupted evaluation and start over")
 	})
-	addFlags(f, "Report", func() {
+	cli.AddFlags(f, "Report", func() {
 		f.StringVarP(&e.output, "output", "o", "", "write the report as JSON to `FILE`; an interrupted evaluation can then be resumed")
 		f.StringVar(&e.html, "html", "", "write the report as a page to `FILE`")
 		f.StringVar(&e.baseline, "baseline", "", "compare with the report in `FILE`")
 		f.Float64Var(&e.MaxRegression, "max-regression", 0.05, "fail if a mean is worse than that of the baseline by more than this `SHARE`")
-		e.format.addTo(c, "format", "", "output format")
+		e.format.AddTo(c, "format", "", "output format")
 		f.BoolVarP(&e.quiet, "quiet", "q", false, "print only why the evaluation fails")
 	})
-	addFlags(f, "Access", func() { e.access.addTo(f) })
-	groupHelp(c)
+	cli.AddFlags(f, "Access", func() { e.access.AddTo(f) })
+	cli.GroupHelp(c)
 	return c
 }
 
@@ -82,23 +84,23 @@ Without metrics the output is compared with the column expected.`,
 func (e *evalCommand) check() error {
 	switch {
 	case e.Limit < 0, e.flags.Changed("limit") && e.Limit == 0:
-		return usagef("--limit cannot be %d: expected a positive number of rows", e.Limit)
+		return terminal.Usagef("--limit cannot be %d: expected a positive number of rows", e.Limit)
 	case e.Workers < 1:
-		return usagef("--workers cannot be %d: expected a positive number", e.Workers)
+		return terminal.Usagef("--workers cannot be %d: expected a positive number", e.Workers)
 	case !(e.MaxRegression >= 0):
-		return usagef("--max-regression cannot be %v: expected a number from 0", e.MaxRegression)
+		return terminal.Usagef("--max-regression cannot be %v: expected a number from 0", e.MaxRegression)
 	case e.flags.Changed("max-regression") && e.baseline == "":
-		return usagef("--max-regression requires --baseline")
+		return terminal.Usagef("--max-regression requires --baseline")
 	case e.failed != "" && e.baseline != "":
-		return usagef("--only-failed and --baseline exclude each other: the means would be of different rows")
+		return terminal.Usagef("--only-failed and --baseline exclude each other: the means would be of different rows")
 	case e.Resume && e.Restart:
-		return usagef("--resume and --restart exclude each other")
+		return terminal.Usagef("--resume and --restart exclude each other")
 	case (e.Resume || e.Restart) && e.output == "":
-		return usagef("--resume and --restart require -o: only an evaluation with a file can be resumed")
+		return terminal.Usagef("--resume and --restart require -o: only an evaluation with a file can be resumed")
 	case remotefs.IsSame(e.Data, e.output), remotefs.IsSame(e.Data, e.html):
-		return usagef("the report would replace %s: use another name", e.Data)
+		return terminal.Usagef("the report would replace %s: use another name", e.Data)
 	case remotefs.IsSame(e.output, e.html):
-		return usagef("-o and --html need different files")
+		return terminal.Usagef("-o and --html need different files")
 	}
 	return nil
 }
@@ -127,14 +129,14 @@ func (e *evalCommand) run(ctx context.Context) error {
 	if e.ErrTerminal && !e.quiet {
 		e.Progress = func(done, total int) { fmt.Fprintf(e.Err, "\r%d/%d rows", done, total) }
 	}
-	report, err := qtype.Evaluate(ctx, e.EvaluationConfig, e.access.options(qtype.WithLog(func(line string) { fmt.Fprintln(e.Err, line) }))...)
+	report, err := qtype.Evaluate(ctx, e.EvaluationConfig, e.access.Options(qtype.WithLog(func(line string) { fmt.Fprintln(e.Err, line) }))...)
 	if e.Progress != nil {
 		fmt.Fprint(e.Err, "\r\x1b[K")
 	}
 	var usage *eval.UsageError
 	switch {
 	case errors.As(err, &usage):
-		return usagef("%s", usage)
+		return terminal.Usagef("%s", usage)
 	case err != nil && ctx.Err() != nil && e.output != "":
 		return fmt.Errorf("%w: finished rows are in %s; continue with --resume", err, e.Journal)
 	case err != nil:
@@ -151,7 +153,7 @@ func (e *evalCommand) write(r *qtype.EvaluationReport, redactor *redact.Redactor
 	}
 	show := r.Text
 	switch {
-	case e.format.value == "json":
+	case e.format.Value == "json":
 		show = r.JSON
 	case e.quiet:
 		show = r.WriteViolations
@@ -160,7 +162,7 @@ func (e *evalCommand) write(r *qtype.EvaluationReport, redactor *redact.Redactor
 		return err
 	}
 	if r.Failed() {
-		return errSilent
+		return cli.ErrSilent
 	}
 	return nil
 }

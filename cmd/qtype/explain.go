@@ -7,25 +7,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-func newExplain(s *streams) *cobra.Command {
+func newExplain(s *cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [CODE]",
 		Short: "Explain a diagnostic code, with examples",
 		Example: `  qtype explain QT202
   qtype explain 202
   qtype explain        # lists all codes`,
-		Args: optionalArgument("code"),
+		Args: cli.OptionalArgument("code"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return matching(allRules(), strings.ToUpper(typed), func(r diag.Rule) string { return r.Code }), cobra.ShellCompDirectiveNoFileComp
+			return cli.Matching(allRules(), strings.ToUpper(typed), func(r diag.Rule) string { return r.Code }), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -33,7 +35,7 @@ func newExplain(s *streams) *cobra.Command {
 			}
 			rule, err := diag.FindRule(allRules(), args[0])
 			if err != nil {
-				return usagef("%s", err)
+				return terminal.Usagef("%s", err)
 			}
 			return s.WriteTo("", rule.Explain())
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/yamlformat"
@@ -18,7 +19,7 @@ import (
 
 // formatCommand is one call of qtype fmt.
 type formatCommand struct {
-	*streams
+	*cli.Streams
 	check bool
 	diff  bool
 	quiet bool
@@ -27,8 +28,8 @@ type formatCommand struct {
 // standardInput is the path that means standard input.
 const standardInput = "-"
 
-func newFormat(s *streams) *cobra.Command {
-	f := &formatCommand{streams: s}
+func newFormat(s *cli.Streams) *cobra.Command {
+	f := &formatCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "fmt PATH…",
 		Short: "Format documents: indentation and white space",
@@ -54,7 +55,7 @@ a file cannot be read or has syntax errors.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: yamlFiles,
+		ValidArgsFunction: cli.YAMLFiles,
 		RunE:              func(c *cobra.Command, args []string) error { return f.run(c.Context(), args) },
 	}
 	flags := c.Flags()
@@ -79,13 +80,13 @@ func (f *formatCommand) run(ctx context.Context, args []string) error {
 		}
 	}
 	for _, err := range failed {
-		f.report(f.explain(err))
+		f.Report(f.explain(err))
 	}
 	if f.check && !f.quiet && len(changes) > 0 {
 		fmt.Fprintf(f.Err, "%s not formatted: run qtype fmt\n", textfmt.Count(len(changes), "file"))
 	}
 	if len(failed) > 0 || len(changes) > 0 && (f.check || f.diff) {
-		return errSilent
+		return cli.ErrSilent
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func (f *formatCommand) standardInput(ctx context.Context) error {
 		_, err = f.Out.Write(made)
 	}
 	if err == nil && changed && (f.check || f.diff) {
-		return errSilent
+		return cli.ErrSilent
 	}
 	return err
 }

@@ -8,15 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/scaffold"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
-func newGenerate(s *streams) *cobra.Command {
-	return commandGroup("generate", "Generate files for coding assistants and editors", newSkills(s), newSchema(s))
+func newGenerate(s *cli.Streams) *cobra.Command {
+	return cli.CommandGroup("generate", "Generate files for coding assistants and editors", newSkills(s), newSchema(s))
 }
 
-func newSkills(s *streams) *cobra.Command {
+func newSkills(s *cli.Streams) *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "skills [DIR]",
@@ -26,7 +27,7 @@ one: how to write, check and test documents, with the reference of the language 
 examples of this version.`,
 		Example: `  qtype generate skills
   qtype generate skills --force    # after an update of qtype`,
-		Args: optionalArgument("directory"),
+		Args: cli.OptionalArgument("directory"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			written, err := scaffold.WriteSkills(strings.Join(args, ""), force)
 			var file *fs.PathError

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -63,7 +64,7 @@ func TestHelpExamples(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRoot(&streams{Streams: terminal.Streams{}}))
+	visit(newRoot(&cli.Streams{Streams: terminal.Streams{}}))
 	if count < 40 {
 		t.Errorf("only %d examples", count)
 	}
@@ -81,7 +82,7 @@ func TestHelp_Headings(t *testing.T) {
 			if flag.Name == "help" || flag.Hidden {
 				return
 			}
-			if count++; len(flag.Annotations[flagGroup]) == 0 {
+			if count++; cli.Heading(flag) == "" {
 				without = flag.Name
 			}
 		})
@@ -92,7 +93,7 @@ func TestHelp_Headings(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRoot(&streams{Streams: terminal.Streams{}}))
+	visit(newRoot(&cli.Streams{Streams: terminal.Streams{}}))
 }
 
 // isRunElsewhere reports whether an example needs more than files: facts that a model has

@@ -9,25 +9,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/indexview"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 // indexCommand is a subcommand of qtype index.
 type indexCommand struct {
-	*streams
+	*cli.Streams
 	*cobra.Command
 	index string // the index's id; may be empty if the document has only one
 }
 
-func newIndex(s *streams) *cobra.Command {
-	return commandGroup("index", "Inspect and manage indexes of documents", newIndexStats(s), newIndexList(s), newIndexSearch(s), newIndexClear(s))
+func newIndex(s *cli.Streams) *cobra.Command {
+	return cli.CommandGroup("index", "Inspect and manage indexes of documents", newIndexStats(s), newIndexList(s), newIndexSearch(s), newIndexClear(s))
 }
 
 // newIndexCommand returns a subcommand for the indexes of a document; further describes arguments
 // after the document.
-func newIndexCommand(s *streams, use, short string, further ...string) *indexCommand {
-	x := &indexCommand{streams: s, Command: &cobra.Command{Use: use, Short: short, Args: arguments(append([]string{"a document: qtype index " + use}, further...)...), ValidArgsFunction: yamlFiles}}
+func newIndexCommand(s *cli.Streams, use, short string, further ...string) *indexCommand {
+	x := &indexCommand{Streams: s, Command: &cobra.Command{Use: use, Short: short, Args: cli.Arguments(append([]string{"a document: qtype index " + use}, further...)...), ValidArgsFunction: cli.YAMLFiles}}
 	x.Flags().StringVarP(&x.index, "index", "x", "", "`ID` of the index (default: the only one)")
 	return x
 }
@@ -35,23 +37,23 @@ func newIndexCommand(s *streams, use, short string, further ...string) *indexCom
 // do makes the command run with the application of a document.
 func (x *indexCommand) do(run func(context.Context, *runtime.App) error) *cobra.Command {
 	x.RunE = func(c *cobra.Command, args []string) error {
-		return x.withStored(c.Context(), args[0], &storeFlag{}, run)
+		return withStored(c.Context(), x.Streams, args[0], &cli.StoreFlag{}, run)
 	}
 	return x.Command
 }
 
 // view returns a view as wide as the terminal; format may be nil.
-func (x *indexCommand) view(format *enumFlag) *indexview.View {
-	v := &indexview.View{Out: x.Out, Err: x.Err, JSON: format != nil && format.value == "json"}
+func (x *indexCommand) view(format *cli.EnumFlag) *indexview.View {
+	v := &indexview.View{Out: x.Out, Err: x.Err, JSON: format != nil && format.Value == "json"}
 	if x.OutTerminal {
 		v.Width = x.Width
 	}
 	return v
 }
 
-func newIndexStats(s *streams) *cobra.Command {
+func newIndexStats(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "stats APP", "Show what each index contains")
-	format := addLineFormat(x.Command)
+	format := cli.AddLineFormat(x.Command)
 	return x.do(func(ctx context.Context, app *runtime.App) error {
 		rows, err := indexview.StatsOf(ctx, app, x.index)
 		if err != nil {
@@ -61,15 +63,15 @@ func newIndexStats(s *streams) *cobra.Command {
 	})
 }
 
-func newIndexList(s *streams) *cobra.Command {
+func newIndexList(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "list APP", "List the entries of an index in the order of their ids")
 	var page index.Page
 	x.Flags().IntVarP(&page.Limit, "limit", "n", 0, "at most `N` entries (default: all)")
 	x.Flags().StringVar(&page.After, "after", "", "only entries whose id is greater than `ID`")
-	format := addLineFormat(x.Command)
+	format := cli.AddLineFormat(x.Command)
 	return x.do(func(ctx context.Context, app *runtime.App) error {
 		if page.Limit < 0 {
-			return usagef("--limit cannot be %d: expected a number of entries", page.Limit)
+			return terminal.Usagef("--limit cannot be %d: expected a number of entries", page.Limit)
 		}
 		opened, err := indexview.Open(app, x.index)
 		if err != nil {
@@ -79,21 +81,21 @@ func newIndexList(s *streams) *cobra.Command {
 	})
 }
 
-func newIndexSearch(s *streams) *cobra.Command {
+func newIndexSearch(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "search APP QUERY", "Search an index", "a query: qtype index search APP QUERY")
 	limit := x.Flags().IntP("limit", "n", 10, "at most `N` results")
-	mode := newEnumFlag(append([]string{""}, indexview.Modes()...)...)
-	mode.addTo(x.Command, "mode", "", "what is compared (default: vector for a VectorIndex, text for a DocumentIndex)")
-	format := addLineFormat(x.Command)
+	mode := cli.NewEnumFlag(append([]string{""}, indexview.Modes()...)...)
+	mode.AddTo(x.Command, "mode", "", "what is compared (default: vector for a VectorIndex, text for a DocumentIndex)")
+	format := cli.AddLineFormat(x.Command)
 	return x.do(func(ctx context.Context, app *runtime.App) error {
 		if *limit < 1 {
-			return usagef("--limit cannot be %d: expected a positive number of results", *limit)
+			return terminal.Usagef("--limit cannot be %d: expected a positive number of results", *limit)
 		}
 		opened, err := indexview.Open(app, x.index)
 		if err != nil {
 			return err
 		}
-		matches, err := opened.Search(ctx, app, mode.value, x.Flags().Arg(1), *limit)
+		matches, err := opened.Search(ctx, app, mode.Value, x.Flags().Arg(1), *limit)
 		if err != nil {
 			return err
 		}
@@ -101,7 +103,7 @@ func newIndexSearch(s *streams) *cobra.Command {
 	})
 }
 
-func newIndexClear(s *streams) *cobra.Command {
+func newIndexClear(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "clear APP", "Remove an index with all its entries")
 	yes := x.Flags().BoolP("yes", "y", false, "do not ask for confirmation")
 	return x.do(func(ctx context.Context, app *runtime.App) error {
@@ -121,7 +123,7 @@ func newIndexClear(s *streams) *cobra.Command {
 // confirm prompts whether something is to be removed.
 func (x *indexCommand) confirm(what string) error {
 	if !x.InTerminal {
-		return usagef("clear removes %s: pass --yes to confirm", what)
+		return terminal.Usagef("clear removes %s: pass --yes to confirm", what)
 	}
 	fmt.Fprintf(x.Err, "remove %s? [y/N] ", what)
 	var answer string

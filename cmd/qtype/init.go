@@ -11,13 +11,14 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/scaffold"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
-func newInit(s *streams) *cobra.Command {
-	template := newEnumFlag(scaffold.Names()...)
+func newInit(s *cli.Streams) *cobra.Command {
+	template := cli.NewEnumFlag(scaffold.Names()...)
 	c := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Create a new project",
@@ -27,17 +28,17 @@ editors. Existing files are not overwritten.`,
 		Example: `  qtype init hello
   qtype init reviews --template batch
   qtype init desk --template agent`,
-		Args: optionalArgument("directory"),
+		Args: cli.OptionalArgument("directory"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return writeProject(s, strings.Join(args, ""), template.value)
+			return writeProject(s, strings.Join(args, ""), template.Value)
 		},
 	}
-	template.addTo(c, "template", "t", "project template: "+strings.Join(scaffold.Names(), ", "))
+	template.AddTo(c, "template", "t", "project template: "+strings.Join(scaffold.Names(), ", "))
 	return c
 }
 
 // writeProject creates a project and prints the first commands to try.
-func writeProject(s *streams, folder, template string) error {
+func writeProject(s *cli.Streams, folder, template string) error {
 	written, err := scaffold.Write(folder, template, scaffold.Schemas{Document: qtype.Schema(), Tests: apptest.Schema()})
 	var file *fs.PathError
 	switch {

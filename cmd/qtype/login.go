@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/signin"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
@@ -19,12 +20,12 @@ import (
 
 // loginCommand is one call of qtype login.
 type loginCommand struct {
-	*streams
+	*cli.Streams
 	remove bool
 }
 
-func newLogin(s *streams) *cobra.Command {
-	l := &loginCommand{streams: s}
+func newLogin(s *cli.Streams) *cobra.Command {
+	l := &loginCommand{Streams: s}
 	c := &cobra.Command{
 		Use: "login APP [TOOL]", Short: "Sign in at the servers of MCPTools",
 		Long: `Signs in at the servers of the MCPTools whose auth has the type oauth2_login, or of one of them.
@@ -36,11 +37,11 @@ in a file that only you can read, in the folder of QTYPE_HOME; later runs use an
   qtype login app.qtype.yaml --remove`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return arguments("a document: qtype login APP", "a tool")(c, args)
+				return cli.Arguments("a document: qtype login APP", "a tool")(c, args)
 			}
-			return arguments("a document: qtype login APP")(c, args)
+			return cli.Arguments("a document: qtype login APP")(c, args)
 		},
-		ValidArgsFunction: yamlFiles,
+		ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			return l.run(c.Context(), args[0], strings.Join(args[1:], ""))
 		},
@@ -58,7 +59,7 @@ func (l *loginCommand) run(ctx context.Context, path, only string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeApp(ctx, app, &err)
+	defer cli.CloseApp(ctx, app, &err)
 	tools, err := loginTools(app.Spec(), only)
 	if err != nil {
 		return err

@@ -4,10 +4,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/lsp"
 )
 
-func newLSP(s *streams) *cobra.Command {
+func newLSP(s *cli.Streams) *cobra.Command {
 	var remote bool
 	c := &cobra.Command{
 		Use:   "lsp",
@@ -16,9 +17,9 @@ func newLSP(s *streams) *cobra.Command {
 completion, hover, definitions, references, rename, symbols, quick fixes, semantic
 highlighting and formatting. Editors start it themselves; docs/editors.md describes
 how to set them up.`,
-		Args: arguments(),
+		Args: cli.Arguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: version(), Schema: qtype.Schema(), Kinds: qtype.FileKinds(), Remote: remote})
+			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: cli.Version(), Schema: qtype.Schema(), Kinds: qtype.FileKinds(), Remote: remote})
 		},
 	}
 	c.Flags().BoolVar(&remote, "remote", false, "read remote includes, in the background")

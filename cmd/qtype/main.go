@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -48,8 +49,7 @@ func start() int {
 	context.AfterFunc(ctx, func() { onSecondSignal(written, signals, stop) })
 	ctx = subprocess.With(remotefs.WithTemporaryFiles(ctx, written), supervisor)
 	storeurl.Quiet()
-	s := &streams{Streams: terminal.Standard(), supervisor: supervisor}
-	defer runtime.KeepAlive(s) // with its ballast
+	s := &cli.Streams{Streams: terminal.Standard(), Supervisor: supervisor}
 	return execute(ctx, s, os.Args[1:])
 }
 
@@ -78,8 +78,11 @@ const (
 	gcDefault = 100
 )
 
+// ballast is the memory of gcBallast. It is part of the command tree, which exists as long as the command runs.
+type ballast struct{ memory []byte }
+
 // tuneGC adjusts the garbage collector, which is relaxed at the start, to the command.
-func (s *streams) tuneGC(c *cobra.Command, _ []string) {
+func (b *ballast) tuneGC(c *cobra.Command, _ []string) {
 	for c.HasParent() && c.Parent().HasParent() {
 		c = c.Parent()
 	}
@@ -87,7 +90,7 @@ func (s *streams) tuneGC(c *cobra.Command, _ []string) {
 	case "validate", "diff", "convert", "lsp", "fmt", "explain", "visualize", "version", "init":
 	case "run", "chat", "serve", "memory", "test":
 		setGCPercent(gcDefault)
-		s.ballast = make([]byte, gcBallast)
+		b.memory = make([]byte, gcBallast)
 	default:
 		setGCPercent(gcDefault)
 	}
@@ -100,27 +103,36 @@ func setGCPercent(percent int) {
 	}
 }
 
-// runCommand runs the command of root. A panic is reported by the stream that replaces secrets, which
+// runTree runs the command of root. A panic is reported by the stream that replaces secrets, which
 // the text of the go runtime does not pass.
-func (s *streams) runCommand(ctx context.Context, root *cobra.Command) (err error) {
+func runTree(ctx context.Context, s *cli.Streams, root *cobra.Command) (err error) {
+	defer runtime.KeepAlive(root) // with its ballast
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(s.Err, "internal error: %v\n%s", p, debug.Stack())
-			err = errSilent
+			err = cli.ErrSilent
 		}
 	}()
 	return root.ExecuteContext(ctx)
 }
 
+// The exit statuses.
+const (
+	exitDone      = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitSuspended = 3
+)
+
 // execute runs one command line.
-func execute(ctx context.Context, s *streams, args []string) int {
-	s.args = args
-	ctx, flush := s.redactStreams(ctx)
+func execute(ctx context.Context, s *cli.Streams, args []string) int {
+	s.CommandLine = args
+	ctx, flush := s.Redact(ctx)
 	defer flush()
 	root := newRootFor(s, args)
 	root.SetArgs(joinTrace(joinShorts(args)))
-	err := s.runCommand(ctx, root)
-	s.report(err)
+	err := runTree(ctx, s, root)
+	s.Report(err)
 	var usage *terminal.UsageError
 	switch {
 	case err == nil:

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -167,7 +168,7 @@ func modelServer() http.Handler {
 // onTerminal runs a command line as if both streams were a terminal without color.
 func onTerminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
-	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, OutTerminal: true, Width: width}}
+	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, OutTerminal: true, Width: width}}
 	code = execute(ctx, s, args)
 	return code, stdout.String(), stderr.String()
 }
@@ -254,7 +255,7 @@ func TestRun_ProgressBars(t *testing.T) {
 		<-drawn.seen
 		close(second)
 	}()
-	s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: drawn, ErrTerminal: true, Width: 80}}
+	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: drawn, ErrTerminal: true, Width: 80}}
 	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--session", "s", "--ephemeral"}); code != exitDone {
 		t.Errorf("status %d:\n%s", code, drawn.text)
 	}

@@ -10,27 +10,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/mcpserver"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 )
 
 // mcpCommand is one call of qtype mcp.
 type mcpCommand struct {
-	*streams
+	*cli.Streams
 	app       string
 	address   string
 	folder    string
 	exposed   bool
 	ephemeral bool
 	quiet     bool
-	clients   *clients
-	store     storeFlag
-	grants    accessFlags
+	clients   *cli.Clients
+	store     cli.StoreFlag
+	grants    cli.AccessFlags
 }
 
-func newMCP(s *streams) *cobra.Command {
-	m := &mcpCommand{streams: s, clients: newClients(s)}
+func newMCP(s *cli.Streams) *cobra.Command {
+	m := &mcpCommand{Streams: s, clients: cli.NewClients(s)}
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Run an MCP server: help for coding assistants, or an application's flows as tools",
@@ -46,12 +48,12 @@ memories resources. Approvals and client tools are requested from the client.`,
 		Example: `  qtype mcp
   qtype mcp --app app.qtype.yaml
   qtype mcp --app app.qtype.yaml --http 127.0.0.1:8123`,
-		Args: arguments(),
+		Args: cli.Arguments(),
 		RunE: func(c *cobra.Command, _ []string) error { return m.run(c.Context(), c.Flags().Changed("dir")) },
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	addFlags(f, "Server", func() {
+	cli.AddFlags(f, "Server", func() {
 		f.StringVar(&m.app, "app", "", "serve the flows of the document `APP`")
 		f.StringVar(&m.address, "http", "", "serve at http://`ADDRESS`/mcp instead of standard input and output")
 		f.StringVar(&m.folder, "dir", ".", "the `FOLDER` whose files the converters may read; with --http none by default")
@@ -60,28 +62,28 @@ memories resources. Approvals and client tools are requested from the client.`,
 		// Clients pass the transport; it is the default.
 		f.Bool("stdio", true, "use standard input and output")
 	})
-	addFlags(f, "Conversations", func() {
+	cli.AddFlags(f, "Conversations", func() {
 		f.BoolVar(&m.ephemeral, "ephemeral", false, "with --app, keep memories in RAM only")
-		m.store.addTo(f)
+		m.store.AddTo(f)
 	})
-	addFlags(f, "Tools and approvals", func() { m.clients.flags(f) })
-	addFlags(f, "Access of the document", func() { m.grants.addTo(f) })
-	groupHelp(c)
+	cli.AddFlags(f, "Tools and approvals", func() { m.clients.AddTo(f) })
+	cli.AddFlags(f, "Access of the document", func() { m.grants.AddTo(f) })
+	cli.GroupHelp(c)
 	return c
 }
 
 func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	switch {
 	case m.app != "" && hasFolder:
-		return usagef("--dir is for the server without --app")
-	case m.app == "" && (m.ephemeral || m.store.address != "" || len(m.clients.programs) > 0 || len(m.clients.user.Approved) > 0 || m.clients.audit.file != ""):
-		return usagef("--ephemeral, --store, --client-tool, --approve and --audit-log require --app")
-	case m.app == "" && m.grants.given():
-		return usagef("--trust, --sandbox, --env, --out-dir and the flags --allow-… require --app")
+		return terminal.Usagef("--dir is for the server without --app")
+	case m.app == "" && (m.ephemeral || m.store.Given() || m.clients.Given()):
+		return terminal.Usagef("--ephemeral, --store, --client-tool, --approve and --audit-log require --app")
+	case m.app == "" && m.grants.Given():
+		return terminal.Usagef("--trust, --sandbox, --env, --out-dir and the flags --allow-… require --app")
 	case m.app == "":
 		return m.assist(ctx, hasFolder || m.address == "")
 	}
-	p, list := qtype.Check(ctx, m.app, m.grants.options(qtype.WithStrict())...)
+	p, list := qtype.Check(ctx, m.app, m.grants.Options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	if err != nil {
 		return err
 	}
-	stored, err := m.store.options(m.ephemeral)
+	stored, err := m.store.Options(m.ephemeral)
 	if err != nil {
 		return err
 	}
@@ -97,10 +99,10 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closeApp(ctx, app, &err)
-	o := mcpserver.ApplicationOptions{Version: version(), AppHandlers: true}
+	defer cli.CloseApp(ctx, app, &err)
+	o := mcpserver.ApplicationOptions{Version: cli.Version(), AppHandlers: true}
 	if m.address == "" { // the user could as well run the document
-		ctx = m.clients.audit.context(ctx)
+		ctx = m.clients.Audit.Context(ctx)
 		o.Allowed = func(context.Context, *spec.Flow) bool { return true }
 	}
 	server, err := mcpserver.Application(app, o)
@@ -113,7 +115,7 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 
 // assist serves coding assistants. Without files the converters read none.
 func (m *mcpCommand) assist(ctx context.Context, files bool) error {
-	o := mcpserver.AssistantOptions{Version: version(), Schema: qtype.Schema(), Rules: allRules()}
+	o := mcpserver.AssistantOptions{Version: cli.Version(), Schema: qtype.Schema(), Rules: allRules()}
 	if files {
 		root, err := os.OpenRoot(m.folder)
 		if err != nil {
@@ -140,9 +142,9 @@ func (m *mcpCommand) serve(ctx context.Context, server *mcpserver.Server) error 
 	var exposed *mcpserver.ExposedError
 	switch {
 	case errors.As(err, &address):
-		return usagef("--http: %s", err)
+		return terminal.Usagef("--http: %s", err)
 	case errors.As(err, &exposed):
-		return usagef("--http: %s; use a loopback address, or pass --insecure-no-auth", err)
+		return terminal.Usagef("--http: %s; use a loopback address, or pass --insecure-no-auth", err)
 	case err != nil:
 		return err
 	}
@@ -154,7 +156,7 @@ func (m *mcpCommand) serve(ctx context.Context, server *mcpserver.Server) error 
 // client tools, the tools of --approve without a question, the user of the MCP client
 // for all others.
 func (m *mcpCommand) options(app *spec.Application) ([]qtype.Option, error) {
-	opts, err := m.clients.options(app)
+	opts, err := m.clients.Options(app)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +166,7 @@ func (m *mcpCommand) options(app *spec.Application) ([]qtype.Option, error) {
 	if !m.quiet {
 		opts = append(opts, qtype.WithLog(m.Logger("")), qtype.WithWarnings(m.Logger("warning: ")))
 	}
-	approved := m.clients.user.Approved
+	approved := m.clients.User.Approved
 	approve := func(ctx context.Context, call tool.Request) (bool, string, error) {
 		if slices.Contains(approved, call.Tool.ID) || slices.Contains(approved, call.Tool.Set) {
 			return true, "", nil

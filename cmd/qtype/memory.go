@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -16,16 +16,16 @@ import (
 
 // memoryCommand is a subcommand of qtype memory.
 type memoryCommand struct {
-	*streams
+	*cli.Streams
 	*cobra.Command
 	memoryview.Selection
-	store  storeFlag
-	format *enumFlag
+	store  cli.StoreFlag
+	format *cli.EnumFlag
 	page   memoryview.Page // the messages that are shown
 }
 
-func newMemory(s *streams) *cobra.Command {
-	return commandGroup("memory", "Inspect and manage stored conversations",
+func newMemory(s *cli.Streams) *cobra.Command {
+	return cli.CommandGroup("memory", "Inspect and manage stored conversations",
 		newList(s), newShow(s), newHistory(s), newExplainTurn(s), newExport(s), newFacts(s), newForget(s), newImport(s), newMemorySearch(s), newFork(s), newCopy(s),
 		newReencrypt(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), newPin(s), newUnpin(s), newClear(s), newPrune(s), newReplay(s))
 }
@@ -41,7 +41,7 @@ const (
 
 // newMemoryCommand returns a subcommand for the memories of a document, which do makes run.
 // further describes arguments after the document.
-func newMemoryCommand(s *streams, use, short string, flags memoryFlags, further ...string) *memoryCommand {
+func newMemoryCommand(s *cli.Streams, use, short string, flags memoryFlags, further ...string) *memoryCommand {
 	use += " APP"
 	for _, argument := range further {
 		name, _, _ := strings.Cut(argument, ":")
@@ -51,7 +51,7 @@ func newMemoryCommand(s *streams, use, short string, flags memoryFlags, further 
 	for _, argument := range further {
 		needed = append(needed, argument+": qtype memory "+use)
 	}
-	r := &memoryCommand{streams: s, Command: &cobra.Command{Use: use, Short: short, Args: arguments(needed...), ValidArgsFunction: yamlFiles}}
+	r := &memoryCommand{Streams: s, Command: &cobra.Command{Use: use, Short: short, Args: cli.Arguments(needed...), ValidArgsFunction: cli.YAMLFiles}}
 	f := r.Flags()
 	f.StringVarP(&r.Memory, "memory", "m", "", "`ID` of the memory (default: the only one)")
 	if flags&withSession != 0 {
@@ -59,14 +59,14 @@ func newMemoryCommand(s *streams, use, short string, flags memoryFlags, further 
 		f.StringVar(&r.User, "user", "", "`USER` to whom the session belongs")
 	}
 	if flags&withFormat != 0 {
-		r.format = addLineFormat(r.Command)
+		r.format = cli.AddLineFormat(r.Command)
 	}
 	if flags&withPage != 0 {
 		f.Int64Var(&r.page.From, "from", 0, "only messages from this `POSITION` on (default: all)")
 		f.IntVar(&r.page.Limit, "limit", 0, "the most `MESSAGES` (default: all)")
 		r.check(func() error {
 			if r.page.From < 0 || r.page.Limit < 0 {
-				return usagef("--from and --limit must be positive")
+				return terminal.Usagef("--from and --limit must be positive")
 			}
 			return nil
 		})
@@ -90,12 +90,12 @@ func (r *memoryCommand) check(check func() error) {
 
 // do makes the command run with the application of a document.
 func (r *memoryCommand) do(run func(context.Context, *runtime.App) error) *cobra.Command {
-	r.store.addTo(r.Flags())
+	r.store.AddTo(r.Flags())
 	r.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkUser(c.Flags()); err != nil {
+		if err := cli.CheckUser(c.Flags()); err != nil {
 			return err
 		}
-		return r.withStored(c.Context(), args[0], &r.store, run)
+		return withStored(c.Context(), r.Streams, args[0], &r.store, run)
 	}
 	return r.Command
 }
@@ -111,42 +111,23 @@ func (r *memoryCommand) inSession(run func(context.Context, memoryview.Memory, s
 	})
 }
 
-// checkUser rejects an empty --user, which would select the sessions that belong to no
-// user: often it is an unset variable of a script.
-func checkUser(f *pflag.FlagSet) error {
-	for _, name := range []string{"user", "session"} {
-		if flag := f.Lookup(name); flag != nil && flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
-			return usagef("--%s must not be empty", name)
-		}
-	}
-	return nil
-}
-
-// actor returns the name of the user of the system, for audit logs.
-func actor() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return ""
-}
-
 // view returns a view as wide as the terminal.
 func (r *memoryCommand) view() *memoryview.View {
-	v := &memoryview.View{Out: r.Out, JSON: r.format != nil && r.format.value == "json"}
+	v := &memoryview.View{Out: r.Out, JSON: r.format != nil && r.format.Value == "json"}
 	if r.OutTerminal {
 		v.Width = r.Width
 	}
 	return v
 }
 
-func newShow(s *streams) *cobra.Command {
+func newShow(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "show", "Show the context that the next model call would receive", withSession|withFormat|withPage)
 	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
 		return r.view().Window(ctx, m, session, r.page)
 	})
 }
 
-func newHistory(s *streams) *cobra.Command {
+func newHistory(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "history", "Show all messages of a session", withSession|withFormat|withPage)
 	full := r.Flags().Bool("full", false, "all lines of the messages, instead of one line for each")
 	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
@@ -156,7 +137,7 @@ func newHistory(s *streams) *cobra.Command {
 	})
 }
 
-func newExplainTurn(s *streams) *cobra.Command {
+func newExplainTurn(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "explain", "Explain what a past turn sent to the model", withSession|withFormat|withPage)
 	turn := r.Flags().Int64P("turn", "t", 0, "`NUMBER` of the turn (default: the newest one)")
 	r.Flags().Lookup("limit").Usage = "the most `MESSAGES` that were sent, and the most ranges that were not (default: all)"
@@ -169,7 +150,7 @@ func newExplainTurn(s *streams) *cobra.Command {
 		if r.page != (memoryview.Page{}) {
 			report.Select(r.page.From, r.page.Limit)
 		}
-		if r.format.value == "json" {
+		if r.format.Value == "json" {
 			return terminal.WriteJSON(r.Out, report)
 		}
 		return report.Write(r.Out)
@@ -179,18 +160,18 @@ func newExplainTurn(s *streams) *cobra.Command {
 // checkTurn returns an error if --turn is given and is not the number of a turn.
 func checkTurn(f *pflag.FlagSet, turn int64) error {
 	if f.Changed("turn") && turn < 1 {
-		return usagef("--turn must be 1 or more, not %d: turns are numbered from 1", turn)
+		return terminal.Usagef("--turn must be 1 or more, not %d: turns are numbered from 1", turn)
 	}
 	return nil
 }
 
-func newFork(s *streams) *cobra.Command {
+func newFork(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "fork", "Copy a session, up to a turn, to a new session", withSession)
 	to := r.Flags().String("to", "", "`ID` of the new session (required)")
 	turn := r.Flags().Int64P("turn", "t", 0, "`NUMBER` of the last turn that is copied (default: the newest one)")
 	r.check(func() error {
 		if *to == "" {
-			return usagef("fork needs a new session: pass --to")
+			return terminal.Usagef("fork needs a new session: pass --to")
 		}
 		return checkTurn(r.Flags(), *turn)
 	})
@@ -199,7 +180,7 @@ func newFork(s *streams) *cobra.Command {
 	})
 }
 
-func newRewind(s *streams) *cobra.Command {
+func newRewind(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "rewind", "Undo the turns of a session after one", withSession)
 	r.Long = `Undoes the turns after one: the window and the variables become what they were after
 it. The messages stay in the history. Edits and deletions of messages are turns, too.`
@@ -207,9 +188,9 @@ it. The messages stay in the history. Edits and deletions of messages are turns,
 	r.check(func() error {
 		switch {
 		case !r.Flags().Changed("turn"):
-			return usagef("rewind needs the last turn that stays: pass --turn, 0 for none")
+			return terminal.Usagef("rewind needs the last turn that stays: pass --turn, 0 for none")
 		case *turn < 0:
-			return usagef("--turn must be 0 or more, not %d", *turn)
+			return terminal.Usagef("--turn must be 0 or more, not %d", *turn)
 		}
 		return nil
 	})
@@ -218,7 +199,7 @@ it. The messages stay in the history. Edits and deletions of messages are turns,
 	})
 }
 
-func newClear(s *streams) *cobra.Command {
+func newClear(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "clear", "Delete a session: its window, its history and its context", withSession)
 	r.Flags().Lookup("session").Usage = "`ID` of the session"
 	all := r.Flags().Bool("all", false, "delete all sessions")
@@ -228,17 +209,17 @@ func newClear(s *streams) *cobra.Command {
 		case err != nil:
 			return err
 		case *all && (r.Session != "" || r.User != ""):
-			return usagef("--all excludes --session and --user")
+			return terminal.Usagef("--all excludes --session and --user")
 		case *all:
 			return r.view().ClearAll(ctx, m)
 		case r.Session == "":
-			return usagef("which session? pass --session or --all")
+			return terminal.Usagef("which session? pass --session or --all")
 		}
 		return r.view().Clear(ctx, m, app.SessionsOf(r.Stored(r.Session))...) // also those of its FlowTools
 	})
 }
 
-func newPrune(s *streams) *cobra.Command {
+func newPrune(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "prune", "Delete expired sessions", 0)
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		declared, err := r.Declared(app.Spec())

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cacheview"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -18,7 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-func newList(s *streams) *cobra.Command {
+func newList(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "list", "List the sessions of each memory", withFormat)
 	var o memoryview.ListOptions
 	f := r.Flags()
@@ -28,11 +29,11 @@ func newList(s *streams) *cobra.Command {
 	newer := f.Duration("newer-than", 0, "only sessions whose newest message is newer, as a `DURATION`")
 	f.IntVar(&o.Limit, "limit", 0, "the most `SESSIONS` (default: all)")
 	f.StringVar(&o.After, "after", "", "only sessions after this `ID`, in the order of the list: the next page")
-	sort := newEnumFlag(memoryview.Orders()...)
-	sort.addTo(r.Command, "sort", "", "the order of sessions: id, last (newest message first) or size (most messages first)")
+	sort := cli.NewEnumFlag(memoryview.Orders()...)
+	sort.AddTo(r.Command, "sort", "", "the order of sessions: id, last (newest message first) or size (most messages first)")
 	r.check(func() error {
 		if o.Limit < 0 || *older < 0 || *newer < 0 {
-			return usagef("--limit, --older-than and --newer-than must be positive")
+			return terminal.Usagef("--limit, --older-than and --newer-than must be positive")
 		}
 		return nil
 	})
@@ -42,9 +43,9 @@ func newList(s *streams) *cobra.Command {
 			return err
 		}
 		if o.After != "" && len(declared) > 1 {
-			return usagef("--after needs one memory: pass --memory")
+			return terminal.Usagef("--after needs one memory: pass --memory")
 		}
-		o.Prefix, o.Sort = memory.UserPrefix(r.User)+*prefix, memoryview.Order(sort.value)
+		o.Prefix, o.Sort = memory.UserPrefix(r.User)+*prefix, memoryview.Order(sort.Value)
 		if *older > 0 {
 			o.UsedBefore = time.Now().Add(-*older)
 		}
@@ -66,7 +67,7 @@ func newList(s *streams) *cobra.Command {
 	})
 }
 
-func newMemorySearch(s *streams) *cobra.Command {
+func newMemorySearch(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "search", "Find messages of stored conversations by words, and by meaning", withSession|withFormat, "a text")
 	f := r.Flags()
 	f.Lookup("session").Usage = "`ID` of the session (default: all)"
@@ -74,10 +75,10 @@ func newMemorySearch(s *streams) *cobra.Command {
 	limit := f.IntP("limit", "n", search.DefaultLimit, "the maximum `NUMBER` of messages")
 	r.check(func() error {
 		if *limit < 1 || *limit > search.MaxLimit {
-			return usagef("--limit must be from 1 to %d, not %d", search.MaxLimit, *limit)
+			return terminal.Usagef("--limit must be from 1 to %d, not %d", search.MaxLimit, *limit)
 		}
 		if strings.TrimSpace(f.Arg(1)) == "" {
-			return usagef("qtype memory search needs a text: qtype memory search APP TEXT")
+			return terminal.Usagef("qtype memory search needs a text: qtype memory search APP TEXT")
 		}
 		return nil
 	})
@@ -108,7 +109,7 @@ func newMemorySearch(s *streams) *cobra.Command {
 	})
 }
 
-func newFacts(s *streams) *cobra.Command {
+func newFacts(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "facts", "Show, add, edit or delete what a memory knows of a user", withSession|withFormat)
 	r.Long = `Shows the facts that a model extracted from the messages of a user, those that no
 longer hold included, each with the message that states it and its former texts.
@@ -133,7 +134,7 @@ was deleted this way.`
 		case err != nil:
 			return err
 		case r.User == "" && r.Session == "":
-			return usagef("whose facts? pass --user or --session")
+			return terminal.Usagef("whose facts? pass --user or --session")
 		case change != memoryview.FactChange{}:
 			return r.view().ChangeFact(ctx, m, &r.Selection, change)
 		}
@@ -141,7 +142,7 @@ was deleted this way.`
 	})
 }
 
-func newForget(s *streams) *cobra.Command {
+func newForget(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "forget", "Delete everything that is stored of a user", withFormat)
 	r.Long = `Deletes everything that is stored of a user: sessions, variables, facts, summaries
 and vectors of all memories, sessions and runs of the server, and journals of interrupted
@@ -159,21 +160,21 @@ that lists what was deleted and where was searched. Outputs of runs are not dele
 	r.check(func() error {
 		switch {
 		case cfg.User == "" && !f.Changed("user"):
-			return usagef("which user? pass --user")
+			return terminal.Usagef("which user? pass --user")
 		case r.Memory != "":
-			return usagef("forget deletes from all memories: leave out --memory")
+			return terminal.Usagef("forget deletes from all memories: leave out --memory")
 		}
 		return nil
 	})
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		cfg.App, cfg.Journals = app, withFolderOf(app, cfg.Journals)
-		return r.withCaches(app, *keepCaches, func(caches cacheview.Caches) error {
+		return withCaches(r.Streams, app, *keepCaches, func(caches cacheview.Caches) error {
 			cfg.Caches = caches
 			receipt, err := erasure.User(ctx, cfg)
 			if receipt == nil {
 				return err
 			}
-			if r.format.value == "json" {
+			if r.format.Value == "json" {
 				return errors.Join(err, terminal.WriteJSON(r.Out, receipt))
 			}
 			return errors.Join(err, receipt.Write(r.Out))

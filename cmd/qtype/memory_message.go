@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/memoryview"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // onMessage returns a subcommand that changes a message of a session. check rejects wrong flags;
 // it may be nil.
-func onMessage(s *streams, use, short, long string, check func() error, run func(*memoryview.View, context.Context, memoryview.Message) error) *cobra.Command {
+func onMessage(s *cli.Streams, use, short, long string, check func() error, run func(*memoryview.View, context.Context, memoryview.Message) error) *cobra.Command {
 	r := newMemoryCommand(s, use, short, withSession)
 	r.Long = long
 	message := r.Flags().String("message", "", "`ID` of the message, or its position in the history (required)")
@@ -26,7 +28,7 @@ func onMessage(s *streams, use, short, long string, check func() error, run func
 			}
 		}
 		if *message == "" {
-			return usagef("which message? pass --message with its id or its position")
+			return terminal.Usagef("which message? pass --message with its id or its position")
 		}
 		return nil
 	})
@@ -35,19 +37,19 @@ func onMessage(s *streams, use, short, long string, check func() error, run func
 	})
 }
 
-func newEditMessage(s *streams) *cobra.Command {
+func newEditMessage(s *cli.Streams) *cobra.Command {
 	var text, input string
 	var c *cobra.Command
 	c = onMessage(s, "edit", "Give a message of a session another text", `Gives a message another text; the former text stays in the history. The message keeps its
 place and its role. qtype memory history --format json shows positions and ids.`, func() error {
 		if c.Flags().Changed("text") == (input != "") {
-			return usagef("edit needs the new text: pass --text or --in")
+			return terminal.Usagef("edit needs the new text: pass --text or --in")
 		}
 		return nil
 	}, func(v *memoryview.View, ctx context.Context, m memoryview.Message) error {
 		return v.Edit(ctx, m, func(old chat.Message) (chat.Message, error) {
 			if input != "" {
-				return s.readMessage(input)
+				return readMessage(s, input)
 			}
 			old.Blocks = chat.Text(old.Role, text).Blocks
 			return old, nil
@@ -61,7 +63,7 @@ place and its role. qtype memory history --format json shows positions and ids.`
 }
 
 // readMessage reads a message of a file.
-func (s *streams) readMessage(path string) (chat.Message, error) {
+func readMessage(s *cli.Streams, path string) (chat.Message, error) {
 	in, name, err := s.Open(path)
 	if err != nil {
 		return chat.Message{}, err
@@ -81,16 +83,16 @@ func (s *streams) readMessage(path string) (chat.Message, error) {
 	return msg, nil
 }
 
-func newDeleteMessage(s *streams) *cobra.Command {
+func newDeleteMessage(s *cli.Streams) *cobra.Command {
 	return onMessage(s, "delete", "Remove a message from the conversation of a session", `Removes a message from the conversation, a tool call together with its results. The
 message stays in the history; qtype memory clear deletes a session for good.`, nil, (*memoryview.View).Delete)
 }
 
-func newPin(s *streams) *cobra.Command {
+func newPin(s *cli.Streams) *cobra.Command {
 	return onMessage(s, "pin", "Keep a message of a session in the window", `Keeps a message in the window, a tool call together with its results: other messages leave
 in its place. It counts towards the limits of the memory.`, nil, (*memoryview.View).Pin)
 }
 
-func newUnpin(s *streams) *cobra.Command {
+func newUnpin(s *cli.Streams) *cobra.Command {
 	return onMessage(s, "unpin", "Undo qtype memory pin", `The policy of the memory may evict the message again.`, nil, (*memoryview.View).Unpin)
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -23,7 +25,7 @@ type replayCommand struct {
 	contextWindow int // 0: that of the document's model
 }
 
-func newReplay(s *streams) *cobra.Command {
+func newReplay(s *cli.Streams) *cobra.Command {
 	r := &replayCommand{memoryCommand: newMemoryCommand(s, "replay", "Replay a transcript through a memory and show what the model would receive", withFormat)}
 	r.Long = `Replays a transcript through a declared memory and shows what the model would
 receive. No store is opened and no model is called. The input is JSON lines:
@@ -54,18 +56,18 @@ func (r *replayCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	in, name, err := r.streams.Open(r.input)
+	in, name, err := r.Streams.Open(r.input)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
-	cfg, format := runtime.MemoryConfig(declared, runtime.Counter(app, declared)), replay.Format(r.format.value)
+	cfg, format := runtime.MemoryConfig(declared, runtime.Counter(app, declared)), replay.Format(r.format.Value)
 	if r.cost == "" {
 		err = replay.Run(ctx, cfg, in, r.Out, replay.Options{Each: r.each, Format: format, ContextWindow: window})
 	} else {
 		o, wrong := replay.CostOf(app, r.cost)
 		if r.each {
-			wrong = usagef("--each and --cost exclude each other")
+			wrong = terminal.Usagef("--each and --cost exclude each other")
 		}
 		if wrong != nil {
 			return wrong
@@ -86,9 +88,9 @@ func (r *replayCommand) windowOf(app *spec.Application, m *spec.Memory) (int, er
 	compacted := m.CompactAt > 0 && row.Supports("compact_at")
 	switch {
 	case r.contextWindow < 0:
-		return 0, usagef("--context-window must be positive")
+		return 0, terminal.Usagef("--context-window must be positive")
 	case r.contextWindow > 0 && !compacted:
-		return 0, usagef("--context-window is for a memory with compact_at; memory %s has none", m.ID)
+		return 0, terminal.Usagef("--context-window is for a memory with compact_at; memory %s has none", m.ID)
 	case r.contextWindow > 0 || !compacted:
 		return r.contextWindow, nil
 	}

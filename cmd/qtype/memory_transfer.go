@@ -5,14 +5,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/memoryview/transfer"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-func newExport(s *streams) *cobra.Command {
+func newExport(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "export", "Write a session's messages as JSON lines, in OpenAI's format", withSession)
 	var full, all, failed, variables bool
 	f := r.Flags()
@@ -23,9 +25,9 @@ func newExport(s *streams) *cobra.Command {
 	r.check(func() error {
 		switch {
 		case all && !full:
-			return usagef("--all needs --full: the lines of several sessions need their ids")
+			return terminal.Usagef("--all needs --full: the lines of several sessions need their ids")
 		case all && r.Session != "":
-			return usagef("--session and --all exclude each other")
+			return terminal.Usagef("--session and --all exclude each other")
 		}
 		return nil
 	})
@@ -51,7 +53,7 @@ func newExport(s *streams) *cobra.Command {
 	})
 }
 
-func newImport(s *streams) *cobra.Command {
+func newImport(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "import", "Make sessions of the lines of qtype memory export, or of a file of another program", withSession)
 	r.Long = `Makes sessions of a file:
 
@@ -66,7 +68,7 @@ func newImport(s *streams) *cobra.Command {
 	f := r.Flags()
 	f.Lookup("session").Usage = "`ID` of the new session (default: the ids of the file)"
 	input := f.String("in", "-", "`FILE` with the conversations; - is standard input")
-	from := newEnumFlag(append([]string{"auto"}, transcript.Formats()...)...)
+	from := cli.NewEnumFlag(append([]string{"auto"}, transcript.Formats()...)...)
 	f.Var(from, "from-format", "format of the file: auto detects it")
 	skip := f.Bool("skip-existing", false, "leave sessions alone that exist already, for example to continue an import")
 	return r.do(func(ctx context.Context, app *runtime.App) error {
@@ -83,14 +85,14 @@ func newImport(s *streams) *cobra.Command {
 		if r.Session != "" {
 			file.Session = &r.Session
 		}
-		if from.value != "auto" {
-			file.Format = transcript.Format(from.value)
+		if from.Value != "auto" {
+			file.Format = transcript.Format(from.Value)
 		}
 		return transfer.Import(ctx, m, file, r.Out)
 	})
 }
 
-func newCopy(s *streams) *cobra.Command {
+func newCopy(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "copy", "Copy all sessions of a memory between two stores", 0)
 	r.Long = `Copies the sessions of a memory from one store to another, of any kinds: with everything,
 the vectors of retrieval included. Each copy is read again and compared. The stores may be
@@ -102,15 +104,15 @@ named. If its store is encrypted, its keys are used for both.`
 	var stores transfer.Stores
 	r.Flags().StringVar(&stores.From, "from", "", "`ADDRESS` of the store to read, such as sqlite:memory.db (default: that of the document)")
 	r.Flags().StringVar(&stores.To, "to", "", "`ADDRESS` of the store to write (default: that of the document)")
-	unencrypted := newEnumFlag("none", transfer.From, transfer.To)
+	unencrypted := cli.NewEnumFlag("none", transfer.From, transfer.To)
 	r.Flags().Var(unencrypted, "unencrypted", "the store that is not encrypted, though that of the document is: from or to")
 	return r.do(func(ctx context.Context, app *runtime.App) error {
-		stores.Unencrypted = unencrypted.value
+		stores.Unencrypted = unencrypted.Value
 		return transfer.Copy(ctx, app, &r.Selection, stores, r.Out)
 	})
 }
 
-func newReencrypt(s *streams) *cobra.Command {
+func newReencrypt(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "reencrypt", "Encrypt stored conversations again with the newest key", 0)
 	r.Long = `Encrypts what the store of a memory has with the key of its encryption: what was encrypted
 with one of the old_keys and, with allow_unencrypted, what was not encrypted. The store stays

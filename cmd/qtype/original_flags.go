@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/qtype-dev/qtype/internal/cli"
 )
 
 // originalFlag is a flag of QType (Python) that is accepted so that its command lines work.
@@ -22,7 +24,7 @@ var originalFlags = []originalFlag{
 }
 
 // addOriginalFlags adds the flags to the commands, without help.
-func addOriginalFlags(s *streams, root *cobra.Command) {
+func addOriginalFlags(s *cli.Streams, root *cobra.Command) {
 	for _, o := range originalFlags {
 		c, _, err := root.Find([]string{o.command})
 		if err != nil || c == root { // it has no such command

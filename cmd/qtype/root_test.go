@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // TestRoot_OneCommand: the tree for the command line of a command has the same command as the whole tree.
 func TestRoot_OneCommand(t *testing.T) {
-	s := &streams{Streams: terminal.Streams{}}
+	s := &cli.Streams{Streams: terminal.Streams{}}
 	whole := newRoot(s)
 	for _, row := range commandTable() {
 		part, _, err := newRootFor(s, []string{row.name, "-x"}).Find([]string{row.name})
@@ -28,7 +29,7 @@ func TestRoot_OneCommand(t *testing.T) {
 
 // TestRoot_AllCommands: all other command lines have the whole tree, with the errors and the help of all commands.
 func TestRoot_AllCommands(t *testing.T) {
-	s := &streams{Streams: terminal.Streams{}}
+	s := &cli.Streams{Streams: terminal.Streams{}}
 	for _, args := range [][]string{nil, {"--version"}, {"help", "run"}, {"rnu"}, {"completion"}, {cobra.ShellCompRequestCmd, "run", ""}} {
 		root := newRootFor(s, args)
 		for _, row := range commandTable() {

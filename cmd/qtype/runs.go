@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/localruns"
 	"github.com/qtype-dev/qtype/internal/runview"
@@ -19,31 +19,31 @@ import (
 
 // runsCommand is a subcommand of qtype runs.
 type runsCommand struct {
-	*streams
+	*cli.Streams
 	*cobra.Command
-	temporal temporalFlags
-	engine   *enumFlag
+	temporal cli.TemporalFlags
+	engine   *cli.EnumFlag
 }
 
-func newRuns(s *streams) *cobra.Command {
-	return commandGroup("runs", "List, show, answer, cancel and retry runs of both engines", newRunsList(s), newRunsShow(s), newRunsAnswer(s), newRunsCancel(s), newRunsRetry(s))
+func newRuns(s *cli.Streams) *cobra.Command {
+	return cli.CommandGroup("runs", "List, show, answer, cancel and retry runs of both engines", newRunsList(s), newRunsShow(s), newRunsAnswer(s), newRunsCancel(s), newRunsRetry(s))
 }
 
 // newRunsCommand returns a subcommand with the flags that all have, after those that first adds.
-func newRunsCommand(s *streams, use, short string, args cobra.PositionalArgs, first ...func(*pflag.FlagSet)) *runsCommand {
-	r := &runsCommand{streams: s, Command: &cobra.Command{Use: use, Short: short, Args: args}, engine: newEnumFlag("", durable.Local, durable.Temporal)}
+func newRunsCommand(s *cli.Streams, use, short string, args cobra.PositionalArgs, first ...func(*pflag.FlagSet)) *runsCommand {
+	r := &runsCommand{Streams: s, Command: &cobra.Command{Use: use, Short: short, Args: args}, engine: cli.NewEnumFlag("", durable.Local, durable.Temporal)}
 	for _, add := range first {
 		add(r.Flags())
 	}
-	r.engine.addTo(r.Command, "engine", "", "local or temporal (default: both, Temporal in a build that has its client)")
-	r.temporal.addTo(r.Flags())
+	r.engine.AddTo(r.Command, "engine", "", "local or temporal (default: both, Temporal in a build that has its client)")
+	r.temporal.AddTo(r.Flags())
 	return r
 }
 
 // source returns where the flags search runs.
 func (r *runsCommand) source() *runview.Source {
-	named := r.engine.value == durable.Temporal || os.Getenv("TEMPORAL_ADDRESS") != "" || slices.ContainsFunc(r.temporal.names(), r.Flags().Changed)
-	return &runview.Source{Engine: r.engine.value, Named: named, Config: func() (durable.Config, error) { return r.temporal.security(r.temporal.Config) }}
+	named := r.engine.Value == durable.Temporal || os.Getenv("TEMPORAL_ADDRESS") != "" || r.temporal.Given()
+	return &runview.Source{Engine: r.engine.Value, Named: named, Config: func() (durable.Config, error) { return r.temporal.Connection() }}
 }
 
 // onRun makes the command run with the run whose id is its first argument.
@@ -58,14 +58,14 @@ func (r *runsCommand) onRun(run func(context.Context, *durable.Run, durable.Conf
 	return r.Command
 }
 
-func (r *runsCommand) view(format *enumFlag) *runview.View {
-	return &runview.View{Out: r.Out, Err: r.Err, JSON: format.value == "json"}
+func (r *runsCommand) view(format *cli.EnumFlag) *runview.View {
+	return &runview.View{Out: r.Out, Err: r.Err, JSON: format.Value == "json"}
 }
 
-func newRunsList(s *streams) *cobra.Command {
+func newRunsList(s *cli.Streams) *cobra.Command {
 	var filter durable.Filter
 	var folders []string
-	r := newRunsCommand(s, "list", "List runs, the newest first", arguments(), func(f *pflag.FlagSet) {
+	r := newRunsCommand(s, "list", "List runs, the newest first", cli.Arguments(), func(f *pflag.FlagSet) {
 		f.SortFlags = false
 		f.StringArrayVar(&folders, "in", nil, "search this `FOLDER` for local runs (repeatable; default: the working directory)")
 		f.StringVar(&filter.Flow, "flow", "", "only runs of the flow with this `ID`")
@@ -77,7 +77,7 @@ Temporal has them, and local ones that run, were interrupted or wait for approva
 files in the working directory and the folders in it. A local run that is complete leaves no such file.`
 	r.Example = `  qtype runs list
   qtype runs list --engine temporal --flow triage --user ada`
-	format := addLineFormat(r.Command)
+	format := cli.AddLineFormat(r.Command)
 	r.RunE = func(c *cobra.Command, _ []string) error {
 		if len(folders) == 0 {
 			folders = []string{"."}
@@ -91,16 +91,16 @@ files in the working directory and the folders in it. A local run that is comple
 	return r.Command
 }
 
-func newRunsShow(s *streams) *cobra.Command {
-	r := newRunsCommand(s, "show ID", "Show a run: how many rows are finished, and what it waits for", arguments("the id of a run: qtype runs show ID"))
-	format := addLineFormat(r.Command)
+func newRunsShow(s *cli.Streams) *cobra.Command {
+	r := newRunsCommand(s, "show ID", "Show a run: how many rows are finished, and what it waits for", cli.Arguments("the id of a run: qtype runs show ID"))
+	format := cli.AddLineFormat(r.Command)
 	return r.onRun(func(_ context.Context, run *durable.Run, _ durable.Config) error { return r.view(format).Show(run) })
 }
 
-func newRunsAnswer(s *streams) *cobra.Command {
+func newRunsAnswer(s *cli.Streams) *cobra.Command {
 	r := newRunsCommand(s, "answer ID N=ANSWER…", "Answer approvals and client tools that rows of a run wait for", func(_ *cobra.Command, args []string) error {
 		if len(args) < 2 {
-			return usagef("expected the id of a run and answers: qtype runs answer ID N=ANSWER…")
+			return terminal.Usagef("expected the id of a run and answers: qtype runs answer ID N=ANSWER…")
 		}
 		return nil
 	})
@@ -112,8 +112,8 @@ func newRunsAnswer(s *streams) *cobra.Command {
 	})
 }
 
-func newRunsCancel(s *streams) *cobra.Command {
-	r := newRunsCommand(s, "cancel ID", "Cancel a run; qtype runs retry and qtype run --resume continue it", arguments("the id of a run: qtype runs cancel ID"))
+func newRunsCancel(s *cli.Streams) *cobra.Command {
+	r := newRunsCommand(s, "cancel ID", "Cancel a run; qtype runs retry and qtype run --resume continue it", cli.Arguments("the id of a run: qtype runs cancel ID"))
 	return r.onRun(func(ctx context.Context, run *durable.Run, cfg durable.Config) error {
 		if run.Engine == durable.Local {
 			return localruns.Cancel(run)
@@ -122,8 +122,8 @@ func newRunsCancel(s *streams) *cobra.Command {
 	})
 }
 
-func newRunsRetry(s *streams) *cobra.Command {
-	r := newRunsCommand(s, "retry ID", "Continue a run that was interrupted, canceled or has failed", arguments("the id of a run: qtype runs retry ID"))
+func newRunsRetry(s *cli.Streams) *cobra.Command {
+	r := newRunsCommand(s, "retry ID", "Continue a run that was interrupted, canceled or has failed", cli.Arguments("the id of a run: qtype runs retry ID"))
 	r.Long = `Continues a run that was interrupted, canceled or has failed. Finished rows are kept.
 
 A local run is continued by this command, as by the command of the run with --resume. A run on Temporal is
@@ -156,8 +156,8 @@ func (r *runsCommand) repeat(ctx context.Context, run *durable.Run) error {
 		line += " " + textfmt.ShellQuote(a)
 	}
 	fmt.Fprintln(r.Err, terminal.Clean(line))
-	r.args = args
-	root := newRoot(r.streams)
+	r.CommandLine = args
+	root := newRoot(r.Streams)
 	root.SetArgs(joinTrace(joinShorts(args)))
 	return root.ExecuteContext(ctx)
 }

@@ -5,10 +5,11 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/eval"
 )
 
-func newSchema(s *streams) *cobra.Command {
+func newSchema(s *cli.Streams) *cobra.Command {
 	var output string
 	var tests, evaluations bool
 	c := &cobra.Command{
@@ -17,7 +18,7 @@ func newSchema(s *streams) *cobra.Command {
 		Example: `  qtype schema -o schema.json
   # then, as the first line of a document:
   # yaml-language-server: $schema=schema.json`,
-		Args: arguments(),
+		Args: cli.Arguments(),
 		RunE: func(*cobra.Command, []string) error {
 			switch {
 			case tests:

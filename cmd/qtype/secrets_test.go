@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -210,7 +211,7 @@ func checkFiles(t *testing.T) {
 func checkCommand(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	s := &streams{Streams: terminal.Streams{In: strings.NewReader(in), Out: &out, Err: &out}}
+	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(in), Out: &out, Err: &out}}
 	execute(t.Context(), s, args)
 	if found := leaks(out.String()); len(found) > 0 {
 		t.Errorf("%s: the output has secrets: %s\n%s", strings.Join(args, " "), strings.Join(found, ", "), out.String())
@@ -223,7 +224,7 @@ func checkCommand(t *testing.T, in string, args ...string) string {
 func TestSecrets_Commands(t *testing.T) {
 	testkit.SkipWithRace(t)
 	echo := leakyFolder(t)
-	t.Setenv(auditVariable, "calls.audit.jsonl")
+	t.Setenv("QTYPE_AUDIT_LOG", "calls.audit.jsonl")
 	const app = "leaky.qtype.yaml"
 	shown := ""
 	for _, flow := range []string{"talk", "m_broken", "m_refused", "t_hook", "t_fails", "t_program", "t_crash"} {
@@ -261,8 +262,8 @@ func TestSecrets_Commands(t *testing.T) {
 func TestSecrets_Server(t *testing.T) {
 	leakyFolder(t)
 	var log bytes.Buffer
-	c := &serveCommand{streams: &streams{Streams: terminal.Streams{Err: &log}}, logFormat: newEnumFlag("text"), logLevel: newEnumFlag("debug")}
-	ctx, flush := c.redactStreams(t.Context())
+	c := &serveCommand{Streams: &cli.Streams{Streams: terminal.Streams{Err: &log}}, logFormat: cli.NewEnumFlag("text"), logLevel: cli.NewEnumFlag("debug")}
+	ctx, flush := c.Redact(t.Context())
 	p, list := qtype.Check(ctx, "leaky.qtype.yaml", qtype.WithStrict())
 	testkit.Must(t, list.Err())
 	app, err := c.open(p)

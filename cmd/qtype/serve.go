@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
@@ -27,27 +28,27 @@ import (
 
 // serveCommand is one call of qtype serve.
 type serveCommand struct {
-	*streams
+	*cli.Streams
 	access    access.Config
 	port      int
 	insecure  bool
 	reload    bool
 	noUI      bool
 	ephemeral bool
-	place     storeFlag
-	grants    accessFlags
-	audit     auditFlag
+	place     cli.StoreFlag
+	grants    cli.AccessFlags
+	audit     cli.AuditFlag
 	store     memory.Store // of all versions of the document with --ephemeral; otherwise nil
 	hashKey   string
 	drain     time.Duration
-	engine    *enumFlag
-	temporal  temporalFlags
-	logFormat *enumFlag
-	logLevel  *enumFlag
+	engine    *cli.EnumFlag
+	temporal  cli.TemporalFlags
+	logFormat *cli.EnumFlag
+	logLevel  *cli.EnumFlag
 }
 
-func newServe(s *streams) *cobra.Command {
-	c := &serveCommand{streams: s, logFormat: newEnumFlag("text", "json"), logLevel: newEnumFlag("info", "debug", "warn", "error"), engine: newEnumFlag(durable.Local, durable.Temporal)}
+func newServe(s *cli.Streams) *cobra.Command {
+	c := &serveCommand{Streams: s, logFormat: cli.NewEnumFlag("text", "json"), logLevel: cli.NewEnumFlag("info", "debug", "warn", "error"), engine: cli.NewEnumFlag(durable.Local, durable.Temporal)}
 	cmd := &cobra.Command{
 		Use:   "serve APP",
 		Short: "Serve an application over HTTP",
@@ -63,7 +64,7 @@ ended, for --drain-timeout at most; a second one ends the process.`,
   qtype serve app.qtype.yaml --port 9000 --reload
   (umask 077; qtype serve --hash-key ci >>keys.txt)
   qtype serve app.qtype.yaml --host 0.0.0.0 --api-keys keys.txt`,
-		Args: c.arguments, ValidArgsFunction: yamlFiles,
+		Args: c.arguments, ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.hashKey != "" {
 				return access.PrintHashKey(c.Out, c.Err, c.hashKey)
@@ -73,39 +74,39 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	addFlags(f, "Server", func() {
+	cli.AddFlags(f, "Server", func() {
 		f.StringVar(&c.access.Host, "host", "127.0.0.1", "`ADDRESS` to listen on")
 		f.IntVarP(&c.port, "port", "p", 8000, "`PORT` to listen on; 0 for any free one")
 		f.BoolVar(&c.reload, "reload", false, "serve the document again when its files change")
 		f.BoolVar(&c.noUI, "no-ui", false, "no web interface")
 		f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
 	})
-	addFlags(f, "Where rows run", func() {
-		c.engine.addTo(cmd, "engine", "", "run the rows of requests in this process (local), or on workers (temporal; see qtype worker)")
-		c.temporal.addServeTo(f)
+	cli.AddFlags(f, "Where rows run", func() {
+		c.engine.AddTo(cmd, "engine", "", "run the rows of requests in this process (local), or on workers (temporal; see qtype worker)")
+		c.temporal.AddServeTo(f)
 	})
-	addFlags(f, "Conversations", func() {
+	cli.AddFlags(f, "Conversations", func() {
 		f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
-		c.place.addTo(f)
+		c.place.AddTo(f)
 	})
-	addFlags(f, "Access of the document", func() {
-		c.grants.addTo(f)
-		c.audit.addTo(f)
+	cli.AddFlags(f, "Access of the document", func() {
+		c.grants.AddTo(f)
+		c.audit.AddTo(f)
 	})
 	c.callerFlags(f)
 	c.connectionFlags(f)
-	addFlags(f, "Messages", func() {
-		c.logFormat.addTo(cmd, "log-format", "", "format of the log on standard error")
-		c.logLevel.addTo(cmd, "log-level", "", "least level of the log")
+	cli.AddFlags(f, "Messages", func() {
+		c.logFormat.AddTo(cmd, "log-format", "", "format of the log on standard error")
+		c.logLevel.AddTo(cmd, "log-level", "", "least level of the log")
 	})
-	groupHelp(cmd)
+	cli.GroupHelp(cmd)
 	return cmd
 }
 
 // callerFlags adds the flags for who may call the server, and how much.
 func (c *serveCommand) callerFlags(f *pflag.FlagSet) {
 	a := &c.access
-	addFlags(f, "Authentication of callers", func() {
+	cli.AddFlags(f, "Authentication of callers", func() {
 		f.StringVar(&a.KeyFile, "api-keys", "", "`FILE` with the hash of an API key in each line")
 		f.StringVar(&c.hashKey, "hash-key", "", "create an API key for `NAME`, print its line for --api-keys, and exit")
 		f.BoolVar(&c.insecure, "insecure-no-auth", false, "listen on other addresses than loopback without authentication")
@@ -117,7 +118,7 @@ func (c *serveCommand) callerFlags(f *pflag.FlagSet) {
 		f.DurationVar(&a.OIDC.Skew, "oidc-clock-skew", 0, "difference of the clocks of provider and server, as a `DURATION` (default 1m)")
 		f.BoolVar(&a.PublicAgentCard, "public-agent-card", false, "serve the A2A agent card without authentication")
 	})
-	addFlags(f, "Limits", func() {
+	cli.AddFlags(f, "Limits", func() {
 		f.Int64Var(&a.Limits.BodyBytes, "max-body", 0, "largest body of a request in `BYTES` (default 32 MiB)")
 		f.IntVar(&a.Limits.Rows, "max-rows", 0, "most `ROWS` of a request (default 10,000)")
 		f.IntVar(&a.Limits.Requests, "max-requests", 0, "most concurrent `REQUESTS` of a caller (default 256)")
@@ -132,13 +133,13 @@ func (c *serveCommand) callerFlags(f *pflag.FlagSet) {
 // connectionFlags adds the flags for how clients reach the server.
 func (c *serveCommand) connectionFlags(f *pflag.FlagSet) {
 	a := &c.access
-	addFlags(f, "Names, web pages and proxies", func() {
+	cli.AddFlags(f, "Names, web pages and proxies", func() {
 		f.StringSliceVar(&a.Hosts, "allowed-host", nil, "`NAME` under which clients reach the server (repeatable)")
 		f.StringSliceVar(&a.Origins, "cors-origin", nil, "`ORIGIN` of web pages that may call the server (repeatable)")
 		f.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "`ADDRESS` of a reverse proxy (repeatable)")
 		f.StringSliceVar(&a.AttachmentHosts, "attachment-host", nil, "`HOST` from which attachments may be fetched (repeatable)")
 	})
-	addFlags(f, "TLS", func() {
+	cli.AddFlags(f, "TLS", func() {
 		f.StringVar(&a.TLS.CertFile, "tls-cert", "", "`FILE` with the certificate")
 		f.StringVar(&a.TLS.KeyFile, "tls-key", "", "`FILE` with the key of the certificate")
 		f.StringSliceVar(&a.TLS.Domains, "acme-domain", nil, "`NAME` for which a certificate is requested by ACME (repeatable)")
@@ -152,13 +153,13 @@ func (c *serveCommand) arguments(cmd *cobra.Command, args []string) error {
 	if c.hashKey != "" && len(args) == 0 {
 		return nil
 	}
-	return arguments("a document: qtype serve APP")(cmd, args)
+	return cli.Arguments("a document: qtype serve APP")(cmd, args)
 }
 
 // run serves a document until a signal.
 func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if c.port < 0 || c.port > 65535 {
-		return usagef("--port cannot be %d: expected a number from 0 to 65535", c.port)
+		return terminal.Usagef("--port cannot be %d: expected a number from 0 to 65535", c.port)
 	}
 	if err := c.checkEngine(); err != nil {
 		return err
@@ -168,12 +169,12 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	c.access.Logger = log
 	control, err := access.New(c.access)
 	if err != nil {
-		return usagef("%s", err)
+		return terminal.Usagef("%s", err)
 	}
 	if err := access.CheckListen(c.access.Host, control.Authenticated(), c.insecure); err != nil {
-		return usagef("%s", err)
+		return terminal.Usagef("%s", err)
 	}
-	p, list := qtype.Check(ctx, path, c.grants.options(qtype.WithStrict())...)
+	p, list := qtype.Check(ctx, path, c.grants.Options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}
@@ -184,37 +185,37 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	options := server.Options{Access: control, Log: log, Version: version(), NoUI: c.noUI}
+	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI}
 	closeEngine, err := c.openEngine(ctx, app, path, &options)
 	if err != nil {
-		closeApp(ctx, app, &err)
+		cli.CloseApp(ctx, app, &err)
 		return err
 	}
 	s := server.New(app, options)
-	defer func() { closeApp(ctx, s.App(), &err) }() // perhaps another one by then
+	defer func() { cli.CloseApp(ctx, s.App(), &err) }() // perhaps another one by then
 	defer closeEngine()
 	return c.serve(ctx, s, p, path)
 }
 
 // checkEngine rejects flags that an engine does not have.
 func (c *serveCommand) checkEngine() error {
-	isTemporal := c.engine.value == durable.Temporal
+	isTemporal := c.engine.Value == durable.Temporal
 	switch {
 	case !isTemporal:
 	case c.reload:
-		return usagef("--reload and --engine temporal exclude each other: workers keep the document that they were started with")
+		return terminal.Usagef("--reload and --engine temporal exclude each other: workers keep the document that they were started with")
 	case c.ephemeral:
-		return usagef("--ephemeral and --engine temporal exclude each other: the rows run in other processes")
+		return terminal.Usagef("--ephemeral and --engine temporal exclude each other: the rows run in other processes")
 	}
-	return c.temporal.check(isTemporal)
+	return c.temporal.Check(isTemporal)
 }
 
 // openEngine lets workers run the rows of requests, if the user wants that.
 func (c *serveCommand) openEngine(ctx context.Context, app *runtime.App, path string, o *server.Options) (closeEngine func(), err error) {
-	if c.engine.value != durable.Temporal {
+	if c.engine.Value != durable.Temporal {
 		return func() {}, nil
 	}
-	cfg, err := c.temporal.at(path)
+	cfg, err := c.temporal.At(path)
 	if err != nil {
 		return nil, err
 	}
@@ -228,11 +229,11 @@ func (c *serveCommand) openEngine(ctx context.Context, app *runtime.App, path st
 }
 
 func (c *serveCommand) open(p *qtype.Program) (*runtime.App, error) {
-	opts, err := c.place.options(c.ephemeral)
+	opts, err := c.place.Options(c.ephemeral)
 	if err != nil {
 		return nil, err
 	}
-	audit, err := c.audit.options()
+	audit, err := c.audit.Options()
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +295,7 @@ func filesOf(p *qtype.Program, path string) []string {
 // loader reads the document again.
 func (c *serveCommand) loader(path string) server.Loader {
 	return func(ctx context.Context) (*runtime.App, []string, *server.ReloadError) {
-		p, list := qtype.Check(ctx, path, c.grants.reload(qtype.WithStrict())...)
+		p, list := qtype.Check(ctx, path, c.grants.Reload(qtype.WithStrict())...)
 		if list.Err() != nil {
 			return nil, filesOf(p, path), &server.ReloadError{Message: fmt.Sprintf("%s has errors", path), Diagnostics: list}
 		}
@@ -313,10 +314,10 @@ func (c *serveCommand) reportReload(path string) func(*server.ReloadError) {
 		case rejected == nil:
 			fmt.Fprintf(c.Err, "%s: reloaded\n", terminal.Clean(path))
 		case len(rejected.Diagnostics) > 0:
-			c.report(rejected.Diagnostics)
+			c.Report(rejected.Diagnostics)
 			fmt.Fprintf(c.Err, "%s: not reloaded; the former document is served\n", terminal.Clean(path))
 		default:
-			c.report(errors.New(rejected.Message))
+			c.Report(errors.New(rejected.Message))
 		}
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // The page about access describes flags that exist.
 func TestServe_DocumentedFlags(t *testing.T) {
-	flags := newServe(&streams{}).Flags()
+	flags := newServe(&cli.Streams{}).Flags()
 	page := testkit.ReadFile(t, "../../docs/serve-security.md")
 	for _, m := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(page, -1) {
 		if flags.Lookup(m[1]) == nil {

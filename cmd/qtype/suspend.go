@@ -7,13 +7,15 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/clienttool"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 )
 
 // errSuspended ends a run that waits for approvals; what it waits for was printed.
-var errSuspended = fmt.Errorf("the run waits for approvals: %w", errSilent)
+var errSuspended = fmt.Errorf("the run waits for approvals: %w", cli.ErrSilent)
 
 // suspendFlags let a run wait for approvals by other processes.
 type suspendFlags struct {
@@ -30,11 +32,11 @@ func (s *suspendFlags) addTo(f *pflag.FlagSet) {
 func (s *suspendFlags) check(inputFile string, ephemeral bool) error {
 	switch {
 	case s.file == "" && len(s.answers) > 0:
-		return usagef("--answer requires --suspend")
+		return terminal.Usagef("--answer requires --suspend")
 	case s.file != "" && inputFile != "":
-		return usagef("--suspend and -I exclude each other: it is for the input of -i")
+		return terminal.Usagef("--suspend and -I exclude each other: it is for the input of -i")
 	case s.file != "" && ephemeral:
-		return usagef("--suspend and --ephemeral exclude each other: another process continues the run")
+		return terminal.Usagef("--suspend and --ephemeral exclude each other: another process continues the run")
 	}
 	return nil
 }
@@ -52,12 +54,12 @@ func (r *runCommand) openSuspension(ctx context.Context, path string, app *spec.
 	}
 	s, err := clienttool.OpenSuspension(r.suspend.file, run, r.approved)
 	if err != nil {
-		return ctx, nil, usagef("--suspend: %s", err)
+		return ctx, nil, terminal.Usagef("--suspend: %s", err)
 	}
 	if err := s.AnswerAll(r.suspend.answers); err != nil {
 		return ctx, nil, err
 	}
-	r.clients.suspension, r.RunID = s, s.RunID()
+	r.clients.Suspension, r.RunID = s, s.RunID()
 	ctx, stop := s.Context(ctx)
 	return ctx, func(err error) error {
 		defer stop(nil)
@@ -73,6 +75,6 @@ func (r *runCommand) openSuspension(ctx context.Context, path string, app *spec.
 
 // approved approves the calls of --approve; a terminal is not prompted.
 func (r *runCommand) approved(_ context.Context, call tool.Request) (yes bool, reason string, err error) {
-	ids := r.clients.user.Approved
+	ids := r.clients.User.Approved
 	return slices.Contains(ids, call.Tool.ID) || slices.Contains(ids, call.Tool.Set), "", nil
 }

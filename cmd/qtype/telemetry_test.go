@@ -12,6 +12,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
@@ -52,7 +53,7 @@ func TestTraces_RunAndChat(t *testing.T) {
 			t.Cleanup(server.Close)
 			inFolder(t, map[string]string{"traced.qtype.yaml": strings.Replace(traced, "ENDPOINT", server.URL, 1)})
 			var out, errs bytes.Buffer
-			s := &streams{Streams: terminal.Streams{In: strings.NewReader("one\ntwo\n"), Out: &out, Err: &errs}}
+			s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader("one\ntwo\n"), Out: &out, Err: &errs}}
 			args := []string{command, "traced.qtype.yaml", "--ephemeral"}
 			if command == "run" {
 				args = append(args, "-i", "one")
@@ -82,7 +83,7 @@ func TestTraces_Unavailable(t *testing.T) {
 	} {
 		inFolder(t, map[string]string{"traced.qtype.yaml": declared})
 		var out, errs bytes.Buffer
-		s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}}
+		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}}
 		code := execute(t.Context(), s, []string{"run", "traced.qtype.yaml", "-i", "one", "--ephemeral"})
 		if code != exitDone || strings.Count(errs.String(), "warning: telemetry") != 1 || !strings.Contains(errs.String(), want) {
 			t.Errorf("status %d: %s", code, errs.String())

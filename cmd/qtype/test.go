@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -20,8 +21,8 @@ import (
 
 // testCommand is one call of qtype test.
 type testCommand struct {
-	*streams
-	format *enumFlag
+	*cli.Streams
+	format *cli.EnumFlag
 	run    string
 	quiet  bool
 	record string // all, missing, or empty for a replay
@@ -30,8 +31,8 @@ type testCommand struct {
 	allow  bool
 }
 
-func newTest(s *streams) *cobra.Command {
-	t := &testCommand{streams: s, format: newEnumFlag("text", "json", "junit", "github")}
+func newTest(s *cli.Streams) *cobra.Command {
+	t := &testCommand{Streams: s, format: cli.NewEnumFlag("text", "json", "junit", "github")}
 	c := &cobra.Command{
 		Use:   "test [PATH…]",
 		Short: "Run application tests offline, with mocks",
@@ -50,7 +51,7 @@ unless it lists them under allow; --allow-effects allows all of them.`,
   qtype test app.qtype-test.yaml --record`,
 		RunE: func(c *cobra.Command, args []string) error { return t.all(c.Context(), args) },
 	}
-	t.format.addTo(c, "format", "", "output format")
+	t.format.AddTo(c, "format", "", "output format")
 	c.Flags().StringVar(&t.run, "run", "", "run only tests whose names match this regular `EXPRESSION`")
 	c.Flags().StringVar(&t.record, "record", "", "call models and servers and write the recordings; `missing` adds only those that do not exist")
 	c.Flags().Lookup("record").NoOptDefVal = "all"
@@ -65,20 +66,20 @@ unless it lists them under allow; --allow-effects allows all of them.`,
 func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	names, err := regexp.Compile(t.run)
 	if err != nil {
-		return usagef("--run: invalid regular expression %q", t.run)
+		return terminal.Usagef("--run: invalid regular expression %q", t.run)
 	}
 	modes := map[string]qtype.TestRecordMode{"": qtype.TestReplay, "all": qtype.TestRecord, "missing": qtype.TestRecordMissing}
 	mode, known := modes[t.record]
 	switch {
 	case !known:
-		return usagef("--record: %q is unknown: use --record or --record=missing", t.record)
+		return terminal.Usagef("--record: %q is unknown: use --record or --record=missing", t.record)
 	case t.prune && t.run != "":
-		return usagef("--remove-stale and --run exclude each other: the other tests may use the recordings")
+		return terminal.Usagef("--remove-stale and --run exclude each other: the other tests may use the recordings")
 	}
 	if err := t.trace.check(); err != nil {
 		return err
 	}
-	trace, err := t.trace.open(t.streams, redact.From(ctx), "turn", "tests")
+	trace, err := t.trace.open(t.Streams, redact.From(ctx), "turn", "tests")
 	if err != nil {
 		return err
 	}
@@ -88,8 +89,8 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 		paths = []string{"."}
 	}
 	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
-	printer := &apptest.Printer{Out: t.Out, Quiet: t.quiet, Diagnostics: t.diagText(t.OutTerminal)}
-	if t.format.value == "text" {
+	printer := &apptest.Printer{Out: t.Out, Quiet: t.quiet, Diagnostics: t.DiagnosticOptions(t.OutTerminal)}
+	if t.format.Value == "text" {
 		o.Started, o.Finished, o.Ended = printer.Started, printer.Finished, printer.Ended
 	}
 	begin := time.Now()
@@ -97,7 +98,7 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	var missing *fs.PathError
 	switch {
 	case ctx.Err() != nil:
-		return errInterrupted
+		return cli.ErrInterrupted
 	case errors.As(err, &missing):
 		return fmt.Errorf("%s: cannot be read: %w", missing.Path, terminal.Cause(err))
 	case err != nil:
@@ -107,12 +108,12 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	case t.record != "" && !slices.ContainsFunc(reports, func(r qtype.TestReport) bool { return r.Recorded || r.Diagnostics.Errors() > 0 }):
 		return errors.New("--record: no test file declares recordings: add recordings: app.recordings.json")
 	}
-	if err := printer.Summary(reports, t.format.value, time.Since(begin)); err != nil {
+	if err := printer.Summary(reports, t.format.Value, time.Since(begin)); err != nil {
 		return err
 	}
 	switch passed, failed := apptest.Passed(reports); {
 	case failed > 0:
-		return errSilent
+		return cli.ErrSilent
 	case passed == 0:
 		return fmt.Errorf("no test has a name that matches %q", t.run)
 	}

@@ -5,8 +5,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/traceview"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -40,18 +42,18 @@ func (t *traceFlag) check(others ...string) error {
 		return nil
 	}
 	if err := traceview.CheckPath(t.value); err != nil {
-		return usagef("--trace %s", err)
+		return terminal.Usagef("--trace %s", err)
 	}
 	for _, other := range others {
 		if remotefs.IsSame(t.value, other) {
-			return usagef("--trace %s is another file of this command: use another name", t.value)
+			return terminal.Usagef("--trace %s is another file of this command: use another name", t.value)
 		}
 	}
 	return nil
 }
 
 // open starts the trace of a command; nil without --trace.
-func (t *traceFlag) open(s *streams, redactor *redact.Redactor, unit, title string) (*traceview.Trace, error) {
+func (t *traceFlag) open(s *cli.Streams, redactor *redact.Redactor, unit, title string) (*traceview.Trace, error) {
 	if t.value == "" {
 		return nil, nil
 	}
@@ -64,7 +66,7 @@ func (t *traceFlag) open(s *streams, redactor *redact.Redactor, unit, title stri
 
 // start is open for the runs of an application. The returned function completes the
 // trace and must be called at the end; the error of the command has precedence.
-func (t *traceFlag) start(ctx context.Context, s *streams, app *runtime.App, unit string) (context.Context, *traceview.Trace, func(*error), error) {
+func (t *traceFlag) start(ctx context.Context, s *cli.Streams, app *runtime.App, unit string) (context.Context, *traceview.Trace, func(*error), error) {
 	trace, err := t.open(s, app.Redactor(), unit, app.Spec().ID)
 	if err != nil {
 		return ctx, nil, nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/loader"
@@ -17,10 +18,10 @@ import (
 
 // validateCommand is one call of qtype validate.
 type validateCommand struct {
-	*streams
+	*cli.Streams
 	find   lint.Finder
 	load   loader.Options
-	format *enumFlag
+	format *cli.EnumFlag
 	strict bool
 	quiet  bool
 	fix    bool
@@ -28,8 +29,8 @@ type validateCommand struct {
 	watch  bool
 }
 
-func newValidate(s *streams) *cobra.Command {
-	v := &validateCommand{streams: s, format: newEnumFlag("text", "json", "sarif", "github")}
+func newValidate(s *cli.Streams) *cobra.Command {
+	v := &validateCommand{Streams: s, format: cli.NewEnumFlag("text", "json", "sarif", "github")}
 	c := &cobra.Command{
 		Use:   "validate PATH…",
 		Short: "Check documents, without running anything",
@@ -53,7 +54,7 @@ silences that code there.`,
 			}
 			return v.check(c)
 		},
-		ValidArgsFunction: yamlFiles,
+		ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			v.find.Paths, v.find.Kinds = args, qtype.FileKinds()
 			return v.run(c.Context())
@@ -61,7 +62,7 @@ silences that code there.`,
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	v.format.addTo(c, "format", "", "output format")
+	v.format.AddTo(c, "format", "", "output format")
 	f.BoolVar(&v.strict, "strict", false, "treat warnings as errors")
 	f.BoolVarP(&v.quiet, "quiet", "q", false, "print errors only")
 	f.BoolVar(&v.find.Markdown, "markdown", false, "also check the Markdown pages in directories")
@@ -78,8 +79,8 @@ func (v *validateCommand) check(c *cobra.Command) error {
 	switch {
 	case v.watch && (v.fix || v.diff):
 		reason = "--watch cannot be used with --fix or --diff"
-	case v.diff && v.format.value != "text":
-		reason = "--diff cannot be used with --format " + v.format.value
+	case v.diff && v.format.Value != "text":
+		reason = "--diff cannot be used with --format " + v.format.Value
 	}
 	if reason == "" {
 		return nil
@@ -101,21 +102,21 @@ func (v *validateCommand) run(ctx context.Context) error {
 	}
 	results := lint.Check(ctx, documents, v.load)
 	if ctx.Err() != nil {
-		return errInterrupted
+		return cli.ErrInterrupted
 	}
 	return v.write(results, time.Since(begin))
 }
 
 // printer returns what writes the results.
 func (v *validateCommand) printer() *lint.Printer {
-	return &lint.Printer{Out: v.Out, Format: v.format.value, Version: version(), Paths: v.find.Paths, Strict: v.strict, Quiet: v.quiet, Fix: v.fix, Diagnostics: v.diagText(v.OutTerminal)}
+	return &lint.Printer{Out: v.Out, Format: v.format.Value, Version: cli.Version(), Paths: v.find.Paths, Strict: v.strict, Quiet: v.quiet, Fix: v.fix, Diagnostics: v.DiagnosticOptions(v.OutTerminal)}
 }
 
 // write writes results and fails without a message if documents have errors.
 func (v *validateCommand) write(results []lint.Result, took time.Duration) error {
 	err := v.printer().Write(results, took)
 	if errors.Is(err, lint.ErrInvalid) {
-		return errSilent
+		return cli.ErrSilent
 	}
 	return err
 }
@@ -147,7 +148,7 @@ func (v *validateCommand) applyFixes(ctx context.Context, begin time.Time) error
 	}
 	if fixed > 0 && !(v.quiet && lint.Diagnostics(results).Errors() == 0) {
 		to := v.Out
-		if v.format.value != "text" { // read by programs
+		if v.format.Value != "text" { // read by programs
 			to = v.Err
 		}
 		fmt.Fprintf(to, "fixed %s in %s\n", textfmt.Count(fixed, "problem"), textfmt.Count(len(changes), "file"))
@@ -163,7 +164,7 @@ func (v *validateCommand) diffSummary(results []lint.Result, fixed, files int) e
 		fmt.Fprintf(v.Err, "--fix would fix %s in %s; %s would remain\n", textfmt.Count(fixed, "problem"), textfmt.Count(files, "file"), textfmt.Count(len(left), "diagnostic"))
 	}
 	if fixed > 0 || left.Errors() > 0 {
-		return errSilent
+		return cli.ErrSilent
 	}
 	return nil
 }
@@ -173,15 +174,15 @@ func (v *validateCommand) watchFiles(ctx context.Context) error {
 	last := error(nil)
 	times := 0
 	w := lint.Watcher{Find: v.find, Load: v.load, Show: func(results []lint.Result, found error) error {
-		if times++; times > 1 && v.format.value == "text" && !v.quiet {
+		if times++; times > 1 && v.format.Value == "text" && !v.quiet {
 			fmt.Fprintf(v.Out, "\n── changed at %s\n", time.Now().Format(time.TimeOnly))
 		}
 		if last = found; found != nil {
-			v.report(found)
+			v.Report(found)
 			return nil
 		}
 		last = v.write(results, 0)
-		if errors.Is(last, errSilent) {
+		if errors.Is(last, cli.ErrSilent) {
 			return nil
 		}
 		return last // standard output is closed
@@ -190,7 +191,7 @@ func (v *validateCommand) watchFiles(ctx context.Context) error {
 		return err
 	}
 	if last != nil {
-		return errSilent
+		return cli.ErrSilent
 	}
 	return nil
 }

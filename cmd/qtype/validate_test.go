@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -37,7 +38,7 @@ func TestValidate_Watch(t *testing.T) {
 			<-out.then.seen
 			cancel()
 		}()
-		s := &streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: out, Err: out, Width: 80}}
+		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: out, Err: out, Width: 80}}
 		if code := execute(ctx, s, []string{"validate", "--watch", "a.yaml"}); code != c.code {
 			t.Errorf("status %d, want %d:\n%s", code, c.code, out.first.text)
 		}

@@ -8,17 +8,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // visualizeCommand is one call of qtype visualize.
 type visualizeCommand struct {
-	*streams
-	format *enumFlag
+	*cli.Streams
+	format *cli.EnumFlag
 	output string
 }
 
-func newVisualize(s *streams) *cobra.Command {
-	d := &visualizeCommand{streams: s, format: newEnumFlag("", "mermaid", "svg", "html")}
+func newVisualize(s *cli.Streams) *cobra.Command {
+	d := &visualizeCommand{Streams: s, format: cli.NewEnumFlag("", "mermaid", "svg", "html")}
 	c := &cobra.Command{
 		Use:   "visualize APP",
 		Short: "Draw an application's flows and what they use",
@@ -28,11 +30,11 @@ models, memories and tools that they use. The output is Mermaid text, a picture
 		Example: `  qtype visualize app.qtype.yaml
   qtype visualize app.qtype.yaml -o app.svg
   qtype visualize app.qtype.yaml -o app.html`,
-		Args:              arguments("a document: qtype visualize APP"),
-		ValidArgsFunction: yamlFiles,
+		Args:              cli.Arguments("a document: qtype visualize APP"),
+		ValidArgsFunction: cli.YAMLFiles,
 		RunE:              func(c *cobra.Command, args []string) error { return d.run(c.Context(), args[0]) },
 	}
-	d.format.addTo(c, "format", "", "output format (default: from the extension of -o, otherwise mermaid)")
+	d.format.AddTo(c, "format", "", "output format (default: from the extension of -o, otherwise mermaid)")
 	c.Flags().StringVarP(&d.output, "output", "o", "", "write the drawing to `FILE`: .mmd, .svg or .html")
 	return c
 }
@@ -51,8 +53,8 @@ func (d *visualizeCommand) run(ctx context.Context, path string) error {
 
 // drawFormat returns the format of --format, or of the extension of -o.
 func (d *visualizeCommand) drawFormat() (qtype.DrawFormat, error) {
-	if d.format.value != "" {
-		return qtype.DrawFormat(d.format.value), nil
+	if d.format.Value != "" {
+		return qtype.DrawFormat(d.format.Value), nil
 	}
 	switch strings.ToLower(filepath.Ext(d.output)) {
 	case ".svg":
@@ -65,5 +67,5 @@ func (d *visualizeCommand) drawFormat() (qtype.DrawFormat, error) {
 	if d.output == "" {
 		return qtype.DrawMermaid, nil
 	}
-	return "", usagef("unknown output format for %s: use .mmd, .svg or .html, or set --format", d.output)
+	return "", terminal.Usagef("unknown output format for %s: use .mmd, .svg or .html, or set --format", d.output)
 }

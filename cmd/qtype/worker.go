@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
@@ -17,16 +18,16 @@ const defaultParallel = 4
 
 // workerCommand is one call of qtype worker.
 type workerCommand struct {
-	*streams
-	temporal temporalFlags
-	clients  *clients
-	store    storeFlag
+	*cli.Streams
+	temporal cli.TemporalFlags
+	clients  *cli.Clients
+	store    cli.StoreFlag
 	parallel int
-	log      logLevel
+	log      cli.LogLevel
 }
 
-func newWorker(s *streams) *cobra.Command {
-	w := &workerCommand{streams: s, clients: newClients(s)}
+func newWorker(s *cli.Streams) *cobra.Command {
+	w := &workerCommand{Streams: s, clients: cli.NewClients(s)}
 	c := &cobra.Command{
 		Use:   "worker APP",
 		Short: "Run rows for qtype run or qtype serve with --engine temporal",
@@ -36,57 +37,57 @@ A worker runs only rows of the document that it was started with. The programs u
 same --blobs, and workers and servers the same --store.`,
 		Example: `  qtype worker app.qtype.yaml --temporal-address temporal:7233 --blobs /mnt/shared/blobs
   qtype run app.qtype.yaml -I messages.csv -o replies.parquet --engine temporal --temporal-address temporal:7233 --blobs /mnt/shared/blobs`,
-		Args: arguments("a document: qtype worker APP"), ValidArgsFunction: yamlFiles,
+		Args: cli.Arguments("a document: qtype worker APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := w.log.check(c); err != nil {
+			if err := w.log.Check(c); err != nil {
 				return err
 			}
-			return w.run(w.log.context(c.Context(), s), args[0])
+			return w.run(w.log.Context(c.Context(), s), args[0])
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	addFlags(f, "Rows", func() {
-		w.temporal.addTo(f)
-		w.temporal.addBlobsTo(f)
+	cli.AddFlags(f, "Rows", func() {
+		w.temporal.AddTo(f)
+		w.temporal.AddBlobsTo(f)
 		f.IntVar(&w.parallel, "parallel", defaultParallel, "run `N` chunks of rows at once")
 	})
-	addFlags(f, "Conversations", func() { w.store.addTo(f) })
-	addFlags(f, "Tools and approvals", func() { w.clients.flags(f) })
-	addFlags(f, "Messages", func() { w.log.addTo(c, "print failures and warnings only") })
-	groupHelp(c)
+	cli.AddFlags(f, "Conversations", func() { w.store.AddTo(f) })
+	cli.AddFlags(f, "Tools and approvals", func() { w.clients.AddTo(f) })
+	cli.AddFlags(f, "Messages", func() { w.log.AddTo(c, "print failures and warnings only") })
+	cli.GroupHelp(c)
 	return c
 }
 
 func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	if w.parallel < 1 {
-		return usagef("--parallel cannot be %d: expected a positive number of chunks", w.parallel)
+		return terminal.Usagef("--parallel cannot be %d: expected a positive number of chunks", w.parallel)
 	}
 	p, list := qtype.Check(ctx, path, qtype.WithStrict())
 	if err := list.Err(); err != nil {
 		return err
 	}
-	if w.log.warnings() {
-		w.printWarnings(path, list)
+	if w.log.Warnings() {
+		printWarnings(w.Streams, path, list)
 	}
-	app, err := w.newApp(p, w.clients, &w.store, false, &w.log)
+	app, err := newApp(w.Streams, p, w.clients, &w.store, false, &w.log)
 	if err != nil {
 		return err
 	}
-	defer closeApp(ctx, app, &err)
-	ctx, sendTraces := w.startTraces(ctx, app, &w.log)
+	defer cli.CloseApp(ctx, app, &err)
+	ctx, sendTraces := startTraces(ctx, w.Streams, app, &w.log)
 	defer sendTraces()
-	connection, err := w.temporal.at(path)
+	connection, err := w.temporal.At(path)
 	if err != nil {
 		return err
 	}
-	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Approved: w.clients.user.Approved, ClientTools: w.clients.handled, Log: w.Err, Ready: func(queue string) {
-		if !w.log.quiet {
+	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Approved: w.clients.User.Approved, ClientTools: w.clients.Handled, Log: w.Err, Ready: func(queue string) {
+		if !w.log.Quiet {
 			fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queue "+queue))
 		}
 	}}
-	if w.log.quiet {
+	if w.log.Quiet {
 		cfg.Log = io.Discard
 	}
-	return durable.Work(w.clients.audit.context(ctx), app, cfg)
+	return durable.Work(w.clients.Audit.Context(ctx), app, cfg)
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"slices"
@@ -8,14 +8,15 @@ import (
 	"github.com/qtype-dev/qtype"
 )
 
-// accessFlags are the flags for what a document may reach. docs/security.md describes them.
-type accessFlags struct {
+// AccessFlags are the flags for what a document may reach. docs/security.md describes them.
+type AccessFlags struct {
 	trust   bool
 	sandbox bool
 	grants  qtype.Grants
 }
 
-func (a *accessFlags) addTo(f *pflag.FlagSet) {
+// AddTo adds the flags.
+func (a *AccessFlags) AddTo(f *pflag.FlagSet) {
 	f.BoolVar(&a.trust, "trust", false, "trust a document from an address, until it changes")
 	f.BoolVar(&a.sandbox, "sandbox", false, "restrict a local document as one from an address")
 	f.StringArrayVar(&a.grants.Env, "env", nil, "let a restricted document have the environment variable `NAME`")
@@ -25,14 +26,14 @@ func (a *accessFlags) addTo(f *pflag.FlagSet) {
 	f.StringVar(&a.grants.OutDir, "out-dir", "", "the `FOLDER` for files that the document writes")
 }
 
-// given reports whether one of the flags is set.
-func (a *accessFlags) given() bool {
+// Given reports whether one of the flags is set.
+func (a *AccessFlags) Given() bool {
 	g := a.grants
 	return a.trust || a.sandbox || len(g.Env)+len(g.Read)+len(g.Programs)+len(g.Hosts) > 0 || g.OutDir != ""
 }
 
-// options returns the options for the flags and others.
-func (a *accessFlags) options(others ...qtype.Option) []qtype.Option {
+// Options returns the options for the flags and others.
+func (a *AccessFlags) Options(others ...qtype.Option) []qtype.Option {
 	all := append(slices.Clone(others), qtype.WithGrants(a.grants))
 	if a.trust {
 		all = append(all, qtype.WithTrust())
@@ -43,10 +44,10 @@ func (a *accessFlags) options(others ...qtype.Option) []qtype.Option {
 	return all
 }
 
-// reload returns the options for reading a document again: only what the user has seen is
+// Reload returns the options for reading a document again: only what the user has seen is
 // trusted.
-func (a *accessFlags) reload(others ...qtype.Option) []qtype.Option {
+func (a *AccessFlags) Reload(others ...qtype.Option) []qtype.Option {
 	again := *a
 	again.trust = false
-	return again.options(others...)
+	return again.Options(others...)
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -26,8 +26,8 @@ const (
 // offers nothing if that takes long or fails.
 type completer func(ctx context.Context, c *cobra.Command, p *qtype.Program, typed string) []string
 
-// completeFlags adds completion to the flags of a command for a document, if it has them.
-func completeFlags(c *cobra.Command) {
+// CompleteFlags adds completion to the flags of a command for a document, if it has them.
+func CompleteFlags(c *cobra.Command) {
 	for name, complete := range map[string]completer{"flow": completeFlows, "memory": completeMemories, "session": completeSessions, "approve": completeTools} {
 		if f := c.Flags().Lookup(name); f == nil || f.Value.Type() == "bool" {
 			continue
@@ -46,12 +46,12 @@ func completeFlags(c *cobra.Command) {
 		}) // fails only for an unknown flag
 	}
 	for _, sub := range c.Commands() {
-		completeFlags(sub)
+		CompleteFlags(sub)
 	}
 }
 
-// matching returns the ids that begin with what was typed.
-func matching[T any](all []T, typed string, id func(T) string) []string {
+// Matching returns the ids that begin with what was typed.
+func Matching[T any](all []T, typed string, id func(T) string) []string {
 	var ids []string
 	for _, x := range all {
 		if id := id(x); id != "" && strings.HasPrefix(id, typed) {
@@ -62,15 +62,15 @@ func matching[T any](all []T, typed string, id func(T) string) []string {
 }
 
 func completeFlows(_ context.Context, _ *cobra.Command, p *qtype.Program, typed string) []string {
-	return matching(p.Document.Application.Flows, typed, func(f *spec.Flow) string { return f.ID })
+	return Matching(p.Document.Application.Flows, typed, func(f *spec.Flow) string { return f.ID })
 }
 
 func completeMemories(_ context.Context, _ *cobra.Command, p *qtype.Program, typed string) []string {
-	return matching(p.Document.Application.Memories, typed, func(m *spec.Memory) string { return m.ID })
+	return Matching(p.Document.Application.Memories, typed, func(m *spec.Memory) string { return m.ID })
 }
 
 func completeTools(_ context.Context, _ *cobra.Command, p *qtype.Program, typed string) []string {
-	return matching(p.Document.Application.Tools, typed, func(t spec.Tool) string { return t.Common().ID })
+	return Matching(p.Document.Application.Tools, typed, func(t spec.Tool) string { return t.Common().ID })
 }
 
 // completeSessions returns sessions in the default store of the document. Other stores may be

@@ -1,20 +1,22 @@
-package main
+package cli
 
 import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 
-// temporalFlags are the flags by which runs and workers find each other.
-type temporalFlags struct {
+// TemporalFlags are the flags by which runs and workers find each other.
+type TemporalFlags struct {
 	durable.Config
 	set     *pflag.FlagSet
 	secure  bool // connect with TLS
@@ -22,9 +24,9 @@ type temporalFlags struct {
 	keyFile string
 }
 
-// addTo adds the flags of the connection. The defaults are the environment variables that
+// AddTo adds the flags of the connection. The defaults are the environment variables that
 // other programs of Temporal read.
-func (f *temporalFlags) addTo(set *pflag.FlagSet) {
+func (f *TemporalFlags) AddTo(set *pflag.FlagSet) {
 	f.set = set
 	set.StringVar(&f.Address, "temporal-address", cmp.Or(os.Getenv("TEMPORAL_ADDRESS"), durable.DefaultAddress), "`HOST:PORT` of Temporal")
 	set.StringVar(&f.Namespace, "temporal-namespace", cmp.Or(os.Getenv("TEMPORAL_NAMESPACE"), durable.DefaultNamespace), "`NAMESPACE` of Temporal")
@@ -33,7 +35,7 @@ func (f *temporalFlags) addTo(set *pflag.FlagSet) {
 
 // addSecurityTo adds the flags of TLS and encryption. The API key has none, because other users see
 // the arguments of programs.
-func (f *temporalFlags) addSecurityTo(set *pflag.FlagSet) {
+func (f *TemporalFlags) addSecurityTo(set *pflag.FlagSet) {
 	set.BoolVar(&f.secure, "temporal-tls", os.Getenv("TEMPORAL_TLS") == "true", "connect to Temporal with TLS; implied by the other flags of TLS, and by TEMPORAL_API_KEY")
 	set.StringVar(&f.tls.CA, "temporal-tls-ca", os.Getenv("TEMPORAL_TLS_SERVER_CA_CERT_PATH"), "`FILE` with the certificates that sign that of Temporal (default: those of the system)")
 	set.StringVar(&f.tls.Cert, "temporal-tls-cert", os.Getenv("TEMPORAL_TLS_CLIENT_CERT_PATH"), "`FILE` with the certificate of this client")
@@ -42,11 +44,12 @@ func (f *temporalFlags) addSecurityTo(set *pflag.FlagSet) {
 	set.StringVar(&f.keyFile, "temporal-key-file", os.Getenv("QTYPE_TEMPORAL_KEY_FILE"), "encrypt what Temporal and --blobs have with the key in `FILE` (32 random bytes in base64); more lines are former keys")
 }
 
-// security returns the configuration with TLS, the API key and the keys.
-func (f *temporalFlags) security(cfg durable.Config) (durable.Config, error) {
+// Connection returns the configuration with TLS, the API key and the keys.
+func (f *TemporalFlags) Connection() (durable.Config, error) {
+	cfg := f.Config
 	cfg.APIKey = os.Getenv("TEMPORAL_API_KEY")
 	if (f.tls.Cert == "") != (f.tls.Key == "") {
-		return cfg, usagef("--temporal-tls-cert and --temporal-tls-key require each other")
+		return cfg, terminal.Usagef("--temporal-tls-cert and --temporal-tls-key require each other")
 	}
 	if f.secure || f.tls != (durable.TLS{}) || cfg.APIKey != "" {
 		cfg.TLS = &f.tls
@@ -56,67 +59,70 @@ func (f *temporalFlags) security(cfg durable.Config) (durable.Config, error) {
 	}
 	text, err := os.ReadFile(f.keyFile)
 	if err != nil {
-		return cfg, usagef("--temporal-key-file: %s", err)
+		return cfg, terminal.Usagef("--temporal-key-file: %s", err)
 	}
 	if cfg.Keys, err = encrypted.ParseKeys(string(text)); err != nil {
-		return cfg, usagef("--temporal-key-file: %s: %s", f.keyFile, err)
+		return cfg, terminal.Usagef("--temporal-key-file: %s: %s", f.keyFile, err)
 	}
 	return cfg, nil
 }
 
-// addBlobsTo adds the flag of the place for large values.
-func (f *temporalFlags) addBlobsTo(set *pflag.FlagSet) {
+// AddBlobsTo adds the flag of the place for large values.
+func (f *TemporalFlags) AddBlobsTo(set *pflag.FlagSet) {
 	set.StringVar(&f.Blobs, "blobs", "", "`FOLDER` or address of a bucket for rows and results, the same for runs and workers (default: .qtype/blobs in the folder of the document)")
 }
 
-// addRunTo adds the flags of a run.
-func (f *temporalFlags) addRunTo(set *pflag.FlagSet) {
-	f.addTo(set)
-	f.addBlobsTo(set)
+// AddRunTo adds the flags of a run.
+func (f *TemporalFlags) AddRunTo(set *pflag.FlagSet) {
+	f.AddTo(set)
+	f.AddBlobsTo(set)
 	set.IntVar(&f.Chunk, "chunk", durable.DefaultChunk, "with --engine temporal, give a worker at most `N` rows at once")
 	f.addHeartbeatTo(set)
 }
 
-// addServeTo adds the flags of a server.
-func (f *temporalFlags) addServeTo(set *pflag.FlagSet) {
-	f.addTo(set)
-	f.addBlobsTo(set)
+// AddServeTo adds the flags of a server.
+func (f *TemporalFlags) AddServeTo(set *pflag.FlagSet) {
+	f.AddTo(set)
+	f.AddBlobsTo(set)
 	f.Chunk = durable.DefaultChunk
 	f.addHeartbeatTo(set)
 }
 
 // addHeartbeatTo adds the flag of the time after which a worker counts as dead.
-func (f *temporalFlags) addHeartbeatTo(set *pflag.FlagSet) {
+func (f *TemporalFlags) addHeartbeatTo(set *pflag.FlagSet) {
 	set.DurationVar(&f.Heartbeat, "heartbeat", durable.DefaultHeartbeat, "with --engine temporal, give the rows of a worker that was silent for this `TIME` to another one")
 }
 
 // names returns the names of the flags that only concern Temporal.
-func (f *temporalFlags) names() []string {
+func (f *TemporalFlags) names() []string {
 	return []string{"temporal-address", "temporal-namespace", "temporal-tls", "temporal-tls-ca", "temporal-tls-cert", "temporal-tls-key",
 		"temporal-tls-server-name", "temporal-key-file", "blobs", "chunk", "heartbeat"}
 }
 
-// check rejects values that make no sense, and flags that have no effect with another engine.
-func (f *temporalFlags) check(isUsed bool) error {
+// Given reports whether one of the flags is set.
+func (f *TemporalFlags) Given() bool { return slices.ContainsFunc(f.names(), f.set.Changed) }
+
+// Check rejects values that make no sense, and flags that have no effect with another engine.
+func (f *TemporalFlags) Check(isUsed bool) error {
 	for _, name := range f.names() {
 		if flag := f.set.Lookup(name); !isUsed && flag != nil && flag.Changed {
-			return usagef("--%s requires --engine temporal", name)
+			return terminal.Usagef("--%s requires --engine temporal", name)
 		}
 	}
 	switch {
 	case !isUsed:
 		return nil
 	case f.Chunk < 1:
-		return usagef("--chunk cannot be %d: expected a positive number of rows", f.Chunk)
+		return terminal.Usagef("--chunk cannot be %d: expected a positive number of rows", f.Chunk)
 	case f.Heartbeat < time.Second:
-		return usagef("--heartbeat cannot be %s: expected at least 1s", f.Heartbeat)
+		return terminal.Usagef("--heartbeat cannot be %s: expected at least 1s", f.Heartbeat)
 	}
 	return nil
 }
 
-// at completes the configuration for a document.
-func (f *temporalFlags) at(document string) (durable.Config, error) {
-	cfg, err := f.security(f.Config)
+// At completes the configuration for a document.
+func (f *TemporalFlags) At(document string) (durable.Config, error) {
+	cfg, err := f.Connection()
 	if err != nil {
 		return cfg, err
 	}
@@ -133,33 +139,4 @@ func (f *temporalFlags) at(document string) (durable.Config, error) {
 		}
 	}
 	return cfg, nil
-}
-
-// checkEngine rejects flags that an engine does not have.
-func (r *runCommand) checkEngine() error {
-	isTemporal := r.engine.value == "temporal"
-	if err := r.temporal.check(isTemporal); err != nil || !isTemporal {
-		return err
-	}
-	if r.suspend.file != "" {
-		return usagef("--suspend is not available with --engine temporal")
-	}
-	for _, name := range []string{"client-tool", "approve", "store"} {
-		if r.flags.Lookup(name).Changed {
-			return usagef("--%s is a flag of qtype worker with --engine temporal: workers run the rows", name)
-		}
-	}
-	return nil
-}
-
-// openEngine sets the engine of the run; that of this process needs none.
-func (r *runCommand) openEngine(document string) (err error) {
-	if r.engine.value != "temporal" {
-		return nil
-	}
-	cfg, err := r.temporal.at(document)
-	if err == nil {
-		r.Engine, err = durable.NewEngine(cfg)
-	}
-	return err
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"slices"
@@ -49,30 +49,4 @@ func habitualFlag(c *cobra.Command, name string) string {
 		return "keys are read from the environment, or from a file .env next to the document"
 	}
 	return ""
-}
-
-// newHelp returns the command help. Unlike that of cobra, it fails for an unknown command.
-func newHelp(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Help about any command",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			c, _, err := root.Find(args)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return matching(c.Commands(), typed, (*cobra.Command).Name), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, rest, err := root.Find(args)
-			if err != nil {
-				return err
-			}
-			if c.HasSubCommands() && len(rest) > 0 {
-				return noCommand(c, rest)
-			}
-			c.InitDefaultHelpFlag()
-			return c.Help()
-		},
-	}
 }

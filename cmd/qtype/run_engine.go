@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/terminal"
+)
+
+// checkEngine rejects flags that an engine does not have.
+func (r *runCommand) checkEngine() error {
+	isTemporal := r.engine.Value == "temporal"
+	if err := r.temporal.Check(isTemporal); err != nil || !isTemporal {
+		return err
+	}
+	if r.suspend.file != "" {
+		return terminal.Usagef("--suspend is not available with --engine temporal")
+	}
+	for _, name := range []string{"client-tool", "approve", "store"} {
+		if r.flags.Lookup(name).Changed {
+			return terminal.Usagef("--%s is a flag of qtype worker with --engine temporal: workers run the rows", name)
+		}
+	}
+	return nil
+}
+
+// openEngine sets the engine of the run; that of this process needs none.
+func (r *runCommand) openEngine(document string) (err error) {
+	if r.engine.Value != "temporal" {
+		return nil
+	}
+	cfg, err := r.temporal.At(document)
+	if err == nil {
+		r.Engine, err = durable.NewEngine(cfg)
+	}
+	return err
+}

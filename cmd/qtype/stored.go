@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/cacheview"
+	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// loadApplication reads an application for a command that does not run it. what
+// completes an error: "only an application …".
+func loadApplication(ctx context.Context, path, what string) (*qtype.Program, error) {
+	p, list := qtype.Check(ctx, path)
+	if err := list.Err(); err != nil {
+		return nil, err
+	}
+	if p.Document.Application == nil {
+		return nil, fmt.Errorf("%s is not an application: only an application %s", path, what)
+	}
+	return p, nil
+}
+
+// withStored calls run with the application of a document, for a command about what it has stored.
+// Unset environment variables matter only to flows: they are no errors. The user of the system
+// is the actor of the changes.
+func withStored(ctx context.Context, s *cli.Streams, path string, store *cli.StoreFlag, run func(context.Context, *runtime.App) error) (err error) {
+	p, list := qtype.Check(ctx, path)
+	if err := list.Err(); err != nil {
+		return err
+	}
+	opts, err := store.Options(false)
+	if err != nil {
+		return err
+	}
+	app, err := qtype.New(p, append(opts, qtype.WithWarnings(s.Logger("warning: ")))...)
+	if err != nil {
+		return err
+	}
+	defer cli.CloseApp(ctx, app, &err)
+	return run(cli.WithActor(ctx), app)
+}
+
+// withCaches calls run with the caches that an application declares; with none to leave them alone.
+func withCaches(s *cli.Streams, app *runtime.App, leave bool, run func(cacheview.Caches) error) (err error) {
+	if leave {
+		return run(nil)
+	}
+	caches, err := cacheview.OpenDeclared(app.Spec(), "", app.Policy(), app.SharedCache(), s.Logger("warning: "))
+	if none := (*cacheview.NoCacheError)(nil); err != nil && !errors.As(err, &none) {
+		return err
+	}
+	defer func() { err = errors.Join(err, caches.Close()) }()
+	return run(caches)
+}
+
+// withFolderOf returns the folder of the document of an application, and further ones.
+func withFolderOf(app *runtime.App, further []string) []string {
+	if folder := app.Folder(); folder != "" {
+		return append([]string{folder}, further...)
+	}
+	return further
+}

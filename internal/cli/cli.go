@@ -1,0 +1,94 @@
+// Package cli is what the commands of qtype share: streams, errors and their report, flags that
+// several commands have, what a wrong command line is answered with, help texts and completion.
+//
+// The commands are in cmd/qtype, which has the table of them, and in the packages author and state below this one.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"syscall"
+
+	"github.com/qtype-dev/qtype/internal/clienttool"
+	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/subprocess"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// Streams are the command's streams and command line.
+type Streams struct {
+	terminal.Streams
+	CommandLine []string // without the program's name
+
+	Supervisor *subprocess.Supervisor // starts the programs of tools; nil for none
+}
+
+// ErrSilent fails a command that has reported its errors itself.
+var ErrSilent = errors.New("failed")
+
+// ErrInterrupted fails a command that the user has stopped.
+var ErrInterrupted = errors.New("interrupted")
+
+// Redact replaces the secrets of documents that the command loads in all that it
+// writes, and on a terminal escapes what JSON has and a terminal would act upon. The returned function writes the rest at the end.
+func (s *Streams) Redact(ctx context.Context) (redacting context.Context, flush func()) {
+	r := redact.New()
+	to := s.Out
+	if s.OutTerminal {
+		to = terminal.Escape(to)
+	}
+	out, errs := r.NewWriter(to), r.NewWriter(s.Err)
+	s.Out, s.Err = out, errs
+	return redact.With(ctx, r), func() {
+		_ = out.Flush() // there is nowhere to report an error
+		_ = errs.Flush()
+	}
+}
+
+// Report writes the error of a command to standard error: diagnostics as blocks,
+// anything else as one line.
+func (s *Streams) Report(err error) {
+	var usage *terminal.UsageError
+	switch list := diag.FromError(err); {
+	case err == nil, errors.Is(err, ErrSilent), errors.Is(err, syscall.EPIPE):
+	case len(list) > 0:
+		_ = diag.Text(s.Err, list, s.DiagnosticOptions(s.ErrTerminal)) // there is nowhere to report an error
+	case errors.As(err, &usage) && usage.Command != "":
+		fmt.Fprintf(s.Err, "error: %s\nsee %q\n", terminal.Clean(err.Error()), usage.Command+" --help")
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.Err, "error: interrupted")
+	default:
+		fmt.Fprintf(s.Err, "error: %s%s\n", terminal.Clean(err.Error()), clienttool.Advice(err))
+	}
+}
+
+// DiagnosticOptions returns how diagnostics are shown.
+func (s *Streams) DiagnosticOptions(isTerminal bool) diag.TextOptions {
+	if !isTerminal {
+		return diag.TextOptions{}
+	}
+	return diag.TextOptions{Color: s.Color, Width: s.Width}
+}
+
+// CloseApp closes an application at the end of a command.
+func CloseApp(ctx context.Context, app *runtime.App, err *error) {
+	if closing := app.Close(context.WithoutCancel(ctx)); *err == nil {
+		*err = closing
+	}
+}
+
+// WithActor returns a context whose changes and calls are those of the user of the system.
+func WithActor(ctx context.Context) context.Context { return memory.WithActor(ctx, actor()) }
+
+// actor returns the name of the user of the system.
+func actor() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
