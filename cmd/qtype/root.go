@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/author"
 )
 
 // commandRow is a command of the root.
@@ -15,15 +16,15 @@ type commandRow struct {
 
 // commandTable returns the commands of the root in the order of the help text.
 func commandTable() []commandRow {
-	const run, author, state = "Run:", "Author:", "State:"
+	const running, authoring, stored = "Run:", "Author:", "State:"
 	return []commandRow{
-		{"run", newRun, run}, {"chat", newChat, run}, {"serve", newServe, run}, {"worker", newWorker, run},
-		{"test", newTest, run}, {"eval", newEval, run}, {"cost", newCost, run},
-		{"init", newInit, author}, {"validate", newValidate, author}, {"fmt", newFormat, author}, {"diff", newDiff, author},
-		{"explain", newExplain, author}, {"schema", newSchema, author}, {"lsp", newLSP, author}, {"mcp", newMCP, author},
-		{"generate", newGenerate, author}, {"visualize", newVisualize, author}, {"convert", newConvert, author},
-		{"memory", newMemory, state}, {"index", newIndex, state}, {"cache", newCache, state}, {"runs", newRuns, state},
-		{"login", newLogin, state}, {"clean", newClean, state},
+		{"run", newRun, running}, {"chat", newChat, running}, {"serve", newServe, running}, {"worker", newWorker, running},
+		{"test", newTest, running}, {"eval", newEval, running}, {"cost", newCost, running},
+		{"init", author.NewInit, authoring}, {"validate", author.NewValidate, authoring}, {"fmt", author.NewFormat, authoring}, {"diff", author.NewDiff, authoring},
+		{"explain", author.NewExplain, authoring}, {"schema", author.NewSchema, authoring}, {"lsp", author.NewLSP, authoring}, {"mcp", author.NewMCP, authoring},
+		{"generate", author.NewGenerate, authoring}, {"visualize", author.NewVisualize, authoring}, {"convert", author.NewConvert, authoring},
+		{"memory", newMemory, stored}, {"index", newIndex, stored}, {"cache", newCache, stored}, {"runs", newRuns, stored},
+		{"login", newLogin, stored}, {"clean", newClean, stored},
 		{"version", newVersion, ""},
 	}
 }

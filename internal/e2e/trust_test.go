@@ -106,7 +106,7 @@ var unrelated = map[string]string{
 	"internal/cleanup/files.go:isTrace":                     "files of the user",
 	"internal/eval/files.go:Write":                          "a flag or a setting of the user",
 	"cmd/qtype/main.go:setGCPercent":                        "a flag or a setting of the user",
-	"cmd/qtype/mcp.go:assist":                               "a flag or a setting of the user",
+	"internal/cli/author/mcp.go:assist":                     "a flag or a setting of the user",
 	"internal/terminal/streams.go:Open":                     "a flag or a setting of the user",
 	"internal/cli/temporal.go:addSecurityTo":                "a flag or a setting of the user",
 	"internal/cli/temporal.go:AddTo":                        "a flag or a setting of the user",

@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"bytes"
@@ -28,7 +28,8 @@ type formatCommand struct {
 // standardInput is the path that means standard input.
 const standardInput = "-"
 
-func newFormat(s *cli.Streams) *cobra.Command {
+// NewFormat returns qtype fmt.
+func NewFormat(s *cli.Streams) *cobra.Command {
 	f := &formatCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "fmt PATH…",

@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"context"
@@ -31,7 +31,8 @@ type mcpCommand struct {
 	grants    cli.AccessFlags
 }
 
-func newMCP(s *cli.Streams) *cobra.Command {
+// NewMCP returns qtype mcp.
+func NewMCP(s *cli.Streams) *cobra.Command {
 	m := &mcpCommand{Streams: s, clients: cli.NewClients(s)}
 	c := &cobra.Command{
 		Use:   "mcp",

@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"slices"
@@ -15,7 +15,8 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-func newExplain(s *cli.Streams) *cobra.Command {
+// NewExplain returns qtype explain.
+func NewExplain(s *cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [CODE]",
 		Short: "Explain a diagnostic code, with examples",

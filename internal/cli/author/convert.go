@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"context"
@@ -23,7 +23,8 @@ type convertCommand struct {
 	format *cli.EnumFlag
 }
 
-func newConvert(s *cli.Streams) *cobra.Command {
+// NewConvert returns qtype convert.
+func NewConvert(s *cli.Streams) *cobra.Command {
 	v := &convertCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "convert KIND FILE",

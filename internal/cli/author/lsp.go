@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"github.com/spf13/cobra"
@@ -8,7 +8,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/lsp"
 )
 
-func newLSP(s *cli.Streams) *cobra.Command {
+// NewLSP returns qtype lsp.
+func NewLSP(s *cli.Streams) *cobra.Command {
 	var remote bool
 	c := &cobra.Command{
 		Use:   "lsp",

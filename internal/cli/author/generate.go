@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"errors"
@@ -13,8 +13,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
-func newGenerate(s *cli.Streams) *cobra.Command {
-	return cli.CommandGroup("generate", "Generate files for coding assistants and editors", newSkills(s), newSchema(s))
+// NewGenerate returns qtype generate.
+func NewGenerate(s *cli.Streams) *cobra.Command {
+	return cli.CommandGroup("generate", "Generate files for coding assistants and editors", newSkills(s), NewSchema(s))
 }
 
 func newSkills(s *cli.Streams) *cobra.Command {

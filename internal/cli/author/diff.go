@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"context"
@@ -19,7 +19,8 @@ type diffCommand struct {
 	format *cli.EnumFlag
 }
 
-func newDiff(s *cli.Streams) *cobra.Command {
+// NewDiff returns qtype diff.
+func NewDiff(s *cli.Streams) *cobra.Command {
 	d := &diffCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",

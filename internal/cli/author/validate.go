@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"context"
@@ -29,7 +29,8 @@ type validateCommand struct {
 	watch  bool
 }
 
-func newValidate(s *cli.Streams) *cobra.Command {
+// NewValidate returns qtype validate.
+func NewValidate(s *cli.Streams) *cobra.Command {
 	v := &validateCommand{Streams: s, format: cli.NewEnumFlag("text", "json", "sarif", "github")}
 	c := &cobra.Command{
 		Use:   "validate PATH…",

@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"context"
@@ -19,7 +19,8 @@ type visualizeCommand struct {
 	output string
 }
 
-func newVisualize(s *cli.Streams) *cobra.Command {
+// NewVisualize returns qtype visualize.
+func NewVisualize(s *cli.Streams) *cobra.Command {
 	d := &visualizeCommand{Streams: s, format: cli.NewEnumFlag("", "mermaid", "svg", "html")}
 	c := &cobra.Command{
 		Use:   "visualize APP",

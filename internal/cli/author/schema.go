@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"github.com/spf13/cobra"
@@ -9,7 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/eval"
 )
 
-func newSchema(s *cli.Streams) *cobra.Command {
+// NewSchema returns qtype schema.
+func NewSchema(s *cli.Streams) *cobra.Command {
 	var output string
 	var tests, evaluations bool
 	c := &cobra.Command{

@@ -1,4 +1,4 @@
-package main
+package author
 
 import (
 	"errors"
@@ -17,7 +17,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
-func newInit(s *cli.Streams) *cobra.Command {
+// NewInit returns qtype init.
+func NewInit(s *cli.Streams) *cobra.Command {
 	template := cli.NewEnumFlag(scaffold.Names()...)
 	c := &cobra.Command{
 		Use:   "init [DIR]",
