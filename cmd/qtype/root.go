@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/author"
+	"github.com/qtype-dev/qtype/internal/cli/state"
 )
 
 // commandRow is a command of the root.
@@ -23,8 +26,8 @@ func commandTable() []commandRow {
 		{"init", author.NewInit, authoring}, {"validate", author.NewValidate, authoring}, {"fmt", author.NewFormat, authoring}, {"diff", author.NewDiff, authoring},
 		{"explain", author.NewExplain, authoring}, {"schema", author.NewSchema, authoring}, {"lsp", author.NewLSP, authoring}, {"mcp", author.NewMCP, authoring},
 		{"generate", author.NewGenerate, authoring}, {"visualize", author.NewVisualize, authoring}, {"convert", author.NewConvert, authoring},
-		{"memory", newMemory, stored}, {"index", newIndex, stored}, {"cache", newCache, stored}, {"runs", newRuns, stored},
-		{"login", newLogin, stored}, {"clean", newClean, stored},
+		{"memory", state.NewMemory, stored}, {"index", state.NewIndex, stored}, {"cache", state.NewCache, stored}, {"runs", newRuns, stored},
+		{"login", state.NewLogin, stored}, {"clean", state.NewClean, stored},
 		{"version", newVersion, ""},
 	}
 }
@@ -81,4 +84,14 @@ func bareRoot(s *cli.Streams) *cobra.Command {
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(cli.FlagError)
 	return root
+}
+
+// newRuns returns qtype runs, which retries a run by its command line.
+func newRuns(s *cli.Streams) *cobra.Command {
+	return state.NewRuns(s, func(ctx context.Context, args []string) error {
+		s.CommandLine = args
+		root := newRoot(s)
+		root.SetArgs(joinTrace(joinShorts(args)))
+		return root.ExecuteContext(ctx)
+	})
 }

@@ -111,7 +111,7 @@ var unrelated = map[string]string{
 	"internal/cli/temporal.go:addSecurityTo":                "a flag or a setting of the user",
 	"internal/cli/temporal.go:AddTo":                        "a flag or a setting of the user",
 	"internal/cli/temporal.go:Connection":                   "a flag or a setting of the user",
-	"cmd/qtype/runs.go:source":                              "a flag or a setting of the user",
+	"internal/cli/state/runs.go:source":                     "a flag or a setting of the user",
 	"cmd/qtype/serve.go:run":                                "a flag or a setting of the user",
 	"evaluate.go:withVariables":                             "a lookup, filtered by the loader",
 	"loader/read.go:nearFile":                               "the folder of a file that the user names",

@@ -1,4 +1,4 @@
-package main
+package state
 
 import (
 	"context"
@@ -25,8 +25,9 @@ type runsCommand struct {
 	engine   *cli.EnumFlag
 }
 
-func newRuns(s *cli.Streams) *cobra.Command {
-	return cli.CommandGroup("runs", "List, show, answer, cancel and retry runs of both engines", newRunsList(s), newRunsShow(s), newRunsAnswer(s), newRunsCancel(s), newRunsRetry(s))
+// NewRuns returns qtype runs; repeat runs another command line of qtype, that of a run which is retried.
+func NewRuns(s *cli.Streams, repeat func(ctx context.Context, args []string) error) *cobra.Command {
+	return cli.CommandGroup("runs", "List, show, answer, cancel and retry runs of both engines", newRunsList(s), newRunsShow(s), newRunsAnswer(s), newRunsCancel(s), newRunsRetry(s, repeat))
 }
 
 // newRunsCommand returns a subcommand with the flags that all have, after those that first adds.
@@ -43,7 +44,7 @@ func newRunsCommand(s *cli.Streams, use, short string, args cobra.PositionalArgs
 // source returns where the flags search runs.
 func (r *runsCommand) source() *runview.Source {
 	named := r.engine.Value == durable.Temporal || os.Getenv("TEMPORAL_ADDRESS") != "" || r.temporal.Given()
-	return &runview.Source{Engine: r.engine.Value, Named: named, Config: func() (durable.Config, error) { return r.temporal.Connection() }}
+	return &runview.Source{Engine: r.engine.Value, Named: named, Config: r.temporal.Connection}
 }
 
 // onRun makes the command run with the run whose id is its first argument.
@@ -122,7 +123,7 @@ func newRunsCancel(s *cli.Streams) *cobra.Command {
 	})
 }
 
-func newRunsRetry(s *cli.Streams) *cobra.Command {
+func newRunsRetry(s *cli.Streams, repeat func(context.Context, []string) error) *cobra.Command {
 	r := newRunsCommand(s, "retry ID", "Continue a run that was interrupted, canceled or has failed", cli.Arguments("the id of a run: qtype runs retry ID"))
 	r.Long = `Continues a run that was interrupted, canceled or has failed. Finished rows are kept.
 
@@ -132,7 +133,7 @@ continued by the workers; the command of the run with --resume writes its output
   qtype runs retry qtype-shop-triage-5d41402abc4b2a76b971`
 	return r.onRun(func(ctx context.Context, run *durable.Run, cfg durable.Config) error {
 		if run.Engine == durable.Local {
-			return r.repeat(ctx, run)
+			return r.retryLocal(ctx, run, repeat)
 		}
 		if err := durable.Retry(ctx, cfg, run.ID); err != nil {
 			return err
@@ -142,8 +143,8 @@ continued by the workers; the command of the run with --resume writes its output
 	})
 }
 
-// repeat runs the command of a local run again, in its folder.
-func (r *runsCommand) repeat(ctx context.Context, run *durable.Run) error {
+// retryLocal runs the command of a local run again, in its folder.
+func (r *runsCommand) retryLocal(ctx context.Context, run *durable.Run, repeat func(context.Context, []string) error) error {
 	args, folder, err := localruns.RetryCommand(run)
 	if err != nil {
 		return err
@@ -156,8 +157,5 @@ func (r *runsCommand) repeat(ctx context.Context, run *durable.Run) error {
 		line += " " + textfmt.ShellQuote(a)
 	}
 	fmt.Fprintln(r.Err, terminal.Clean(line))
-	r.CommandLine = args
-	root := newRoot(r.Streams)
-	root.SetArgs(joinTrace(joinShorts(args)))
-	return root.ExecuteContext(ctx)
+	return repeat(ctx, args)
 }

@@ -1,4 +1,4 @@
-package main
+package state
 
 import (
 	"context"
@@ -28,7 +28,8 @@ type cleanCommand struct {
 	store     cli.StoreFlag
 }
 
-func newClean(s *cli.Streams) *cobra.Command {
+// NewClean returns qtype clean.
+func NewClean(s *cli.Streams) *cobra.Command {
 	k := &cleanCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "clean APP [KIND…]",

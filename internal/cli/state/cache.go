@@ -1,4 +1,4 @@
-package main
+package state
 
 import (
 	"context"
@@ -24,7 +24,8 @@ type cacheCommand struct {
 	format *cli.EnumFlag
 }
 
-func newCache(s *cli.Streams) *cobra.Command {
+// NewCache returns qtype cache.
+func NewCache(s *cli.Streams) *cobra.Command {
 	stats := &cacheCommand{Streams: s}
 	clear := &cacheCommand{Streams: s}
 	return cli.CommandGroup("cache", "Show or clear cached step results",

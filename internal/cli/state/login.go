@@ -1,4 +1,4 @@
-package main
+package state
 
 import (
 	"context"
@@ -24,7 +24,8 @@ type loginCommand struct {
 	remove bool
 }
 
-func newLogin(s *cli.Streams) *cobra.Command {
+// NewLogin returns qtype login.
+func NewLogin(s *cli.Streams) *cobra.Command {
 	l := &loginCommand{Streams: s}
 	c := &cobra.Command{
 		Use: "login APP [TOOL]", Short: "Sign in at the servers of MCPTools",

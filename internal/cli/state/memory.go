@@ -1,4 +1,4 @@
-package main
+package state
 
 import (
 	"context"
@@ -24,7 +24,8 @@ type memoryCommand struct {
 	page   memoryview.Page // the messages that are shown
 }
 
-func newMemory(s *cli.Streams) *cobra.Command {
+// NewMemory returns qtype memory.
+func NewMemory(s *cli.Streams) *cobra.Command {
 	return cli.CommandGroup("memory", "Inspect and manage stored conversations",
 		newList(s), newShow(s), newHistory(s), newExplainTurn(s), newExport(s), newFacts(s), newForget(s), newImport(s), newMemorySearch(s), newFork(s), newCopy(s),
 		newReencrypt(s), newRewind(s), newEditMessage(s), newDeleteMessage(s), newPin(s), newUnpin(s), newClear(s), newPrune(s), newReplay(s))

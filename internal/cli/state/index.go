@@ -1,4 +1,4 @@
-package main
+package state
 
 import (
 	"context"
@@ -22,7 +22,8 @@ type indexCommand struct {
 	index string // the index's id; may be empty if the document has only one
 }
 
-func newIndex(s *cli.Streams) *cobra.Command {
+// NewIndex returns qtype index.
+func NewIndex(s *cli.Streams) *cobra.Command {
 	return cli.CommandGroup("index", "Inspect and manage indexes of documents", newIndexStats(s), newIndexList(s), newIndexSearch(s), newIndexClear(s))
 }
 

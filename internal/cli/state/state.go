@@ -1,4 +1,6 @@
-package main
+// Package state has the commands of qtype for what applications have stored: conversations, indexes, cached
+// results, runs and tokens of servers. None of them runs a flow but qtype runs retry.
+package state
 
 import (
 	"context"
