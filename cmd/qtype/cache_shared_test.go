@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -129,5 +130,21 @@ flows:
 	run("theirs", "two", "--sandbox")
 	if out := run("ours", "two"); !strings.Contains(out, "ours two") {
 		t.Errorf("it has replaced a result: %s", out)
+	}
+}
+
+// TestCache_OneRead: qtype cache reads a document, and what it includes, once.
+func TestCache_OneRead(t *testing.T) {
+	application, flows, _ := strings.Cut(fmt.Sprintf(caches, "http://127.0.0.1:1"), "flows:\n")
+	var reads atomic.Int64
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reads.Add(1)
+		fmt.Fprint(w, flows)
+	}))
+	defer site.Close()
+	inFolder(t, map[string]string{"caches.qtype.yaml": application + "flows: !include " + site.URL + "/flows.yaml\n"})
+	t.Setenv("NO_PROXY", "*")
+	if out, code := call(t, "cache", "stats", "caches.qtype.yaml"); code != exitDone || out != "" || reads.Load() != 1 {
+		t.Errorf("status %d, output %q, %d reads", code, out, reads.Load())
 	}
 }

@@ -59,10 +59,11 @@ func (k *cacheCommand) open(ctx context.Context, path string, run func(context.C
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return with(cacheview.OpenDirectory(path, k.step, k.Logger("warning: ")))
 	}
-	if _, err := loadApplication(ctx, path, "has steps"); err != nil {
+	p, err := loadApplication(ctx, path, "has steps")
+	if err != nil {
 		return err
 	}
-	return withStored(ctx, k.Streams, path, &k.store, func(ctx context.Context, app *runtime.App) error {
+	return withProgram(ctx, k.Streams, p, &k.store, func(ctx context.Context, app *runtime.App) error {
 		err := with(cacheview.OpenDeclared(app.Spec(), k.step, app.Policy(), app.SharedCache(), k.Logger("warning: ")))
 		if _, refused := errors.AsType[*qtype.RefusedError](err); refused {
 			return fmt.Errorf("%w; or pass the folder in place of the document", err)

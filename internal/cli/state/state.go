@@ -29,11 +29,16 @@ func loadApplication(ctx context.Context, path, what string) (*qtype.Program, er
 // withStored calls run with the application of a document, for a command about what it has stored.
 // Unset environment variables matter only to flows: they are no errors. The user of the system
 // is the actor of the changes.
-func withStored(ctx context.Context, s *cli.Streams, path string, store *cli.StoreFlag, run func(context.Context, *runtime.App) error) (err error) {
+func withStored(ctx context.Context, s *cli.Streams, path string, store *cli.StoreFlag, run func(context.Context, *runtime.App) error) error {
 	p, list := qtype.Check(ctx, path)
 	if err := list.Err(); err != nil {
 		return err
 	}
+	return withProgram(ctx, s, p, store, run)
+}
+
+// withProgram is withStored for a document that was read.
+func withProgram(ctx context.Context, s *cli.Streams, p *qtype.Program, store *cli.StoreFlag, run func(context.Context, *runtime.App) error) (err error) {
 	opts, err := store.Options(false)
 	if err != nil {
 		return err
