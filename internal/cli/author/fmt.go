@@ -95,7 +95,7 @@ func (f *formatCommand) run(ctx context.Context, args []string) error {
 // apply writes a change, or shows it with --check or --diff.
 func (f *formatCommand) apply(c lint.Change) error {
 	if f.diff {
-		if err := f.writeDiff(c); err != nil {
+		if err := writeDiff(f.Streams, c); err != nil {
 			return err
 		}
 	} else if !f.check {
@@ -107,15 +107,6 @@ func (f *formatCommand) apply(c lint.Change) error {
 		return nil
 	}
 	_, err := fmt.Fprintln(f.Out, terminal.Clean(c.Path))
-	return err
-}
-
-func (f *formatCommand) writeDiff(c lint.Change) error {
-	text, masked := c.Diff()
-	if masked {
-		fmt.Fprintf(f.Err, "%s: secrets are shown as ***, so this diff cannot be applied\n", terminal.Clean(c.Path))
-	}
-	_, err := f.Out.Write(text)
 	return err
 }
 
@@ -143,7 +134,7 @@ func (f *formatCommand) standardInput(ctx context.Context) error {
 	case err != nil:
 		return f.explain(err)
 	case f.diff && changed:
-		err = f.writeDiff(lint.NewChange(ctx, name, text, made))
+		err = writeDiff(f.Streams, lint.NewChange(ctx, name, text, made))
 	case f.check && changed && !f.quiet:
 		_, err = fmt.Fprintln(f.Out, name)
 	case !f.check && !f.diff:

@@ -133,11 +133,7 @@ func (v *validateCommand) applyFixes(ctx context.Context, begin time.Time) error
 	for _, c := range changes {
 		fixed += c.Fixed
 		if v.diff {
-			text, masked := c.Diff()
-			if masked {
-				fmt.Fprintf(v.Err, "%s: secrets are shown as ***, so this diff cannot be applied\n", terminal.Clean(c.Path))
-			}
-			if _, err := v.Out.Write(text); err != nil {
+			if err := writeDiff(v.Streams, c); err != nil {
 				return err
 			}
 		} else if err := c.Write(); err != nil {

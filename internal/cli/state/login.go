@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/signin"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -51,26 +50,19 @@ in a file that only you can read, in the folder of QTYPE_HOME; later runs use an
 	return c
 }
 
-func (l *loginCommand) run(ctx context.Context, path, only string) (err error) {
-	p, list := qtype.Check(ctx, path)
-	if err := list.Err(); err != nil {
-		return err
-	}
-	app, err := qtype.New(p, qtype.WithWarnings(l.Logger("warning: ")))
-	if err != nil {
-		return err
-	}
-	defer cli.CloseApp(ctx, app, &err)
-	tools, err := loginTools(app.Spec(), only)
-	if err != nil {
-		return err
-	}
-	for _, t := range tools {
-		if err := l.one(ctx, app, t); err != nil {
+func (l *loginCommand) run(ctx context.Context, path, only string) error {
+	return withStored(ctx, l.Streams, path, &cli.StoreFlag{}, func(ctx context.Context, app *runtime.App) error {
+		tools, err := loginTools(app.Spec(), only)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		for _, t := range tools {
+			if err := l.one(ctx, app, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // loginTools returns a tool for each sign-in that the document needs, or the one with an id.
