@@ -1,5 +1,5 @@
 // Package author has the commands of qtype for those who write documents: they create, check, format,
-// compare, draw and convert documents, and serve editors and coding assistants. None of them runs a flow but qtype mcp --app.
+// compare, draw and convert documents, and serve editors and coding assistants. Only qtype mcp --app runs flows.
 package author
 
 import (

@@ -1,5 +1,5 @@
 // Package state has the commands of qtype for what applications have stored: conversations, indexes, cached
-// results, runs and tokens of servers. None of them runs a flow but qtype runs retry.
+// results, runs and tokens of servers. Only qtype runs retry runs flows.
 package state
 
 import (
