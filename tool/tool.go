@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/subprocess"
@@ -59,6 +60,11 @@ type Info struct {
 	Parameters  json.RawMessage  // JSON schema of the arguments, an object
 	Inputs      []*spec.Variable // the arguments that a caller may pass, in document order
 	Passages    bool             // the results are passages that an answer may cite, see package citation
+}
+
+// IsAmong reports whether ids have the tool, or the Set that it belongs to.
+func (i *Info) IsAmong(ids []string) bool {
+	return slices.Contains(ids, i.ID) || i.Set != "" && slices.Contains(ids, i.Set)
 }
 
 // Options are the HTTP client and the secrets of tools. The zero value is ready to use.

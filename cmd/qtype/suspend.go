@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -76,5 +75,5 @@ func (r *runCommand) openSuspension(ctx context.Context, path string, app *spec.
 // approved approves the calls of --approve; a terminal is not prompted.
 func (r *runCommand) approved(_ context.Context, call tool.Request) (yes bool, reason string, err error) {
 	ids := r.clients.User.Approved
-	return slices.Contains(ids, call.Tool.ID) || slices.Contains(ids, call.Tool.Set), "", nil
+	return call.Tool.IsAmong(ids), "", nil
 }

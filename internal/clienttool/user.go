@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -109,7 +108,7 @@ func parseResult(outputs []*spec.Variable, line string) any {
 // Approve reports whether an agent may call a tool; if not, the user may have given
 // a reason.
 func (u *User) Approve(ctx context.Context, call tool.Request) (approved bool, reason string, err error) {
-	if slices.Contains(u.Approved, call.Tool.ID) || slices.Contains(u.Approved, call.Tool.Set) {
+	if call.Tool.IsAmong(u.Approved) {
 		return true, "", nil
 	}
 	if u.Lines == nil {

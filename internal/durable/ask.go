@@ -50,7 +50,7 @@ func (w *chunkRunner) isClientTool(id string) bool {
 
 // approve is the tool.Approver.
 func (q *asker) approve(ctx context.Context, call tool.Request) (yes bool, reason string, err error) {
-	if slices.Contains(q.worker.approved, call.Tool.ID) || slices.Contains(q.worker.approved, call.Tool.Set) {
+	if call.Tool.IsAmong(q.worker.approved) {
 		return true, "", nil
 	}
 	a, err := q.ask(ctx, Approval, call)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -169,7 +168,7 @@ func (m *mcpCommand) options(app *spec.Application) ([]qtype.Option, error) {
 	}
 	approved := m.clients.User.Approved
 	approve := func(ctx context.Context, call tool.Request) (bool, string, error) {
-		if slices.Contains(approved, call.Tool.ID) || slices.Contains(approved, call.Tool.Set) {
+		if call.Tool.IsAmong(approved) {
 			return true, "", nil
 		}
 		return mcpserver.Approve(ctx, call)
