@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/memory"
 )
 
@@ -24,6 +25,16 @@ func (a *auditFlag) addTo(f *pflag.FlagSet) {
 
 // path returns the file of the log, empty for none.
 func (a *auditFlag) path() string { return cmp.Or(a.file, os.Getenv(auditVariable)) }
+
+// check rejects a log in a file that is used otherwise: it would be replaced, or change an input.
+func (a *auditFlag) check(others ...string) error {
+	for _, other := range others {
+		if remotefs.IsSame(a.path(), other) {
+			return usagef("the audit log %s is another file of this command: use another name", a.path())
+		}
+	}
+	return nil
+}
 
 // options returns the options of an application whose calls are recorded.
 func (a *auditFlag) options() ([]qtype.Option, error) {
