@@ -63,20 +63,6 @@ func (i *importing) prepare(ctx context.Context, t *change.Transition) error {
 	return i.whole(ctx, t)
 }
 
-// ContextValues returns the values of a session, as JSON, that its context has in addition to the
-// messages and that a transcript has too, such as facts.
-func (m *Memory) ContextValues(ctx context.Context, session string) (map[string][]byte, error) {
-	portable, ok := m.context.(PortableContext)
-	if !ok {
-		return nil, nil
-	}
-	head, err := m.Head(ctx, session)
-	if err != nil {
-		return nil, err
-	}
-	return portable.Portable(head), nil
-}
-
 // importedValues checks the values of a transcript.
 func (m *Memory) importedValues(values map[string][]byte) (map[string][]byte, error) {
 	portable, ok := m.context.(PortableContext)
@@ -140,7 +126,7 @@ func (i *importing) whole(ctx context.Context, t *change.Transition) error {
 	}
 	l := &change.Timeline{Returned: true}
 	for _, e := range in.Events {
-		if e.Kind != store.EventSummary { // belongs to a turn that may be yet to come
+		if !e.Kind.IsEarly() {
 			st.Turns = max(st.Turns, e.Turn)
 		}
 		l.Add(e, e.Turn)

@@ -12,7 +12,7 @@ var layers = []string{
 	"aliases", "owner", "turn_policy", "context", "audit",
 	"memory", "load", "commit", "lease",
 	"turn_report", "turn", "question", "turn_commit", "turn_variables", "shared", "idempotency", "turn_context", "call", "calibration",
-	"write", "read", "expiry", "forget_user", "rewind", "edit", "pin", "fork", "ephemeral", "import", "similar",
+	"write", "read", "snapshot", "expiry", "forget_user", "rewind", "edit", "pin", "fork", "ephemeral", "import", "similar",
 }
 
 func TestFiles_ReferToEarlierFiles(t *testing.T) {

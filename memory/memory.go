@@ -31,7 +31,7 @@
 //	memory, load, commit, lease              reading and writing a session
 //	turn_report, turn, question, turn_commit, turn_variables, shared, idempotency    turns
 //	turn_context, call, calibration          calls of models in turns
-//	write, read, expiry, forget_user         the other methods of Memory
+//	write, read, snapshot, expiry, forget_user    the other methods of Memory
 //	rewind, edit, pin, fork, ephemeral, import    those that change what is there, and those for whole sessions
 //	similar                                  those for package search
 package memory

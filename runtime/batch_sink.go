@@ -35,7 +35,7 @@ func newBatchSink(ctx context.Context, n *node, next sink) *batchSink {
 			return next.push(ctx, r)
 		}
 	}
-	b.emit, b.stopped = n.emitTo(b.out)
+	b.emit, b.stopped = n.emitTo(ctx, b.out)
 	return b
 }
 
@@ -125,7 +125,7 @@ func (b *batchSink) process(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	for _, row := range rows {
-		if err := b.node.failed(row, err, b.out); err != nil {
+		if err := b.node.failed(ctx, row, err, b.out); err != nil {
 			return err
 		}
 	}

@@ -161,7 +161,7 @@ func newPorts(l *layout, refs []*spec.Ref[*spec.Variable]) stepcache.Ports {
 // replaces the model, and the source of a tool that is a file.
 func (a *App) cacheFingerprint(s spec.Step) []byte {
 	parts := checkpoint.Fingerprint(s, checkpoint.FingerprintOptions{
-		Ignore: []string{"batch_config", "on_error"},
+		IgnoreRoot: []string{"batch_config", "on_error"}, // of a step in a flow that it runs, they decide the result
 		Extra: func(e spec.Entity) []string {
 			if m, ok := e.(spec.ModelEntity); ok {
 				info, err := a.modelInfo(m)

@@ -305,8 +305,8 @@ flows:
 	// error: <nil>
 }
 
-// TestWithCheckpoints_Sync: a run that continues removes nothing from an index if a row may have been dropped before, as the
-// journal does not have which ones; without such a step it removes what the input does not contain.
+// TestWithCheckpoints_Sync: a run that continues removes nothing from an index if a step may have failed before on a row that
+// it dropped or continued with, as the journal does not have which ones.
 func TestWithCheckpoints_Sync(t *testing.T) {
 	const document = `id: syncs
 models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 16}]
@@ -320,14 +320,19 @@ flows:
       - {type: Decoder, id: decode, format: json, inputs: [raw], outputs: [n], on_error: %s}
       - {type: IndexUpsert, id: write, index: notes, sync: true, inputs: [chunk]}
 `
-	for onError, want := range map[string]steps.IndexCounts{
-		"skip":     {Unchanged: 4, Kept: steps.MayHaveLost},
-		"continue": {Unchanged: 5, Removed: 1},
+	for name, c := range map[string]struct {
+		onError, raw string // raw is the JSON of the second row
+		want         steps.IndexCounts
+	}{
+		"skip":          {"skip", "none", steps.IndexCounts{Unchanged: 4, Kept: steps.MayHaveLost}},
+		"continue":      {"continue", "none", steps.IndexCounts{Unchanged: 5, Kept: steps.MayHaveLost}},
+		"fail":          {"fail", "none", steps.IndexCounts{Unchanged: 4, Kept: steps.RowsFailed}},
+		"no row failed": {"fail", `{"n": 1}`, steps.IndexCounts{Unchanged: 5, Removed: 1}},
 	} {
-		t.Run(onError, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "app.qtype.yaml")
-			testkit.Must(t, os.WriteFile(path, fmt.Appendf(nil, document, filepath.Join(dir, "notes"), onError), 0o600))
+			testkit.Must(t, os.WriteFile(path, fmt.Appendf(nil, document, filepath.Join(dir, "notes"), c.onError), 0o600))
 			app, err := runtimetest.Open(t.Context(), path, runtime.Options{})
 			testkit.Must(t, err)
 			defer func() { testkit.Must(t, app.Close(t.Context())) }()
@@ -365,7 +370,7 @@ flows:
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			first := open()
-			if _, err := run(ctx, rows(5, "none", func(i int) {
+			if _, err := run(ctx, rows(5, c.raw, func(i int) {
 				if i == 3 {
 					stop()
 				}
@@ -374,11 +379,11 @@ flows:
 			}
 			testkit.Must(t, first.Close())
 			again := open()
-			got, err := run(t.Context(), rows(5, "none", func(int) {}), runtime.WithCheckpoints(again))
+			got, err := run(t.Context(), rows(5, c.raw, func(int) {}), runtime.WithCheckpoints(again))
 			testkit.Must(t, err)
 			testkit.Must(t, again.Remove())
-			if *got != want {
-				t.Errorf("%+v, want %+v", *got, want)
+			if *got != c.want {
+				t.Errorf("%+v, want %+v", *got, c.want)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/internal/stepcache"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -57,16 +58,16 @@ func (n *node) handleError(ctx context.Context, row *steps.Row, o outcome, emit 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return n.failed(row, o.own, emit)
+	return n.failed(ctx, row, o.own, emit)
 }
 
 // emitTo returns an emit function that counts rows and stores the first error of
 // next in stopped, because a step may wrap it.
-func (n *node) emitTo(next steps.Emit) (emit steps.Emit, stopped *error) {
+func (n *node) emitTo(ctx context.Context, next steps.Emit) (emit steps.Emit, stopped *error) {
 	stopped = new(error)
 	return func(r *steps.Row) error {
 		n.countRow(r)
-		if r = n.applyErrorPolicy(r); r == nil {
+		if r = n.applyErrorPolicy(ctx, r); r == nil {
 			return nil
 		}
 		if err := next(r); err != nil {
@@ -94,13 +95,15 @@ func (n *node) fail(row *steps.Row, err error) *steps.Row {
 }
 
 // failed applies the error policy to a row that the step failed on.
-func (n *node) failed(row *steps.Row, err error, emit steps.Emit) error {
+func (n *node) failed(ctx context.Context, row *steps.Row, err error, emit steps.Emit) error {
 	switch n.onError {
 	case onErrorSkip:
 		n.countFailure()
+		stepcache.NoteDropped(ctx)
 		return nil
 	case onErrorContinue:
 		n.countFailure()
+		stepcache.NoteDropped(ctx)
 		for _, slot := range n.outputs {
 			row.Values[slot] = value.Unset
 		}
@@ -111,15 +114,17 @@ func (n *node) failed(row *steps.Row, err error, emit steps.Emit) error {
 
 // applyErrorPolicy applies the error policy to a row that a batch step failed itself.
 // It returns nil if the row is dropped.
-func (n *node) applyErrorPolicy(row *steps.Row) *steps.Row {
+func (n *node) applyErrorPolicy(ctx context.Context, row *steps.Row) *steps.Row {
 	if row.Err == nil || row.Err.Step != n.id {
 		return row
 	}
 	row.Err.Err = n.redactor.Error(row.Err.Err)
 	switch n.onError {
 	case onErrorSkip:
+		stepcache.NoteDropped(ctx)
 		return nil
 	case onErrorContinue:
+		stepcache.NoteDropped(ctx)
 		row.Err = nil
 		for _, slot := range n.outputs {
 			row.Values[slot] = value.Unset

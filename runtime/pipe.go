@@ -38,7 +38,7 @@ func newPipe(ctx context.Context, nodes []*node, out steps.Emit) *pipe {
 	for i, n := range nodes {
 		h := &p.hops[i]
 		h.next = func(r *steps.Row) error { return p.processFrom(i+1, r) }
-		h.emit, h.stopped = n.emitTo(h.next)
+		h.emit, h.stopped = n.emitTo(ctx, h.next)
 	}
 	return p
 }
@@ -122,7 +122,7 @@ func closeAll(ctx context.Context, nodes []*node, emit steps.Emit) error {
 		if n.closer == nil {
 			continue
 		}
-		pass, stopped := n.emitTo(newPipe(ctx, nodes[i+1:], emit).process)
+		pass, stopped := n.emitTo(ctx, newPipe(ctx, nodes[i+1:], emit).process)
 		err := recoverPanics(func() error { return n.closer.Close(ctx, pass) })
 		switch {
 		case *stopped != nil:

@@ -34,7 +34,8 @@ type run struct {
 	budget *SharedBudget // see WithSharedBudget; nil for a budget of this run
 }
 
-// partialReason returns why the run may miss a part of its input. A journal does not have which rows a step has dropped.
+// partialReason returns why the run may miss a part of its input. A journal does not have on which rows a step has
+// failed that drops them, or that continues without its outputs, of which later steps may make other entries or none.
 func (r *run) partialReason() string {
 	if r.partial != nil {
 		if reason := r.partial(); reason != "" {
@@ -45,7 +46,7 @@ func (r *run) partialReason() string {
 		return ""
 	}
 	for p := range r.flow.spec.Plan().All() {
-		if errorPolicy(p.Step.Common().OnError) == onErrorSkip {
+		if policy := errorPolicy(p.Step.Common().OnError); policy == onErrorSkip || policy == onErrorContinue {
 			return steps.MayHaveLost
 		}
 	}

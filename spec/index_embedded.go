@@ -2,9 +2,20 @@ package spec
 
 import (
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 )
+
+// EmbeddedFile returns the file of an embedded index whose argument path is given, or empty. The name
+// of the index is part of the default, so its signs are escaped.
+func (x *IndexBase) EmbeddedFile(path string) string {
+	if path != "" {
+		return path
+	}
+	return filepath.Join(".qtype/indexes", url.PathEscape(x.Name)+".db")
+}
 
 // EmbeddedIndexArguments are the `args` of an index of the store embedded.
 type EmbeddedIndexArguments struct {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -148,6 +150,48 @@ func TestFileWriter_GroupsByPath(t *testing.T) {
 	names, _ := os.ReadDir(dir)
 	if len(names) != 3 {
 		t.Errorf("half-written files are left: %v", names)
+	}
+}
+
+// TestFileWriter_NamesOfOneFile: no row is lost if paths differ only in their form, or if one is that of a
+// numbered file of another.
+func TestFileWriter_NamesOfOneFile(t *testing.T) {
+	l := declare(t, nil, "id: text", "to: text", "done: text")
+	dir := t.TempDir()
+	s := &spec.FileWriter{StepBase: l.base("w", []string{"id"}, []string{"done"}), Path: spec.PathRef{Var: l.ref("to")}, Base: dir}
+	s.BatchConfig = &spec.BatchConfig{BatchSize: 3}
+	var rows []*steps.Row
+	for i, to := range []string{"a.csv", "./a.csv", filepath.Join(dir, "x", "..", "a.csv"), "a-2.csv", "a.csv", "b.csv", "b.csv", "b-2.csv", "a.csv"} {
+		rows = append(rows, l.row(map[string]any{"id": strconv.Itoa(i), "to": to}))
+	}
+	var got []string
+	for _, row := range driveRows(t, build(t, s, &steps.Env{Slots: l}), rows...) {
+		path := row.Values[2].(string)
+		got = append(got, filepath.Base(path)+": "+strings.ReplaceAll(testkit.ReadFile(t, path), "\n", " "))
+	}
+	expect(t, "files", got, "a.csv: id 0 1 2 ", "a-2.csv: id 3 ", "a-3.csv: id 4 ", "b.csv: id 5 ",
+		"a-4.csv: id 8 ", "b-2.csv: id 7 ", "b-3.csv: id 6 ")
+}
+
+// TestFileWriter_FilesOfRun: a step does not replace the input of the run or its results.
+func TestFileWriter_FilesOfRun(t *testing.T) {
+	l := declare(t, nil, "id: text", "to: text")
+	dir := t.TempDir()
+	input, output := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out.csv")
+	testkit.Must(t, os.WriteFile(input, []byte("id\n1\n"), 0o600))
+	s := &spec.FileWriter{StepBase: l.base("w", []string{"id"}, nil), Path: spec.PathRef{Var: l.ref("to")}, Base: dir}
+	var got []string
+	emit := func(r *steps.Row) error { got = append(got, show(l, r)); return nil }
+	rows := []*steps.Row{l.row(map[string]any{"id": "1", "to": "in.csv"}), l.row(map[string]any{"id": "2", "to": "out.csv"})}
+	batch := build(t, s, &steps.Env{Slots: l}).(steps.Batch)
+	testkit.Must(t, batch.Batch(remotefs.WithOwn(t.Context(), input, output, ""), rows, emit))
+	for _, row := range got {
+		if !strings.Contains(row, "is a file of the run itself") {
+			t.Error(row)
+		}
+	}
+	if s := testkit.ReadFile(t, input); len(got) != 2 || s != "id\n1\n" {
+		t.Errorf("%q, the input is %q", got, s)
 	}
 }
 

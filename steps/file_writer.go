@@ -24,12 +24,13 @@ type fileWriter struct {
 	all     bool   // no inputs are declared: only variables that a row has set are written
 	out     *slot  // the path is written to it; nil for none
 	size    int
-	csvSafe bool           // texts that spreadsheets take for formulas get an apostrophe
-	parts   map[string]int // how many files were written to each path
+	csvSafe bool            // texts that spreadsheets take for formulas get an apostrophe
+	parts   map[string]int  // the number of the last file of each path, by what identifies it
+	written map[string]bool // what identifies all files that were written
 }
 
 func buildFileWriter(s *spec.FileWriter, env *Env) (Runner, error) {
-	w := &fileWriter{id: s.ID, csvSafe: s.CSVSafe, size: batchSize(s.Batched), parts: map[string]int{}}
+	w := &fileWriter{id: s.ID, csvSafe: s.CSVSafe, size: batchSize(s.Batched), parts: map[string]int{}, written: map[string]bool{}}
 	var err error
 	if w.path, err = env.filePath(s.Path, s.Base, remotefs.Writable); err != nil {
 		return nil, err
@@ -79,10 +80,15 @@ func (w *fileWriter) Size() int { return w.size }
 // cannot be written fails its rows.
 func (w *fileWriter) Batch(ctx context.Context, rows []*Row, emit Emit) error {
 	groups := map[string][]*Row{}
+	names := map[string]string{} // the first name of each file
 	for _, row := range rows {
 		path, err := w.path.of(ctx, row)
 		if err == nil {
-			groups[path] = append(groups[path], row)
+			file := identityOf(path)
+			if names[file] == "" {
+				names[file] = path
+			}
+			groups[names[file]] = append(groups[names[file]], row)
 			continue
 		}
 		if err := emitFailed(row, w.id, err, emit); err != nil {
@@ -104,7 +110,11 @@ func (w *fileWriter) Batch(ctx context.Context, rows []*Row, emit Emit) error {
 
 // group writes the rows of one path.
 func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit Emit) error {
-	part := partName(path, w.parts[path]+1)
+	n := w.parts[identityOf(path)] + 1
+	for w.written[identityOf(partName(path, n))] { // the path of other rows is that of a numbered file
+		n++
+	}
+	part := partName(path, n)
 	written, err := w.write(ctx, part, rows, emit)
 	switch {
 	case errors.Is(err, errStop):
@@ -123,12 +133,23 @@ func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit E
 	case len(written) == 0:
 		return nil
 	}
-	w.parts[path]++
+	w.parts[identityOf(path)], w.written[identityOf(part)] = n, true
 	out := commonValues(written)
 	if w.out != nil {
 		w.out.write(out, part)
 	}
 	return emit(out)
+}
+
+// identityOf returns what two names of one file have in common, such as a.csv and ./a.csv.
+func identityOf(path string) string {
+	if _, remote := remotefs.Remote(path); remote {
+		return path
+	}
+	if abs, err := filepath.Abs(remotefs.Path(path)); err == nil {
+		return abs
+	}
+	return path
 }
 
 // partName returns the name of the n-th file for a path, counted from 1: the number is
@@ -158,6 +179,9 @@ func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit E
 	}
 	if err := records.Writable(path); err != nil {
 		return nil, err
+	}
+	if remotefs.IsOwn(ctx, path) {
+		return nil, fmt.Errorf("%s is a file of the run itself, which reads it or writes its results to it: use another name", remotefs.Redacted(path))
 	}
 	columns := w.setVariables(rows)
 	file, err := records.Create(ctx, path, w.declared(columns))

@@ -1,6 +1,9 @@
 package validate
 
 import (
+	"path/filepath"
+	"reflect"
+
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -28,7 +31,7 @@ func syncFlow(id, settings string) string {
 
 func sharedSync() rule {
 	return rule{code: "QT530", title: "several steps sync one index",
-		doc:    "An IndexUpsert with sync removes from the index what its run did not contain, also what another step has written. If several flows fill one index, sync_filters limit what each of them removes.",
+		doc:    "An IndexUpsert with sync removes from the index what its run did not contain, also what another step has written, also through another index with the same file or the same collection of a server. If several flows fill one index, sync_filters limit what each of them removes.",
 		sample: sample{text: syncHead + syncFlow("wiki", "sync: true, sync_filters: {set: wiki}, ") + syncFlow("mail", "⟦sync: true, │sync: true, sync_filters: {set: mail}, ⟧")},
 		check: on(func(p *ruleContext, s *spec.IndexUpsert) {
 			if !s.Sync || len(s.SyncFilters) > 0 || s.Index.To == nil {
@@ -36,13 +39,49 @@ func sharedSync() rule {
 			}
 			for other := range p.steps {
 				o, ok := other.(spec.IndexWriter)
-				if ok && other != spec.Step(s) && o.WrittenIndex() == s.Index.To {
-					p.list.Add(p.reportAt(fieldKey(s, "sync"), "step %q would remove from the index %q what other steps have written", s.EntityID(), s.Index.ID).
-						WithHint("limit it to its own entries with sync_filters"))
-					return
+				if !ok || other == spec.Step(s) || o.WrittenIndex() == nil || !haveSameEntries(o.WrittenIndex(), s.Index.To) {
+					continue
 				}
+				report := p.reportAt(fieldKey(s, "sync"), "step %q would remove from the index %q what other steps have written", s.EntityID(), s.Index.ID).
+					WithHint("limit it to its own entries with sync_filters")
+				if o.WrittenIndex() != s.Index.To {
+					report = report.WithRelated(idPlace(o.WrittenIndex()), "this index has the same entries")
+				}
+				p.list.Add(report)
+				return
 			}
 		})}
+}
+
+// haveSameEntries reports whether two indexes are one in their store: one file, or one collection of a server.
+func haveSameEntries(a, b spec.Index) bool {
+	if a == b {
+		return true
+	}
+	storeOfA, errA := spec.StoreOf(a)
+	storeOfB, errB := spec.StoreOf(b)
+	if errA != nil || errB != nil || storeOfA.Name != storeOfB.Name || reflect.TypeOf(a) != reflect.TypeOf(b) {
+		return false
+	}
+	x, y := a.Common(), b.Common()
+	if storeOfA.Name == "embedded" {
+		return embeddedFile(x) == embeddedFile(y)
+	}
+	return x.Name == y.Name && endpointOf(a) == endpointOf(b) && reflect.DeepEqual(x.Args, y.Args)
+}
+
+// endpointOf returns the address of the server of a DocumentIndex; a VectorIndex has it in args.
+func endpointOf(x spec.Index) string {
+	if d, ok := x.(*spec.DocumentIndex); ok {
+		return d.Endpoint
+	}
+	return ""
+}
+
+// embeddedFile identifies the file of an embedded index.
+func embeddedFile(x *spec.IndexBase) string {
+	path, _ := x.Args["path"].(string)
+	return filepath.Clean(x.EmbeddedFile(path))
 }
 
 func nestedSync() rule {

@@ -116,7 +116,10 @@ func (r *runCommand) check() error {
 	if err := r.checkEngine(); err != nil {
 		return err
 	}
-	return r.trace.check(r.InputFile, r.Output, r.ErrorFile)
+	if err := r.clients.Audit.Check(r.InputFile, r.Output, r.ErrorFile); err != nil {
+		return err
+	}
+	return r.trace.check(r.InputFile, r.Output, r.ErrorFile, r.clients.Audit.Path())
 }
 
 func (r *runCommand) run(ctx context.Context, path string) (err error) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"net/url"
 	"path/filepath"
 
 	"github.com/qtype-dev/qtype/index"
@@ -11,16 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// embeddedFolder has the files of embedded indexes without the argument path.
-const embeddedFolder = ".qtype/indexes"
-
-// openEmbedded opens the index in a file. The name of the index is part of the path, so
-// its signs are escaped.
+// openEmbedded opens the index in a file.
 func openEmbedded(_ context.Context, r request, args *spec.EmbeddedIndexArguments) (index.Index, error) {
-	path := args.Path
-	if path == "" {
-		path = filepath.Join(embeddedFolder, url.PathEscape(r.entity.Common().Name)+".db")
-	}
+	path := r.entity.Common().EmbeddedFile(args.Path)
 	if !filepath.IsAbs(path) {
 		path = r.Policy.Output(filepath.Join(r.Folder, path))
 	}

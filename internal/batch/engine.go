@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -74,6 +75,7 @@ func (j *job) runRows(ctx context.Context, progress *runtime.Progress, sum *summ
 	if j.remote != nil {
 		return j.remote.Run(ctx, EngineJob{Rows: j.in.rows, ReadError: func() error { return j.in.err }, IsPartial: j.isPartial, Progress: progress, Event: sum.event})
 	}
+	ctx = remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile)
 	return j.app.Run(ctx, j.flow.ID, j.in.rows, j.runOptions(progress, sum, limit)...)
 }
 

@@ -9,16 +9,19 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // FingerprintOptions are what the readers of a fingerprint differ in.
 type FingerprintOptions struct {
-	Ignore []string                   // keys that do not count, in addition to those that never do
-	Extra  func(spec.Entity) []string // what else counts for an entity; may be nil
+	Ignore     []string                   // keys that do not count, in addition to those that never do
+	IgnoreRoot []string                   // keys of the root itself that do not count; in the flows that it runs they do
+	Extra      func(spec.Entity) []string // what else counts for an entity; may be nil
 }
 
 // Fingerprint returns a digest of the declaration of an entity and of each
@@ -28,14 +31,15 @@ type FingerprintOptions struct {
 //
 // It reads the structs of package spec by their tags, so a new key counts at
 // once. Keys that are not set do not count, nor do those that only change how
-// fast, how often or at what price a result is made, nor the texts of secrets.
+// fast, how often or at what price a result is made, nor the texts of secrets. Of
+// addresses and environment variables, only what is confidential does not count.
 func Fingerprint(root spec.Entity, o FingerprintOptions) map[string]string {
 	f := &fingerprinter{FingerprintOptions: o, labels: map[spec.Entity]string{}, digests: map[string]string{}}
 	f.use(root)
 	for len(f.todo) > 0 {
 		e := f.todo[0]
 		f.todo = f.todo[1:]
-		f.hash = sha256.New()
+		f.hash, f.atRoot = sha256.New(), e == root
 		f.fields(reflect.ValueOf(e).Elem())
 		if f.Extra != nil {
 			f.writeTexts(f.Extra(e))
@@ -60,6 +64,7 @@ type fingerprinter struct {
 	digests map[string]string      // by label
 	todo    []spec.Entity
 	hash    hash.Hash // of the current entity
+	atRoot  bool      // it is the root
 }
 
 // writeTexts writes texts with their quotes, so that they stay separate.
@@ -97,12 +102,16 @@ func (f *fingerprinter) fields(v reflect.Value) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		if !field.IsExported() || neverCounts(key) || slices.Contains(f.Ignore, key) ||
+		if !field.IsExported() || neverCounts(key) || slices.Contains(f.Ignore, key) || f.atRoot && slices.Contains(f.IgnoreRoot, key) ||
 			field.Type == reflect.TypeFor[spec.Positioned]() || v.Field(i).IsZero() {
 			continue
 		}
 		f.writePunctuation(field.Name + ":")
-		f.value(v.Field(i))
+		if address, ok := v.Field(i).Interface().(spec.Secret); ok && field.Tag.Get("secret") == "url" && address.Ref == nil {
+			f.writeText(redact.WithoutCredentials(address.Reveal()))
+		} else {
+			f.value(v.Field(i))
+		}
 		f.writePunctuation(";")
 	}
 	f.writePunctuation("}")
@@ -115,6 +124,9 @@ func (f *fingerprinter) value(v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
+		if text, ok := v.Interface().(string); ok && looksOther(text) {
+			f.writePunctuation("text ") // "1" in a filter is not 1
+		}
 		if v.IsNil() {
 			f.writePunctuation("nil")
 			return
@@ -148,10 +160,27 @@ func (f *fingerprinter) entries(v reflect.Value) {
 	for _, k := range keys {
 		f.writeText(fmt.Sprint(k))
 		f.writePunctuation(":")
-		f.value(v.MapIndex(k))
+		if variable, ok := v.MapIndex(k).Interface().(spec.Secret); ok && variable.Ref == nil {
+			f.variable(k.String(), variable.Reveal())
+		} else {
+			f.value(v.MapIndex(k))
+		}
 		f.writePunctuation(";")
 	}
 	f.writePunctuation("}")
+}
+
+// variable writes the value of an environment variable of a program, unless it is confidential.
+func (f *fingerprinter) variable(name, text string) {
+	if !redact.NamesSecretVariable(name) && !redact.LooksSecret(text) {
+		f.writeText(redact.WithoutCredentials(text))
+	}
+}
+
+// looksOther reports whether a text has the form of a number or a boolean.
+func looksOther(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil || text == "true" || text == "false"
 }
 
 // special writes values that are not written by their fields, and reports

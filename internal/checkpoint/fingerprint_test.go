@@ -58,6 +58,53 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// TestFingerprint_Values counts what decides the result of a step, but no credentials.
+func TestFingerprint_Values(t *testing.T) {
+	query := func(address string) spec.Entity { return &spec.SQLSource{Connection: spec.NewSecret(address)} }
+	program := func(name, text string) spec.Entity {
+		return &spec.CommandTool{Env: map[string]spec.Secret{name: spec.NewSecret(text)}}
+	}
+	search := func(year any) spec.Entity { return &spec.DocumentSearch{Filters: map[string]any{"year": year}} }
+	called := func(onError string, batch int) spec.Entity {
+		inner := &spec.Collect{}
+		inner.OnError, inner.BatchConfig = onError, &spec.BatchConfig{BatchSize: batch}
+		flow := &spec.Flow{ID: "inner", Steps: []*spec.StepItem{{Step: inner}}}
+		return &spec.InvokeFlow{Flow: spec.Ref[*spec.Flow]{ID: "inner", To: flow}}
+	}
+	own := func(onError string) spec.Entity {
+		s := &spec.InvokeFlow{}
+		s.OnError = onError
+		return s
+	}
+	for name, c := range map[string]struct {
+		was, is spec.Entity
+		changed bool
+	}{
+		"another database":             {query("sqlite:///a.db"), query("sqlite:///b.db"), true},
+		"a file with an at sign":       {query("sqlite:///a@1/x.db"), query("sqlite:///b@1/x.db"), true},
+		"another server":               {query("postgresql://u:p@a/shop"), query("postgresql://u:p@b/shop"), true},
+		"another option":               {query("postgresql://a/shop?options=x"), query("postgresql://a/shop?options=y"), true},
+		"a rotated password":           {query("postgresql://u:p@a/shop"), query("postgresql://u:q@a/shop"), false},
+		"a rotated option":             {query("postgresql://a/shop?sslpassword=x"), query("postgresql://a/shop?sslpassword=y"), false},
+		"an environment variable":      {program("LIMIT", "100"), program("LIMIT", "200"), true},
+		"an address of a variable":     {program("SHOP", "http://a/x"), program("SHOP", "http://b/x"), true},
+		"a rotated token":              {program("SHOP_TOKEN", "abc"), program("SHOP_TOKEN", "def"), false},
+		"a rotated key of a service":   {program("SHOP", "sk-1234567890abcdef"), program("SHOP", "sk-234567890abcdefg"), false},
+		"a number for a text":          {search("2020"), search(2020), true},
+		"a boolean for a text":         {search("true"), search(true), true},
+		"a list of numbers for texts":  {search([]any{"1", "2"}), search([]any{1, 2}), true},
+		"failures of a step in a flow": {called("fail", 2), called("skip", 2), true},
+		"batches of a step in a flow":  {called("fail", 2), called("fail", 3), true},
+		"failures of the step":         {own("fail"), own("skip"), false},
+	} {
+		opts := checkpoint.FingerprintOptions{IgnoreRoot: []string{"on_error", "batch_config"}}
+		was, is := checkpoint.Sum(checkpoint.Fingerprint(c.was, opts)), checkpoint.Sum(checkpoint.Fingerprint(c.is, opts))
+		if changed := was != is; changed != c.changed {
+			t.Errorf("%s: changed: %v", name, changed)
+		}
+	}
+}
+
 // TestFingerprint_Extra counts what is added for an entity, and keeps two entities
 // with one id apart.
 func TestFingerprint_Extra(t *testing.T) {

@@ -73,12 +73,13 @@ func (t *TLS) load() (*tls.Config, error) {
 
 // queueOf returns the task queue of an application. Its name has a digest of the document and the
 // id of the key: workers that have another document, another version of it, or another key
-// have another queue.
+// have another queue. Addresses of databases and variables of programs may come from the environment,
+// which workers have their own of.
 func queueOf(app *runtime.App, s *sealer) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d;%s;", formatVersion, s.id())
 	for _, flow := range app.Spec().Flows {
-		digest := checkpoint.Sum(checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{}))
+		digest := checkpoint.Sum(checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"connection", "env"}}))
 		fmt.Fprintf(sum, "%q=%x;", flow.ID, digest)
 	}
 	return fmt.Sprintf("qtype-%s-%s", app.Spec().ID, hex.EncodeToString(sum.Sum(nil)[:8]))

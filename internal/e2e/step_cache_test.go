@@ -332,3 +332,42 @@ func corruptCache(t *testing.T, path, statement string) {
 		t.Fatal(err)
 	}
 }
+
+// TestStepCache_DroppedFailure: a result without a row that failed in a flow of the step is not stored. From the cache it
+// would hide that a row has failed, and a step with sync would remove the entries of that row from its index.
+func TestStepCache_DroppedFailure(t *testing.T) {
+	for _, onError := range []string{"skip", "continue"} {
+		for _, cached := range []string{"", ", on_error: Cache"} {
+			s := startModelServer(t, func(n int, _ request) string {
+				if n == 1 {
+					return "no answer"
+				}
+				return assistantMessage("good")
+			})
+			doc := fmt.Sprintf(`
+id: app
+models: [{type: Model, id: writer, provider: openai, base_url: "%s/v1", retry: {max_attempts: 1}}]
+flows:
+  - id: main
+    variables: [{id: words, type: text}, {id: reply, type: "text?"}]
+    inputs: [words]
+    outputs: [reply]
+    steps:
+      - {type: InvokeFlow, id: call, flow: inner, cache_config: {directory: %q%s}, input_bindings: {words: words}, output_bindings: {reply: reply}}
+  - id: inner
+    variables: [{id: words, type: text}, {id: reply, type: "text?"}]
+    inputs: [words]
+    outputs: [reply]
+    steps: [{type: LLMInference, id: ask, model: writer, on_error: %s, inputs: [words], outputs: [reply]}]
+`, s.URL, t.TempDir(), cached, onError)
+			if first, _, _ := runCached(t, doc, "tea"); strings.Contains(strings.Join(first, ""), "good") {
+				t.Fatalf("%s%s: the first call did not fail: %q", onError, cached, first)
+			}
+			second, hits, _ := runCached(t, doc, "tea")
+			third, later, _ := runCached(t, doc, "tea")
+			if hits != 0 || later != 1 || !slices.Equal(second, []string{"good"}) || !slices.Equal(third, second) {
+				t.Errorf("%s%s: %d and %d hits, %q, then %q", onError, cached, hits, later, second, third)
+			}
+		}
+	}
+}

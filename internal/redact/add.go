@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -126,6 +127,29 @@ func (r *Redactor) AddAddress(text string) {
 			r.add(part)
 		}
 	}
+}
+
+// WithoutCredentials returns an address without its user, its password and those parameters whose names
+// or values are those of secrets. Another text is unchanged.
+func WithoutCredentials(text string) string {
+	address, parameters, hasParameters := strings.Cut(text, "?")
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return text
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = host[at+1:]
+	}
+	address = scheme + "://" + host + "/" + path
+	if !hasParameters {
+		return address
+	}
+	kept := slices.DeleteFunc(strings.Split(parameters, "&"), func(parameter string) bool {
+		name, value, _ := strings.Cut(parameter, "=")
+		return NamesSecret(name) || isParameter[strings.ToLower(name)] || LooksSecret(value)
+	})
+	return address + "?" + strings.Join(kept, "&")
 }
 
 // userPassword is the password in an address, which may be invalid otherwise.

@@ -12,8 +12,19 @@ func IsSame(a, b string) bool {
 	}
 	one, err := os.Stat(Path(a))
 	if err != nil { // a URL, or a file that does not exist yet: compare the names
-		return a == b || filepath.Clean(Path(a)) == filepath.Clean(Path(b))
+		return a == b || absolute(a) == absolute(b)
 	}
 	two, err := os.Stat(Path(b))
 	return err == nil && one.Mode().IsRegular() && os.SameFile(one, two)
+}
+
+// absolute returns the whole path of a local file, and a URL as it is.
+func absolute(path string) string {
+	if _, remote := Remote(path); remote {
+		return path
+	}
+	if abs, err := filepath.Abs(Path(path)); err == nil {
+		return abs
+	}
+	return filepath.Clean(path)
 }

@@ -24,6 +24,7 @@ type cacheFill struct {
 	entry     *checkpoint.ResultsWriter
 	published bool
 	failed    bool // a buffered row has failed
+	dropped   bool // on_error of a step in a flow has removed a failure
 	tooLarge  bool // rows are emitted as they come
 	stopped   bool // emit has returned an error
 }
@@ -91,7 +92,7 @@ func (f *cacheFill) finish(ctx context.Context, err error) {
 		return
 	}
 	f.inflight.entry = f.writer().Finish(err)
-	if f.failed && !f.Failures {
+	if f.dropped || f.failed && !f.Failures {
 		return // waiting rows may use it, but it is not stored
 	}
 	if !f.Cache.isUsable() { // the lookup has waited for the server

@@ -83,7 +83,9 @@ func (c *cachedStep) compute(ctx context.Context, row *steps.Row, fill *cacheFil
 		return res.replay(row, fill.emit)
 	}
 	c.miss(ctx, row)
-	err := c.step.Process(ctx, row, fill.buffer)
+	inner, dropped := withDropped(ctx)
+	err := c.step.Process(inner, row, fill.buffer)
+	fill.dropped = dropped.noted.Load()
 	if fill.stopped {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
@@ -33,5 +35,28 @@ func TestImport_InvalidFacts(t *testing.T) {
 		if info, err := m.Info(t.Context(), "s"); err != nil || info.Session != "" {
 			t.Errorf("%s: the session exists: %+v, %v", facts, info, err)
 		}
+	}
+}
+
+// TestExport_Facts checks that a session whose messages were read for facts can be imported: it has an
+// event for each time.
+func TestExport_Facts(t *testing.T) {
+	script := &scriptedExtractor{}
+	m := contextual(t, memory.NewInProcess(), 400, promptcontext.Block{Kind: promptcontext.Facts, Priority: 1, Extractor: script, MaxFacts: 3})
+	long := strings.Repeat(" filler", 30)
+	script.next = []promptcontext.FactChange{{Op: "add", Text: "The user lives in Paris.", Message: 1, Quote: "I live in Paris"}}
+	say(t, m, "s", "I live in Paris."+long, "I like tea."+long)
+	say(t, m, "s", "And now?"+long, "Good."+long)
+	var out, again strings.Builder
+	testkit.Must(t, transcript.Export(t.Context(), m, "s", &out))
+	testkit.Must(t, transcript.Import(t.Context(), m, "copy", strings.NewReader(out.String())))
+	testkit.Must(t, transcript.Export(t.Context(), m, "copy", &again))
+	if d := cmp.Diff(out.String(), again.String()); d != "" || !strings.Contains(out.String(), `"kind":"facts"`) {
+		t.Errorf("the copy differs from\n%s\n%s", out.String(), d)
+	}
+	facts, err := promptcontext.FactsOf(t.Context(), m, "copy")
+	testkit.Must(t, err)
+	if len(facts) != 1 || facts[0].Text() != "The user lives in Paris." {
+		t.Errorf("the facts of the copy are %+v", facts)
 	}
 }

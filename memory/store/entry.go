@@ -84,6 +84,16 @@ const (
 	EventFacts     EventKind = "facts"     // evicted messages were read for facts
 )
 
+// EventKinds returns all kinds of events.
+func EventKinds() []EventKind {
+	return []EventKind{EventFlush, EventFailed, EventSet, EventRewind, EventDelete, EventEdit, EventPin, EventUnpin, EventSent,
+		EventSummary, EventVariables, EventFacts}
+}
+
+// IsEarly reports whether events of the kind are stored before the turn that they belong to, which
+// may be yet to come or fail.
+func (k EventKind) IsEarly() bool { return k == EventSummary || k == EventFacts }
+
 // Event describes a change of a session's window or values.
 type Event struct {
 	Kind     EventKind   `json:"kind"`              // what happened

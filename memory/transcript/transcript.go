@@ -69,15 +69,15 @@ func ExportSession(ctx context.Context, m *memory.Memory, session string, out io
 	return Export(ctx, m, session, out)
 }
 
-// Export writes a session: messages, events, variables and facts. It reads the history
-// while it writes. A session that does not exist has no lines.
+// Export writes a session: messages, events, variables and facts, as they are when it begins. It
+// reads the history while it writes. A session that does not exist has no lines.
 func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
-	head, err := m.Head(ctx, session)
+	s, err := m.Snapshot(ctx, session)
 	if err != nil {
 		return err
 	}
-	edits := head.State.Edits()
-	for e, err := range m.History(ctx, session) {
+	edits := s.Head.State.Edits()
+	for e, err := range s.History(ctx) {
 		if err == nil {
 			err = writeMessage(out, &e, edits)
 		}
@@ -85,7 +85,7 @@ func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer
 			return err
 		}
 	}
-	for e, err := range m.Events(ctx, session) {
+	for e, err := range s.Events(ctx) {
 		if err == nil {
 			err = writeLine(out, operation{Op: opEvent, Event: &e})
 		}
@@ -93,16 +93,12 @@ func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer
 			return err
 		}
 	}
-	return exportValues(ctx, m, session, out)
+	return exportValues(s, out)
 }
 
 // exportValues writes the variables, and the values of context blocks such as facts.
-func exportValues(ctx context.Context, m *memory.Memory, session string, out io.Writer) error {
-	variables, err := m.Variables(ctx, session)
-	if err != nil {
-		return err
-	}
-	if len(variables) > 0 {
+func exportValues(s *memory.Snapshot, out io.Writer) error {
+	if variables := s.Variables(); len(variables) > 0 {
 		op := operation{Op: opVariables, Set: map[string]json.RawMessage{}, Turns: map[string]int64{}}
 		for _, v := range variables {
 			op.Set[v.Name], op.Turns[v.Name] = v.Value, v.Turn
@@ -111,9 +107,9 @@ func exportValues(ctx context.Context, m *memory.Memory, session string, out io.
 			return err
 		}
 	}
-	values, err := m.ContextValues(ctx, session)
-	if err != nil || len(values) == 0 {
-		return err
+	values := s.ContextValues()
+	if len(values) == 0 {
+		return nil
 	}
 	op := operation{Op: opContext, Set: map[string]json.RawMessage{}}
 	for name, value := range values {

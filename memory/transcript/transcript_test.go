@@ -2,6 +2,7 @@ package transcript_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/transcript"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // runes counts characters.
@@ -55,6 +57,45 @@ func TestImport_Whole(t *testing.T) {
 	var exists *memory.SessionExistsError
 	if !errors.As(err, &exists) || err.Error() != `memory m: session "s" exists already` {
 		t.Errorf("got %v", err)
+	}
+}
+
+// turnsWhileWriting adds a turn to a session whenever something is written.
+type turnsWhileWriting struct {
+	strings.Builder
+	turn func()
+}
+
+func (w *turnsWhileWriting) Write(text []byte) (int, error) {
+	w.turn()
+	return w.Builder.Write(text)
+}
+
+// TestExport_InUse: what is exported while turns are added can be imported, and is the session as it was
+// when the export began.
+func TestExport_InUse(t *testing.T) {
+	m := newMemory(t)
+	n := 0
+	turn := func() {
+		n++
+		testkit.Must(t, m.Turn(t.Context(), "s", func(t *memory.Turn) error {
+			if err := t.Set("n", []byte(fmt.Sprint(n))); err != nil {
+				return err
+			}
+			return t.Add(chat.Text(chat.User, fmt.Sprint("q", n)), chat.Text(chat.Assistant, fmt.Sprint("a", n)))
+		}))
+	}
+	turn()
+	turn()
+	out := &turnsWhileWriting{turn: turn}
+	testkit.Must(t, transcript.Export(t.Context(), m, "s", out))
+	testkit.Must(t, transcript.Import(t.Context(), m, "copy", strings.NewReader(out.String())))
+	w, err := m.Window(t.Context(), "copy")
+	testkit.Must(t, err)
+	variables, err := m.Variables(t.Context(), "copy")
+	testkit.Must(t, err)
+	if got := w.Text(); !strings.Contains(got, "a2") || strings.Contains(got, "q3") || string(variables[0].Value) != "2" {
+		t.Errorf("the window is %s, the variables %v", got, variables)
 	}
 }
 

@@ -99,12 +99,11 @@ func (in *Transcript) hidden() store.Ranges {
 
 // checkEvents checks what the window follows from.
 func (in *Transcript) checkEvents() error {
-	kinds := []store.EventKind{store.EventFlush, store.EventFailed, store.EventSet, store.EventRewind, store.EventDelete, store.EventEdit, store.EventPin, store.EventUnpin, store.EventSent, store.EventSummary, store.EventVariables}
 	texts := map[int64]bool{}
 	for i, e := range in.Events {
 		problem := ""
 		switch {
-		case !slices.Contains(kinds, e.Kind):
+		case !slices.Contains(store.EventKinds(), e.Kind):
 			problem = fmt.Sprintf("unknown kind %q", e.Kind)
 		case e.Turn < 0 || e.Turn > maxImported || e.Rewound < 0:
 			problem = fmt.Sprintf("invalid turn %d", e.Turn)
