@@ -43,6 +43,15 @@ func WithEvents(listen func(steps.Event), kinds ...steps.EventKind) RunOption {
 	return func(r *run) { r.listen, r.kinds = listen, kinds }
 }
 
+// WithObserver reports the operations of the run to o, in addition to
+// Options.Observer and the observers of the context.
+func WithObserver(o steps.Observer) RunOption {
+	return func(r *run) { r.observers = append(r.observers, o) }
+}
+
+// WithSharedBudget lets a run be one of several with one budget.
+func WithSharedBudget(b SharedBudget) RunOption { return func(r *run) { r.budget = &b } }
+
 // Run processes rows with a flow and yields the results in the order of the rows,
 // failed rows included. An error of the sequence ends the run: an unknown flow, a step
 // that cannot be built, the end of the context. If rows is nil, a flow without inputs
