@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -63,6 +64,7 @@ func (c *retryStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit
 	err := c.run(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
 		last = last[:0]
 		var inside *steps.Error
+		ctx, keep := remotefs.WithAttempt(ctx)
 		err := c.step.Process(ctx, row.Clone(), func(r *steps.Row) error {
 			if r.Err != nil && r.Err.Step == c.id {
 				inside = r.Err
@@ -72,6 +74,9 @@ func (c *retryStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit
 		})
 		if err == nil && inside != nil {
 			return &nestedFlowError{failed: inside}
+		}
+		if err == nil {
+			keep()
 		}
 		return err
 	})
