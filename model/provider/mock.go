@@ -25,7 +25,7 @@ func newMock(m, replaced *spec.Model, opts Options) (model.Chat, error) {
 	return WithAnswers(m, model.WithRetry(opts.Wrap(made), p), opts), nil
 }
 
-// mockServer identifies what stands for the server of a mock: each has its own.
+// mockServer identifies the server that a mock replaces: each mock has another one.
 func mockServer(m *spec.Model) string { return "mock " + m.ID }
 
 // withMockBreaker adds the circuit breaker that a mock declares. Without a declaration it has none, so that a
