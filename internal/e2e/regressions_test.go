@@ -15,7 +15,7 @@ import (
 // tables names one.
 func TestDocs_Regressions(t *testing.T) {
 	tests := map[string]bool{}
-	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	testkit.Must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
