@@ -33,7 +33,7 @@ func TestDocs_Regressions(t *testing.T) {
 		}
 		return nil
 	}))
-	name := regexp.MustCompile("`(Test\\w+|\\w+\\.txtar)`")
+	name := regexp.MustCompile("`((?:Test|Fuzz)\\w+|\\w+\\.txtar)`")
 	rows := 0
 	for line := range strings.Lines(testkit.ReadFile(t, "docs/regressions.md")) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasSuffix(line, "| Test |\n") {
