@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
@@ -15,7 +16,8 @@ func newMock(m, replaced *spec.Model, opts Options) (model.Chat, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Retry == nil && m.RateLimit == nil && m.CircuitBreaker == nil {
+	isSlow := slices.ContainsFunc(m.Rules, func(r *spec.MockRule) bool { return r != nil && r.Delay > 0 }) // it may exceed the timeout
+	if m.Retry == nil && m.RateLimit == nil && m.CircuitBreaker == nil && !isSlow {
 		return WithAnswers(m, opts.Wrap(made), opts), nil
 	}
 	p := withMockBreaker(callPolicy(m, mockServer(m), opts), m, opts)
