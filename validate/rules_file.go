@@ -93,14 +93,7 @@ flows:
     steps: [{type: InvokeFlow, id: call, flow: write, input_bindings: {name: name, file: file}, output_bindings: {name: name}}]
 `},
 		check: on(func(p *ruleContext, f *spec.Flow) {
-			var caller spec.Step
-			for s, plan := range p.steps {
-				for _, called := range plan.Flows() {
-					if called == f && (caller == nil || s.EntityID() < caller.EntityID()) {
-						caller = s
-					}
-				}
-			}
+			caller := p.callersOf(f).any
 			if caller == nil {
 				return
 			}
