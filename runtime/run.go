@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -92,7 +93,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.listen != nil {
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
 	}
-	ctx = steps.WithPartialInput(ctx, r.partialReason)
+	ctx = remotefs.WithWritten(steps.WithPartialInput(ctx, r.partialReason))
 	if r.id != "" {
 		ctx = steps.WithRunID(ctx, r.id)
 	}
