@@ -64,11 +64,14 @@ func WithLease(ctx context.Context, name string, lost func()) context.Context {
 
 // WithServerLease is like WithLease for memories in a server that several machines share, such
 // as PostgreSQL or Redis. In a context of WithLease it changes nothing.
-func WithServerLease(ctx context.Context, name string) context.Context {
+func WithServerLease(ctx context.Context, name string, lost func()) context.Context {
 	if ctx.Value(workKey{}) != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, workKey{}, work{name: name, lost: func() {}, onlyServers: true})
+	if lost == nil {
+		lost = func() {}
+	}
+	return context.WithValue(ctx, workKey{}, work{name: name, lost: lost, onlyServers: true})
 }
 
 // needsLease reports whether turns in a context have a lease.

@@ -54,7 +54,7 @@ func (s *Server) runForMCP(app *runtime.App) func(context.Context, string, iter.
 	}
 	handlers := tool.Handlers{Approve: mcpserver.Approve, Client: func(string) tool.ClientHandler { return mcpserver.HandleClientTool }}
 	return func(ctx context.Context, flow string, rows iter.Seq[runtime.Input], opts ...runtime.RunOption) iter.Seq2[*runtime.Result, error] {
-		ctx = memory.WithServerLease(tool.WithHandlers(ctx, handlers), rand.Text()) // turns of the session that other servers run
+		ctx = memory.WithServerLease(tool.WithHandlers(ctx, handlers), rand.Text(), nil) // turns of the session that other servers run
 		return app.Run(s.observe(ctx, ""), flow, rows, opts...)
 	}
 }

@@ -115,14 +115,17 @@ func (m *Manager) newLease() []byte {
 // settleTime is how long storing the end of a run may take.
 const settleTime = 10 * time.Second
 
-// settle stores the end of a run.
+// settle stores the end of a run, unless another process continues it.
 func (m *Manager) settle(r *Run, cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
 	s := r.State()
 	s.Updated = time.Now().UTC()
 	s.end(cause)
-	err := r.record.saveState(ctx, r.Flow, s)
+	err := r.record.saveState(ctx, r.Flow, s, m.owns)
+	if errors.Is(err, errTaken) {
+		return
+	}
 	if err == nil {
 		err = m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: r.ID})
 	}
@@ -135,7 +138,7 @@ func (m *Manager) settle(r *Run, cause error) {
 func (m *Manager) release(r *Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, nil); err != nil {
+	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, m.owns); err != nil && !errors.Is(err, errTaken) {
 		m.opts.Log.Error("the lease of a run could not be released", "run", r.ID, "error", err)
 	}
 }

@@ -254,7 +254,7 @@ func (r *Run) process(ctx context.Context, s *Start, ask Ask) (err error) {
 			err = errInternal
 		}
 	}()
-	ctx = memory.WithServerLease(ctx, r.ID) // turns of the session that other servers run
+	ctx = memory.WithServerLease(ctx, r.ID, func() { r.end(memory.ErrSuspended) }) // turns of the session that other servers run
 	ctx = tool.WithHandlers(s.Context(ctx, ask), tool.Handlers{Approve: ask.approve, Client: func(string) tool.ClientHandler { return ask.RunClientTool }})
 	var opts []runtime.RunOption
 	if s.Events {
@@ -365,6 +365,10 @@ func (m *Manager) Answer(ctx context.Context, r *Run, a *Answer) error {
 		if err := r.record.saveAnswer(ctx, a); err != nil {
 			return err
 		}
+		if m.lostTo(r) { // the process that has the run reads the answer
+			r.end(memory.ErrSuspended)
+			return nil
+		}
 	}
 	if err := r.answered(a); err != nil && (r.record == nil || !errors.Is(err, ErrAnswered)) { // the stored answer may have been read before
 		return err
@@ -407,7 +411,7 @@ func (m *Manager) IsLocal(r *Run) bool {
 func (r *Run) wait(ctx context.Context, opened []*openRequest) {
 	if r.record != nil && len(opened) > 0 {
 		// An error is not fatal: the run can still be answered through this process.
-		_ = r.record.saveState(context.WithoutCancel(ctx), r.Flow, r.State())
+		_ = r.record.saveState(context.WithoutCancel(ctx), r.Flow, r.State(), nil)
 	}
 	for _, o := range opened {
 		r.add(requestEvent(RequestOpened, o.Request), func(*State) {})

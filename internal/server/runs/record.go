@@ -226,8 +226,8 @@ func (r *record) unanswered() []*Request {
 	return list
 }
 
-// saveState stores the state of a run.
-func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State) error {
+// saveState stores the state of a run; see set for keep.
+func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State, keep func(map[string][]byte) error) error {
 	stored := storedState{Status: s.Status, Updated: s.Updated, Rows: s.Rows, Error: s.Error, Pending: s.Pending}
 	for _, res := range s.Results {
 		stored.Results = append(stored.Results, storeResult(res))
@@ -236,7 +236,7 @@ func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State) error 
 	if err != nil {
 		return fmt.Errorf("flow %s: the state of the run cannot be stored: %w", flow.ID, err)
 	}
-	return r.set(ctx, map[string][]byte{stateValue: raw}, nil)
+	return r.set(ctx, map[string][]byte{stateValue: raw}, keep)
 }
 
 func storeResult(r *Result) *storedResult {
