@@ -223,12 +223,14 @@ func (s *Server) supersede(ctx context.Context, c *call) error {
 			return nil
 		}
 	}
-	run := s.runs.WaitingIn(c.flow.ID(), c.principal.StoredSession(c.session))
-	if run == nil || !c.named {
+	if !c.named {
 		return nil
 	}
-	run.Cancel()
-	return run.Wait(ctx)
+	run, err := s.runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.principal.StoredSession(c.session))
+	if run == nil || err != nil {
+		return err
+	}
+	return s.runs.Abandon(ctx, c.app.App, run)
 }
 
 // running returns the active run of a chat, nil if there is none.

@@ -195,7 +195,11 @@ func (a *api) row(ctx context.Context, t *turn, session string) (map[string]any,
 func (a *api) abandon(ctx context.Context, t *turn) error {
 	var waiting []*runs.Run
 	if t.session != "" {
-		waiting = append(waiting, a.Runs.Running(t.flow.ID(), t.principal.StoredSession(t.session)))
+		run, err := a.Runs.FindWaiting(ctx, t.app.App, t.principal.Name, t.flow.Spec, t.principal.StoredSession(t.session))
+		if err != nil {
+			return err
+		}
+		waiting = append(waiting, run)
 	}
 	if c := t.conversation; len(c.calls) > 0 {
 		if id, _, ok := parseCallID(c.calls[0]); ok {
@@ -213,13 +217,8 @@ func (a *api) abandon(ctx context.Context, t *turn) error {
 		if !waitsForTools(run) {
 			return problem.New(http.StatusConflict, "approval_pending", "run %s of the session waits for an approval", run.ID)
 		}
-		if err := a.Runs.Cancel(ctx, run); err != nil {
+		if err := a.Runs.Abandon(ctx, t.app.App, run); err != nil {
 			return err
-		}
-		if run == a.Runs.Running(t.flow.ID(), run.Session) {
-			if err := run.Wait(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
