@@ -124,3 +124,20 @@ func TestSessionID_Dots(t *testing.T) {
 		}
 	}
 }
+
+// TestStream_RegenerateWhileRunWaits checks that another answer to an earlier message does not
+// wait for the run that waits for an approval.
+func TestStream_RegenerateWhileRunWaits(t *testing.T) {
+	again := `{"id": "c", "trigger": "regenerate-message", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "hello"}]}]}`
+	for policy, want := range map[string]string{"queue": `"finishReason":"stop"`, "reject": "session_busy"} {
+		s := serveWith(t, "max_messages: 40", "max_messages: 40, concurrent_turns: "+policy)
+		s.post("/flows/talk/stream", chatOf("c", "hello"))
+		first := s.post("/flows/talk/stream", strings.Replace(chatOf("c", "refund order 7"), `"m"`, `"n"`, 1))
+		if !strings.Contains(first.body, "tool-approval-request") {
+			t.Fatal(first.body)
+		}
+		if got := s.post("/flows/talk/stream", again); !strings.Contains(got.body, want) {
+			t.Errorf("%s: %d %s", policy, got.status, got.body)
+		}
+	}
+}

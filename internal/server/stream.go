@@ -130,7 +130,7 @@ func (s *Server) readChat(c *call, r *http.Request, body []byte) (*call, *stream
 		return c, out, nil
 	}
 	if req.Trigger == "regenerate-message" {
-		err = s.rewind(r.Context(), c, req)
+		err = s.regenerate(r.Context(), c, req)
 	}
 	return c, out, err
 }
@@ -178,6 +178,18 @@ func (s *Server) fetcher(ctx context.Context) uistream.Fetcher {
 		}
 		return policy.Fetch(ctx, url)
 	}
+}
+
+// regenerate prepares the session for another answer. The run that waits for the client would
+// keep it busy.
+func (s *Server) regenerate(ctx context.Context, c *call, req *uistream.Request) error {
+	if err := s.supersede(ctx, c); err != nil {
+		return err
+	}
+	if run := s.runs.WaitingIn(c.flow.ID(), c.stored()); run != nil {
+		return problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
+	}
+	return s.rewind(ctx, c, req)
 }
 
 // rewind undoes the turn that a client wants to have answered again, and those after it:
