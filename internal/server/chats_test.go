@@ -22,11 +22,17 @@ func chatOf(id, text string) string {
 // serveWith serves testdata/app.qtype.yaml after replacements of its text, which are pairs.
 func serveWith(t *testing.T, replace ...string) *testServer {
 	t.Helper()
+	return serveApp(t, openApp(t, changedApp(t, replace...)), server.Options{})
+}
+
+// changedApp writes testdata/app.qtype.yaml after replacements and returns the path.
+func changedApp(t *testing.T, replace ...string) string {
+	t.Helper()
 	raw, err := os.ReadFile("testdata/app.qtype.yaml")
 	testkit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
 	testkit.Must(t, os.WriteFile(path, []byte(strings.NewReplacer(replace...).Replace(string(raw))), 0o600))
-	return serveApp(t, openApp(t, path), server.Options{})
+	return path
 }
 
 // TestStream_MessageInsteadOfAnswer checks that a chat goes on when its user writes a

@@ -21,12 +21,14 @@ func (clockedStore) Close() error { return nil }
 
 func (clockedStore) Time(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 
-// serveReplicas serves testdata/app.qtype.yaml twice, as two machines with one store.
-func serveReplicas(t *testing.T) (first, second *testServer) {
+// serveReplicas serves testdata/app.qtype.yaml, after replacements of its text, twice, as two
+// machines with one store.
+func serveReplicas(t *testing.T, replace ...string) (first, second *testServer) {
 	t.Helper()
+	path := changedApp(t, replace...)
 	shared := clockedStore{memory.NewInProcess()}
 	open := func() *testServer {
-		app, err := qtype.Open(t.Context(), "testdata/app.qtype.yaml", qtype.WithStore(shared))
+		app, err := qtype.Open(t.Context(), path, qtype.WithStore(shared))
 		testkit.Must(t, err)
 		t.Cleanup(func() { _ = app.Close(context.Background()) })
 		return serveApp(t, app, server.Options{})
@@ -81,5 +83,22 @@ func TestReplicas_ChangesOfSession(t *testing.T) {
 	}
 	if got := first.do("GET", "/sessions/s/messages", ""); got.status != http.StatusNotFound {
 		t.Errorf("the deleted session: %d %s", got.status, got.body)
+	}
+}
+
+// TestReplicas_IdempotentErrors checks that a repeated request gets the error of the first one
+// from another server, too.
+func TestReplicas_IdempotentErrors(t *testing.T) {
+	first, second := serveReplicas(t, "max_messages: 40", "max_messages: 40, concurrent_turns: reject",
+		"id: complete\n    interface", "id: complete\n    budget: {tokens: 10}\n    interface")
+	first.post("/flows/talk", `{"message": "refund order 7"}`, "X-Session-Id", "s")
+	for path, body := range map[string]string{"/flows/talk": `{"message": "hello"}`, "/flows/complete": `[{"question": "one"}, {"question": "two"}]`} {
+		want := first.post(path, body, "X-Session-Id", "s", "Idempotency-Key", "k")
+		if want.status < http.StatusBadRequest {
+			t.Fatalf("%s: %d %s", path, want.status, want.body)
+		}
+		if got := second.post(path, body, "X-Session-Id", "s", "Idempotency-Key", "k"); got.status != want.status || got.body != want.body {
+			t.Errorf("%s: %d %s, at first %d %s", path, got.status, got.body, want.status, want.body)
+		}
 	}
 }

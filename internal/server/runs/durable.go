@@ -166,6 +166,9 @@ func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, 
 		r.requests.order = append(r.requests.order, p.ID)
 	}
 	r.state = State{Status: cmp.Or(s.Status, Running), Updated: s.Updated, Rows: s.Rows, Error: s.Error}
+	if s.Budget != nil {
+		r.err = s.Budget
+	}
 	r.replayEvents(&s)
 	return r, nil
 }
