@@ -22,6 +22,11 @@ var ErrDigest = errors.New("a run with this id was started by a different reques
 // create stores a new run. If a run with the id exists, it returns that run.
 func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
 	rec, err := openRecord(ctx, m.opts.Store, r.ID)
+	if err == nil && m.isExpired(rec) { // but not yet deleted
+		if err = m.removeExpired(ctx, r.ID); err == nil {
+			err = rec.reload(ctx)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +155,7 @@ func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, 
 		return nil, err
 	}
 	var req storedRequest
-	if !rec.get(requestValue, &req) || time.Since(req.Created) > m.opts.Expire && !m.isUnfinished(rec) {
+	if !rec.get(requestValue, &req) || m.isExpired(rec) {
 		return nil, nil
 	}
 	flow, err := app.Flow(req.Flow)
@@ -171,6 +176,12 @@ func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, 
 	}
 	r.replayEvents(&s)
 	return r, nil
+}
+
+// isExpired reports whether a run has ended and can no longer be found.
+func (m *Manager) isExpired(rec *record) bool {
+	var req storedRequest
+	return rec.get(requestValue, &req) && time.Since(req.Created) > m.opts.Expire && !m.isUnfinished(rec)
 }
 
 func (m *Manager) isUnfinished(rec *record) bool {

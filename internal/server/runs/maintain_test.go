@@ -108,6 +108,29 @@ func TestManager_DeletesExpired(t *testing.T) {
 	})
 }
 
+// The id of a run that has expired, and is not yet deleted, is free: the next run with it is stored, too.
+func TestManager_ExpiredID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := memory.NewInProcess()
+		app := open(t, memory.NewInProcess())
+		m, other := runs.NewManager(runs.Options{Store: state}), runs.NewManager(runs.Options{Store: state})
+		defer stop(t, m)
+		defer stop(t, other)
+		former := begin(t, m, app)
+		testkit.Must(t, m.Cancel(t.Context(), former))
+		testkit.Must(t, former.Wait(t.Context()))
+		time.Sleep(24*time.Hour + 30*time.Minute)
+		start := talk(t, app)
+		start.Digest = "2"
+		r, err := m.Begin(t.Context(), start)
+		testkit.Must(t, err)
+		await(t, r, runs.RequestOpened)
+		if again, err := other.Begin(t.Context(), start); err != nil || again.State().Status != runs.Waiting || other.IsLocal(again) {
+			t.Errorf("another server begins the run again: %v", err)
+		}
+	})
+}
+
 // count returns the number of stored runs.
 func count(t *testing.T, backend memory.Store) int {
 	t.Helper()
