@@ -147,3 +147,16 @@ func TestStream_RegenerateWhileRunWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestResumeStream_OtherFlow checks that the stream of a chat is not continued as that of another
+// flow, whose outputs are others.
+func TestResumeStream_OtherFlow(t *testing.T) {
+	s := serve(t)
+	run := s.post("/flows/talk/stream", chatOf("c", "hello")).header.Get("X-Run-Id")
+	if got := s.do("GET", "/flows/talk/stream/c", "", "Last-Event-ID", run+":1"); got.status != http.StatusOK {
+		t.Errorf("its flow: %d %s", got.status, got.body)
+	}
+	if got := s.do("GET", "/flows/greet/stream/c", "", "Last-Event-ID", run+":1"); got.status != http.StatusNoContent {
+		t.Errorf("another flow: %d %s", got.status, got.body)
+	}
+}

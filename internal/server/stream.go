@@ -336,7 +336,7 @@ func (s *Server) resumeStream(w http.ResponseWriter, r *http.Request) {
 			s.fail(w, r, err)
 			return
 		}
-		if run != nil && run.Session != c.principal.StoredSession(c.session) {
+		if run != nil && (run.Flow.ID != flow.ID() || run.Session != c.stored()) {
 			run = nil
 		}
 	}
