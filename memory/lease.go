@@ -64,11 +64,36 @@ func WithLease(ctx context.Context, name string, lost func()) context.Context {
 
 // WithServerLease is like WithLease for memories in a server that several machines share, such
 // as PostgreSQL or Redis. In a context of WithLease it changes nothing.
-func WithServerLease(ctx context.Context, name string) context.Context {
+func WithServerLease(ctx context.Context, name string, lost func()) context.Context {
 	if ctx.Value(workKey{}) != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, workKey{}, work{name: name, lost: func() {}, onlyServers: true})
+	if lost == nil {
+		lost = func() {}
+	}
+	return context.WithValue(ctx, workKey{}, work{name: name, lost: lost, onlyServers: true})
+}
+
+// Work returns the name of the work (see WithLease) whose turn has the lease of a session, in
+// any process; empty if there is none, and with concurrent_turns: interrupt, where the next
+// turn takes over.
+func (m *Memory) Work(ctx context.Context, session string) (string, error) {
+	if m.turns == Interrupt || m.turns == Queue && !store.IsServer(m.reader.Store) { // turns of other processes are not expected
+		return "", nil
+	}
+	head, err := m.reader.Store.Head(ctx, m.key(session))
+	if err != nil {
+		return "", err
+	}
+	l := leaseOf(head.Values)
+	if l.Work == "" {
+		return "", nil
+	}
+	now, err := m.clock.Now(ctx, m.reader.Store)
+	if err != nil || !l.Until.After(now) {
+		return "", err
+	}
+	return l.Work, nil
 }
 
 // needsLease reports whether turns in a context have a lease.

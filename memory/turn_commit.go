@@ -205,9 +205,18 @@ func (t *Turn) leaveNothing(ctx context.Context) error {
 	if t.lease == nil || t.base.State.Last > 0 {
 		return nil
 	}
-	err := t.memory.remove(ctx, t.key, t.base.Version)
-	if errors.Is(err, store.ErrConflict) { // others use the session: the lease ends by itself
-		return nil
+	t.lease.end() // so that the version stays
+	version := t.base.Version
+	for range maxAttempts {
+		err := t.memory.remove(ctx, t.key, version)
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		head, err := t.memory.reader.Store.Head(ctx, t.key)
+		if err != nil || head.State.Last > 0 || !t.lease.owns(head.Values) {
+			return err // others use the session
+		}
+		version = head.Version // the lease was renewed
 	}
-	return err
+	return nil // the lease ends by itself
 }

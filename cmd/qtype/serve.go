@@ -185,7 +185,7 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI}
+	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI, Reload: c.reload}
 	closeEngine, err := c.openEngine(ctx, app, path, &options)
 	if err != nil {
 		cli.CloseApp(ctx, app, &err)

@@ -82,6 +82,7 @@ func TestApplication_Results(t *testing.T) {
 		{"photo", object{"picture": "http://localhost/x.jpg"}, result{Text: "the argument picture: a file is passed as base64 text", IsError: true}},
 		{"letter", object{"order": 1, "tone": "break"}, result{Text: "step write: model clerk: [mock] the model is broken", IsError: true}},
 		{"talk", object{"message": "hi", "session": 5}, result{Text: "the argument session must be a text, not 5", IsError: true}},
+		{"talk", object{"message": "hi", "session": "a\x00b"}, result{Text: "the argument session has control characters", IsError: true}},
 	}
 	inVersions(t, func(t *testing.T, version string) {
 		s := connect(t, serveHTTP(t, serveApp(t, openApp(t), mcpserver.ApplicationOptions{})), "", version, nil)

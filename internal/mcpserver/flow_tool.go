@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -162,8 +165,11 @@ func (t *flowTool) row(args arguments) (values map[string]any, session string, e
 		return values, chat.NewID(), nil // calls without a session share nothing
 	}
 	session, err = args.text(t.session)
-	if len(session) > maxSessionID {
+	switch {
+	case len(session) > maxSessionID:
 		err = fmt.Errorf("the argument %s is longer than %d bytes", t.session, maxSessionID)
+	case !utf8.ValidString(session) || strings.ContainsFunc(session, unicode.IsControl):
+		err = fmt.Errorf("the argument %s has control characters", t.session)
 	}
 	return values, session, err
 }

@@ -22,11 +22,17 @@ func chatOf(id, text string) string {
 // serveWith serves testdata/app.qtype.yaml after replacements of its text, which are pairs.
 func serveWith(t *testing.T, replace ...string) *testServer {
 	t.Helper()
+	return serveApp(t, openApp(t, changedApp(t, replace...)), server.Options{})
+}
+
+// changedApp writes testdata/app.qtype.yaml after replacements and returns the path.
+func changedApp(t *testing.T, replace ...string) string {
+	t.Helper()
 	raw, err := os.ReadFile("testdata/app.qtype.yaml")
 	testkit.Must(t, err)
 	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
 	testkit.Must(t, os.WriteFile(path, []byte(strings.NewReplacer(replace...).Replace(string(raw))), 0o600))
-	return serveApp(t, openApp(t, path), server.Options{})
+	return path
 }
 
 // TestStream_MessageInsteadOfAnswer checks that a chat goes on when its user writes a
@@ -122,5 +128,35 @@ func TestSessionID_Dots(t *testing.T) {
 		if got := s.post("/flows/talk", `{"message": "hi"}`, "X-Session-Id", id); got.status != 400 || !strings.Contains(got.body, "invalid_session") {
 			t.Errorf("%q got %d %s", id, got.status, got.body)
 		}
+	}
+}
+
+// TestStream_RegenerateWhileRunWaits checks that another answer to an earlier message does not
+// wait for the run that waits for an approval.
+func TestStream_RegenerateWhileRunWaits(t *testing.T) {
+	again := `{"id": "c", "trigger": "regenerate-message", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "hello"}]}]}`
+	for policy, want := range map[string]string{"queue": `"finishReason":"stop"`, "reject": "session_busy"} {
+		s := serveWith(t, "max_messages: 40", "max_messages: 40, concurrent_turns: "+policy)
+		s.post("/flows/talk/stream", chatOf("c", "hello"))
+		first := s.post("/flows/talk/stream", strings.Replace(chatOf("c", "refund order 7"), `"m"`, `"n"`, 1))
+		if !strings.Contains(first.body, "tool-approval-request") {
+			t.Fatal(first.body)
+		}
+		if got := s.post("/flows/talk/stream", again); !strings.Contains(got.body, want) {
+			t.Errorf("%s: %d %s", policy, got.status, got.body)
+		}
+	}
+}
+
+// TestResumeStream_OtherFlow checks that the stream of a chat is not continued as that of another
+// flow, whose outputs are others.
+func TestResumeStream_OtherFlow(t *testing.T) {
+	s := serve(t)
+	run := s.post("/flows/talk/stream", chatOf("c", "hello")).header.Get("X-Run-Id")
+	if got := s.do("GET", "/flows/talk/stream/c", "", "Last-Event-ID", run+":1"); got.status != http.StatusOK {
+		t.Errorf("its flow: %d %s", got.status, got.body)
+	}
+	if got := s.do("GET", "/flows/greet/stream/c", "", "Last-Event-ID", run+":1"); got.status != http.StatusNoContent {
+		t.Errorf("another flow: %d %s", got.status, got.body)
 	}
 }

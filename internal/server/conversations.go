@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/openai"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
@@ -23,14 +24,37 @@ func (s *Server) newSessions() *sessions.Service {
 	})
 }
 
-// runningIn returns the id of the active run of a stored session, empty for none.
-func (s *Server) runningIn(_ context.Context, session string) (string, error) {
-	for _, f := range s.current.Load().Flows {
+// runningIn returns whether a stored session is in use, on any server, and the id of the run
+// that uses it, empty for a request of an MCP client.
+func (s *Server) runningIn(ctx context.Context, session string) (run string, busy bool, err error) {
+	g := s.current.Load()
+	for _, f := range g.Flows {
 		if run := s.runs.Running(f.ID(), session); run != nil {
-			return run.ID, nil
+			return run.ID, true, nil
 		}
 	}
-	return "", nil
+	for _, declared := range g.App.Spec().Memories {
+		m := g.App.Memory(declared.ID)
+		if m == nil || m.Conversation(session) != session { // other sessions share it
+			continue
+		}
+		work, err := m.Work(ctx, session)
+		if err != nil || work == "" {
+			if err != nil {
+				return "", false, err
+			}
+			continue
+		}
+		r, err := s.runs.Find(ctx, g.App, access.PrincipalOf(ctx).Name, work)
+		if err != nil {
+			return "", false, err
+		}
+		if r != nil {
+			run = r.ID
+		}
+		return run, true, nil
+	}
+	return "", false, nil
 }
 
 // recordSession notes that a conversation begins or goes on, if the client can find it

@@ -54,9 +54,18 @@ func (s *Server) runForMCP(app *runtime.App) func(context.Context, string, iter.
 	}
 	handlers := tool.Handlers{Approve: mcpserver.Approve, Client: func(string) tool.ClientHandler { return mcpserver.HandleClientTool }}
 	return func(ctx context.Context, flow string, rows iter.Seq[runtime.Input], opts ...runtime.RunOption) iter.Seq2[*runtime.Result, error] {
-		ctx = memory.WithServerLease(tool.WithHandlers(ctx, handlers), rand.Text()) // turns of the session that other servers run
+		ctx = s.lease(tool.WithHandlers(ctx, handlers), rand.Text(), nil)
 		return app.Run(s.observe(ctx, ""), flow, rows, opts...)
 	}
+}
+
+// lease returns a context in which turns wait for those of the session that other servers run,
+// and those that the application before a reload runs.
+func (s *Server) lease(ctx context.Context, work string, lost func()) context.Context {
+	if s.opts.Reload {
+		return memory.WithLease(ctx, work, lost)
+	}
+	return memory.WithServerLease(ctx, work, lost)
 }
 
 // close releases what the generation has besides the application.

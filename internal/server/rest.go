@@ -76,7 +76,7 @@ func (s *Server) answerWithResult(w http.ResponseWriter, r *http.Request, run *r
 	case err != nil:
 		run.Disconnected()
 		s.fail(w, r, err)
-	case waiting:
+	case waiting, run.State().Status == runs.Suspended && r.Header.Get("Idempotency-Key") == "": // without a key, another request would run twice
 		s.accepted(w, r, run, c.principal)
 	default:
 		s.result(w, run, c.flow)

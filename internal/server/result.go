@@ -48,7 +48,11 @@ func (s *Server) failure(run *runs.Run, state *runs.State) *problem.Problem {
 		return problem.New(http.StatusUnprocessableEntity, "budget_exceeded", "%s", budget)
 	case problem.Of(err) != nil:
 		return problem.Of(err)
-	case errors.Is(err, runs.ErrClosed), errors.Is(err, memory.ErrSuspended):
+	case errors.Is(err, memory.ErrSuspended):
+		p := shuttingDown()
+		p.Detail, p.Continues = "the server is shutting down; run "+run.ID+" continues when it has started again", true
+		return p
+	case errors.Is(err, runs.ErrClosed):
 		return shuttingDown()
 	case err != nil:
 		s.log.Error("a run failed", "run", run.ID, "flow", run.Flow.ID, "error", err)
@@ -130,6 +134,9 @@ func (s *Server) describe(run *runs.Run, p access.Principal) any {
 	session, _ := p.ClientSession(run.Session)
 	out := runBody{ID: run.ID, Flow: run.Flow.ID, Session: session, Status: state.Status, Created: run.Created, Updated: state.Updated,
 		Rows: state.Rows, Pending: state.Pending, Error: state.Error}
+	if state.Status == runs.Suspended { // the next server has it
+		out.Status, out.Error = runs.Running, ""
+	}
 	if out.Pending == nil {
 		out.Pending = []*runs.Request{}
 	}

@@ -36,6 +36,7 @@ type Options struct {
 	Heartbeat time.Duration   // between comments in streams without events; 0: 15 s
 	MaxRuns   int             // runs at once; 0: 4,096
 	Engine    runs.Engine     // runs the rows; nil: this process
+	Reload    bool            // the application will be replaced: turns wait for those of the former one
 }
 
 // Server is an http.Handler. It is safe for concurrent use.
@@ -95,7 +96,7 @@ func New(app *runtime.App, o Options) *Server {
 	if !o.NoUI {
 		s.recorder = telemetry.NewRecorder(tracedRuns, tracedBytes)
 	}
-	s.runs = runs.NewManager(runs.Options{Store: o.Store, MaxActive: o.MaxRuns, Log: o.Log, Context: s.observe, Engine: o.Engine})
+	s.runs = runs.NewManager(runs.Options{Store: o.Store, MaxActive: o.MaxRuns, Log: o.Log, Context: s.observe, Engine: o.Engine, Lease: s.lease})
 	s.current.Store(s.newGeneration(app))
 	s.sessions = s.newSessions()
 	s.routed = s.routes()

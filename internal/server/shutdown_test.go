@@ -27,7 +27,7 @@ func TestShutdown_Answers(t *testing.T) {
 		name string
 		reply
 	}
-	answers := make(chan answer, 3)
+	answers := make(chan answer, 4)
 	send := func(name, path, body string, headers ...string) {
 		go func() { answers <- answer{name, s.post(path, body, headers...)} }()
 		for !strings.Contains(s.do("GET", "/runs?status=running", "").body, `"session":"`+name+`"`) {
@@ -37,10 +37,20 @@ func TestShutdown_Answers(t *testing.T) {
 	send("rest", "/flows/talk", `{"message": "slow"}`, "X-Session-Id", "rest")
 	send("key", "/flows/talk", `{"message": "slow"}`, "X-Session-Id", "key", "Idempotency-Key", "k")
 	send("stream", "/flows/talk/stream", chatOf("stream", "slow"))
+	send("openai", "/v1/chat/completions", `{"model": "talk", "messages": [{"role": "user", "content": "slow"}]}`, "X-Session-Id", "openai")
 	s.shutdownNow()
-	for range 3 {
+	for range 4 {
 		a := <-answers
-		if a.name == "stream" {
+		if a.name == "rest" { // the run continues: the request must not be sent again
+			var run waitingRun
+			if a.into(t, &run); a.status != http.StatusAccepted || run.Status != "running" || !strings.HasSuffix(a.header.Get("Location"), "/runs/"+run.ID) {
+				t.Errorf("%s: %d %s", a.name, a.status, a.body)
+			}
+		} else if a.name == "openai" {
+			if a.status != http.StatusServiceUnavailable || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Retry-After") != "" || !strings.Contains(a.body, "continues") {
+				t.Errorf("%s: %d %v %s", a.name, a.status, a.header, a.body)
+			}
+		} else if a.name == "stream" {
 			if !strings.Contains(a.body, "shutting down") || !strings.HasSuffix(strings.TrimSpace(a.body), "data: [DONE]") {
 				t.Errorf("%s: %s", a.name, a.body)
 			}

@@ -130,7 +130,7 @@ func (s *Server) readChat(c *call, r *http.Request, body []byte) (*call, *stream
 		return c, out, nil
 	}
 	if req.Trigger == "regenerate-message" {
-		err = s.rewind(r.Context(), c, req)
+		err = s.regenerate(r.Context(), c, req)
 	}
 	return c, out, err
 }
@@ -180,6 +180,18 @@ func (s *Server) fetcher(ctx context.Context) uistream.Fetcher {
 	}
 }
 
+// regenerate prepares the session for another answer. The run that waits for the client would
+// keep it busy.
+func (s *Server) regenerate(ctx context.Context, c *call, req *uistream.Request) error {
+	if err := s.supersede(ctx, c); err != nil {
+		return err
+	}
+	if run := s.runs.WaitingIn(c.flow.ID(), c.stored()); run != nil {
+		return problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
+	}
+	return s.rewind(ctx, c, req)
+}
+
 // rewind undoes the turn that a client wants to have answered again, and those after it:
 // the turn of the last message of the user.
 func (s *Server) rewind(ctx context.Context, c *call, req *uistream.Request) error {
@@ -223,12 +235,14 @@ func (s *Server) supersede(ctx context.Context, c *call) error {
 			return nil
 		}
 	}
-	run := s.runs.WaitingIn(c.flow.ID(), c.principal.StoredSession(c.session))
-	if run == nil || !c.named {
+	if !c.named {
 		return nil
 	}
-	run.Cancel()
-	return run.Wait(ctx)
+	run, err := s.runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.principal.StoredSession(c.session))
+	if run == nil || err != nil {
+		return err
+	}
+	return s.runs.Abandon(ctx, c.app.App, run)
 }
 
 // running returns the active run of a chat, nil if there is none.
@@ -322,7 +336,7 @@ func (s *Server) resumeStream(w http.ResponseWriter, r *http.Request) {
 			s.fail(w, r, err)
 			return
 		}
-		if run != nil && run.Session != c.principal.StoredSession(c.session) {
+		if run != nil && (run.Flow.ID != flow.ID() || run.Session != c.stored()) {
 			run = nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
+	"github.com/qtype-dev/qtype/memory/storetest"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -153,4 +154,25 @@ func TestWatch_MissingFile(t *testing.T) {
 	}
 	stop()
 	<-ended
+}
+
+// TestSwap_Turns checks that a turn waits for that of the session which began before a reload.
+func TestSwap_Turns(t *testing.T) {
+	store := storetest.Shared(memory.NewInProcess())
+	open := func() *runtime.App { return openApp(t, "testdata/app.qtype.yaml", qtype.WithStore(store)) }
+	s := serveApp(t, open(), server.Options{Reload: true})
+	var run waitingRun
+	s.post("/flows/talk", `{"message": "refund order 7"}`, "X-Session-Id", "s").into(t, &run)
+	s.own.Swap(open())
+	second := make(chan reply)
+	go func() { second <- s.post("/flows/talk", `{"message": "hello"}`, "X-Session-Id", "s") }()
+	select {
+	case got := <-second:
+		t.Fatalf("the second turn did not wait: %d %s", got.status, got.body)
+	case <-time.After(200 * time.Millisecond):
+	}
+	s.post("/runs/"+run.ID+"/answer", `{"id": "`+run.Pending[0].ID+`", "approved": true}`)
+	if got := <-second; !strings.Contains(got.body, "5 messages") {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
 }

@@ -144,6 +144,14 @@ func waits(t *testing.T, s store.Store) {
 	testkit.Must(t, former.Abort(t.Context(), memory.ErrSuspended))
 	testkit.Must(t, again.Commit(t.Context()))
 
+	left, err := withTurns(t, first, memory.Queue, time.Second).Begin(memory.WithLease(t.Context(), "left", never), "left")
+	testkit.Must(t, err)
+	time.Sleep(1200 * time.Millisecond) // the lease is renewed
+	testkit.Must(t, left.Abort(t.Context(), memory.ErrSuspended))
+	if head, err := s.Head(t.Context(), memory.Key{Memory: "m", Session: "left"}); err != nil || head.Version != 0 {
+		t.Errorf("a turn that left nothing keeps its lease: %+v, %v", head, err)
+	}
+
 	dead := begin(withTurns(t, first, memory.Queue, time.Second), "four", "never", func() {})
 	first.stopped.Store(true)
 	testkit.Must(t, begin(there, "five", "fourth", never).Commit(t.Context())) // after the lease

@@ -114,12 +114,11 @@ func (c *call) start(r *http.Request) (runs.Start, error) {
 // abandon cancels the run of the thread that waits for an answer: the user has sent another
 // message instead.
 func (c *call) abandon(r *http.Request) error {
-	run := c.Runs.Running(c.flow.ID(), c.stored())
-	if run == nil || run.State().Status != runs.Waiting {
-		return nil
+	run, err := c.Runs.FindWaiting(r.Context(), c.app.App, c.principal.Name, c.flow.Spec, c.stored())
+	if run == nil || err != nil {
+		return err
 	}
-	run.Cancel()
-	return run.Wait(r.Context())
+	return c.Runs.Abandon(r.Context(), c.app.App, run)
 }
 
 // resume passes answers to the run of the thread that waits for them.

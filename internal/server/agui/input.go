@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"unicode"
 
@@ -60,11 +59,8 @@ type Resume struct {
 // Parse parses and checks the body of a request. The error is a *problem.Problem.
 func Parse(body []byte) (*Input, error) {
 	in := &Input{}
-	if err := json.Unmarshal(body, in); err != nil {
-		if _, err := schema.ParseBody(body); err != nil {
-			return nil, err
-		}
-		return nil, problem.New(http.StatusUnprocessableEntity, "invalid_request", "%s", strings.TrimPrefix(err.Error(), "json: "))
+	if err := schema.DecodeBody(body, in, false); err != nil {
+		return nil, err
 	}
 	if err := in.checkIDs(); err != nil {
 		return nil, err

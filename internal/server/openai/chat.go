@@ -46,6 +46,9 @@ func (a *api) readChat(r *request) (t *turn, usage bool, err error) {
 	if err = t.readCommon(true); err != nil {
 		return nil, false, err
 	}
+	if err = a.findRepeated(t); err != nil {
+		return nil, false, err
+	}
 	var options struct {
 		Usage       bool  `json:"include_usage"`
 		Obfuscation *bool `json:"include_obfuscation"`

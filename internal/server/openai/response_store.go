@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -18,12 +17,12 @@ const (
 	newestValue     = "newest"
 )
 
-// responseID returns the id of a new response, which has the session if it is stored.
-func responseID(session string, stored bool) string {
+// responseID returns the id of a response, which has the session if it is stored.
+func responseID(session string, stored bool, unique string) string {
 	if !stored {
-		return "resp_" + rand.Text()
+		return "resp_" + unique
 	}
-	return "resp_" + base64.RawURLEncoding.EncodeToString([]byte(session)) + "." + rand.Text()
+	return "resp_" + base64.RawURLEncoding.EncodeToString([]byte(session)) + "." + unique
 }
 
 // sessionOf returns the session of a stored response.
@@ -53,16 +52,21 @@ func (a *api) newestResponse(ctx context.Context, t *turn, session string) (stri
 	return string(head.Values[newestValue]), err
 }
 
-// saveResponse makes a response the newest of its session.
-func (a *api) saveResponse(ctx context.Context, t *turn, id string) error {
+// saveResponse makes a response the newest of its session, unless the request was repeated
+// and others have followed the first one.
+func (a *api) saveResponse(ctx context.Context, t *turn, out *response) error {
 	key := t.responseKey(t.session)
 	for {
 		head, err := a.Store.Head(ctx, key)
 		if err != nil {
 			return err
 		}
+		newest := string(head.Values[newestValue])
+		if t.repeated != nil && newest != "" && (out.Previous == nil || newest != *out.Previous) {
+			return nil
+		}
 		err = a.Store.Apply(ctx, key, store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State,
-			Values: map[string][]byte{newestValue: []byte(id)}})
+			Values: map[string][]byte{newestValue: []byte(out.ID)}})
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}

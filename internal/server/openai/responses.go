@@ -48,6 +48,9 @@ func (a *api) readResponse(r *request) (*turn, *response, error) {
 	if err = t.readCommon(false); err != nil {
 		return nil, nil, err
 	}
+	if err = a.findRepeated(t); err != nil {
+		return nil, nil, err
+	}
 	out := newResponse(t)
 	if err = a.readSession(t, out); err != nil {
 		return nil, nil, err
@@ -83,7 +86,7 @@ func (a *api) readSession(t *turn, out *response) error {
 		}
 		return a.readPrevious(t, out, store)
 	case t.session == "" && store && t.hasMemory():
-		t.session, t.imports = "resp-"+rand.Text(), true
+		t.session, t.imports, t.begins = "resp-"+rand.Text(), true, true
 	}
 	out.Store = t.session != "" && store && t.hasMemory()
 	return nil
@@ -97,15 +100,14 @@ func (a *api) readPrevious(t *turn, out *response, store bool) error {
 		if err != nil {
 			return err
 		}
-		switch newest {
-		case *out.Previous:
+		switch {
+		case newest == *out.Previous, newest != "" && t.repeated != nil:
 			t.session, t.imports, out.Store = session, true, true
 			if !store {
 				return bad("/store", "unsupported_value", "a response after previous_response_id is stored in its session")
 			}
 			return nil
-		case "":
-		default:
+		case newest != "":
 			return bad("/previous_response_id", "previous_response_not_newest",
 				"the newest response of the conversation is %s; to continue from another one, fork its session and name the fork as conversation", newest)
 		}
@@ -149,9 +151,13 @@ func (a *api) follow(ctx context.Context, t *turn, b *began, out *response) erro
 		}
 		out.Store = newest != ""
 	}
-	out.ID = responseID(t.session, out.Store)
+	unique := rand.Text()
+	if b.run.ID == t.runID() {
+		unique = hash(b.run.ID) // the same for a repeated request
+	}
+	out.ID = responseID(t.session, out.Store, unique)
 	if out.Store {
-		out.save = func() error { return a.saveResponse(context.WithoutCancel(ctx), t, out.ID) }
+		out.save = func() error { return a.saveResponse(context.WithoutCancel(ctx), t, out) }
 	}
 	return nil
 }

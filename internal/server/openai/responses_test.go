@@ -92,6 +92,27 @@ func TestResponses_Stream(t *testing.T) {
 	}
 }
 
+// A request that is sent again with its key is the same response, which the next one can follow,
+// also if that was sent before.
+func TestResponses_IdempotencyKey(t *testing.T) {
+	s := serve(t, nil, server.Options{})
+	const begin = `{"model":"talk","input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`
+	first, again := s.respond(begin, "Idempotency-Key", "k"), s.respond(begin, "Idempotency-Key", "k")
+	next := `{"model":"talk","input":"two","previous_response_id":` + quote(first.ID) + `}`
+	second, repeated := s.respond(next, "Idempotency-Key", "l"), s.respond(next, "Idempotency-Key", "l")
+	late := s.respond(begin, "Idempotency-Key", "k")
+	if first.ID != again.ID || first.ID != late.ID || second.ID != repeated.ID || first.text() != late.text() || second.text() != repeated.text() {
+		t.Errorf("ids %s %s %s, %s %s", first.ID, again.ID, late.ID, second.ID, repeated.ID)
+	}
+	third := s.respond(`{"model":"talk","input":"three","previous_response_id":` + quote(second.ID) + `}`)
+	if !strings.Contains(first.text(), "4 messages") || !strings.Contains(second.text(), "6 messages") || !strings.Contains(third.text(), "8 messages") {
+		t.Errorf("answers %q, %q, %q", first.text(), second.text(), third.text())
+	}
+	if r := s.post("/v1/responses", strings.Replace(begin, `"c"`, `"d"`, 1), "Idempotency-Key", "k"); r.status != http.StatusConflict {
+		t.Errorf("another request: %d %s", r.status, r.body)
+	}
+}
+
 // previous_response_id continues the session of a response.
 func TestResponses_Previous(t *testing.T) {
 	s := serve(t, nil, server.Options{})

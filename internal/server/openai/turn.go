@@ -39,7 +39,26 @@ type turn struct {
 	metadata     map[string]string
 	stream       bool
 	ignored      []string
-	imports      bool // earlier messages are new to the session
+	imports      bool      // earlier messages are new to the session
+	begins       bool      // the server names the session, which begins with the response
+	repeated     *runs.Run // that of an earlier request with the Idempotency-Key; nil for none
+}
+
+// runID returns the id of the run of a request with an Idempotency-Key, empty without one.
+func (t *turn) runID() string {
+	key := t.Header.Get("Idempotency-Key")
+	if key == "" {
+		return ""
+	}
+	return runPrefix + hash(t.principal.Name, t.URL.Path, t.flow.ID(), key)
+}
+
+// findRepeated finds the run of an earlier request with the key.
+func (a *api) findRepeated(t *turn) (err error) {
+	if id := t.runID(); id != "" {
+		t.repeated, err = a.Runs.Find(t.Context(), t.app.App, t.principal.Name, id)
+	}
+	return err
 }
 
 // session returns the session that a request names, empty for none.
@@ -82,8 +101,10 @@ func (a *api) begin(ctx context.Context, t *turn) (*began, error) {
 	if len(t.conversation.results) > 0 {
 		return a.resume(ctx, t)
 	}
-	if err := a.abandon(ctx, t); err != nil {
-		return nil, err
+	if t.repeated == nil {
+		if err := a.abandon(ctx, t); err != nil {
+			return nil, err
+		}
 	}
 	start, err := a.start(ctx, t)
 	if err != nil {
@@ -100,6 +121,9 @@ func (a *api) begin(ctx context.Context, t *turn) (*began, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if t.begins { // perhaps in the session of an earlier request with the key
+		t.session, _ = t.principal.ClientSession(run.Session)
 	}
 	return &began{run: run}, nil
 }
@@ -118,13 +142,17 @@ func (a *api) start(ctx context.Context, t *turn) (*runs.Start, error) {
 		Events: true, Detached: t.flow.Finishes(), Durable: t.flow.MayWait() || len(t.tools) > 0, Tools: t.tools, Instructions: t.instructions()}
 	if t.session == "" || !t.hasMemory() {
 		s.Stateless, s.History = true, t.conversation.earlier
-	} else if t.imports {
+	} else if t.imports && t.repeated == nil {
 		if err := t.importEarlier(ctx, s.Session); err != nil {
 			return nil, err
 		}
 	}
-	if key := t.Header.Get("Idempotency-Key"); key != "" {
-		s.ID, s.Digest, s.Durable = runPrefix+hash(t.principal.Name, t.URL.Path, t.flow.ID(), key), hash(string(t.body), t.session), true
+	if s.ID = t.runID(); s.ID != "" {
+		named := t.session
+		if t.begins {
+			named = ""
+		}
+		s.Digest, s.Durable = hash(string(t.body), named), true
 		s.Detached = true // the client may send the request again
 	}
 	return s, nil
@@ -195,7 +223,11 @@ func (a *api) row(ctx context.Context, t *turn, session string) (map[string]any,
 func (a *api) abandon(ctx context.Context, t *turn) error {
 	var waiting []*runs.Run
 	if t.session != "" {
-		waiting = append(waiting, a.Runs.Running(t.flow.ID(), t.principal.StoredSession(t.session)))
+		run, err := a.Runs.FindWaiting(ctx, t.app.App, t.principal.Name, t.flow.Spec, t.principal.StoredSession(t.session))
+		if err != nil {
+			return err
+		}
+		waiting = append(waiting, run)
 	}
 	if c := t.conversation; len(c.calls) > 0 {
 		if id, _, ok := parseCallID(c.calls[0]); ok {
@@ -213,13 +245,8 @@ func (a *api) abandon(ctx context.Context, t *turn) error {
 		if !waitsForTools(run) {
 			return problem.New(http.StatusConflict, "approval_pending", "run %s of the session waits for an approval", run.ID)
 		}
-		if err := a.Runs.Cancel(ctx, run); err != nil {
+		if err := a.Runs.Abandon(ctx, t.app.App, run); err != nil {
 			return err
-		}
-		if run == a.Runs.Running(t.flow.ID(), run.Session) {
-			if err := run.Wait(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -20,9 +20,10 @@ func Respond(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	p.setRetryAfter(h)
-	if p.Status == http.StatusConflict && p.Code != "session_busy" {
+	if p.Status == http.StatusConflict && p.Code != "session_busy" || p.Continues && r.Header.Get("Idempotency-Key") == "" {
 		h.Set("X-Should-Retry", "false") // clients would repeat the request
+	} else {
+		p.setRetryAfter(h)
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(OpenAIBody{p.OpenAI()}) // fails only if the client is gone

@@ -23,6 +23,7 @@ type Problem struct {
 	Detail     string        `json:"detail,omitempty"` // what is wrong with this request
 	Errors     []Field       `json:"errors,omitempty"` // the fields of the request that are wrong
 	RetryAfter time.Duration `json:"-"`                // header Retry-After; 0 for none
+	Continues  bool          `json:"-"`                // the run goes on: without a key the same request again would be another run
 }
 
 // Field is an error in one field of a request.

@@ -90,6 +90,7 @@ func (o *observer) read(ctx context.Context) error {
 		o.run.add(ev, nil)
 	}
 	o.run.add(events[last], func(s *State) { *s = state })
+	o.run.err = now.err
 	close(o.run.finished)
 	return nil
 }

@@ -22,6 +22,11 @@ var ErrDigest = errors.New("a run with this id was started by a different reques
 // create stores a new run. If a run with the id exists, it returns that run.
 func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
 	rec, err := openRecord(ctx, m.opts.Store, r.ID)
+	if err == nil && m.isExpired(rec) { // but not yet deleted
+		if err = m.removeExpired(ctx, r.ID); err == nil {
+			err = rec.reload(ctx)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -115,14 +120,17 @@ func (m *Manager) newLease() []byte {
 // settleTime is how long storing the end of a run may take.
 const settleTime = 10 * time.Second
 
-// settle stores the end of a run.
+// settle stores the end of a run, unless another process continues it.
 func (m *Manager) settle(r *Run, cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
 	s := r.State()
 	s.Updated = time.Now().UTC()
 	s.end(cause)
-	err := r.record.saveState(ctx, r.Flow, s)
+	err := r.record.saveState(ctx, r.Flow, s, m.owns)
+	if errors.Is(err, errTaken) {
+		return
+	}
 	if err == nil {
 		err = m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: r.ID})
 	}
@@ -135,7 +143,7 @@ func (m *Manager) settle(r *Run, cause error) {
 func (m *Manager) release(r *Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, nil); err != nil {
+	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, m.owns); err != nil && !errors.Is(err, errTaken) {
 		m.opts.Log.Error("the lease of a run could not be released", "run", r.ID, "error", err)
 	}
 }
@@ -147,7 +155,7 @@ func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, 
 		return nil, err
 	}
 	var req storedRequest
-	if !rec.get(requestValue, &req) || time.Since(req.Created) > m.opts.Expire && !m.isUnfinished(rec) {
+	if !rec.get(requestValue, &req) || m.isExpired(rec) {
 		return nil, nil
 	}
 	flow, err := app.Flow(req.Flow)
@@ -163,8 +171,17 @@ func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, 
 		r.requests.order = append(r.requests.order, p.ID)
 	}
 	r.state = State{Status: cmp.Or(s.Status, Running), Updated: s.Updated, Rows: s.Rows, Error: s.Error}
+	if s.Budget != nil {
+		r.err = s.Budget
+	}
 	r.replayEvents(&s)
 	return r, nil
+}
+
+// isExpired reports whether a run has ended and can no longer be found.
+func (m *Manager) isExpired(rec *record) bool {
+	var req storedRequest
+	return rec.get(requestValue, &req) && time.Since(req.Created) > m.opts.Expire && !m.isUnfinished(rec)
 }
 
 func (m *Manager) isUnfinished(rec *record) bool {

@@ -99,5 +99,6 @@ type Result struct {
 	exception error
 }
 
-// Err returns the error of a failed row, nil for a run of an earlier process.
+// Err returns the error of a failed row; of a run of another process only a
+// *memory.BusyError or *memory.InterruptedError.
 func (r *Result) Err() error { return r.exception }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Find returns the run with an id that belongs to an owner, nil if there is none. A
@@ -54,6 +55,31 @@ func (m *Manager) Running(flow, session string) *Run {
 // if there is none.
 func (m *Manager) WaitingIn(flow, session string) *Run {
 	return m.newest(flow, session, func(r *Run) bool { return r.State().Status == Waiting })
+}
+
+// FindWaiting is WaitingIn for runs on all servers: one that waits on another server is found
+// by the lease of its turn.
+func (m *Manager) FindWaiting(ctx context.Context, app *runtime.App, owner string, flow *spec.Flow, session string) (*Run, error) {
+	if r := m.WaitingIn(flow.ID, session); r != nil {
+		return r, nil
+	}
+	for _, id := range runtime.MemoryIDs(flow) {
+		name, err := app.Memory(id).Work(ctx, session)
+		if err != nil {
+			return nil, err
+		}
+		if name == "" {
+			continue
+		}
+		r, err := m.Find(ctx, app, owner, name)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil && r.Flow.ID == flow.ID && r.Session == session && r.State().Status == Waiting {
+			return r, nil
+		}
+	}
+	return nil, nil
 }
 
 func (m *Manager) newest(flow, session string, keep func(*Run) bool) *Run {

@@ -68,6 +68,11 @@ func (m *Manager) poll(ctx context.Context, renew bool) {
 		} else if r.State().Status == Waiting {
 			err = r.record.refresh(ctx)
 		}
+		if m.lostTo(r) || errors.Is(err, errTaken) {
+			m.opts.Log.Warn("another server continues a run", "run", r.ID)
+			r.end(memory.ErrSuspended)
+			continue
+		}
 		if err != nil {
 			m.opts.Log.Warn("a stored run could not be read", "run", r.ID, "error", err)
 			continue
@@ -84,15 +89,35 @@ func (m *Manager) poll(ctx context.Context, renew bool) {
 	}
 }
 
+// errTaken reports that another process has the lease of a run.
+var errTaken = errors.New("another process has taken the run")
+
+// owns returns errTaken if the values of a run have the lease of another process, which took
+// the run because this one had not renewed its lease in time.
+func (m *Manager) owns(values map[string][]byte) error {
+	var l lease
+	if raw := values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner {
+		return errTaken
+	}
+	return nil
+}
+
+// lostTo reports whether another process had the run when its record was read last.
+func (m *Manager) lostTo(r *Run) bool {
+	r.record.mu.Lock()
+	defer r.record.mu.Unlock()
+	return m.owns(r.record.values) != nil
+}
+
 // renew renews the lease of a run, unless the run has ended: a suspended one has none.
 func (m *Manager) renew(ctx context.Context, r *Run) error {
 	ended := errors.New("ended")
-	err := r.record.set(ctx, map[string][]byte{leaseValue: m.newLease()}, func(map[string][]byte) error {
+	err := r.record.set(ctx, map[string][]byte{leaseValue: m.newLease()}, func(now map[string][]byte) error {
 		select {
 		case <-r.finished:
 			return ended
 		default:
-			return nil
+			return m.owns(now)
 		}
 	})
 	if errors.Is(err, ended) {

@@ -108,6 +108,29 @@ func TestManager_DeletesExpired(t *testing.T) {
 	})
 }
 
+// The id of a run that has expired, and is not yet deleted, is free: the next run with it is stored, too.
+func TestManager_ExpiredID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := memory.NewInProcess()
+		app := open(t, memory.NewInProcess())
+		m, other := runs.NewManager(runs.Options{Store: state}), runs.NewManager(runs.Options{Store: state})
+		defer stop(t, m)
+		defer stop(t, other)
+		former := begin(t, m, app)
+		testkit.Must(t, m.Cancel(t.Context(), former))
+		testkit.Must(t, former.Wait(t.Context()))
+		time.Sleep(24*time.Hour + 30*time.Minute)
+		start := talk(t, app)
+		start.Digest = "2"
+		r, err := m.Begin(t.Context(), start)
+		testkit.Must(t, err)
+		await(t, r, runs.RequestOpened)
+		if again, err := other.Begin(t.Context(), start); err != nil || again.State().Status != runs.Waiting || other.IsLocal(again) {
+			t.Errorf("another server begins the run again: %v", err)
+		}
+	})
+}
+
 // count returns the number of stored runs.
 func count(t *testing.T, backend memory.Store) int {
 	t.Helper()
@@ -163,6 +186,46 @@ func TestManager_Lease(t *testing.T) {
 		}
 		stop(t, lost)
 	})
+}
+
+// A process that did not reach the store for a while gives up the run that another one has
+// taken meanwhile, also if its client answers it there: nothing runs twice.
+func TestManager_LostLease(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			state := &brokenStore{Store: memory.NewInProcess()}
+			former, app := open(t, memory.NewInProcess()), open(t, memory.NewInProcess())
+			lost, next := runs.NewManager(runs.Options{Store: state}), runs.NewManager(runs.Options{Store: state.Store})
+			defer stop(t, lost)
+			defer stop(t, next)
+			r := begin(t, lost, former)
+			state.fail(errDown)
+			time.Sleep(20 * time.Second)
+			if n, err := next.Resume(t.Context(), app); n != 1 || err != nil {
+				t.Fatalf("resumed %d runs, %v", n, err)
+			}
+			state.fail(nil)
+			a := &runs.Answer{ID: r.State().Pending[0].ID, Approved: yes()}
+			if answered {
+				testkit.Must(t, lost.Answer(t.Context(), r, a))
+			}
+			testkit.Must(t, r.Wait(t.Context()))
+			if got := r.State().Status; got != runs.Suspended {
+				t.Errorf("the former process ended the run as %s", got)
+			}
+			time.Sleep(10 * time.Second)
+			if n, err := lost.Resume(t.Context(), former); n != 0 || err != nil {
+				t.Errorf("it took the run back: %d, %v", n, err)
+			}
+			if !answered {
+				testkit.Must(t, next.Answer(t.Context(), stored(t, next, app), a))
+			}
+			events := await(t, stored(t, next, app), runs.RunFinished)
+			if got := events[len(events)-1]; got.Text != string(runs.Succeeded) {
+				t.Errorf("the run ended with %+v", got)
+			}
+		})
+	}
 }
 
 // A run that cannot be stored does not begin, and a second request with its key does not

@@ -34,6 +34,9 @@ type Options struct {
 	// Engine runs the rows; nil: the App of this process does.
 	Engine Engine
 
+	// Lease returns a context in which turns have a lease; see memory.WithLease. nil: that of memory.WithServerLease.
+	Lease func(ctx context.Context, work string, lost func()) context.Context
+
 	// Context returns the context of a run, for example with observers; nil: as it is.
 	Context func(ctx context.Context, run string) context.Context
 }
@@ -120,6 +123,9 @@ func NewManager(o Options) *Manager {
 	}
 	if o.MaxWait == 0 {
 		o.MaxWait = time.Hour
+	}
+	if o.Lease == nil {
+		o.Lease = memory.WithServerLease
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -238,7 +244,7 @@ func (m *Manager) launch(ctx context.Context, r *Run, s *Start) {
 	m.background.Go(func() {
 		defer cancel(nil)
 		if m.opts.Engine == nil {
-			m.end(r, r.process(ctx, s, ask))
+			m.end(r, r.process(m.opts.Lease(ctx, r.ID, func() { r.end(memory.ErrSuspended) }), s, ask))
 			return
 		}
 		release, err := r.delegate(ctx, m.opts.Engine, s, ask)
@@ -254,7 +260,6 @@ func (r *Run) process(ctx context.Context, s *Start, ask Ask) (err error) {
 			err = errInternal
 		}
 	}()
-	ctx = memory.WithServerLease(ctx, r.ID) // turns of the session that other servers run
 	ctx = tool.WithHandlers(s.Context(ctx, ask), tool.Handlers{Approve: ask.approve, Client: func(string) tool.ClientHandler { return ask.RunClientTool }})
 	var opts []runtime.RunOption
 	if s.Events {
@@ -365,6 +370,10 @@ func (m *Manager) Answer(ctx context.Context, r *Run, a *Answer) error {
 		if err := r.record.saveAnswer(ctx, a); err != nil {
 			return err
 		}
+		if m.lostTo(r) { // the process that has the run reads the answer
+			r.end(memory.ErrSuspended)
+			return nil
+		}
 	}
 	if err := r.answered(a); err != nil && (r.record == nil || !errors.Is(err, ErrAnswered)) { // the stored answer may have been read before
 		return err
@@ -407,7 +416,7 @@ func (m *Manager) IsLocal(r *Run) bool {
 func (r *Run) wait(ctx context.Context, opened []*openRequest) {
 	if r.record != nil && len(opened) > 0 {
 		// An error is not fatal: the run can still be answered through this process.
-		_ = r.record.saveState(context.WithoutCancel(ctx), r.Flow, r.State())
+		_ = r.record.saveState(context.WithoutCancel(ctx), r.Flow, r.State(), nil)
 	}
 	for _, o := range opened {
 		r.add(requestEvent(RequestOpened, o.Request), func(*State) {})

@@ -80,12 +80,16 @@ type storedState struct {
 	Error   string          `json:"error,omitempty"`
 	Results []*storedResult `json:"results,omitempty"`
 	Pending []*Request      `json:"pending,omitempty"`
+
+	Budget *runtime.BudgetError `json:"budget,omitempty"` // that the run exceeded
 }
 
 // storedResult is a row with its outputs.
 type storedResult struct {
 	*Result
-	Values []json.RawMessage `json:"values,omitempty"`
+	Values      []json.RawMessage        `json:"values,omitempty"`
+	Busy        *memory.BusyError        `json:"busy,omitempty"`        // why the row failed
+	Interrupted *memory.InterruptedError `json:"interrupted,omitempty"` // why the row failed
 }
 
 // lease is the process that runs a run.
@@ -226,9 +230,9 @@ func (r *record) unanswered() []*Request {
 	return list
 }
 
-// saveState stores the state of a run.
-func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State) error {
-	stored := storedState{Status: s.Status, Updated: s.Updated, Rows: s.Rows, Error: s.Error, Pending: s.Pending}
+// saveState stores the state of a run; see set for keep.
+func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State, keep func(map[string][]byte) error) error {
+	stored := storedState{Status: s.Status, Updated: s.Updated, Rows: s.Rows, Error: s.Error, Pending: s.Pending, Budget: s.budget}
 	for _, res := range s.Results {
 		stored.Results = append(stored.Results, storeResult(res))
 	}
@@ -236,11 +240,13 @@ func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State) error 
 	if err != nil {
 		return fmt.Errorf("flow %s: the state of the run cannot be stored: %w", flow.ID, err)
 	}
-	return r.set(ctx, map[string][]byte{stateValue: raw}, nil)
+	return r.set(ctx, map[string][]byte{stateValue: raw}, keep)
 }
 
 func storeResult(r *Result) *storedResult {
 	s := &storedResult{Result: r}
+	_ = errors.As(r.exception, &s.Busy) // clients get another response for these two
+	_ = errors.As(r.exception, &s.Interrupted)
 	for _, v := range r.Outputs {
 		s.Values = append(s.Values, value.JSON(v))
 	}
@@ -250,6 +256,12 @@ func storeResult(r *Result) *storedResult {
 // restore returns the result with its outputs in the declared types.
 func (s *storedResult) restore(flow *spec.Flow) *Result {
 	r := s.Result
+	switch {
+	case s.Busy != nil:
+		r.exception = s.Busy
+	case s.Interrupted != nil:
+		r.exception = s.Interrupted
+	}
 	if s.Values == nil || len(s.Values) != len(flow.Outputs) {
 		return r
 	}

@@ -53,6 +53,8 @@ type State struct {
 	Error   string     // why the run failed
 	Results []*Result  // so far, in the order of the rows
 	Pending []*Request // what it waits for
+
+	budget *runtime.BudgetError // that the run exceeded, nil for none
 }
 
 // Run is one run of a flow. It is safe for concurrent use.
@@ -265,6 +267,7 @@ func (r *Run) finish(err error) {
 // end sets the status of a run that the engine ended with err.
 func (s *State) end(err error) {
 	s.Status = Succeeded
+	_ = errors.As(err, &s.budget)
 	switch {
 	case errors.Is(err, ErrCancelled):
 		s.Status, s.Error = Cancelled, err.Error()

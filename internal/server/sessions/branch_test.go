@@ -386,7 +386,7 @@ func masked(text string) string {
 func TestSessions_Running(t *testing.T) {
 	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
 		o.Wait = time.Millisecond
-		o.Running = func(context.Context, string) (string, error) { return "run_1", nil }
+		o.Running = func(context.Context, string) (string, bool, error) { return "run_1", true, nil }
 	})
 	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
 	s.say(t, "ada", "s", "q")

@@ -142,11 +142,11 @@ const pollRuns = 50 * time.Millisecond
 func (s *Service) changing(ctx context.Context, stored string, change func(context.Context) error) error {
 	return s.waiting(ctx, func(ctx context.Context) error {
 		for {
-			run, err := s.running(ctx, stored)
+			_, busy, err := s.running(ctx, stored)
 			if err != nil {
 				return err
 			}
-			if run == "" {
+			if !busy {
 				return change(ctx)
 			}
 			select {

@@ -225,7 +225,7 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, status int, one 
 		out.Memories = append(out.Memories, memoryJSON{ID: h.memory.ID, Policy: h.memory.Policy(), Messages: h.info.Messages, InWindow: len(window.Entries),
 			Used: window.Used, Limit: window.Limit, Unit: window.Unit, Tokens: window.Tokens, Flushes: h.info.Flushes, Turns: h.info.Turns})
 	}
-	run, err := s.running(r.Context(), one.stored)
+	run, _, err := s.running(r.Context(), one.stored)
 	if err != nil {
 		return err
 	}
@@ -235,9 +235,9 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, status int, one 
 	return writeJSON(w, status, out)
 }
 
-func (s *Service) running(ctx context.Context, stored string) (string, error) {
+func (s *Service) running(ctx context.Context, stored string) (run string, busy bool, err error) {
 	if s.opts.Running == nil {
-		return "", nil
+		return "", false, nil
 	}
 	return s.opts.Running(ctx, stored)
 }

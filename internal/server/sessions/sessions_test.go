@@ -220,12 +220,12 @@ func TestSessions_List(t *testing.T) {
 func TestSessions_ReadRenameDelete(t *testing.T) {
 	runs, deleted := make(chan string, 1), ""
 	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
-		o.Running = func(ctx context.Context, _ string) (string, error) {
+		o.Running = func(ctx context.Context, _ string) (string, bool, error) {
 			select {
 			case running := <-runs:
-				return running, nil
+				return running, running != "", nil
 			case <-ctx.Done():
-				return "", ctx.Err()
+				return "", false, ctx.Err()
 			}
 		}
 		o.OnDelete = func(_ context.Context, id string) error { deleted = id; return nil }

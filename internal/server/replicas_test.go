@@ -1,0 +1,104 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
+)
+
+// clockedStore is a store that several machines could share, and that is not closed.
+type clockedStore struct{ store.Store }
+
+func (clockedStore) Close() error { return nil }
+
+func (clockedStore) Time(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
+
+// serveReplicas serves testdata/app.qtype.yaml, after replacements of its text, twice, as two
+// machines with one store.
+func serveReplicas(t *testing.T, replace ...string) (first, second *testServer) {
+	t.Helper()
+	path := changedApp(t, replace...)
+	shared := clockedStore{memory.NewInProcess()}
+	open := func() *testServer {
+		app, err := qtype.Open(t.Context(), path, qtype.WithStore(shared))
+		testkit.Must(t, err)
+		t.Cleanup(func() { _ = app.Close(context.Background()) })
+		return serveApp(t, app, server.Options{})
+	}
+	return open(), open()
+}
+
+// TestReplicas_MessageInsteadOfAnswer checks that a message to one server ends the run that
+// waits on another one, by each protocol.
+func TestReplicas_MessageInsteadOfAnswer(t *testing.T) {
+	first, second := serveReplicas(t)
+	for name, send := range map[string]func(session string) reply{
+		"stream": func(session string) reply { return second.post("/flows/talk/stream", chatOf(session, "never mind")) },
+		"agui": func(session string) reply {
+			return second.post("/flows/talk/agui", `{"threadId": "`+session+`", "runId": "r", "messages": [{"id": "n", "role": "user", "content": "never mind"}]}`)
+		},
+	} {
+		waits := first.post("/flows/talk/stream", chatOf(name, "refund order 7"))
+		if !strings.Contains(waits.body, "tool-approval-request") {
+			t.Fatal(waits.body)
+		}
+		if got := send(name); got.status != http.StatusOK || !strings.Contains(got.body, "never") {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+		if run := second.do("GET", "/runs/"+waits.header.Get("X-Run-Id"), ""); !strings.Contains(run.body, `"status":"cancelled"`) {
+			t.Errorf("%s: the first run: %s", name, run.body)
+		}
+	}
+}
+
+// TestReplicas_ChangesOfSession checks that a session is not changed while a run on another
+// server uses it: its messages would come back after they were deleted.
+func TestReplicas_ChangesOfSession(t *testing.T) {
+	t.Parallel()
+	first, second := serveReplicas(t)
+	first.post("/flows/talk", `{"message": "hello"}`, "X-Session-Id", "s")
+	var run waitingRun
+	first.post("/flows/talk", `{"message": "refund order 7"}`, "X-Session-Id", "s").into(t, &run)
+	if got := second.do("GET", "/sessions/s", ""); !strings.Contains(got.body, `"run":"`+run.ID+`"`) {
+		t.Errorf("the session: %s", got.body)
+	}
+	deleted := make(chan reply)
+	go func() { deleted <- second.do("DELETE", "/sessions/s", "") }()
+	select {
+	case got := <-deleted:
+		t.Fatalf("deleted during a turn: %d %s", got.status, got.body)
+	case <-time.After(200 * time.Millisecond):
+	}
+	first.post("/runs/"+run.ID+"/cancel", "{}")
+	if got := <-deleted; got.status != http.StatusNoContent {
+		t.Errorf("after the turn: %d %s", got.status, got.body)
+	}
+	if got := first.do("GET", "/sessions/s/messages", ""); got.status != http.StatusNotFound {
+		t.Errorf("the deleted session: %d %s", got.status, got.body)
+	}
+}
+
+// TestReplicas_IdempotentErrors checks that a repeated request gets the error of the first one
+// from another server, too.
+func TestReplicas_IdempotentErrors(t *testing.T) {
+	first, second := serveReplicas(t, "max_messages: 40", "max_messages: 40, concurrent_turns: reject",
+		"id: complete\n    interface", "id: complete\n    budget: {tokens: 10}\n    interface")
+	first.post("/flows/talk", `{"message": "refund order 7"}`, "X-Session-Id", "s")
+	for path, body := range map[string]string{"/flows/talk": `{"message": "hello"}`, "/flows/complete": `[{"question": "one"}, {"question": "two"}]`} {
+		want := first.post(path, body, "X-Session-Id", "s", "Idempotency-Key", "k")
+		if want.status < http.StatusBadRequest {
+			t.Fatalf("%s: %d %s", path, want.status, want.body)
+		}
+		if got := second.post(path, body, "X-Session-Id", "s", "Idempotency-Key", "k"); got.status != want.status || got.body != want.body {
+			t.Errorf("%s: %d %s, at first %d %s", path, got.status, got.body, want.status, want.body)
+		}
+	}
+}
