@@ -253,6 +253,16 @@ type FileWriter struct {
 	CSVSafe bool `yaml:"csv_safe"`
 }
 
+// WritingStep is a step that writes a file, which it replaces.
+type WritingStep interface {
+	Step
+	// WrittenFile is the path of the file, and the folder or the address below which a path from a variable is.
+	WrittenFile() (path PathRef, base string)
+}
+
+// WrittenFile is the file of the rows.
+func (s *FileWriter) WrittenFile() (path PathRef, base string) { return s.Path, s.Base }
+
 // SQLSource runs a query, one row for each result row.
 type SQLSource struct {
 	StepBase `rows:"many" effect:"queries a database" out:"name: text; QT350 at least 1"`

@@ -34,21 +34,23 @@ func sharedFile() rule {
 		})}
 }
 
-// fileWriterOf returns the FileWriter of an item; nil for another step, and where there is none.
-func fileWriterOf(item *spec.StepItem) *spec.FileWriter {
+// fileWriterOf returns the step of an item if it writes a file; nil for another step, and where there is none.
+func fileWriterOf(item *spec.StepItem) spec.WritingStep {
 	if item == nil {
 		return nil
 	}
-	s, _ := item.Step.(*spec.FileWriter)
+	s, _ := item.Step.(spec.WritingStep)
 	return s
 }
 
 // isSameFile reports whether two steps write the file of one name, or that of one variable.
-func isSameFile(a, b *spec.FileWriter) bool {
-	if a.Path.URI != "" || b.Path.URI != "" {
-		return a.Path.URI != "" && b.Path.URI != "" && cleanPath(a.Path.URI) == cleanPath(b.Path.URI)
+func isSameFile(a, b spec.WritingStep) bool {
+	one, oneBase := a.WrittenFile()
+	two, twoBase := b.WrittenFile()
+	if one.URI != "" || two.URI != "" {
+		return one.URI != "" && two.URI != "" && cleanPath(one.URI) == cleanPath(two.URI)
 	}
-	return a.Path.Var.To != nil && a.Path.Var.To == b.Path.Var.To && a.Base == b.Base
+	return one.Var.To != nil && one.Var.To == two.Var.To && oneBase == twoBase
 }
 
 // cleanPath returns the short form of a local path, and an address as it is.
@@ -60,14 +62,15 @@ func cleanPath(path string) string {
 	return filepath.Clean(path)
 }
 
-// setsPath reports whether one of the steps sets the variable that holds the path of a FileWriter.
-func setsPath(steps []*spec.StepItem, s *spec.FileWriter) bool {
+// setsPath reports whether one of the steps sets the variable that holds the path of the file that s writes.
+func setsPath(steps []*spec.StepItem, s spec.WritingStep) bool {
+	path, _ := s.WrittenFile()
 	for _, item := range steps {
-		if item == nil || item.Step == nil || s.Path.Var.To == nil {
+		if item == nil || item.Step == nil || path.Var.To == nil {
 			continue
 		}
 		for _, out := range item.Step.Common().AllOutputs() {
-			if out.To == s.Path.Var.To {
+			if out.To == path.Var.To {
 				return true
 			}
 		}
@@ -98,8 +101,12 @@ flows:
 				return
 			}
 			for _, item := range f.Steps {
-				if s := fileWriterOf(item); s != nil && s.Path.URI != "" {
-					p.list.Add(p.reportAt(placeOf(s, "path", "id"), "step %q writes %s in a flow that step %q runs, and cannot write it for a second row", s.EntityID(), s.Path.URI, caller.EntityID()).
+				s := fileWriterOf(item)
+				if s == nil {
+					continue
+				}
+				if path, _ := s.WrittenFile(); path.URI != "" {
+					p.list.Add(p.reportAt(placeOf(s, "path", "id"), "step %q writes %s in a flow that step %q runs, and cannot write it for a second row", s.EntityID(), path.URI, caller.EntityID()).
 						WithRelated(idPlace(caller), "each of its rows is a run of the flow").WithHint("use a path from a variable"))
 				}
 			}
