@@ -88,7 +88,7 @@ func ParseDateTime(s string) (DateTime, bool) {
 	for _, layout := range zonedLayouts() {
 		if t, err := time.Parse(layout, s); err == nil {
 			_, offset := t.Zone()
-			return zoned(t), inRange(t) && (time.Duration(offset) * time.Second).Abs() < day // the package time accepts +24:00
+			return zoned(t), inRange(t) && (time.Duration(offset)*time.Second).Abs() < day // the package time accepts +24:00
 		}
 	}
 	return DateTime{}, false
