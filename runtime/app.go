@@ -10,6 +10,8 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"strings"
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/redact"
@@ -128,27 +130,11 @@ func (e *NoFlowError) Error() string {
 	return fmt.Sprintf("no flow has the id %q; there are: %s", e.ID, textfmt.List(e.Flows))
 }
 
-// Models returns the models that a flow uses, itself or in flows that it runs, in
-// the order of the steps, each once.
-func (a *App) Models(flowID string) ([]model.Info, error) {
-	f, err := a.Flow(flowID)
-	if err != nil {
-		return nil, err
+// folderOf returns the folder of the document that declares something, as Folder does.
+func folderOf(n spec.Node) string {
+	file := n.Position().Span().File
+	if file == nil || strings.Contains(file.Path, "://") {
+		return ""
 	}
-	var infos []model.Info
-	seen := map[spec.ModelEntity]bool{}
-	for s := range f.Plan().All() {
-		for _, m := range s.Models() {
-			if seen[m] {
-				continue
-			}
-			seen[m] = true
-			info, err := a.modelInfo(m)
-			if err != nil {
-				return nil, err
-			}
-			infos = append(infos, info)
-		}
-	}
-	return infos, nil
+	return filepath.Dir(file.Path)
 }

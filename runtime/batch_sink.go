@@ -138,7 +138,7 @@ func (n *node) processBatch(ctx context.Context, rows []*steps.Row, emit steps.E
 		return recoverPanics(func() error { return n.batch.Batch(ctx, rows, emit) })
 	}
 	if t := flowTraceOf(ctx); t != nil {
-		traced, plain := t.step(ctx, n), run
+		traced, plain := traceStep(ctx, t, n), run
 		run = func(_ context.Context, emit steps.Emit) error { return traced.batch(rows, emit, plain) }
 	}
 	if !wantsStepEvents(ctx) {

@@ -51,9 +51,6 @@ type SharedBudget struct {
 	Sum func(ctx context.Context, own Spent) (Spent, error)
 }
 
-// WithSharedBudget lets a run be one of several with one budget.
-func WithSharedBudget(b SharedBudget) RunOption { return func(r *run) { r.budget = &b } }
-
 // withFlowBudget returns the context of one run of a flow, which ends when the flow's
 // budget is exceeded. shared is nil for a run with a separate budget.
 func withFlowBudget(ctx context.Context, f *spec.Flow, shared *SharedBudget) (context.Context, context.CancelFunc) {

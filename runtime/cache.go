@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -15,14 +14,6 @@ import (
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
-
-// caches are the caches of an App by their folders, opened at first use, and that of the store that
-// processes share.
-type caches struct {
-	mu     sync.Mutex
-	open   map[string]*stepcache.Cache
-	shared *stepcache.Cache // nil before its first use
-}
 
 // stepCache returns the cache of a step: that of the store which processes share if the step names no directory and there is one.
 // It is nil if the document may not write there.

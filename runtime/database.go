@@ -3,20 +3,12 @@ package runtime
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/spec"
 )
-
-// databases has the connections of the application's SQLSource steps. The zero
-// value is empty. It is safe for concurrent use.
-type databases struct {
-	mu   sync.Mutex
-	open map[*spec.SQLSource]*sqldb.Source
-}
 
 // database returns the shared source of a step's rows. The source connects at first
 // use.

@@ -7,16 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
-
-// WithObserver reports the operations of the run to o, in addition to
-// Options.Observer and the observers of the context.
-func WithObserver(o steps.Observer) RunOption {
-	return func(r *run) { r.observers = append(r.observers, o) }
-}
 
 // flowTrace reports one run of a flow, and its steps, as operations. A nil *flowTrace
 // reports nothing.
@@ -122,14 +115,6 @@ func (t *flowTrace) end(err error) {
 	t.span.End(r)
 }
 
-// appendField appends a variable that is set.
-func appendField(fields []value.Field, v *spec.Variable, x any) []value.Field {
-	if x == any(value.Unset) {
-		return fields
-	}
-	return append(fields, value.Field{Name: v.ID, Value: x})
-}
-
 // stepTrace is a step in one run of its flow. It is an operation from its first row to
 // the end of its last one.
 type stepTrace struct {
@@ -155,15 +140,15 @@ func (t *flowTrace) stepTrace(n *node) *stepTrace {
 }
 
 // step reports that a step begins, if it has not begun yet. ctx is that of the
-// goroutine that will run it.
-func (t *flowTrace) step(ctx context.Context, n *node) tracedStep {
-	s := t.stepTrace(n)
+// goroutine that will run it; inner has the step as the enclosing operation.
+func (t *flowTrace) step(ctx context.Context, n *node) (s *stepTrace, inner context.Context) {
+	s = t.stepTrace(n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.span == nil {
 		s.span = steps.StartSpan(t.ctx, &steps.Operation{Kind: steps.OperationStep, ID: n.id, Step: n.plan, Workers: n.limit})
 	}
-	return tracedStep{trace: s, node: n, ctx: s.span.Context(ctx)}
+	return s, s.span.Context(ctx)
 }
 
 // ended notes that a row or a batch of the step has ended.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,13 +14,6 @@ import (
 
 // openIndexTimeout limits how long opening an index may take, which may call a server.
 const openIndexTimeout = 30 * time.Second
-
-// indexes are the indexes of an App by their ids, opened at first use. An index that could
-// not be opened is tried again at the next use.
-type indexes struct {
-	mu   sync.Mutex
-	open map[string]index.Index
-}
 
 // Index returns the shared index with an id.
 func (a *App) Index(id string) (index.Index, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
@@ -137,4 +138,24 @@ func inputValue(v *spec.Variable, raw any, ok bool) (any, error) {
 		return value.Unset, fmt.Errorf("input %s: it is null, expected %s", v.ID, v.Type)
 	}
 	return value.Unset, fmt.Errorf("input %s (%s) is missing", v.ID, v.Type)
+}
+
+// decode returns an encoded input as a row.
+func (s *rowAllocator) decode(data []byte) *steps.Row {
+	row := s.newRow("", 0)
+	from := checkpoint.RowDecoder{Slots: s.slots()}
+	if err := from.Decode(data, row); err != nil {
+		row.Err = &steps.Error{Err: err}
+	}
+	row.Ordinal = row.Number
+	return row
+}
+
+// slots returns the slots of the flow's inputs.
+func (s *rowAllocator) slots() []int {
+	all := make([]int, len(s.inputs))
+	for i := range s.inputs {
+		all[i] = s.inputs[i].slot
+	}
+	return all
 }

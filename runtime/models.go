@@ -10,28 +10,6 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// pool has the models of one kind, each made when it is first used.
-type pool[M any] struct {
-	single map[*spec.Model]func() (M, error) // each by itself: steps and fallbacks share it with its rate limit
-	whole  map[*spec.Model]func() (M, error) // with fallbacks
-}
-
-// models are the models of an App.
-type models struct {
-	chat      pool[model.Chat]
-	embedders pool[model.Embedder]
-	forms     model.SchemaForms // what the servers of the App have accepted
-	traffic   model.Traffic     // the limits of the App's calls
-}
-
-func newModels() *models {
-	return &models{chat: newPool[model.Chat](), embedders: newPool[model.Embedder]()}
-}
-
-func newPool[M any]() pool[M] {
-	return pool[M]{single: map[*spec.Model]func() (M, error){}, whole: map[*spec.Model]func() (M, error){}}
-}
-
 // registerModel adds a declared model. An embedding model is also known as a chat
 // model, as the language allows to refer to it as one.
 func (a *App) registerModel(m spec.ModelEntity) {
@@ -158,22 +136,6 @@ func (a *App) Embedder(id string) (model.Embedder, error) {
 // embedder returns the shared object of an embedding model.
 func (a *App) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 	return a.models.embedders.get(m.Base())
-}
-
-// modelInfo describes a model, and makes it if no run has.
-func (a *App) modelInfo(m spec.ModelEntity) (model.Info, error) {
-	if _, embeds := a.models.embedders.whole[m.Base()]; embeds {
-		made, err := a.models.embedders.get(m.Base())
-		if err != nil {
-			return model.Info{}, err
-		}
-		return made.Info(), nil
-	}
-	made, err := a.models.chat.get(m.Base())
-	if err != nil {
-		return model.Info{}, err
-	}
-	return made.Info(), nil
 }
 
 // CircuitBreakers returns the circuit breakers of servers of models that have opened since

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -77,4 +78,15 @@ func (a *App) Close(ctx context.Context) error {
 	a.toolFactory.Close()
 	a.rankers.close(a.serviceHTTP() == nil)
 	return a.closeStores()
+}
+
+// closeStores closes the stores that the App has opened and those of its Options.
+func (a *App) closeStores() error {
+	errs := []error{a.stores.Close(), a.databases.close(), a.closeIndexes(), a.closeCaches()}
+	for _, s := range []memory.Store{a.opts.Store, a.opts.Default} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -68,7 +68,7 @@ func newNode(p *spec.StepPlan, r steps.Runner, l *layout) (*node, error) {
 	case steps.Batch:
 		n.batch = r
 		if policy != nil {
-			n.batch = &retryBatch{retryPolicy: policy, batch: r}
+			n.batch = &retryBatch{retryPolicy: policy, id: n.id, batch: r}
 		}
 	case steps.Step:
 		n.step = r

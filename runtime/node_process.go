@@ -132,3 +132,9 @@ func (n *node) applyErrorPolicy(ctx context.Context, row *steps.Row) *steps.Row 
 	}
 	return row
 }
+
+// process runs the step on a row.
+func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (err error) {
+	defer recoverTo(&err)
+	return n.step.Process(ctx, row, emit)
+}

@@ -104,15 +104,9 @@ func (p *pipe) observe(i int, row *steps.Row, emit steps.Emit) error {
 		return n.process(p.ctx, row, emit)
 	}
 	if h.traced.trace == nil {
-		h.traced = p.trace.step(p.ctx, n)
+		h.traced = traceStep(p.ctx, p.trace, n)
 	}
 	return h.traced.process(row, emit)
-}
-
-// process runs the step on a row.
-func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (err error) {
-	defer recoverTo(&err)
-	return n.step.Process(ctx, row, emit)
 }
 
 // closeAll closes the steps that have state. The rows that they emit go through the

@@ -1,22 +1,10 @@
 package runtime
 
 import (
-	"net/http"
-	"sync"
-
 	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
-
-// rankers has what the application's rerankers share: one ranker for each step, which all
-// runs use, and the connections to services. The zero value is empty. It is safe for
-// concurrent use.
-type rankers struct {
-	mu   sync.Mutex
-	made map[spec.Step]rerank.Ranker
-	http *http.Client // made when the first ranker is
-}
 
 // ranker returns the shared ranker of a step, which build makes.
 func (a *App) ranker(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error) {

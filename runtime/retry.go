@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -63,6 +64,7 @@ func (c *retryStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit
 	err := c.run(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
 		last = last[:0]
 		var inside *steps.Error
+		ctx, keep := remotefs.WithAttempt(ctx)
 		err := c.step.Process(ctx, row.Clone(), func(r *steps.Row) error {
 			if r.Err != nil && r.Err.Step == c.id {
 				inside = r.Err
@@ -72,6 +74,9 @@ func (c *retryStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit
 		})
 		if err == nil && inside != nil {
 			return &nestedFlowError{failed: inside}
+		}
+		if err == nil {
+			keep()
 		}
 		return err
 	})
@@ -93,26 +98,6 @@ type nestedFlowError struct{ failed *steps.Error }
 // Error is the failure's.
 func (e *nestedFlowError) Error() string { return e.failed.Error() }
 
-// retryBatch is a batch step with a retry policy.
-type retryBatch struct {
-	*retryPolicy
-	batch steps.Batch
-}
-
-// Size returns the size of the step.
-func (c *retryBatch) Size() int { return c.batch.Size() }
-
-// Batch runs the step on copies of the rows until it succeeds.
-func (c *retryBatch) Batch(ctx context.Context, rows []*steps.Row, emit steps.Emit) error {
-	return c.run(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
-		copies := make([]*steps.Row, len(rows))
-		for i, r := range rows {
-			copies[i] = r.Clone()
-		}
-		return c.batch.Batch(ctx, copies, hold)
-	})
-}
-
 func (c *retryPolicy) run(ctx context.Context, emit steps.Emit, attempt func(context.Context, steps.Emit) error) error {
 	tried := uint(0)
 	once := func() ([]*steps.Row, error) {
@@ -129,10 +114,7 @@ func (c *retryPolicy) run(ctx context.Context, emit steps.Emit, attempt func(con
 		if errors.As(err, &final) {
 			err = final.Err
 		}
-		if tried > 1 {
-			err = fmt.Errorf("%w, tried %d times", err, tried)
-		}
-		return err
+		return withTries(err, tried)
 	}
 	for _, r := range made {
 		if err := emit(r); err != nil {
@@ -140,6 +122,14 @@ func (c *retryPolicy) run(ctx context.Context, emit steps.Emit, attempt func(con
 		}
 	}
 	return nil
+}
+
+// withTries adds the number of attempts to the error of the last one.
+func withTries(err error, tried uint) error {
+	if tried > 1 {
+		return fmt.Errorf("%w, tried %d times", err, tried)
+	}
+	return err
 }
 
 // attempt makes one attempt within the timeout. After the end of the run no other

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,6 +101,52 @@ func (half) Batch(_ context.Context, rows []*steps.Row, emit steps.Emit) error {
 		}
 	}
 	return nil
+}
+
+// once fails rows until they are tried often enough, and counts the rows of each call.
+type once struct {
+	tries map[int]int // by the value of the row: the number of attempts that fail
+	calls []int
+}
+
+func (*once) Size() int { return 0 }
+
+func (o *once) Batch(_ context.Context, rows []*steps.Row, emit steps.Emit) error {
+	o.calls = append(o.calls, len(rows))
+	for _, r := range rows {
+		if key := r.Values[0].(int); o.tries[key] > 0 {
+			o.tries[key]--
+			r.Err = &steps.Error{Step: "s", Err: errors.New("not yet")}
+		}
+		if err := emit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestRetry_RowsOfBatch: single rows that a batch step fails are tried again, the others are not, and their order stays.
+func TestRetry_RowsOfBatch(t *testing.T) {
+	o := &once{tries: map[int]int{1: 1, 2: 2, 4: 5}}
+	retry := &spec.RetryPolicy{MaxAttempts: 3, InitialDelay: spec.Duration(time.Microsecond), MaxDelay: spec.Duration(time.Millisecond)}
+	n := newTestNode(t, &spec.StepBase{Retry: retry}, o)
+	first := nodeFor("first", stepFunc(func(_ context.Context, row *steps.Row, emit steps.Emit) error { return emit(row) }))
+	rows, err := drive(t.Context(), []stage{{nodes: []*node{first}, workers: 1}, {nodes: []*node{n}, workers: 1}}, 5)
+	var got []string
+	for i, row := range rows {
+		if row.Values[0] != i {
+			t.Errorf("row %d is %v", i, row.Values[0])
+		}
+		if row.Err != nil {
+			got = append(got, row.Err.Error())
+		}
+	}
+	if err != nil || len(rows) != 5 || len(got) != 1 || !strings.Contains(got[0], "not yet, tried 3 times") {
+		t.Errorf("%d rows, %q, %v", len(rows), got, err)
+	}
+	if want := []int{5, 2, 1, 1, 1}; !slices.Equal(o.calls, want) {
+		t.Errorf("calls of %v rows, not %v", o.calls, want)
+	}
 }
 
 func TestRetry_OnError(t *testing.T) {

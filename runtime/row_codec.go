@@ -93,15 +93,6 @@ func scopeOf(f *spec.Flow) spec.Scope {
 // outputSlots returns the slots of the flow's outputs, each once.
 func (f *flow) outputSlots() []int { return f.liveSlots(len(f.stages) + 1) }
 
-// slots returns the slots of the flow's inputs.
-func (s *rowAllocator) slots() []int {
-	all := make([]int, len(s.inputs))
-	for i := range s.inputs {
-		all[i] = s.inputs[i].slot
-	}
-	return all
-}
-
 // HasSessions reports whether the flow uses a memory, so that rows of one session must
 // run in order.
 func (c *RowCodec) HasSessions() bool { return c.rows.needsSession != "" }
@@ -132,17 +123,6 @@ func EncodedInput(data []byte) Input { return Input{encoded: data} }
 // HeadInput returns the input of a run with WithTail for a result of a run of the same flow with WithHead.
 func HeadInput(res *Result) Input {
 	return Input{row: &steps.Row{Values: res.values, Session: res.Session, Number: res.Number, Ordinal: res.Number, Err: res.Err}}
-}
-
-// decode returns an encoded input as a row.
-func (s *rowAllocator) decode(data []byte) *steps.Row {
-	row := s.newRow("", 0)
-	from := checkpoint.RowDecoder{Slots: s.slots()}
-	if err := from.Decode(data, row); err != nil {
-		row.Err = &steps.Error{Err: err}
-	}
-	row.Ordinal = row.Number
-	return row
 }
 
 // AppendResult appends a result to b, for DecodeResult, which must get the results of a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -42,6 +43,15 @@ func WithTail() RunOption {
 func WithEvents(listen func(steps.Event), kinds ...steps.EventKind) RunOption {
 	return func(r *run) { r.listen, r.kinds = listen, kinds }
 }
+
+// WithObserver reports the operations of the run to o, in addition to
+// Options.Observer and the observers of the context.
+func WithObserver(o steps.Observer) RunOption {
+	return func(r *run) { r.observers = append(r.observers, o) }
+}
+
+// WithSharedBudget lets a run be one of several with one budget.
+func WithSharedBudget(b SharedBudget) RunOption { return func(r *run) { r.budget = &b } }
 
 // Run processes rows with a flow and yields the results in the order of the rows,
 // failed rows included. An error of the sequence ends the run: an unknown flow, a step
@@ -83,7 +93,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.listen != nil {
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
 	}
-	ctx = steps.WithPartialInput(ctx, r.partialReason)
+	ctx = remotefs.WithWritten(steps.WithPartialInput(ctx, r.partialReason))
 	if r.id != "" {
 		ctx = steps.WithRunID(ctx, r.id)
 	}

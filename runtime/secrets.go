@@ -2,18 +2,10 @@ package runtime
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/qtype-dev/qtype/internal/secrets"
 	"github.com/qtype-dev/qtype/spec"
 )
-
-// secretManager is the reader of the application's secrets, made at the first use.
-type secretManager struct {
-	once   sync.Once
-	reader *secrets.Reader
-	err    error
-}
 
 // secret returns the text of a secret, from the document, the environment or the
 // application's secret manager. Its errors never include the text.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -14,6 +12,12 @@ type tracedStep struct {
 	trace *stepTrace
 	node  *node
 	ctx   context.Context // has the step as the enclosing operation
+}
+
+// traceStep returns the report of a step in a flow, for the goroutine with the context ctx.
+func traceStep(ctx context.Context, t *flowTrace, n *node) tracedStep {
+	trace, inner := t.step(ctx, n)
+	return tracedStep{trace: trace, node: n, ctx: inner}
 }
 
 // process runs the step on a row. The time of a row does not include that of later
@@ -184,41 +188,4 @@ func (s *tracedStep) batch(rows []*steps.Row, emit steps.Emit, run func(context.
 	s.trace.ended(r.Ended)
 	end(r)
 	return err
-}
-
-// stepVariables are the variables of a step that observers see.
-type stepVariables struct{ reads, writes variableSlots }
-
-// variableSlots are variables with their slots.
-type variableSlots []outputSlot
-
-// newStepVariables returns the variables that a step reads and writes.
-func newStepVariables(n *node, l *layout) stepVariables {
-	var v stepVariables
-	add := func(to *variableSlots, variable *spec.Variable) {
-		if slot := l.Slot(variable); slot >= 0 {
-			*to = append(*to, outputSlot{variable, slot})
-		}
-	}
-	if n.plan.ReadsAll {
-		for _, variable := range l.vars {
-			add(&v.reads, variable)
-		}
-	}
-	for _, ref := range n.plan.Reads {
-		add(&v.reads, ref.To)
-	}
-	for _, ref := range n.plan.Step.Common().AllOutputs() {
-		add(&v.writes, ref.To)
-	}
-	return v
-}
-
-// of returns the variables that are set in a row.
-func (all variableSlots) of(row *steps.Row) []value.Field {
-	var fields []value.Field
-	for _, v := range all {
-		fields = appendField(fields, v.variable, row.Values[v.slot])
-	}
-	return fields
 }

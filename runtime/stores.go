@@ -152,17 +152,6 @@ func (a *App) StoreLocation(id string) string {
 	return ""
 }
 
-// closeStores closes the stores that the App has opened and those of its Options.
-func (a *App) closeStores() error {
-	errs := []error{a.stores.Close(), a.databases.close(), a.closeIndexes(), a.closeCaches()}
-	for _, s := range []memory.Store{a.opts.Store, a.opts.Default} {
-		if s != nil {
-			errs = append(errs, s.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // StateStore returns the store of the state of a server, and of shared limits: that of the first
 // memory, or the default store if there is none.
 func (a *App) StateStore() memory.Store {

@@ -3,9 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -92,15 +90,6 @@ func (a *App) indexTool(t *spec.IndexTool) (tool.Tool, error) {
 // file.
 func (a *App) Folder() string { return folderOf(a.spec) }
 
-// folderOf returns the folder of the document that declares something, as Folder does.
-func folderOf(n spec.Node) string {
-	file := n.Position().Span().File
-	if file == nil || strings.Contains(file.Path, "://") {
-		return ""
-	}
-	return filepath.Dir(file.Path)
-}
-
 // newTool makes a tool, or takes its mock.
 func (a *App) newTool(t spec.Tool) (tool.Tool, error) {
 	if a.opts.Mocks.Tool != nil {
@@ -151,11 +140,4 @@ func (a *App) checkTool(ctx context.Context, t spec.Tool) error {
 		return c.Check(ctx)
 	}
 	return nil
-}
-
-// toolFactory is a *factory.Factory. Its type would be compiled in each package that uses an App.
-type toolFactory interface {
-	Tool(t spec.Tool) (tool.Tool, error) // makes a tool
-	Source(t spec.Tool) string           // the file that a tool runs; empty for none
-	Close()                              // ends what the tools have started
 }

@@ -79,6 +79,25 @@ func (w *fileWriter) Size() int { return w.size }
 // one row for each file with the values that its rows share and the path. A file that
 // cannot be written fails its rows.
 func (w *fileWriter) Batch(ctx context.Context, rows []*Row, emit Emit) error {
+	var files []writtenPart
+	if err := w.batch(ctx, rows, &files, emit); err != nil { // all rows are processed again, or have failed
+		for _, f := range slices.Backward(files) {
+			w.parts[f.path] = f.before
+			delete(w.written, f.part)
+		}
+		return err
+	}
+	return nil
+}
+
+// writtenPart is a file that a batch has written: what identifies its path and the file, and the number of the last
+// file of the path before it.
+type writtenPart struct {
+	path, part string
+	before     int
+}
+
+func (w *fileWriter) batch(ctx context.Context, rows []*Row, files *[]writtenPart, emit Emit) error {
 	groups := map[string][]*Row{}
 	names := map[string]string{} // the first name of each file
 	for _, row := range rows {
@@ -101,15 +120,19 @@ func (w *fileWriter) Batch(ctx context.Context, rows []*Row, emit Emit) error {
 	}
 	slices.Sort(paths)
 	for _, path := range paths {
-		if err := w.group(ctx, path, groups[path], emit); err != nil {
+		part, err := w.group(ctx, path, groups[path], emit)
+		if part != nil {
+			*files = append(*files, *part)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// group writes the rows of one path.
-func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit Emit) error {
+// group writes the rows of one path, and returns the file; nil if there is none.
+func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit Emit) (*writtenPart, error) {
 	n := w.parts[identityOf(path)] + 1
 	for w.written[identityOf(partName(path, n))] { // the path of other rows is that of a numbered file
 		n++
@@ -118,27 +141,28 @@ func (w *fileWriter) group(ctx context.Context, path string, rows []*Row, emit E
 	written, err := w.write(ctx, part, rows, emit)
 	switch {
 	case errors.Is(err, errStop):
-		return err
+		return nil, err
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case err != nil:
 		for _, row := range rows {
 			if row.Err == nil {
 				if err := emitFailed(row, w.id, err, emit); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
-		return nil
+		return nil, nil
 	case len(written) == 0:
-		return nil
+		return nil, nil
 	}
-	w.parts[identityOf(path)], w.written[identityOf(part)] = n, true
+	file := &writtenPart{path: identityOf(path), part: identityOf(part), before: w.parts[identityOf(path)]}
+	w.parts[file.path], w.written[file.part] = n, true
 	out := commonValues(written)
 	if w.out != nil {
 		w.out.write(out, part)
 	}
-	return emit(out)
+	return file, emit(out)
 }
 
 // identityOf returns what two names of one file have in common, such as a.csv and ./a.csv.
@@ -173,7 +197,7 @@ var errStop = errors.New("no more rows are wanted")
 
 // write writes one file and returns the rows in it. A row that cannot be written is
 // emitted as failed.
-func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit Emit) ([]*Row, error) {
+func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit Emit) (written []*Row, err error) {
 	if err := w.path.check(ctx, path); err != nil {
 		return nil, err
 	}
@@ -183,13 +207,20 @@ func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit E
 	if remotefs.IsOwn(ctx, path) {
 		return nil, fmt.Errorf("%s is a file of the run itself, which reads it or writes its results to it: use another name", remotefs.Redacted(path))
 	}
+	if !remotefs.Claim(ctx, path, w) {
+		return nil, fmt.Errorf("%s was written before in this run, by another step or for another row of the flow that runs this one: use another name", remotefs.Redacted(path))
+	}
+	defer func() {
+		if err != nil || len(written) == 0 {
+			remotefs.Release(ctx, path, w)
+		}
+	}()
 	columns := w.setVariables(rows)
 	file, err := records.Create(ctx, path, w.declared(columns))
 	if err != nil {
 		return nil, err
 	}
 	defer file.Abort() // no effect once the file is complete
-	var written []*Row
 	for _, row := range rows {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

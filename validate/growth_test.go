@@ -38,6 +38,9 @@ func manyEntities(n int) string {
 	list("  variables", "  - {id: w%, type: text}\n", n/2)
 	b.WriteString("  inputs: [w0]\n")
 	list("  steps", "  - {type: LLMInference, id: t%, model: model0, inputs: [w0], outputs: [W_%]}\n", n/2)
+	for i := range n / 10 {
+		fmt.Fprintf(&b, "- {id: flow%d, steps: [{type: InvokeFlow, id: call%d, flow: misspelt, output_bindings: {}}]}\n", i, i)
+	}
 	return b.String()
 }
 

@@ -94,14 +94,7 @@ func nestedSync() rule {
     steps: [{type: InvokeFlow, id: call, flow: write, input_bindings: {chunk: chunk}, output_bindings: {chunk: chunk}}]
 `},
 		check: on(func(p *ruleContext, f *spec.Flow) {
-			var caller spec.Step
-			for s, plan := range p.steps {
-				for _, call := range plan.Calls() {
-					if call.Flow.To == f && (caller == nil || s.EntityID() < caller.EntityID()) {
-						caller = s
-					}
-				}
-			}
+			caller := p.callersOf(f).itself
 			if caller == nil {
 				return
 			}

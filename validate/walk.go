@@ -56,6 +56,40 @@ type checker struct {
 	misses    int                      // the number of references that could not be linked
 	variables map[*spec.Flow]targets   // cache of variablesFor
 	targets   map[reflect.Type]targets // cache of targetsOf for other entities
+	callers   map[*spec.Flow]callers   // cache of callersOf
+}
+
+// callers are the steps that run a flow, of several the one with the first id.
+type callers struct {
+	itself spec.Step // runs the flow itself; nil for none
+	any    spec.Step // runs the flow itself, as a tool or by a handoff; nil for none
+}
+
+// callersOf returns the steps that run a flow.
+func (p *checker) callersOf(f *spec.Flow) callers {
+	if p.callers != nil {
+		return p.callers[f]
+	}
+	p.callers = map[*spec.Flow]callers{}
+	first := func(known, s spec.Step) spec.Step {
+		if known == nil || s.EntityID() < known.EntityID() {
+			return s
+		}
+		return known
+	}
+	for s, plan := range p.steps {
+		for _, call := range plan.Calls() {
+			c := p.callers[call.Flow.To]
+			c.itself = first(c.itself, s)
+			p.callers[call.Flow.To] = c
+		}
+		for _, called := range plan.Flows() {
+			c := p.callers[called]
+			c.any = first(c.any, s)
+			p.callers[called] = c
+		}
+	}
+	return p.callers[f]
 }
 
 // collect walks the tree of a document.

@@ -21,6 +21,23 @@ func (s *summary) addToolFailure(ev steps.Event) {
 	}
 }
 
+// handled returns a line with the rows on which steps have failed that then dropped them or continued without
+// their outputs; empty if there were none.
+func (s *summary) handled() string {
+	policies := map[string]string{}
+	for _, step := range s.job.flow.Plan().Steps {
+		policies[step.Step.EntityID()] = step.Step.Common().OnError
+	}
+	var parts []string
+	for _, step := range s.progress.Steps() {
+		done := map[string]string{"skip": "dropped", "continue": "continued without the outputs"}[policies[step.Step]]
+		if done != "" && step.Failed > 0 {
+			parts = append(parts, fmt.Sprintf("%s: failed on %s, %s", step.Step, textfmt.Count(step.Failed, "row"), done))
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
 // toolFailures returns a line with the most frequent failed calls of tools by models; empty if
 // there were none.
 func (s *summary) toolFailures() string {

@@ -131,7 +131,7 @@ func (s *summary) add(res *runtime.Result) {
 func (s *summary) print() {
 	j, out := s.job, s.job.Streams.Err
 	if j.Quiet && s.failed == 0 {
-		s.printLines(s.toolFailures())
+		s.printLines(s.handled(), s.toolFailures())
 		return
 	}
 	rows := textfmt.Count(s.done+s.failed, "row")
@@ -140,7 +140,7 @@ func (s *summary) print() {
 	}
 	fmt.Fprintf(out, "%s: %s\n", rows, s.outcome())
 	s.printLines(s.reasonLines()...)
-	s.printLines(s.toolFailures())
+	s.printLines(s.handled(), s.toolFailures())
 	if !j.Quiet {
 		s.printLines(s.usage(), s.outages(), s.caches(), s.indexes(), s.times())
 	}

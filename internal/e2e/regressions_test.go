@@ -15,7 +15,7 @@ import (
 // tables names one.
 func TestDocs_Regressions(t *testing.T) {
 	tests := map[string]bool{}
-	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	testkit.Must(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -33,7 +33,7 @@ func TestDocs_Regressions(t *testing.T) {
 		}
 		return nil
 	}))
-	name := regexp.MustCompile("`(Test\\w+|\\w+\\.txtar)`")
+	name := regexp.MustCompile("`((?:Test|Fuzz)\\w+|\\w+\\.txtar)`")
 	rows := 0
 	for line := range strings.Lines(testkit.ReadFile(t, "docs/regressions.md")) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasSuffix(line, "| Test |\n") {

@@ -101,7 +101,7 @@ var asked = map[string]string{
 var unrelated = map[string]string{
 	"access.go:readLimits":                                  "the policy of the organization, and the state of the user",
 	"internal/trust/state.go:StateFolder":                   "the state of the user",
-	"internal/cli/audit.go:path":                            "a flag or a setting of the user",
+	"internal/cli/audit.go:Path":                            "a flag or a setting of the user",
 	"internal/localruns/files.go:EachFile":                  "files of the user",
 	"internal/cleanup/files.go:isTrace":                     "files of the user",
 	"internal/eval/files.go:Write":                          "a flag or a setting of the user",

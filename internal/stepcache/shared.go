@@ -111,7 +111,7 @@ func (s *Shared) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry
 	if err != nil {
 		return nil, false, err
 	}
-	if isExpired(head.State, now) || p.TTL > 0 && now.Sub(head.State.LastSaid) >= p.TTL {
+	if isExpired(head.State, now) || p.isOlder(head.State.LastSaid, now) {
 		return nil, false, nil
 	}
 	value := head.Values[sharedValue]

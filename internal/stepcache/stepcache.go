@@ -83,6 +83,10 @@ func Open(dir string, warn func(string)) *Store {
 // Path returns the path of the file.
 func (s *Store) Path() string { return s.file.Path() }
 
+// isOlder reports whether an entry is as old as the TTL, or as far in the future: the clock was wrong
+// when it was stored, or is now.
+func (p Policy) isOlder(created, now time.Time) bool { return p.TTL > 0 && now.Sub(created).Abs() >= p.TTL }
+
 // Place returns the folder of the file.
 func (s *Store) Place() string { return filepath.Dir(s.Path()) }
 
@@ -103,7 +107,7 @@ func (s *Store) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry 
 		return nil, false, s.explain(err)
 	}
 	now := s.now()
-	if expires.Valid && now.UnixMilli() >= expires.Int64 || p.TTL > 0 && now.Sub(time.UnixMilli(created)) >= p.TTL {
+	if expires.Valid && now.UnixMilli() >= expires.Int64 || p.isOlder(time.UnixMilli(created), now) {
 		return nil, false, nil
 	}
 	if entry, err = unpack(codec, entry); err != nil {

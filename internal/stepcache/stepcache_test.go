@@ -125,6 +125,19 @@ func TestGet_TTL(t *testing.T) {
 	testkit.Must(t, s.Close())
 }
 
+// TestGet_ClockOfTheFuture: an entry that was stored while the clock was wrong expires, too.
+func TestGet_ClockOfTheFuture(t *testing.T) {
+	s := stepcache.Open(t.TempDir(), nil)
+	now := time.Unix(1_800_000_000, 0)
+	s.Clock(func() time.Time { return now })
+	put(t, s, step, "k", []byte("1"), stepcache.Policy{TTL: time.Minute})
+	now = now.Add(-30 * time.Second)
+	assertEqual(t, "half a minute before", get(t, s, step, "k", stepcache.Policy{TTL: time.Minute}), "1")
+	now = now.AddDate(-1, 0, 0)
+	assertEqual(t, "a year before", get(t, s, step, "k", stepcache.Policy{TTL: time.Minute}), "none")
+	testkit.Must(t, s.Close())
+}
+
 func TestPut_EvictsLeastRecentlyUsed(t *testing.T) {
 	for _, reopened := range []bool{false, true} {
 		dir := t.TempDir()

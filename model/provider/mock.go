@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
@@ -15,20 +16,34 @@ func newMock(m, replaced *spec.Model, opts Options) (model.Chat, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Retry == nil && m.RateLimit == nil {
+	isSlow := slices.ContainsFunc(m.Rules, func(r *spec.MockRule) bool { return r != nil && r.Delay > 0 }) // it may exceed the timeout
+	if m.Retry == nil && m.RateLimit == nil && m.CircuitBreaker == nil && !isSlow {
 		return WithAnswers(m, opts.Wrap(made), opts), nil
 	}
-	p := callPolicy(m, "mock "+m.ID, opts)
+	p := withMockBreaker(callPolicy(m, mockServer(m), opts), m, opts)
 	if m.Retry == nil {
 		p.MaxAttempts = 1
 	}
 	return WithAnswers(m, model.WithRetry(opts.Wrap(made), p), opts), nil
 }
 
+// mockServer identifies the server that a mock replaces: each mock has another one.
+func mockServer(m *spec.Model) string { return "mock " + m.ID }
+
+// withMockBreaker adds the circuit breaker that a mock declares. Without a declaration it has none, so that a
+// mock can fail as often as a test wants.
+func withMockBreaker(p model.CallPolicy, m *spec.Model, opts Options) model.CallPolicy {
+	if m.CircuitBreaker == nil {
+		return p
+	}
+	return withBreaker(p, m, mockServer(m), opts)
+}
+
 // mockEmbedder makes a mock, for itself or in place of the model replaced.
 func mockEmbedder(m *spec.EmbeddingModel, replaced *spec.Model, opts Options) model.Embedder {
 	made := opts.WrapEmbedder(mock.NewEmbedder(m, mock.Options{Replaces: replaced}))
-	return withEmbeddingCost(&m.Model, model.WithBatches(made, model.Batch{}, model.CallPolicy{Limit: callPolicy(&m.Model, "mock "+m.ID, opts).Limit}))
+	p := model.CallPolicy{Limit: callPolicy(&m.Model, mockServer(&m.Model), opts).Limit}
+	return withEmbeddingCost(&m.Model, model.WithBatches(made, model.Batch{}, withMockBreaker(p, &m.Model, opts)))
 }
 
 // offlineMock returns the mock that a model names by `offline`; a

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -198,6 +199,36 @@ func TestNew_MockRetriesOnlyIfDeclared(t *testing.T) {
 		var e *model.Error
 		if !errors.As(err, &e) || e.Attempts != want {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestNew_MockTimeout: timeout ends the call of a slow mock, also if nothing else is declared.
+func TestNew_MockTimeout(t *testing.T) {
+	fake := &spec.Model{ID: "fake", Provider: "mock", Timeout: spec.Duration(time.Millisecond), Rules: []*spec.MockRule{{Text: "never", Delay: spec.Duration(time.Hour)}}}
+	m, err := provider.New(fake, provider.Options{Getenv: env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = model.Call(t.Context(), m, model.Request{}, nil); err == nil || !strings.Contains(err.Error(), "no complete answer within 1ms") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNew_MockBreaker: the circuit breaker of a mock opens if it is declared, and fails no call otherwise.
+func TestNew_MockBreaker(t *testing.T) {
+	for _, breaker := range []*spec.CircuitBreaker{nil, {Failures: 2, OpenFor: spec.Duration(time.Hour)}} {
+		fake := &spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Error: "no", Status: 500}}, CircuitBreaker: breaker}
+		m, err := provider.New(fake, provider.Options{Getenv: env()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for call := 1; call <= 30; call++ {
+			_, err := model.Call(t.Context(), m, model.Request{}, nil)
+			var e *model.Error
+			if want := breaker != nil && call > 2; !errors.As(err, &e) || (e.Code == model.CircuitOpen) != want {
+				t.Errorf("breaker %v, call %d: %v", breaker, call, err)
+			}
 		}
 	}
 }

@@ -70,6 +70,19 @@ func TestRenderer_NoColor(t *testing.T) {
 	}
 }
 
+// TestRenderer_LongMark checks that the marks of a code block are not wider than the terminal.
+func TestRenderer_LongMark(t *testing.T) {
+	for _, color := range []bool{false, true} {
+		r := markdown.Renderer{Width: 20, Color: color}
+		text := "````" + strings.Repeat("v", 100) + "\ncode\n" + strings.Repeat("`", 100) + "\n"
+		for _, line := range append(r.Write(text), r.Flush()...) {
+			if ansi.StringWidth(line) > 20 {
+				t.Errorf("color %t: %q has %d columns", color, line, ansi.StringWidth(line))
+			}
+		}
+	}
+}
+
 func TestRenderer_Pending(t *testing.T) {
 	r := markdown.Renderer{Width: 20, Color: false}
 	if got := r.Write("done\nnot "); len(got) != 1 || got[0] != "done" {
