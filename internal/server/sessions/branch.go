@@ -213,28 +213,16 @@ func (s *Service) rewind(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case body.ID != nil:
 		return invalid("/id", "the request has no such field")
-	case body.Keep != nil && *body.Keep == one.lastTurn():
-		return s.write(w, r, http.StatusOK, one)
-	case body.Keep != nil:
-		first := *body.Keep + 1
-		body.Turn = &first
-	case *body.Turn == 0:
+	case body.Turn != nil && *body.Turn == 0:
 		return &memory.TurnError{Turn: 0, Last: one.heads[0].info.Turns}
 	}
-	cuts, err := one.cuts(r.Context(), *body.Turn)
-	if err != nil {
-		return err
-	}
 	err = s.changing(r.Context(), one.stored, func(ctx context.Context) error {
-		for i, h := range one.heads {
-			if cuts[i] > h.info.Turns {
-				continue
-			}
-			if err := h.memory.Rewind(ctx, one.stored, cuts[i]); err != nil {
-				return err
-			}
+		now, err := s.load(ctx, one.id, one.stored) // with the turn of a run that has ended meanwhile
+		if err != nil {
+			return err
 		}
-		return nil
+		now.heads = now.own()
+		return now.rewind(ctx, body)
 	})
 	if err != nil {
 		return err
@@ -243,4 +231,30 @@ func (s *Service) rewind(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.write(w, r, http.StatusOK, one)
+}
+
+// rewind undoes the turns that a request names.
+func (o *session) rewind(ctx context.Context, body *branchRequest) error {
+	first := o.lastTurn() + 1
+	if body.Turn != nil {
+		first = *body.Turn
+	} else if *body.Keep < o.lastTurn() {
+		first = *body.Keep + 1
+	}
+	if first > o.lastTurn() {
+		return nil
+	}
+	cuts, err := o.cuts(ctx, first)
+	if err != nil {
+		return err
+	}
+	for i, h := range o.heads {
+		if cuts[i] > h.info.Turns {
+			continue
+		}
+		if err := h.memory.Rewind(ctx, o.stored, cuts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

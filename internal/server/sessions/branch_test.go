@@ -398,6 +398,35 @@ func TestSessions_Running(t *testing.T) {
 	s.must(t, "ada", "POST /sessions/s/fork", `{"turn":1}`, 201)
 }
 
+// TestSessions_RewindAfterRun checks that the turn of a run that was active when the request
+// arrived is undone in each memory.
+func TestSessions_RewindAfterRun(t *testing.T) {
+	for _, body := range []string{`{"keep":1}`, `{"turn":2}`} {
+		calls := 0
+		var s *server
+		s = newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
+			o.Running = func(context.Context, string) (string, bool, error) {
+				if calls++; calls > 1 {
+					return "", false, nil
+				}
+				s.say(t, "ada", "s", "during")
+				return "run_1", true, nil
+			}
+		})
+		s.say(t, "ada", "s", "first")
+		if body == `{"turn":2}` {
+			s.say(t, "ada", "s", "second")
+		}
+		s.must(t, "ada", "POST /sessions/s/rewind", body, 200)
+		for _, m := range get[one](t, s, "ada", "GET /sessions/s", "", 200).Memories {
+			if m.InWindow != 2 {
+				t.Errorf("%s: memory %s has %d messages in its window", body, m.ID, m.InWindow)
+			}
+		}
+		testkit.Must(t, s.app.Close(context.Background()))
+	}
+}
+
 // TestSessions_MediaType checks that a page of another site cannot send a body
 // without the browser's permission.
 func TestSessions_MediaType(t *testing.T) {
