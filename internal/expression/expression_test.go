@@ -90,6 +90,7 @@ func TestRun_Errors(t *testing.T) {
 		`msg.colour`:                          `a ChatMessage has no field colour`,
 		`date("yesterday")`:                   `invalid date yesterday`,
 		`upper(note)`:                         `a value has the wrong type or is null`,
+		`n % (n - n)`:                         `a number cannot be divided by 0`,
 		`s matches s + "("`:                   `error parsing regexp: missing closing ): ` + "`abc(`",
 		`join([1], "")`:                       `join: element 0 is not text`,
 		`day == "2026-01-01"`:                 `== is not defined for a datetime and text`,

@@ -9,6 +9,9 @@ import (
 // as the names of Go types.
 func translateError(message string) string {
 	message, _, _ = strings.Cut(message, "\n")
+	if strings.Contains(message, "integer divide by zero") {
+		return "a number cannot be divided by 0"
+	}
 	if strings.Contains(message, "interface conversion") || strings.Contains(message, "reflect") || strings.Contains(message, "runtime error") {
 		return "a value has the wrong type or is null"
 	}

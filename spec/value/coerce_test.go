@@ -222,3 +222,12 @@ func TestToGo(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestParseDateTime_Offsets: an offset is below 24 hours, as in ISO 8601.
+func TestParseDateTime_Offsets(t *testing.T) {
+	for text, want := range map[string]bool{"2024-02-29T10:00:00+23:59": true, "2024-02-29T10:00:00-12": true, "2024-02-29T10:00:00+24:00": false, "2024-02-29T10:00-24": false} {
+		if _, ok := value.ParseDateTime(text); ok != want {
+			t.Errorf("%s: %v", text, ok)
+		}
+	}
+}

@@ -87,7 +87,8 @@ func ParseDateTime(s string) (DateTime, bool) {
 	}
 	for _, layout := range zonedLayouts() {
 		if t, err := time.Parse(layout, s); err == nil {
-			return zoned(t), inRange(t)
+			_, offset := t.Zone()
+			return zoned(t), inRange(t) && (time.Duration(offset)*time.Second).Abs() < day // the package time accepts +24:00
 		}
 	}
 	return DateTime{}, false
