@@ -64,7 +64,13 @@ func (c *retryStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit
 	err := c.run(ctx, emit, func(ctx context.Context, hold steps.Emit) error {
 		last = last[:0]
 		var inside *steps.Error
-		ctx, keep := remotefs.WithAttempt(ctx)
+		ctx, fail := remotefs.WithAttempt(ctx)
+		succeeded := false // not after a panic either
+		defer func() {
+			if !succeeded {
+				fail()
+			}
+		}()
 		err := c.step.Process(ctx, row.Clone(), func(r *steps.Row) error {
 			if r.Err != nil && r.Err.Step == c.id {
 				inside = r.Err
@@ -75,9 +81,7 @@ func (c *retryStep) Process(ctx context.Context, row *steps.Row, emit steps.Emit
 		if err == nil && inside != nil {
 			return &nestedFlowError{failed: inside}
 		}
-		if err == nil {
-			keep()
-		}
+		succeeded = err == nil
 		return err
 	})
 	var inside *nestedFlowError

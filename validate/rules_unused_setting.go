@@ -20,10 +20,10 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
+		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, on_truncation and structured_output of a model for answers, which an EmbeddingModel does not give, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedAudience))}
+		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedEmbeddingSettings), on(unusedAudience))}
 }
 
 // anyOf returns a check of nodes of several types.
@@ -42,7 +42,7 @@ func budgetWithoutLimit(p *ruleContext, b *spec.Budget) {
 }
 
 func rateLimitWithoutLimit(p *ruleContext, l *spec.RateLimit) {
-	if l.RequestsPerMinute == 0 && l.TokensPerMinute == 0 {
+	if _, waits := l.Position().Lookup("max_wait"); l.RequestsPerMinute == 0 && l.TokensPerMinute == 0 && !waits { // max_wait is for the limit of the provider
 		p.reportEmpty(l, "the rate limit has no limit", "requests_per_minute or tokens_per_minute")
 	}
 }
@@ -64,6 +64,14 @@ func unusedWriterSettings(p *ruleContext, w *spec.FileWriter) {
 	p.reportUnusedBase(w, w.Path, w.Base)
 	if w.CSVSafe && w.Path.URI != "" && !isCellFile(w.Path.URI) {
 		p.report(placeOf(w, "csv_safe"), "csv_safe of step %q has no effect: %s is not a CSV or TSV file", w.ID, w.Path.URI)
+	}
+}
+
+func unusedEmbeddingSettings(p *ruleContext, m *spec.EmbeddingModel) {
+	for _, key := range []string{"on_truncation", "structured_output"} {
+		if at, given := m.Position().Lookup(key); given {
+			p.report(at.Span(), "%s of embedding model %q has no effect: it is for the answers of chat models", key, m.ID)
+		}
 	}
 }
 

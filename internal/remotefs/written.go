@@ -5,15 +5,21 @@ import (
 	"sync"
 )
 
-// writtenFiles are the files that the steps of a run have written, by what identifies them. The files of
-// an attempt become those of the run if the attempt succeeds.
+// writtenFiles are the files that the steps of a run have written.
 type writtenFiles struct {
-	parent *writtenFiles // of the run that the attempt belongs to; nil for a run
-	mu     sync.Mutex
-	by     map[string]any // the writer of each file
+	mu sync.Mutex
+	by map[string]any // the writer of each file, by what identifies it
+}
+
+// attempt is what may be repeated and then write its files again.
+type attempt struct {
+	outer *attempt       // the one that it is part of; nil for none
+	files map[string]any // the files that it has written, and their writers
 }
 
 type writtenKey struct{}
+
+type attemptKey struct{}
 
 // WithWritten returns a context of a run that knows which of its steps has written a file; ctx if it is in a run already.
 func WithWritten(ctx context.Context) context.Context {
@@ -23,63 +29,65 @@ func WithWritten(ctx context.Context) context.Context {
 	return context.WithValue(ctx, writtenKey{}, &writtenFiles{by: map[string]any{}})
 }
 
-// WithAttempt returns the context of an attempt, which may be repeated and then write its files again. keep makes
-// its files those of the run.
-func WithAttempt(ctx context.Context) (attempt context.Context, keep func()) {
-	parent := writtenOf(ctx)
-	if parent == nil {
+// WithAttempt returns the context of an attempt. fail notes that it has failed, so that its files may be written again.
+func WithAttempt(ctx context.Context) (within context.Context, fail func()) {
+	w := writtenOf(ctx)
+	if w == nil {
 		return ctx, func() {}
 	}
-	own := &writtenFiles{parent: parent, by: map[string]any{}}
-	return context.WithValue(ctx, writtenKey{}, own), func() {
-		own.mu.Lock()
-		defer own.mu.Unlock()
-		parent.mu.Lock()
-		defer parent.mu.Unlock()
-		for file, writer := range own.by {
-			parent.by[file] = writer
+	a := &attempt{outer: attemptOf(ctx), files: map[string]any{}}
+	return context.WithValue(ctx, attemptKey{}, a), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for file, writer := range a.files {
+			w.remove(file, writer)
 		}
 	}
 }
 
 // Claim notes that a writer writes a file of the run. It reports false if another one has written it.
 func Claim(ctx context.Context, path string, writer any) bool {
-	own := writtenOf(ctx)
-	if own == nil {
+	w := writtenOf(ctx)
+	if w == nil {
 		return true
 	}
 	file := absolute(path)
-	for w := own; w != nil; w = w.parent {
-		w.mu.Lock()
-		by, known := w.by[file]
-		w.mu.Unlock()
-		if known {
-			return by == writer
-		}
-	}
-	own.mu.Lock()
-	defer own.mu.Unlock()
-	if by, known := own.by[file]; known { // since the check
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if by, known := w.by[file]; known {
 		return by == writer
 	}
-	own.by[file] = writer
+	w.by[file] = writer
+	for a := attemptOf(ctx); a != nil; a = a.outer {
+		a.files[file] = writer
+	}
 	return true
 }
 
 // Release forgets a file that its writer could not complete.
 func Release(ctx context.Context, path string, writer any) {
-	own := writtenOf(ctx)
-	if own == nil {
+	w := writtenOf(ctx)
+	if w == nil {
 		return
 	}
-	own.mu.Lock()
-	defer own.mu.Unlock()
-	if file := absolute(path); own.by[file] == writer {
-		delete(own.by, file)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.remove(absolute(path), writer)
+}
+
+// remove forgets the file of a writer. The caller holds the lock.
+func (w *writtenFiles) remove(file string, writer any) {
+	if w.by[file] == writer {
+		delete(w.by, file)
 	}
 }
 
 func writtenOf(ctx context.Context) *writtenFiles {
 	w, _ := ctx.Value(writtenKey{}).(*writtenFiles)
 	return w
+}
+
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	return a
 }

@@ -85,7 +85,9 @@ func (s *Store) Path() string { return s.file.Path() }
 
 // isOlder reports whether an entry is as old as the TTL, or as far in the future: the clock was wrong
 // when it was stored, or is now.
-func (p Policy) isOlder(created, now time.Time) bool { return p.TTL > 0 && now.Sub(created).Abs() >= p.TTL }
+func (p Policy) isOlder(created, now time.Time) bool {
+	return p.TTL > 0 && now.Sub(created).Abs() >= p.TTL
+}
 
 // Place returns the folder of the file.
 func (s *Store) Place() string { return filepath.Dir(s.Path()) }
