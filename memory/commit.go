@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -20,19 +21,7 @@ func pause(ctx context.Context, attempt int) error {
 	if attempt < 2 {
 		return ctx.Err()
 	}
-	return sleep(ctx, time.Duration(rand.IntN(min(attempt, 20))+1)*time.Millisecond)
-}
-
-// sleep waits for a time, or until ctx ends.
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return timer.Sleep(ctx, time.Duration(rand.IntN(min(attempt, 20))+1)*time.Millisecond)
 }
 
 // answerRetryTime is how long a turn with an answer tries to store it, in addition to the

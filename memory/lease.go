@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -138,7 +139,7 @@ func (m *Memory) acquire(ctx context.Context, key store.Key, base *window.View, 
 		switch {
 		case errors.Is(err, errLeased):
 			waited++
-			if err = sleep(ctx, min(time.Duration(waited)*firstLeaseWait, mostLeaseWait)); err != nil {
+			if err = timer.Sleep(ctx, min(time.Duration(waited)*firstLeaseWait, mostLeaseWait)); err != nil {
 				return nil, nil, m.waitError(key.Session, err)
 			}
 		case store.IsConflict(err):

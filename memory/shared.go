@@ -137,16 +137,32 @@ func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]change.Variable,
 // hold what is shared, without expired ones and ordered by id: those of the same user, or
 // all of the memory. A narrower scope has none.
 func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.Seq2[store.SessionHead, error] {
-	const page = 100
 	return func(yield func(store.SessionHead, error) bool) {
 		user, _ := SplitSession(session)
 		if scope.width() == 0 || scope == UserScope && user == "" {
 			return
 		}
-		q := store.SessionQuery{Limit: page}
+		prefix := ""
 		if scope == UserScope {
-			q.Prefix = UserPrefix(user)
+			prefix = UserPrefix(user)
 		}
+		for l, err := range m.Heads(ctx, prefix) {
+			if err == nil && (l.Session == session || IsShared(l.Session)) {
+				continue
+			}
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// Heads yields the sessions whose ids begin with a prefix with their heads, without
+// expired ones and ordered by id.
+func (m *Memory) Heads(ctx context.Context, prefix string) iter.Seq2[store.SessionHead, error] {
+	const page = 500
+	return func(yield func(store.SessionHead, error) bool) {
+		q := store.SessionQuery{Prefix: prefix, Limit: page}
 		for {
 			heads, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
 			if err != nil {
@@ -154,11 +170,7 @@ func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.S
 				return
 			}
 			for _, l := range heads {
-				q.After = l.Session
-				if l.Session == session || IsShared(l.Session) || m.expired(l.Head.State) {
-					continue
-				}
-				if !yield(l, nil) {
+				if q.After = l.Session; !m.expired(l.Head.State) && !yield(l, nil) {
 					return
 				}
 			}

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"iter"
 
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -24,28 +23,4 @@ func (m *Memory) Similar(ctx context.Context, heads []store.SessionHead, text st
 	}
 	t := &Turn{memory: m, key: store.Key{Memory: m.id, Session: heads[0].Session}, ctx: ctx}
 	return c.Similar(contextSession{t}, heads, text)
-}
-
-// Heads yields the sessions whose ids begin with a prefix with their heads, without
-// expired ones and ordered by id.
-func (m *Memory) Heads(ctx context.Context, prefix string) iter.Seq2[store.SessionHead, error] {
-	const page = 500
-	return func(yield func(store.SessionHead, error) bool) {
-		q := store.SessionQuery{Prefix: prefix, Limit: page}
-		for {
-			heads, err := store.ListSessions(ctx, m.reader.Store, m.id, q)
-			if err != nil {
-				yield(store.SessionHead{}, err)
-				return
-			}
-			for _, l := range heads {
-				if q.After = l.Session; !m.expired(l.Head.State) && !yield(l, nil) {
-					return
-				}
-			}
-			if len(heads) < page {
-				return
-			}
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/timer"
 )
 
 // Limits of reading remote includes.
@@ -140,7 +141,7 @@ func (c *remoteCache) text(address string) (string, bool) {
 // expire was called meanwhile.
 func (c *remoteCache) refresh(ctx context.Context, at remoteKey, f *remoteFile) {
 	for more := true; more; {
-		if !sleep(ctx, remoteDebounce) {
+		if timer.Sleep(ctx, remoteDebounce) != nil {
 			return
 		}
 		if !c.isIncluded(at.address) {
@@ -172,18 +173,6 @@ func (c *remoteCache) call(ctx context.Context, at remoteKey, f *remoteFile) (mo
 		c.onChange(at.address)
 	}
 	return more
-}
-
-// sleep waits for d and reports whether it did; false if ctx is done before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // store records a response. changed reports whether the content or error differs

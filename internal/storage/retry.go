@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -78,12 +79,5 @@ func wait(ctx context.Context, n int) error {
 		return ctx.Err()
 	}
 	longest := min(firstPause<<min(n-1, 10), maxPause)
-	timer := time.NewTimer(longest/2 + rand.N(longest/2))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return timer.Sleep(ctx, longest/2+rand.N(longest/2))
 }

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/qtype-dev/qtype/internal/jsontext"
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -127,14 +128,7 @@ func wait(ctx context.Context, chosen *rule) error {
 	if chosen == nil || chosen.spec.Delay <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(time.Duration(chosen.spec.Delay))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return timer.Sleep(ctx, time.Duration(chosen.spec.Delay))
 }
 
 // answer returns the answer, and the rule that it follows; nil for none.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/timer"
 )
 
 // Limits of requests.
@@ -141,12 +142,5 @@ const (
 // Wait waits, and returns the error of ctx if it ends.
 func (p *Poll) Wait(ctx context.Context) error {
 	p.delay = min(max(2*p.delay, initialPoll), maxPoll)
-	timer := time.NewTimer(p.delay)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return timer.Sleep(ctx, p.delay)
 }
