@@ -12,7 +12,7 @@ const (
 
 // Uppercase answers in capital letters.
 type Uppercase struct {
-	StepBase ` + "`in:\"question: text; QT328 exactly 1\" out:\"answer: text; QT329 exactly 1; QT348 text\"`" + `
+	StepBase ` + "`in:\"question: text; QT348 exactly 1\" out:\"answer: text; QT349 exactly 1; QT368 text\"`" + `
 	Concurrent
 	// Model is the id of the chat model to call.
 	Model Ref[ModelEntity] ` + "`yaml:\"model\" jsonschema:\"required\"`" + `
@@ -121,7 +121,7 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 		}},
 `)
 	c.insert("spec/memory.go", "	// Tokenizer counts", "	// MaxTokensByRole is for the policy last_n_tokens_by_role: the maximum number of tokens of one role.\n	MaxTokensByRole int `yaml:\"max_tokens_by_role\" validate:\"gt=0\"`\n")
-	expectFailure("./validate", "TestSignatureCodes", "QT328 Uppercase inputs: count")
+	expectFailure("./validate", "TestSignatureCodes", "QT348 Uppercase inputs: count")
 	expectFailure("./memory", "Polic", "last_n_tokens_by_role")
 	expectFailure("./internal/schemagen", "Schema", "schema.json")
 	// The behavior.
@@ -129,8 +129,8 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 	c.insert("steps/build.go", "	return table\n", "	add(builderFor(buildUppercase))\n")
 	c.write("memory/internal/window/policy_last_n_tokens_by_role.go", byRolePolicy)
 	c.insert("memory/internal/window/policies.go", "		spec.PolicyUnbounded:", "		\"last_n_tokens_by_role\": {Build: newLastTokensByRole},\n")
-	c.insert("validate/testdata/codes.txt", "QT330 ", "QT328 Uppercase inputs: count\nQT329 Uppercase outputs: count\n")
-	c.insert("validate/testdata/codes.txt", "QT350 ", "QT348 Uppercase outputs: type\n")
+	c.insert("validate/testdata/codes.txt", "QT350 ", "QT348 Uppercase inputs: count\nQT349 Uppercase outputs: count\n")
+	c.insert("validate/testdata/codes.txt", "QT370 ", "QT368 Uppercase outputs: type\n")
 	c.mustRun("go", "generate", "./internal/schemagen")
 	c.mustRun("go", "test", "./validate", "-run", "TestSignatureCodes|TestEveryRule|TestRules")
 	c.mustRun("go", "build", "-o", "qtype", "./cmd/qtype")
@@ -155,7 +155,7 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 	}{
 		{"valid", []string{"validate", "app/shop.qtype.yaml"}, []string{"1 warning in 1 file"}},
 		{"demands, limits and cache key", []string{"validate", "app/wrong.qtype.yaml"}, []string{
-			`step "shout" (Uppercase) needs exactly 1 output, has 2`, "QT329", "max_tokens_by_role", "QT916"}},
+			`step "shout" (Uppercase) needs exactly 1 output, has 2`, "QT349", "max_tokens_by_role", "QT916"}},
 		{"rows of a session in order", []string{"run", "app/shop.qtype.yaml", "-I", "app/rows.jsonl", "--session-column", "session", "--ephemeral"}, []string{
 			"YOU WROTE ONE", "YOU WROTE TWO", "YOU WROTE THREE", "YOU WROTE FOUR"}},
 		{"budget", []string{"run", "app/budget.qtype.yaml", "-I", "app/rows.jsonl", "--session-column", "session", "--ephemeral"}, []string{"budget"}},
