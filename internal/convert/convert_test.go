@@ -136,8 +136,8 @@ func TestFile_Addresses(t *testing.T) {
 	} {
 		for address, want := range map[string]string{
 			"https://models.example/v1": "base_url: https://models.example/v1",
-			"http7//l":                  `"http7//l" is no address of a server`,
-			"https://":                  `"https://" is no address of a server`,
+			"http7//l":                  `"http7//l" is not the address of a server`,
+			"https://":                  `"https://" is not the address of a server`,
 		} {
 			path := filepath.Join(t.TempDir(), test.name)
 			if err := os.WriteFile(path, []byte(strings.ReplaceAll(test.text, "ADDRESS", address)), 0o600); err != nil {

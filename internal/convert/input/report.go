@@ -63,7 +63,7 @@ func (r *Report) IsAddress(at source.Span, text string) bool {
 	if spec.IsHTTPAddress(text) {
 		return true
 	}
-	r.Add(Assumed.At(at, "%q is no address of a server: it must start with http:// or https://; using the provider's server", text))
+	r.Add(Assumed.At(at, "%q is not the address of a server: it must start with http:// or https://; using the provider's server", text))
 	return false
 }
 

@@ -127,7 +127,7 @@ func (m *Manager) settle(r *Run, cause error) {
 	s := r.State()
 	s.Updated = time.Now().UTC()
 	s.end(cause)
-	err := r.record.saveState(ctx, r.Flow, s, m.owns)
+	err := r.record.saveState(ctx, r.Flow, s, m.checkOwner)
 	if errors.Is(err, errTaken) {
 		return
 	}
@@ -143,7 +143,7 @@ func (m *Manager) settle(r *Run, cause error) {
 func (m *Manager) release(r *Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, m.owns); err != nil && !errors.Is(err, errTaken) {
+	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, m.checkOwner); err != nil && !errors.Is(err, errTaken) {
 		m.opts.Log.Error("the lease of a run could not be released", "run", r.ID, "error", err)
 	}
 }

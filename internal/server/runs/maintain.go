@@ -92,9 +92,9 @@ func (m *Manager) poll(ctx context.Context, renew bool) {
 // errTaken reports that another process has the lease of a run.
 var errTaken = errors.New("another process has taken the run")
 
-// owns returns errTaken if the values of a run have the lease of another process, which took
+// checkOwner returns errTaken if the values of a run have the lease of another process, which took
 // the run because this one had not renewed its lease in time.
-func (m *Manager) owns(values map[string][]byte) error {
+func (m *Manager) checkOwner(values map[string][]byte) error {
 	var l lease
 	if raw := values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner {
 		return errTaken
@@ -106,7 +106,7 @@ func (m *Manager) owns(values map[string][]byte) error {
 func (m *Manager) lostTo(r *Run) bool {
 	r.record.mu.Lock()
 	defer r.record.mu.Unlock()
-	return m.owns(r.record.values) != nil
+	return m.checkOwner(r.record.values) != nil
 }
 
 // renew renews the lease of a run, unless the run has ended: a suspended one has none.
@@ -117,7 +117,7 @@ func (m *Manager) renew(ctx context.Context, r *Run) error {
 		case <-r.finished:
 			return ended
 		default:
-			return m.owns(now)
+			return m.checkOwner(now)
 		}
 	})
 	if errors.Is(err, ended) {
