@@ -19,15 +19,12 @@ package qtype
 
 import (
 	"context"
-	_ "embed" // schema.json is part of the program
 	"fmt"
 	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/auditlog"
-	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/subprocess"
-	"github.com/qtype-dev/qtype/internal/trust"
-	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -35,45 +32,40 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/validate"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-//go:embed schema.json
-var schemaJSON string
-
 // Schema returns the JSON schema of a document, for editors.
-func Schema() string { return schemaJSON }
+func Schema() string { return authoring.Schema() }
 
 // Program is a document that has been read, checked and linked.
 type Program struct {
 	Document *spec.Document // the document; empty if nothing could be read
 	Files    []*source.File // all files that were read, the root first
 
-	lookup func(name string) (string, bool) // the environment of the user, .env files included
-	policy *trust.Policy                    // what the document may reach; nil for everything
-
-	redactor *redact.Redactor // knows the secrets of the document
-
+	checked    *authoring.Program
 	supervisor *subprocess.Supervisor // starts the programs of tools; may be nil
 }
 
 type options struct {
-	loader       loader.Options
+	check        authoring.Options
 	run          runtime.Options
-	ephemeral    bool                 // nothing is stored
-	storeAddress string               // see WithDefaultStore
-	edit         func(*spec.Document) // changes the document before it is checked; may be nil
-	grants       Grants               // what a restricted document may reach in addition
-	sandbox      bool                 // restricts a local document
-	trusted      bool                 // trusts a document from an address
+	ephemeral    bool   // nothing is stored
+	storeAddress string // see WithDefaultStore
 }
 
 // Option changes how a document is read or run.
 type Option func(*options)
 
+func optionsOf(opts []Option) options {
+	var o options
+	for _, f := range opts {
+		f(&o)
+	}
+	return o
+}
+
 // WithStrict makes an unset environment variable an error. Runs need it.
-func WithStrict() Option { return func(o *options) { o.loader.Strict = true } }
+func WithStrict() Option { return func(o *options) { o.check.Loader.Strict = true } }
 
 // WithStore stores all memories in s instead of the stores that the document names.
 // The App closes it.
@@ -123,7 +115,7 @@ func WithLog(log func(line string)) Option { return func(o *options) { o.run.Log
 // that the document names: the steps whose text is the flow's answer call it.
 func WithFlowModel(flow, model string) Option {
 	return func(o *options) {
-		o.edit = func(d *spec.Document) {
+		o.check.Edit = func(d *spec.Document) {
 			if d.Application != nil {
 				d.Application.UseModel(flow, model)
 			}
@@ -165,22 +157,9 @@ func Supervise(ctx context.Context) context.Context {
 // and warnings in file order. The program is complete if there are no errors; a
 // document that is not an application can be checked, but not run.
 func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.List) {
-	var o options
-	for _, f := range opts {
-		f(&o)
-	}
-	ctx, redactor := redact.Ensure(ctx)
-	loaded, policy, list := o.load(ctx, path)
-	if o.edit != nil && list.Errors() == 0 {
-		o.edit(loaded.Document)
-	}
-	p := &Program{Document: loaded.Document, Files: loaded.Files, lookup: loaded.Lookup, policy: policy, redactor: redactor,
-		supervisor: subprocess.SupervisorOf(ctx)}
-	list = append(list, validate.Check(loaded.Document)...)
-	// A comment can silence a warning, but not an error: the document could not run.
-	list = lint.IgnoreWarnings(p.Files, list)
-	list.Sort()
-	return p, list
+	o := optionsOf(opts)
+	checked, list := authoring.Check(ctx, path, o.check)
+	return &Program{Document: checked.Document, Files: checked.Files, checked: checked, supervisor: subprocess.SupervisorOf(ctx)}, list
 }
 
 // Open reads and checks a document and makes an application of it. If the document
@@ -195,10 +174,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*runtime.App, error
 
 // New makes an application of a program that Check has returned without errors.
 func New(p *Program, opts ...Option) (*runtime.App, error) {
-	var o options
-	for _, f := range opts {
-		f(&o)
-	}
+	o := optionsOf(opts)
 	if p.Document.Application == nil {
 		return nil, fmt.Errorf("the document is not an application: only an application can run")
 	}
@@ -209,9 +185,9 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 		}
 		o.run.Default = store
 	}
-	if o.run.Getenv == nil && p.lookup != nil {
-		o.run.Getenv = func(name string) string { v, _ := p.lookup(name); return v }
+	if lookup := p.checked.Lookup; o.run.Getenv == nil && lookup != nil {
+		o.run.Getenv = func(name string) string { v, _ := lookup(name); return v }
 	}
-	o.run.Cache, o.run.Policy, o.run.Redactor, o.run.Supervisor = !o.ephemeral, p.policy, p.redactor, p.supervisor
+	o.run.Cache, o.run.Policy, o.run.Redactor, o.run.Supervisor = !o.ephemeral, p.checked.Policy, p.checked.Redactor, p.supervisor
 	return runtime.New(p.Document.Application, o.run)
 }

@@ -2,15 +2,15 @@ package qtype
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"regexp"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/apptest/testrun"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/diagram"
-	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/semdiff"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
@@ -25,19 +25,7 @@ type Change = semdiff.Change
 // Diff compares two documents by their meaning. If one of them has errors, Diff
 // returns these as a diag.List.
 func Diff(ctx context.Context, before, after string, opts ...Option) ([]Change, error) {
-	documents := make([]*spec.Document, 2)
-	var errs diag.List
-	for i, path := range []string{before, after} {
-		p, list := Check(ctx, path, opts...)
-		if list.Errors() > 0 {
-			errs.Add(list...)
-		}
-		documents[i] = p.Document
-	}
-	if err := errs.Err(); err != nil {
-		return nil, err
-	}
-	return semdiff.Documents(documents[0], documents[1]), nil
+	return authoring.Diff(ctx, before, after, optionsOf(opts).check)
 }
 
 // IsBreaking reports whether one of the changes breaks callers or stored conversations.
@@ -56,14 +44,7 @@ const (
 // Draw writes a diagram of a document: its flows with their steps, the data between
 // them, and the models, memories and tools that they use. Secrets are not drawn.
 func Draw(ctx context.Context, w io.Writer, path string, format DrawFormat, opts ...Option) error {
-	p, list := Check(ctx, path, opts...)
-	if err := list.Err(); err != nil {
-		return err
-	}
-	if err := diagram.Write(w, p.Document, format); err != nil {
-		return fmt.Errorf("%s: %w", remotefs.Redacted(path), err)
-	}
-	return nil
+	return authoring.Draw(ctx, w, path, format, optionsOf(opts).check)
 }
 
 // ConvertKind is a kind of file that Convert reads.
@@ -99,20 +80,20 @@ func Convert(ctx context.Context, o ConvertOptions) (text string, list diag.List
 }
 
 // TestReport is the result of the tests in a file.
-type TestReport = apptest.Report
+type TestReport = testrun.Report
 
 // TestOutcome is the result of a test.
-type TestOutcome = apptest.Outcome
+type TestOutcome = testrun.Outcome
 
 // TestRecordMode is what a test does with calls that no mock answers, if its file
 // declares recordings.
-type TestRecordMode = apptest.RecordMode
+type TestRecordMode = testrun.RecordMode
 
 // The modes of recordings.
 const (
-	TestReplay        = apptest.Replay        // answer from the recordings
-	TestRecord        = apptest.Record        // make and record all calls
-	TestRecordMissing = apptest.RecordMissing // make and record the calls without a recording
+	TestReplay        = testrun.Replay        // answer from the recordings
+	TestRecord        = testrun.Record        // make and record all calls
+	TestRecordMissing = testrun.RecordMissing // make and record the calls without a recording
 )
 
 // TestOptions configure Test.
@@ -151,7 +132,7 @@ func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, err
 
 // file runs the tests of one file.
 func (o TestOptions) file(ctx context.Context, path string) (TestReport, error) {
-	file, list := apptest.Load(ctx, path, loader.Options{}, o.open)
+	file, list := testrun.Load(ctx, path, loader.Options{}, o.open)
 	r := TestReport{Path: path, Diagnostics: list}
 	var tests []*spec.Test
 	if file != nil {
@@ -181,12 +162,12 @@ func (o TestOptions) file(ctx context.Context, path string) (TestReport, error) 
 	return r, err
 }
 
-// open is an apptest.Opener.
-func (o TestOptions) open(ctx context.Context, path string) (*apptest.Program, diag.List) {
+// open is a testrun.Opener.
+func (o TestOptions) open(ctx context.Context, path string) (*testrun.Program, diag.List) {
 	p, list := Check(ctx, path, o.Options...)
-	start := func(env apptest.Env) (*runtime.App, error) {
+	start := func(env testrun.Env) (*runtime.App, error) {
 		opts := slices.Concat(o.Options, []Option{WithEphemeral(), WithMocks(env.Mocks), WithHTTP(env.HTTP), WithApproval(env.Approve)})
 		return New(p, opts...)
 	}
-	return &apptest.Program{App: p.Document.Application, New: start}, list
+	return &testrun.Program{App: p.Document.Application, New: start}, list
 }

@@ -72,7 +72,7 @@ type Variant struct {
 }
 
 // MetricRow declares a type of metric. The checker, reports, documentation and editors
-// read the rows; package internal/eval has a builder for each.
+// read the rows; package internal/eval/evalrun has a builder for each.
 type MetricRow struct {
 	Name     string   // the value of the key type
 	Doc      string   // what it measures, in a few words
@@ -81,6 +81,7 @@ type MetricRow struct {
 	Unit     string   // of its values; empty for a score from 0 to 1
 	Lower    bool     // lower values are better
 	Rate     bool     // each result passes or fails, also without a threshold
+	Embeds   bool     // the key model names an embedding model, not a chat model
 	Noisy    bool     // values differ between equal runs: compared with a baseline only if max_regression is set
 }
 
@@ -98,7 +99,7 @@ func Metrics() []MetricRow {
 		{Name: "levenshtein", Doc: "the share of characters that need no insertion, deletion or replacement to make the expected text", Keys: append(compared[:3:3], "ignore_case", "threshold")},
 		{Name: "rouge_l", Doc: "ROUGE-L: the F-measure of the longest common sequence of words", Keys: append(compared[:3:3], "threshold")},
 		{Name: "bleu", Doc: "BLEU of one sentence: the parts of 1 to 4 words that the expected text has, too", Keys: append(compared[:3:3], "threshold")},
-		{Name: "similarity", Doc: "the cosine similarity of the embeddings of the output and the expected text, from 0 to 1", Keys: append(compared[:3:3], "model", "threshold"), Required: []string{"model"}},
+		{Name: "similarity", Doc: "the cosine similarity of the embeddings of the output and the expected text, from 0 to 1", Keys: append(compared[:3:3], "model", "threshold"), Required: []string{"model"}, Embeds: true},
 		{Name: "judge", Doc: "the score from 0 to 1 that a chat model gives by a rubric", Keys: append(compared[:3:3], "model", "rubric", "threshold"), Required: []string{"model", "rubric"}},
 		{Name: "latency", Doc: "the duration of the row", Unit: "s", Lower: true, Noisy: true},
 		{Name: "tokens", Doc: "the tokens that models read and wrote for the row", Unit: "tokens", Lower: true},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -15,7 +16,7 @@ import (
 
 // newApp makes the application of a program. Warnings go to standard error, and the output
 // of tools, as far as the level of messages admits them.
-func newApp(s *cli.Streams, p *qtype.Program, c *cli.Clients, store *cli.StoreFlag, ephemeral bool, log *cli.LogLevel) (*runtime.App, error) {
+func newApp(s *cli.Streams, p *qtype.Program, c *appflags.Clients, store *appflags.Store, ephemeral bool, log *appflags.LogLevel) (*runtime.App, error) {
 	opts, err := c.Options(p.Document.Application)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func printWarnings(s *cli.Streams, path string, list diag.List) {
 // startTraces returns a context whose runs are sent to the telemetry of an application,
 // and a function that sends the rest and must be called at the end. A telemetry that
 // cannot be used is a warning: the run does not need it.
-func startTraces(ctx context.Context, s *cli.Streams, app *runtime.App, log *cli.LogLevel) (context.Context, func()) {
+func startTraces(ctx context.Context, s *cli.Streams, app *runtime.App, log *appflags.LogLevel) (context.Context, func()) {
 	o := telemetry.Options{Version: cli.Version()}
 	if log.Warnings() {
 		o.Warn = s.Logger("warning: ")

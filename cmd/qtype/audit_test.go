@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -66,12 +67,12 @@ func describeRecord(r tool.AuditRecord) string {
 // TestAuditLog_Commands records calls of qtype run and chat, by the flag and the variable.
 func TestAuditLog_Commands(t *testing.T) {
 	inFolder(t, map[string]string{"refunds.qtype.yaml": audited, "rows.jsonl": strings.Repeat("{\"order\": 7}\n", 40)})
-	if _, code := call(t, "run", "refunds.qtype.yaml", "-i", `"refund it"`, "--session", "s", "--approve", "refund", "--audit-log", "a.jsonl"); code != exitDone {
+	if _, code := call(t, "run", "refunds.qtype.yaml", "-i", `"refund it"`, "--session", "s", "--approve", "refund", "--audit-log", "a.jsonl"); code != cli.ExitDone {
 		t.Fatal(code)
 	}
 	var got []string
 	for _, r := range auditRecords(t, "a.jsonl") {
-		if got = append(got, describeRecord(r)); r.Principal != memory.Actor(cli.WithActor(t.Context())) || r.Application != "refunds" {
+		if got = append(got, describeRecord(r)); r.Principal != memory.Actor(appflags.WithActor(t.Context())) || r.Application != "refunds" {
 			t.Errorf("the record is %+v", r)
 		}
 	}
@@ -81,7 +82,7 @@ func TestAuditLog_Commands(t *testing.T) {
 	}
 
 	t.Setenv("QTYPE_AUDIT_LOG", "b.jsonl")
-	if _, code := call(t, "run", "refunds.qtype.yaml", "-f", "direct", "-I", "rows.jsonl"); code != exitDone {
+	if _, code := call(t, "run", "refunds.qtype.yaml", "-f", "direct", "-I", "rows.jsonl"); code != cli.ExitDone {
 		t.Fatal(code)
 	}
 	calls := map[string]int{}
@@ -99,7 +100,7 @@ func TestAuditLog_Commands(t *testing.T) {
 
 	var out bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader("refund it\n"), Out: &out, Err: &out}}
-	if code := execute(t.Context(), s, []string{"chat", "refunds.qtype.yaml", "--session", "c", "--approve", "refund"}); code != exitDone {
+	if code := execute(t.Context(), s, []string{"chat", "refunds.qtype.yaml", "--session", "c", "--approve", "refund"}); code != cli.ExitDone {
 		t.Error(out.String())
 	}
 	if all := auditRecords(t, "b.jsonl"); len(all) != 3 || all[0].Decision != tool.AuditApproved || all[0].Session != "c" {
@@ -113,7 +114,7 @@ func TestAuditLog_Refused(t *testing.T) {
 	var out bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &out}}
 	code := execute(t.Context(), s, []string{"run", "refunds.qtype.yaml", "-f", "direct", "-i", `{"order": 7}`, "--audit-log", "none/a.jsonl"})
-	if code != exitFailed || !strings.Contains(out.String(), "error: the audit log cannot be written: open none/a.jsonl: no such file") {
+	if code != cli.ExitFailed || !strings.Contains(out.String(), "error: the audit log cannot be written: open none/a.jsonl: no such file") {
 		t.Errorf("exit status %d: %s", code, out.String())
 	}
 }
@@ -124,7 +125,7 @@ func TestAuditLog_Server(t *testing.T) {
 	const key = "0123456789abcdef0123456789abcdef"
 	control, err := access.New(access.Config{Keys: "ada:" + key})
 	testkit.Must(t, err)
-	c := &serveCommand{Streams: &cli.Streams{Streams: terminal.Streams{Err: &bytes.Buffer{}}}, audit: cli.AuditFlag{File: "a.jsonl"}, ephemeral: true, logFormat: cli.NewEnumFlag("text"), logLevel: cli.NewEnumFlag("error")}
+	c := &serveCommand{Streams: &cli.Streams{Streams: terminal.Streams{Err: &bytes.Buffer{}}}, audit: appflags.Audit{File: "a.jsonl"}, ephemeral: true, logFormat: cli.NewEnumFlag("text"), logLevel: cli.NewEnumFlag("error")}
 	p, list := qtype.Check(t.Context(), "refunds.qtype.yaml", qtype.WithStrict())
 	testkit.Must(t, list.Err())
 	app, err := c.open(p)

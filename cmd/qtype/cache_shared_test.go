@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model/modeltest"
@@ -144,7 +145,7 @@ func TestCache_OneRead(t *testing.T) {
 	defer site.Close()
 	inFolder(t, map[string]string{"caches.qtype.yaml": application + "flows: !include " + site.URL + "/flows.yaml\n"})
 	t.Setenv("NO_PROXY", "*")
-	if out, code := call(t, "cache", "stats", "caches.qtype.yaml"); code != exitDone || out != "" || reads.Load() != 1 {
+	if out, code := call(t, "cache", "stats", "caches.qtype.yaml"); code != cli.ExitDone || out != "" || reads.Load() != 1 {
 		t.Errorf("status %d, output %q, %d reads", code, out, reads.Load())
 	}
 }

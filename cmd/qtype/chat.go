@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/chatui"
 	"github.com/qtype-dev/qtype/internal/chatui/screen"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
@@ -31,15 +32,15 @@ type chatCommand struct {
 	user      string
 	input     string
 	ephemeral bool
-	clients   *cli.Clients
-	store     cli.StoreFlag
+	clients   *appflags.Clients
+	store     appflags.Store
 	trace     traceFlag
-	log       cli.LogLevel
-	access    cli.AccessFlags
+	log       appflags.LogLevel
+	access    appflags.Access
 }
 
 func newChat(s *cli.Streams) *cobra.Command {
-	c := &chatCommand{Streams: s, clients: cli.NewClients(s)}
+	c := &chatCommand{Streams: s, clients: appflags.NewClients(s)}
 	cmd := &cobra.Command{
 		Use:   "chat APP",
 		Short: "Chat with a conversational flow",
@@ -110,7 +111,7 @@ func (c *chatCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	chat.App = app
-	defer func() { cli.CloseApp(ctx, chat.App, &err) }() // perhaps another one by then
+	defer func() { appflags.CloseApp(ctx, chat.App, &err) }() // perhaps another one by then
 	ctx, sendTraces := startTraces(ctx, c.Streams, app, &c.log)
 	defer sendTraces()
 	ctx, _, closeTrace, err := c.trace.start(ctx, c.Streams, app, "turn")

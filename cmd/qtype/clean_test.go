@@ -43,7 +43,7 @@ func cleanFolder(t *testing.T) {
 	inFolder(t, map[string]string{"stored.qtype.yaml": stored, "rows.jsonl": "{\"x\": \"a\"}\n{\"x\": \"b\"}\n",
 		"kept.html": "<!doctype html><title>Report</title>", "kept.jsonl": "{\"id\": 1}\n"})
 	for _, args := range [][]string{{"-f", "talk", "-i", "hello", "--session", "s", "--trace=trace.jsonl"}, {"-f", "cached", "-I", "rows.jsonl", "--trace=trace.html"}} {
-		if _, code := call(t, append([]string{"run", "stored.qtype.yaml"}, args...)...); code != exitDone {
+		if _, code := call(t, append([]string{"run", "stored.qtype.yaml"}, args...)...); code != cli.ExitDone {
 			t.Fatal(args)
 		}
 	}
@@ -71,7 +71,7 @@ func cleanFolder(t *testing.T) {
 func cleanLines[T any](t *testing.T, args ...string) []T {
 	t.Helper()
 	out, code := call(t, append([]string{"clean", "stored.qtype.yaml", "--format", "json"}, args...)...)
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit status %d: %s", code, out)
 	}
 	var all []T
@@ -152,7 +152,7 @@ func TestClean_Text(t *testing.T) {
 	for want, args := range map[string][]string{"did you mean \"caches\"?": {"cache"}, "--older-than cannot be \"soon\": expected a duration such as 12h or 30d": {"--older-than", "soon"}} {
 		var text bytes.Buffer
 		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &text, Err: &text}}
-		if code := execute(t.Context(), s, append([]string{"clean", "stored.qtype.yaml"}, args...)); code != exitUsage || !strings.Contains(text.String(), want) {
+		if code := execute(t.Context(), s, append([]string{"clean", "stored.qtype.yaml"}, args...)); code != cli.ExitUsage || !strings.Contains(text.String(), want) {
 			t.Errorf("%q: exit status %d: %s", args, code, text.String())
 		}
 	}

@@ -196,7 +196,7 @@ func runConverted(t *testing.T, server http.Handler, file, input string) map[str
 		t.Fatal(err)
 	}
 	call(t, "convert", strings.Split(file, "/")[0], path, "-o", app)
-	if out, code := call(t, "validate", "--strict", app); code != exitDone && strings.Count(out, "error[") != strings.Count(out, "error[QT443]") { // a memory that is small in the original too
+	if out, code := call(t, "validate", "--strict", app); code != cli.ExitDone && strings.Count(out, "error[") != strings.Count(out, "error[QT443]") { // a memory that is small in the original too
 		t.Fatalf("the document is not valid:\n%s", out)
 	}
 	args := []string{"run", app, "-i", input, "--session", "s", "--ephemeral"}
@@ -212,7 +212,7 @@ func runConverted(t *testing.T, server http.Handler, file, input string) map[str
 	args = append(args, answered(t, folder, document)...)
 	out, code := call(t, args...)
 	var row map[string]any
-	if err := json.Unmarshal([]byte(out), &row); err != nil || code != exitDone {
+	if err := json.Unmarshal([]byte(out), &row); err != nil || code != cli.ExitDone {
 		t.Fatalf("exit status %d, %v: %s", code, err, out)
 	}
 	return row
@@ -254,7 +254,7 @@ func TestConvert_AgentsRunOffline(t *testing.T) {
 		for _, found := range flow.FindAllSubmatch(flows, -1) {
 			id, input := string(found[1]), string(found[2])
 			out, code := call(t, append([]string{"run", path, "-f", id, "-i", `{"` + input + `": "Hello?"}`, "--session", "s", "--ephemeral"}, tools...)...)
-			if code != exitDone || !strings.Contains(out, `"error":null`) {
+			if code != cli.ExitDone || !strings.Contains(out, `"error":null`) {
 				t.Errorf("%s: flow %s: exit status %d: %s", path, id, code, out)
 			}
 		}
@@ -266,7 +266,7 @@ func call(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code = execute(context.Background(), &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}}, args)
-	if code == exitUsage || code == exitFailed && args[0] == "run" {
+	if code == cli.ExitUsage || code == cli.ExitFailed && args[0] == "run" {
 		t.Logf("%v: %s", args, stderr.String())
 	}
 	return stdout.String(), code

@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/estimate"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
@@ -19,7 +20,7 @@ type costCommand struct {
 	format     *cli.EnumFlag
 	limit      float64
 	worstLimit float64
-	access     cli.AccessFlags
+	access     appflags.Access
 	flags      *pflag.FlagSet
 }
 

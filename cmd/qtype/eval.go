@@ -10,7 +10,8 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
-	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
+	"github.com/qtype-dev/qtype/internal/eval/evalrun"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -26,7 +27,7 @@ type evalCommand struct {
 	baseline string
 	failed   string
 	quiet    bool
-	access   cli.AccessFlags
+	access   appflags.Access
 	flags    *pflag.FlagSet
 }
 
@@ -110,14 +111,14 @@ func (e *evalCommand) run(ctx context.Context) error {
 		return err
 	}
 	if e.baseline != "" {
-		report, err := eval.ReadReport(e.baseline)
+		report, err := evalrun.ReadReport(e.baseline)
 		if err != nil {
 			return err
 		}
 		e.Baseline = report
 	}
 	if e.failed != "" {
-		report, err := eval.ReadReport(e.failed)
+		report, err := evalrun.ReadReport(e.failed)
 		if err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (e *evalCommand) run(ctx context.Context) error {
 	if e.Progress != nil {
 		fmt.Fprint(e.Err, "\r\x1b[K")
 	}
-	var usage *eval.UsageError
+	var usage *evalrun.UsageError
 	switch {
 	case errors.As(err, &usage):
 		return terminal.Usagef("%s", usage)
@@ -147,7 +148,7 @@ func (e *evalCommand) run(ctx context.Context) error {
 
 // write writes the report without secrets to the files and to standard output.
 func (e *evalCommand) write(r *qtype.EvaluationReport, redactor *redact.Redactor) error {
-	files := eval.Files{JSON: e.output, HTML: e.html, Redact: redactor.String}
+	files := evalrun.Files{JSON: e.output, HTML: e.html, Redact: redactor.String}
 	if err := files.Write(r); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
@@ -151,7 +152,7 @@ func TestValidate_HostileFiles(t *testing.T) {
 			u := measure(t, qtype, "validate", c.args)
 			first, _, _ := strings.Cut(u.out, "\n")
 			t.Logf("%v, %d MiB: %.150s", u.took.Round(time.Millisecond), u.memory>>10, first)
-			if u.code != exitFailed || !strings.HasPrefix(u.out, c.want) || strings.Count(u.out, "error[") != 1 {
+			if u.code != cli.ExitFailed || !strings.HasPrefix(u.out, c.want) || strings.Count(u.out, "error[") != 1 {
 				t.Errorf("status %d, want %q alone, got\n%.2000s", u.code, c.want, u.out)
 			}
 			if u.memory > mostMemory {

@@ -158,10 +158,10 @@ func TestLogin(t *testing.T) {
 	}
 	run := func(flow string) (int, string, string) { return command(nil, "run", "books.qtype.yaml", "-f", flow) }
 
-	if code, out, errs := run("robot_flow"); code != exitDone || !strings.Contains(out, "robot books") {
+	if code, out, errs := run("robot_flow"); code != cli.ExitDone || !strings.Contains(out, "robot books") {
 		t.Errorf("client credentials: exit %d, %s%s", code, out, errs)
 	}
-	if code, _, errs := run("person"); code != exitFailed || !strings.Contains(errs, `there is no sign-in at `+server.url+`: run "qtype login" with the document`) {
+	if code, _, errs := run("person"); code != cli.ExitFailed || !strings.Contains(errs, `there is no sign-in at `+server.url+`: run "qtype login" with the document`) {
 		t.Errorf("before the sign-in: exit %d, %s", code, errs)
 	}
 	login := func(accept bool) (code int, errs, last string) {
@@ -172,39 +172,39 @@ func TestLogin(t *testing.T) {
 		browser.Wait()
 		return code, errs, last
 	}
-	if code, errs, last := login(false); code != exitFailed || !strings.Contains(errs, "the authorization server refused: access_denied") || !strings.HasPrefix(last, "The sign-in was refused.") {
+	if code, errs, last := login(false); code != cli.ExitFailed || !strings.Contains(errs, "the authorization server refused: access_denied") || !strings.HasPrefix(last, "The sign-in was refused.") {
 		t.Errorf("a person who aborts: exit %d, %s\nthe browser: %s", code, errs, last)
 	}
 	code, errs, last := login(true)
-	if code != exitDone || !strings.Contains(errs, "library: signed in; the tokens are renewed when they expire\n") || !strings.HasPrefix(last, "You have signed in.") {
+	if code != cli.ExitDone || !strings.Contains(errs, "library: signed in; the tokens are renewed when they expire\n") || !strings.HasPrefix(last, "You have signed in.") {
 		t.Fatalf("exit %d, %s\nthe browser: %s", code, errs, last)
 	}
 	if strings.Contains(errs, "copy:") {
 		t.Errorf("one sign-in is enough for one server:\n%s", errs)
 	}
 	tokens := readTokens(t, state)
-	if code, out, errs := run("person"); code != exitDone || !strings.Contains(out, "ada books") {
+	if code, out, errs := run("person"); code != cli.ExitDone || !strings.Contains(out, "ada books") {
 		t.Errorf("after the sign-in: exit %d, %s%s", code, out, errs)
 	}
-	if code, out, errs := run("token"); code != exitDone || !strings.Contains(out, "token ***") || strings.Contains(out+errs, tokens["access_token"]) {
+	if code, out, errs := run("token"); code != cli.ExitDone || !strings.Contains(out, "token ***") || strings.Contains(out+errs, tokens["access_token"]) {
 		t.Errorf("a tool that returns the token: exit %d, %s%s", code, out, errs)
 	}
 	resp, err := http.Get(strings.TrimSuffix(server.url, "mcp") + "reject")
 	testkit.Must(t, err)
 	testkit.Must(t, resp.Body.Close())
-	if code, out, errs := run("person"); code != exitDone || !strings.Contains(out, "ada books") {
+	if code, out, errs := run("person"); code != cli.ExitDone || !strings.Contains(out, "ada books") {
 		t.Errorf("after the token was rejected: exit %d, %s%s", code, out, errs)
 	}
 	if renewed := readTokens(t, state); renewed["access_token"] == tokens["access_token"] || renewed["refresh_token"] == "" {
 		t.Error("the tokens were not renewed")
 	}
-	if code, _, errs := command(nil, "login", "books.qtype.yaml", "libary"); code != exitFailed || !strings.Contains(errs, `did you mean "library"?`) {
+	if code, _, errs := command(nil, "login", "books.qtype.yaml", "libary"); code != cli.ExitFailed || !strings.Contains(errs, `did you mean "library"?`) {
 		t.Errorf("an unknown tool: exit %d, %s", code, errs)
 	}
-	if code, out, errs := command(nil, "run", "books.qtype.yaml", "-f", "person", "--sandbox", "--allow-host", strings.TrimPrefix(strings.TrimSuffix(server.url, "/mcp"), "http://")); code != exitFailed || !strings.Contains(errs, "use the sign-in of the user at "+server.url) {
+	if code, out, errs := command(nil, "run", "books.qtype.yaml", "-f", "person", "--sandbox", "--allow-host", strings.TrimPrefix(strings.TrimSuffix(server.url, "/mcp"), "http://")); code != cli.ExitFailed || !strings.Contains(errs, "use the sign-in of the user at "+server.url) {
 		t.Errorf("a document that is not trusted: exit %d, %s%s", code, out, errs)
 	}
-	if code, _, errs := command(nil, "login", "books.qtype.yaml", "--remove"); code != exitDone || len(tokenFiles(t, state)) != 0 {
+	if code, _, errs := command(nil, "login", "books.qtype.yaml", "--remove"); code != cli.ExitDone || len(tokenFiles(t, state)) != 0 {
 		t.Errorf("--remove: exit %d, %s", code, errs)
 	}
 }

@@ -8,17 +8,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"runtime"
-	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cli"
-	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory/storeurl"
@@ -35,48 +30,17 @@ func main() { os.Exit(start()) }
 
 // start runs the command line of this process and returns its exit status.
 func start() int {
-	setGCPercent(gcRelaxed)
+	cli.RelaxGC()
 	supervisor := subprocess.Supervise() // does not return in the supervisor of a program
 	supervisor.OwnChildren()
 	defer supervisor.Close()
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop := cli.WithSignals(context.Background())
 	defer stop()
-	written := &remotefs.TemporaryFiles{}
-	context.AfterFunc(ctx, func() { onSecondSignal(written, signals, stop) })
-	ctx = subprocess.With(remotefs.WithTemporaryFiles(ctx, written), supervisor)
+	ctx = subprocess.With(ctx, supervisor)
 	storeurl.Quiet()
 	s := &cli.Streams{Streams: terminal.Standard(), Supervisor: supervisor}
 	return execute(ctx, s, os.Args[1:])
 }
-
-// onSecondSignal lets the next signal end the process at once, as it does by default; before,
-// temporary files are removed.
-func onSecondSignal(written *remotefs.TemporaryFiles, signals []os.Signal, stop func()) {
-	if written.Empty() { // also qtype chat, where an interrupt stops an answer
-		stop()
-		return
-	}
-	second := make(chan os.Signal, 1)
-	signal.Notify(second, signals...)
-	stop()
-	received, _ := (<-second).(syscall.Signal)
-	written.Remove()
-	os.Exit(128 + int(received)) // the exit status that shells report for the signal
-}
-
-const (
-	// gcRelaxed lets the heap grow to five times the memory in use, at least 16 MB, before it
-	// is collected. A start needs 4 MB, after which it would be collected once: a quarter of
-	// the time of a command that prints a line. Checking a large document makes much garbage:
-	// with 5,000 lines this saves a quarter of the time of a keystroke in an editor, for a peak
-	// of 85 to 130 MB instead of 50.
-	gcRelaxed = 400
-	gcDefault = 100
-)
 
 // ballast is the memory of gcBallast. It is part of the command tree, which exists as long as the command runs.
 type ballast struct{ memory []byte }
@@ -89,58 +53,22 @@ func (b *ballast) tuneGC(c *cobra.Command, _ []string) {
 	switch c.Name() {
 	case "validate", "diff", "convert", "lsp", "fmt", "explain", "visualize", "version", "init":
 	case "run", "chat", "serve", "memory", "test":
-		setGCPercent(gcDefault)
+		cli.RestoreGC()
 		b.memory = make([]byte, gcBallast)
 	default:
-		setGCPercent(gcDefault)
+		cli.RestoreGC()
 	}
 }
 
-// setGCPercent sets how far the heap grows before it is collected, unless GOGC is set.
-func setGCPercent(percent int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
-}
-
-// runTree runs the command of root. A panic is reported by the stream that replaces secrets, which
-// the text of the go runtime does not pass.
-func runTree(ctx context.Context, s *cli.Streams, root *cobra.Command) (err error) {
-	defer runtime.KeepAlive(root) // with its ballast
-	defer func() {
-		if p := recover(); p != nil {
-			fmt.Fprintf(s.Err, "internal error: %v\n%s", p, debug.Stack())
-			err = cli.ErrSilent
-		}
-	}()
-	return root.ExecuteContext(ctx)
-}
-
-// The exit statuses.
-const (
-	exitDone      = 0
-	exitFailed    = 1
-	exitUsage     = 2
-	exitSuspended = 3
-)
+// exitSuspended is the exit status of a run that waits for approvals.
+const exitSuspended = 3
 
 // execute runs one command line.
 func execute(ctx context.Context, s *cli.Streams, args []string) int {
-	s.CommandLine = args
-	ctx, flush := s.Redact(ctx)
-	defer flush()
-	root := newRootFor(s, args)
-	root.SetArgs(joinTrace(joinShorts(args)))
-	err := runTree(ctx, s, root)
-	s.Report(err)
-	var usage *terminal.UsageError
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.As(err, &usage):
-		return exitUsage
-	case errors.Is(err, errSuspended):
+	s.Advice = clienttool.Advice
+	err := program().Execute(ctx, s, args)
+	if errors.Is(err, errSuspended) {
 		return exitSuspended
 	}
-	return exitFailed
+	return cli.ExitStatus(err)
 }

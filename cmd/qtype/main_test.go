@@ -195,7 +195,7 @@ func TestRun_TableOnTerminal(t *testing.T) {
     2  c-漢字   You sent: a ` + "\uFFFD" + `[31mlong messa…
     3  c-1      failed: step draft: model p…
 `
-	if code != exitFailed || strings.TrimLeft(out, " ") != strings.TrimLeft(want, " ") {
+	if code != cli.ExitFailed || strings.TrimLeft(out, " ") != strings.TrimLeft(want, " ") {
 		t.Errorf("status %d, output\n%s\nwant\n%s", code, out, want)
 	}
 	if !strings.Contains(errText, "3 rows: 2 done, 1 failed (step draft:") || strings.ContainsRune(errText, '\x1b') {
@@ -206,7 +206,7 @@ func TestRun_TableOnTerminal(t *testing.T) {
 func TestRun_DetailsOnTerminal(t *testing.T) {
 	inFolder(t, map[string]string{})
 	code, out, _ := onTerminal(t.Context(), 80, "run", "app.qtype.yaml", "-i", "one\n  two\x1b", "--ephemeral")
-	if want := "You sent: one\n  two\uFFFD\n"; code != exitDone || out != want {
+	if want := "You sent: one\n  two\uFFFD\n"; code != cli.ExitDone || out != want {
 		t.Errorf("status %d, output %q, want %q", code, out, want)
 	}
 }
@@ -230,7 +230,7 @@ func TestRun_Interrupt(t *testing.T) {
 	}()
 	code, out, errText := onTerminal(ctx, 80, "run", "app.qtype.yaml", "-I", "m.csv", "--session", "s", "-o", "out.csv", "--ephemeral")
 	<-released
-	if code != exitFailed || out != "" || !strings.HasSuffix(errText, "error: interrupted after 0 rows: out.csv was not written\n") || strings.Contains(errText, "written to") {
+	if code != cli.ExitFailed || out != "" || !strings.HasSuffix(errText, "error: interrupted after 0 rows: out.csv was not written\n") || strings.Contains(errText, "written to") {
 		t.Errorf("status %d, output %q, error %q", code, out, errText)
 	}
 	if left, _ := os.ReadDir("."); len(left) != 2 {
@@ -256,7 +256,7 @@ func TestRun_ProgressBars(t *testing.T) {
 		close(second)
 	}()
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: drawn, ErrTerminal: true, Width: 80}}
-	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--session", "s", "--ephemeral"}); code != exitDone {
+	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--session", "s", "--ephemeral"}); code != cli.ExitDone {
 		t.Errorf("status %d:\n%s", code, drawn.text)
 	}
 	if !strings.Contains(string(drawn.text), "3 rows: 3 done in ") {

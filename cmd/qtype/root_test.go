@@ -14,15 +14,15 @@ import (
 func TestRoot_OneCommand(t *testing.T) {
 	s := &cli.Streams{Streams: terminal.Streams{}}
 	whole := newRoot(s)
-	for _, row := range commandTable() {
-		part, _, err := newRootFor(s, []string{row.name, "-x"}).Find([]string{row.name})
-		if err != nil || part.Name() != row.name {
-			t.Errorf("%s: found %v, %v", row.name, part.Name(), err)
+	for _, row := range program().Commands {
+		part, _, err := newRootFor(s, []string{row.Name, "-x"}).Find([]string{row.Name})
+		if err != nil || part.Name() != row.Name {
+			t.Errorf("%s: found %v, %v", row.Name, part.Name(), err)
 			continue
 		}
-		all, _, err := whole.Find([]string{row.name})
+		all, _, err := whole.Find([]string{row.Name})
 		if err != nil || all.UsageString() != part.UsageString() {
-			t.Errorf("%s has another usage: %v\n%s\n%s", row.name, err, all.UsageString(), part.UsageString())
+			t.Errorf("%s has another usage: %v\n%s\n%s", row.Name, err, all.UsageString(), part.UsageString())
 		}
 	}
 }
@@ -32,9 +32,9 @@ func TestRoot_AllCommands(t *testing.T) {
 	s := &cli.Streams{Streams: terminal.Streams{}}
 	for _, args := range [][]string{nil, {"--version"}, {"help", "run"}, {"rnu"}, {"completion"}, {cobra.ShellCompRequestCmd, "run", ""}} {
 		root := newRootFor(s, args)
-		for _, row := range commandTable() {
-			if !slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == row.name }) {
-				t.Errorf("%q: no command %s", args, row.name)
+		for _, row := range program().Commands {
+			if !slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == row.Name }) {
+				t.Errorf("%q: no command %s", args, row.Name)
 			}
 		}
 	}

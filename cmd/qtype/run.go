@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
@@ -21,19 +22,19 @@ type runCommand struct {
 	*cli.Streams
 	batch.Config
 	format   *cli.EnumFlag
-	clients  *cli.Clients
-	store    cli.StoreFlag
+	clients  *appflags.Clients
+	store    appflags.Store
 	flags    *pflag.FlagSet
 	suspend  suspendFlags
 	trace    traceFlag
-	log      cli.LogLevel
+	log      appflags.LogLevel
 	engine   *cli.EnumFlag
-	temporal cli.TemporalFlags
-	access   cli.AccessFlags
+	temporal appflags.Temporal
+	access   appflags.Access
 }
 
 func newRun(s *cli.Streams) *cobra.Command {
-	r := &runCommand{Streams: s, clients: cli.NewClients(s), format: cli.NewEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: cli.NewEnumFlag("local", "temporal")}
+	r := &runCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: cli.NewEnumFlag("local", "temporal")}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
@@ -153,7 +154,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer cli.CloseApp(ctx, app, &err)
+	defer appflags.CloseApp(ctx, app, &err)
 	ctx, sendTraces := startTraces(ctx, r.Streams, app, &r.log)
 	defer sendTraces()
 	ctx, trace, closeTrace, err := r.trace.start(ctx, r.Streams, app, "row")

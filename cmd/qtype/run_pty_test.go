@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
@@ -58,13 +59,13 @@ func TestRun_ProgressAndResumeOnTerminal(t *testing.T) {
 	c.see("error: interrupted after ")
 	c.see("continue with: qtype run app.qtype.yaml -I in.csv -o out.csv --resume")
 	_ = cmd.Wait() // the text was checked
-	if cmd.ProcessState.ExitCode() != exitFailed {
+	if cmd.ProcessState.ExitCode() != cli.ExitFailed {
 		t.Errorf("exit status %d", cmd.ProcessState.ExitCode())
 	}
 	release()
 	before := k.model.calls()
 	k.args = append(k.args, "-q")
-	if text, status := k.run(t, "--resume"); status != exitFailed || strings.Contains(text, "error: ") { // some rows are meant to fail
+	if text, status := k.run(t, "--resume"); status != cli.ExitFailed || strings.Contains(text, "error: ") { // some rows are meant to fail
 		t.Fatalf("exit status %d: %s", status, text)
 	}
 	if diff := cmp.Diff(wantResults(300), gotResults(t, filepath.Join(k.dir, "out.csv"))); diff != "" {

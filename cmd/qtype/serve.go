@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
@@ -35,14 +36,14 @@ type serveCommand struct {
 	reload    bool
 	noUI      bool
 	ephemeral bool
-	place     cli.StoreFlag
-	grants    cli.AccessFlags
-	audit     cli.AuditFlag
+	place     appflags.Store
+	grants    appflags.Access
+	audit     appflags.Audit
 	store     memory.Store // of all versions of the document with --ephemeral; otherwise nil
 	hashKey   string
 	drain     time.Duration
 	engine    *cli.EnumFlag
-	temporal  cli.TemporalFlags
+	temporal  appflags.Temporal
 	logFormat *cli.EnumFlag
 	logLevel  *cli.EnumFlag
 }
@@ -188,11 +189,11 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI, Reload: c.reload}
 	closeEngine, err := c.openEngine(ctx, app, path, &options)
 	if err != nil {
-		cli.CloseApp(ctx, app, &err)
+		appflags.CloseApp(ctx, app, &err)
 		return err
 	}
 	s := server.New(app, options)
-	defer func() { cli.CloseApp(ctx, s.App(), &err) }() // perhaps another one by then
+	defer func() { appflags.CloseApp(ctx, s.App(), &err) }() // perhaps another one by then
 	defer closeEngine()
 	return c.serve(ctx, s, p, path)
 }

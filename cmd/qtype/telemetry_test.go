@@ -58,7 +58,7 @@ func TestTraces_RunAndChat(t *testing.T) {
 			if command == "run" {
 				args = append(args, "-i", "one")
 			}
-			if code := execute(t.Context(), s, args); code != exitDone || strings.Contains(errs.String(), "telemetry") {
+			if code := execute(t.Context(), s, args); code != cli.ExitDone || strings.Contains(errs.String(), "telemetry") {
 				t.Errorf("status %d: %s", code, errs.String())
 			}
 			count := map[string]int{}
@@ -85,7 +85,7 @@ func TestTraces_Unavailable(t *testing.T) {
 		var out, errs bytes.Buffer
 		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}}
 		code := execute(t.Context(), s, []string{"run", "traced.qtype.yaml", "-i", "one", "--ephemeral"})
-		if code != exitDone || strings.Count(errs.String(), "warning: telemetry") != 1 || !strings.Contains(errs.String(), want) {
+		if code != cli.ExitDone || strings.Count(errs.String(), "warning: telemetry") != 1 || !strings.Contains(errs.String(), want) {
 			t.Errorf("status %d: %s", code, errs.String())
 		}
 	}

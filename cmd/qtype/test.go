@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/apptest/testrun"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -89,7 +89,7 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 		paths = []string{"."}
 	}
 	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
-	printer := &apptest.Printer{Out: t.Out, Quiet: t.quiet, Diagnostics: t.DiagnosticOptions(t.OutTerminal)}
+	printer := &testrun.Printer{Out: t.Out, Quiet: t.quiet, Diagnostics: t.DiagnosticOptions(t.OutTerminal)}
 	if t.format.Value == "text" {
 		o.Started, o.Finished, o.Ended = printer.Started, printer.Finished, printer.Ended
 	}
@@ -111,7 +111,7 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	if err := printer.Summary(reports, t.format.Value, time.Since(begin)); err != nil {
 		return err
 	}
-	switch passed, failed := apptest.Passed(reports); {
+	switch passed, failed := testrun.Passed(reports); {
 	case failed > 0:
 		return cli.ErrSilent
 	case passed == 0:

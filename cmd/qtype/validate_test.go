@@ -22,8 +22,8 @@ func TestValidate_Watch(t *testing.T) {
 		end  string // what the document is at last
 		code int
 	}{
-		{"id: shop\n", exitDone},
-		{"id: 7\n", exitFailed},
+		{"id: shop\n", cli.ExitDone},
+		{"id: 7\n", cli.ExitFailed},
 	} {
 		inFolder(t, map[string]string{"a.yaml": "id: 42\n"})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -168,15 +168,15 @@ func TestPreCommitHooks(t *testing.T) {
 			t.Errorf("%+v", hook)
 		}
 		if hook.Passed != nil && !*hook.Passed { // it finds its files itself
-			if code, out, _ := onTerminal(t.Context(), 80, words[1:]...); code != exitFailed || !strings.Contains(out, "the file has no tests") {
+			if code, out, _ := onTerminal(t.Context(), 80, words[1:]...); code != cli.ExitFailed || !strings.Contains(out, "the file has no tests") {
 				t.Errorf("%s: status %d, %s", hook.ID, code, out)
 			}
 			continue
 		}
-		if code, out, errText := onTerminal(t.Context(), 80, append(words[1:], "good.qtype.yaml")...); code != exitDone || out+errText != "" {
+		if code, out, errText := onTerminal(t.Context(), 80, append(words[1:], "good.qtype.yaml")...); code != cli.ExitDone || out+errText != "" {
 			t.Errorf("%s on a good document: status %d, %s%s", hook.ID, code, out, errText)
 		}
-		if code, _, _ := onTerminal(t.Context(), 80, append(words[1:], "bad.qtype.yml", "good.qtype.yaml")...); code != exitFailed {
+		if code, _, _ := onTerminal(t.Context(), 80, append(words[1:], "bad.qtype.yml", "good.qtype.yaml")...); code != cli.ExitFailed {
 			t.Errorf("%s on a bad document: status %d", hook.ID, code)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
@@ -19,15 +20,15 @@ const defaultParallel = 4
 // workerCommand is one call of qtype worker.
 type workerCommand struct {
 	*cli.Streams
-	temporal cli.TemporalFlags
-	clients  *cli.Clients
-	store    cli.StoreFlag
+	temporal appflags.Temporal
+	clients  *appflags.Clients
+	store    appflags.Store
 	parallel int
-	log      cli.LogLevel
+	log      appflags.LogLevel
 }
 
 func newWorker(s *cli.Streams) *cobra.Command {
-	w := &workerCommand{Streams: s, clients: cli.NewClients(s)}
+	w := &workerCommand{Streams: s, clients: appflags.NewClients(s)}
 	c := &cobra.Command{
 		Use:   "worker APP",
 		Short: "Run rows for qtype run or qtype serve with --engine temporal",
@@ -74,7 +75,7 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer cli.CloseApp(ctx, app, &err)
+	defer appflags.CloseApp(ctx, app, &err)
 	ctx, sendTraces := startTraces(ctx, w.Streams, app, &w.log)
 	defer sendTraces()
 	connection, err := w.temporal.At(path)

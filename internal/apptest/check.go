@@ -27,7 +27,7 @@ func (c *checker) checkSuite(s *spec.Suite) {
 	c.checkAllow(s, s.Allow)
 	c.checkFixtures(s, s.Fixtures)
 	if len(s.Tests) == 0 && s.Position().Complete("tests") {
-		c.list.Add(ruleInvalid.At(spanOf(s, "tests"), "the file has no tests").WithHint("add one with a name and turns"))
+		c.list.Add(ruleInvalid.At(SpanOf(s, "tests"), "the file has no tests").WithHint("add one with a name and turns"))
 	}
 	for i, t := range s.Tests {
 		if t == nil {
@@ -39,14 +39,14 @@ func (c *checker) checkSuite(s *spec.Suite) {
 			}
 		}
 		if j := slices.IndexFunc(s.Tests, func(o *spec.Test) bool { return o != nil && o.Name == t.Name }); j < i && t.Name != "" {
-			c.list.Add(ruleUnknown.At(spanOf(t, "name"), "duplicate test name %q", t.Name).WithRelated(spanOf(s.Tests[j], "name"), "first used here"))
+			c.list.Add(ruleUnknown.At(SpanOf(t, "name"), "duplicate test name %q", t.Name).WithRelated(SpanOf(s.Tests[j], "name"), "first used here"))
 		}
 		c.checkTest(t)
 	}
 }
 
-// spanOf returns the position of a key, or that of the node if it has no such key.
-func spanOf(n spec.Node, key string) source.Span {
+// SpanOf returns the position of a key, or that of the node if it has no such key.
+func SpanOf(n spec.Node, key string) source.Span {
 	if field, ok := n.Position().Lookup(key); ok {
 		return field.Span()
 	}
@@ -70,16 +70,16 @@ func (c *checker) checkTest(t *spec.Test) {
 	c.checkAllow(t, t.Allow)
 	c.checkFixtures(t, t.Fixtures)
 	ids, named := spec.IDs(c.app.Flows), true
-	c.checkID(spanOf(t, "flow"), "flow", t.Flow, ids)
+	c.checkID(SpanOf(t, "flow"), "flow", t.Flow, ids)
 	if len(t.Turns) == 0 && t.Position().Complete("turns") {
-		c.list.Add(ruleInvalid.At(spanOf(t, "turns"), "the test has no turns").WithHint("add one, such as {input: Hello}"))
+		c.list.Add(ruleInvalid.At(SpanOf(t, "turns"), "the test has no turns").WithHint("add one, such as {input: Hello}"))
 	}
 	for _, turn := range t.Turns {
 		if turn == nil {
 			continue
 		}
-		c.checkID(spanOf(turn, "flow"), "flow", turn.Flow, ids)
-		if flow := flowOf(c.app, t, turn); flow != nil {
+		c.checkID(SpanOf(turn, "flow"), "flow", turn.Flow, ids)
+		if flow := FlowOf(c.app, t, turn); flow != nil {
 			c.checkTurn(turn, flow)
 			c.checkFiles(t, turn)
 		} else if t.Flow == "" && turn.Flow == "" {
@@ -87,17 +87,17 @@ func (c *checker) checkTest(t *spec.Test) {
 		}
 	}
 	if !named {
-		c.list.Add(ruleUnknown.At(spanOf(t, "name"), "the test does not name its flow").WithHint("set flow to one of %s", strings.Join(ids, ", ")))
+		c.list.Add(ruleUnknown.At(SpanOf(t, "name"), "the test does not name its flow").WithHint("set flow to one of %s", strings.Join(ids, ", ")))
 	}
 }
 
-// nonNil removes the values that could not be read.
-func nonNil[T any](all []*T) []*T {
+// NonNil removes the values that could not be read.
+func NonNil[T any](all []*T) []*T {
 	return slices.DeleteFunc(slices.Clone(all), func(one *T) bool { return one == nil })
 }
 
-// flowOf returns the flow that a turn of a test runs; nil if it is ambiguous or unknown.
-func flowOf(app *spec.Application, t *spec.Test, turn *spec.Turn) *spec.Flow {
+// FlowOf returns the flow that a turn of a test runs; nil if it is ambiguous or unknown.
+func FlowOf(app *spec.Application, t *spec.Test, turn *spec.Turn) *spec.Flow {
 	id := cmp.Or(turn.Flow, t.Flow)
 	if id == "" && len(app.Flows) == 1 {
 		return app.Flows[0]
@@ -109,9 +109,9 @@ func flowOf(app *spec.Application, t *spec.Test, turn *spec.Turn) *spec.Flow {
 	return app.Flows[i]
 }
 
-// given returns the ids of a flow's inputs, and the id of the one that the
+// InputsOf returns the ids of a flow's inputs, and the id of the one that the
 // key input sets: the only input, or the only required one.
-func given(flow *spec.Flow) (ids []string, only string) {
+func InputsOf(flow *spec.Flow) (ids []string, only string) {
 	var needed []string
 	for i := range flow.Inputs {
 		v := flow.Inputs[i].To
@@ -130,7 +130,7 @@ func given(flow *spec.Flow) (ids []string, only string) {
 }
 
 func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
-	ids, only := given(flow)
+	ids, only := InputsOf(flow)
 	if field, ok := t.Position().Lookup("input"); ok {
 		switch {
 		case len(t.Inputs) > 0:
@@ -146,11 +146,11 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 		}
 	}
 	if t.Input != nil && only != "" {
-		c.checkType(t, flow, only, t.Input, spanOf(t, "input"))
+		c.checkType(t, flow, only, t.Input, SpanOf(t, "input"))
 	}
-	c.checkPattern(spanOf(t, "fails"), t.Fails)
+	c.checkPattern(SpanOf(t, "fails"), t.Fails)
 	if t.Fails != "" && len(t.Expect) > 0 {
-		c.list.Add(ruleInvalid.At(spanOf(t, "expect"), "a row that fails has no outputs to check").WithRelated(spanOf(t, "fails"), "expected to fail"))
+		c.list.Add(ruleInvalid.At(SpanOf(t, "expect"), "a row that fails has no outputs to check").WithRelated(SpanOf(t, "fails"), "expected to fail"))
 		return
 	}
 	var outputs []*spec.Variable
@@ -163,11 +163,11 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 		}
 		c.list.Add(validate.Condition(&t.Expect[i], outputs)...)
 	}
-	for _, m := range nonNil(t.Memory) {
-		c.checkID(spanOf(m, "id"), "memory", m.ID, spec.IDs(c.app.Memories))
+	for _, m := range NonNil(t.Memory) {
+		c.checkID(SpanOf(m, "id"), "memory", m.ID, spec.IDs(c.app.Memories))
 	}
-	for _, s := range nonNil(t.Sent) {
-		c.checkID(spanOf(s, "id"), "chat model", s.ID, spec.IDs(chatModels(c.app)))
+	for _, s := range NonNil(t.Sent) {
+		c.checkID(SpanOf(s, "id"), "chat model", s.ID, spec.IDs(chatModels(c.app)))
 	}
 }
 
@@ -198,22 +198,22 @@ func (c *checker) checkPattern(place source.Span, text string) {
 }
 
 func (c *checker) checkMocks(models []*spec.ModelMock, tools []*spec.ToolMock) {
-	for _, m := range nonNil(models) {
+	for _, m := range NonNil(models) {
 		declared := chatModels(c.app)
-		c.checkID(spanOf(m, "id"), "chat model", m.ID, spec.IDs(declared))
+		c.checkID(SpanOf(m, "id"), "chat model", m.ID, spec.IDs(declared))
 		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Position().Complete() {
-			if _, err := mock.New(withMock(declared[i], m), mock.Options{}); err != nil {
+			if _, err := mock.New(WithMock(declared[i], m), mock.Options{}); err != nil {
 				_, why, _ := strings.Cut(err.Error(), ": ")
-				c.list.Add(ruleInvalid.At(spanOf(m, "rules"), "%s", why))
+				c.list.Add(ruleInvalid.At(SpanOf(m, "rules"), "%s", why))
 			}
 		}
 	}
-	for _, t := range nonNil(tools) {
-		c.checkID(spanOf(t, "id"), "tool", t.ID, spec.IDs(allTools(c.app)))
+	for _, t := range NonNil(tools) {
+		c.checkID(SpanOf(t, "id"), "tool", t.ID, spec.IDs(allTools(c.app)))
 		_, result := t.Position().Lookup("result")
 		_, fails := t.Position().Lookup("error")
 		if result == fails && t.Position().Complete() {
-			c.list.Add(ruleInvalid.At(spanOf(t, "id"), "the mock of tool %q needs a result or an error", t.ID).WithHint("set one of them"))
+			c.list.Add(ruleInvalid.At(SpanOf(t, "id"), "the mock of tool %q needs a result or an error", t.ID).WithHint("set one of them"))
 		}
 	}
 }
@@ -238,4 +238,12 @@ func allTools(app *spec.Application) []spec.Tool {
 		all = append(all, d.Tools...)
 	}
 	return all
+}
+
+// WithMock returns a copy of a model that answers by the rules of a mock. It keeps
+// the id and the settings that decide how tokens are counted.
+func WithMock(m *spec.Model, d *spec.ModelMock) *spec.Model {
+	mocked := *m
+	mocked.Provider, mocked.Rules = "mock", d.Rules
+	return &mocked
 }

@@ -1,83 +1,17 @@
 package apptest
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/qtype-dev/qtype/internal/recording/calls"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// maxFile is the maximum size of a file that an assertion reads, in bytes.
-const maxFile = 64 << 20
-
-// fixturesOf returns the folder of the fixtures of a test; empty for none.
-func (f *File) fixturesOf(t *spec.Test) string {
-	name := cmp.Or(t.Fixtures, f.Suite.Fixtures)
-	if name == "" {
-		return ""
-	}
-	return suitePath(f.Suite, name)
-}
-
-// suitePath returns the path of a file that a test file names.
-func suitePath(s *spec.Suite, name string) string {
+// Sibling returns the path of a file that a test file names.
+func Sibling(s *spec.Suite, name string) string {
 	return filepath.Join(filepath.Dir(s.Position().Span().File.Path), filepath.FromSlash(name))
-}
-
-// copyFixtures makes the copy of the fixtures that a test reads and changes.
-func (e *testEnv) copyFixtures() error {
-	if e.declared == "" {
-		return nil
-	}
-	to, err := os.MkdirTemp("", "qtype-test-")
-	if err != nil {
-		return err
-	}
-	e.fixtures = to
-	return filepath.WalkDir(e.declared, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(e.declared, path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case d.IsDir():
-			return os.MkdirAll(filepath.Join(to, rel), 0o700)
-		case !d.Type().IsRegular(): // such as a link to a file of the user
-			return fmt.Errorf("%s is neither a file nor a folder", path)
-		}
-		return copyFile(filepath.Join(to, rel), path)
-	})
-}
-
-// copyFile copies a file with its time, by which steps may order files.
-func copyFile(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }() // closing a file that was only read cannot lose data
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = out.ReadFrom(in)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
-	}
-	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
 // checkFixtures reports a folder of fixtures that cannot be used.
@@ -90,88 +24,65 @@ func (c *checker) checkFixtures(n spec.Node, name string) {
 		c.list.Add(ruleInvalid.At(field.Span(), "fixtures must be a folder in the folder of the test file, or below it").WithHint("such as fixtures"))
 		return
 	}
-	folder := suitePath(c.suite, name)
+	folder := Sibling(c.suite, name)
 	info, err := os.Stat(folder)
 	switch {
 	case err != nil || !info.IsDir():
 		c.list.Add(ruleInvalid.At(field.Span(), "the folder %q does not exist", name).WithHint("create it with the files that the tests read"))
-	case !trust.IsWithin(suitePath(c.suite, "."), folder):
+	case !trust.IsWithin(Sibling(c.suite, "."), folder):
 		c.list.Add(ruleInvalid.At(field.Span(), "the folder %q is a link to another one", name))
 	}
 }
 
 // checkFiles reports assertions on files that cannot be met.
 func (c *checker) checkFiles(t *spec.Test, turn *spec.Turn) {
-	for _, a := range nonNil(turn.Files) {
-		if field, given := a.Position().Lookup("same_as"); given && (!filepath.IsLocal(filepath.FromSlash(a.Same)) || !trust.IsWithin(suitePath(c.suite, "."), suitePath(c.suite, a.Same))) {
+	for _, a := range NonNil(turn.Files) {
+		if field, given := a.Position().Lookup("same_as"); given && (!filepath.IsLocal(filepath.FromSlash(a.Same)) || !trust.IsWithin(Sibling(c.suite, "."), Sibling(c.suite, a.Same))) {
 			c.list.Add(ruleInvalid.At(field.Span(), "same_as must be a file in the folder of the test file, or below it").WithHint("such as expected/orders.csv"))
 		}
 		if t.Fixtures == "" && c.suite.Fixtures == "" {
-			c.list.Add(ruleInvalid.At(spanOf(a, "path"), "the test has no fixtures, so that it writes no files").WithHint("write fixtures: with the path of a folder"))
+			c.list.Add(ruleInvalid.At(SpanOf(a, "path"), "the test has no fixtures, so that it writes no files").WithHint("write fixtures: with the path of a folder"))
 		}
 	}
 }
 
-// checkFile checks a file of the fixtures after the turn.
-func (r *testRun) checkFile(a *spec.FileAssertion) {
-	got, err := readFile((*trust.Policy)(nil).WithFixtures(r.env.fixtures).Place(a.Path))
-	if err != nil {
-		r.diagnostics.Add(ruleExpectation.At(spanOf(a, "path"), "the file %s %s", a.Path, err))
+// checkAllow reports names under allow that are neither an id nor a type of a step or a tool.
+func (c *checker) checkAllow(n spec.Node, allow []string) {
+	var known []string
+	for _, flow := range c.app.Flows {
+		for s := range flow.Plan().All() {
+			known = append(known, s.Step.Common().ID)
+		}
+	}
+	for _, t := range c.app.AllTools() {
+		known = append(known, t.EntityID(), spec.TypeName(t))
+	}
+	for _, s := range spec.StepTypes() {
+		if spec.Effect(s) != "" {
+			known = append(known, spec.TypeName(s))
+		}
+	}
+	for i, name := range allow {
+		c.checkID(n.Position().Field("allow").Index(i).Span(), "step or tool", name, known)
+	}
+}
+
+// checkRecordings opens the recordings that a test file declares.
+func (f *File) checkRecordings(c *checker) {
+	field, declared := f.Suite.Position().Lookup("recordings")
+	if !declared {
 		return
 	}
-	if a.Same != "" {
-		want, err := readFile(filepath.Join(r.env.folder, filepath.FromSlash(a.Same)))
-		switch {
-		case err != nil:
-			r.diagnostics.Add(ruleFailed.At(spanOf(a, "same_as"), "the file %s %s", a.Same, err))
-		case got != want:
-			r.diagnostics.Add(ruleExpectation.At(spanOf(a, "same_as"), "the file %s differs from %s", a.Path, a.Same).WithHint("%s", difference(got, want)))
-		}
-	}
-	for i, text := range a.Contains {
-		if !strings.Contains(got, text) {
-			r.diagnostics.Add(ruleExpectation.At(a.Position().Field("contains").Index(i).Span(), "the file %s does not contain %q", a.Path, text).WithHint("it begins with %s", quote(got, maxShownValue)))
-		}
-	}
-	for i, text := range a.Lacks {
-		if strings.Contains(got, text) {
-			r.diagnostics.Add(ruleExpectation.At(a.Position().Field("not_contains").Index(i).Span(), "the file %s contains %q", a.Path, text))
-		}
-	}
-}
-
-// difference describes the first line in which two texts differ.
-func difference(got, want string) string {
-	gotLines, wantLines := strings.SplitAfter(got, "\n"), strings.SplitAfter(want, "\n")
-	for i := range max(len(gotLines), len(wantLines)) {
-		var g, w string
-		if i < len(gotLines) {
-			g = gotLines[i]
-		}
-		if i < len(wantLines) {
-			w = wantLines[i]
-		}
-		if g != w {
-			return fmt.Sprintf("line %d is %s, expected %s", i+1, quote(g, maxShownValue), quote(w, maxShownValue))
-		}
-	}
-	return ""
-}
-
-// readFile reads a regular file. The error continues a sentence about the file.
-func readFile(path string) (string, error) {
-	info, err := os.Stat(path)
+	name := f.Suite.Recordings
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", errors.New("does not exist")
-	case err != nil:
-		return "", errors.New("cannot be read")
-	case !info.Mode().IsRegular() || info.Size() > maxFile:
-		return "", fmt.Errorf("is not a file of at most %d MiB", maxFile>>20)
+	case !filepath.IsLocal(filepath.FromSlash(name)):
+		c.list.Add(ruleInvalid.At(field.Span(), "recordings must be a file in the folder of the test file, or below it").WithHint("such as app.recordings.json"))
+	case filepath.Ext(name) != ".json":
+		c.list.Add(ruleInvalid.At(field.Span(), "recordings must be a JSON file").WithHint("such as app.recordings.json"))
+	default:
+		var err error
+		if f.Recordings, err = calls.Open(filepath.Join(filepath.Dir(f.Path), filepath.FromSlash(name))); err != nil {
+			c.list.Add(ruleInvalid.At(field.Span(), "%s", err))
+		}
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", errors.New("cannot be read")
-	}
-	return string(text), nil
 }

@@ -18,14 +18,14 @@ var (
 		Wrong: "tests:\n  - name: It fails\n    turns: [{input: Hello, fails: 'no answer', expect: ['answer.text == \"\"']}]\n",
 		Right: "tests:\n  - name: It answers\n    turns: [{input: Hello, expect: ['answer.text != \"\"']}]\n",
 	}
-	ruleExpectation = diag.Rule{
+	Expectation = diag.Rule{
 		Code: "QT803", Severity: diag.Error, Title: "an expectation is not met",
 		Doc: "The result of the test differs from what it expects: a condition is false, the window of a memory or the request to a model is different, " +
 			"or the number of rows is. The diagnostic shows the values.",
 		Wrong: "tests:\n  - name: It greets\n    turns: [{input: Hello, expect: ['answer.text contains \"Goodbye\"']}]\n",
 		Right: "tests:\n  - name: It greets\n    turns: [{input: Hello, expect: ['answer.text contains \"Hello\"']}]\n",
 	}
-	ruleFailed = diag.Rule{
+	Failed = diag.Rule{
 		Code: "QT804", Severity: diag.Error, Title: "a turn failed unexpectedly, or did not fail",
 		Doc: "The row of the flow failed although the test does not expect it, or with an error that fails does not match, or it did not fail although the test expects it. " +
 			"Models without a mock and tools that would call a server fail, too: tests are offline. " +
@@ -33,14 +33,14 @@ var (
 		Wrong: "tests:\n  - name: It fails\n    turns: [{input: Hello, fails: 'no answer'}]\n",
 		Right: "models: [{id: writer, rules: [{error: no answer}]}]\ntests:\n  - name: It fails\n    turns: [{input: Hello, fails: 'no answer'}]\n",
 	}
-	ruleChanged = diag.Rule{
+	Changed = diag.Rule{
 		Code: "QT805", Severity: diag.Error, Title: "a call is not as recorded",
 		Doc: "The test file declares recordings, and a model, a server or a tool is called with a request that the recordings of the test do not have, " +
 			"such as after a change of a prompt. The difference from the most similar recording follows. `qtype test --record` records the calls again.",
 		Wrong: "recordings: none.recordings.json\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
 		Right: "recordings: none.recordings.json\nmodels: [{id: writer, rules: [{text: Hello}]}]\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
 	}
-	ruleStale = diag.Rule{
+	Stale = diag.Rule{
 		Code: "QT806", Severity: diag.Warning, Title: "a recording that no test uses",
 		Doc:   "The file of recordings has calls that the tests do not make any more. `qtype test --remove-stale` removes them.",
 		Wrong: "recordings: stale.recordings.json\nmodels: [{id: writer, rules: [{text: Hello}]}]\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
@@ -50,5 +50,5 @@ var (
 
 // Rules returns the rules in the order of their codes.
 func Rules() []diag.Rule {
-	return []diag.Rule{ruleUnknown, ruleInvalid, ruleExpectation, ruleFailed, ruleChanged, ruleStale}
+	return []diag.Rule{ruleUnknown, ruleInvalid, Expectation, Failed, Changed, Stale}
 }

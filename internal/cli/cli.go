@@ -1,22 +1,19 @@
 // Package cli is what the commands of qtype share: streams, errors and their report, flags that
 // several commands have, what a wrong command line is answered with, help texts and completion.
 //
-// The commands are in cmd/qtype, which has the table of them, and in the packages author and state below this one.
+// The commands are in cmd/qtype and cmd/qtype-check, which have tables of them, and in the packages author and state below this
+// one; package appflags has the flags of commands that run applications.
 package cli
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os/user"
 	"syscall"
 
-	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
-	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -24,8 +21,13 @@ import (
 type Streams struct {
 	terminal.Streams
 	CommandLine []string // without the program's name
+	Program     string   // the program's name
 
 	Supervisor *subprocess.Supervisor // starts the programs of tools; nil for none
+
+	// Advice returns what is appended to an error of an application, such as the flag that
+	// avoids it, empty for nothing; it may be nil.
+	Advice func(error) string
 }
 
 // ErrSilent fails a command that has reported its errors itself.
@@ -63,32 +65,22 @@ func (s *Streams) Report(err error) {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.Err, "error: interrupted")
 	default:
-		fmt.Fprintf(s.Err, "error: %s%s\n", terminal.Clean(err.Error()), clienttool.Advice(err))
+		fmt.Fprintf(s.Err, "error: %s%s\n", terminal.Clean(err.Error()), s.advice(err))
 	}
+}
+
+func (s *Streams) advice(err error) string {
+	if s.Advice == nil {
+		return ""
+	}
+	return s.Advice(err)
 }
 
 // DiagnosticOptions returns how diagnostics are shown.
 func (s *Streams) DiagnosticOptions(isTerminal bool) diag.TextOptions {
-	if !isTerminal {
-		return diag.TextOptions{}
+	o := diag.TextOptions{Program: s.Program}
+	if isTerminal {
+		o.Color, o.Width = s.Color, s.Width
 	}
-	return diag.TextOptions{Color: s.Color, Width: s.Width}
-}
-
-// CloseApp closes an application at the end of a command.
-func CloseApp(ctx context.Context, app *runtime.App, err *error) {
-	if closing := app.Close(context.WithoutCancel(ctx)); *err == nil {
-		*err = closing
-	}
-}
-
-// WithActor returns a context whose changes and calls are those of the user of the system.
-func WithActor(ctx context.Context) context.Context { return memory.WithActor(ctx, actor()) }
-
-// actor returns the name of the user of the system.
-func actor() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return ""
+	return o
 }

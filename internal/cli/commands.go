@@ -22,6 +22,9 @@ func CommandGroup(use, short string, commands ...*cobra.Command) *cobra.Command 
 
 func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
 
+// missingNote is the annotation of a root with what is appended to the error for an unknown command.
+const missingNote = "qtype_missing"
+
 // noCommand rejects an unknown subcommand and suggests the nearest one.
 func noCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -34,16 +37,18 @@ func noCommand(c *cobra.Command, args []string) error {
 	near := diag.DidYouMean(args[0], names)
 	if meant := habitualCommand(c, args[0]); meant != "" {
 		near = fmt.Sprintf("; did you mean %q?", meant)
+	} else if note := c.Annotations[missingNote]; near == "" && note != "" {
+		near = "; " + note
 	}
 	return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], near)}
 }
 
-// Arguments requires one argument for each description.
+// Arguments requires one argument for each description, in which "qtype " stands for the name of the program.
 func Arguments(descriptions ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(descriptions):
-			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s needs %s", c.CommandPath(), descriptions[len(args)])}
+			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s needs %s", c.CommandPath(), strings.ReplaceAll(descriptions[len(args)], "qtype ", c.Root().Name()+" "))}
 		case len(args) > len(descriptions):
 			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s: unexpected argument %q", c.CommandPath(), args[len(descriptions)])}
 		}

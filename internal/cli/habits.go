@@ -23,13 +23,15 @@ func habitualCommand(c *cobra.Command, word string) string {
 	if c.HasParent() {
 		return ""
 	}
+	meant := habitualCommands()[word]
 	if lower := strings.ToLower(word); strings.HasSuffix(lower, ".yaml") || strings.HasSuffix(lower, ".yml") {
-		return c.Name() + " run " + word
+		meant = "run " + word
 	}
-	if meant := habitualCommands()[word]; meant != "" {
-		return c.Name() + " " + meant
+	first, _, _ := strings.Cut(meant, " ")
+	if !slices.ContainsFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Name() == first }) {
+		return ""
 	}
-	return ""
+	return c.Name() + " " + meant
 }
 
 // habitualFlag returns what to do in place of a flag that other programs have; empty if

@@ -16,6 +16,7 @@ import (
 // checker checks an evaluation against its application.
 type checker struct {
 	evaluation *Evaluation
+	request    *Request
 	app        *spec.Application
 	folder     string
 	path       string // of the application
@@ -28,18 +29,18 @@ func (c *checker) check(ctx context.Context, declared *spec.Evaluation) {
 		c.list.Add(ruleUnknown.At(spanOf(declared, "app"), "%q is not an application with a flow", filepath.ToSlash(c.path)))
 		return
 	}
-	id, place := c.evaluation.config.Flow, source.Span{}
+	id, place := c.request.Flow, source.Span{}
 	if id == "" {
 		id, place = declared.Flow, spanOf(declared, "flow")
 	}
-	c.evaluation.flow = c.app.Flows[0]
+	c.evaluation.Flow = c.app.Flows[0]
 	if id != "" {
 		i := slices.IndexFunc(c.app.Flows, func(f *spec.Flow) bool { return f.ID == id })
 		if i < 0 {
 			c.unknown(place, "flow", id, spec.IDs(c.app.Flows))
 			return
 		}
-		c.evaluation.flow = c.app.Flows[i]
+		c.evaluation.Flow = c.app.Flows[i]
 	}
 	c.metrics(declared.Metrics)
 	c.variants(ctx, declared.Variants)
@@ -54,7 +55,7 @@ func (c *checker) unknown(place source.Span, noun, name string, names []string) 
 	c.list.Add(d.WithNearest(name, names))
 }
 
-// metrics checks the metrics and builds them. Without any, it is exact.
+// metrics checks the metrics. Without any, it is exact.
 func (c *checker) metrics(declared []*spec.Metric) {
 	if len(declared) == 0 {
 		declared = []*spec.Metric{{Type: "exact", Expected: "expected"}}
@@ -87,18 +88,18 @@ func (c *checker) metrics(declared []*spec.Metric) {
 	}
 }
 
-// metric checks the keys of one metric and builds it.
+// metric checks the keys of one metric.
 func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 	before := len(c.list)
 	c.keys(m, row)
-	made := &metric{declared: m, row: row}
+	made := &Metric{Declared: m, Row: row}
 	if slices.Contains(row.Keys, "output") {
-		made.output = c.output(m)
+		made.Output = c.output(m)
 	}
 	if slices.Contains(row.Keys, "expected") {
 		_, column := m.Position().Lookup("expected")
 		_, fixed := m.Position().Lookup("value")
-		made.fixed = fixed
+		made.Fixed = fixed
 		if column && fixed {
 			c.list.Add(ruleInvalid.At(spanOf(m, "value"), "the metric has expected and value").WithHint("use one of them"))
 		}
@@ -106,8 +107,7 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 	if len(c.list) > before {
 		return
 	}
-	var err error
-	if made.score, err = builders()[row.Name](m, c.app); err != nil {
+	if err := settings(m, row, c.app); err != nil {
 		place := spanOf(m, "type")
 		if len(row.Required) > 0 {
 			place = spanOf(m, row.Required[0])
@@ -115,10 +115,7 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 		c.list.Add(ruleInvalid.At(place, "%s", err))
 		return
 	}
-	if m.Not {
-		made.score = negated(made.score, m)
-	}
-	c.evaluation.metrics = append(c.evaluation.metrics, made)
+	c.evaluation.Metrics = append(c.evaluation.Metrics, made)
 }
 
 // keys rejects keys that the metric does not read, and reports missing ones.
@@ -142,7 +139,7 @@ func (c *checker) keys(m *spec.Metric, row spec.MetricRow) {
 // output returns the output that a metric evaluates; nil after an error.
 func (c *checker) output(m *spec.Metric) *spec.Variable {
 	var outputs []*spec.Variable
-	for _, ref := range c.evaluation.flow.Outputs {
+	for _, ref := range c.evaluation.Flow.Outputs {
 		outputs = append(outputs, ref.To)
 	}
 	var ids []string
@@ -153,14 +150,14 @@ func (c *checker) output(m *spec.Metric) *spec.Variable {
 	case m.Output == "" && len(outputs) == 1:
 		return outputs[0]
 	case m.Output == "":
-		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "flow %s has %d outputs", c.evaluation.flow.ID, len(ids)).
+		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "flow %s has %d outputs", c.evaluation.Flow.ID, len(ids)).
 			WithHint("declare metrics with output: one of %s", strings.Join(ids, ", ")))
 		return nil
 	}
 	if i := slices.Index(ids, m.Output); i >= 0 {
 		return outputs[i]
 	}
-	c.unknown(spanOf(m, "output"), "output of flow "+c.evaluation.flow.ID, m.Output, ids)
+	c.unknown(spanOf(m, "output"), "output of flow "+c.evaluation.Flow.ID, m.Output, ids)
 	return nil
 }
 
@@ -193,7 +190,7 @@ func (c *checker) variant(ctx context.Context, v *spec.Variant) {
 		}
 	}
 	var problems diag.List
-	program, found := c.open(ctx, path, v.Env, func(d *spec.Document) { problems = apply(v, d) })
+	app, found := c.open(ctx, path, v.Env, func(d *spec.Document) { problems = apply(v, d) })
 	c.list = append(c.list, problems...)
 	for _, d := range found {
 		if d.Severity == diag.Error {
@@ -203,19 +200,19 @@ func (c *checker) variant(ctx context.Context, v *spec.Variant) {
 	if len(problems) > 0 || found.Errors() > 0 {
 		return
 	}
-	i := slices.IndexFunc(program.App.Flows, func(f *spec.Flow) bool { return f.ID == c.evaluation.flow.ID })
+	i := slices.IndexFunc(app.Flows, func(f *spec.Flow) bool { return f.ID == c.evaluation.Flow.ID })
 	if i < 0 {
-		c.list.Add(ruleUnknown.At(spanOf(v, "app"), "application %q has no flow %s", v.App, c.evaluation.flow.ID))
+		c.list.Add(ruleUnknown.At(spanOf(v, "app"), "application %q has no flow %s", v.App, c.evaluation.Flow.ID))
 		return
 	}
 	var inputs []string
-	for _, ref := range program.App.Flows[i].Inputs {
+	for _, ref := range app.Flows[i].Inputs {
 		inputs = append(inputs, ref.To.ID)
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Inputs)) {
 		if !slices.Contains(inputs, name) {
-			c.unknown(spanOf(v, "inputs"), "input of flow "+c.evaluation.flow.ID, name, inputs)
+			c.unknown(spanOf(v, "inputs"), "input of flow "+c.evaluation.Flow.ID, name, inputs)
 		}
 	}
-	c.evaluation.variants = append(c.evaluation.variants, &variant{v, program})
+	c.evaluation.Variants = append(c.evaluation.Variants, &Variant{v, app})
 }

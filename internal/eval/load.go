@@ -1,6 +1,6 @@
-// Package eval runs a data set through a flow, scores the results by metrics, compares
-// variants of the application with each other and with an earlier evaluation, and reports
-// the result.
+// Package eval reads files *.qtype-eval.yaml and checks that they match their applications:
+// which rows run through which flow, the metrics of the results, and the variants of the
+// application. Package evalrun runs evaluations.
 package eval
 
 import (
@@ -14,66 +14,55 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/loader"
-	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Program is an application that is evaluated.
-type Program struct {
-	App *spec.Application
-	New func() (*runtime.App, error) // makes the application; memories are in process
-}
-
 // Opener reads a document, lets edit change it before it is checked, and checks it. env
-// has variables that replace those of the environment. The program is complete if the
+// has variables that replace those of the environment. The application is complete if the
 // list has no errors.
-type Opener func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*Program, diag.List)
+type Opener func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List)
 
-// Config describes an evaluation.
-type Config struct {
-	Path          string   // the document, or a file *.qtype-eval.yaml
-	Data          string   // the file with the rows; empty for that of the evaluation file
-	Flow          string   // the flow's id; empty for that of the evaluation file, or the first one
-	Metrics       []string // further metrics: a type, or the keys of a metric in YAML
-	Variants      []string // further variants: the keys of a variant in YAML
-	Session       string   // the column with the session of each row; empty for session_id or session
-	Workers       int      // rows that are run at once
-	Limit         int64    // rows to evaluate; 0 for all
-	MaxRegression float64  // for metrics that declare none
-	Baseline      *Report  // nil for none
-	OnlyFailed    *Report  // evaluate only the rows that failed in this report; nil for all
-	Journal       string   // the file with finished rows; empty for none
-	Resume        bool     // continue an interrupted evaluation
-	Restart       bool     // discard an interrupted evaluation
-
-	Progress func(done, total int) // called after each row; may be nil
+// Request names what is evaluated, as the command line does.
+type Request struct {
+	Path     string   // the document, or a file *.qtype-eval.yaml
+	Data     string   // the file with the rows; empty for that of the evaluation file
+	Flow     string   // the flow's id; empty for that of the evaluation file, or the first one
+	Metrics  []string // further metrics: a type, or the keys of a metric in YAML
+	Variants []string // further variants: the keys of a variant in YAML
 }
 
 // Evaluation is a checked evaluation.
 type Evaluation struct {
-	config   Config
-	flow     *spec.Flow // of the application without a variant
-	data     string
-	metrics  []*metric
-	variants []*variant
-	base     *Program
+	App      *spec.Application // without a variant
+	Flow     *spec.Flow        // of App
+	Data     string            // the file with the rows; empty if none is named
+	Metrics  []*Metric
+	Variants []*Variant // at least one
+}
+
+// Metric is a metric whose keys are checked.
+type Metric struct {
+	Declared *spec.Metric
+	Row      spec.MetricRow
+	Output   *spec.Variable // nil for a metric of the whole row
+	Fixed    bool           // the expected value is in the document
+}
+
+// Variant is an application that is evaluated.
+type Variant struct {
+	Declared *spec.Variant
+	App      *spec.Application
 }
 
 // Summary returns what is evaluated: "2 metrics, 3 variants".
 func (e *Evaluation) Summary() string {
-	sum := textfmt.Count(len(e.metrics), "metric")
-	if len(e.variants) > 1 {
-		sum += ", " + textfmt.Count(len(e.variants), "variant")
+	sum := textfmt.Count(len(e.Metrics), "metric")
+	if len(e.Variants) > 1 {
+		sum += ", " + textfmt.Count(len(e.Variants), "variant")
 	}
 	return sum
-}
-
-// variant is an application that is evaluated.
-type variant struct {
-	declared *spec.Variant
-	program  *Program
 }
 
 //go:embed schema.json
@@ -92,25 +81,25 @@ func IsFile(path string) bool {
 
 // Load reads and checks what is evaluated; a file is read with the options. The Evaluation is
 // nil if the list has errors.
-func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*Evaluation, diag.List) {
-	declared, list := read(ctx, &cfg, opts)
+func Load(ctx context.Context, r Request, opts loader.Options, open Opener) (*Evaluation, diag.List) {
+	declared, list := read(ctx, &r, opts)
 	if list.Errors() > 0 {
 		return nil, list
 	}
-	path, folder := cfg.Path, ""
-	if IsFile(cfg.Path) {
-		folder = filepath.Dir(cfg.Path)
-		path = Application(cfg.Path, declared.App)
+	path, folder := r.Path, ""
+	if IsFile(r.Path) {
+		folder = filepath.Dir(r.Path)
+		path = Application(r.Path, declared.App)
 	}
-	base, found := open(ctx, path, nil, func(*spec.Document) {})
+	app, found := open(ctx, path, nil, func(*spec.Document) {})
 	if found.Errors() > 0 {
 		return nil, append(list, found...)
 	}
-	e := &Evaluation{config: cfg, base: base, data: cfg.Data}
-	if e.data == "" && declared.Data != "" {
-		e.data = relative(folder, declared.Data)
+	e := &Evaluation{App: app, Data: r.Data}
+	if e.Data == "" && declared.Data != "" {
+		e.Data = relative(folder, declared.Data)
 	}
-	c := &checker{evaluation: e, app: base.App, folder: folder, path: path, open: open, list: list}
+	c := &checker{evaluation: e, request: &r, app: app, folder: folder, path: path, open: open, list: list}
 	c.check(ctx, declared)
 	c.list.Sort()
 	if c.list.Errors() > 0 {
@@ -141,13 +130,13 @@ func Application(path, declared string) string {
 }
 
 // read reads the evaluation file, and the metrics and variants of the command line.
-func read(ctx context.Context, cfg *Config, opts loader.Options) (*spec.Evaluation, diag.List) {
+func read(ctx context.Context, r *Request, opts loader.Options) (*spec.Evaluation, diag.List) {
 	declared := &spec.Evaluation{}
 	var list diag.List
-	if IsFile(cfg.Path) {
-		_, list = loader.LoadInto(ctx, cfg.Path, "evaluation file", declared, opts)
+	if IsFile(r.Path) {
+		_, list = loader.LoadInto(ctx, r.Path, "evaluation file", declared, opts)
 	}
-	for i, text := range cfg.Metrics {
+	for i, text := range r.Metrics {
 		if _, known := spec.LookupMetric(text); known || !strings.Contains(text, ":") {
 			text = "type: " + text
 		}
@@ -155,7 +144,7 @@ func read(ctx context.Context, cfg *Config, opts loader.Options) (*spec.Evaluati
 		list = append(list, readText(ctx, fmt.Sprintf("--metric %d", i+1), "metric", text, m)...)
 		declared.Metrics = append(declared.Metrics, m)
 	}
-	for i, text := range cfg.Variants {
+	for i, text := range r.Variants {
 		v := &spec.Variant{}
 		list = append(list, readText(ctx, fmt.Sprintf("--variant %d", i+1), "variant", text, v)...)
 		declared.Variants = append(declared.Variants, v)

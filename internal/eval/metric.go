@@ -1,182 +1,63 @@
 package eval
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// metric is a metric that is ready to score results.
-type metric struct {
-	declared *spec.Metric
-	row      spec.MetricRow
-	output   *spec.Variable // nil for a metric of the whole row
-	fixed    bool           // the expected value is in the document
-	score    scorer
-}
-
-// rate reports whether each result passes or fails.
-func (m *metric) rate() bool { return m.row.Rate || m.declared.Threshold != nil }
-
-// Score is the value of a metric for one result.
-type Score struct {
-	Value  float64 `json:"value"`            // from 0 to 1, or in the unit of the metric; 0 or 1 for a metric that is a rate
-	Raw    float64 `json:"raw,omitempty"`    // the score that a threshold was applied to
-	Reason string  `json:"reason,omitempty"` // why the result failed, or what the judge wrote
-	Error  string  `json:"error,omitempty"`  // why there is no value
-}
-
-// sample is a result to score.
-type sample struct {
-	output   any            // of the metric's variable
-	variable *spec.Variable // its declaration
-	expected any            // nil if there is none
-	known    bool           // there is an expected value
-	inputs   map[string]any // of the row
-	usage    Usage
-	seconds  float64
-	judges   *judges
-}
-
-// scorer computes a metric. An error means that there is no value.
-type scorer func(context.Context, *sample) (Score, error)
-
-// builder makes the scorer of a metric; an error concerns its first required key.
-type builder func(*spec.Metric, *spec.Application) (scorer, error)
-
-// builders is the one table of the types of metrics, by their names in spec.Metrics.
-var builders = sync.OnceValue(func() map[string]builder {
-	return map[string]builder{
-		"exact":       compared(exact),
-		"contains":    compared(contains),
-		"starts_with": compared(startsWith),
-		"regexp":      matching,
-		"is_json":     parsing,
-		"json_schema": conforming,
-		"numeric":     compared(numeric),
-		"levenshtein": compared(levenshtein),
-		"rouge_l":     compared(rougeL),
-		"bleu":        compared(bleu),
-		"similarity":  similar,
-		"judge":       judged,
-		"latency":     measured(func(s *sample) float64 { return s.seconds }),
-		"tokens":      measured(func(s *sample) float64 { return float64(s.usage.Input + s.usage.Output) }),
-		"cost":        costs,
-	}
-})
-
-// maxReason is the length of a reason in characters.
-const maxReason = 300
-
-func failed(format string, args ...any) Score {
-	return Score{Reason: textfmt.Ellipsis(fmt.Sprintf(format, args...), maxReason)}
-}
-
-func passed() Score { return Score{Value: 1} }
-
-// compared makes the scorer of a metric that compares an output with the expected value.
-func compared(compare func(*spec.Metric, *sample) (Score, error)) builder {
-	return func(m *spec.Metric, _ *spec.Application) (scorer, error) {
-		return func(_ context.Context, s *sample) (Score, error) {
-			if !s.known {
-				return Score{}, fmt.Errorf("the row has no column %q with the expected value", m.Expected)
-			}
-			return compare(m, s)
-		}, nil
-	}
-}
-
-func normalized(m *spec.Metric, text string) string {
-	if m.IgnoreCase {
-		return strings.ToLower(text)
-	}
-	return text
-}
-
-// exact compares values of the declared type, and texts without white space around them.
-func exact(m *spec.Metric, s *sample) (Score, error) {
-	want, got := s.expected, s.output
-	if !isText(s.variable) {
-		if x, err := value.Coerce(s.variable.Type, want); err == nil {
-			want = x
+// settings checks the values of the keys that a type of metrics requires.
+func settings(m *spec.Metric, row spec.MetricRow, app *spec.Application) error {
+	for _, key := range row.Required {
+		var err error
+		switch key {
+		case "pattern":
+			_, err = Pattern(m)
+		case "schema":
+			_, err = ResultSchema(m)
+		case "model":
+			err = checkModel(m, row, app)
 		}
-		if bytes.Equal(value.JSON(want), value.JSON(got)) {
-			return passed(), nil
+		if err != nil {
+			return err
 		}
-		return failed("expected %s, got %s", value.JSON(want), value.JSON(got)), nil
 	}
-	wanted, text := strings.TrimSpace(value.Text(want)), strings.TrimSpace(value.Text(got))
-	if normalized(m, wanted) == normalized(m, text) {
-		return passed(), nil
-	}
-	return failed("expected %q, got %q", wanted, text), nil
+	return nil
 }
 
-// isText reports whether the values of a variable are compared as texts.
-func isText(v *spec.Variable) bool {
-	return v.Type.Is("text") || v.Type.Is("ChatMessage") || v.Type.Name == spec.Any
-}
-
-func contains(m *spec.Metric, s *sample) (Score, error) {
-	want, text := value.Text(s.expected), value.Text(s.output)
-	if strings.Contains(normalized(m, text), normalized(m, want)) {
-		return passed(), nil
-	}
-	return failed("%q does not contain %q", text, want), nil
-}
-
-// numeric compares numbers, also such in texts.
-func numeric(m *spec.Metric, s *sample) (Score, error) {
-	want, err := number(s.expected)
+// checkModel checks that a metric names a model of its kind.
+func checkModel(m *spec.Metric, row spec.MetricRow, app *spec.Application) error {
+	declared, err := modelOf(app, m.Model)
 	if err != nil {
-		return Score{}, fmt.Errorf("the expected value is not a number: %q", value.Text(s.expected))
+		return err
 	}
-	got, err := number(s.output)
-	if err != nil {
-		return failed("%q is not a number", value.Text(s.output)), nil //nolint:nilerr // a wrong output is a score
+	switch _, embeds := declared.(*spec.EmbeddingModel); {
+	case row.Embeds && !embeds:
+		return fmt.Errorf("model %s is not an embedding model", m.Model)
+	case embeds && !row.Embeds:
+		return fmt.Errorf("model %s is not a chat model", m.Model)
 	}
-	if math.Abs(got-want) <= max(m.Tolerance, m.RelativeTolerance*math.Abs(want)) {
-		return passed(), nil
-	}
-	return failed("expected %v, got %v", want, got), nil
+	return nil
 }
 
-func number(v any) (float64, error) {
-	n, err := json.Number(strings.TrimSpace(value.Text(v))).Float64()
-	if err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
-		err = errors.New("not a finite number")
-	}
-	return n, err
-}
-
-// matching makes the scorer of a regular expression.
-func matching(m *spec.Metric, _ *spec.Application) (scorer, error) {
+// Pattern returns the regular expression of a metric.
+func Pattern(m *spec.Metric) (*regexp.Regexp, error) {
 	pattern, err := regexp.Compile(m.Pattern)
 	if err != nil {
 		return nil, fmt.Errorf("invalid regular expression %q: %s", m.Pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
-	return func(_ context.Context, s *sample) (Score, error) {
-		if text := value.Text(s.output); !pattern.MatchString(text) {
-			return failed("%q does not match %s", text, m.Pattern), nil
-		}
-		return passed(), nil
-	}, nil
+	return pattern, nil
 }
 
-// conforming makes the scorer of a JSON schema.
-func conforming(m *spec.Metric, _ *spec.Application) (scorer, error) {
+// ResultSchema returns the JSON schema of a metric.
+func ResultSchema(m *spec.Metric) (*jsonschema.Resolved, error) {
 	text, err := json.Marshal(m.Schema)
 	if err != nil {
 		return nil, errors.New("the schema is not JSON")
@@ -185,20 +66,7 @@ func conforming(m *spec.Metric, _ *spec.Application) (scorer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("invalid JSON schema: %s", textfmt.OneLine(err.Error()))
 	}
-	return func(_ context.Context, s *sample) (Score, error) {
-		text := value.JSON(s.output)
-		if isText(s.variable) {
-			text = []byte(value.Text(s.output))
-		}
-		var v any
-		if err := json.Unmarshal(text, &v); err != nil {
-			return failed("%q is not JSON", text), nil //nolint:nilerr // a wrong output is a score
-		}
-		if err := schema.Validate(v); err != nil {
-			return failed("%s", reasonOf(err)), nil
-		}
-		return passed(), nil
-	}, nil
+	return schema, nil
 }
 
 // compileSchema prepares a schema of draft-07 or draft 2020-12. It reads no files.
@@ -211,34 +79,16 @@ func compileSchema(text []byte) (*jsonschema.Resolved, error) {
 	return declared.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
 }
 
-// reasonOf returns the innermost reason of a validation error, after the place in the schema.
-func reasonOf(err error) string {
-	place, reason := "", err.Error()
-	for {
-		rest, nested := strings.CutPrefix(reason, "validating ")
-		at, inner, found := strings.Cut(rest, ": ")
-		if !nested || !found {
-			return place + reason
-		}
-		if reason = inner; at != "root" {
-			place = strings.TrimPrefix(at, "/") + ": "
+// modelOf returns a model of the application by its id.
+func modelOf(app *spec.Application, id string) (spec.ModelEntity, error) {
+	var ids []string
+	for _, d := range app.Documents() {
+		for _, m := range d.Models {
+			if m.EntityID() == id {
+				return m, nil
+			}
+			ids = append(ids, m.EntityID())
 		}
 	}
-}
-
-// measured makes the scorer of a number of the row.
-func measured(read func(*sample) float64) builder {
-	return func(*spec.Metric, *spec.Application) (scorer, error) {
-		return func(_ context.Context, s *sample) (Score, error) { return Score{Value: read(s)}, nil }, nil
-	}
-}
-
-// costs makes the scorer of the cost, which needs the prices of all models.
-func costs(*spec.Metric, *spec.Application) (scorer, error) {
-	return func(_ context.Context, s *sample) (Score, error) {
-		if len(s.usage.Unpriced) > 0 {
-			return Score{}, fmt.Errorf("model %s has no prices", s.usage.Unpriced[0])
-		}
-		return Score{Value: s.usage.Money}, nil
-	}, nil
+	return nil, fmt.Errorf("no model has the id %q; there are: %s", id, textfmt.List(ids))
 }

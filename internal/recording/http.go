@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/recording/calls"
 )
 
 // maxBody is the maximum size of a body that is recorded, in bytes.
@@ -159,7 +160,7 @@ func (s *Session) body(contentType string, raw []byte) *httpBody {
 		raw = bytes.ReplaceAll(raw, []byte(params["boundary"]), []byte("boundary"))
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
 		if json.Valid(raw) {
-			return &httpBody{JSON: compact(raw)}
+			return &httpBody{JSON: calls.Compact(raw)}
 		}
 	}
 	if utf8.Valid(raw) {
@@ -212,7 +213,7 @@ func (b *httpBody) bytes() ([]byte, error) {
 	case b == nil:
 		return nil, nil
 	case b.JSON != nil:
-		return compact(b.JSON), nil
+		return calls.Compact(b.JSON), nil
 	case b.Form != nil:
 		return []byte(url.Values(b.Form).Encode()), nil
 	case b.Base64 != "":

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/recording"
+	"github.com/qtype-dev/qtype/internal/recording/calls"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -69,15 +70,15 @@ func TestSession_Chat(t *testing.T) {
 		"not stream": {streaming{}, false, []string{"answer Hello stop"}},
 		"failed":     {streaming{busy}, false, []string{"error model m: HTTP 429: busy"}},
 	} {
-		f, err := recording.Open(path)
+		f, err := calls.Open(path)
 		testkit.Must(t, err)
-		s := f.Session(name, recording.Record)
+		s := recording.Start(f, name, recording.Record)
 		events(s.Chat(declared, c.live), c.stream)
 		s.Commit(true)
 		testkit.Must(t, f.Save([]string{name}))
-		f, err = recording.Open(path)
+		f, err = calls.Open(path)
 		testkit.Must(t, err)
-		s = f.Session(name, recording.Replay)
+		s = recording.Start(f, name, recording.Replay)
 		if d := cmp.Diff(c.want, events(s.Chat(declared, nil), c.stream)); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
@@ -86,8 +87,8 @@ func TestSession_Chat(t *testing.T) {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
-	f, _ := recording.Open(path)
-	s := f.Session("canceled", recording.Record)
+	f, _ := calls.Open(path)
+	s := recording.Start(f, "canceled", recording.Record)
 	if got := events(s.Chat(declared, streaming{context.Canceled}), false); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}
@@ -116,9 +117,9 @@ func TestSession_HTTP(t *testing.T) {
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "sub", "r.json")
 	run := func(mode recording.Mode) []string {
-		f, err := recording.Open(path)
+		f, err := calls.Open(path)
 		testkit.Must(t, err)
-		s := f.Session("t", mode)
+		s := recording.Start(f, "t", mode)
 		s.Hide(secret, "k")
 		c := s.Client()
 		defer c.CloseIdleConnections()
@@ -177,15 +178,15 @@ func boundary(m recording.Mode) string {
 
 func TestSession_HTTP_Fails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
-	f, err := recording.Open(path)
+	f, err := calls.Open(path)
 	testkit.Must(t, err)
-	s := f.Session("t", recording.Replay)
+	s := recording.Start(f, "t", recording.Replay)
 	_, err = s.Client().Get("http://nowhere.invalid/x")
 	var missing *recording.MissingError
 	if !errors.As(err, &missing) || missing.Diff != "+method: GET\n+url: http://nowhere.invalid/x" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := recording.Open(t.TempDir()); err == nil {
+	if _, err := calls.Open(t.TempDir()); err == nil {
 		t.Error("a folder is opened")
 	}
 }

@@ -1,3 +1,7 @@
+// Package recording records the calls that an application makes to models, HTTP servers
+// and MCP servers, and replays them: a test then needs neither a network nor a key. A
+// call is found by its rendered request, so that a changed prompt is an error with a
+// diff and not an answer to another question. Package calls has the file.
 package recording
 
 import (
@@ -6,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/recording/calls"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
@@ -22,7 +27,7 @@ const (
 
 // Session is the calls of one test. It is safe for concurrent use.
 type Session struct {
-	file *File
+	file *calls.File
 	name string
 	mode Mode
 
@@ -30,9 +35,9 @@ type Session struct {
 	secrets secrets
 	forms   *redact.Redactor // finds the secrets in other forms, such as base64
 	turn    int
-	stored  []*Call // of the file
-	used    []bool  // for each of stored
-	made    []*Call // recorded in this session
+	stored  []*calls.Call // of the file
+	used    []bool        // for each of stored
+	made    []*calls.Call // recorded in this session
 	changed []*MissingError
 }
 
@@ -75,11 +80,11 @@ const (
 	kindTool      = "tool"
 )
 
-// Session starts the session of a test.
-func (f *File) Session(name string, mode Mode) *Session {
+// Start starts the session of a test, whose recordings are in a file.
+func Start(f *calls.File, name string, mode Mode) *Session {
 	s := &Session{forms: redact.New(), file: f, name: name, mode: mode, turn: 1}
-	if t := f.find(name); t != nil && mode != Record {
-		s.stored = t.Calls
+	if mode != Record {
+		s.stored = f.Of(name)
 		s.used = make([]bool, len(s.stored))
 	}
 	return s
@@ -120,13 +125,13 @@ func (s *Session) Stale() int {
 func (s *Session) Commit(prune bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	calls := slices.Clone(s.made)
+	all := slices.Clone(s.made)
 	for i, c := range s.stored {
 		if s.used[i] || !prune {
-			calls = append(calls, c)
+			all = append(all, c)
 		}
 	}
-	s.file.set(s.name, calls)
+	s.file.Set(s.name, all)
 }
 
 // exchange answers a call from the recordings, or makes it with live and records it. An
@@ -141,7 +146,7 @@ func exchange[R any](s *Session, kind, target string, request any, live func() (
 	if s.mode != Record {
 		if found := s.take(kind, target, text); found != nil {
 			if err := json.Unmarshal(found.Response, &answer); err != nil {
-				return answer, fmt.Errorf("%s: the response of a recording cannot be read: %w", s.file.path, err)
+				return answer, fmt.Errorf("%s: the response of a recording cannot be read: %w", s.file.Path(), err)
 			}
 			return answer, nil
 		}
@@ -156,11 +161,11 @@ func exchange[R any](s *Session, kind, target string, request any, live func() (
 	if err != nil {
 		return answer, fmt.Errorf("the call cannot be recorded: %w", err)
 	}
-	s.add(&Call{Kind: kind, Target: target, Request: text, Response: s.redact(response)})
+	s.add(&calls.Call{Kind: kind, Target: target, Request: text, Response: s.redact(response)})
 	return answer, nil
 }
 
-func (s *Session) add(c *Call) {
+func (s *Session) add(c *calls.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Turn = s.turn
@@ -168,11 +173,11 @@ func (s *Session) add(c *Call) {
 }
 
 // take returns the first recording of a request that was not used; nil if there is none.
-func (s *Session) take(kind, target string, request []byte) *Call {
+func (s *Session) take(kind, target string, request []byte) *calls.Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, c := range s.stored {
-		if !s.used[i] && c.Kind == kind && c.Target == target && string(compact(c.Request)) == string(request) {
+		if !s.used[i] && c.Kind == kind && c.Target == target && string(calls.Compact(c.Request)) == string(request) {
 			s.used[i] = true
 			return c
 		}
@@ -185,7 +190,7 @@ func (s *Session) missing(kind, target string, request []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := &MissingError{Kind: kind, Target: target}
-	var best *Call
+	var best *calls.Call
 	var fewest int
 	for i, c := range s.stored {
 		if s.used[i] || c.Kind != kind || c.Target != target {

@@ -16,6 +16,8 @@ import (
 type TextOptions struct {
 	Color bool // color the heading, the caret and the gutter with ANSI escapes
 	Width int  // columns of the terminal, 120 if 0; longer lines are cut around the caret
+
+	Program string // the program with the command explain; qtype if empty
 }
 
 // Text prints the list for people: a block for each diagnostic with an excerpt, a
@@ -101,7 +103,7 @@ func (p *printer) block(d Diagnostic) {
 	for _, at := range d.Span.Includes() {
 		p.note("included from " + escapeControl(at.String()))
 	}
-	p.note("qtype explain " + d.Code)
+	p.note(cmp.Or(p.opts.Program, "qtype") + " explain " + d.Code)
 }
 
 // note prints a line that starts with an equals sign.

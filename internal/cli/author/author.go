@@ -1,5 +1,5 @@
-// Package author has the commands of qtype for those who write documents: they create, check, format,
-// compare, draw and convert documents, and serve editors and coding assistants. Only qtype mcp --app runs flows.
+// Package author has the commands for those who write documents: they create, check, format, compare
+// and draw documents, and serve editors. They run nothing, so that qtype-check, which has no others, is small.
 package author
 
 import (
@@ -18,4 +18,16 @@ func writeDiff(s *cli.Streams, c lint.Change) error {
 	}
 	_, err := s.Out.Write(text)
 	return err
+}
+
+// Group is the heading of the commands in the help text.
+const Group = "Author:"
+
+// Commands returns the commands in the order of the help text.
+func Commands() []cli.Command {
+	return []cli.Command{
+		{Name: "init", Make: NewInit, Group: Group}, {Name: "validate", Make: NewValidate, Group: Group}, {Name: "fmt", Make: NewFormat, Group: Group},
+		{Name: "diff", Make: NewDiff, Group: Group}, {Name: "explain", Make: NewExplain, Group: Group}, {Name: "schema", Make: NewSchema, Group: Group},
+		{Name: "lsp", Make: NewLSP, Group: Group}, {Name: "generate", Make: NewGenerate, Group: Group}, {Name: "visualize", Make: NewVisualize, Group: Group},
+	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/semdiff"
@@ -41,20 +41,20 @@ that is served, of a memory's settings, or of a tool.`,
 }
 
 func (d *diffCommand) run(ctx context.Context, before, after string) error {
-	changes, err := qtype.Diff(ctx, before, after)
+	changes, err := authoring.Diff(ctx, before, after, authoring.Options{})
 	if err != nil {
 		return err
 	}
 	if err := d.write(remotefs.Redacted(before), remotefs.Redacted(after), changes); err != nil {
 		return err
 	}
-	if qtype.IsBreaking(changes) {
+	if semdiff.Count(changes, semdiff.Breaking) > 0 {
 		return cli.ErrSilent
 	}
 	return nil
 }
 
-func (d *diffCommand) write(before, after string, changes []qtype.Change) error {
+func (d *diffCommand) write(before, after string, changes []semdiff.Change) error {
 	if d.format.Value == "json" {
 		return semdiff.JSON(d.Out, before, after, changes)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/cli"
-	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -28,13 +28,13 @@ func NewExplain(s *cli.Streams) *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return cli.Matching(allRules(), strings.ToUpper(typed), func(r diag.Rule) string { return r.Code }), cobra.ShellCompDirectiveNoFileComp
+			return cli.Matching(Rules(), strings.ToUpper(typed), func(r diag.Rule) string { return r.Code }), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return s.WriteTo("", diag.ListRules(allRules()))
+				return s.WriteTo("", diag.ListRules(Rules()))
 			}
-			rule, err := diag.FindRule(allRules(), args[0])
+			rule, err := diag.FindRule(Rules(), args[0])
 			if err != nil {
 				return terminal.Usagef("%s", err)
 			}
@@ -43,7 +43,7 @@ func NewExplain(s *cli.Streams) *cobra.Command {
 	}
 }
 
-// allRules returns the rules of documents, of the converter and of tests.
-func allRules() []diag.Rule {
-	return slices.Concat(lint.Rules(), convert.Rules(), apptest.Rules(), eval.Rules())
+// Rules returns the rules of documents, of the converter and of tests.
+func Rules() []diag.Rule {
+	return slices.Concat(lint.Rules(), input.Rules(), apptest.Rules(), eval.Rules())
 }

@@ -50,7 +50,7 @@ a file cannot be read or has syntax errors.`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return &terminal.UsageError{Command: c.CommandPath(), Reason: "qtype fmt needs a file, a directory, or - for standard input"}
+				return &terminal.UsageError{Command: c.CommandPath(), Reason: c.CommandPath() + " needs a file, a directory, or - for standard input"}
 			case len(args) > 1 && slices.Contains(args, standardInput):
 				return &terminal.UsageError{Command: c.CommandPath(), Reason: "- cannot be combined with other paths"}
 			}
@@ -84,7 +84,7 @@ func (f *formatCommand) run(ctx context.Context, args []string) error {
 		f.Report(f.explain(err))
 	}
 	if f.check && !f.quiet && len(changes) > 0 {
-		fmt.Fprintf(f.Err, "%s not formatted: run qtype fmt\n", textfmt.Count(len(changes), "file"))
+		fmt.Fprintf(f.Err, "%s not formatted: run %s fmt\n", textfmt.Count(len(changes), "file"), f.Program)
 	}
 	if len(failed) > 0 || len(changes) > 0 && (f.check || f.diff) {
 		return cli.ErrSilent

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/scaffold"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -40,7 +40,7 @@ editors. Existing files are not overwritten.`,
 
 // writeProject creates a project and prints the first commands to try.
 func writeProject(s *cli.Streams, folder, template string) error {
-	written, err := scaffold.Write(folder, template, scaffold.Schemas{Document: qtype.Schema(), Tests: apptest.Schema()})
+	written, err := scaffold.Write(folder, template, scaffold.Schemas{Document: authoring.Schema(), Tests: apptest.Schema()})
 	var file *fs.PathError
 	switch {
 	case errors.As(err, &file):

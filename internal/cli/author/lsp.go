@@ -3,7 +3,7 @@ package author
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/lsp"
 )
@@ -20,7 +20,7 @@ highlighting and formatting. Editors start it themselves; docs/editors.md descri
 how to set them up.`,
 		Args: cli.Arguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: cli.Version(), Schema: qtype.Schema(), Kinds: qtype.FileKinds(), Remote: remote})
+			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: cli.Version(), Schema: authoring.Schema(), Kinds: authoring.FileKinds(authoring.Options{}), Remote: remote})
 		},
 	}
 	c.Flags().BoolVar(&remote, "remote", false, "read remote includes, in the background")

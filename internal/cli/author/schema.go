@@ -3,8 +3,8 @@ package author
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/eval"
 )
@@ -27,7 +27,7 @@ func NewSchema(s *cli.Streams) *cobra.Command {
 			case evaluations:
 				return s.WriteTo(output, eval.Schema())
 			}
-			return s.WriteTo(output, qtype.Schema())
+			return s.WriteTo(output, authoring.Schema())
 		},
 	}
 	c.Flags().BoolVar(&tests, "tests", false, "print the schema of test files")

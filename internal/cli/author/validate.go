@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -51,13 +51,13 @@ silences that code there.`,
   qtype validate --format github .`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &terminal.UsageError{Command: c.CommandPath(), Reason: "qtype validate needs a file or a directory"}
+				return &terminal.UsageError{Command: c.CommandPath(), Reason: c.CommandPath() + " needs a file or a directory"}
 			}
 			return v.check(c)
 		},
 		ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
-			v.find.Paths, v.find.Kinds = args, qtype.FileKinds()
+			v.find.Paths, v.find.Kinds = args, authoring.FileKinds(authoring.Options{})
 			return v.run(c.Context())
 		},
 	}

@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/diagram"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
@@ -46,27 +47,27 @@ func (d *visualizeCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	var text strings.Builder
-	if err := qtype.Draw(ctx, &text, path, format); err != nil {
+	if err := authoring.Draw(ctx, &text, path, format, authoring.Options{}); err != nil {
 		return err
 	}
 	return d.WriteTo(d.output, text.String())
 }
 
 // drawFormat returns the format of --format, or of the extension of -o.
-func (d *visualizeCommand) drawFormat() (qtype.DrawFormat, error) {
+func (d *visualizeCommand) drawFormat() (diagram.Format, error) {
 	if d.format.Value != "" {
-		return qtype.DrawFormat(d.format.Value), nil
+		return diagram.Format(d.format.Value), nil
 	}
 	switch strings.ToLower(filepath.Ext(d.output)) {
 	case ".svg":
-		return qtype.DrawSVG, nil
+		return diagram.SVG, nil
 	case ".html", ".htm":
-		return qtype.DrawHTML, nil
+		return diagram.HTML, nil
 	case ".mmd", ".mermaid":
-		return qtype.DrawMermaid, nil
+		return diagram.Mermaid, nil
 	}
 	if d.output == "" {
-		return qtype.DrawMermaid, nil
+		return diagram.Mermaid, nil
 	}
 	return "", terminal.Usagef("unknown output format for %s: use .mmd, .svg or .html, or set --format", d.output)
 }

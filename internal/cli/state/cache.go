@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cacheview"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -20,7 +21,7 @@ import (
 type cacheCommand struct {
 	*cli.Streams
 	step   string // the step's id; empty for all steps
-	store  cli.StoreFlag
+	store  appflags.Store
 	format *cli.EnumFlag
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/cacheview"
 	"github.com/qtype-dev/qtype/internal/cleanup"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -25,7 +26,7 @@ type cleanCommand struct {
 	olderThan string
 	folders   []string
 	format    *cli.EnumFlag
-	store     cli.StoreFlag
+	store     appflags.Store
 }
 
 // NewClean returns qtype clean.

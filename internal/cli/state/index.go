@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/indexview"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
@@ -38,7 +39,7 @@ func newIndexCommand(s *cli.Streams, use, short string, further ...string) *inde
 // do makes the command run with the application of a document.
 func (x *indexCommand) do(run func(context.Context, *runtime.App) error) *cobra.Command {
 	x.RunE = func(c *cobra.Command, args []string) error {
-		return withStored(c.Context(), x.Streams, args[0], &cli.StoreFlag{}, run)
+		return withStored(c.Context(), x.Streams, args[0], &appflags.Store{}, run)
 	}
 	return x.Command
 }

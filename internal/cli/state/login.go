@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/signin"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
@@ -51,7 +52,7 @@ in a file that only you can read, in the folder of QTYPE_HOME; later runs use an
 }
 
 func (l *loginCommand) run(ctx context.Context, path, only string) error {
-	return withStored(ctx, l.Streams, path, &cli.StoreFlag{}, func(ctx context.Context, app *runtime.App) error {
+	return withStored(ctx, l.Streams, path, &appflags.Store{}, func(ctx context.Context, app *runtime.App) error {
 		tools, err := loginTools(app.Spec(), only)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -19,7 +20,7 @@ type memoryCommand struct {
 	*cli.Streams
 	*cobra.Command
 	memoryview.Selection
-	store  cli.StoreFlag
+	store  appflags.Store
 	format *cli.EnumFlag
 	page   memoryview.Page // the messages that are shown
 }

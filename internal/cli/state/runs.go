@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/localruns"
 	"github.com/qtype-dev/qtype/internal/runview"
@@ -21,7 +22,7 @@ import (
 type runsCommand struct {
 	*cli.Streams
 	*cobra.Command
-	temporal cli.TemporalFlags
+	temporal appflags.Temporal
 	engine   *cli.EnumFlag
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cacheview"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -29,7 +30,7 @@ func loadApplication(ctx context.Context, path, what string) (*qtype.Program, er
 // withStored calls run with the application of a document, for a command about what it has stored.
 // Unset environment variables matter only to flows: they are no errors. The user of the system
 // is the actor of the changes.
-func withStored(ctx context.Context, s *cli.Streams, path string, store *cli.StoreFlag, run func(context.Context, *runtime.App) error) error {
+func withStored(ctx context.Context, s *cli.Streams, path string, store *appflags.Store, run func(context.Context, *runtime.App) error) error {
 	p, list := qtype.Check(ctx, path)
 	if err := list.Err(); err != nil {
 		return err
@@ -38,7 +39,7 @@ func withStored(ctx context.Context, s *cli.Streams, path string, store *cli.Sto
 }
 
 // withProgram is withStored for a document that was read.
-func withProgram(ctx context.Context, s *cli.Streams, p *qtype.Program, store *cli.StoreFlag, run func(context.Context, *runtime.App) error) (err error) {
+func withProgram(ctx context.Context, s *cli.Streams, p *qtype.Program, store *appflags.Store, run func(context.Context, *runtime.App) error) (err error) {
 	opts, err := store.Options(false)
 	if err != nil {
 		return err
@@ -47,8 +48,8 @@ func withProgram(ctx context.Context, s *cli.Streams, p *qtype.Program, store *c
 	if err != nil {
 		return err
 	}
-	defer cli.CloseApp(ctx, app, &err)
-	return run(cli.WithActor(ctx), app)
+	defer appflags.CloseApp(ctx, app, &err)
+	return run(appflags.WithActor(ctx), app)
 }
 
 // withCaches calls run with the caches that an application declares; with none to leave them alone.

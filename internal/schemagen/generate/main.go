@@ -14,10 +14,11 @@ import (
 func main() {
 	source := flag.String("spec", "spec", "folder of package spec, where the descriptions are read")
 	out := flag.String("out", "schema.json", "file to write")
+	embedded := flag.String("copy", "internal/authoring/schema.json", "file to write with the same content, which programs have in them")
 	tests := flag.String("tests", "internal/apptest/schema.json", "file to write for tests")
 	evaluations := flag.String("evaluations", "internal/eval/schema.json", "file to write for evaluations")
 	flag.Parse()
-	if err := errors.Join(write(*out, *source, schemagen.Generate), write(*tests, *source, schemagen.GenerateTests),
+	if err := errors.Join(write(*out, *source, schemagen.Generate), write(*embedded, *source, schemagen.Generate), write(*tests, *source, schemagen.GenerateTests),
 		write(*evaluations, *source, schemagen.GenerateEvaluations)); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)

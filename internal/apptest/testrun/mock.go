@@ -1,0 +1,202 @@
+package testrun
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/recording"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/mock"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// testEnv replaces the models, tools and network of one test. It is safe for
+// concurrent use.
+type testEnv struct {
+	models   []*spec.ModelMock // those of the test before those of the file
+	tools    []*spec.ToolMock
+	allow    []string           // ids and types of what the test may really do
+	effects  bool               // it may do everything
+	declared string             // the folder of its fixtures; empty for none
+	folder   string             // that of the test file
+	session  *recording.Session // nil if the file declares no recordings
+
+	mu       sync.Mutex
+	requests map[string][]model.Request // of the current turn, by model id
+	indexes  string                     // folder of the indexes; empty if there are none
+	fixtures string                     // copy of the fixtures; empty if there are none
+}
+
+func newTestEnv(f *File, t *spec.Test) *testEnv {
+	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, declared: f.fixturesOf(t), folder: apptest.Sibling(f.Suite, "."), requests: map[string][]model.Request{}}
+}
+
+// mocks returns the mocks for the runtime.
+func (e *testEnv) mocks() runtime.Mocks {
+	return e.recordMocks(runtime.Mocks{Model: e.model, Embedder: e.embedder, Tool: e.tool, Index: e.index, NoStepCache: true, Fixtures: e.fixtures})
+}
+
+// index returns an empty index for a test, in the place of the one that the document
+// declares, which has the data of the user.
+func (e *testEnv) index(x spec.Index) (index.Index, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.indexes == "" {
+		folder, err := os.MkdirTemp("", "qtype-test-")
+		if err != nil {
+			return nil, err
+		}
+		e.indexes = folder
+	}
+	_, vectors := x.(*spec.VectorIndex)
+	return embedded.Open(embedded.Options{Path: filepath.Join(e.indexes, url.PathEscape(x.EntityID())+".db"), Vectors: vectors, Fields: !vectors}), nil
+}
+
+// close removes what the test left behind.
+func (e *testEnv) close() error {
+	var failed error
+	for _, folder := range []string{e.indexes, e.fixtures} {
+		if folder != "" {
+			failed = errors.Join(failed, os.RemoveAll(folder))
+		}
+	}
+	return failed
+}
+
+// model returns the mock of a model: that of the test or file, otherwise the recordings
+// if there are any, otherwise that of the document. It is nil for a model whose calls are
+// made and recorded.
+func (e *testEnv) model(m *spec.Model) (model.Chat, error) {
+	declared, replaced := m, m
+	if i := slices.IndexFunc(e.models, func(d *spec.ModelMock) bool { return d.ID == m.ID }); i >= 0 {
+		declared = apptest.WithMock(m, e.models[i])
+	} else if m.IsMock() {
+		replaced = nil
+	} else if e.session != nil {
+		if e.session.Replays() {
+			return e.watch(m, e.session.Chat(m, nil)), nil
+		}
+		return nil, nil //nolint:nilnil // the declared one is made
+	} else if declared = m.Offline.To; declared == nil {
+		return nil, fmt.Errorf("no mock for model %s: add models: [{id: %s, rules: …}]", m.ID, m.ID)
+	}
+	made, err := mock.New(declared, mock.Options{Replaces: replaced})
+	if err != nil {
+		return nil, err
+	}
+	return e.watch(m, made), nil
+}
+
+// watch returns a model whose requests are kept for the assertions of the turn.
+func (e *testEnv) watch(m *spec.Model, made model.Chat) model.Chat {
+	return &recordingModel{Chat: made, id: m.ID, env: e}
+}
+
+// recordingModel records the requests to a model.
+type recordingModel struct {
+	model.Chat
+	id  string
+	env *testEnv
+}
+
+// Generate records the request and forwards it.
+func (r *recordingModel) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	recorded := req
+	recorded.Messages = slices.Clone(req.Messages)
+	r.env.mu.Lock()
+	r.env.requests[r.id] = append(r.env.requests[r.id], recorded)
+	r.env.mu.Unlock()
+	return r.Chat.Generate(ctx, req)
+}
+
+// requestsTo returns the requests to a model in the current turn.
+func (e *testEnv) requestsTo(id string) []model.Request {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.requests[id]
+}
+
+// startTurn discards the requests of the turn before turn n.
+func (e *testEnv) startTurn(n int) {
+	if e.session != nil {
+		e.session.StartTurn(n)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.requests)
+}
+
+// embedder returns the mock of an embedding model; nil for one that is a mock in
+// the document, or whose calls are made and recorded.
+func (e *testEnv) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
+	switch {
+	case m.IsMock() || e.session != nil && !e.session.Replays():
+		return nil, nil //nolint:nilnil // the declared one is made
+	case e.session != nil:
+		return e.session.Embedder(m, nil), nil
+	}
+	return model.WithBatches(mock.NewEmbedder(m, mock.Options{Replaces: &m.Model}), model.Batch{}, model.CallPolicy{}), nil
+}
+
+// tool returns the mock of a tool, or nil.
+func (e *testEnv) tool(t spec.Tool) tool.Tool {
+	i := slices.IndexFunc(e.tools, func(d *spec.ToolMock) bool { return d.ID == t.EntityID() })
+	if i < 0 {
+		if recorded := e.replayedServer(t); recorded != nil {
+			return recorded
+		}
+		return e.refusedServer(t)
+	}
+	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), mock: e.tools[i]}
+}
+
+// cannedTool returns the same result for every call.
+type cannedTool struct {
+	info tool.Info
+	mock *spec.ToolMock
+}
+
+// Info returns the description of the mocked tool.
+func (a *cannedTool) Info() tool.Info { return a.info }
+
+// Call checks the arguments as the mocked tool does.
+func (a *cannedTool) Call(_ context.Context, args map[string]any) (any, error) {
+	if _, err := a.info.ValidateArgs(args); err != nil {
+		return nil, err
+	}
+	if a.mock.Error != "" {
+		return nil, &tool.FailedError{Tool: a.info.ID, Message: a.mock.Error}
+	}
+	text, err := json.Marshal(a.mock.Result)
+	if err != nil {
+		return nil, &tool.FailedError{Tool: a.info.ID, Message: "the mock's result cannot be encoded as JSON"}
+	}
+	var result any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	err = d.Decode(&result)
+	return result, err
+}
+
+// blockedTransport rejects all requests of a test.
+type blockedTransport struct{}
+
+// RoundTrip returns an error.
+func (blockedTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("a test cannot call servers: add a mock of the tool under tools, or recordings")
+}

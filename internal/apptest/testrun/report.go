@@ -1,0 +1,183 @@
+package testrun
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// Report is the result of a test file.
+type Report struct {
+	Path        string     // of the test file
+	Diagnostics diag.List  // the errors of a file that could not be run; warnings
+	Outcomes    []*Outcome // of the tests, in order
+	Recorded    bool       // the file declares recordings
+}
+
+// Passed returns the numbers of passed and failed tests. A file that could not be
+// run counts as a failed test.
+func Passed(reports []Report) (passed, failed int) {
+	for _, r := range reports {
+		if r.Diagnostics.Errors() > 0 {
+			failed++
+		}
+		for _, o := range r.Outcomes {
+			if o.Passed() {
+				passed++
+			} else {
+				failed++
+			}
+		}
+	}
+	return passed, failed
+}
+
+// AllDiagnostics returns the diagnostics of all reports.
+func AllDiagnostics(reports []Report) diag.List {
+	var all diag.List
+	for _, r := range reports {
+		all = append(all, r.Diagnostics...)
+		for _, o := range r.Outcomes {
+			all = append(all, o.Diagnostics...)
+		}
+	}
+	return all
+}
+
+// JSON writes one line for each test, and one for each file that could not be run.
+func JSON(w io.Writer, reports []Report) error {
+	type line struct {
+		File        string          `json:"file"`
+		Name        string          `json:"name,omitempty"`
+		Flow        string          `json:"flow,omitempty"`
+		Passed      bool            `json:"passed"`
+		MS          float64         `json:"ms"`
+		Diagnostics json.RawMessage `json:"faults"`
+		Details     string          `json:"details,omitempty"`
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for _, r := range reports {
+		if r.Diagnostics.Errors() > 0 {
+			diagnostics, err := diagnosticsJSON(r.Diagnostics)
+			if err != nil {
+				return err
+			}
+			if err := e.Encode(line{File: r.Path, Diagnostics: diagnostics}); err != nil {
+				return err
+			}
+		}
+		for _, o := range r.Outcomes {
+			diagnostics, err := diagnosticsJSON(o.Diagnostics)
+			if err != nil {
+				return err
+			}
+			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), diagnostics, o.Details}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func diagnosticsJSON(list diag.List) (json.RawMessage, error) {
+	var b strings.Builder
+	err := diag.JSON(&b, list)
+	return json.RawMessage(b.String()), err
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// The elements of a JUnit report that CI systems read. There is no formal
+// specification.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Errors   int          `xml:"errors,attr"`
+		Time     string       `xml:"time,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Time     string      `xml:"time,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Name    string        `xml:"name,attr"`
+		Class   string        `xml:"classname,attr"`
+		File    string        `xml:"file,attr"`
+		Line    int           `xml:"line,attr,omitempty"`
+		Time    string        `xml:"time,attr"`
+		Failure *junitFailure `xml:"failure"`
+		Error   *junitFailure `xml:"error"`
+	}
+	junitFailure struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// JUnit writes a JUnit report. A file that could not be run is a test case with an
+// error.
+func JUnit(w io.Writer, reports []Report) error {
+	var all junitSuites
+	var total time.Duration
+	for _, r := range reports {
+		s := junitSuite{Name: r.Path}
+		var took time.Duration
+		if r.Diagnostics.Errors() > 0 {
+			c := junitCase{Name: "the file can be run", Class: r.Path, File: r.Path, Time: formatSeconds(0)}
+			c.Error = junitFailureOf(r.Diagnostics)
+			s.Errors++
+			s.Cases = append(s.Cases, c)
+		}
+		for _, o := range r.Outcomes {
+			took += o.Took
+			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Position.Start.Line, Time: formatSeconds(o.Took)}
+			if !o.Passed() {
+				c.Failure = junitFailureOf(o.Diagnostics)
+				if o.Details != "" {
+					c.Failure.Text += "\n" + o.Details
+				}
+				s.Failures++
+			}
+			s.Cases = append(s.Cases, c)
+		}
+		s.Tests, s.Time = len(s.Cases), formatSeconds(took)
+		all.Tests, all.Failures, all.Errors = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors
+		total += took
+		all.Suites = append(all.Suites, s)
+	}
+	all.Time = formatSeconds(total)
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func junitFailureOf(diagnostics diag.List) *junitFailure {
+	var lines []string
+	for _, f := range diagnostics {
+		lines = append(lines, f.Error())
+	}
+	return &junitFailure{Message: diagnostics[0].Message, Type: diagnostics[0].Code, Text: strings.Join(lines, "\n")}
+}
+
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

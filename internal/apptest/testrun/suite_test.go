@@ -1,0 +1,492 @@
+package testrun_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/apptest/testrun"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// application uses most of what tests refer to.
+const application = `id: app
+memories: [{id: chat_memory, token_limit: 1000}]
+models:
+  - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini, offline: practice}
+  - {type: Model, id: practice, provider: mock, rules: [{match: (Hello), text: '$1 to you.'}, {echo: true}]}
+  - {type: Model, id: lonely, provider: openai, model_id: gpt-4o-mini}
+  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: 4}
+auths: [{type: api_key, id: key, api_key: '${NO_SUCH_KEY:-}'}]
+tools:
+  - type: APITool
+    id: find_order
+    name: find_order
+    description: Finds an order
+    endpoint: https://orders.example/{number}
+    auth: key
+    inputs: [{id: number, type: int}]
+    outputs: [{id: status, type: text}]
+flows:
+  - id: talk
+    variables: [{id: question, type: ChatMessage}, {id: mood, type: 'text?'}, {id: answer, type: ChatMessage}]
+    inputs: [question, mood]
+    outputs: [answer]
+    steps:
+      - {type: LLMInference, id: reply, model: writer, memory: chat_memory, system_message: Be kind., inputs: [question], outputs: [answer]}
+  - id: order
+    variables: [{id: number, type: int}, {id: status, type: text}]
+    inputs: [number]
+    outputs: [status]
+    steps:
+      - {type: InvokeTool, id: look, tool: find_order, input_bindings: {number: number}, output_bindings: {status: status}}
+  - id: alone
+    variables: [{id: q, type: text}, {id: a, type: text}]
+    inputs: [q]
+    outputs: [a]
+    steps: [{type: LLMInference, id: respond, model: lonely, inputs: [q], outputs: [a]}]
+  - id: split
+    variables: [{id: words, type: 'list[text]'}, {id: word, type: text}]
+    inputs: [words]
+    outputs: [word]
+    steps: [{type: Explode, id: each, inputs: [words], outputs: [word]}]
+  - id: embed
+    variables: [{id: text, type: text}, {id: vector, type: Embedding}]
+    inputs: [text]
+    outputs: [vector]
+    steps: [{type: InvokeEmbedding, id: v, model: vectors, inputs: [text], outputs: [vector]}]
+  - id: note
+    variables: [{id: title, type: text}, {id: found, type: 'list[SearchResult]'}, {id: n, type: int}]
+    inputs: [title]
+    outputs: [n]
+    steps:
+      - {type: IndexUpsert, id: keep, index: notes, inputs: [title]}
+      - {type: DocumentSearch, id: search, index: notes, inputs: [title], outputs: [found]}
+      - {type: Transform, id: count, set: {n: len(found)}, inputs: [found], outputs: [n]}
+indexes: [{type: DocumentIndex, id: notes, name: notes, endpoint: embedded, args: {path: notes.db}}]
+`
+
+// writeFiles writes the application and a test file and returns the path of the
+// latter.
+func writeFiles(t *testing.T, tests string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range map[string]string{"app.qtype.yaml": application, "app.qtype-test.yaml": tests} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(folder, "app.qtype-test.yaml")
+}
+
+// runFile runs a test file and returns the codes and messages of its diagnostics.
+func runFile(t *testing.T, tests string) []string {
+	t.Helper()
+	path := writeFiles(t, tests)
+	file, list := testrun.Load(t.Context(), path, loader.Options{}, open)
+	if file != nil {
+		for _, one := range file.Tests(nil) {
+			list = append(list, file.Run(t.Context(), one).Diagnostics...)
+		}
+	}
+	got := messagesOf(list)
+	for i := range got {
+		got[i] = strings.ReplaceAll(got[i], filepath.Dir(path)+string(filepath.Separator), "")
+	}
+	return got
+}
+
+func messagesOf(list diag.List) []string {
+	var all []string
+	for _, d := range list {
+		all = append(all, d.Code+" "+d.Message)
+	}
+	return all
+}
+
+func TestRun_Passes(t *testing.T) {
+	got := runFile(t, `
+models: [{id: lonely, rules: [{text: I am here.}]}]
+tools: [{id: find_order, result: {status: on its way}}]
+tests:
+  - name: The document's own mock answers
+    flow: talk
+    turns:
+      - input: Hello
+        expect: ['answer.text == "Hello to you."', 'answer.role == "assistant"']
+        memory: [{id: chat_memory, messages: 2, max_tokens: 40, contains: [Hello to you., Be kind.], not_contains: [Bye]}]
+        sent: [{id: writer, calls: 1, max_tokens: 30, contains: [Be kind., Hello], not_contains: [to you]}]
+      - inputs: {question: Hello again, mood: glad}
+        memory: [{id: chat_memory, messages: 4}]
+        sent: [{id: writer, calls: 1, contains: [Hello to you., Hello again]}, {id: lonely, calls: 0}]
+  - name: The next test remembers nothing
+    flow: talk
+    turns: [{input: Hello, memory: [{id: chat_memory, messages: 2}]}]
+  - name: The test's own mock goes before the file's
+    flow: alone
+    models: [{id: lonely, rules: [{text: Me first.}]}]
+    turns: [{input: hm, expect: ['a == "Me first."']}]
+  - {name: The file's mock, flow: alone, turns: [{input: hm, expect: ['a == "I am here."']}]}
+  - name: A mocked tool needs no key and no server
+    flow: order
+    turns: [{input: 7, expect: ['status == "on its way"']}]
+  - name: A tool that fails
+    flow: order
+    tools: [{id: find_order, error: no such order}]
+    turns: [{input: 7, fails: 'no such order$'}]
+  - {name: A model that fails, flow: alone, models: [{id: lonely, rules: [{error: busy, status: 503}]}], turns: [{input: x, fails: busy}]}
+  - name: Many rows
+    flow: split
+    turns: [{input: [a, bb], rows: 2, expect: ['len(word) < 3']}, {input: [], rows: 0}]
+  - {name: Vectors without a provider, flow: embed, turns: [{input: Hi, expect: ['len(vector.vector) == 4']}]}
+`)
+	if len(got) > 0 {
+		t.Errorf("got %s", strings.Join(got, "\n"))
+	}
+}
+
+func TestRun_Fails(t *testing.T) {
+	for tests, want := range map[string][]string{
+		`{flow: talk, turns: [{input: Hello, expect: ['answer.text == "Bye"', 'len(answer.text) > 99']}]}`: {"QT803 the condition is false", "QT803 the condition is false"},
+		`{flow: talk, turns: [{input: Hello, memory: [{id: chat_memory, messages: 3, max_tokens: 5, contains: [Bye], not_contains: [Hello]}]}]}`: {
+			"QT803 the window of chat_memory has 2 messages, not 3", "QT803 the window of chat_memory has 20 tokens, more than 5",
+			`QT803 the window of chat_memory does not contain "Bye"`, `QT803 the window of chat_memory contains "Hello"`},
+		`{flow: talk, turns: [{input: Hello, sent: [{id: writer, calls: 2, max_tokens: 3, not_contains: [kind]}, {id: lonely, contains: [x]}]}]}`: {
+			"QT803 model writer was called 1 time, not 2", "QT803 the request to writer has 12 tokens, more than 3",
+			`QT803 the request to writer contains "kind"`, "QT803 model lonely was not called"},
+		`{flow: alone, turns: [{input: x}]}`: {"QT804 the turn failed: app.qtype.yaml:35:13: step respond: no mock for model lonely: " +
+			"add models: [{id: lonely, rules: …}]"},
+		`{flow: talk, turns: [{input: Hello, fails: busy}, {input: Hello, rows: 7}]}`:                               {"QT804 the turn did not fail"},
+		`{flow: order, tools: [{id: find_order, error: gone}], turns: [{input: 7, fails: there}]}`:                  {"QT804 the turn failed with another error: step look: tool find_order: gone"},
+		`{flow: order, tools: [{id: find_order, result: x}], turns: [{input: seven, fails: zzz}]}`:                  {"QT804 the turn failed with another error: input number: expected int, got \"seven\""},
+		`{flow: split, turns: [{input: [a], rows: 2}]}`:                                                             {"QT803 the turn has 1 row, not 2"},
+		`{flow: split, turns: [{input: []}]}`:                                                                       {"QT803 the turn has no rows"},
+		`{flow: order, tools: [{id: find_order, result: {other: x}}], turns: [{input: 7, expect: [status == ""]}]}`: nil, // any failure
+	} {
+		got := runFile(t, "tests: [{name: one, "+tests[1:]+"]")
+		if want == nil {
+			if len(got) != 1 {
+				t.Errorf("%s: got %q", tests, got)
+			}
+			continue
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", tests, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// TestRun_BlocksServers checks that a tool without a mock cannot call a server, not
+// even a local one.
+func TestRun_BlocksServers(t *testing.T) {
+	text := strings.Replace(application, "auth: key", "allow_private: true", 1)
+	text = strings.Replace(text, "https://orders.example", "http://127.0.0.1:1", 1)
+	path := writeFiles(t, "tests: [{name: one, flow: order, turns: [{input: 7}]}]")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, list := testrun.Load(t.Context(), path, loader.Options{}, open)
+	if file == nil {
+		t.Fatal(list)
+	}
+	got := messagesOf(file.Run(t.Context(), file.Tests(nil)[0]).Diagnostics)
+	if len(got) != 1 || !strings.Contains(got[0], "a test cannot call servers: add a mock of the tool under tools") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestRun_Indexes checks that each test has its own indexes, which remain between turns,
+// and that those of the document are not used.
+func TestRun_Indexes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	one := "{name: %s, flow: note, turns: [{input: red apple, expect: [n == 1]}, {input: green apple, expect: [n == 2]}]}"
+	if got := runFile(t, "tests: ["+fmt.Sprintf(one, "first")+", "+fmt.Sprintf(one, "second")+"]"); len(got) > 0 {
+		t.Error(got)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestRun_FlowOfTurn checks that a turn can run another flow than its test, and that its
+// inputs and conditions are those of that flow.
+func TestRun_FlowOfTurn(t *testing.T) {
+	for suite, want := range map[string]string{
+		`tests: [{name: x, flow: talk, turns: [{flow: note, input: red apple, expect: [n == 1]}, {input: Hello}, {flow: note, input: green apple, expect: [n == 2]}]}]`: "",
+		`tests: [{name: x, turns: [{flow: note, input: red apple, expect: [n == 1]}]}]`:                                                                                 "",
+		`tests: [{name: x, flow: talk, turns: [{flow: nte, input: red apple}]}]`:                                                                                        `QT801 no flow has the id "nte"`,
+		`tests: [{name: x, flow: talk, turns: [{flow: note, input: red apple, expect: ['answer.text == ""']}]}]`:                                                        "QT",
+		`tests: [{name: x, turns: [{flow: note, input: red apple}, {input: Hello}]}]`:                                                                                   "QT801 the test does not name its flow",
+	} {
+		got := strings.Join(runFile(t, suite), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", suite, got, want)
+		}
+	}
+}
+
+// TestLoad_ReportsAllErrors checks the positions and suggestions of all errors in a
+// file.
+func TestLoad_ReportsAllErrors(t *testing.T) {
+	path := writeFiles(t, `models: [{id: writr, rules: [{echo: true}]}, {id: writer, rules: [{match: '('}]}, {id: vectors, rules: [{echo: true}]}]
+tools: [{id: find_order}, {id: find_odrer, result: x}]
+tests:
+  - {name: a, flow: tlk, turns: [{input: x}]}
+  - {name: a, turns: [{input: x}]}
+  - name: b
+    flow: talk
+    turns:
+      - {input: x, inputs: {qestion: x}, fails: '['}
+      - {input: x, expect: [answr.text == "", answer.text, 'answer.txt == ""', 'answer.text ==', 'size(answer.text) > 1']}
+      - {input: x, fails: x, expect: ['true']}
+      - {input: x, memory: [{id: chat_memry, mesages: 3}], sent: [{id: writr}]}
+      - {input: x, rows: -1}
+  - {name: c, flow: talk, truns: []}
+  - {flow: talk, turns: [{input: x}]}
+  - {name: d, flow: talk, turns: [], session: ''}
+  - {name: '', flow: talk, turns: [{input: x, expect: [{a: b}, '1']}, null]}
+  - null
+`)
+	file, list := testrun.Load(t.Context(), path, loader.Options{}, open)
+	if file != nil {
+		t.Fatal("the file can be run")
+	}
+	var got []string
+	for _, d := range list {
+		word := d.Span.File.Line(d.Span.Start.Line)
+		if d.Span.End.Line == d.Span.Start.Line {
+			word = string([]rune(word)[d.Span.Start.Column-1 : d.Span.End.Column-1])
+		}
+		got = append(got, strings.TrimSuffix(d.Code+" "+word+" → "+d.Suggestion, " → "))
+	}
+	want := []string{
+		"QT801 writr → writer", "QT802 [{match: '('}]", "QT801 vectors",
+		"QT802 find_order", "QT801 find_odrer → find_order",
+		"QT801 tlk → talk", "QT801 a", "QT801 a",
+		"QT802 input", "QT801 qestion → question", "QT802 '['",
+		"QT425 answr → answer", "QT424 answer.text", "QT423 txt", "QT423 =", "QT423 size",
+		"QT802 ['true']", "QT801 chat_memry → chat_memory", "QT103 mesages → messages", "QT801 writr → writer", "QT108 -1",
+		"QT103 truns → turns", "QT104 f", "QT802 []",
+		"QT802 ''", "QT105 {", "QT424 '1'", "QT105 null", "QT105 null",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestLoad_InvalidFiles(t *testing.T) {
+	for tests, want := range map[string]string{
+		"":                                    "QT101 the test file is empty",
+		"[a]":                                 "QT101 the test file is a list",
+		"tests: [":                            "QT002 a value is expected here",
+		"app: none.yaml\ntests: []":           `QT801 application "`,
+		"app: app.qtype-test.yaml\ntests: []": "QT103 ",
+		"tests: [{name: x, turns: [{input: 1}]}]":                              "QT801 the test does not name its flow",
+		"tests: [{name: x, flow: order, turns: [{input: many}]}]":              `QT802 input number: `,
+		"tests: [{name: x, flow: order, turns: [{inputs: {number: [1, 2]}}]}]": `QT802 input number: `,
+	} {
+		got := runFile(t, tests)
+		if len(got) == 0 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("%q: got %q, want %s", tests, got, want)
+		}
+	}
+}
+
+// TestRules_Examples checks that the wrong example of each rule violates it, and
+// that the right one passes.
+func TestRules_Examples(t *testing.T) {
+	small := "id: app\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini, offline: practice}\n" +
+		"  - {type: Model, id: practice, provider: mock, rules: [{echo: true}]}\nflows:\n  - id: talk\n" +
+		"    variables: [{id: question, type: ChatMessage}, {id: answer, type: ChatMessage}]\n    inputs: [question]\n    outputs: [answer]\n" +
+		"    steps: [{type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}]\n"
+	for _, rule := range apptest.Rules() {
+		for text, broken := range map[string]bool{rule.Wrong: true, rule.Right: false} {
+			path := writeFiles(t, text)
+			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			stale := `{"version": 1, "tests": [{"name": "It answers", "calls": [{"turn": 1, "kind": "chat", "target": "writer", "request": {}, "response": {}}]}]}`
+			testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "stale.recordings.json"), []byte(stale), 0o600))
+			file, list := testrun.Load(t.Context(), path, loader.Options{}, open)
+			if file != nil {
+				var outcomes []*testrun.Outcome
+				for _, one := range file.Tests(nil) {
+					outcomes = append(outcomes, file.Run(t.Context(), one))
+					list = append(list, outcomes[len(outcomes)-1].Diagnostics...)
+				}
+				warnings, err := file.EndRecordings(outcomes, false)
+				testkit.Must(t, err)
+				list = append(list, warnings...)
+			}
+			if broken && (len(list) != 1 || list[0].Code != rule.Code) || !broken && len(list) > 0 {
+				t.Errorf("%s: %q gives %v", rule.Code, text, list)
+			}
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"b.qtype-test.yaml", "a/c.qtype-test.yml", ".hidden/d.qtype-test.yaml", "node_modules/e.qtype-test.yaml", "a/app.qtype.yaml", "other.yaml"} {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := apptest.Find([]string{filepath.Join(folder, "other.yaml"), folder, filepath.Join(folder, "a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		got[i], _ = filepath.Rel(folder, got[i])
+	}
+	if want := []string{"other.yaml", filepath.FromSlash("a/c.qtype-test.yml"), "b.qtype-test.yaml"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := apptest.Find([]string{filepath.Join(folder, "none")}); err == nil {
+		t.Error("Find accepts a missing path")
+	}
+}
+
+func TestReports(t *testing.T) {
+	good, bad := writeFiles(t, "tests: [{name: 'it <is> & \"was\"', flow: talk, turns: [{input: Hello, expect: ['answer.text == \"<\"']}]}, {name: ok, flow: talk, turns: [{input: Hello}]}]"), writeFiles(t, "tests: 3")
+	var reports []testrun.Report
+	for _, path := range []string{good, bad} {
+		r := testrun.Report{Path: path}
+		file, list := testrun.Load(t.Context(), path, loader.Options{}, open)
+		if r.Diagnostics = list; file != nil {
+			for _, one := range file.Tests(regexp.MustCompile("")) {
+				r.Outcomes = append(r.Outcomes, file.Run(t.Context(), one))
+			}
+		}
+		reports = append(reports, r)
+	}
+	if passed, failed := testrun.Passed(reports); passed != 1 || failed != 2 {
+		t.Errorf("%d passed, %d failed", passed, failed)
+	}
+	var junit bytes.Buffer
+	if err := testrun.JUnit(&junit, reports); err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+		Suites   []struct {
+			Cases []struct {
+				Name    string `xml:"name,attr"`
+				Failure struct {
+					Type string `xml:"type,attr"`
+					Text string `xml:",chardata"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(junit.Bytes(), &read); err != nil {
+		t.Fatal(err)
+	}
+	first := read.Suites[0].Cases[0]
+	if read.Tests != 3 || read.Failures != 1 || read.Errors != 1 || first.Name != `it <is> & "was"` || first.Failure.Type != "QT803" || !strings.Contains(first.Failure.Text, "the condition is false") {
+		t.Errorf("got report %+v:\n%s", read, junit.String())
+	}
+	var text bytes.Buffer
+	if err := testrun.JSON(&text, reports); err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for line := range strings.Lines(text.String()) {
+		var one struct {
+			Name        string
+			Passed      bool
+			Diagnostics []struct{ Code string } `json:"faults"`
+		}
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatal(err)
+		}
+		code := "passed"
+		if !one.Passed {
+			code = one.Diagnostics[0].Code
+		}
+		codes = append(codes, code)
+	}
+	if !slices.Equal(codes, []string{"QT803", "passed", "QT105"}) {
+		t.Errorf("the lines say %q:\n%s", codes, text.String())
+	}
+}
+
+// TestSchema checks valid and invalid files against the schema.
+func TestSchema(t *testing.T) {
+	compiler := jsonschema.NewCompiler()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(apptest.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiler.AddResource("tests.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("tests.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, valid := range map[string]bool{
+		"tests: [{name: a, turns: [{input: [1], expect: ['x > 1', true], memory: [{id: m, messages: 2}]}]}]": true,
+		"app: x.yaml\ntools: [{id: f, result: {a: 1}}]\ntests: [{name: a, turns: [{inputs: {x: 1}}]}]":       true,
+		"tests: [{name: a, truns: []}]": false,
+		"tests: [{turns: []}]":          false,
+		"app: x.yaml":                   false,
+	} {
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); (err == nil) != valid {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestDocumentation runs the test file in docs/testing.md.
+func TestDocumentation(t *testing.T) {
+	page, err := os.ReadFile(filepath.FromSlash("../../../docs/testing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	block, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the page shows no file of tests")
+	}
+	small := strings.NewReplacer("id: writer,", "id: assistant,", "model: writer", "model: assistant").Replace(application)
+	path := writeFiles(t, block)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(small), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, list := testrun.Load(t.Context(), path, loader.Options{}, open)
+	if file == nil {
+		t.Fatal(list)
+	}
+	for _, one := range file.Tests(nil) {
+		if o := file.Run(t.Context(), one); !o.Passed() {
+			t.Errorf("%s: %v", o.Name, o.Diagnostics)
+		}
+	}
+}

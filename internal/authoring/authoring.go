@@ -1,0 +1,94 @@
+// Package authoring has what documents, tests and evaluations need without being run: reading
+// within the limits that a user or an organization sets, checking, comparing and drawing.
+// The programs qtype and qtype-check, and the Go API, build on it.
+package authoring
+
+import (
+	"context"
+	_ "embed" // schema.json is part of the program
+	"fmt"
+	"io"
+
+	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/semdiff"
+	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
+	"github.com/qtype-dev/qtype/validate"
+	"github.com/qtype-dev/qtype/validate/lint"
+)
+
+//go:embed schema.json
+var schemaJSON string
+
+// Schema returns the JSON schema of a document, for editors.
+func Schema() string { return schemaJSON }
+
+// Options are how a document is read. The zero value reads a file of the user.
+type Options struct {
+	Loader  loader.Options
+	Edit    func(*spec.Document) // changes the document before it is checked; may be nil
+	Grants  trust.Grants         // what a restricted document may reach in addition
+	Sandbox bool                 // restricts a local document
+	Trusted bool                 // trusts a document from an address
+}
+
+// Program is a document that has been read, checked and linked.
+type Program struct {
+	Document *spec.Document                   // the document; empty if nothing could be read
+	Files    []*source.File                   // all files that were read, the root first
+	Lookup   func(name string) (string, bool) // the environment of the user, .env files included
+	Policy   *trust.Policy                    // what the document may reach; nil for everything
+	Redactor *redact.Redactor                 // knows the secrets of the document
+}
+
+// Check reads a document, checks it and links its references. It returns all errors
+// and warnings in file order. The program is complete if there are no errors.
+func Check(ctx context.Context, path string, o Options) (*Program, diag.List) {
+	ctx, redactor := redact.Ensure(ctx)
+	loaded, policy, list := o.load(ctx, path)
+	if o.Edit != nil && list.Errors() == 0 {
+		o.Edit(loaded.Document)
+	}
+	p := &Program{Document: loaded.Document, Files: loaded.Files, Lookup: loaded.Lookup, Policy: policy, Redactor: redactor}
+	list = append(list, validate.Check(loaded.Document)...)
+	// A comment can silence a warning, but not an error: the document could not run.
+	list = lint.IgnoreWarnings(p.Files, list)
+	list.Sort()
+	return p, list
+}
+
+// Diff compares two documents by their meaning. If one of them has errors, Diff
+// returns these as a diag.List.
+func Diff(ctx context.Context, before, after string, o Options) ([]semdiff.Change, error) {
+	documents := make([]*spec.Document, 2)
+	var errs diag.List
+	for i, path := range []string{before, after} {
+		p, list := Check(ctx, path, o)
+		if list.Errors() > 0 {
+			errs.Add(list...)
+		}
+		documents[i] = p.Document
+	}
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	return semdiff.Documents(documents[0], documents[1]), nil
+}
+
+// Draw writes a diagram of a document: its flows with their steps, the data between
+// them, and the models, memories and tools that they use. Secrets are not drawn.
+func Draw(ctx context.Context, w io.Writer, path string, format diagram.Format, o Options) error {
+	p, list := Check(ctx, path, o)
+	if err := list.Err(); err != nil {
+		return err
+	}
+	if err := diagram.Write(w, p.Document, format); err != nil {
+		return fmt.Errorf("%s: %w", remotefs.Redacted(path), err)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is a command of a Program.
+type Command struct {
+	Name  string
+	Make  func(*Streams) *cobra.Command
+	Group string // its heading in the help text; empty for none
+}
+
+// Program is a program with commands.
+type Program struct {
+	Name, Short, Example string
+	Commands             []Command // in the order of the help text
+
+	// Missing is appended to the error for an unknown command.
+	Missing string
+	// PreRun is called before a command; it may be nil.
+	PreRun func(*cobra.Command, []string)
+	// Words changes a command line before it is read; it may be nil.
+	Words func(args []string) []string
+	// Complete adds completion to the whole tree; it may be nil.
+	Complete func(root *cobra.Command)
+}
+
+// RootFor returns the part of the command tree that a command line needs: that of the command
+// which is its first word, or all. Most commands have dozens of flags, which took a quarter of the time of a start.
+func (p *Program) RootFor(s *Streams, args []string) *cobra.Command {
+	if len(args) > 0 {
+		for _, row := range p.Commands {
+			if row.Name == args[0] {
+				root := p.bareRoot(s)
+				root.CompletionOptions.DisableDefaultCmd = true
+				root.AddCommand(p.make(row, s))
+				addOriginalFlags(s, root)
+				return root
+			}
+		}
+	}
+	return p.Root(s)
+}
+
+// Root returns the command tree.
+func (p *Program) Root(s *Streams) *cobra.Command {
+	root := p.bareRoot(s)
+	root.Version = Version()
+	root.SetVersionTemplate(versionLine(p.Name))
+	root.Flags().Bool("version", false, "print the version") // without a short form
+	for _, row := range p.Commands {
+		if row.Group != "" && !root.ContainsGroup(row.Group) {
+			root.AddGroup(&cobra.Group{ID: row.Group, Title: row.Group})
+		}
+		c := p.make(row, s)
+		c.GroupID = row.Group
+		root.AddCommand(c)
+	}
+	root.SetHelpCommand(NewHelp(root))
+	addOriginalFlags(s, root)
+	if p.Complete != nil {
+		p.Complete(root)
+	}
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// make makes a command, whose examples have the name of the program.
+func (p *Program) make(row Command, s *Streams) *cobra.Command {
+	c := row.Make(s)
+	for _, each := range append(c.Commands(), c) {
+		each.Example = strings.ReplaceAll(each.Example, "qtype ", p.Name+" ")
+	}
+	return c
+}
+
+// bareRoot returns the root of the command tree without commands.
+func (p *Program) bareRoot(s *Streams) *cobra.Command {
+	root := CommandGroup(p.Name, p.Short)
+	root.Example = p.Example
+	if p.Missing != "" {
+		root.Annotations = map[string]string{missingNote: p.Missing}
+	}
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.PersistentPreRun = p.PreRun
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(FlagError)
+	return root
+}
+
+// Execute runs a command line and reports its error.
+func (p *Program) Execute(ctx context.Context, s *Streams, args []string) error {
+	s.CommandLine, s.Program = args, p.Name
+	ctx, flush := s.Redact(ctx)
+	defer flush()
+	err := p.run(ctx, s, args)
+	s.Report(err)
+	return err
+}
+
+// run runs the command of a command line. A panic is reported by the stream that replaces secrets,
+// which the text of the go runtime does not pass.
+func (p *Program) run(ctx context.Context, s *Streams, args []string) (err error) {
+	root := p.RootFor(s, args)
+	defer runtime.KeepAlive(root) // with what PreRun has allocated
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(s.Err, "internal error: %v\n%s", p, debug.Stack())
+			err = ErrSilent
+		}
+	}()
+	root.SetArgs(p.words(args))
+	return root.ExecuteContext(ctx)
+}
+
+// words returns a command line as the commands read it.
+func (p *Program) words(args []string) []string {
+	args = joinShorts(args)
+	if p.Words != nil {
+		args = p.Words(args)
+	}
+	return args
+}
+
+// Nested runs a command line within a command, whose error it returns.
+func (p *Program) Nested(ctx context.Context, s *Streams, args []string) error {
+	s.CommandLine = args
+	root := p.Root(s)
+	root.SetArgs(p.words(args))
+	return root.ExecuteContext(ctx)
+}

@@ -1,0 +1,141 @@
+package evalrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/mediafile"
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// maxRows is the maximum number of rows of a data set: all results are held in memory.
+const maxRows = 1_000_000
+
+// dataset is the rows of an evaluation.
+type dataset struct {
+	path string
+	base string // of the files that rows name, see runtime.Input
+	rows []dataRow
+	text bool // cells are untyped text
+}
+
+// dataRow is one row.
+type dataRow struct {
+	records.Record
+	err     error  // why it could not be read
+	session string // of the row; unique if the data has none
+	shared  bool   // the data names the session
+}
+
+// readData reads the rows.
+func readData(ctx context.Context, cfg *Config, path string) (*dataset, error) {
+	file, err := records.Open(ctx, path, records.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	d := &dataset{path: file.Path(), base: mediafile.BaseOf(path), text: file.Format().Cells()}
+	if c, columns := cfg.Session, file.Columns(); c != "" && columns != nil && !slices.Contains(columns, c) {
+		return nil, fmt.Errorf("%s: no column %q for the sessions; the columns are: %s%s", d.path, c, textfmt.List(columns), diag.DidYouMean(c, columns))
+	}
+	failed := cfg.OnlyFailed.failedRows()
+	for rec, err := range file.All() {
+		var bad *records.RowError
+		if err != nil && !errors.As(err, &bad) {
+			return nil, err
+		}
+		if cfg.OnlyFailed != nil && !failed[rec.Number] {
+			continue
+		}
+		if cfg.Limit > 0 && int64(len(d.rows)) == cfg.Limit {
+			break
+		}
+		if len(d.rows) == maxRows {
+			return nil, fmt.Errorf("%s: more than %s: use --limit", d.path, textfmt.Count(int64(maxRows), "row"))
+		}
+		d.rows = append(d.rows, newDataRow(cfg, rec, err))
+	}
+	if len(d.rows) == 0 && cfg.OnlyFailed != nil {
+		return nil, fmt.Errorf("%s: no row failed in the report of %s", d.path, cfg.OnlyFailed.Data)
+	}
+	if len(d.rows) == 0 {
+		return nil, fmt.Errorf("%s: no rows to evaluate", d.path)
+	}
+	return d, nil
+}
+
+func newDataRow(cfg *Config, rec records.Record, err error) dataRow {
+	r := dataRow{Record: rec, err: err, session: fmt.Sprintf("row-%d", rec.Number)}
+	columns := []string{"session_id", "session"}
+	if cfg.Session != "" {
+		columns = []string{cfg.Session}
+	}
+	for _, c := range columns {
+		if v, ok := rec.Get(c); ok && v != nil && value.Text(v) != "" {
+			r.session, r.shared = value.Text(v), true
+			break
+		}
+	}
+	return r
+}
+
+// checkColumns reports inputs of the flow and expected values that no row has.
+func (e *Evaluation) checkColumns(d *dataset) error {
+	columns := map[string]bool{}
+	for _, r := range d.rows {
+		for _, c := range r.Columns {
+			columns[c] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(columns))
+	for _, m := range e.metrics {
+		if c := m.declared.Expected; slices.Contains(m.row.Keys, "expected") && !m.fixed && m.row.Name != "judge" && !columns[c] {
+			return fmt.Errorf("%s: no column %q, which metric %s compares the output with; the columns are: %s%s",
+				d.path, c, m.declared.Name(), textfmt.List(names), diag.DidYouMean(c, names))
+		}
+	}
+	for _, ref := range e.flow.Inputs {
+		v := ref.To
+		given := func(v *spec.Variable) bool {
+			return !slices.ContainsFunc(e.variants, func(x *variant) bool { _, ok := x.declared.Inputs[v.ID]; return !ok })
+		}
+		if !v.IsOptional() && !columns[v.ID] && !given(v) {
+			return fmt.Errorf("%s: no column %q, which flow %s needs as its input; the columns are: %s%s",
+				d.path, v.ID, e.flow.ID, textfmt.List(names), diag.DidYouMean(v.ID, names))
+		}
+	}
+	return nil
+}
+
+// input returns a row to run, with the inputs of a variant.
+func (d *dataset) input(r *dataRow, v *spec.Variant) runtime.Input {
+	in := runtime.Input{Columns: slices.Clone(r.Columns), Cells: slices.Clone(r.Values), Text: d.text, Session: r.session, Number: r.Number, Err: r.err, Base: d.base}
+	for _, name := range slices.Sorted(maps.Keys(v.Inputs)) {
+		if i := slices.Index(in.Columns, name); i >= 0 && i < len(in.Cells) {
+			in.Cells[i] = v.Inputs[name]
+			continue
+		}
+		in.Columns, in.Cells = append(in.Columns, name), append(in.Cells, v.Inputs[name])
+	}
+	return in
+}
+
+// expected returns the expected value of a row for a metric.
+func (m *metric) expected(d *dataset, r *dataRow) (v any, known bool) {
+	if m.fixed {
+		return m.declared.Value, true
+	}
+	v, known = r.Get(m.declared.Expected)
+	if text, ok := v.(string); ok && d.text && !isText(m.output) {
+		return value.ParseCell(text), true
+	}
+	return v, known && v != nil
+}

@@ -1,0 +1,86 @@
+// Package evalrun runs a data set through a flow, scores the results by metrics, compares
+// variants of the application with each other and with an earlier evaluation, and reports
+// the result. Package eval reads and checks what is evaluated.
+package evalrun
+
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// Program is an application that is evaluated.
+type Program struct {
+	App *spec.Application
+	New func() (*runtime.App, error) // makes the application; memories are in process
+}
+
+// Opener is an eval.Opener whose applications can run.
+type Opener func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*Program, diag.List)
+
+// Config describes an evaluation.
+type Config struct {
+	Path          string   // the document, or a file *.qtype-eval.yaml
+	Data          string   // the file with the rows; empty for that of the evaluation file
+	Flow          string   // the flow's id; empty for that of the evaluation file, or the first one
+	Metrics       []string // further metrics: a type, or the keys of a metric in YAML
+	Variants      []string // further variants: the keys of a variant in YAML
+	Session       string   // the column with the session of each row; empty for session_id or session
+	Workers       int      // rows that are run at once
+	Limit         int64    // rows to evaluate; 0 for all
+	MaxRegression float64  // for metrics that declare none
+	Baseline      *Report  // nil for none
+	OnlyFailed    *Report  // evaluate only the rows that failed in this report; nil for all
+	Journal       string   // the file with finished rows; empty for none
+	Resume        bool     // continue an interrupted evaluation
+	Restart       bool     // discard an interrupted evaluation
+
+	Progress func(done, total int) // called after each row; may be nil
+}
+
+// Evaluation is a checked evaluation that can run.
+type Evaluation struct {
+	config   Config
+	flow     *spec.Flow // of the application without a variant
+	data     string
+	metrics  []*metric
+	variants []*variant
+	base     *Program
+}
+
+// variant is an application that is evaluated.
+type variant struct {
+	declared *spec.Variant
+	program  *Program
+}
+
+// Load reads and checks what is evaluated, as eval.Load does. The Evaluation is nil if the
+// list has errors.
+func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*Evaluation, diag.List) {
+	opened := map[*spec.Application]*Program{}
+	r := eval.Request{Path: cfg.Path, Data: cfg.Data, Flow: cfg.Flow, Metrics: cfg.Metrics, Variants: cfg.Variants}
+	checked, list := eval.Load(ctx, r, opts, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List) {
+		p, list := open(ctx, path, env, edit)
+		opened[p.App] = p
+		return p.App, list
+	})
+	if checked == nil {
+		return nil, list
+	}
+	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, base: opened[checked.App]}
+	for _, m := range checked.Metrics {
+		made := &metric{declared: m.Declared, row: m.Row, output: m.Output, fixed: m.Fixed, score: builders()[m.Row.Name](m.Declared)}
+		if m.Declared.Not {
+			made.score = negated(made.score, m.Declared)
+		}
+		e.metrics = append(e.metrics, made)
+	}
+	for _, v := range checked.Variants {
+		e.variants = append(e.variants, &variant{v.Declared, opened[v.App]})
+	}
+	return e, list
+}

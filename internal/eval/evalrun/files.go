@@ -1,0 +1,46 @@
+package evalrun
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
+)
+
+// Files are the files to which a report is written; an empty name is for none.
+type Files struct {
+	JSON, HTML string
+	Redact     func(string) string // replaces secrets
+}
+
+// Write writes a report.
+func (f *Files) Write(r *Report) error {
+	for _, file := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{{f.JSON, r.JSON}, {f.HTML, r.HTML}} {
+		if file.path == "" {
+			continue
+		}
+		var b strings.Builder
+		if err := file.write(&b); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file.path, []byte(f.Redact(b.String())), 0o644); err != nil {
+			return fmt.Errorf("%s: cannot be written: %w", file.path, terminal.Cause(err))
+		}
+	}
+	return nil
+}
+
+// WriteViolations writes why the evaluation fails, a line for each reason.
+func (r *Report) WriteViolations(w io.Writer) error {
+	for _, v := range r.Violations {
+		if _, err := fmt.Fprintf(w, "failed: %s\n", terminal.Clean(v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package evalrun
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// reportVersion is the version of the form of a report.
+const reportVersion = 1
+
+// Report is the result of an evaluation. It is also the file of a baseline.
+type Report struct {
+	Version     int             `json:"version"`
+	App         string          `json:"app"`                   // the id of the application
+	Flow        string          `json:"flow"`                  // the id of the flow
+	Data        string          `json:"data"`                  // the file with the rows
+	Rows        int             `json:"rows"`                  // of the data
+	Metrics     []MetricReport  `json:"metrics"`               // in the order of the evaluation
+	Variants    []VariantReport `json:"variants"`              // in the order of the evaluation
+	Comparisons []Comparison    `json:"comparisons,omitempty"` // of the first variant with each other
+	Baseline    []Change        `json:"baseline,omitempty"`    // the differences from the baseline
+	Violations  []string        `json:"violations,omitempty"`  // why the evaluation does not succeed
+	Results     []*Result       `json:"results"`               // by variant, then by row
+
+	took time.Duration
+}
+
+// MetricReport describes a metric.
+type MetricReport struct {
+	ID    string `json:"id"`
+	Type  string `json:"type"`
+	Unit  string `json:"unit,omitempty"`
+	Lower bool   `json:"lower,omitempty"` // lower values are better
+	Rate  bool   `json:"rate,omitempty"`  // the mean is the share of the results that pass
+}
+
+// VariantReport is the result of a variant.
+type VariantReport struct {
+	ID      string             `json:"id"`
+	Failed  int                `json:"failed"` // rows that failed
+	Usage   Usage              `json:"usage"`
+	Metrics map[string]Summary `json:"metrics"` // by the names of the metrics
+}
+
+// Change is the difference of a metric from the baseline.
+type Change struct {
+	Variant    string  `json:"variant"`
+	Metric     string  `json:"metric"`
+	Before     float64 `json:"before"`         // the mean of the baseline
+	Now        float64 `json:"now"`            // the mean of this evaluation
+	Worse      float64 `json:"worse"`          // how much worse: a difference for scores, a share of the baseline for other units; negative if better
+	Limit      float64 `json:"limit"`          // how much worse it may be
+	Regression bool    `json:"regression"`     // it is worse than allowed
+	Note       string  `json:"note,omitempty"` // why it was not compared
+}
+
+// Failed reports whether the evaluation does not succeed.
+func (r *Report) Failed() bool { return len(r.Violations) > 0 }
+
+// ReadReport reads a report, such as a baseline.
+func ReadReport(path string) (*Report, error) {
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no such file: write a baseline with -o", path)
+	case err != nil:
+		return nil, err
+	}
+	r := &Report{}
+	if err := json.Unmarshal(text, r); err != nil || r.Version == 0 || len(r.Variants) == 0 {
+		return nil, fmt.Errorf("%s is not a report of an evaluation: write one with -o", path)
+	}
+	if r.Version != reportVersion {
+		return nil, fmt.Errorf("%s has version %d, not %d: evaluate again", path, r.Version, reportVersion)
+	}
+	return r, nil
+}
+
+// failedRows returns the numbers of the rows that failed, or whose result does not pass a metric or
+// has no value for one, with any variant.
+func (r *Report) failedRows() map[int64]bool {
+	if r == nil {
+		return nil
+	}
+	decides := map[string]bool{}
+	for _, m := range r.Metrics {
+		decides[m.ID] = m.Rate
+	}
+	failed := map[int64]bool{}
+	for _, result := range r.Results {
+		for name, score := range result.Scores {
+			if score != nil && (score.Error != "" || decides[name] && score.Value == 0) {
+				failed[result.Row] = true
+			}
+		}
+		if result.Error != "" {
+			failed[result.Row] = true
+		}
+	}
+	return failed
+}
+
+// report summarizes the results.
+func (x *execution) report(took time.Duration) *Report {
+	r := &Report{Version: reportVersion, App: x.base.App.ID, Flow: x.flow.ID, Data: x.data.path, Rows: len(x.data.rows), Results: x.results, took: took}
+	for _, m := range x.metrics {
+		r.Metrics = append(r.Metrics, MetricReport{m.declared.Name(), m.row.Name, m.row.Unit, m.row.Lower, m.rate()})
+	}
+	for i, v := range x.variants {
+		r.Variants = append(r.Variants, x.variantReport(v.declared, x.results[x.index(i, 0):x.index(i+1, 0)]))
+	}
+	for i := 1; i < len(x.variants); i++ {
+		for _, m := range x.metrics {
+			c := x.compareVariants(m, 0, i)
+			c.Metric, c.From, c.To = m.declared.Name(), x.variants[0].declared.ID, x.variants[i].declared.ID
+			r.Comparisons = append(r.Comparisons, c)
+		}
+	}
+	x.addChanges(r)
+	x.addViolations(r)
+	return r
+}
+
+func (x *execution) variantReport(v *spec.Variant, results []*Result) VariantReport {
+	out := VariantReport{ID: v.ID, Metrics: map[string]Summary{}}
+	for _, r := range results {
+		if r.Error != "" {
+			out.Failed++
+		}
+		out.Usage.Input += r.Usage.Input
+		out.Usage.Output += r.Usage.Output
+		out.Usage.Money += r.Usage.Money
+		for _, m := range r.Usage.Unpriced {
+			if !slices.Contains(out.Usage.Unpriced, m) {
+				out.Usage.Unpriced = append(out.Usage.Unpriced, m)
+			}
+		}
+	}
+	for _, m := range x.metrics {
+		var values []float64
+		errors := 0
+		for _, r := range results {
+			switch s := r.Scores[m.declared.Name()]; {
+			case s.Error == "":
+				values = append(values, s.Value)
+			case r.Error == "":
+				errors++
+			}
+		}
+		out.Metrics[m.declared.Name()] = summarize(values, errors, m.rate())
+	}
+	return out
+}
+
+// compareVariants compares the values of a metric of two variants row by row.
+func (x *execution) compareVariants(m *metric, from, to int) Comparison {
+	var a, b []float64
+	for row := range x.data.rows {
+		one, other := x.results[x.index(from, row)].Scores[m.declared.Name()], x.results[x.index(to, row)].Scores[m.declared.Name()]
+		if one.Error == "" && other.Error == "" {
+			a, b = append(a, one.Value), append(b, other.Value)
+		}
+	}
+	return compare(a, b, m.row.Lower)
+}
+
+// addChanges compares the report with the baseline.
+func (x *execution) addChanges(r *Report) {
+	base := x.config.Baseline
+	if base == nil {
+		return
+	}
+	for _, v := range r.Variants {
+		i := slices.IndexFunc(base.Variants, func(b VariantReport) bool { return b.ID == v.ID })
+		for _, m := range x.metrics {
+			name := m.declared.Name()
+			c := Change{Variant: v.ID, Metric: name, Now: v.Metrics[name].Mean}
+			if i < 0 {
+				c.Note = "the baseline has no such variant"
+			} else if before, known := base.Variants[i].Metrics[name]; !known || before.Count == 0 {
+				c.Note = "the baseline has no such metric"
+			} else {
+				x.change(&c, m, before)
+			}
+			r.Baseline = append(r.Baseline, c)
+		}
+	}
+}
+
+// change decides whether a metric has regressed.
+func (x *execution) change(c *Change, m *metric, before Summary) {
+	c.Before, c.Limit = before.Mean, x.config.MaxRegression
+	if own := m.declared.MaxRegression; own != nil {
+		c.Limit = *own
+	} else if m.row.Noisy {
+		c.Note = "not limited: max_regression is not set"
+	}
+	c.Worse = c.Before - c.Now
+	if m.row.Lower {
+		c.Worse = -c.Worse
+	}
+	switch {
+	case m.row.Unit != "" && c.Before != 0:
+		c.Worse /= c.Before
+	case m.row.Unit != "" && c.Worse > 0:
+		c.Worse = 1 // from nothing
+	}
+	const rounding = 1e-9
+	c.Regression = c.Note == "" && c.Worse > c.Limit+rounding
+}
+
+// addViolations collects why the evaluation does not succeed.
+func (x *execution) addViolations(r *Report) {
+	add := func(format string, args ...any) { r.Violations = append(r.Violations, fmt.Sprintf(format, args...)) }
+	for _, v := range r.Variants {
+		if v.Failed > 0 {
+			add("%s: %d of %d rows failed", v.ID, v.Failed, r.Rows)
+		}
+		for _, m := range x.metrics {
+			name, s := m.declared.Name(), v.Metrics[m.declared.Name()]
+			switch {
+			case s.Errors > 0:
+				add("%s: %s has no value for %d of %d rows: %s", v.ID, name, s.Errors, r.Rows, x.firstError(v.ID, name))
+			case m.declared.Min != nil && s.Mean < *m.declared.Min:
+				add("%s: %s is %s, less than %s", v.ID, name, m.format(s.Mean), m.format(*m.declared.Min))
+			case m.declared.Max != nil && s.Mean > *m.declared.Max:
+				add("%s: %s is %s, more than %s", v.ID, name, m.format(s.Mean), m.format(*m.declared.Max))
+			}
+		}
+	}
+	for _, c := range r.Baseline {
+		if c.Regression {
+			i := slices.IndexFunc(x.metrics, func(m *metric) bool { return m.declared.Name() == c.Metric })
+			add("%s: %s is %s, was %s: a regression beyond %v", c.Variant, c.Metric, x.metrics[i].format(c.Now), x.metrics[i].format(c.Before), c.Limit)
+		}
+	}
+}
+
+func (x *execution) firstError(variant, metric string) string {
+	for _, r := range x.results {
+		if s := r.Scores[metric]; r.Variant == variant && r.Error == "" && s.Error != "" {
+			return s.Error
+		}
+	}
+	return ""
+}
+
+func (m *metric) format(v float64) string { return formatValue(m.row.Unit, v) }
+
+// formatValue formats a value of a metric.
+func formatValue(unit string, v float64) string {
+	switch unit {
+	case "tokens":
+		return fmt.Sprintf("%.1f", v)
+	case "s":
+		return fmt.Sprintf("%.3f s", v)
+	case "money":
+		return fmt.Sprintf("%.6g", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}

@@ -1,0 +1,276 @@
+package evalrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// Result is the result of a row with a variant.
+type Result struct {
+	Variant string                     `json:"variant"`           // the id
+	Row     int64                      `json:"row"`               // the number in the data, from 1
+	Session string                     `json:"session,omitempty"` // if the data names one
+	Inputs  map[string]json.RawMessage `json:"inputs"`            // the inputs of the flow
+	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // the outputs of the flow
+	Error   string                     `json:"error,omitempty"`   // why the row failed
+	Scores  map[string]*Score          `json:"scores"`            // by the names of the metrics
+	Usage   Usage                      `json:"usage"`             // of the models, without those of metrics
+	Seconds float64                    `json:"seconds"`           // the duration
+}
+
+// execution is a running evaluation.
+type execution struct {
+	*Evaluation
+	data    *dataset
+	apps    []*runtime.App // of the variants
+	judges  *judges
+	results []*Result // by variant, then by row
+	journal *journal
+
+	mu   sync.Mutex
+	done int
+	err  error // of the journal
+}
+
+// group is the rows of a session, which are run one after the other.
+type group struct {
+	variant int
+	rows    []int
+}
+
+// Run evaluates. An error means that there is no report: the data cannot be read, or ctx
+// has ended.
+func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
+	if e.data == "" {
+		return nil, &UsageError{"the evaluation needs rows: pass --data FILE"}
+	}
+	data, err := readData(ctx, &e.config, e.data)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.checkColumns(data); err != nil {
+		return nil, err
+	}
+	x := &execution{Evaluation: e, data: data, results: make([]*Result, len(e.variants)*len(data.rows))}
+	if err := x.open(); err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	defer func() { err = errors.Join(err, x.close()) }()
+	if x.journal, err = openJournal(x); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	x.run(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w after %s", context.Cause(ctx), textfmt.Count(int64(x.done), "row")), x.journal.close())
+	}
+	if x.err != nil {
+		return nil, errors.Join(x.err, x.journal.close())
+	}
+	return x.report(time.Since(begin)), x.journal.remove()
+}
+
+// UsageError reports a wrong configuration.
+type UsageError struct{ Reason string }
+
+// Error returns the reason.
+func (e *UsageError) Error() string { return e.Reason }
+
+// open makes the applications.
+func (x *execution) open() error {
+	base, err := x.base.New()
+	if err != nil {
+		return err
+	}
+	x.judges = &judges{base}
+	for _, v := range x.variants {
+		app, err := v.program.New()
+		if err != nil {
+			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
+		}
+		x.apps = append(x.apps, app)
+		if _, err := app.Models(x.flow.ID); err != nil {
+			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
+		}
+	}
+	return nil
+}
+
+// close closes the applications.
+func (x *execution) close() error {
+	var errs []error
+	for _, app := range x.apps {
+		errs = append(errs, app.Close(context.Background()))
+	}
+	if x.judges != nil {
+		errs = append(errs, x.judges.app.Close(context.Background()))
+	}
+	return errors.Join(errs...)
+}
+
+// groups returns what is left to do: the rows of each session together, for all variants
+// of a session before the next one.
+func (x *execution) groups() []group {
+	var sessions []string
+	rows := map[string][]int{}
+	for i, r := range x.data.rows {
+		if rows[r.session] == nil {
+			sessions = append(sessions, r.session)
+		}
+		rows[r.session] = append(rows[r.session], i)
+	}
+	var all []group
+	for _, s := range sessions {
+		for v := range x.variants {
+			g := group{v, rows[s]}
+			if slices.ContainsFunc(g.rows, func(i int) bool { return x.results[x.index(v, i)] == nil }) {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
+
+func (x *execution) index(variant, row int) int { return variant*len(x.data.rows) + row }
+
+// run runs the rows that have no result, several at a time.
+func (x *execution) run(ctx context.Context) {
+	todo := x.groups()
+	for _, g := range todo {
+		for _, row := range g.rows {
+			x.results[x.index(g.variant, row)] = nil // a session is repeated as a whole
+		}
+	}
+	for _, r := range x.results {
+		if r != nil {
+			x.done++
+		}
+	}
+	work := make(chan group)
+	var workers sync.WaitGroup
+	for range min(max(x.config.Workers, 1), max(len(todo), 1)) {
+		workers.Go(func() {
+			for g := range work {
+				x.group(ctx, g)
+			}
+		})
+	}
+	for _, g := range todo {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- g
+	}
+	close(work)
+	workers.Wait()
+}
+
+// group runs the rows of a session and records their results.
+func (x *execution) group(ctx context.Context, g group) {
+	results := make([]*Result, len(g.rows))
+	for i, row := range g.rows {
+		results[i] = x.row(ctx, g.variant, row)
+		if ctx.Err() != nil {
+			return // the results may be those of the interruption
+		}
+		x.mu.Lock()
+		x.done++
+		if x.config.Progress != nil {
+			x.config.Progress(x.done, len(x.results))
+		}
+		x.mu.Unlock()
+	}
+	for i, row := range g.rows {
+		at := x.index(g.variant, row)
+		x.results[at] = results[i]
+		if err := x.journal.save(at, results[i]); err != nil {
+			x.mu.Lock()
+			x.err = err
+			x.mu.Unlock()
+		}
+	}
+}
+
+// row runs a row through the flow of a variant and scores the result.
+func (x *execution) row(ctx context.Context, variant, index int) *Result {
+	v, row, app := x.variants[variant], &x.data.rows[index], x.apps[variant]
+	in := x.data.input(row, v.declared)
+	r := &Result{Variant: v.declared.ID, Row: row.Number, Inputs: map[string]json.RawMessage{}, Scores: map[string]*Score{}}
+	if row.shared {
+		r.Session = row.session
+	}
+	given := map[string]any{}
+	for _, ref := range x.flow.Inputs {
+		if i := slices.Index(in.Columns, ref.To.ID); i >= 0 && i < len(in.Cells) {
+			given[ref.To.ID] = in.Cells[i]
+			r.Inputs[ref.To.ID] = value.JSON(in.Cells[i])
+		}
+	}
+	used := &meter{}
+	begin := time.Now()
+	outputs, err := runRow(ctx, app, x.flow.ID, in, used)
+	r.Seconds, r.Usage = time.Since(begin).Seconds(), used.usage()
+	if err != nil {
+		r.Error = err.Error()
+	} else {
+		r.Outputs = map[string]json.RawMessage{}
+		for id, out := range outputs {
+			r.Outputs[id] = value.JSON(out)
+		}
+	}
+	for _, m := range x.metrics {
+		r.Scores[m.declared.Name()] = x.score(ctx, m, row, r, given, outputs)
+	}
+	return r
+}
+
+// runRow runs one row and returns its outputs.
+func runRow(ctx context.Context, app *runtime.App, flow string, in runtime.Input, used *meter) (outputs map[string]any, err error) {
+	results := 0
+	for res, err := range app.Run(ctx, flow, slices.Values([]runtime.Input{in}), runtime.WithObserver(used)) {
+		if err != nil {
+			return nil, err
+		}
+		if res.Err != nil {
+			return nil, res.Err
+		}
+		results++
+		outputs = map[string]any{}
+		for v, out := range res.Outputs() {
+			outputs[v.ID] = out
+		}
+	}
+	if results != 1 {
+		return nil, fmt.Errorf("the row has %s: an evaluation needs one for each row", textfmt.Count(int64(results), "result"))
+	}
+	return outputs, nil
+}
+
+// score computes a metric of a result. A row that has failed fails each metric of its
+// outputs, and has no value of others.
+func (x *execution) score(ctx context.Context, m *metric, row *dataRow, r *Result, given, outputs map[string]any) *Score {
+	s := &sample{inputs: given, usage: r.Usage, seconds: r.Seconds, judges: x.judges}
+	switch {
+	case r.Error != "" && m.output != nil:
+		return &Score{Reason: "the row failed"}
+	case r.Error != "":
+		return &Score{Error: "the row failed"}
+	case m.output != nil:
+		s.output, s.variable = outputs[m.output.ID], m.output
+		s.expected, s.known = m.expected(x.data, row)
+	}
+	score, err := m.score(ctx, s)
+	if err != nil {
+		return &Score{Error: textfmt.Ellipsis(textfmt.OneLine(err.Error()), maxReason)}
+	}
+	return &score
+}

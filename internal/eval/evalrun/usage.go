@@ -1,0 +1,86 @@
+package evalrun
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// Usage is what the models of a row have used.
+type Usage struct {
+	Input    int      `json:"input"`              // tokens read
+	Output   int      `json:"output"`             // tokens written
+	Money    float64  `json:"money"`              // by the prices of the models
+	Unpriced []string `json:"unpriced,omitempty"` // models without prices
+}
+
+// meter is an observer that sums up the calls of models. It is safe for concurrent use.
+type meter struct {
+	mu   sync.Mutex
+	used Usage
+}
+
+// Observes reports whether an operation is a call of a model.
+func (m *meter) Observes(kind steps.OperationKind) bool {
+	return kind == steps.OperationModel || kind == steps.OperationEmbedding
+}
+
+// Start begins a call of a model.
+func (m *meter) Start(ctx context.Context, op *steps.Operation) steps.Span {
+	if !m.Observes(op.Kind) {
+		return nil
+	}
+	call := &meteredCall{ctx: ctx, meter: m, prices: op.Prices}
+	if op.Model != nil {
+		call.model, call.mock = op.Model.ID, op.Model.Mock && op.Model.Replaces == ""
+	}
+	return call
+}
+
+// meteredCall is one call.
+type meteredCall struct {
+	ctx    context.Context
+	meter  *meter
+	prices *spec.Prices
+	model  string
+	mock   bool // a mock of the document, which costs nothing
+}
+
+// Context returns the context of the call.
+func (c *meteredCall) Context(ctx context.Context) context.Context { return ctx }
+
+// End adds the tokens of the call.
+func (c *meteredCall) End(r *steps.OperationResult) {
+	used := r.Usage
+	if r.Response != nil {
+		used = r.Response.Usage
+	}
+	c.meter.mu.Lock()
+	defer c.meter.mu.Unlock()
+	u := &c.meter.used
+	u.Input, u.Output = u.Input+used.Input, u.Output+used.Output
+	switch {
+	case c.prices != nil:
+		u.Money += cost(c.prices, used)
+	case !c.mock && !slices.Contains(u.Unpriced, c.model):
+		u.Unpriced = append(u.Unpriced, c.model)
+	}
+}
+
+// cost returns the price of a call.
+func cost(p *spec.Prices, u model.Usage) float64 {
+	return (float64(u.Input)*p.Input + float64(u.Output)*p.Output) / 1e6
+}
+
+// usage returns the sum.
+func (m *meter) usage() Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u := m.used
+	slices.Sort(u.Unpriced)
+	return u
+}

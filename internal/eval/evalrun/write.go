@@ -1,0 +1,186 @@
+package evalrun
+
+import (
+	_ "embed" // the template is part of the program
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
+
+// JSON writes the report for machines and as a baseline.
+func (r *Report) JSON(w io.Writer) error {
+	return textfmt.WriteJSON(w, r)
+}
+
+// Text writes the report for a terminal.
+func (r *Report) Text(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s · flow %s · %s from %s\n\n", r.App, r.Flow, textfmt.Count(int64(r.Rows), "row"), terminal.Clean(r.Data))
+	lines := [][]string{{"metric"}}
+	for _, v := range r.Variants {
+		lines[0] = append(lines[0], v.ID)
+	}
+	for _, m := range r.Metrics {
+		line := []string{m.ID}
+		for _, v := range r.Variants {
+			line = append(line, m.cell(v.Metrics[m.ID]))
+		}
+		lines = append(lines, line)
+	}
+	writeColumns(&b, lines)
+	r.writeComparisons(&b)
+	r.writeChanges(&b)
+	b.WriteByte('\n')
+	for _, v := range r.Variants {
+		fmt.Fprintf(&b, "%s: %s done, %s failed, tokens %s in, %s out%s\n", terminal.Clean(v.ID), textfmt.Thousands(r.Rows-v.Failed), textfmt.Thousands(v.Failed),
+			textfmt.Thousands(v.Usage.Input), textfmt.Thousands(v.Usage.Output), money(v.Usage))
+	}
+	for _, v := range r.Violations {
+		fmt.Fprintf(&b, "failed: %s\n", terminal.Clean(v))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func money(u Usage) string {
+	switch {
+	case len(u.Unpriced) > 0:
+		return ", cost unknown: " + textfmt.List(u.Unpriced) + " has no prices"
+	case u.Money > 0:
+		return fmt.Sprintf(", cost %.6g", u.Money)
+	}
+	return ""
+}
+
+// cell returns a mean with its interval.
+func (m MetricReport) cell(s Summary) string {
+	if s.Count == 0 {
+		return "no value"
+	}
+	return fmt.Sprintf("%s (%s to %s)", formatValue(m.Unit, s.Mean), formatValue(m.Unit, s.Low), formatValue(m.Unit, s.High))
+}
+
+func writeColumns(b *strings.Builder, lines [][]string) {
+	for _, line := range lines {
+		for i := range line {
+			line[i] = terminal.Clean(line[i])
+		}
+	}
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, line := range lines {
+		var padded []string
+		for i, cell := range line {
+			padded = append(padded, cell+strings.Repeat(" ", widths[i]-len([]rune(cell))))
+		}
+		fmt.Fprintln(b, strings.TrimRight(strings.Join(padded, "  "), " "))
+	}
+}
+
+func (r *Report) writeComparisons(b *strings.Builder) {
+	if len(r.Comparisons) == 0 {
+		return
+	}
+	lines := [][]string{{"difference", "variants", "mean", "better", "worse", ""}}
+	for _, c := range r.Comparisons {
+		lines = append(lines, []string{c.Metric, c.From + " → " + c.To, r.difference(c), fmt.Sprint(c.Better), fmt.Sprint(c.Worse), verdict(c)})
+	}
+	b.WriteByte('\n')
+	writeColumns(b, lines)
+}
+
+func verdict(c Comparison) string {
+	if c.Significant() {
+		return "significant"
+	}
+	return "not significant"
+}
+
+func (r *Report) difference(c Comparison) string {
+	return fmt.Sprintf("%+.4g (%.4g to %.4g)", c.Difference, c.Low, c.High)
+}
+
+func (r *Report) unit(metric string) string {
+	for _, m := range r.Metrics {
+		if m.ID == metric {
+			return m.Unit
+		}
+	}
+	return ""
+}
+
+func (r *Report) writeChanges(b *strings.Builder) {
+	if len(r.Baseline) == 0 {
+		return
+	}
+	lines := [][]string{{"baseline", "variant", "before", "now", ""}}
+	for _, c := range r.Baseline {
+		lines = append(lines, []string{c.Metric, c.Variant, formatValue(r.unit(c.Metric), c.Before), formatValue(r.unit(c.Metric), c.Now), c.verdict()})
+	}
+	b.WriteByte('\n')
+	writeColumns(b, lines)
+}
+
+func (c *Change) verdict() string {
+	switch {
+	case c.Regression:
+		return "regression"
+	case c.Note != "":
+		return c.Note
+	}
+	return "ok"
+}
+
+//go:embed report.html
+var page string
+
+// HTML writes the report as a page without scripts and without links to other files.
+func (r *Report) HTML(w io.Writer) error {
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"cell":   func(m MetricReport, v VariantReport) string { return m.cell(v.Metrics[m.ID]) },
+		"score":  r.scoreText,
+		"passed": func(s *Score) bool { return s.Error == "" && s.Value == 1 },
+		"change": func(c Change) string { return c.verdict() },
+		"value":  func(metric string, v float64) string { return formatValue(r.unit(metric), v) },
+		"diff":   r.difference, "verdict": verdict, "money": money,
+		"plain": plainText,
+	}).Parse(page)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, r)
+}
+
+// scoreText returns the score of a result.
+func (r *Report) scoreText(m MetricReport, result *Result) string {
+	s := result.Scores[m.ID]
+	switch {
+	case s == nil:
+		return ""
+	case s.Error != "":
+		return "no value"
+	case m.Rate && s.Value == 1:
+		return "pass"
+	case m.Rate:
+		return "fail"
+	}
+	return formatValue(m.Unit, s.Value)
+}
+
+// plainText returns a JSON text as it reads: a string without its quotes.
+func plainText(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	return string(v)
+}
