@@ -15,8 +15,9 @@ all: fmt vet lint test check-generated
 help:
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
-build: ## build the command, static, in bin/
+build: ## build the commands, static, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype ./cmd/qtype
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype-check ./cmd/qtype-check
 
 build-cloud: ## build with s3://, gs:// and az:// addresses (about 50 MB larger)
 	CGO_ENABLED=0 $(GO) build -trimpath -tags cloud -ldflags "-s -w" -o $(BIN)/qtype-cloud ./cmd/qtype
@@ -30,8 +31,8 @@ build-temporal: ## build with `--engine temporal` and `qtype worker` (about 15 M
 playground: ## write the playground page, static files, to bin/playground
 	$(GO) run ./internal/playground/build $(BIN)/playground
 
-install: ## install the command with go install
-	$(GO) install ./cmd/qtype
+install: ## install the commands with go install
+	$(GO) install ./cmd/qtype ./cmd/qtype-check
 
 test: ## run all tests; RACE=-race with the race detector
 	$(GO) test $(RACE) -timeout 15m ./...

@@ -43,7 +43,7 @@ func noCommand(c *cobra.Command, args []string) error {
 	return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], near)}
 }
 
-// Arguments requires one argument for each description, in which "qtype " stands for the name of the program.
+// Arguments requires one argument for each description, in which "qtype " is replaced by the name of the program.
 func Arguments(descriptions ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {

@@ -31,10 +31,19 @@ type program struct {
 	Standard        bool
 }
 
-// packagesOfProgram returns the packages of the command without build tags.
-func packagesOfProgram(t *testing.T) []program {
+// notForChecks are what checking a document does not need: qtype-check has none of them
+// (docs/decisions/151-program-that-only-checks.md).
+var notForChecks = []string{
+	"github.com/redis", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/parquet-go", "github.com/aws", "github.com/microsoft/go-mssqldb", "github.com/go-sql-driver",
+	"go.opentelemetry.io", "google.golang.org", "github.com/prometheus", "github.com/modelcontextprotocol", "github.com/a2aproject", "golang.org/x/oauth2",
+	"github.com/itchyny/gojq", "github.com/charmbracelet", "charm.land", "github.com/tmc/langchaingo",
+	module, module + "/runtime", module + "/steps", module + "/memory", module + "/index", module + "/tool",
+}
+
+// packagesOfProgram returns the packages of a command without build tags.
+func packagesOfProgram(t *testing.T, command string) []program {
 	t.Helper()
-	out, err := testkit.Command(t, "go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,Standard", "./cmd/qtype").Output()
+	out, err := testkit.Command(t, "go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,Standard", "./cmd/"+command).Output()
 	testkit.Must(t, err)
 	var all []program
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -50,19 +59,36 @@ func packagesOfProgram(t *testing.T) []program {
 
 // The program without build tags has none of the heavy modules.
 func TestLayers_HeavyModules(t *testing.T) {
-	for _, p := range packagesOfProgram(t) {
-		i := slices.IndexFunc(heavy, func(m string) bool { return p.ImportPath == m || strings.HasPrefix(p.ImportPath, m+"/") })
-		if i >= 0 {
+	for _, p := range packagesOfProgram(t, "qtype") {
+		if isOneOf(p.ImportPath, heavy) {
 			t.Errorf("the command imports %s: put it behind a build tag, or use something lighter", p.ImportPath)
 		}
 	}
+}
+
+// The program that only checks has no clients of servers, and nothing that runs flows.
+func TestLayers_ProgramOfChecks(t *testing.T) {
+	all := packagesOfProgram(t, "qtype-check")
+	for _, p := range all {
+		if isOneOf(p.ImportPath, notForChecks) {
+			t.Errorf("qtype-check imports %s: internal/authoring, apptest and eval must not need it", p.ImportPath)
+		}
+	}
+	if len(all) > 360 {
+		t.Errorf("qtype-check has %d packages", len(all))
+	}
+}
+
+// isOneOf reports whether a package is one of others or below one of them.
+func isOneOf(pkg string, others []string) bool {
+	return slices.ContainsFunc(others, func(m string) bool { return pkg == m || m != module && strings.HasPrefix(pkg, m+"/") })
 }
 
 // No package variable compiles a pattern or a template: every start of the program would pay
 // for it, also that of a command which does not use it.
 func TestLayers_LazyVariables(t *testing.T) {
 	seen := 0
-	for _, p := range packagesOfProgram(t) {
+	for _, p := range packagesOfProgram(t, "qtype") {
 		if p.ImportPath != module && !strings.HasPrefix(p.ImportPath, module+"/") {
 			continue
 		}
