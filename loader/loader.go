@@ -114,22 +114,26 @@ func open(ctx context.Context, path string, opts Options) (*loadState, *source.F
 		folder = "." // only a local document has a .env file in its folder
 	}
 	f := newLoadState(ctx, opts, folder)
-	file := &source.File{Path: f.name(path)}
-	content, problem := f.read(path, "")
+	file, problem := f.readFirst(path)
 	if problem != nil {
-		rule := ruleUnreadable
-		if problem.rule != nil {
-			rule = *problem.rule
-		}
-		found := rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text)
+		found := problem.diagnostic(file)
 		if near := nearFile(path); near != "" && problem.text == notExist && opts.Open == nil && opts.Confine == "" {
 			found = found.WithHint("did you mean %q?", near)
 		}
 		f.diags.add(found)
 		return f, nil
 	}
-	file.Text = content
 	return f, file
+}
+
+// readFirst reads the file that includes nothing is above. The file has no text if there is a problem.
+func (f *loadState) readFirst(path string) (*source.File, *readError) {
+	file := &source.File{Path: f.name(path)}
+	content, problem := f.read(path, "")
+	if problem == nil {
+		file.Text = content
+	}
+	return file, problem
 }
 
 // LoadBytes reads a document that is not in a file. Diagnostics show it under name.

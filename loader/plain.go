@@ -64,16 +64,10 @@ func LoadText(ctx context.Context, path string, opts Options) (*source.File, dia
 func loadText(ctx context.Context, path string, opts Options) (*loadState, *source.File, diag.List) {
 	opts.NoDotEnv = true
 	f := newLoadState(ctx, opts, filepath.Dir(path))
-	file := &source.File{Path: f.name(path)}
-	content, problem := f.read(path, "")
+	file, problem := f.readFirst(path)
 	if problem != nil {
-		rule := ruleUnreadable
-		if problem.rule != nil {
-			rule = *problem.rule
-		}
-		return f, file, diag.List{rule.At(source.Span{File: file}, "%s %s", file.Path, problem.text)}
+		return f, file, diag.List{problem.diagnostic(file)}
 	}
-	file.Text = content
 	return f, file, nil
 }
 

@@ -37,6 +37,15 @@ type readError struct {
 
 func (e *readError) Error() string { return e.text }
 
+// diagnostic reports the error for a file as a whole.
+func (e *readError) diagnostic(f *source.File) diag.Diagnostic {
+	rule := ruleUnreadable
+	if e.rule != nil {
+		rule = *e.rule
+	}
+	return rule.At(source.Span{File: f}, "%s %s", f.Path, e.text)
+}
+
 // read returns the text of a file without its byte order mark, checked to be UTF-8
 // and within the limits. base is the address below which a remote document may read;
 // empty for no limit.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -30,7 +30,7 @@ flows:
 func load(t *testing.T) *spec.Application {
 	t.Helper()
 	path := testkit.WriteFile(t, "app.qtype.yaml", document)
-	p, list := qtype.Check(t.Context(), path)
+	p, list := authoring.Check(t.Context(), path, authoring.Options{})
 	if err := list.Err(); err != nil {
 		t.Fatal(err)
 	}

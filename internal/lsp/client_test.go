@@ -14,7 +14,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/lsp"
 	"github.com/qtype-dev/qtype/internal/lsp/lsptest"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -108,7 +108,7 @@ func connect(t testing.TB) *editor {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	go func() {
-		err := lsp.Serve(context.Background(), toServer, fromServer, lsp.Options{Version: "test", Schema: schema(t), Kinds: qtype.FileKinds()})
+		err := lsp.Serve(context.Background(), toServer, fromServer, lsp.Options{Version: "test", Schema: schema(t), Kinds: authoring.FileKinds(authoring.Options{})})
 		_ = fromServer.Close()
 		_ = toServer.Close()
 		e.done <- err

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/scaffold"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -39,7 +39,7 @@ func TestWriteSkills(t *testing.T) {
 		}
 		if strings.HasSuffix(path, ".qtype.yaml") {
 			documents++
-			if _, list := qtype.Check(t.Context(), path); list.Errors() > 0 {
+			if _, list := authoring.Check(t.Context(), path, authoring.Options{}); list.Errors() > 0 {
 				t.Errorf("%s: %v", path, list.Err())
 			}
 		}

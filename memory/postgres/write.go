@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -163,13 +162,7 @@ func (s *Store) Remove(ctx context.Context, k store.Key, version int64) error {
 // RemoveAll deletes sessions in transactions of many, each session only if it still has
 // its version.
 func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []store.SessionHead) (removed int, err error) {
-	for batch := range slices.Chunk(sessions, removedAtOnce) {
-		n, err := s.removeBatch(ctx, mem, batch)
-		if removed += n; err != nil {
-			return removed, err
-		}
-	}
-	return removed, nil
+	return store.InBatches(sessions, removedAtOnce, func(batch []store.SessionHead) (int, error) { return s.removeBatch(ctx, mem, batch) })
 }
 
 // removedAtOnce is how many sessions one transaction deletes.

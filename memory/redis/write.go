@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	driver "github.com/redis/go-redis/v9"
 
@@ -193,13 +192,7 @@ const removedAtOnce = 1000
 // RemoveAll deletes sessions in pipelines of many, each session only if it still has its
 // version. One that was deleted by an attempt whose reply was lost may not be counted.
 func (s *Store) RemoveAll(ctx context.Context, mem string, sessions []store.SessionHead) (removed int, err error) {
-	for batch := range slices.Chunk(sessions, removedAtOnce) {
-		n, err := s.removeBatch(ctx, mem, batch)
-		if removed += n; err != nil {
-			return removed, err
-		}
-	}
-	return removed, nil
+	return store.InBatches(sessions, removedAtOnce, func(batch []store.SessionHead) (int, error) { return s.removeBatch(ctx, mem, batch) })
 }
 
 // removeBatch sends the whole script for each session, not its digest, which a node of a

@@ -1,8 +1,7 @@
 package agui
 
 import (
-	"encoding/json"
-
+	"github.com/qtype-dev/qtype/internal/jsontext"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -17,13 +16,7 @@ func object(b []byte, typ string, fields ...field) []byte {
 	b = append(b, `data: {"type":"`...)
 	b = append(append(b, typ...), '"')
 	for _, f := range fields {
-		raw, err := json.Marshal(f.value)
-		if err != nil {
-			raw = []byte("null")
-		}
-		b = append(b, ',', '"')
-		b = append(append(b, f.name...), `":`...)
-		b = append(b, raw...)
+		b = jsontext.AppendField(b, f.name, f.value)
 	}
 	return append(b, "}\n\n"...)
 }

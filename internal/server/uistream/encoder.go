@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/jsontext"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -427,13 +428,7 @@ func appendObject(b []byte, typ string, fields ...field) []byte {
 		if s, ok := f.value.(string); ok && s == "" && f.name != "inputTextDelta" && f.name != "errorText" {
 			continue
 		}
-		raw, err := json.Marshal(f.value)
-		if err != nil {
-			raw = []byte("null")
-		}
-		b = append(b, ',', '"')
-		b = append(append(b, f.name...), `":`...)
-		b = append(b, raw...)
+		b = jsontext.AppendField(b, f.name, f.value)
 	}
 	return append(b, '}')
 }
