@@ -12,9 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/apptest/testrun"
@@ -26,61 +24,15 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // application uses most of what tests refer to.
-const application = `id: app
-memories: [{id: chat_memory, token_limit: 1000}]
-models:
-  - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini, offline: practice}
-  - {type: Model, id: practice, provider: mock, rules: [{match: (Hello), text: '$1 to you.'}, {echo: true}]}
-  - {type: Model, id: lonely, provider: openai, model_id: gpt-4o-mini}
-  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: 4}
-auths: [{type: api_key, id: key, api_key: '${NO_SUCH_KEY:-}'}]
-tools:
-  - type: APITool
-    id: find_order
-    name: find_order
-    description: Finds an order
-    endpoint: https://orders.example/{number}
-    auth: key
-    inputs: [{id: number, type: int}]
-    outputs: [{id: status, type: text}]
-flows:
-  - id: talk
-    variables: [{id: question, type: ChatMessage}, {id: mood, type: 'text?'}, {id: answer, type: ChatMessage}]
-    inputs: [question, mood]
-    outputs: [answer]
-    steps:
-      - {type: LLMInference, id: reply, model: writer, memory: chat_memory, system_message: Be kind., inputs: [question], outputs: [answer]}
-  - id: order
-    variables: [{id: number, type: int}, {id: status, type: text}]
-    inputs: [number]
-    outputs: [status]
-    steps:
-      - {type: InvokeTool, id: look, tool: find_order, input_bindings: {number: number}, output_bindings: {status: status}}
-  - id: alone
-    variables: [{id: q, type: text}, {id: a, type: text}]
-    inputs: [q]
-    outputs: [a]
-    steps: [{type: LLMInference, id: respond, model: lonely, inputs: [q], outputs: [a]}]
-  - id: split
-    variables: [{id: words, type: 'list[text]'}, {id: word, type: text}]
-    inputs: [words]
-    outputs: [word]
-    steps: [{type: Explode, id: each, inputs: [words], outputs: [word]}]
-  - id: embed
-    variables: [{id: text, type: text}, {id: vector, type: Embedding}]
-    inputs: [text]
-    outputs: [vector]
-    steps: [{type: InvokeEmbedding, id: v, model: vectors, inputs: [text], outputs: [vector]}]
-  - id: note
-    variables: [{id: title, type: text}, {id: found, type: 'list[SearchResult]'}, {id: n, type: int}]
-    inputs: [title]
-    outputs: [n]
-    steps:
-      - {type: IndexUpsert, id: keep, index: notes, inputs: [title]}
-      - {type: DocumentSearch, id: search, index: notes, inputs: [title], outputs: [found]}
-      - {type: Transform, id: count, set: {n: len(found)}, inputs: [found], outputs: [n]}
-indexes: [{type: DocumentIndex, id: notes, name: notes, endpoint: embedded, args: {path: notes.db}}]
-`
+var application = readApplication()
+
+func readApplication() string {
+	text, err := os.ReadFile(filepath.FromSlash("../testdata/app.qtype.yaml"))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
 
 // writeFiles writes the application and a test file and returns the path of the
 // latter.
@@ -241,73 +193,6 @@ func TestRun_FlowOfTurn(t *testing.T) {
 	}
 }
 
-// TestLoad_ReportsAllErrors checks the positions and suggestions of all errors in a
-// file.
-func TestLoad_ReportsAllErrors(t *testing.T) {
-	path := writeFiles(t, `models: [{id: writr, rules: [{echo: true}]}, {id: writer, rules: [{match: '('}]}, {id: vectors, rules: [{echo: true}]}]
-tools: [{id: find_order}, {id: find_odrer, result: x}]
-tests:
-  - {name: a, flow: tlk, turns: [{input: x}]}
-  - {name: a, turns: [{input: x}]}
-  - name: b
-    flow: talk
-    turns:
-      - {input: x, inputs: {qestion: x}, fails: '['}
-      - {input: x, expect: [answr.text == "", answer.text, 'answer.txt == ""', 'answer.text ==', 'size(answer.text) > 1']}
-      - {input: x, fails: x, expect: ['true']}
-      - {input: x, memory: [{id: chat_memry, mesages: 3}], sent: [{id: writr}]}
-      - {input: x, rows: -1}
-  - {name: c, flow: talk, truns: []}
-  - {flow: talk, turns: [{input: x}]}
-  - {name: d, flow: talk, turns: [], session: ''}
-  - {name: '', flow: talk, turns: [{input: x, expect: [{a: b}, '1']}, null]}
-  - null
-`)
-	file, list := testrun.Load(t.Context(), path, loader.Options{}, open)
-	if file != nil {
-		t.Fatal("the file can be run")
-	}
-	var got []string
-	for _, d := range list {
-		word := d.Span.File.Line(d.Span.Start.Line)
-		if d.Span.End.Line == d.Span.Start.Line {
-			word = string([]rune(word)[d.Span.Start.Column-1 : d.Span.End.Column-1])
-		}
-		got = append(got, strings.TrimSuffix(d.Code+" "+word+" → "+d.Suggestion, " → "))
-	}
-	want := []string{
-		"QT801 writr → writer", "QT802 [{match: '('}]", "QT801 vectors",
-		"QT802 find_order", "QT801 find_odrer → find_order",
-		"QT801 tlk → talk", "QT801 a", "QT801 a",
-		"QT802 input", "QT801 qestion → question", "QT802 '['",
-		"QT425 answr → answer", "QT424 answer.text", "QT423 txt", "QT423 =", "QT423 size",
-		"QT802 ['true']", "QT801 chat_memry → chat_memory", "QT103 mesages → messages", "QT801 writr → writer", "QT108 -1",
-		"QT103 truns → turns", "QT104 f", "QT802 []",
-		"QT802 ''", "QT105 {", "QT424 '1'", "QT105 null", "QT105 null",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
-func TestLoad_InvalidFiles(t *testing.T) {
-	for tests, want := range map[string]string{
-		"":                                    "QT101 the test file is empty",
-		"[a]":                                 "QT101 the test file is a list",
-		"tests: [":                            "QT002 a value is expected here",
-		"app: none.yaml\ntests: []":           `QT801 application "`,
-		"app: app.qtype-test.yaml\ntests: []": "QT103 ",
-		"tests: [{name: x, turns: [{input: 1}]}]":                              "QT801 the test does not name its flow",
-		"tests: [{name: x, flow: order, turns: [{input: many}]}]":              `QT802 input number: `,
-		"tests: [{name: x, flow: order, turns: [{inputs: {number: [1, 2]}}]}]": `QT802 input number: `,
-	} {
-		got := runFile(t, tests)
-		if len(got) == 0 || !strings.HasPrefix(got[0], want) {
-			t.Errorf("%q: got %q, want %s", tests, got, want)
-		}
-	}
-}
-
 // TestRules_Examples checks that the wrong example of each rule violates it, and
 // that the right one passes.
 func TestRules_Examples(t *testing.T) {
@@ -338,32 +223,6 @@ func TestRules_Examples(t *testing.T) {
 				t.Errorf("%s: %q gives %v", rule.Code, text, list)
 			}
 		}
-	}
-}
-
-func TestFind(t *testing.T) {
-	folder := t.TempDir()
-	for _, name := range []string{"b.qtype-test.yaml", "a/c.qtype-test.yml", ".hidden/d.qtype-test.yaml", "node_modules/e.qtype-test.yaml", "a/app.qtype.yaml", "other.yaml"} {
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := apptest.Find([]string{filepath.Join(folder, "other.yaml"), folder, filepath.Join(folder, "a")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range got {
-		got[i], _ = filepath.Rel(folder, got[i])
-	}
-	if want := []string{"other.yaml", filepath.FromSlash("a/c.qtype-test.yml"), "b.qtype-test.yaml"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if _, err := apptest.Find([]string{filepath.Join(folder, "none")}); err == nil {
-		t.Error("Find accepts a missing path")
 	}
 }
 
@@ -430,37 +289,6 @@ func TestReports(t *testing.T) {
 	}
 	if !slices.Equal(codes, []string{"QT803", "passed", "QT105"}) {
 		t.Errorf("the lines say %q:\n%s", codes, text.String())
-	}
-}
-
-// TestSchema checks valid and invalid files against the schema.
-func TestSchema(t *testing.T) {
-	compiler := jsonschema.NewCompiler()
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(apptest.Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := compiler.AddResource("tests.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := compiler.Compile("tests.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text, valid := range map[string]bool{
-		"tests: [{name: a, turns: [{input: [1], expect: ['x > 1', true], memory: [{id: m, messages: 2}]}]}]": true,
-		"app: x.yaml\ntools: [{id: f, result: {a: 1}}]\ntests: [{name: a, turns: [{inputs: {x: 1}}]}]":       true,
-		"tests: [{name: a, truns: []}]": false,
-		"tests: [{turns: []}]":          false,
-		"app: x.yaml":                   false,
-	} {
-		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-			t.Fatal(err)
-		}
-		if err := schema.Validate(value); (err == nil) != valid {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }
 
