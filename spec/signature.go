@@ -2,7 +2,7 @@ package spec
 
 import (
 	"fmt"
-	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -59,17 +59,7 @@ func Signatures(s Step) ([]Signature, error) {
 
 // isIndexKind reports whether a name is a `type` of the union of indexes.
 func isIndexKind(name string) bool {
-	for _, u := range Unions() {
-		if u.Type != reflect.TypeFor[Index]() {
-			continue
-		}
-		for _, c := range u.Cases {
-			if c.Tag == name {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(indexCases(), func(c Case) bool { return c.Tag == name })
 }
 
 // signatureFor finds the signature of one kind of index, or adds it.

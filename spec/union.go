@@ -42,13 +42,16 @@ func Unions() []Union {
 		{Name: "secret manager", Type: reflect.TypeFor[SecretManager](), Cases: []Case{
 			of[AWSSecretManager]("aws_secret_manager"), of[AzureKeyVault]("azure_key_vault"), of[EnvSecretManager]("env"),
 			of[FileSecretManager]("file"), of[GoogleSecretManager]("google_secret_manager"), of[VaultSecretManager]("vault")}},
-		{Name: "index", Type: reflect.TypeFor[Index](), Cases: []Case{
-			of[DocumentIndex]("DocumentIndex"), of[VectorIndex]("VectorIndex")}},
+		{Name: "index", Type: reflect.TypeFor[Index](), Cases: indexCases()},
 		{Name: "context block", Type: reflect.TypeFor[ContextBlock](), Cases: []Case{
 			of[FactsBlock]("facts"), of[PinnedBlock]("pinned"), of[RetrievalBlock]("retrieval"), of[SummaryBlock]("summary"), of[VariablesBlock]("variables")}},
 		{Name: "feedback", Type: reflect.TypeFor[Feedback](), Cases: []Case{
 			of[CategoryFeedback]("category"), of[RatingFeedback]("rating"), of[ThumbsFeedback]("thumbs")}},
 	}
+}
+
+func indexCases() []Case {
+	return []Case{of[DocumentIndex]("DocumentIndex"), of[VectorIndex]("VectorIndex")}
 }
 
 func stepCases() []Case {
