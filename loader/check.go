@@ -132,7 +132,7 @@ func (d *decoder) checkVariable(n *node, v *spec.Variable, title string) {
 			elem.Optional = false
 		}
 	}
-	if v.UI != nil {
+	if ui := n.get("ui"); v.UI != nil && ui.place().Complete("widget", "accept") {
 		d.checkUIHint(n, v, title)
 	}
 }
