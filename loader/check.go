@@ -91,6 +91,7 @@ func (d *decoder) checkEntity(n *node, made spec.Node, title string) {
 		}
 	case spec.Step:
 		spec.DerivePorts(e)
+		d.checkPath(n, e)
 	}
 }
 
