@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlaces_InTexts checks that an error in a part of a text is reported at that part,
-// whatever form the text has in the document.
+// TestPlaces_InTexts checks that an error in a part of a text is reported at that part, for
+// all forms of the text in the document.
 func TestPlaces_InTexts(t *testing.T) {
 	const head = "id: app\nflows:\n  - id: main\n    variables: [{id: name, type: text}, {id: answer, type: text}]\n    inputs: [name]\n    outputs: [answer]\n    steps:\n      - id: work\n        inputs: [name]\n        outputs: [answer]\n"
 	template := func(text string) string {
@@ -19,12 +19,12 @@ func TestPlaces_InTexts(t *testing.T) {
 		return strings.Replace(head, "        outputs: [answer]\n", "", 1) + "        type: Transform\n        set: {answer: " + text + "}\n"
 	}
 	for name, test := range map[string]struct{ document, code, want string }{
-		"single quotes":   {template(`'It''s {nmae}'`), "QT905", "12:26 {nmae}"},
-		"folded quotes":   {template("'It''s {nmae}\n          and {name}'"), "QT905", "12:26 {nmae}"},
-		"folded, twice":   {template("\"{name} {nmae}\n          and {nmae} \\\"\""), "QT905", "12:27 {nmae}"},
-		"wide characters": {template(`"日本😀 {nmae}"`), "QT905", "12:24 {nmae}"},
-		"an escape":       {template(`"{\x6emae} {name}"`), "QT905", `12:19 "{\x6emae} {name}"`},
-		"a parameter":     {query(`"select ':nmae' as answer, '😀' || :nmae"`), "QT461", "13:51 nmae"},
+		"single quotes":     {template(`'It''s {nmae}'`), "QT905", "12:26 {nmae}"},
+		"quotes over lines": {template("'It''s {nmae}\n          and {name}'"), "QT905", "12:26 {nmae}"},
+		"twice over lines":  {template("\"{name} {nmae}\n          and {nmae} \\\"\""), "QT905", "12:27 {nmae}"},
+		"wide characters":   {template(`"日本😀 {nmae}"`), "QT905", "12:24 {nmae}"},
+		"an escape":         {template(`"{\x6emae} {name}"`), "QT905", `12:19 "{\x6emae} {name}"`},
+		"a parameter":       {query(`"select ':nmae' as answer, '😀' || :nmae"`), "QT461", "13:51 nmae"},
 		"a block": {query("|\n          select :name as answer -- :nmae\n          where :nmae = 1"), "QT461",
 			"15:18 nmae"},
 		"a query":     {query(`"select 'x as answer"`), "QT460", "13:24 '"},
