@@ -11,12 +11,14 @@ import (
 // checkPath checks the constant path of a step that reads or writes a file by the functions
 // that a run uses. A scheme that only another build has is left to the run.
 func (d *decoder) checkPath(n *node, s spec.Step) {
-	path, usable, writes := spec.PathRef{}, remotefs.Readable, false
-	switch s := s.(type) {
-	case *spec.FileSource:
-		path = s.Path
-	case *spec.FileWriter:
-		path, usable, writes = s.Path, remotefs.Writable, true
+	file, ok := s.(spec.FileStep)
+	if !ok {
+		return
+	}
+	path, writes := file.FilePath()
+	usable := remotefs.Readable
+	if writes {
+		usable = remotefs.Writable
 	}
 	uri := uriOf(n)
 	if uri == nil || uri.kind != text || uri.unset || strings.Contains(path.URI, "${") {

@@ -260,6 +260,19 @@ type WritingStep interface {
 	WrittenFile() (path PathRef, base string)
 }
 
+// FileStep is a step that reads or writes the file of a path.
+type FileStep interface {
+	Step
+	// FilePath is the path of the file, and whether the step writes it.
+	FilePath() (path PathRef, writes bool)
+}
+
+// FilePath is the path of the file of rows.
+func (s *FileSource) FilePath() (path PathRef, writes bool) { return s.Path, false }
+
+// FilePath is the path of the file of the rows.
+func (s *FileWriter) FilePath() (path PathRef, writes bool) { return s.Path, true }
+
 // WrittenFile is the file of the rows.
 func (s *FileWriter) WrittenFile() (path PathRef, base string) { return s.Path, s.Base }
 
