@@ -160,14 +160,14 @@ func TestIncludedTwice(t *testing.T) {
 }
 
 func TestUnreadableDocuments(t *testing.T) {
-	folder := filepath.Dir(write(t, "empty.yaml", "", "space.yaml", " \n\n# c\n", "nul.yaml", "id: a\x00", "latin1.yaml", "id: a\ndescription: caf\xe9\n", "utf16.yaml", "\xff\xfei\x00d\x00:\x00 \x00a\x00", "word.yaml", "word", "dashes.yaml", "---\n", "sub/x", ""))
+	folder := filepath.Dir(write(t, "empty.yaml", "", "space.yaml", " \n\n# c\n", "nul.yaml", "id: a\x00", "latin1.yaml", "id: a\ndescription: caf\xe9\n", "utf16.yaml", "\xff\xfei\x00d\x00:\x00 \x00a\x00", "word.yaml", "word", "wide.yaml", "id：shop\nmodels： []\n", "dashes.yaml", "---\n", "sub/x", ""))
 	if err := os.Symlink("loop", filepath.Join(folder, "loop")); err != nil {
 		t.Skip(err)
 	}
 	for name, want := range map[string]string{
 		"missing.yaml": "QT001 missing.yaml does not exist", "sub": "QT001 sub is a folder, not a file", "sub/x/y": "QT001 sub/x/y does not exist: a part",
 		"loop": "QT001 loop is a symbolic link to itself", "empty.yaml": "QT101 the document is empty", "space.yaml": "QT101 the document is empty",
-		"dashes.yaml": "QT101 the document is empty", "word.yaml": "QT101 the document is only a text",
+		"dashes.yaml": "QT101 the document is empty", "word.yaml": "QT101 the document is only a text", "wide.yaml": "QT101 the document is only a text",
 		"nul.yaml": "QT008 nul.yaml is a binary file", "utf16.yaml": "QT008 utf16.yaml is UTF-16 text, not UTF-8; save it as UTF-8", "latin1.yaml": "QT008 latin1.yaml is not valid UTF-8 text (line 2)",
 	} {
 		t.Run(name, func(t *testing.T) {

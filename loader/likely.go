@@ -158,3 +158,22 @@ func (d *decoder) explainOtherCase(found diag.Diagnostic, key *node, made reflec
 	}
 	return found.WithoutSuggestion().WithHint("it is a key of type %s", strings.Join(types, ", "))
 }
+
+// bracketHint returns how to write a text that starts with a bracket or a brace; empty for a
+// value that does not.
+func bracketHint(n *node) string {
+	line := []rune(n.span.File.Line(n.span.Start.Line))
+	if at := n.span.Start.Column - 1; at >= 0 && at < len(line) && (line[at] == '{' || line[at] == '[') {
+		return "put a text that starts with " + string(line[at]) + " in quotes"
+	}
+	return ""
+}
+
+// emptyHint returns how to write a document that is a scalar, such as one with id:shop.
+func emptyHint(n *node) string {
+	first := strings.Fields(n.shown() + " .")[0]
+	if m := keyWithoutSpace().FindStringSubmatch(first); m != nil {
+		return "a colon needs a space after it: write " + m[1] + ": " + m[2]
+	}
+	return "expected a mapping (an application) or a list"
+}
