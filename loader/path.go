@@ -5,45 +5,59 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// checkPath checks the constant path of a step that reads or writes a file by the functions
-// that a run uses. A scheme that only another build has is left to the run.
+// checkPath checks the constant path of a step that reads or writes a file, and the address
+// below which a path from a variable is, by the functions that a run uses.
 func (d *decoder) checkPath(n *node, s spec.Step) {
 	file, ok := s.(spec.FileStep)
 	if !ok {
 		return
 	}
-	path, writes := file.FilePath()
+	path, base, writes := file.FilePath()
 	usable := remotefs.Readable
 	if writes {
 		usable = remotefs.Writable
 	}
+	if at := n.get("base"); isDecidedText(at) && trust.IsAddress(base) {
+		d.reportPath(at, "base", addressProblem(usable(trust.Below(base, "file"))))
+	}
 	uri := uriOf(n)
-	if uri == nil || uri.kind != text || uri.unset || strings.Contains(path.URI, "${") {
-		return
-	}
-	if strings.TrimSpace(path.URI) == "" {
+	switch {
+	case !isDecidedText(uri):
+	case strings.TrimSpace(path.URI) == "":
 		d.diags.add(ruleKind.At(uri.span, "%q is empty", "path.uri").WithHint("give it the path of a file"))
-		return
+	default:
+		problem := addressProblem(usable(path.URI))
+		if problem == "" && writes {
+			problem = spec.UnwritableFile(path.URI)
+		}
+		d.reportPath(uri, "path.uri", problem)
 	}
-	problem := ""
-	err := usable(path.URI)
-	reason, explained := errors.AsType[interface {
+}
+
+func (d *decoder) reportPath(at *node, key, problem string) {
+	if problem != "" {
+		d.diags.add(ruleKind.At(at.span, "%q cannot be %q: %s", key, at.shown(), problem))
+	}
+}
+
+// isDecidedText reports whether a value is a text without environment variables that are not
+// set.
+func isDecidedText(n *node) bool { return n != nil && n.kind == text && !n.unset }
+
+// addressProblem returns why an address cannot be used; empty if it can, or in another build.
+func addressProblem(err error) string {
+	reason, ok := errors.AsType[interface {
 		error
 		Reason() string
 	}](err)
-	switch _, ofBuild := errors.AsType[*remotefs.BuildTagError](err); {
-	case ofBuild:
-	case explained:
-		problem = reason.Reason()
-	case writes:
-		problem = spec.UnwritableFile(path.URI)
+	if _, ofBuild := errors.AsType[*remotefs.BuildTagError](err); ofBuild || !ok {
+		return ""
 	}
-	if problem != "" {
-		d.diags.add(ruleKind.At(uri.span, "\"path.uri\" cannot be %q: %s", uri.shown(), problem))
-	}
+	return reason.Reason()
 }
 
 // uriOf returns the value of uri in the path of a step; nil if there is none.
