@@ -125,8 +125,9 @@ func (d *decoder) decodeKeys(n *node, v reflect.Value, p *plan, owner string) un
 // reportUnknown reports an unknown key of a mapping and records what it may mean.
 func (d *decoder) reportUnknown(n *node, pair pair, v reflect.Value, p *plan, unknown unknownKeys, found diag.Diagnostic) {
 	if isVariableByName(n, pair, v.Type()) {
+		hideUnknown(pair, v, p, "")
 		unknown.meant["id"], unknown.meant["type"] = true, true
-		d.diags.add(found.WithoutSuggestion().WithHint("write {id: %s, type: %s}", pair.key.shown(), pair.value.shown()))
+		d.diags.add(found.WithoutSuggestion().WithHint("write {id: %s, type: %s}", pair.key.shown(), shownType(pair.value)))
 		return
 	}
 	explained := explainKey(found, n, pair.key, v.Type(), p)

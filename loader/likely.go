@@ -136,6 +136,19 @@ func isVariableByName(n *node, p pair, made reflect.Type) bool {
 	return made == reflect.TypeFor[spec.Variable]() && len(n.pairs) == 1 && p.key.kind == text && p.value.kind == text
 }
 
+// shownType returns the type that a text names; … if it is not a built-in one, because the
+// value may be secret.
+func shownType(n *node) string {
+	t, err := spec.ParseType(n.text)
+	for err == nil && t.Elem != nil {
+		t = *t.Elem
+	}
+	if err != nil || !isBuiltin(t.Name) {
+		return "…"
+	}
+	return n.shown()
+}
+
 // explainOtherCase explains an unknown key that another type of the union has, such as the
 // batch_config of another step: a key that is only similar to it is not meant.
 func (d *decoder) explainOtherCase(found diag.Diagnostic, key *node, made reflect.Value) diag.Diagnostic {
@@ -173,7 +186,7 @@ func bracketHint(n *node) string {
 func emptyHint(n *node) string {
 	first := strings.Fields(n.shown() + " .")[0]
 	if m := keyWithoutSpace().FindStringSubmatch(first); m != nil {
-		return "a colon needs a space after it: write " + m[1] + ": " + m[2]
+		return "a colon needs a space after it: write " + m[1] + ": …" // the value may be secret
 	}
 	return "expected a mapping (an application) or a list"
 }

@@ -40,7 +40,10 @@ func (d *decoder) checkPath(n *node, s spec.Step) {
 
 func (d *decoder) reportPath(at *node, key, problem string) {
 	if problem != "" {
-		d.diags.add(ruleKind.At(at.span, "%q cannot be %q: %s", key, at.shown(), problem))
+		if strings.Contains(at.source, "://") {
+			hideValue(at) // an address may have a password
+		}
+		d.diags.add(ruleKind.At(at.span, "%q cannot be %q: %s", key, remotefs.Redacted(at.shown()), problem))
 	}
 }
 

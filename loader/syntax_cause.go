@@ -71,7 +71,7 @@ var keyWithoutSpace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustC
 func incompleteKey(text []byte, at int) (cause, bool) {
 	line := lineAt(text, at)
 	if m := keyWithoutSpace().FindStringSubmatch(line); m != nil {
-		return cause{at + len(m[1]), "a colon needs a space after it", "write " + m[1] + ": " + strings.TrimSpace(m[2])}, true
+		return cause{at + len(m[1]), "a colon needs a space after it", "write " + m[1] + ": …"}, true // the value may be secret
 	}
 	if !bytes.ContainsAny([]byte(line), `"'{}[]`) && strings.TrimSpace(line) != "" {
 		return cause{at, "a key without a value", `":" is expected after it; check the indentation and the quotes before`}, true
