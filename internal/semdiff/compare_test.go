@@ -106,6 +106,8 @@ func TestDocuments(t *testing.T) {
 		"comments and layout":  {[]string{"id: shop\n", "# a shop\nid:   'shop'\n\n", "provider: mock, auth: key, inference_params: {temperature: 0.2}}", "provider: mock,  # here\n    auth: key, inference_params: {\"temperature\": 0.2}}"}, nil},
 		"an explicit default":  {[]string{"token_limit: 50000", "token_limit: 50000\n    chat_history_token_ratio: 0.7"}, nil},
 		"the case of a method": {[]string{"    headers:", "    method: get\n    headers:"}, nil},
+		"another scope": {[]string{"    token_limit: 50000", "    token_limit: 50000\n    scope: user"},
+			[]string{"breaking: memory chat_memory: scope: session → user"}},
 		"another method": {[]string{"    headers:", "    method: post\n    headers:"},
 			[]string{"breaking: tool find: method: GET → POST"}},
 		"another notation of a number": {[]string{"0.2", "2.0e-1", "50000", "50_000"}, nil},

@@ -95,6 +95,7 @@ func memoryRules(behaviour, storeChanged rule) map[string]rule {
 		"policy": always(Breaking, "the window of running conversations changes"),
 		"ttl":    decreased("conversations are dropped earlier than before"),
 		"store":  storeChanged,
+		"scope":  storeChanged,
 	}
 	for _, row := range spec.Policies() {
 		for _, l := range row.Limits {
