@@ -27,9 +27,10 @@ func TestPlaces_InTexts(t *testing.T) {
 		"a parameter":       {query(`"select ':nmae' as answer, '😀' || :nmae"`), "QT461", "13:51 nmae"},
 		"a block": {query("|\n          select :name as answer -- :nmae\n          where :nmae = 1"), "QT461",
 			"15:18 nmae"},
-		"a query":     {query(`"select 'x as answer"`), "QT460", "13:24 '"},
-		"a long name": {query(`select 'é' as answer where :nmae is null`), "QT461", "13:44 nmae"},
-		"an overflow": {set(`"name + string(99999999999999999999)"`), "QT423", "11:38 99999999999999999999"},
+		"a query":          {query(`"select 'x as answer"`), "QT460", "13:24 '"},
+		"a long name":      {query(`select 'é' as answer where :nmae is null`), "QT461", "13:44 nmae"},
+		"a name of a tool": {"id: app\ntools:\n  - {type: APITool, id: t, name: t, description: d, endpoint: \"https://a.example\", names: {none: other}}\n", "QT463", "3:92 none"},
+		"an overflow":      {set(`"name + string(99999999999999999999)"`), "QT423", "11:38 99999999999999999999"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := false
