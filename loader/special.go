@@ -230,18 +230,20 @@ func (d *decoder) decodePathRef(n *node, to *spec.PathRef, at target) {
 		d.decodeReference(n, &to.Var, at)
 		return
 	}
-	isMisspelled := false
+	isMisspelled, isConstant := false, false
 	for _, p := range n.pairs {
 		if p.key.text != "uri" {
 			found := unknownField(p.key, "a path", []string{"$ref", "uri"}, false)
-			isMisspelled = isMisspelled || found.Suggestion != ""
+			isMisspelled, isConstant = isMisspelled || found.Suggestion != "", isConstant || found.Suggestion == "uri"
 			d.diags.add(found)
 		}
 	}
 	uri := n.get("uri")
 	switch {
 	case uri == nil && isMisspelled:
-		n.markInvalid()
+		if !isConstant { // it may name a variable
+			n.markInvalid()
+		}
 	case uri == nil:
 		d.diags.add(missingField(n, "a path", "uri"))
 	case uri.kind != broken:
