@@ -91,6 +91,7 @@ func (d *decoder) checkEntity(n *node, made spec.Node, title string) {
 		}
 	case spec.Step:
 		spec.DerivePorts(e)
+		d.checkPath(n, e)
 	}
 }
 
@@ -132,7 +133,7 @@ func (d *decoder) checkVariable(n *node, v *spec.Variable, title string) {
 			elem.Optional = false
 		}
 	}
-	if v.UI != nil {
+	if ui := n.get("ui"); v.UI != nil && ui.place().Complete("widget", "accept") {
 		d.checkUIHint(n, v, title)
 	}
 }

@@ -246,6 +246,11 @@ func (d *decoder) decodeScalar(n *node, v reflect.Value, at target) {
 		want = "a whole number"
 		if i, ok = n.toInt(); ok {
 			v.SetInt(i)
+		} else if n.kind == integer {
+			hideNamed(n)
+			n.markInvalid()
+			d.diags.add(ruleKind.At(n.span, "%s is too large: %s", at, n.shown()))
+			return
 		}
 	case reflect.Float64:
 		var f float64
@@ -278,7 +283,9 @@ func (d *decoder) decodeText(n *node, at target, set func(string)) {
 		found.Suggestion = strconv.Quote(n.shown())
 		found = found.WithQuotes(n.shown())
 		d.diags.add(found)
+	case n.kind == mapping && n.unread:
+		n.markInvalid() // the key was reported: {{ name }}
 	default:
-		d.diags.add(d.wrongKind(n, at, "a text"))
+		d.diags.add(d.wrongKind(n, at, "a text").WithHint("%s", bracketHint(n)))
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // diagnostics collects diagnostics up to a limit, each once: an error in a value with
-// YAML aliases would otherwise be reported at every use.
+// YAML aliases, or in a file that is included twice, would otherwise be reported at every use.
 type diagnostics struct {
 	list   diag.List
 	limit  int
@@ -25,7 +25,7 @@ func (f *diagnostics) add(more ...diag.Diagnostic) {
 		if f.muted > 0 || f.full() {
 			continue
 		}
-		key := fmt.Sprintf("%p %v %s %s", d.Span.File, d.Span.Start, d.Code, d.Message)
+		key := keyOf(d)
 		if f.seen[key] {
 			continue
 		}
@@ -35,4 +35,17 @@ func (f *diagnostics) add(more ...diag.Diagnostic) {
 		}
 		f.list.Add(d)
 	}
+}
+
+// keyOf identifies what a diagnostic reports. An unknown key that a merge brings to several
+// entities is one error, although its message names the entity.
+func keyOf(d diag.Diagnostic) string {
+	path, message := "", d.Message
+	if d.Span.File != nil {
+		path = d.Span.File.Path
+	}
+	if d.Code == ruleUnknownField.Code {
+		message = d.Hint + d.Suggestion
+	}
+	return fmt.Sprintf("%s %v %s %s", path, d.Span.Start, d.Code, message)
 }

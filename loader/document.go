@@ -28,7 +28,8 @@ func (d *decoder) decodeDocument(n *node, to *spec.Document) {
 		d.diags.add(ruleEmpty.At(n.span, "the document is empty").WithHint(`it needs at least "id:"`))
 	default:
 		d.gaps.add(d, reflect.TypeFor[spec.Document]())
-		d.diags.add(ruleEmpty.At(n.head(), "the document is only %s", n.kind.noun()).WithHint("expected a mapping (an application) or a list"))
+		hideInText(n.span.File)
+		d.diags.add(ruleEmpty.At(n.head(), "the document is only %s", n.kind.noun()).WithHint("%s", emptyHint(n)))
 	}
 }
 

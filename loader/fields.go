@@ -124,7 +124,17 @@ func (d *decoder) decodeKeys(n *node, v reflect.Value, p *plan, owner string) un
 
 // reportUnknown reports an unknown key of a mapping and records what it may mean.
 func (d *decoder) reportUnknown(n *node, pair pair, v reflect.Value, p *plan, unknown unknownKeys, found diag.Diagnostic) {
-	found = explainKey(found, n, pair.key, v.Type(), p)
+	if isVariableByName(n, pair, v.Type()) {
+		hideUnknown(pair, v, p, "")
+		unknown.meant["id"], unknown.meant["type"] = true, true
+		d.diags.add(found.WithoutSuggestion().WithHint("write {id: %s, type: %s}", pair.key.shown(), shownType(pair.value)))
+		return
+	}
+	explained := explainKey(found, n, pair.key, v.Type(), p)
+	if explained.Hint == found.Hint && explained.Suggestion == found.Suggestion {
+		explained = d.explainOtherCase(explained, pair.key, v)
+	}
+	found = explained
 	hideUnknown(pair, v, p, found.Suggestion)
 	// A key cannot be renamed to one that exists.
 	if len(found.Fixes) > 0 && (unknown.meant[found.Suggestion] || n.has(found.Suggestion)) {

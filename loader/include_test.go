@@ -150,16 +150,25 @@ func TestOpenHook(t *testing.T) {
 	}
 }
 
+// TestIncludedTwice checks that an error of a file that is included twice is reported once.
+func TestIncludedTwice(t *testing.T) {
+	path := write(t, "app.yaml", "id: app\nmodels: !include m.yaml\nreferences: [!include m.yaml]\n", "m.yaml", "- {type: Model, id: m, provider: opneai}\n")
+	_, list := loader.Load(t.Context(), path, loader.Options{Lookup: noEnv})
+	if len(list) != 1 || list[0].Code != "QT107" {
+		t.Errorf("got %v", list)
+	}
+}
+
 func TestUnreadableDocuments(t *testing.T) {
-	folder := filepath.Dir(write(t, "empty.yaml", "", "space.yaml", " \n\n# c\n", "nul.yaml", "id: a\x00", "latin1.yaml", "id: a\ndescription: caf\xe9\n", "word.yaml", "word", "dashes.yaml", "---\n", "sub/x", ""))
+	folder := filepath.Dir(write(t, "empty.yaml", "", "space.yaml", " \n\n# c\n", "nul.yaml", "id: a\x00", "latin1.yaml", "id: a\ndescription: caf\xe9\n", "utf16.yaml", "\xff\xfei\x00d\x00:\x00 \x00a\x00", "word.yaml", "word", "wide.yaml", "id：shop\nmodels： []\n", "dashes.yaml", "---\n", "sub/x", ""))
 	if err := os.Symlink("loop", filepath.Join(folder, "loop")); err != nil {
 		t.Skip(err)
 	}
 	for name, want := range map[string]string{
 		"missing.yaml": "QT001 missing.yaml does not exist", "sub": "QT001 sub is a folder, not a file", "sub/x/y": "QT001 sub/x/y does not exist: a part",
 		"loop": "QT001 loop is a symbolic link to itself", "empty.yaml": "QT101 the document is empty", "space.yaml": "QT101 the document is empty",
-		"dashes.yaml": "QT101 the document is empty", "word.yaml": "QT101 the document is only a text",
-		"nul.yaml": "QT008 nul.yaml is a binary file", "latin1.yaml": "QT008 latin1.yaml is not valid UTF-8 text (line 2)",
+		"dashes.yaml": "QT101 the document is empty", "word.yaml": "QT101 the document is only a text", "wide.yaml": "QT101 the document is only a text",
+		"nul.yaml": "QT008 nul.yaml is a binary file", "utf16.yaml": "QT008 utf16.yaml is UTF-16 text, not UTF-8; save it as UTF-8", "latin1.yaml": "QT008 latin1.yaml is not valid UTF-8 text (line 2)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(folder)

@@ -78,11 +78,26 @@ func (n *node) put(p pair, seen map[string]int, diags *diagnostics) {
 	if twice {
 		hideNamed(&node{pairs: []pair{n.pairs[at]}})
 		diags.add(ruleDuplicateKey.At(p.key.span, "the key %q is already defined", p.key.shown()).
-			WithHint("only this value is used").WithRelated(n.pairs[at].key.span, "first defined here"))
+			WithHint("only this value is used%s", n.itemHint(p.key)).WithRelated(n.pairs[at].key.span, "first defined here"))
 		n.pairs[at].key = nil // removed by removeDuplicates
 	}
 	seen[p.key.text] = len(n.pairs)
 	n.pairs = append(n.pairs, p)
+}
+
+// itemHint explains a key at the column of the dash of the list before it: it is often meant
+// as a key of the last item.
+func (n *node) itemHint(key *node) string {
+	list := n.pairs[len(n.pairs)-1].value
+	if list.kind != sequence || len(list.items) == 0 {
+		return ""
+	}
+	const afterDash = 2
+	last := list.items[len(list.items)-1]
+	if last.kind != mapping || last.span.File != key.span.File || last.span.Start.Column != key.span.Start.Column+afterDash {
+		return ""
+	}
+	return "; if it belongs to the list item before it, indent it by two more spaces"
 }
 
 // removeDuplicates removes the pairs that put replaced.

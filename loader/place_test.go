@@ -2,6 +2,7 @@ package loader_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,5 +222,25 @@ flows:
 		retry.MaxAttempts, time.Duration(retry.MaxDelay), flow.Interface.Type, len(flow.Steps), flow.Steps[0].Step.(*spec.LLMInference).Model.ID, flow.Steps[1].Ref.ID}
 	if d := cmp.Diff([]any{2, 100000, 5, 100000, "a", 3, time.Minute, "Conversational", 2, "a", "s"}, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestDuplicateKey_OfItem checks that a key of a list item which is not indented far enough is
+// reported as such.
+func TestDuplicateKey_OfItem(t *testing.T) {
+	for text, want := range map[string]bool{
+		"id: app\nflows:\n  - id: f\n    steps:\n    - type: Echo\n    id: e\n":     true,
+		"id: app\nflows:\n  - id: f\n    steps:\n      - type: Echo\n    id: e\n":   false,
+		"id: app\nflows:\n  - id: f\n    steps: [{type: Echo, id: s}]\n    id: e\n": false,
+	} {
+		_, list := load(t, text)
+		for _, d := range list {
+			if d.Code == "QT010" && strings.Contains(d.Hint, "indent it by two more spaces") != want {
+				t.Errorf("%q: got %v", text, d)
+			}
+		}
+		if !slices.Contains(codes(list), "QT010") {
+			t.Errorf("%q: got %v", text, list)
+		}
 	}
 }

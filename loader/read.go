@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +90,8 @@ func (r *reader) accept(text []byte) ([]byte, *readError) {
 	}
 	text = []byte(strings.TrimPrefix(string(text), "\ufeff"))
 	switch {
+	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
+		return nil, &readError{&ruleText, "is UTF-16 text, not UTF-8; save it as UTF-8"}
 	case strings.IndexByte(string(text), 0) >= 0:
 		return nil, &readError{&ruleText, "is a binary file, not text"}
 	case !utf8.Valid(text):

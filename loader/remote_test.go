@@ -72,7 +72,7 @@ func TestRemoteDocument(t *testing.T) {
 	if app.Description != "hello" || len(app.Models) != 2 || len(app.Types) != 1 {
 		t.Errorf("got %+v", app)
 	}
-	if len(list) != 2 || list[0].Span.String() != s.URL+"/a/one.yaml:1:44" {
+	if len(list) != 1 || list[0].Span.String() != s.URL+"/a/one.yaml:1:44" {
 		t.Fatalf("got %v", list)
 	}
 	chain := list[0].Span.Includes()

@@ -121,7 +121,7 @@ func hideNamed(n *node) {
 // misspelled key of one, unless another key is more similar.
 func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	hideNamed(&node{pairs: []pair{key}})
-	if len(key.value.items)+len(key.value.pairs) > 0 {
+	if len(key.value.items)+len(key.value.pairs) > 0 || meant == "type" {
 		return
 	}
 	secret := func(f field) bool { return owner.FieldByIndex(f.index).Type() == reflect.TypeFor[spec.Secret]() }

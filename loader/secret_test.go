@@ -35,13 +35,17 @@ func TestExcerpts_HideSecrets(t *testing.T) {
 		"a store with a password":  "id: app\nmemories: [{id: m, store: \"postgres://u:SECRET@host/db\", tll: 3h}]\n",
 		"a number":                 "- {id: a, type: api_key, api_key: 4711, hosst: x}\n",
 		"the default of a setting": "- {id: a, type: api_key, api_key: \"${KEY:-SECRET}\", hosst: x}\n",
+		"a colon without a space":  "id: app\napi_key:SECRET\nmodels: []\n",
+		"only a text":              "api_key:SECRET\n",
+		"an address":               "id: app\nflows: [{id: f, steps: [{type: FileSource, id: s, path: {uri: \"ftp://u:SECRET@host/x.csv\"}}]}]\n",
+		"a variable":               "id: app\nflows: [{id: f, variables: [{api_key: SECRET}]}]\n",
 		"a block":                  "- id: a\n  type: api_key\n  hosst: x\n  api_key: |\n    SECRET\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			text = strings.ReplaceAll(text, "SECRET", secret)
 			_, list := loader.LoadBytes(t.Context(), "app.qtype.yaml", []byte(text), loader.Options{Lookup: noEnv, NoDotEnv: true})
 			if list.Errors()+list.Warnings() == 0 {
-				t.Fatal("no found was found")
+				t.Fatal("nothing was reported")
 			}
 			for _, form := range []func(*strings.Builder) error{
 				func(b *strings.Builder) error { return diag.Text(b, list, diag.TextOptions{}) },

@@ -168,11 +168,7 @@ func (d *decoder) decodeDuration(n *node, to *spec.Duration, at target) {
 			return
 		}
 	}
-	found := d.wrongKind(n, at, "a length of time").WithHint("such as 500ms, 30s or 2m")
-	if n.kind == integer {
-		found.Hint, found.Suggestion = "give the unit: "+n.shown()+"s", n.shown()+"s"
-	}
-	d.diags.add(found)
+	d.diags.add(explainDuration(d.wrongKind(n, at, "a length of time").WithHint("such as 500ms, 30s or 2m"), n))
 }
 
 // decodeBindings decodes a mapping from names to variables. The references keep their
@@ -209,8 +205,11 @@ func (d *decoder) decodeProperties(n *node, to *spec.Properties, at target) {
 	for _, p := range n.pairs {
 		name := p.key.text
 		if name == "" || strings.HasPrefix(name, "_") {
-			d.diags.add(ruleProperty.At(p.key.span, "%s: a property cannot be named %q", at.owner, p.key.shown()).
-				WithHint("a name must not start with _"))
+			hint := "a name must not start with _"
+			if name == "" {
+				hint = "a name must not be empty"
+			}
+			d.diags.add(ruleProperty.At(p.key.span, "%s: a property cannot be named %q", at.owner, p.key.shown()).WithHint("%s", hint))
 			continue
 		}
 		property := spec.Property{Name: name}
@@ -231,13 +230,20 @@ func (d *decoder) decodePathRef(n *node, to *spec.PathRef, at target) {
 		d.decodeReference(n, &to.Var, at)
 		return
 	}
+	isMisspelled, isConstant := false, false
 	for _, p := range n.pairs {
 		if p.key.text != "uri" {
-			d.diags.add(unknownField(p.key, "a path", []string{"$ref", "uri"}, false))
+			found := unknownField(p.key, "a path", []string{"$ref", "uri"}, false)
+			isMisspelled, isConstant = isMisspelled || found.Suggestion != "", isConstant || found.Suggestion == "uri"
+			d.diags.add(found)
 		}
 	}
 	uri := n.get("uri")
 	switch {
+	case uri == nil && isMisspelled:
+		if !isConstant { // it may name a variable
+			n.markInvalid()
+		}
 	case uri == nil:
 		d.diags.add(missingField(n, "a path", "uri"))
 	case uri.kind != broken:

@@ -103,6 +103,9 @@ func syntaxDiagnostic(file *source.File, pos *positions, err error) diag.Diagnos
 		span = pointAt(file, pos.at(pos.offset(at.ContextMark.Line, at.ContextMark.Column)))
 		return ruleSyntax.At(span, "a quoted text is not closed").WithHint("the opening quote is here")
 	}
+	if found, ok := causeOf(file.Text, pos, at); ok {
+		return ruleSyntax.At(pointAt(file, pos.at(found.offset)), "%s", found.message).WithHint("%s", found.hint)
+	}
 	message, hint := explainSyntax(at.ContextMsg, at.Message, charAt(file.Text, pos.offset(at.Mark.Line, at.Mark.Column)))
 	found := ruleSyntax.At(span, "%s", message)
 	found.Hint = hint

@@ -32,11 +32,22 @@ func TestSyntaxErrors(t *testing.T) {
 		"id: |x\n  a":                     `the head of this block of text is wrong`,
 		"id: !!int five":                  `1:11 this is a text, but the tag !!int requires a number`,
 		"id: !!binary '*'":                `1:14 the tag !!binary requires base64`,
+		"id: a\nb\nc: d":                  `2:1 a key without a value; ":" is expected after it`,
+		"id: a\nb:c\nd: e":                `2:2 a colon needs a space after it; write b: …`,
+		"id: a\nb：c\nd: e":                `2:2 a colon needs a space after it; write b: …`,
+		"a:\n  -b: c\n   d: e":            `2:3 a dash needs a space after it; write - b`,
+		"id: {a} is good\n":               `1:9 the value in brackets or braces has ended before this; put a text`,
+		"- {a: b}}\n":                     `1:9 there is nothing open that "}" closes`,
+		"a: [b]]\nc: d":                   `1:7 there is nothing open that "]" closes`,
+		"id: 'it's me'":                   `1:9 the quoted text has ended before this; write ''`,
+		"id: \"a\" b":                     `1:9 the quoted text has ended before this`,
+		"a:\n\u00a0- {b: c, d: e}\n":      `2:1 the character U+00A0 is not a space in YAML; replace it with a space`,
+		"id: a\nb:\u00a0c\nd: e":          `2:3 the character U+00A0 is not a space`,
 		"id: a\ndescription: \"\\ud800\"": `this escape is not a valid character`,
 	} {
 		_, list := load(t, text)
 		if len(list) == 0 {
-			t.Errorf("%q: no found", text)
+			t.Errorf("%q: nothing is reported", text)
 			continue
 		}
 		d := list[0]

@@ -85,7 +85,10 @@ func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain 
 // The unknown key is reported with the other keys.
 func misspelledTag(n *node, u *spec.Union) *node {
 	for _, p := range n.pairs {
-		if p.value.kind == text && slices.Contains(tags(u), p.value.text) && diag.Nearest(p.key.text, []string{"type"}) != "" {
+		if p.value.kind != text || diag.Nearest(p.key.text, []string{"type"}) == "" {
+			continue
+		}
+		if slices.Contains(tags(u), p.value.text) || diag.Nearest(p.value.text, tags(u)) != "" {
 			return p.value
 		}
 	}

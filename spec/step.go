@@ -260,6 +260,24 @@ type WritingStep interface {
 	WrittenFile() (path PathRef, base string)
 }
 
+// FileStep is a step that reads or writes the file of a path.
+type FileStep interface {
+	Step
+	// FilePath is the path of the file, the folder or the address below which a path from a variable is, and whether
+	// the step writes it.
+	FilePath() (path PathRef, base string, writes bool)
+}
+
+// FilePath is the path of the file of rows.
+func (s *FileSource) FilePath() (path PathRef, base string, writes bool) {
+	return s.Path, s.Base, false
+}
+
+// FilePath is the path of the file of the rows.
+func (s *FileWriter) FilePath() (path PathRef, base string, writes bool) {
+	return s.Path, s.Base, true
+}
+
 // WrittenFile is the file of the rows.
 func (s *FileWriter) WrittenFile() (path PathRef, base string) { return s.Path, s.Base }
 

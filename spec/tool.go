@@ -41,7 +41,7 @@ type APITool struct {
 	// Endpoint is the URL; {name} is replaced by the argument of that name.
 	Endpoint string `yaml:"endpoint" jsonschema:"required" syntax:"endpoint"`
 	// Method is the HTTP method: GET, HEAD, OPTIONS, DELETE, PUT, POST or PATCH.
-	Method string `yaml:"method" default:"GET"`
+	Method string `yaml:"method" default:"GET" case:"ignored"`
 	// Auth is the id of the credentials for the endpoint.
 	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2 aws vertex azure"`
 	// AuthAudience is what the credentials of a cloud are for: with an auth of type aws the service that requests are signed for, by default execute-api (API Gateway), or lambda at the URL of a function; with azure the resource that tokens are requested for, by default the scheme and host of the endpoint.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/prompttemplate"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -129,7 +130,7 @@ func listed(names []string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(brief(name))
+		b.WriteString(prompttemplate.Brief(name))
 	}
 	if len(names) > most {
 		b.WriteString(", …")

@@ -18,20 +18,20 @@ func (f *format) number(negative bool, prefix, digits string) string {
 	switch {
 	case negative:
 		sign = "-" + prefix
-	case f.sign == '+' || f.sign == ' ':
-		sign = string(f.sign) + prefix
+	case f.Sign == '+' || f.Sign == ' ':
+		sign = string(f.Sign) + prefix
 	}
 	whole, rest := splitWhole(digits)
-	if f.grouping != 0 {
-		if f.align == '=' && f.fill == "0" {
+	if f.Grouping != 0 {
+		if f.Align == '=' && f.Fill == "0" {
 			// zeros that fill the width get separators too
-			for len(sign)+groupedLength(whole, f.groupSize())+len(rest) < f.width {
+			for len(sign)+groupedLength(whole, f.groupSize())+len(rest) < f.Width {
 				whole = "0" + whole
 			}
 		}
-		whole = group(whole, f.grouping, f.groupSize())
+		whole = group(whole, f.Grouping, f.groupSize())
 	}
-	return f.pad(sign, whole+rest, cmp.Or(f.align, '>'))
+	return f.pad(sign, whole+rest, cmp.Or(f.Align, '>'))
 }
 
 // splitWhole splits the digits before the point from the rest.
@@ -46,7 +46,7 @@ func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
 // groupSize returns the number of digits between two separators.
 func (f *format) groupSize() int {
-	if strings.IndexByte("boxX", f.verb) >= 0 && f.verb != 0 {
+	if strings.IndexByte("boxX", f.Verb) >= 0 && f.Verb != 0 {
 		return 4
 	}
 	return 3
@@ -70,7 +70,7 @@ func groupedLength(digits string, size int) int { return len(digits) + (len(digi
 // integer formats a whole number.
 func (f *format) integer(n int64) (string, error) {
 	base, prefix := 10, ""
-	switch f.verb {
+	switch f.Verb {
 	case 'e', 'E', 'f', 'F', 'g', 'G', '%':
 		return f.float(float64(n))
 	case 's':
@@ -87,14 +87,14 @@ func (f *format) integer(n int64) (string, error) {
 	case 'x', 'X':
 		base, prefix = 16, "0x"
 	}
-	if f.precision >= 0 {
+	if f.Precision >= 0 {
 		return "", errors.New("a whole number takes no precision")
 	}
-	if !f.alternate {
+	if !f.Alternate {
 		prefix = ""
 	}
 	digits := strings.TrimPrefix(strconv.FormatInt(n, base), "-")
-	if f.verb == 'X' {
+	if f.Verb == 'X' {
 		digits, prefix = strings.ToUpper(digits), strings.ToUpper(prefix)
 	}
 	return f.number(n < 0, prefix, digits), nil
@@ -102,12 +102,12 @@ func (f *format) integer(n int64) (string, error) {
 
 // float formats a floating point number.
 func (f *format) float(x float64) (string, error) {
-	if f.verb != 0 && strings.IndexByte("sdboxXc", f.verb) >= 0 {
-		return "", fmt.Errorf("the format %c cannot format the float %s", f.verb, value.Text(x))
+	if f.Verb != 0 && strings.IndexByte("sdboxXc", f.Verb) >= 0 {
+		return "", fmt.Errorf("the format %c cannot format the float %s", f.Verb, value.Text(x))
 	}
 	abs := math.Abs(x)
 	digits := f.floatDigits(abs)
-	if f.verb == 'E' || f.verb == 'F' || f.verb == 'G' {
+	if f.Verb == 'E' || f.Verb == 'F' || f.Verb == 'G' {
 		digits = strings.ToUpper(digits)
 	}
 	return f.number(math.Signbit(x) && !math.IsNaN(x), "", digits), nil
@@ -115,7 +115,7 @@ func (f *format) float(x float64) (string, error) {
 
 // floatDigits formats a number that is not negative, without padding.
 func (f *format) floatDigits(x float64) string {
-	p := f.precision
+	p := f.Precision
 	if p < 0 {
 		p = 6 // Python's default
 	}
@@ -125,7 +125,7 @@ func (f *format) floatDigits(x float64) string {
 	case math.IsInf(x, 0):
 		return "inf"
 	}
-	switch f.verb {
+	switch f.Verb {
 	case 'e', 'E':
 		return strconv.FormatFloat(x, 'e', p, 64)
 	case 'f', 'F':
@@ -133,12 +133,12 @@ func (f *format) floatDigits(x float64) string {
 	case '%':
 		return strconv.FormatFloat(x*100, 'f', p, 64) + "%"
 	case 'g', 'G', 'n':
-		return general(x, max(p, 1), f.alternate, false)
+		return general(x, max(p, 1), f.Alternate, false)
 	}
-	if f.precision < 0 {
+	if f.Precision < 0 {
 		return value.Text(x)
 	}
-	return general(x, max(p, 1), f.alternate, true)
+	return general(x, max(p, 1), f.Alternate, true)
 }
 
 // general implements Python's type g: p significant digits, an exponent for very

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/prompttemplate"
@@ -98,14 +97,14 @@ func (p *piece) fill(b []byte, row *Row) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.format.plain() {
+	if p.format.IsPlain() {
 		if _, special := v.(float64); !special {
 			return value.AppendText(b, v), nil
 		}
 	}
 	s, err := p.format.apply(v)
 	if err != nil {
-		return nil, fmt.Errorf("placeholder %s: %w", brief(p.text), err)
+		return nil, fmt.Errorf("placeholder %s: %w", prompttemplate.Brief(p.text), err)
 	}
 	return append(b, s...), nil
 }
@@ -152,14 +151,14 @@ func (r *templateReader) piece(p prompttemplate.Piece) (piece, error) {
 	if !ok {
 		return piece{}, r.fail(p.At, "%s", r.noInput(p.Name))
 	}
-	f, err := parseFormat(p.Conversion, p.Spec)
+	f, err := prompttemplate.ParseFormat(p.Conversion, p.Spec)
 	if err == nil {
-		err = f.checkType(in.of.Type)
+		err = f.CheckType(in.of.Type)
 	}
 	if err != nil {
-		return piece{}, r.fail(p.At, "placeholder {%s}: %s", brief(p.Text[1:len(p.Text)-1]), err)
+		return piece{}, r.fail(p.At, "placeholder {%s}: %s", prompttemplate.Brief(p.Text[1:len(p.Text)-1]), err)
 	}
-	return piece{text: p.Text, slot: in, format: f}, nil
+	return piece{text: p.Text, slot: in, format: &format{*f}}, nil
 }
 
 // noInput explains why the name of a placeholder is not an input.
@@ -169,30 +168,15 @@ func (r *templateReader) noInput(name string) string {
 	base, _, _ = strings.Cut(base, "[")
 	switch {
 	case bare == "" || strings.Trim(bare, "0123456789") == "":
-		return fmt.Sprintf("the placeholder {%s} has no name; write the name of an input, or {{ }} for braces", brief(name))
+		return fmt.Sprintf("the placeholder {%s} has no name; write the name of an input, or {{ }} for braces", prompttemplate.Brief(name))
 	case bare != name && r.has(bare):
-		return fmt.Sprintf("the placeholder {%s} has spaces around its name; write {%s}", brief(name), brief(bare))
+		return fmt.Sprintf("the placeholder {%s} has spaces around its name; write {%s}", prompttemplate.Brief(name), prompttemplate.Brief(bare))
 	case base != bare && r.has(base):
-		return fmt.Sprintf("the placeholder {%s} accesses a part of %s, which templates do not support", brief(name), base)
+		return fmt.Sprintf("the placeholder {%s} accesses a part of %s, which templates do not support", prompttemplate.Brief(name), base)
 	case len(r.names) == 0:
 		return fmt.Sprintf("no input has the name %s: the step has none", value.Describe(name))
 	}
 	return fmt.Sprintf("no input has the name %s; inputs are %s", value.Describe(name), strings.Join(r.names, ", "))
-}
-
-// brief shortens a part of a template for an error message, on one line.
-func brief(s string) string {
-	const maxRunes = 40
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) {
-			return r
-		}
-		return utf8.RuneError
-	}, s)
-	if runes := []rune(s); len(runes) > maxRunes {
-		return string(runes[:maxRunes]) + "…"
-	}
-	return s
 }
 
 func (r *templateReader) has(name string) bool {

@@ -13,6 +13,9 @@ type excerpt struct {
 	word    string
 	context string // the word and the rest of its line
 	before  int    // the number of occurrences of context in the text before it
+	// The number of occurrences of the word in the text before it and in all. They find the
+	// word where the lines of the document are not those of the text: in a folded scalar.
+	wordsBefore, words int
 }
 
 // excerptAt returns the excerpt of n bytes of text at a byte offset.
@@ -23,6 +26,7 @@ func excerptAt(text string, at, n int) excerpt {
 		e.word = context
 	}
 	e.before = strings.Count(text[:at], context)
+	e.wordsBefore, e.words = strings.Count(text[:at], e.word), strings.Count(text, e.word)
 	return e
 }
 
@@ -33,7 +37,20 @@ func within(span source.Span, e excerpt) source.Span {
 	if span.File == nil || e.context == "" {
 		return span
 	}
-	skip := e.before
+	if found, ok, _ := find(span, e.context, e.word, e.before); ok {
+		return found
+	}
+	if found, ok, _ := find(span, e.word, e.word, e.wordsBefore); ok {
+		if _, more, all := find(span, e.word, e.word, e.words); !more && all == e.words {
+			return found
+		}
+	}
+	return span
+}
+
+// find returns the position of a word at the start of the occurrence of context after the
+// first skip ones in the text of a span, and the number of occurrences before it.
+func find(span source.Span, context, word string, skip int) (found source.Span, ok bool, passed int) {
 	for n := span.Start.Line; n <= max(span.End.Line, span.Start.Line); n++ {
 		line := span.File.Line(n)
 		from, to := 0, len(line)
@@ -43,13 +60,13 @@ func within(span source.Span, e excerpt) source.Span {
 		if n == span.End.Line {
 			to = max(from, byteAt(line, span.End.Column))
 		}
-		at, passed := occurrence(line[from:to], e.context, skip)
+		at, inLine := occurrence(line[from:to], context, skip-passed)
+		passed += inLine
 		if at >= 0 {
-			return wordAt(span.File, n, line[:from+at], e.word)
+			return wordAt(span.File, n, line[:from+at], word), true, passed
 		}
-		skip -= passed
 	}
-	return span
+	return source.Span{}, false, passed
 }
 
 // occurrence returns the offset of the occurrence of word in text after the first

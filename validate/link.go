@@ -122,7 +122,11 @@ func (p *checker) notLinked(id string, m reference, found []spec.Entity) diag.Di
 	if p.misses++; p.misses > maxSuggestions {
 		return diagnostic
 	}
-	return p.addSuggestion(diagnostic, id, m)
+	diagnostic = p.addSuggestion(diagnostic, id, m)
+	if len(found) > 0 {
+		return diagnostic.WithoutFix() // the id is not misspelled: another entity has it
+	}
+	return diagnostic
 }
 
 // addSuggestion suggests the most similar id, or lists the valid ids.

@@ -2,9 +2,11 @@ package validate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/jsonpath"
+	"github.com/qtype-dev/qtype/internal/prompttemplate"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -16,15 +18,21 @@ func stepLint() []rule {
 
 func templatePlaceholders() rule {
 	return rule{code: "QT905", title: "invalid placeholder in a template",
-		doc: "{name} is replaced by the input with that name; {{ and }} are literal braces. Numbered placeholders and paths such as {a.b} are not supported.",
+		doc: "{name} is replaced by the input with that name; {{ and }} are literal braces. Numbered placeholders and paths such as {a.b} are not supported. A format such as {price:.2f} fits the type of the input.",
 		sample: sample{in: "name: text", out: "greeting: text",
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello {⟦nmae│name⟧}", inputs: [name], outputs: [greeting]}`},
 		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
 			ins := s.Common().AllInputs()
 			reported := map[string]bool{}
 			for _, one := range placeholders(s.Template) {
-				if reported[one.text] || one.problem == "" && containsPort(ins, one.name) || isVariable(s.Template, one) {
+				if reported[one.text] || isVariable(s.Template, one) {
 					continue
+				}
+				if one.problem == "" && containsPort(ins, one.name) {
+					one.problem = p.formatProblem(one, ins)
+					if one.problem == "" {
+						continue
+					}
 				}
 				reported[one.text] = true
 				diagnostic := p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, placeholderError(one, ins))
@@ -37,6 +45,21 @@ func templatePlaceholders() rule {
 				p.list.Add(diagnostic)
 			}
 		})}
+}
+
+// formatProblem returns why a run refuses the format of a placeholder; empty if it does not.
+func (p *ruleContext) formatProblem(one placeholder, ins []port) string {
+	f, err := prompttemplate.ParseFormat(one.conversion, one.spec)
+	if err == nil {
+		i := slices.IndexFunc(ins, func(in port) bool { return in.ID == one.name })
+		if t, ok := p.typed(ins[i]); ok {
+			err = f.CheckType(t)
+		}
+	}
+	if err != nil {
+		return "the placeholder " + prompttemplate.Brief(one.text) + ": " + err.Error()
+	}
+	return ""
 }
 
 // isVariable reports whether a placeholder is a part of ${NAME}, an environment variable

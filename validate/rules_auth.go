@@ -87,7 +87,7 @@ tools:
 					p.report(placeOf(a, "header"), "invalid header name %q", a.Header)
 				}
 			case *spec.OAuth2Auth:
-				if u, err := url.Parse(a.TokenURL); isDecided(a.TokenURL) && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+				if u, err := url.Parse(a.TokenURL); a.TokenURL != "" && isDecided(a.TokenURL) && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 					p.list.Add(p.reportAt(placeOf(a, "token_url"), "invalid token_url %q", a.TokenURL).
 						WithHint("use a URL that starts with https://").WithSeverity(diag.Warning)) // not an error: QType (Python) accepts any text
 				}

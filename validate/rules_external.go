@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/yosida95/uritemplate/v3"
@@ -160,6 +161,9 @@ memories:
 
 // checkStoreURL compares a store's URL with its type.
 func (p *ruleContext) checkStoreURL(s *spec.Store) {
+	if !slices.Contains([]string{"memory", "postgres", "redis", "sqlite"}, s.Type) {
+		return // the loader reports an unknown type
+	}
 	needs := s.Type == "postgres" || s.Type == "redis"
 	_, written := s.Position().Lookup("url")
 	switch {

@@ -133,7 +133,7 @@ func unreachableMockRule() rule {
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			rules := m.Base().Rules
 			for i, r := range rules {
-				if r != nil && r.Match == "" && r.After == "" && i+1 < len(rules) && rules[i+1] != nil {
+				if r != nil && r.Position().Complete("match", "after") && r.Match == "" && r.After == "" && i+1 < len(rules) && rules[i+1] != nil {
 					p.list.Add(p.reportAt(placeOf(rules[i+1], "match"), "this rule is never reached").
 						WithRelated(r.Position().Span(), "this rule always matches"))
 					return
@@ -219,13 +219,16 @@ models:
 			base := m.Base()
 			row, ok := spec.LookupProvider(base.Provider)
 			form := base.StructuredOutput
-			if !ok || row.Client == spec.MissingClient || form == "" || form == "auto" || form == "prompt" || slices.Contains(row.Forms, form) {
+			if !ok || !isForm(form) || row.Client == spec.MissingClient || slices.Contains(row.Forms, form) {
 				return
 			}
 			p.list.Add(p.reportAt(fieldKey(m, "structured_output"), "the provider %s does not have the structured output %s", base.Provider, form).
 				WithHint("use %s", joinNames(append(slices.Clone(row.Forms), "prompt", "auto"))))
 		})}
 }
+
+// isForm reports whether a form of structured output depends on the provider.
+func isForm(form string) bool { return form == "schema" || form == "json_object" }
 
 func kindOfModel() rule {
 	return rule{code: "QT416", title: "model that its provider does not have",

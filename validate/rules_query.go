@@ -1,10 +1,14 @@
 package validate
 
 import (
+	"errors"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // queryRules returns the rules of SQL queries.
@@ -31,9 +35,26 @@ func invalidQuery() rule {
 				return
 			}
 			if _, err := sqlquery.Parse(s.Query, d); err != nil {
-				p.report(placeOf(s, "query", "id"), "step %q (SQLSource): %s", s.ID, err)
+				p.report(placeOfQueryError(s, err), "step %q (SQLSource): %s", s.ID, err)
 			}
 		})}
+}
+
+// placeOfQueryError returns the position of an error of a query.
+func placeOfQueryError(s *spec.SQLSource, err error) source.Span {
+	whole := placeOf(s, "query", "id")
+	at, ok := errors.AsType[*sqlquery.Error](err)
+	if !ok {
+		return whole
+	}
+	lines := strings.SplitAfter(s.Query, "\n")
+	if at.Line < 1 || at.Line > len(lines) {
+		return whole
+	}
+	line := lines[at.Line-1]
+	before := byteAt(line, at.Column)
+	_, n := utf8.DecodeRuneInString(line[before:])
+	return within(whole, excerptAt(s.Query, len(strings.Join(lines[:at.Line-1], ""))+before, n))
 }
 
 func unknownParameter() rule {
@@ -48,9 +69,10 @@ func unknownParameter() rule {
 				inputs[in.ID] = true
 				names = append(names, in.ID)
 			}
-			for _, name := range queryParameters(s) {
-				if !inputs[name] {
-					p.list.Add(p.reportAt(placeOf(s, "query", "id"), "step %q (SQLSource): the query uses :%s, which is not an input of the step", s.ID, name).
+			for _, used := range queryParameters(s) {
+				if name := used.Name; !inputs[name] {
+					place := within(placeOf(s, "query", "id"), excerptAt(s.Query, used.At+1, len(name)))
+					p.list.Add(p.reportAt(place, "step %q (SQLSource): the query uses :%s, which is not an input of the step", s.ID, name).
 						WithNearest(name, names))
 				}
 			}
@@ -59,25 +81,25 @@ func unknownParameter() rule {
 
 // queryParameters returns the parameters of a query. If the dialect is unknown, it
 // returns those that are parameters in every dialect.
-func queryParameters(s *spec.SQLSource) []string {
+func queryParameters(s *spec.SQLSource) []sqlquery.Parameter {
 	dialects := sqlquery.Dialects()
 	if d, known := dialectOf(s); known {
 		dialects = []sqlquery.Dialect{d}
 	}
-	var names []string
+	var common []sqlquery.Parameter
 	parsed := false
 	for _, d := range dialects {
 		q, err := sqlquery.Parse(s.Query, d)
 		switch {
 		case err != nil: // it cannot be of this dialect
 		case !parsed:
-			names, parsed = q.Names(), true
+			common, parsed = q.Parameters(), true
 		default:
 			seen := q.Names()
-			names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(seen, n) })
+			common = slices.DeleteFunc(common, func(used sqlquery.Parameter) bool { return !slices.Contains(seen, used.Name) })
 		}
 	}
-	return names
+	return common
 }
 
 func invalidConnection() rule {

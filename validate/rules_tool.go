@@ -79,7 +79,9 @@ tools:
 func (p *ruleContext) reportConflict(t *spec.APITool, c spec.Conflict) {
 	at := placeOf(t, c.Key, "id")
 	if entry, written := t.Position().Field(c.Key).Lookup(c.Entry); written && c.Entry != "" {
-		at = entry.Span()
+		if at = entry.Span(); c.Key == "names" {
+			at = entry.Key // what is wrong is the name, not what is sent
+		}
 	}
 	found := p.reportAt(at, "the tool %q: %s", t.ID, c.Problem)
 	switch {

@@ -20,10 +20,10 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, on_truncation and structured_output of a model for answers, which an EmbeddingModel does not give, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
+		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, telemetry is sent to an http or https address, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, on_truncation and structured_output of a model for answers, which an EmbeddingModel does not give, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedEmbeddingSettings), on(unusedAudience))}
+		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedEmbeddingSettings), on(unusedAudience), on(unusedEndpoint))}
 }
 
 // anyOf returns a check of nodes of several types.
@@ -78,6 +78,14 @@ func unusedEmbeddingSettings(p *ruleContext, m *spec.EmbeddingModel) {
 func unusedAudience(p *ruleContext, t *spec.APITool) {
 	if t.AuthAudience != "" && !hasAudience(t.Auth.To) {
 		p.report(placeOf(t, "auth_audience"), "auth_audience of tool %q is for an auth of type aws or azure", t.ID)
+	}
+}
+
+// unusedEndpoint reports an endpoint to which a run sends nothing.
+func unusedEndpoint(p *ruleContext, t *spec.Telemetry) {
+	endpoint := t.Endpoint.Reveal()
+	if endpoint != "" && t.Endpoint.Ref == nil && isDecided(endpoint) && !spec.IsHTTPAddress(endpoint) {
+		p.report(placeOf(t, "endpoint"), "nothing is sent to the endpoint of telemetry sink %q: it is not an http or https address", t.ID)
 	}
 }
 

@@ -7,8 +7,10 @@ type placeholder struct {
 	text    string // as written, with braces
 	name    string // the text before ! and :
 	problem string // why the placeholder is invalid; empty if it is valid
-	at      int    // its first byte
-	place   excerpt
+	// The parts of a valid one after the name, as of prompttemplate.Piece.
+	conversion, spec string
+	at               int // its first byte
+	place            excerpt
 }
 
 // placeholders returns the placeholders of a template, including invalid ones.
@@ -18,7 +20,7 @@ func placeholders(text string) []placeholder {
 		if p.Kind == prompttemplate.Literal {
 			continue
 		}
-		one := placeholder{text: p.Text, name: p.Name, at: p.At, place: excerptAt(text, p.At, len(p.Text))}
+		one := placeholder{text: p.Text, name: p.Name, conversion: p.Conversion, spec: p.Spec, at: p.At, place: excerptAt(text, p.At, len(p.Text))}
 		switch p.Kind {
 		case prompttemplate.Stray:
 			one.problem = "unmatched }; write }} for a brace"

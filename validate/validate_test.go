@@ -52,6 +52,27 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestWrongKind_HasNoFix checks that an id of another kind is not replaced by a similar one:
+// it is not misspelled.
+func TestWrongKind_HasNoFix(t *testing.T) {
+	_, list := checked(t, `id: app
+models: [{type: Model, id: m, provider: mock}, {type: EmbeddingModel, id: em, provider: mock, dimensions: 4}]
+memories: [{id: mem}]
+flows:
+  - id: main
+    variables: [{id: a, type: text}, {id: b, type: text}]
+    inputs: [a]
+    outputs: [b]
+    steps: [{type: LLMInference, id: s, model: mem, memory: mem, inputs: [a], outputs: [b]}]
+`)
+	for _, d := range list {
+		if d.Code == "QT203" && len(d.Fixes) == 0 {
+			return
+		}
+	}
+	t.Errorf("got %v", list)
+}
+
 // unavailableCode is the code of what this version does not run, which has no example.
 const unavailableCode = "QT482"
 

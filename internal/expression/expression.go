@@ -176,6 +176,12 @@ func newError(text string, err error) *Error {
 	}
 	e := &Error{Message: translateError(at.Message)}
 	e.From, e.Len = part(text, at.Location)
+	if strings.Contains(at.Message, "value out of range") {
+		e.Message = "the number is too large"
+		const digits = "0123456789"
+		e.From = len(strings.TrimRight(text[:e.From], digits))
+		e.Len = len(text) - e.From - len(strings.TrimLeft(text[e.From:], digits))
+	}
 	if strings.Contains(at.Message, `Operator("=")`) {
 		e.Hint = "write == to compare"
 	}

@@ -219,6 +219,7 @@ func TestRename_Rejected(t *testing.T) {
 		{"id: chat_memory", "two words", "invalid id"},
 		{"id: chat_memory", "true", "invalid id"},
 		{"id: chat_memory", "", "invalid id"},
+		{"{id: q", "yes", "invalid id"},
 		{"provider: mock", "x", "no id that can be renamed"},
 		{"id: Line", "text", "cannot rename"}, // a built-in type
 	} {

@@ -125,3 +125,34 @@ func TestKinds_Hover(t *testing.T) {
 		}
 	}
 }
+
+// TestKinds_Definition checks that the names in files of tests and evaluations lead to their
+// declarations, and that they are renamed there.
+func TestKinds_Definition(t *testing.T) {
+	e := start(t, map[string]string{app: shopDocument})
+	e.open(app, shopDocument)
+	e.open(tests, "tests:\n  - {name: a, flow: inner, turns: [{input: x}]}\n")
+	e.open(evaluation, "flow: inner\nmetrics: [{type: exact}]\n")
+	for _, file := range []string{tests, evaluation} {
+		var found []location
+		at := e.positionOf(file, "flow: inner", 0, 7)
+		e.call("textDocument/definition", at, &found)
+		if len(found) != 1 || found[0].URI != e.uri(app) {
+			t.Errorf("%s: found %v", file, found)
+		}
+		err := e.tryCall("textDocument/rename", withParam(at, "newName", "outer"), nil)
+		if err == nil || !strings.Contains(err.Error(), `rename "inner" in app.qtype.yaml:`) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestRename_ShortNames checks names that some YAML parsers read as truth values.
+func TestRename_ShortNames(t *testing.T) {
+	e := openShop(t)
+	for _, name := range []string{"n", "y"} {
+		if err := e.tryCall("textDocument/rename", withParam(e.positionOf(app, "{id: q", 0, 5), "newName", name), nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

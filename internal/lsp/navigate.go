@@ -90,6 +90,9 @@ func (s *server) definition(ctx context.Context, p protocol.TextDocumentPosition
 		if u := s.lastDeclaration(root, m); u != nil {
 			return s.declarations(s.workspace.lastValid(root), u.id), nil
 		}
+		if a, u := s.namedTarget(ctx, root, m); u != nil {
+			return s.declarations(a, u.id), nil
+		}
 	}
 	return []protocol.Location{}, nil
 }

@@ -27,6 +27,8 @@ func (s *server) renameable(ctx context.Context, p protocol.TextDocumentPosition
 	switch {
 	case err != nil:
 		return target, err
+	case target.nameUse == nil && s.lang.kindOf(target.document.path) != nil:
+		return target, s.notRenameable(ctx, target)
 	case target.nameUse == nil && target.analysis != nil && !target.analysis.isReadable():
 		return target, requestFailed("fix the syntax errors first")
 	case target.nameUse == nil:
@@ -35,13 +37,24 @@ func (s *server) renameable(ctx context.Context, p protocol.TextDocumentPosition
 	return target, nil
 }
 
+// notRenameable returns why nothing can be renamed in a file of tests or of an evaluation.
+func (s *server) notRenameable(ctx context.Context, t target) error {
+	path := t.document.path
+	m := indexSyntax(s.lang, path, s.workspace.outlineOf).at(path, t.offset)
+	if a, u := s.namedTarget(ctx, path, m); u != nil {
+		return requestFailed("rename %q in %s, which declares it", m.text, a.describeLocation(*u))
+	}
+	return requestFailed("there is no id that can be renamed here")
+}
+
 // plainIDPattern matches ids that need no quotes and may be used in a template.
 var plainIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_.-]*$`) })
 
-// isPlainID reports whether YAML reads an id as a string without quotes.
+// isPlainID reports whether YAML reads an id as a string without quotes. The letters y and n
+// are strings, as in QType (Python).
 func isPlainID(id string) bool {
 	switch strings.ToLower(id) {
-	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
+	case "true", "false", "yes", "no", "on", "off", "null":
 		return false
 	}
 	return plainIDPattern().MatchString(id)

@@ -21,9 +21,7 @@ package records
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -51,31 +49,14 @@ func (f Format) Cells() bool { return f == CSV || f == TSV || f == Excel }
 // FormatOf returns the format of a file by its extension, after the extension of
 // a compression (.gz, .zst); false if there is none.
 func FormatOf(path string) (Format, bool) {
-	_, bare := compressionNamed(path)
-	switch strings.ToLower(filepath.Ext(bare)) {
-	case ".xlsx", ".xlsm":
-		return Excel, true
-	case ".csv":
-		return CSV, true
-	case ".tsv", ".tab":
-		return TSV, true
-	case ".json":
-		return JSON, true
-	case ".jsonl", ".ndjson":
-		return JSONL, true
-	case ".parquet", ".pq":
-		return Parquet, true
-	}
-	return "", false
+	f := spec.FileFormat(path)
+	return Format(f), f != ""
 }
 
 // Writable returns an error if a file of that name cannot be written.
 func Writable(path string) error {
-	switch f, known := FormatOf(path); {
-	case !known:
-		return fmt.Errorf("%s: unknown file format: use .csv, .tsv, .json, .jsonl or .parquet, optionally followed by .gz or .zst", path)
-	case f == Excel:
-		return fmt.Errorf("%s: Excel workbooks cannot be written: use .csv or .parquet", path)
+	if problem := spec.UnwritableFile(path); problem != "" {
+		return fmt.Errorf("%s: %s", path, problem)
 	}
 	return nil
 }

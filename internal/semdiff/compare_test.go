@@ -103,8 +103,13 @@ func TestDocuments(t *testing.T) {
 		edits []string
 		want  []string
 	}{
-		"comments and layout":          {[]string{"id: shop\n", "# a shop\nid:   'shop'\n\n", "provider: mock, auth: key, inference_params: {temperature: 0.2}}", "provider: mock,  # here\n    auth: key, inference_params: {\"temperature\": 0.2}}"}, nil},
-		"an explicit default":          {[]string{"token_limit: 50000", "token_limit: 50000\n    chat_history_token_ratio: 0.7"}, nil},
+		"comments and layout":  {[]string{"id: shop\n", "# a shop\nid:   'shop'\n\n", "provider: mock, auth: key, inference_params: {temperature: 0.2}}", "provider: mock,  # here\n    auth: key, inference_params: {\"temperature\": 0.2}}"}, nil},
+		"an explicit default":  {[]string{"token_limit: 50000", "token_limit: 50000\n    chat_history_token_ratio: 0.7"}, nil},
+		"the case of a method": {[]string{"    headers:", "    method: get\n    headers:"}, nil},
+		"another scope": {[]string{"    token_limit: 50000", "    token_limit: 50000\n    scope: user"},
+			[]string{"breaking: memory chat_memory: scope: session → user"}},
+		"another method": {[]string{"    headers:", "    method: post\n    headers:"},
+			[]string{"breaking: tool find: method: GET → POST"}},
 		"another notation of a number": {[]string{"0.2", "2.0e-1", "50000", "50_000"}, nil},
 		"a required input added": {[]string{"inputs: [question, order]", "inputs: [question, order, extra]", "      - {id: prompt,", "      - {id: extra, type: int}\n      - {id: prompt,"},
 			[]string{"breaking: flow talk: input extra: added, int, required"}},
@@ -222,6 +227,41 @@ func TestDocuments_AmbiguousRename(t *testing.T) {
 	want := []string{"harmless: model one: removed", "harmless: model two: removed", "harmless: model three: added", "harmless: model four: added"}
 	if got := lines(changes); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestDocuments_EnvironmentVariables checks that another variable is a change even if no
+// variable is set, and that a value which moves to a variable is none.
+func TestDocuments_EnvironmentVariables(t *testing.T) {
+	const name = "provider: mock, "
+	with := func(id string) string { return edit(t, base, name, name+"model_id: "+id+", ") }
+	for _, test := range []struct{ old, now, want string }{
+		{`"${QTYPE_TEST_A:-m}"`, `"${QTYPE_TEST_B:-m}"`, `behaviour: model assistant: model_id: "${QTYPE_TEST_A:-m}" → "${QTYPE_TEST_B:-m}"`},
+		{`"${QTYPE_TEST_A}"`, `"${QTYPE_TEST_B}"`, `behaviour: model assistant: model_id: "${QTYPE_TEST_A}" → "${QTYPE_TEST_B}"`},
+		{`"${QTYPE_TEST_A:-m}"`, `'${QTYPE_TEST_A:-m}'`, ""},
+		{`m`, `"${QTYPE_TEST_A:-m}"`, ""},
+	} {
+		got := strings.Join(lines(semdiff.Documents(load(t, "old.qtype.yaml", with(test.old)), load(t, "new.qtype.yaml", with(test.now)))), "\n")
+		if got != test.want {
+			t.Errorf("%s → %s: got %q, want %q", test.old, test.now, got, test.want)
+		}
+	}
+}
+
+// TestDocuments_Allow checks who may use a flow.
+func TestDocuments_Allow(t *testing.T) {
+	with := func(keys string) string { return edit(t, base, "  - id: talk\n", "  - id: talk\n"+keys) }
+	for _, test := range []struct{ old, now, want string }{
+		{"", "    allow: [a]\n", "breaking: flow talk: allow: not set → [a]"},
+		{"    allow: [a, b]\n", "    allow: [a]\n", "breaking: flow talk: allow: [a, b] → [a]"},
+		{"    allow: [a]\n", "    allow: [a, b]\n", "behaviour: flow talk: allow: [a] → [a, b]"},
+		{"    allow: [a]\n", "", "behaviour: flow talk: allow: [a] → not set"},
+		{"    allow: [a, b]\n", "    allow: [b, a]\n", ""},
+	} {
+		got := strings.Join(lines(semdiff.Documents(load(t, "old.qtype.yaml", with(test.old)), load(t, "new.qtype.yaml", with(test.now)))), "\n")
+		if got != test.want {
+			t.Errorf("%q → %q: got %q, want %q", test.old, test.now, got, test.want)
+		}
 	}
 }
 

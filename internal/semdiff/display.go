@@ -105,7 +105,7 @@ func isLong(t *tree) bool {
 // display formats a value in one line.
 func (t *tree) display(hide bool) string {
 	switch {
-	case t.shape == absent:
+	case t.shape == absent && len(t.variables) == 0:
 		return "not set"
 	case hide || t.secret:
 		return hidden

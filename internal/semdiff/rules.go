@@ -53,6 +53,7 @@ func rules() impactRules {
 			"":                         behaviour,
 			"description":              harmless,
 			"type":                     harmless,
+			"allow":                    allowChanged,
 			"interface":                interfaceChanged,
 			"interface.type":           always(Breaking, "callers must use the flow differently"),
 			"interface.session_inputs": sessionInputsChanged,
@@ -94,6 +95,7 @@ func memoryRules(behaviour, storeChanged rule) map[string]rule {
 		"policy": always(Breaking, "the window of running conversations changes"),
 		"ttl":    decreased("conversations are dropped earlier than before"),
 		"store":  storeChanged,
+		"scope":  storeChanged,
 	}
 	for _, row := range spec.Policies() {
 		for _, l := range row.Limits {
@@ -133,12 +135,28 @@ func interfaceChanged(d valueChange) (Impact, string) {
 	return Behaviour, "the flow is served as a stream too"
 }
 
+// allowChanged rates another list of those who may use a flow. No list allows everyone.
+func allowChanged(d valueChange) (Impact, string) {
+	switch {
+	case d.new.shape == absent:
+		return Behaviour, "every caller is allowed"
+	case d.old.shape == absent || lacksItem(d.old, d.new):
+		return Breaking, "callers that were allowed are refused"
+	}
+	return Behaviour, ""
+}
+
+// lacksItem reports whether a list lacks an item of an older one.
+func lacksItem(old, now *tree) bool {
+	return slices.ContainsFunc(old.parts, func(p part) bool {
+		return !slices.ContainsFunc(now.parts, func(q part) bool { return q.tree.text == p.tree.text })
+	})
+}
+
 // sessionInputsChanged rates a change of the inputs that are constant in a session.
 func sessionInputsChanged(d valueChange) (Impact, string) {
-	for _, p := range d.old.parts {
-		if !slices.ContainsFunc(d.new.parts, func(q part) bool { return q.tree.text == p.tree.text }) {
-			return Breaking, "callers send it only once in a conversation"
-		}
+	if lacksItem(d.old, d.new) {
+		return Breaking, "callers send it only once in a conversation"
 	}
 	return Behaviour, ""
 }
@@ -174,5 +192,5 @@ func stepMemoryChanged(d valueChange) (Impact, string) {
 
 // isUnordered reports whether the order of a list has no meaning.
 func isUnordered(path string) bool {
-	return slices.Contains([]string{"tools", "approve", "scopes", "interface.session_inputs"}, path)
+	return slices.Contains([]string{"tools", "approve", "allow", "repeatable", "scopes", "interface.session_inputs"}, path)
 }

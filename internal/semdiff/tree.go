@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -32,9 +34,11 @@ type tree struct {
 	shape  shape
 	text   string // the normalized text of a scalar
 	number float64
-	secret bool        // must not be shown
-	parts  []part      // items of a list, entries of a record
-	span   source.Span // of the value; of the entity if the document does not contain it
+	secret bool // must not be shown
+	// The environment variables in a scalar, as written: ${NAME:-default}.
+	variables []string
+	parts     []part      // items of a list, entries of a record
+	span      source.Span // of the value; of the entity if the document does not contain it
 }
 
 // part is an item of a list or an entry of a record.
@@ -55,9 +59,23 @@ func (t *tree) get(key string) *tree {
 
 // equal reports whether two trees have the same meaning.
 func (t *tree) equal(u *tree) bool {
+	if len(t.variables) > 0 && len(u.variables) > 0 && !slices.Equal(t.variables, u.variables) {
+		return false // the same value here, but not everywhere
+	}
 	return t.shape == u.shape && t.text == u.text && slices.EqualFunc(t.parts, u.parts, func(a, b part) bool {
 		return a.key == b.key && a.tree.equal(b.tree)
 	})
+}
+
+// variablePattern matches an environment variable in a text.
+var variablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{[^}]*\}`) })
+
+// variablesIn returns the environment variables in a scalar of the document.
+func variablesIn(place *spec.Position) []string {
+	if len(place.Parts) > 0 {
+		return nil
+	}
+	return variablePattern().FindAllString(textAt(place.Span()), -1)
 }
 
 // digest returns a text that is the same for equal trees.
@@ -104,7 +122,9 @@ func (r *reader) readValue(v reflect.Value, place *spec.Position) *tree {
 		t.sort()
 	case reflect.Map:
 		for _, k := range v.MapKeys() {
-			t.put(k.String(), r.readValue(v.MapIndex(k), place.Field(k.String())))
+			entry := r.readValue(v.MapIndex(k), place.Field(k.String()))
+			entry.variables = variablesIn(place.Field(k.String()))
+			t.put(k.String(), entry)
 		}
 		t.sort()
 	case reflect.Slice:
@@ -258,6 +278,12 @@ func (r *reader) readFields(t *tree, v reflect.Value, place *spec.Position, with
 		if part.shape == stringValue {
 			part.text = r.renameInText(part.text, namesInSyntax(f.Tag.Get("syntax")))
 		}
+		if f.Tag.Get("case") == "ignored" {
+			part.text = strings.ToUpper(part.text)
+		}
+		if written, ok := place.Lookup(key); ok {
+			part.variables = variablesIn(written)
+		}
 		t.put(key, part)
 	}
 }
@@ -267,7 +293,7 @@ func (t *tree) put(key string, p *tree) {
 	if t.shape = list; key != "" {
 		t.shape = record
 	}
-	if p.shape != absent || key == "" {
+	if p.shape != absent || key == "" || len(p.variables) > 0 {
 		t.parts = append(t.parts, part{key, p})
 	}
 }

@@ -49,13 +49,28 @@ func Parse(text string, d Dialect) (*Query, error) {
 	return &Query{dialect: d, segments: s.segments}, nil
 }
 
-// Names returns the parameters without repetition, in the order of first use.
+// Parameter is a parameter of a query.
+type Parameter struct {
+	Name string // without the colon
+	At   int    // byte offset of the colon of its first use
+}
+
+// Parameters returns the parameters without repetition, in the order of first use.
+func (q *Query) Parameters() []Parameter {
+	var all []Parameter
+	for _, p := range q.segments {
+		if p.name != "" && !slices.ContainsFunc(all, func(used Parameter) bool { return used.Name == p.name }) {
+			all = append(all, Parameter{p.name, p.at})
+		}
+	}
+	return all
+}
+
+// Names returns the names of Parameters.
 func (q *Query) Names() []string {
 	var names []string
-	for _, p := range q.segments {
-		if p.name != "" && !slices.Contains(names, p.name) {
-			names = append(names, p.name)
-		}
+	for _, p := range q.Parameters() {
+		names = append(names, p.Name)
 	}
 	return names
 }

@@ -19,8 +19,11 @@ type indenter struct {
 	spaceRuns []spaceRun
 }
 
-// spaceRun is a run of spaces within a line that becomes one space.
-type spaceRun struct{ row, from, to int }
+// spaceRun is a run of spaces within a line that becomes one space, or none before a colon.
+type spaceRun struct {
+	row, from, to int
+	isRemoved     bool
+}
 
 // indent indents each level by two spaces and puts one space after colons and
 // dashes. The lines of scalars and brackets move with their key, comments with the
@@ -72,7 +75,7 @@ func (x *indenter) placeCollection(n *outline.Node, column int) {
 		if x.isFirstOnLine(p.Start) {
 			x.setShift(x.row(p.Start), by)
 		}
-		x.placeValue(p.Value, p.End+1, by, column)
+		x.placeValue(p.Value, x.removeSpaces(p.Start, p.End)+1, by, column)
 	}
 	for _, item := range n.Items {
 		by := column - x.column(item.Dash)
@@ -105,6 +108,22 @@ func (x *indenter) placeValue(n *outline.Node, after, by, column int) {
 	}
 }
 
+// removeSpaces removes the spaces between a key and its colon, and returns the offset of the
+// colon. An alias as a key needs one: without it, the colon is a part of its name.
+func (x *indenter) removeSpaces(start, end int) (colon int) {
+	colon = end
+	for colon < len(x.text) && x.text[colon] == ' ' {
+		colon++
+	}
+	if colon == len(x.text) || x.text[colon] != ':' {
+		return end
+	}
+	if row := x.row(end); colon > end && x.text[start] != '*' {
+		x.spaceRuns = append(x.spaceRuns, spaceRun{row: row, from: end - x.start[row], to: colon - x.start[row], isRemoved: true})
+	}
+	return colon
+}
+
 // collapseSpaces replaces the spaces between a colon or dash and its value on the
 // same line by one space, also around a tag or an anchor.
 func (x *indenter) collapseSpaces(after, start int) {
@@ -118,7 +137,7 @@ func (x *indenter) collapseSpaces(after, start int) {
 			to++
 		}
 		if to-from > 1 {
-			x.spaceRuns = append(x.spaceRuns, spaceRun{row, from - x.start[row], to - x.start[row]})
+			x.spaceRuns = append(x.spaceRuns, spaceRun{row: row, from: from - x.start[row], to: to - x.start[row]})
 		}
 		from = max(from, to-1)
 	}
@@ -164,7 +183,11 @@ func (x *indenter) commentTarget(row, column int) (by int, ok bool) {
 func (x *indenter) apply() string {
 	for i := len(x.spaceRuns) - 1; i >= 0; i-- {
 		j := x.spaceRuns[i]
-		x.rows[j.row] = x.rows[j.row][:j.from] + " " + x.rows[j.row][j.to:]
+		space := " "
+		if j.isRemoved {
+			space = ""
+		}
+		x.rows[j.row] = x.rows[j.row][:j.from] + space + x.rows[j.row][j.to:]
 	}
 	for i, row := range x.rows {
 		switch by := x.shift[i]; {

@@ -21,6 +21,8 @@ func TestFormat(t *testing.T) {
 		{"wide dashes", "a:\n  -   b: 1\n      c: 2\n", "a:\n  - b: 1\n    c: 2\n"},
 		{"lists in lists", "a:\n    -   - 1\n        - 2\n", "a:\n  - - 1\n    - 2\n"},
 		{"wide values", "a:    1\nb:   [1,  2]\n", "a: 1\nb: [1,  2]\n"},
+		{"spaces before a colon", "a     : 1\n\"b\"   :   2\nccc   :\n  d : [e : f]\n", "a: 1\n\"b\": 2\nccc:\n  d: [e : f]\n"},
+		{"an alias as a key", "a: &k  b\nc:\n  *k  :  d\n", "a: &k b\nc:\n  *k  :  d\n"},
 		{"comments stay with their lines", "a:\n    # about b\n    b: 1 # why\n    # at the end\nc: 2\n# last\n", "a:\n  # about b\n  b: 1 # why\n  # at the end\nc: 2\n# last\n"},
 		{"spaces before a comment are kept", "a: 1      # one\nbcd: 2    # two\n", "a: 1      # one\nbcd: 2    # two\n"},
 		{"texts move with their key", "a:\n    t: |\n        one  \n\n\n          two\n    b: 1\n", "a:\n  t: |\n      one  \n\n\n        two\n  b: 1\n"},

@@ -33,6 +33,12 @@ func (d Diagnostic) WithoutFix() Diagnostic {
 	return d
 }
 
+// WithoutSuggestion returns the diagnostic without its suggestion, hint and fixes.
+func (d Diagnostic) WithoutSuggestion() Diagnostic {
+	d.Suggestion, d.Hint, d.Fixes = "", "", nil
+	return d
+}
+
 // WithNearest returns the diagnostic with the candidate nearest to name as
 // suggestion (see Nearest), and as fix if it is unambiguous. It does nothing if no
 // candidate is near.

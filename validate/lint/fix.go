@@ -153,8 +153,8 @@ const maxFixAttempts = 8
 // not safe, because it changed the meaning: fixing starts again without it.
 func Fix(ctx context.Context, find Finder, opts loader.Options) ([]Change, []Result, error) {
 	refused := map[string]bool{}
-	for range maxFixAttempts {
-		m := &fixer{files: map[string]*Change{}, frozen: map[string]bool{}, refused: refused}
+	for attempt := range maxFixAttempts {
+		m := &fixer{files: map[string]*Change{}, frozen: map[string]bool{}, refused: refused, isLast: attempt >= maxFixAttempts/2}
 		results, err := m.run(ctx, find, opts)
 		if err != nil {
 			return nil, nil, err
@@ -220,6 +220,7 @@ type fixer struct {
 	readable   map[string]int           // countDiagnostics of the files once their form was fixed; nil before
 	applied    []appliedFix             // the fixes so far
 	refused    map[string]bool          // keys of fixes that are not applied, see keyOfFix
+	isLast     bool                     // one of the last attempts, which refuse all fixes that may have caused a diagnostic
 }
 
 // open returns the fixed text of a file; nil if it is unchanged.
@@ -257,7 +258,7 @@ func (m *fixer) apply(list diag.List) bool {
 		}
 		for _, f := range d.Fixes {
 			real := realPath(f.Span.File.Path)
-			m.applied = append(m.applied, appliedFix{key: keyOfFix(d), real: real, line: f.Span.Start.Line, column: f.Span.Start.Column, isForm: d.Code < firstMeaningCode})
+			m.applied = append(m.applied, appliedFix{key: keyOfFix(d), real: real, line: f.Span.Start.Line, column: f.Span.Start.Column, text: f.NewText, isForm: d.Code < firstMeaningCode})
 			if !m.frozen[real] {
 				byFile[real] = append(byFile[real], edit{f, i})
 				names[real] = f.Span.File

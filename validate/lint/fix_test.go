@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,6 +142,49 @@ func TestFix_IncludedFiles(t *testing.T) {
 	}
 	if got := testkit.ReadFile(t, "../other.yaml"); !strings.Contains(got, "modle_id") {
 		t.Errorf("files above the working directory are not fixed, got %s", got)
+	}
+}
+
+// TestFix_OtherDocument checks that a fix which is refused in one document does not keep
+// those of another document from being applied.
+func TestFix_OtherDocument(t *testing.T) {
+	const flow = "id: shop\nflows:\n  - id: main\n    variables: [{id: question, type: text}, {id: answer, type: text}]\n    inputs: [question]\n    outputs: [answer]\n    steps:\n"
+	const step = "      - {type: PromptTemplate, id: %s, template: \"{question}\", inputs: [question], outputs: [%s]}\n"
+	// With the fix, the second step would overwrite what the first one writes (QT917).
+	harmful := testkit.WriteFile(t, "harmful.qtype.yaml", flow+fmt.Sprintf(step, "one", "answer")+fmt.Sprintf(step, "two", "answr"))
+	harmless := testkit.WriteFile(t, "harmless.qtype.yaml", flow+fmt.Sprintf(step, "one", "answr"))
+	fixFiles(t, harmful, harmless)
+	if text, err := os.ReadFile(harmful); err != nil || !strings.Contains(string(text), "answr") {
+		t.Errorf("fixed to %s, %v", text, err)
+	}
+	if text, err := os.ReadFile(harmless); err != nil || strings.Contains(string(text), "answr") {
+		t.Errorf("not fixed: %s, %v", text, err)
+	}
+}
+
+// TestFix_OneHarmful checks that a fix which causes a diagnostic keeps only itself from being
+// applied.
+func TestFix_OneHarmful(t *testing.T) {
+	path := testkit.WriteFile(t, "app.qtype.yaml", `id: shop
+models: [{type: Model, id: model, provider: mock}]
+flows:
+  - id: main
+    variables: [{id: question, type: text}, {id: answer, type: text}]
+    inputs: [qestion]
+    outputs: [anwser]
+    steps:
+      - {type: PromptTemplate, id: ask, template: "{quesiton}", inputs: [question], outputs: [answer]}
+      - {type: LLMInference, id: reply, model: modle, inputs: [questoin], outputs: [answr]}
+`)
+	fixFiles(t, path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"inputs: [question]\n", "{question}", "model: model, inputs: [question]", "[answr]"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }
 
