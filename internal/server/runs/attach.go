@@ -15,7 +15,7 @@ func (m *Manager) Attach(ctx context.Context, app *runtime.App, owner, id string
 	if r == nil || err != nil || m.IsLocal(r) || r.State().Status.Ended() {
 		return r, err
 	}
-	taken, err := m.resume(ctx, app, id, time.Now())
+	taken, err := m.resume(ctx, app, id, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (o *observer) follow(ctx context.Context) {
 
 // read reports what is new. A run whose process has ended continues in this one.
 func (o *observer) read(ctx context.Context) error {
-	if _, err := o.manager.resume(ctx, o.app, o.run.ID, time.Now()); err != nil {
+	if _, err := o.manager.resume(ctx, o.app, o.run.ID, time.Time{}); err != nil {
 		return err
 	}
 	now, err := o.manager.load(ctx, o.app, o.run.ID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
@@ -68,7 +69,7 @@ func (m *Manager) poll(ctx context.Context, renew bool) {
 		} else if r.State().Status == Waiting {
 			err = r.record.refresh(ctx)
 		}
-		if m.lostTo(r) || errors.Is(err, errTaken) {
+		if r.record.lost() || errors.Is(err, errTaken) {
 			m.opts.Log.Warn("another server continues a run", "run", r.ID)
 			r.end(memory.ErrSuspended)
 			continue
@@ -89,35 +90,40 @@ func (m *Manager) poll(ctx context.Context, renew bool) {
 	}
 }
 
-// errTaken reports that another process has the lease of a run.
-var errTaken = errors.New("another process has taken the run")
+// errTaken reports that another process has the lease of a run. It is a memory.ErrSuspended: a
+// turn that fails with it leaves nothing.
+var errTaken = fmt.Errorf("another process has taken the run: %w", memory.ErrSuspended)
 
 // checkOwner returns errTaken if the values of a run have the lease of another process, which took
 // the run because this one had not renewed its lease in time.
-func (m *Manager) checkOwner(values map[string][]byte) error {
+func (r *record) checkOwner(values map[string][]byte) error {
 	var l lease
-	if raw := values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner {
+	if raw := values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != r.owner {
 		return errTaken
 	}
 	return nil
 }
 
-// lostTo reports whether another process had the run when its record was read last.
-func (m *Manager) lostTo(r *Run) bool {
-	r.record.mu.Lock()
-	defer r.record.mu.Unlock()
-	return m.checkOwner(r.record.values) != nil
+// lost reports whether another process had the run when the record was read last.
+func (r *record) lost() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.checkOwner(r.values) != nil
 }
 
 // renew renews the lease of a run, unless the run has ended: a suspended one has none.
 func (m *Manager) renew(ctx context.Context, r *Run) error {
 	ended := errors.New("ended")
-	err := r.record.set(ctx, map[string][]byte{leaseValue: m.newLease()}, func(now map[string][]byte) error {
+	now, err := m.clock.Now(ctx, m.opts.Store)
+	if err != nil {
+		return err
+	}
+	err = r.record.set(ctx, map[string][]byte{leaseValue: m.newLease(now)}, func(now map[string][]byte) error {
 		select {
 		case <-r.finished:
 			return ended
 		default:
-			return m.checkOwner(now)
+			return r.record.checkOwner(now)
 		}
 	})
 	if errors.Is(err, ended) {
@@ -162,7 +168,8 @@ func (m *Manager) Resume(ctx context.Context, app *runtime.App) (int, error) {
 	return n, nil
 }
 
-// resume continues one run, unless a process runs it.
+// resume continues one run, unless a process runs it. listed is when it was added to the
+// unfinished ones, by the clock of the store; zero if that is not known.
 func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, listed time.Time) (bool, error) {
 	m.mu.Lock()
 	_, local := m.runs[id]
@@ -176,8 +183,9 @@ func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, liste
 	}
 	var req storedRequest
 	if !rec.get(requestValue, &req) {
-		if time.Since(listed) < leaseTime {
-			return false, nil // it is being created
+		now, err := m.clock.Now(ctx, m.opts.Store)
+		if err != nil || listed.IsZero() || now.Sub(listed) < leaseTime {
+			return false, err // it is being created
 		}
 		return false, m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: id})
 	}
@@ -191,9 +199,13 @@ func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, liste
 // the run has ended.
 func (m *Manager) take(ctx context.Context, rec *record) (bool, error) {
 	no := errors.New("not free")
-	err := rec.set(ctx, map[string][]byte{leaseValue: m.newLease()}, func(map[string][]byte) error {
+	now, err := m.clock.Now(ctx, m.opts.Store)
+	if err != nil {
+		return false, err
+	}
+	err = rec.set(ctx, map[string][]byte{leaseValue: m.newLease(now)}, func(map[string][]byte) error {
 		var l lease
-		if raw := rec.values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner && time.Now().Before(l.Until) {
+		if raw := rec.values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner && now.Before(l.Until) {
 			return no
 		}
 		return nil
@@ -221,6 +233,7 @@ func (m *Manager) restart(ctx context.Context, app *runtime.App, rec *record, re
 	s := req.start(app, flow, rows)
 	s.Durable = true
 	r := m.newRun(&s)
+	rec.owner = m.owner
 	r.Created, r.record = req.Created, rec
 	for _, a := range rec.answers() {
 		r.requests.answers[a.ID] = a

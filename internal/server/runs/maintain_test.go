@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -340,5 +341,91 @@ func TestAnswer_WhileRunIsRepeated(t *testing.T) {
 			t.Errorf("second answer: %v", err)
 		}
 		testkit.Must(t, second.Shutdown(t.Context()))
+	}
+}
+
+// skewedClock is the view that a process has of a store that several machines share, if the
+// clock of its machine is wrong by skew: the times of others are wrong by as much for it.
+type skewedClock struct {
+	memory.Store
+	skew time.Duration
+}
+
+// Time returns the time of the store, whatever that of the machine is.
+func (s skewedClock) Time(context.Context) (time.Time, error) { return time.Now().Add(s.skew), nil }
+
+// The leases of runs end by the clock of the store: servers whose own clocks differ do not take
+// runs from each other. Here the clock of the store is an hour ahead of that of the machine, so
+// that a lease by the clock of the machine would have ended.
+func TestManager_LeaseByClockOfStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := memory.NewInProcess()
+		app := open(t, memory.NewInProcess())
+		m := runs.NewManager(runs.Options{Store: skewedClock{state, time.Hour}})
+		defer stop(t, m)
+		begin(t, m, app)
+		head, err := state.Head(t.Context(), memory.Key{Memory: "qtype:runs", Session: "run_1"})
+		testkit.Must(t, err)
+		var lease struct{ Until time.Time }
+		testkit.Must(t, json.Unmarshal(head.Values["lease"], &lease))
+		if got := time.Until(lease.Until); got < time.Hour || got > time.Hour+15*time.Second {
+			t.Errorf("the lease ends in %s", got)
+		}
+		next := runs.NewManager(runs.Options{Store: skewedClock{state, time.Hour}})
+		defer stop(t, next)
+		if n, err := next.Resume(t.Context(), app); n != 0 || err != nil {
+			t.Errorf("resumed %d runs of a live process, %v", n, err)
+		}
+	})
+}
+
+// gatedStore delays the first change that sets a value with a prefix until open is closed.
+type gatedStore struct {
+	memory.Store
+	prefix  string
+	once    sync.Once
+	reached chan struct{} // closed when the change is there
+	open    chan struct{}
+}
+
+func (s *gatedStore) Apply(ctx context.Context, key memory.Key, c store.Change) error {
+	for name := range c.Values {
+		if key.Memory == "qtype:runs" && strings.HasPrefix(name, s.prefix) {
+			s.once.Do(func() {
+				close(s.reached)
+				<-s.open
+			})
+		}
+	}
+	return s.Store.Apply(ctx, key, c)
+}
+
+// A process that was stopped for longer than its lease changes nothing of the run that another
+// one has continued and ended meanwhile: neither recorded calls, nor the state.
+func TestManager_StoppedProcess(t *testing.T) {
+	for _, prefix := range []string{"call:", "state"} {
+		state := &gatedStore{Store: memory.NewInProcess(), prefix: prefix, reached: make(chan struct{}), open: make(chan struct{})}
+		app := open(t, memory.NewInProcess())
+		m := runs.NewManager(runs.Options{Store: state})
+		r, err := m.Begin(t.Context(), talk(t, app))
+		testkit.Must(t, err)
+		<-state.reached
+		key := memory.Key{Memory: "qtype:runs", Session: "run_1"}
+		head, err := state.Head(t.Context(), key)
+		testkit.Must(t, err)
+		other := store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State, Values: map[string][]byte{
+			"lease": []byte(`{"owner":"other","until":"2999-01-01T00:00:00Z"}`), "state": []byte(`{"status":"succeeded"}`)}}
+		testkit.Must(t, state.Store.Apply(t.Context(), key, other))
+		close(state.open)
+		testkit.Must(t, r.Wait(t.Context()))
+		if got := r.State().Status; got != runs.Suspended {
+			t.Errorf("%s: the stopped process ended the run as %s", prefix, got)
+		}
+		head, err = state.Head(t.Context(), key)
+		testkit.Must(t, err)
+		if got := string(head.Values["state"]); head.Version != other.Next || got != `{"status":"succeeded"}` {
+			t.Errorf("%s: the stopped process changed the run: %s", prefix, got)
+		}
+		stop(t, m)
 	}
 }
