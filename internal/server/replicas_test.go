@@ -59,6 +59,79 @@ func TestReplicas_MessageInsteadOfAnswer(t *testing.T) {
 	}
 }
 
+// aguiOf returns the body of an AG-UI client that continues a thread.
+func aguiOf(thread, message, more string) string {
+	return `{"threadId": "` + thread + `", "runId": "r", "messages": [` + message + `]` + more + `}`
+}
+
+// TestReplicas_AGUIAnswers checks that an AG-UI client can answer at one server a run that waits
+// on another one, also where no lease of a memory names the run.
+func TestReplicas_AGUIAnswers(t *testing.T) {
+	for _, memory := range []string{"memory: talks, ", ""} {
+		first, second := serveReplicas(t, "memory: talks, ", memory)
+		waits := first.post("/flows/talk/agui", aguiOf("a", `{"id": "m", "role": "user", "content": "where am I"}`, ""))
+		call := between(waits.body, `"toolCallId":"`, `"`)
+		parent := between(waits.body, `"parentMessageId":"`, `"`)
+		got := second.post("/flows/talk/agui", aguiOf("a", `{"id": "m", "role": "user", "content": "where am I"},
+			{"id": "`+parent+`", "role": "assistant", "toolCalls": [{"id": "`+call+`", "type": "function", "function": {"name": "locate", "arguments": "{}"}}]},
+			{"id": "t", "role": "tool", "toolCallId": "`+call+`", "content": "{\"city\": \"Oslo\"}"}`, ""))
+		if got.status != http.StatusOK || !strings.Contains(got.body, "The desk has  answered.") || !strings.Contains(got.body, `"outcome":{"type":"success"}`) {
+			t.Errorf("a tool, %q: %d %s", memory, got.status, got.body)
+		}
+	}
+	first, second := serveReplicas(t)
+	waits := first.post("/flows/talk/agui", aguiOf("b", `{"id": "m", "role": "user", "content": "refund order 7"}`, ""))
+	interrupt := between(waits.body, `"interrupts":[{"id":"`, `"`)
+	resume := `, "resume": [{"interruptId": "` + interrupt + `", "status": "resolved", "payload": {"approved": true}}]`
+	got := second.post("/flows/talk/agui", aguiOf("b", "", resume))
+	if got.status != http.StatusOK || !strings.Contains(got.body, "The desk has  answered.") {
+		t.Errorf("an approval: %d %s", got.status, got.body)
+	}
+	if again := second.post("/flows/talk/agui", aguiOf("b", "", resume)); again.status != http.StatusConflict || !strings.Contains(again.body, "no_waiting_run") {
+		t.Errorf("the same again: %d %s", again.status, again.body)
+	}
+}
+
+// between returns the text behind begin, up to end.
+func between(text, begin, end string) string {
+	_, rest, _ := strings.Cut(text, begin)
+	found, _, _ := strings.Cut(rest, end)
+	return found
+}
+
+// TestReplicas_Regenerate checks that another answer undoes the turn that is still running, on
+// the same server or another one: the question is not asked twice.
+func TestReplicas_Regenerate(t *testing.T) {
+	first, second := serveReplicas(t, "interface: {type: Conversational, examples", "interface: {type: Conversational, on_disconnect: finish, examples")
+	for name, other := range map[string]*testServer{"the same server": first, "another server": second} {
+		session := strings.ReplaceAll(name, " ", "-")
+		run := first.post("/flows/talk", `{"message": "slow"}`, "X-Session-Id", session, "Prefer", "respond-async")
+		if run.status != http.StatusAccepted {
+			t.Fatal(run.body)
+		}
+		waitForTurn(t, second, session)
+		got := other.post("/flows/talk/stream", `{"id": "`+session+`", "trigger": "regenerate-message", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "slow"}]}]}`)
+		if !strings.Contains(got.body, `"finishReason":"stop"`) {
+			t.Errorf("%s: %s", name, got.body)
+		}
+		if history := second.do("GET", "/sessions/"+session+"/messages", ""); strings.Count(history.body, `"status":"in_window"`) != 2 {
+			t.Errorf("%s: %s", name, history.body)
+		}
+	}
+}
+
+// waitForTurn waits until a turn of a session is active.
+func waitForTurn(t *testing.T, s *testServer, session string) {
+	t.Helper()
+	for range 100 {
+		if got := s.do("GET", "/sessions/"+session, ""); strings.Contains(got.body, `"run":"run_`) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("no turn is active")
+}
+
 // TestReplicas_ChangesOfSession checks that a session is not changed while a run on another
 // server uses it: its messages would come back after they were deleted.
 func TestReplicas_ChangesOfSession(t *testing.T) {

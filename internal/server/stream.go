@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
@@ -15,9 +16,11 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/sse"
 	"github.com/qtype-dev/qtype/internal/server/uistream"
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -180,17 +183,35 @@ func (s *Server) fetcher(ctx context.Context) uistream.Fetcher {
 	}
 }
 
-// regenerate prepares the session for another answer. The run that waits for the client would
-// keep it busy.
+// regenerate prepares the session for another answer, when no turn is active, on any server: it
+// may be the one to undo. The run that waits for the client would keep the session busy.
 func (s *Server) regenerate(ctx context.Context, c *call, req *uistream.Request) error {
-	if err := s.supersede(ctx, c); err != nil {
-		return err
+	for {
+		if err := s.supersede(ctx, c); err != nil {
+			return err
+		}
+		run, err := s.runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.stored())
+		if err != nil {
+			return err
+		}
+		if run != nil && s.rejectsTurns(c) {
+			return problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
+		}
+		busy, err := s.runs.InUse(ctx, c.app.App, c.flow.Spec, c.stored())
+		if err != nil {
+			return err
+		}
+		if !busy {
+			return s.rewind(ctx, c, req)
+		}
+		if err := timer.Sleep(ctx, turnPeriod); err != nil {
+			return err
+		}
 	}
-	if run := s.runs.WaitingIn(c.flow.ID(), c.stored()); run != nil {
-		return problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
-	}
-	return s.rewind(ctx, c, req)
 }
+
+// turnPeriod is the time between two looks whether a session is in use.
+const turnPeriod = 100 * time.Millisecond
 
 // rewind undoes the turn that a client wants to have answered again, and those after it:
 // the turn of the last message of the user.
@@ -230,12 +251,7 @@ func userTurns(ctx context.Context, m *memory.Memory, session string) ([]int64, 
 // message instead, which would be queued behind it. With concurrent_turns: reject the
 // user must answer.
 func (s *Server) supersede(ctx context.Context, c *call) error {
-	for _, m := range c.app.App.Spec().Memories {
-		if m.Turns == string(memory.Reject) && slices.Contains(runtime.MemoryIDs(c.flow.Spec), m.ID) {
-			return nil
-		}
-	}
-	if !c.named {
+	if !c.named || s.rejectsTurns(c) {
 		return nil
 	}
 	run, err := s.runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.principal.StoredSession(c.session))
@@ -243,6 +259,13 @@ func (s *Server) supersede(ctx context.Context, c *call) error {
 		return err
 	}
 	return s.runs.Abandon(ctx, c.app.App, run)
+}
+
+// rejectsTurns reports whether a memory of the flow has concurrent_turns: reject.
+func (s *Server) rejectsTurns(c *call) bool {
+	return slices.ContainsFunc(c.app.App.Spec().Memories, func(m *spec.Memory) bool {
+		return m.Turns == string(memory.Reject) && slices.Contains(runtime.MemoryIDs(c.flow.Spec), m.ID)
+	})
 }
 
 // running returns the active run of a chat, nil if there is none.

@@ -185,6 +185,9 @@ func (e *Encoder) newMessage() string {
 	return "msg_" + e.run + "_" + strconv.Itoa(e.parts)
 }
 
+// callID returns the id of the nth call that a run has named.
+func callID(run, n string) string { return "call_" + run + "_" + n }
+
 func (e *Encoder) closeMessages(b []byte) []byte {
 	if e.text != "" {
 		b = object(b, "TEXT_MESSAGE_END", field{"messageId", e.text})
@@ -201,18 +204,17 @@ func (e *Encoder) closeMessages(b []byte) []byte {
 func (e *Encoder) callID(ev *runs.Event, opens bool) string {
 	return e.calls.Of(ev, opens, func() string {
 		e.names++
-		return "call_" + e.run + "_" + strconv.Itoa(e.names)
+		return callID(e.run, strconv.Itoa(e.names))
 	})
 }
 
 func (e *Encoder) toolCalled(b []byte, ev *runs.Event) []byte {
 	b = e.closeMessages(b)
 	call := field{"toolCallId", e.callID(ev, true)}
-	start := []field{call, {"toolCallName", ev.Tool}}
-	if e.parent != "" {
-		start = append(start, field{"parentMessageId", e.parent})
+	if e.parent == "" { // so that the message of the client names the run; see Input.run
+		e.parent = e.newMessage()
 	}
-	b = object(b, "TOOL_CALL_START", start...)
+	b = object(b, "TOOL_CALL_START", call, field{"toolCallName", ev.Tool}, field{"parentMessageId", e.parent})
 	b = object(b, "TOOL_CALL_ARGS", call, field{"delta", ev.Text})
 	return object(b, "TOOL_CALL_END", call)
 }

@@ -212,7 +212,9 @@ func (r *Run) replayEvents(s *storedState) {
 
 // answerRemote stores an answer for the process that has the run.
 func (m *Manager) answerRemote(ctx context.Context, r *Run, a *Answer) error {
+	r.requests.mu.Lock() // an observer replaces the requests
 	o := r.requests.open[a.ID]
+	r.requests.mu.Unlock()
 	if o == nil {
 		for _, given := range r.record.answers() {
 			if given.ID == a.ID {
