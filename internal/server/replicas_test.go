@@ -99,6 +99,32 @@ func between(text, begin, end string) string {
 	return found
 }
 
+// TestReplicas_DeletedSession checks that a session which another server has deleted is in the
+// list again when it is used.
+func TestReplicas_DeletedSession(t *testing.T) {
+	first, second := serveReplicas(t)
+	first.post("/flows/talk", `{"message": "hello"}`, "X-Session-Id", "s")
+	if got := second.do("DELETE", "/sessions/s", ""); got.status != http.StatusNoContent {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	first.post("/flows/talk", `{"message": "hello again"}`, "X-Session-Id", "s")
+	for _, s := range []*testServer{first, second} {
+		if got := s.do("GET", "/sessions", ""); !strings.Contains(got.body, `"title":"hello again"`) {
+			t.Errorf("the list: %s", got.body)
+		}
+	}
+}
+
+// TestReplicas_ResumeStream checks that the stream of a run on another server, which has no
+// chunks here, is not one that never ends.
+func TestReplicas_ResumeStream(t *testing.T) {
+	first, second := serveReplicas(t)
+	run := first.post("/flows/talk/stream", chatOf("c", "refund order 7")).header.Get("X-Run-Id")
+	if got := second.do("GET", "/flows/talk/stream/c", "", "Last-Event-ID", run+":2"); got.status != http.StatusNoContent {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 // TestReplicas_Regenerate checks that another answer undoes the turn that is still running, on
 // the same server or another one: the question is not asked twice.
 func TestReplicas_Regenerate(t *testing.T) {

@@ -359,8 +359,8 @@ func (s *Server) resumeStream(w http.ResponseWriter, r *http.Request) {
 			s.fail(w, r, err)
 			return
 		}
-		if run != nil && (run.Flow.ID != flow.ID() || run.Session != c.stored()) {
-			run = nil
+		if run != nil && (run.Flow.ID != flow.ID() || run.Session != c.stored() || run.Remote() && !run.State().Status.Ended()) {
+			run = nil // the chunks of a run of another server are there
 		}
 	}
 	if run == nil {

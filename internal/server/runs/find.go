@@ -107,9 +107,12 @@ func (m *Manager) newest(flow, session string, keep func(*Run) bool) *Run {
 	return nil
 }
 
+// Place returns the place of a run in List.
+func (r *Run) Place() Place { return PlaceOf(r.Created, r.ID) }
+
 // newestFirst sorts runs and returns those that keep selects.
 func newestFirst(list []*Run, keep func(*Run) bool) []*Run {
 	list = slices.DeleteFunc(list, func(r *Run) bool { return keep != nil && !keep(r) })
-	slices.SortFunc(list, func(a, b *Run) int { return b.Created.Compare(a.Created) })
+	slices.SortFunc(list, func(a, b *Run) int { return a.Place().Compare(b.Place()) })
 	return list
 }
