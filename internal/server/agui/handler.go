@@ -108,10 +108,14 @@ func (c *call) start(r *http.Request) (runs.Start, error) {
 	}
 	s.Rows, s.Tools = []map[string]any{row}, c.in.callerTools(c.flow)
 	s.Durable = c.flow.MayWait() || len(s.Tools) > 0
+	if err := c.Inputs.Apply(r.Context(), known, row); err != nil {
+		return s, err
+	}
 	if len(runtime.MemoryIDs(c.flow.Spec)) == 0 {
 		s.History = earlier
+		return s, nil
 	}
-	return s, c.Inputs.Apply(r.Context(), known, row)
+	return s, c.Record(r.Context(), c.flow.ID(), c.stored(), newest.Text())
 }
 
 // abandon cancels the run of the thread that waits for an answer: the user has sent another
