@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
@@ -60,33 +61,49 @@ func (m *Manager) durable() []*Run {
 	return list
 }
 
-// poll reads answers and cancellations of other processes.
+// poll reads answers and cancellations of other processes. It reads several runs at a time, so
+// that thousands that wait keep their leases.
 func (m *Manager) poll(ctx context.Context, renew bool) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, maxPolled)
 	for _, r := range m.durable() {
-		var err error
-		if renew {
-			err = m.renew(ctx, r)
-		} else if r.State().Status == Waiting {
-			err = r.record.refresh(ctx)
-		}
-		if r.record.lost() || errors.Is(err, errTaken) {
-			m.opts.Log.Warn("another server continues a run", "run", r.ID)
-			r.end(memory.ErrSuspended)
-			continue
-		}
-		if err != nil {
-			m.opts.Log.Warn("a stored run could not be read", "run", r.ID, "error", err)
-			continue
-		}
-		if r.record.value(cancelValue) != nil {
-			r.Cancel()
-		}
-		if s := r.State(); s.Status == Waiting && time.Since(s.Updated) > m.opts.AnswerWait {
-			r.end(errUnanswered)
-		}
-		for _, a := range r.record.answers() {
-			_ = r.answered(a) // most of them were passed before
-		}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			m.pollRun(ctx, r, renew)
+		})
+	}
+	group.Wait()
+}
+
+// maxPolled is how many stored runs are read at a time.
+const maxPolled = 32
+
+// pollRun is poll for one run.
+func (m *Manager) pollRun(ctx context.Context, r *Run, renew bool) {
+	var err error
+	if renew {
+		err = m.renew(ctx, r)
+	} else if r.State().Status == Waiting {
+		err = r.record.refresh(ctx)
+	}
+	if r.record.lost() || errors.Is(err, errTaken) {
+		m.opts.Log.Warn("another server continues a run", "run", r.ID)
+		r.end(memory.ErrSuspended)
+		return
+	}
+	if err != nil {
+		m.opts.Log.Warn("a stored run could not be read", "run", r.ID, "error", err)
+		return
+	}
+	if r.record.value(cancelValue) != nil {
+		r.Cancel()
+	}
+	if s := r.State(); s.Status == Waiting && time.Since(s.Updated) > m.opts.AnswerWait {
+		r.end(errUnanswered)
+	}
+	for _, a := range r.record.answers() {
+		_ = r.answered(a) // most of them were passed before
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -376,6 +378,46 @@ func TestManager_LeaseByClockOfStore(t *testing.T) {
 		if n, err := next.Resume(t.Context(), app); n != 0 || err != nil {
 			t.Errorf("resumed %d runs of a live process, %v", n, err)
 		}
+	})
+}
+
+// distantStore is a store whose changes take time.
+type distantStore struct {
+	memory.Store
+	delay atomic.Int64
+}
+
+func (s *distantStore) Apply(ctx context.Context, key memory.Key, c store.Change) error {
+	time.Sleep(time.Duration(s.delay.Load()))
+	return s.Store.Apply(ctx, key, c)
+}
+
+// Many runs that wait for their clients keep their leases, also if a call of the store takes
+// longer than usual.
+func TestManager_ManyWaitingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := memory.NewInProcess()
+		app := open(t, memory.NewInProcess())
+		distant := &distantStore{Store: state}
+		m, next := runs.NewManager(runs.Options{Store: distant}), runs.NewManager(runs.Options{Store: state})
+		defer stop(t, m)
+		defer stop(t, next)
+		for i := range 500 {
+			start := talk(t, app)
+			start.ID, start.Session = fmt.Sprint("run_", i), fmt.Sprint("ada/", i)
+			r, err := m.Begin(t.Context(), start)
+			testkit.Must(t, err)
+			await(t, r, runs.RequestOpened)
+		}
+		distant.delay.Store(int64(50 * time.Millisecond))
+		for range 3 {
+			time.Sleep(20 * time.Second)
+			if n, err := next.Resume(t.Context(), app); n != 0 || err != nil {
+				t.Errorf("another server took %d runs, %v", n, err)
+			}
+		}
+		distant.delay.Store(0)
+		time.Sleep(time.Second) // the changes that have begun end
 	})
 }
 
