@@ -92,6 +92,37 @@ func TestReplicas_AGUIAnswers(t *testing.T) {
 	}
 }
 
+// TestReplicas_SecondRequest checks that a client which answers a run of another server learns
+// what the run requests next, by each protocol.
+func TestReplicas_SecondRequest(t *testing.T) {
+	first, second := serveReplicas(t, "tool_calls: [{name: refund, arguments: {order: $1}}]",
+		"tool_calls: [{name: refund, arguments: {order: $1}}, {name: refund, arguments: {order: 8}}]")
+	waits := first.post("/flows/talk/stream", chatOf("c", "refund order 7"))
+	answer := func(to reply, approval string) reply {
+		return second.post("/flows/talk/stream", `{"id": "c", "messages": [{"id": "msg_`+to.header.Get("X-Run-Id")+`", "role": "assistant", "parts": [{"type": "tool-refund",
+			"state": "approval-responded", "toolCallId": "x", "approval": {"id": "`+approval+`", "approved": true}}]}]}`)
+	}
+	next := answer(waits, between(waits.body, `"approvalId":"`, `"`))
+	if !strings.Contains(next.body, `"finishReason":"tool-calls"`) || !strings.Contains(next.body, `"input":{"order":8}`) {
+		t.Fatalf("the second approval of a chat: %d %s", next.status, next.body)
+	}
+	if end := answer(waits, between(next.body, `"approvalId":"`, `"`)); !strings.Contains(end.body, "The desk has  answered.") || !strings.Contains(end.body, `"finishReason":"stop"`) {
+		t.Errorf("the end of a chat: %d %s", end.status, end.body)
+	}
+
+	waits = first.post("/flows/talk/agui", aguiOf("a", `{"id": "m", "role": "user", "content": "refund order 7"}`, ""))
+	resume := func(after reply) reply {
+		return second.post("/flows/talk/agui", aguiOf("a", "", `, "resume": [{"interruptId": "`+between(after.body, `"interrupts":[{"id":"`, `"`)+`", "status": "resolved", "payload": {"approved": true}}]`))
+	}
+	next = resume(waits)
+	if !strings.Contains(next.body, `"type":"interrupt"`) || !strings.Contains(next.body, `"delta":"{\"order\":8}"`) {
+		t.Fatalf("the second interrupt: %d %s", next.status, next.body)
+	}
+	if end := resume(next); !strings.Contains(end.body, "The desk has  answered.") {
+		t.Errorf("the end of a thread: %d %s", end.status, end.body)
+	}
+}
+
 // between returns the text behind begin, up to end.
 func between(text, begin, end string) string {
 	_, rest, _ := strings.Cut(text, begin)

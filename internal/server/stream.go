@@ -323,13 +323,14 @@ func answerTo(pending *runs.Request, approvals, results []*runs.Answer) *runs.An
 }
 
 // waitingRun returns the run of a chat that waits for its client: that of this server, or
-// that of another one which has written the message with the answers.
+// that of another one which has written the message with the answers. The latter can be followed
+// as far as its events are stored.
 func (s *Server) waitingRun(ctx context.Context, c *call, req *uistream.Request) (*runs.Run, error) {
 	session := c.principal.StoredSession(c.session)
 	if run := s.runs.WaitingIn(c.flow.ID(), session); run != nil {
 		return run, nil
 	}
-	run, err := s.runs.Find(ctx, c.app.App, c.principal.Name, uistream.RunOf(req.Last().ID))
+	run, err := s.runs.Attach(ctx, c.app.App, c.principal.Name, uistream.RunOf(req.Last().ID))
 	if err != nil {
 		return nil, err
 	}
@@ -399,9 +400,6 @@ func (s *Server) sendChunks(w http.ResponseWriter, r *http.Request, run *runs.Ru
 			_ = enc.Append(nil, &events[i])
 		}
 		e.Append(enc.Continue(nil))
-	}
-	if run, err = s.arrive(r.Context(), e, run); err != nil {
-		return
 	}
 	followChat(r.Context(), e, run, n, enc)
 }

@@ -29,6 +29,7 @@ type Encoder struct {
 	streamed        map[int64]bool
 	steps           activeSteps
 	calls           runs.CallIDs
+	called          map[string]bool   // ids of the calls that were written
 	names           int               // calls that were named here
 	open            []*runs.Request   // requests without an answer, the oldest first
 	callOf          map[string]string // ids of calls by the ids of requests
@@ -42,7 +43,7 @@ type Encoder struct {
 // NewEncoder returns an Encoder of a run for the request in.
 func NewEncoder(flow *schema.Flow, run string, in *Input) *Encoder {
 	e := &Encoder{flow: flow, in: in, run: run, clients: map[string]bool{}, have: map[string]bool{}, streamed: map[int64]bool{},
-		callOf: map[string]string{}}
+		callOf: map[string]string{}, called: map[string]bool{}}
 	if flow.Answer != nil {
 		e.answer = flow.Spec.Writers(flow.Answer.ID)
 	}
@@ -210,7 +211,9 @@ func (e *Encoder) callID(ev *runs.Event, opens bool) string {
 
 func (e *Encoder) toolCalled(b []byte, ev *runs.Event) []byte {
 	b = e.closeMessages(b)
-	call := field{"toolCallId", e.callID(ev, true)}
+	id := e.callID(ev, true)
+	e.called[id] = true
+	call := field{"toolCallId", id}
 	if e.parent == "" { // so that the message of the client names the run; see Input.run
 		e.parent = e.newMessage()
 	}
@@ -234,8 +237,12 @@ func (e *Encoder) toolReturned(b []byte, ev *runs.Event) []byte {
 	return object(b, "TOOL_CALL_RESULT", field{"messageId", e.newMessage()}, field{"toolCallId", id}, field{"content", content}, field{"role", "tool"})
 }
 
-// requested appends a request of the run to its client.
+// requested appends a request of the run to its client. The call that a run of another server
+// requests is not known yet.
 func (e *Encoder) requested(b []byte, ev *runs.Event) []byte {
+	if !e.called[e.callID(ev, false)] {
+		b = e.toolCalled(b, &runs.Event{Step: ev.Step, Row: ev.Row, Tool: ev.Tool, Call: ev.Call, Text: string(ev.Request.Arguments)})
+	}
 	id := e.callID(ev, false)
 	e.callOf[ev.Request.ID] = id
 	if e.Opened != nil && e.Opened(ev.Request, id) {
