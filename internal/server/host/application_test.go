@@ -48,11 +48,11 @@ func TestApplication(t *testing.T) {
 		if got := a.IDs(tt.who); !slices.Equal(got, tt.visibleTo) {
 			t.Errorf("%s sees %v", tt.who.Name, got)
 		}
-	}
-	var description struct{ Paths map[string]any }
-	testkit.Must(t, json.Unmarshal(a.OpenAPI(), &description))
-	if description.Paths["/flows/open"] == nil {
-		t.Errorf("paths %v", description.Paths)
+		var description struct{ Paths map[string]any }
+		testkit.Must(t, json.Unmarshal(a.OpenAPI(tt.who), &description))
+		if description.Paths["/flows/open"] == nil || (description.Paths["/flows/staff"] != nil) != slices.Contains(tt.visibleTo, "staff") {
+			t.Errorf("%s sees the paths %v", tt.who.Name, description.Paths)
+		}
 	}
 }
 
