@@ -123,6 +123,26 @@ func TestReplicas_SecondRequest(t *testing.T) {
 	}
 }
 
+// TestReplicas_AnswerAfterShutdown checks that a run whose server has ended continues at the server
+// that gets the answer, by each protocol.
+func TestReplicas_AnswerAfterShutdown(t *testing.T) {
+	first, second := serveReplicas(t)
+	chat := first.post("/flows/talk/stream", chatOf("c", "refund order 7"))
+	thread := first.post("/flows/talk/agui", aguiOf("a", `{"id": "m", "role": "user", "content": "where am I"}`, ""))
+	testkit.Must(t, first.own.Shutdown(t.Context()))
+	got := second.post("/flows/talk/stream", `{"id": "c", "messages": [{"id": "msg_`+chat.header.Get("X-Run-Id")+`", "role": "assistant", "parts": [{"type": "tool-refund",
+		"state": "approval-responded", "toolCallId": "x", "approval": {"id": "`+between(chat.body, `"approvalId":"`, `"`)+`", "approved": true}}]}]}`)
+	if !strings.Contains(got.body, "The ") || !strings.Contains(got.body, `"finishReason":"stop"`) {
+		t.Errorf("a chat: %d %s", got.status, got.body)
+	}
+	call := between(thread.body, `"toolCallId":"`, `"`)
+	got = second.post("/flows/talk/agui", aguiOf("a", `{"id": "`+between(thread.body, `"parentMessageId":"`, `"`)+`", "role": "assistant", "toolCalls": [{"id": "`+call+`",
+		"type": "function", "function": {"name": "locate", "arguments": "{}"}}]}, {"id": "t", "role": "tool", "toolCallId": "`+call+`", "content": "{\"city\": \"Oslo\"}"}`, ""))
+	if got.status != http.StatusOK || !strings.Contains(got.body, `"outcome":{"type":"success"}`) {
+		t.Errorf("a thread: %d %s", got.status, got.body)
+	}
+}
+
 // between returns the text behind begin, up to end.
 func between(text, begin, end string) string {
 	_, rest, _ := strings.Cut(text, begin)

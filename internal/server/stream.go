@@ -330,11 +330,11 @@ func (s *Server) waitingRun(ctx context.Context, c *call, req *uistream.Request)
 	if run := s.runs.WaitingIn(c.flow.ID(), session); run != nil {
 		return run, nil
 	}
-	run, err := s.runs.Attach(ctx, c.app.App, c.principal.Name, uistream.RunOf(req.Last().ID))
+	run, err := s.runs.AttachWaiting(ctx, c.app.App, c.principal.Name, uistream.RunOf(req.Last().ID))
 	if err != nil {
 		return nil, err
 	}
-	if run == nil || run.Flow.ID != c.flow.ID() || run.Session != session || run.State().Status != runs.Waiting {
+	if run == nil || run.Flow.ID != c.flow.ID() || run.Session != session {
 		return nil, problem.New(http.StatusConflict, "no_waiting_run", "no run of chat %q waits for an answer", c.session)
 	}
 	return run, nil

@@ -152,16 +152,17 @@ func (c *call) resume(w http.ResponseWriter, r *http.Request, given *answers) er
 // followed as far as its events are stored.
 func (c *call) waitingRun(ctx context.Context) (*runs.Run, error) {
 	run, err := c.Runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.stored())
-	if run == nil && err == nil {
-		run, err = c.Runs.Find(ctx, c.app.App, c.principal.Name, c.in.run())
-	}
-	if run != nil && err == nil && !c.Runs.IsLocal(run) {
-		run, err = c.Runs.Attach(ctx, c.app.App, c.principal.Name, run.ID)
-	}
 	if err != nil {
 		return nil, err
 	}
-	if run == nil || run.Flow.ID != c.flow.ID() || run.Session != c.stored() || run.State().Status != runs.Waiting {
+	id := c.in.run()
+	if run != nil {
+		id = run.ID
+	}
+	if run, err = c.Runs.AttachWaiting(ctx, c.app.App, c.principal.Name, id); err != nil {
+		return nil, err
+	}
+	if run == nil || run.Flow.ID != c.flow.ID() || run.Session != c.stored() {
 		return nil, problem.New(http.StatusConflict, "no_waiting_run", "no run of thread %q waits for an answer", c.in.ThreadID)
 	}
 	return run, nil

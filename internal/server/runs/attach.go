@@ -28,6 +28,21 @@ func (m *Manager) Attach(ctx context.Context, app *runtime.App, owner, id string
 	return r, nil
 }
 
+// AttachWaiting is Attach for an answer: it returns a run that waits for its client, nil if it does
+// not. A run that continues in this process repeats what it has done before.
+func (m *Manager) AttachWaiting(ctx context.Context, app *runtime.App, owner, id string) (*Run, error) {
+	r, err := m.Find(ctx, app, owner, id)
+	if r != nil && err == nil && !m.IsLocal(r) {
+		if r, err = m.Attach(ctx, app, owner, id); r != nil && err == nil && m.IsLocal(r) {
+			_, err = r.Settle(ctx)
+		}
+	}
+	if err != nil || r == nil || r.State().Status != Waiting {
+		return nil, err
+	}
+	return r, nil
+}
+
 // observer adds to a snapshot what another process stores about its run.
 type observer struct {
 	manager  *Manager

@@ -353,7 +353,7 @@ type skewedClock struct {
 	skew time.Duration
 }
 
-// Time returns the time of the store, whatever that of the machine is.
+// Time returns the time of the store, and not that of the machine.
 func (s skewedClock) Time(context.Context) (time.Time, error) { return time.Now().Add(s.skew), nil }
 
 // The leases of runs end by the clock of the store: servers whose own clocks differ do not take
