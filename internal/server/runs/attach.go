@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/qtype-dev/qtype/runtime"
@@ -42,6 +43,9 @@ func (m *Manager) AttachWaiting(ctx context.Context, app *runtime.App, owner, id
 	}
 	return r, nil
 }
+
+// errDeleted ends the snapshot of a run that is not stored any more.
+var errDeleted = errors.New("the run was deleted")
 
 // observer adds to a snapshot what another process stores about its run.
 type observer struct {
@@ -90,8 +94,12 @@ func (o *observer) read(ctx context.Context) error {
 		return err
 	}
 	now, err := o.manager.load(ctx, o.app, o.run.ID)
-	if err != nil || now == nil {
+	if err != nil {
 		return err
+	}
+	if now == nil {
+		o.run.finish(errDeleted)
+		return nil
 	}
 	o.reportAnswers(now.record)
 	o.run.requests.replace(now.requests, func(req *Request) { o.run.add(requestEvent(RequestOpened, req), nil) })

@@ -346,6 +346,28 @@ func TestAnswer_WhileRunIsRepeated(t *testing.T) {
 	}
 }
 
+// A client that follows the run of another process learns that it was deleted.
+func TestManager_AttachedRunIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := memory.NewInProcess()
+		app := open(t, memory.NewInProcess())
+		m, other := runs.NewManager(runs.Options{Store: state}), runs.NewManager(runs.Options{Store: state})
+		defer stop(t, m)
+		defer stop(t, other)
+		begin(t, m, app)
+		r, err := other.Attach(t.Context(), app, "ada", "run_1")
+		testkit.Must(t, err)
+		deleted, err := runs.Erase(t.Context(), state, func(owner, _ string) bool { return owner == "ada" })
+		if len(deleted) != 1 || err != nil {
+			t.Fatalf("deleted %v, %v", deleted, err)
+		}
+		events := await(t, r, runs.RunFinished)
+		if got := events[len(events)-1]; got.Text != string(runs.Failed) || got.Error != "the run was deleted" {
+			t.Errorf("the run ended with %+v", got)
+		}
+	})
+}
+
 // skewedClock is the view that a process has of a store that several machines share, if the
 // clock of its machine is wrong by skew: the times of others are wrong by as much for it.
 type skewedClock struct {
