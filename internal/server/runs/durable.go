@@ -133,7 +133,7 @@ func (m *Manager) settle(r *Run, cause error) error {
 	s.Updated = time.Now().UTC()
 	s.end(cause)
 	err := r.record.saveState(ctx, r.Flow, s, r.record.checkOwner)
-	if errors.Is(err, errTaken) {
+	if errors.Is(err, errTaken) || errors.Is(err, errDeleted) {
 		return err
 	}
 	if err == nil {
@@ -149,7 +149,7 @@ func (m *Manager) settle(r *Run, cause error) error {
 func (m *Manager) release(r *Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, r.record.checkOwner); err != nil && !errors.Is(err, errTaken) {
+	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, r.record.checkOwner); err != nil && !errors.Is(err, errTaken) && !errors.Is(err, errDeleted) {
 		m.opts.Log.Error("the lease of a run could not be released", "run", r.ID, "error", err)
 	}
 }
@@ -231,5 +231,14 @@ func (m *Manager) answerRemote(ctx context.Context, r *Run, a *Answer) error {
 
 // cancelRemote requests that the process that has the run cancels it.
 func (m *Manager) cancelRemote(ctx context.Context, r *Run) error {
-	return r.record.set(ctx, map[string][]byte{cancelValue: []byte("true")}, nil)
+	err := r.record.set(ctx, map[string][]byte{cancelValue: []byte("true")}, func(now map[string][]byte) error {
+		if now[requestValue] == nil {
+			return errDeleted
+		}
+		return nil
+	})
+	if errors.Is(err, errDeleted) {
+		return nil
+	}
+	return err
 }

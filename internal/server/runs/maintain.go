@@ -87,7 +87,11 @@ func (m *Manager) pollRun(ctx context.Context, r *Run, renew bool) {
 	} else if r.State().Status == Waiting {
 		err = r.record.refresh(ctx)
 	}
-	if r.record.lost() || errors.Is(err, errTaken) {
+	switch lost := r.record.lost(); {
+	case errors.Is(lost, errDeleted) || errors.Is(err, errDeleted):
+		r.end(errDeleted)
+		return
+	case lost != nil || errors.Is(err, errTaken):
 		m.opts.Log.Warn("another server continues a run", "run", r.ID)
 		r.end(memory.ErrSuspended)
 		return
@@ -112,8 +116,12 @@ func (m *Manager) pollRun(ctx context.Context, r *Run, renew bool) {
 var errTaken = fmt.Errorf("another process has taken the run: %w", memory.ErrSuspended)
 
 // checkOwner returns errTaken if the values of a run have the lease of another process, which took
-// the run because this one had not renewed its lease in time.
+// the run because this one had not renewed its lease in time, and errDeleted if the run was deleted:
+// nothing of it may be stored again.
 func (r *record) checkOwner(values map[string][]byte) error {
+	if values[requestValue] == nil {
+		return errDeleted
+	}
 	var l lease
 	if raw := values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != r.owner {
 		return errTaken
@@ -121,11 +129,11 @@ func (r *record) checkOwner(values map[string][]byte) error {
 	return nil
 }
 
-// lost reports whether another process had the run when the record was read last.
-func (r *record) lost() bool {
+// lost returns the error of checkOwner for the record as it was read last.
+func (r *record) lost() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.checkOwner(r.values) != nil
+	return r.checkOwner(r.values)
 }
 
 // renew renews the lease of a run, unless the run has ended: a suspended one has none.

@@ -365,6 +365,12 @@ func TestManager_AttachedRunIsDeleted(t *testing.T) {
 		if got := events[len(events)-1]; got.Text != string(runs.Failed) || got.Error != "the run was deleted" {
 			t.Errorf("the run ended with %+v", got)
 		}
+		own, err := m.Find(t.Context(), app, "ada", "run_1")
+		testkit.Must(t, err)
+		testkit.Must(t, own.Wait(t.Context()))
+		if n := count(t, state); own.State().Status != runs.Failed || n != 0 {
+			t.Errorf("the process of the run: %s, and %d stored runs", own.State().Status, n)
+		}
 	})
 }
 

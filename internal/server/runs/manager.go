@@ -372,7 +372,7 @@ func (m *Manager) Answer(ctx context.Context, r *Run, a *Answer) error {
 		if err := r.record.saveAnswer(ctx, a); err != nil {
 			return err
 		}
-		if r.record.lost() { // the process that has the run reads the answer
+		if errors.Is(r.record.lost(), errTaken) { // the process that has the run reads the answer
 			r.end(memory.ErrSuspended)
 			return nil
 		}

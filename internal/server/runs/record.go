@@ -190,7 +190,10 @@ func (r *record) saveAnswer(ctx context.Context, a *Answer) error {
 	}
 	name := answerPrefix + a.ID
 	return r.set(ctx, map[string][]byte{name: raw}, func(now map[string][]byte) error {
-		if now[name] != nil && string(now[name]) != string(raw) {
+		switch {
+		case now[requestValue] == nil: // the run was deleted
+			return ErrNoRequest
+		case now[name] != nil && string(now[name]) != string(raw):
 			return ErrAnswered
 		}
 		return nil
