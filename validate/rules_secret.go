@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"net"
 	"net/url"
 	"reflect"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// secretRules returns the rule of secrets in plain text.
+// secretRules returns the rule of secrets that others can read.
 func secretRules() []rule { return []rule{plaintextSecrets()} }
 
 // entityType returns the type of all entities.
@@ -17,7 +18,7 @@ func entityType() reflect.Type { return reflect.TypeFor[spec.Entity]() }
 
 func plaintextSecrets() rule {
 	return rule{code: "QT437", warning: true, title: "secret in plain text",
-		doc: "Anyone who can read the document or its history can read the secret. Write ${NAME} and set the environment variable, or use a secret of the secret manager: {secret_name: …}.",
+		doc: "Anyone who can read the document or its history can read the secret. Write ${NAME} and set the environment variable, or use a secret of the secret manager: {secret_name: …}. Credentials for a server whose address is http:// are sent in plain text over the Internet; servers with private addresses (allow_private) are not reported.",
 		sample: sample{text: `
 id: example
 auths:
@@ -28,7 +29,35 @@ auths:
 				p.list.Add(p.reportAt(s.at, "the %s of %s is in plain text", s.what, nameOf(n.(spec.Entity))).
 					WithHint("%s", s.hint()))
 			}
+			switch t := n.(type) {
+			case *spec.APITool:
+				p.reportUnencrypted(t, "endpoint", t.Endpoint, t.Auth, t.AllowPrivate)
+			case *spec.MCPTool:
+				p.reportUnencrypted(t, "url", t.URL, t.Auth, t.AllowPrivate)
+			}
 		}}}
+}
+
+// reportUnencrypted reports credentials of a tool that are sent to a public server without TLS. A
+// signature (aws) is no secret.
+func (p *ruleContext) reportUnencrypted(t spec.Entity, key, address string, auth spec.Ref[spec.Auth], private bool) {
+	scheme, server, _ := strings.Cut(address, "://")
+	_, signature := auth.To.(*spec.AWSAuth)
+	if auth.To == nil || signature || private || !strings.EqualFold(scheme, "http") || isLoopback(server) {
+		return
+	}
+	p.list.Add(p.reportAt(placeOf(t, key), "%s sends the credentials of %s in plain text: its %s has no TLS", nameOf(t), nameOf(auth.To), key).
+		WithHint("write https://, or allow_private: true for a server with a private address"))
+}
+
+// isLoopback reports whether the rest of a URL begins with a host of this computer.
+func isLoopback(server string) bool {
+	host, _, _ := strings.Cut(server, "/")
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // plaintextSecret is a secret in plain text in the document.

@@ -71,6 +71,39 @@ func TestServer_SessionOfAnotherCaller(t *testing.T) {
 	}
 }
 
+// A caller that opens sessions without end does not keep out others.
+func TestServer_SessionsOfCallers(t *testing.T) {
+	s := serveApp(t, openApp(t), mcpserver.ApplicationOptions{})
+	mcpserver.SetMaxSessions(s, 20)
+	url := serveHTTP(t, s)
+	open := func(caller string) (status int, session string) {
+		status, header, _ := send(t, "POST", url, hello, "Test-Principal", caller)
+		return status, header.Get("Mcp-Session-Id")
+	}
+	var last string
+	for n := range 10 {
+		status, id := open("ada")
+		if status != 200 {
+			t.Fatalf("session %d: %d", n, status)
+		}
+		last = id
+	}
+	if status, _ := open("ada"); status != http.StatusTooManyRequests {
+		t.Errorf("one more session of the same caller: %d", status)
+	}
+	for _, caller := range []string{"bob", "bob", "cid", "dan"} {
+		if status, _ := open(caller); status != 200 {
+			t.Errorf("a session of %s: %d", caller, status)
+		}
+	}
+	if status, _ := open("bob"); status != http.StatusTooManyRequests {
+		t.Errorf("a third session of bob: %d", status)
+	}
+	if status, _, _ := send(t, "POST", url, names, "Test-Principal", "ada", "Mcp-Session-Id", last); status != 200 {
+		t.Errorf("an open session of ada: %d", status)
+	}
+}
+
 // Roles are those of the current request, also within a session.
 func TestServer_Roles(t *testing.T) {
 	allowed := func(ctx context.Context, _ *spec.Flow) bool {

@@ -28,7 +28,8 @@ const stateless = "2026-07-28"
 // no call in progress.
 const idleTimeout = 30 * time.Minute
 
-// maxSessions is the maximum number of HTTP sessions.
+// maxSessions is the maximum number of HTTP sessions. When half of them are open, a caller that
+// has a tenth of them, or more, opens no others: it cannot keep out other callers.
 const maxSessions = 10_000
 
 // maxBody is the maximum size of a request over HTTP, in bytes.
@@ -46,7 +47,7 @@ type Server struct {
 // newServer returns a server without tools. The middleware runs with the caller of the
 // request in its context.
 func newServer(version string, opts *sdk.ServerOptions, inner ...sdk.Middleware) *Server {
-	s := &Server{}
+	s := &Server{owners: owners{max: maxSessions}}
 	opts.SetCacheable = private
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "qtype", Version: version}, opts)
 	s.mcp.AddReceivingMiddleware(append([]sdk.Middleware{recovered, s.owners.middleware}, inner...)...)
@@ -87,6 +88,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.sessions.ServeHTTP(w, r)
 	case http.StatusNotFound: // the client begins a new session
 		http.Error(w, "session not found", http.StatusNotFound)
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "60")
+		http.Error(w, "too many sessions of the caller: end those that are not used", http.StatusTooManyRequests)
 	default:
 		w.Header().Set("Retry-After", "60")
 		http.Error(w, "too many sessions", http.StatusServiceUnavailable)
@@ -107,13 +111,15 @@ func (s *Server) Close() {
 // owners has the caller of each HTTP session. The principal is that of the newest
 // request, so that changed roles apply at once.
 type owners struct {
+	max   int // see maxSessions
 	mu    sync.Mutex
 	by    map[string]access.Principal // by the ids of sessions
+	count map[string]int              // sessions by what the limits of their callers count by
 	ended sync.WaitGroup              // goroutines that wait for the end of a session
 }
 
 // admit returns whether a request may use the session that it names, or begin one: the
-// status 200, 404 or 503.
+// status 200, 404, 429 or 503.
 func (o *owners) admit(r *http.Request) int {
 	id := r.Header.Get("Mcp-Session-Id")
 	caller := access.PrincipalOf(r.Context())
@@ -121,8 +127,10 @@ func (o *owners) admit(r *http.Request) int {
 	defer o.mu.Unlock()
 	owner, known := o.by[id]
 	switch {
-	case id == "" && len(o.by) >= maxSessions:
+	case id == "" && len(o.by) >= o.max:
 		return http.StatusServiceUnavailable
+	case id == "" && len(o.by) >= o.max/2 && o.count[access.LimitKey(r.Context())] >= o.max/10:
+		return http.StatusTooManyRequests
 	case id == "":
 		return http.StatusOK
 	case !known || owner.Name != caller.Name:
@@ -161,13 +169,18 @@ func (o *owners) open(ctx context.Context, session *sdk.ServerSession) {
 		return
 	}
 	if o.by == nil {
-		o.by = map[string]access.Principal{}
+		o.by, o.count = map[string]access.Principal{}, map[string]int{}
 	}
+	key := access.LimitKey(ctx)
 	o.by[id] = access.PrincipalOf(ctx)
+	o.count[key]++
 	o.ended.Go(func() {
 		_ = session.Wait() // how it ended does not matter
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		delete(o.by, id)
+		if o.count[key]--; o.count[key] == 0 {
+			delete(o.count, key)
+		}
 	})
 }

@@ -131,6 +131,15 @@ func TestSessionID_Dots(t *testing.T) {
 	}
 }
 
+// TestSessions_AGUIThread checks that the list of sessions has the threads of AG-UI clients.
+func TestSessions_AGUIThread(t *testing.T) {
+	s := serve(t)
+	s.post("/flows/talk/agui", aguiOf("monday", `{"id": "m", "role": "user", "content": "good morning"}`, ""))
+	if got := s.do("GET", "/sessions", ""); !strings.Contains(got.body, `"id":"monday","title":"good morning","flow":"talk"`) {
+		t.Errorf("the list: %s", got.body)
+	}
+}
+
 // TestStream_RegenerateWhileRunWaits checks that another answer to an earlier message does not
 // wait for the run that waits for an approval.
 func TestStream_RegenerateWhileRunWaits(t *testing.T) {

@@ -135,6 +135,9 @@ func (s *Server) runEvents(w http.ResponseWriter, r *http.Request) {
 	if run, err = s.arrive(r.Context(), e, run); err != nil {
 		return
 	}
+	if !s.runs.IsLocal(run) { // its events have other numbers than those of the server that ran it
+		from = min(from, 1)
+	}
 	enc := newNativeEncoder(run, access.PrincipalOf(r.Context()), from)
 	_ = e.Follow(r.Context(), run, from, enc) // the client has gone
 }

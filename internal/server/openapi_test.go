@@ -36,6 +36,24 @@ func TestOpenAPI_IsValid(t *testing.T) {
 	}
 }
 
+// The description has each resource of the runs and streams of the flows.
+func TestOpenAPI_Streams(t *testing.T) {
+	var got struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	serve(t).do("GET", "/openapi.json", "").into(t, &got)
+	for path, method := range map[string]string{
+		"/runs/{run}/events": "get", "/runs/{run}/trace": "get", "/flows/talk/stream/{chat}": "get", "/flows/complete/stream/{chat}": "get", "/flows/talk/agui": "post",
+	} {
+		if got.Paths[path][method] == nil {
+			t.Errorf("no %s %s", method, path)
+		}
+	}
+	if got.Paths["/flows/complete/agui"] != nil || got.Paths["/flows/typed/stream/{chat}"] != nil {
+		t.Error("there are resources that the server does not have")
+	}
+}
+
 // Requests that schemathesis makes of the description are never answered with an error of
 // the server, nor with a status or a body that the description does not have.
 func TestOpenAPI_Schemathesis(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"mime/multipart"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -153,4 +154,39 @@ type downStore struct{ memory.Store }
 
 func (downStore) Head(context.Context, memory.Key) (memory.Head, error) {
 	return memory.Head{}, &memory.StoreError{Location: "postgres://db.internal", Problem: store.Unavailable, Message: "down"}
+}
+
+// TestRuns_Pages checks that runs which begin while a client reads the list repeat none of it.
+func TestRuns_Pages(t *testing.T) {
+	s := serve(t)
+	want := map[string]bool{}
+	for range 5 {
+		var run waitingRun
+		s.post("/flows/talk", `{"message": "refund order 7"}`).into(t, &run)
+		want[run.ID] = true
+	}
+	got := map[string]bool{}
+	for cursor := ""; ; {
+		var page struct {
+			Runs []waitingRun `json:"runs"`
+			Next string       `json:"next"`
+		}
+		s.do("GET", "/runs?limit=2&cursor="+cursor, "").into(t, &page)
+		for _, run := range page.Runs {
+			if got[run.ID] || !want[run.ID] {
+				t.Errorf("run %s is repeated, or newer than the first page", run.ID)
+			}
+			got[run.ID] = true
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+		s.post("/flows/talk", `{"message": "hello"}`)
+		if wrong := s.do("GET", "/runs?cursor="+cursor[:2], ""); wrong.status != http.StatusBadRequest {
+			t.Errorf("a shortened cursor got %d", wrong.status)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d of %d runs", len(got), len(want))
+	}
 }

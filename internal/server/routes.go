@@ -122,9 +122,9 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 // getOpenAPI answers GET /openapi.json.
-func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) getOpenAPI(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(s.current.Load().OpenAPI()) // fails only if the client is gone
+	_, _ = w.Write(s.current.Load().OpenAPI(access.PrincipalOf(r.Context()))) // fails only if the client is gone
 }
 
 // flowBody is a flow as clients see it.

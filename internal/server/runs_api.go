@@ -75,26 +75,26 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	offset, err := cursorOf(q.Get("cursor"))
+	from, err := cursorOf(q.Get("cursor"))
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	list := s.runs.List(p.Name, func(run *runs.Run) bool {
 		session, _ := p.ClientSession(run.Session)
-		return (q.Get("flow") == "" || q.Get("flow") == run.Flow.ID) && (q.Get("session") == "" || q.Get("session") == session) &&
+		return (from == nil || from.Compare(run.Place()) < 0) && (q.Get("flow") == "" || q.Get("flow") == run.Flow.ID) && (q.Get("session") == "" || q.Get("session") == session) &&
 			(q.Get("status") == "" || q.Get("status") == string(run.State().Status))
 	})
 	out := struct {
 		Runs []any  `json:"runs"`
 		Next string `json:"next,omitempty"`
 	}{Runs: []any{}}
-	for i := max(offset, 0); i < len(list); i++ {
+	for i, run := range list {
 		if len(out.Runs) == limit {
-			out.Next = strconv.Itoa(i)
+			out.Next = list[i-1].Place().String()
 			break
 		}
-		out.Runs = append(out.Runs, s.describe(list[i], p))
+		out.Runs = append(out.Runs, s.describe(run, p))
 	}
 	writeJSON(w, http.StatusOK, out)
 }
@@ -111,18 +111,18 @@ func checkParameters(q url.Values, known ...string) error {
 	return nil
 }
 
-// cursorOf parses the query parameter cursor: the number of the first entry.
-func cursorOf(text string) (int, error) {
+// cursorOf parses the query parameter cursor: the place of the last run that the client has, nil for none.
+func cursorOf(text string) (*runs.Place, error) {
 	if text == "" {
-		return 0, nil
+		return nil, nil
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
+	place, ok := runs.ParsePlace(text)
+	if !ok {
 		p := problem.New(http.StatusBadRequest, "invalid_parameter", "the cursor is not of this list")
 		p.Errors = []problem.Field{{Pointer: "cursor", Detail: p.Detail}}
-		return 0, p
+		return nil, p
 	}
-	return n, nil
+	return &place, nil
 }
 
 // limitOf parses the query parameter limit.

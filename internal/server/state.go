@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -67,6 +68,14 @@ func (s stateStore) Distinct() bool {
 	d, ok := s.current().(store.Deduplicator)
 	return ok && d.Distinct()
 }
+
+// Time returns the time of the store: leases end by it.
+func (s stateStore) Time(ctx context.Context) (time.Time, error) {
+	return store.TimeOf(ctx, s.current())
+}
+
+// Unwrap returns the store, for store.IsServer.
+func (s stateStore) Unwrap() memory.Store { return s.current() }
 
 // Close does nothing: the application closes its store.
 func (s stateStore) Close() error { return nil }

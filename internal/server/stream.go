@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
@@ -15,9 +16,11 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/sse"
 	"github.com/qtype-dev/qtype/internal/server/uistream"
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -180,17 +183,35 @@ func (s *Server) fetcher(ctx context.Context) uistream.Fetcher {
 	}
 }
 
-// regenerate prepares the session for another answer. The run that waits for the client would
-// keep it busy.
+// regenerate prepares the session for another answer, when no turn is active, on any server: it
+// may be the one to undo. The run that waits for the client would keep the session busy.
 func (s *Server) regenerate(ctx context.Context, c *call, req *uistream.Request) error {
-	if err := s.supersede(ctx, c); err != nil {
-		return err
+	for {
+		if err := s.supersede(ctx, c); err != nil {
+			return err
+		}
+		run, err := s.runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.stored())
+		if err != nil {
+			return err
+		}
+		if run != nil && s.rejectsTurns(c) {
+			return problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
+		}
+		busy, err := s.runs.InUse(ctx, c.app.App, c.flow.Spec, c.stored())
+		if err != nil {
+			return err
+		}
+		if !busy {
+			return s.rewind(ctx, c, req)
+		}
+		if err := timer.Sleep(ctx, turnPeriod); err != nil {
+			return err
+		}
 	}
-	if run := s.runs.WaitingIn(c.flow.ID(), c.stored()); run != nil {
-		return problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
-	}
-	return s.rewind(ctx, c, req)
 }
+
+// turnPeriod is the time between two looks whether a session is in use.
+const turnPeriod = 100 * time.Millisecond
 
 // rewind undoes the turn that a client wants to have answered again, and those after it:
 // the turn of the last message of the user.
@@ -230,12 +251,7 @@ func userTurns(ctx context.Context, m *memory.Memory, session string) ([]int64, 
 // message instead, which would be queued behind it. With concurrent_turns: reject the
 // user must answer.
 func (s *Server) supersede(ctx context.Context, c *call) error {
-	for _, m := range c.app.App.Spec().Memories {
-		if m.Turns == string(memory.Reject) && slices.Contains(runtime.MemoryIDs(c.flow.Spec), m.ID) {
-			return nil
-		}
-	}
-	if !c.named {
+	if !c.named || s.rejectsTurns(c) {
 		return nil
 	}
 	run, err := s.runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.principal.StoredSession(c.session))
@@ -243,6 +259,13 @@ func (s *Server) supersede(ctx context.Context, c *call) error {
 		return err
 	}
 	return s.runs.Abandon(ctx, c.app.App, run)
+}
+
+// rejectsTurns reports whether a memory of the flow has concurrent_turns: reject.
+func (s *Server) rejectsTurns(c *call) bool {
+	return slices.ContainsFunc(c.app.App.Spec().Memories, func(m *spec.Memory) bool {
+		return m.Turns == string(memory.Reject) && slices.Contains(runtime.MemoryIDs(c.flow.Spec), m.ID)
+	})
 }
 
 // running returns the active run of a chat, nil if there is none.
@@ -300,17 +323,18 @@ func answerTo(pending *runs.Request, approvals, results []*runs.Answer) *runs.An
 }
 
 // waitingRun returns the run of a chat that waits for its client: that of this server, or
-// that of another one which has written the message with the answers.
+// that of another one which has written the message with the answers. The latter can be followed
+// as far as its events are stored.
 func (s *Server) waitingRun(ctx context.Context, c *call, req *uistream.Request) (*runs.Run, error) {
 	session := c.principal.StoredSession(c.session)
 	if run := s.runs.WaitingIn(c.flow.ID(), session); run != nil {
 		return run, nil
 	}
-	run, err := s.runs.Find(ctx, c.app.App, c.principal.Name, uistream.RunOf(req.Last().ID))
+	run, err := s.runs.AttachWaiting(ctx, c.app.App, c.principal.Name, uistream.RunOf(req.Last().ID))
 	if err != nil {
 		return nil, err
 	}
-	if run == nil || run.Flow.ID != c.flow.ID() || run.Session != session || run.State().Status != runs.Waiting {
+	if run == nil || run.Flow.ID != c.flow.ID() || run.Session != session {
 		return nil, problem.New(http.StatusConflict, "no_waiting_run", "no run of chat %q waits for an answer", c.session)
 	}
 	return run, nil
@@ -336,8 +360,8 @@ func (s *Server) resumeStream(w http.ResponseWriter, r *http.Request) {
 			s.fail(w, r, err)
 			return
 		}
-		if run != nil && (run.Flow.ID != flow.ID() || run.Session != c.stored()) {
-			run = nil
+		if run != nil && (run.Flow.ID != flow.ID() || run.Session != c.stored() || run.Remote() && !run.State().Status.Ended()) {
+			run = nil // the chunks of a run of another server are there
 		}
 	}
 	if run == nil {
@@ -376,9 +400,6 @@ func (s *Server) sendChunks(w http.ResponseWriter, r *http.Request, run *runs.Ru
 			_ = enc.Append(nil, &events[i])
 		}
 		e.Append(enc.Continue(nil))
-	}
-	if run, err = s.arrive(r.Context(), e, run); err != nil {
-		return
 	}
 	followChat(r.Context(), e, run, n, enc)
 }

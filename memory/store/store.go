@@ -216,15 +216,19 @@ func RemoveAll(ctx context.Context, store Store, memory string, sessions []Sessi
 	return removed, nil
 }
 
-// NextVersion returns the version after v. A session never has a version
-// twice, not even after it was deleted and created again: versions begin at a
-// random number.
+// NextVersion returns a version after v. A session hardly ever has a version twice, not even
+// after it was deleted and created again, because versions begin at a random number, nor after a
+// server of the store has lost its last changes, because they grow by random numbers.
 func NextVersion(v int64) int64 {
 	if v == 0 {
 		return rand.Int64N(1<<62) + 1
 	}
-	return v + 1
+	return v + 1 + rand.Int64N(maxStep)
 }
+
+// maxStep is the most by which a version grows. Readers take versions that differ by more than 2⁴⁰,
+// or by 2³² while they read, for those of another session with the id.
+const maxStep = 1 << 16
 
 // EncryptedType is the media type of what an encrypting store (package
 // memory/encrypted) puts in the place of a message.

@@ -102,6 +102,14 @@ func TestGoClient_Turns(t *testing.T) {
 	if list.TotalSize != 3 || len(list.Tasks) != 3 {
 		t.Errorf("listed %+v", list)
 	}
+	first, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{ContextID: context, PageSize: 2})
+	testkit.Must(t, err)
+	send(t, c, with(say("hello"), func(m *sdk.Message) { m.ContextID = context })) // moves the others back
+	rest, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{ContextID: context, PageSize: 2, PageToken: first.NextPageToken})
+	testkit.Must(t, err)
+	if len(rest.Tasks) != 1 || rest.Tasks[0].ID != list.Tasks[2].ID || rest.NextPageToken != "" {
+		t.Errorf("the second page: %+v", rest)
+	}
 }
 
 func TestGoClient_Stream(t *testing.T) {

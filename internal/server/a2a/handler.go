@@ -6,7 +6,6 @@ import (
 	"iter"
 	"regexp"
 	"slices"
-	"strconv"
 	"sync"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
@@ -46,28 +45,37 @@ func (q *requests) GetTask(ctx context.Context, req *sdk.GetTaskRequest) (*sdk.T
 
 // ListTasks returns the tasks of the caller that this server has, the newest first.
 func (q *requests) ListTasks(_ context.Context, req *sdk.ListTasksRequest) (*sdk.ListTasksResponse, error) {
-	size, offset := 50, 0
+	size := 50
 	if req.PageSize != 0 {
 		size = req.PageSize
 	}
 	if size < 1 || size > 100 {
 		return nil, invalid("pageSize must be a number from 1 to 100")
 	}
-	if req.PageToken != "" {
-		var err error
-		if offset, err = strconv.Atoi(req.PageToken); err != nil || offset < 0 {
-			return nil, invalid("pageToken is not of this server")
-		}
+	from, ok := runs.ParsePlace(req.PageToken)
+	if req.PageToken != "" && !ok {
+		return nil, invalid("pageToken is not of this server")
 	}
-	list := q.Runs.List(q.principal.Name, func(run *runs.Run) bool { return q.selects(run, req) })
-	slices.SortStableFunc(list, func(a, b *runs.Run) int { return b.State().Updated.Compare(a.State().Updated) })
+	type placed struct {
+		run   *runs.Run
+		place runs.Place
+	}
+	var list []placed // with the times of one moment
+	for _, run := range q.Runs.List(q.principal.Name, func(run *runs.Run) bool { return q.selects(run, req) }) {
+		list = append(list, placed{run, runs.PlaceOf(run.State().Updated, run.ID)})
+	}
+	slices.SortFunc(list, func(a, b placed) int { return a.place.Compare(b.place) })
 	out := &sdk.ListTasksResponse{Tasks: []*sdk.Task{}, TotalSize: len(list), PageSize: size}
-	for i := min(offset, len(list)); i < len(list); i++ {
-		if len(out.Tasks) == size {
-			out.NextPageToken = strconv.Itoa(i)
-			break
+	for _, one := range list {
+		switch {
+		case ok && from.Compare(one.place) >= 0:
+			continue
+		case len(out.Tasks) == size:
+			out.NextPageToken = from.String()
+			return out, nil
 		}
-		out.Tasks = append(out.Tasks, q.task(list[i], req.IncludeArtifacts))
+		from, ok = one.place, true
+		out.Tasks = append(out.Tasks, q.task(one.run, req.IncludeArtifacts))
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -240,6 +241,39 @@ func TestServer_WriteTime(t *testing.T) {
 		}
 		_ = conn.Close()
 	})
+}
+
+// A client that reads slowly, but steadily, gets a large response that is written at once.
+func TestServer_SteadyDownload(t *testing.T) {
+	const size = 300 << 10
+	for name, write := range map[string]func(w http.ResponseWriter) (int, error){
+		"Write":       func(w http.ResponseWriter) (int, error) { return w.Write(make([]byte, size)) },
+		"WriteString": func(w http.ResponseWriter) (int, error) { return io.WriteString(w, strings.Repeat("a", size)) },
+	} {
+		h := func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+			if n, err := write(w); n != size || err != nil {
+				t.Errorf("%s: wrote %d bytes, %v", name, n, err)
+			}
+		}
+		inBubble(t, access.Config{}, h, func(t *testing.T, l *pipeListener) {
+			conn := l.dial()
+			_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+			testkit.Must(t, err)
+			got := 0
+			for buf := make([]byte, 2<<10); ; time.Sleep(time.Second) {
+				n, err := io.ReadFull(conn, buf)
+				if got += n; err != nil {
+					break
+				}
+			}
+			if got < size {
+				t.Errorf("%s: read %d bytes", name, got)
+			}
+			_ = conn.Close()
+		})
+	}
 }
 
 // The same over HTTP/2, where an expired deadline would end the stream.

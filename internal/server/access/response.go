@@ -48,26 +48,33 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// maxWrite is how many bytes are written within one time limit: a client that reads 1 KiB a second
+// gets a response of any size.
+const maxWrite = 20 << 10
+
 // Write writes a part of the response.
 func (w *response) Write(p []byte) (int, error) {
-	if !w.begun {
-		w.WriteHeader(http.StatusOK)
-	}
-	w.extend()
-	n, err := w.ResponseWriter.Write(p)
-	w.relax()
-	return n, err
+	return writeParts(w, p, w.ResponseWriter.Write)
 }
 
 // WriteString writes a part of the response.
 func (w *response) WriteString(s string) (int, error) {
+	return writeParts(w, s, func(part string) (int, error) { return io.WriteString(w.ResponseWriter, part) })
+}
+
+// writeParts writes a part of a response in pieces, each of which has a time limit.
+func writeParts[T []byte | string](w *response, p T, write func(T) (int, error)) (n int, err error) {
 	if !w.begun {
 		w.WriteHeader(http.StatusOK)
 	}
-	w.extend()
-	n, err := io.WriteString(w.ResponseWriter, s)
-	w.relax()
-	return n, err
+	defer w.relax()
+	for {
+		w.extend()
+		written, err := write(p[n:min(n+maxWrite, len(p))])
+		if n += written; err != nil || n >= len(p) {
+			return n, err
+		}
+	}
 }
 
 // Flush sends what was written.

@@ -25,6 +25,15 @@ type slot struct {
 
 type slotKey struct{}
 
+// LimitKey returns what the limits of the caller of a request count by: its principal, or its
+// address without authentication. Without Control.Wrap it is the name of PrincipalOf.
+func LimitKey(ctx context.Context) string {
+	if s, ok := ctx.Value(slotKey{}).(*slot); ok {
+		return s.caller
+	}
+	return PrincipalOf(ctx).Name
+}
+
 // takeSlot counts a request until leave is called. It returns a problem if there are
 // too many.
 func (c *Control) takeSlot(caller string) (*slot, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/server/problem"
@@ -51,6 +52,35 @@ func (a *answers) take(req *runs.Request, call string) (*runs.Answer, error) {
 		return m.answer(req)
 	}
 	return nil, nil
+}
+
+// unnamed returns the id of a call that a run has named because its step gives none, empty if
+// there are not exactly one.
+func (a *answers) unnamed(run string) string {
+	var found []string
+	for id := range a.results {
+		if strings.HasPrefix(id, callID(run, "")) {
+			found = append(found, id)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+// run returns the id of the run that has written the newest messages of the assistant, empty
+// if their ids do not name it.
+func (in *Input) run() string {
+	for _, m := range slices.Backward(in.Messages) {
+		for _, id := range []string{m.ID, m.ToolCallID} {
+			parts := strings.Split(id, "_") // see newMessage and callID
+			if len(parts) == 4 && (parts[0] == "msg" || parts[0] == "call") && parts[1] == "run" {
+				return "run_" + parts[2]
+			}
+		}
+	}
+	return ""
 }
 
 // answer converts the answer to an interrupt. The error is a *problem.Problem.

@@ -29,6 +29,7 @@ type Encoder struct {
 	streamed        map[int64]bool
 	steps           activeSteps
 	calls           runs.CallIDs
+	called          map[string]bool   // ids of the calls that were written
 	names           int               // calls that were named here
 	open            []*runs.Request   // requests without an answer, the oldest first
 	callOf          map[string]string // ids of calls by the ids of requests
@@ -42,7 +43,7 @@ type Encoder struct {
 // NewEncoder returns an Encoder of a run for the request in.
 func NewEncoder(flow *schema.Flow, run string, in *Input) *Encoder {
 	e := &Encoder{flow: flow, in: in, run: run, clients: map[string]bool{}, have: map[string]bool{}, streamed: map[int64]bool{},
-		callOf: map[string]string{}}
+		callOf: map[string]string{}, called: map[string]bool{}}
 	if flow.Answer != nil {
 		e.answer = flow.Spec.Writers(flow.Answer.ID)
 	}
@@ -185,6 +186,9 @@ func (e *Encoder) newMessage() string {
 	return "msg_" + e.run + "_" + strconv.Itoa(e.parts)
 }
 
+// callID returns the id of the nth call that a run has named.
+func callID(run, n string) string { return "call_" + run + "_" + n }
+
 func (e *Encoder) closeMessages(b []byte) []byte {
 	if e.text != "" {
 		b = object(b, "TEXT_MESSAGE_END", field{"messageId", e.text})
@@ -201,18 +205,19 @@ func (e *Encoder) closeMessages(b []byte) []byte {
 func (e *Encoder) callID(ev *runs.Event, opens bool) string {
 	return e.calls.Of(ev, opens, func() string {
 		e.names++
-		return "call_" + e.run + "_" + strconv.Itoa(e.names)
+		return callID(e.run, strconv.Itoa(e.names))
 	})
 }
 
 func (e *Encoder) toolCalled(b []byte, ev *runs.Event) []byte {
 	b = e.closeMessages(b)
-	call := field{"toolCallId", e.callID(ev, true)}
-	start := []field{call, {"toolCallName", ev.Tool}}
-	if e.parent != "" {
-		start = append(start, field{"parentMessageId", e.parent})
+	id := e.callID(ev, true)
+	e.called[id] = true
+	call := field{"toolCallId", id}
+	if e.parent == "" { // so that the message of the client names the run; see Input.run
+		e.parent = e.newMessage()
 	}
-	b = object(b, "TOOL_CALL_START", start...)
+	b = object(b, "TOOL_CALL_START", call, field{"toolCallName", ev.Tool}, field{"parentMessageId", e.parent})
 	b = object(b, "TOOL_CALL_ARGS", call, field{"delta", ev.Text})
 	return object(b, "TOOL_CALL_END", call)
 }
@@ -232,8 +237,12 @@ func (e *Encoder) toolReturned(b []byte, ev *runs.Event) []byte {
 	return object(b, "TOOL_CALL_RESULT", field{"messageId", e.newMessage()}, field{"toolCallId", id}, field{"content", content}, field{"role", "tool"})
 }
 
-// requested appends a request of the run to its client.
+// requested appends a request of the run to its client. The call that a run of another server
+// requests is not known yet.
 func (e *Encoder) requested(b []byte, ev *runs.Event) []byte {
+	if !e.called[e.callID(ev, false)] {
+		b = e.toolCalled(b, &runs.Event{Step: ev.Step, Row: ev.Row, Tool: ev.Tool, Call: ev.Call, Text: string(ev.Request.Arguments)})
+	}
 	id := e.callID(ev, false)
 	e.callOf[ev.Request.ID] = id
 	if e.Opened != nil && e.Opened(ev.Request, id) {

@@ -1,7 +1,10 @@
 package agui
 
 import (
+	"cmp"
+	"context"
 	"net/http"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
@@ -105,10 +108,14 @@ func (c *call) start(r *http.Request) (runs.Start, error) {
 	}
 	s.Rows, s.Tools = []map[string]any{row}, c.in.callerTools(c.flow)
 	s.Durable = c.flow.MayWait() || len(s.Tools) > 0
+	if err := c.Inputs.Apply(r.Context(), known, row); err != nil {
+		return s, err
+	}
 	if len(runtime.MemoryIDs(c.flow.Spec)) == 0 {
 		s.History = earlier
+		return s, nil
 	}
-	return s, c.Inputs.Apply(r.Context(), known, row)
+	return s, c.Record(r.Context(), c.flow.ID(), c.stored(), newest.Text())
 }
 
 // abandon cancels the run of the thread that waits for an answer: the user has sent another
@@ -123,9 +130,9 @@ func (c *call) abandon(r *http.Request) error {
 
 // resume passes answers to the run of the thread that waits for them.
 func (c *call) resume(w http.ResponseWriter, r *http.Request, given *answers) error {
-	run := c.Runs.Running(c.flow.ID(), c.stored())
-	if run == nil || run.State().Status != runs.Waiting {
-		return problem.New(http.StatusConflict, "no_waiting_run", "no run of thread %q waits for an answer", c.in.ThreadID)
+	run, err := c.waitingRun(r.Context())
+	if err != nil {
+		return err
 	}
 	n := run.Paused()
 	enc := NewEncoder(c.flow, run.ID, c.in)
@@ -140,11 +147,32 @@ func (c *call) resume(w http.ResponseWriter, r *http.Request, given *answers) er
 	return c.send(w, r, run, n, enc)
 }
 
+// waitingRun returns the run of the thread that waits for its client. One of another server,
+// which is found by the lease of its turn, or by an id in the messages of the client, can be
+// followed as far as its events are stored.
+func (c *call) waitingRun(ctx context.Context) (*runs.Run, error) {
+	run, err := c.Runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.stored())
+	if err != nil {
+		return nil, err
+	}
+	id := c.in.run()
+	if run != nil {
+		id = run.ID
+	}
+	if run, err = c.Runs.AttachWaiting(ctx, c.app.App, c.principal.Name, id); err != nil {
+		return nil, err
+	}
+	if run == nil || run.Flow.ID != c.flow.ID() || run.Session != c.stored() {
+		return nil, problem.New(http.StatusConflict, "no_waiting_run", "no run of thread %q waits for an answer", c.in.ThreadID)
+	}
+	return run, nil
+}
+
 // answerAll answers the requests of the run: after an error it has answered none.
 func (c *call) answerAll(r *http.Request, run *runs.Run, enc *Encoder, given *answers) error {
 	var accepted []*runs.Answer
 	for _, req := range run.State().Pending {
-		a, err := given.take(req, enc.CallOf(req))
+		a, err := given.take(req, cmp.Or(enc.CallOf(req), given.unnamed(run.ID)))
 		if err != nil {
 			return err
 		}
@@ -178,16 +206,26 @@ func (c *call) send(w http.ResponseWriter, r *http.Request, run *runs.Run, n int
 	if n > 0 {
 		stream.Append(enc.Continue(nil))
 	}
-	if stream.Follow(r.Context(), run, n, enc) != nil {
+	leave := run.Watch()
+	err = stream.Follow(r.Context(), run, n, enc)
+	leave()
+	if err != nil {
 		c.disconnected(run)
 	}
 	return nil
 }
 
 // disconnected ends the run of a client that has gone, as the flow declares; one that waits
-// for an answer goes on.
+// for an answer, or has other clients, goes on.
 func (c *call) disconnected(run *runs.Run) {
-	if !c.flow.Finishes() && run.State().Status != runs.Waiting {
-		run.Cancel()
+	if c.Runs.IsLocal(run) {
+		run.Disconnected()
+	} else if !c.flow.Finishes() && run.State().Status == runs.Running {
+		ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
+		defer cancel()
+		_ = c.Runs.Cancel(ctx, run) // no client is left for the error
 	}
 }
+
+// cancelTime is how long storing the cancellation of a run of another server may take.
+const cancelTime = 10 * time.Second

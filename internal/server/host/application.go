@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,11 +43,11 @@ type Host struct {
 
 // Application is one version of what is served.
 type Application struct {
-	App     *runtime.App
-	Flows   []*schema.Flow // in document order
-	OpenAPI func() []byte  // its description
+	App   *runtime.App
+	Flows []*schema.Flow // in document order
 
-	byID map[string]*schema.Flow
+	byID    map[string]*schema.Flow
+	openAPI func() []byte // the description of all flows
 }
 
 // NewApplication returns the contracts of an application.
@@ -57,8 +58,17 @@ func NewApplication(app *runtime.App) *Application {
 		a.Flows = append(a.Flows, c)
 		a.byID[f.ID] = c
 	}
-	a.OpenAPI = sync.OnceValue(func() []byte { return schema.OpenAPI(app.Spec(), a.Flows) })
+	a.openAPI = sync.OnceValue(func() []byte { return schema.OpenAPI(app.Spec(), a.Flows) })
 	return a
+}
+
+// OpenAPI returns the description for a principal: of the flows that it may call.
+func (a *Application) OpenAPI(p access.Principal) []byte {
+	hidden := func(f *schema.Flow) bool { return !access.Allowed(f.Spec, p) }
+	if !slices.ContainsFunc(a.Flows, hidden) {
+		return a.openAPI()
+	}
+	return schema.OpenAPI(a.App.Spec(), slices.DeleteFunc(slices.Clone(a.Flows), hidden))
 }
 
 // Flow returns the flow with an id that a principal may call. The error is a

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,10 +48,50 @@ func TestApplication(t *testing.T) {
 		if got := a.IDs(tt.who); !slices.Equal(got, tt.visibleTo) {
 			t.Errorf("%s sees %v", tt.who.Name, got)
 		}
+		var description struct{ Paths map[string]any }
+		testkit.Must(t, json.Unmarshal(a.OpenAPI(tt.who), &description))
+		if description.Paths["/flows/open"] == nil || (description.Paths["/flows/staff"] != nil) != slices.Contains(tt.visibleTo, "staff") {
+			t.Errorf("%s sees the paths %v", tt.who.Name, description.Paths)
+		}
 	}
-	var description struct{ Paths map[string]any }
-	testkit.Must(t, json.Unmarshal(a.OpenAPI(), &description))
-	if description.Paths["/flows/open"] == nil {
-		t.Errorf("paths %v", description.Paths)
+}
+
+const talking = `id: shop
+models: [{type: Model, id: clerk, provider: mock, rules: [{echo: true}]}]
+flows:
+  - id: talk
+    interface: {type: Conversational, session_inputs: [language, tone]}
+    variables: [{id: message, type: ChatMessage}, {id: language, type: text}, {id: tone, type: text}, {id: prompt, type: text}, {id: answer, type: ChatMessage}]
+    inputs: [message, language, tone]
+    outputs: [answer]
+    steps:
+      - {type: PromptTemplate, id: ask, template: "{language} {tone} {message}", inputs: [language, tone, message], outputs: [prompt]}
+      - {type: LLMInference, id: reply, model: clerk, inputs: [prompt], outputs: [answer]}
+`
+
+// Two requests of a session that set different inputs at the same time do not lose one of them,
+// and the first value of each is kept.
+func TestInputs_Concurrent(t *testing.T) {
+	app, err := qtype.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", talking), qtype.WithEphemeral())
+	testkit.Must(t, err)
+	defer func() { _ = app.Close(context.Background()) }()
+	flow, err := host.NewApplication(app).Flow(access.Principal{}, "talk")
+	testkit.Must(t, err)
+	inputs := host.NewInputs(memory.NewInProcess())
+	known := func() *host.SessionInputs {
+		s, err := inputs.Known(t.Context(), flow, "s")
+		testkit.Must(t, err)
+		return s
+	}
+	first, second := known(), known()
+	testkit.Must(t, inputs.Apply(t.Context(), first, map[string]any{"language": "en"}))
+	row := map[string]any{"language": "fr", "tone": "calm"}
+	testkit.Must(t, inputs.Apply(t.Context(), second, row))
+	later := map[string]any{}
+	testkit.Must(t, inputs.Apply(t.Context(), known(), later))
+	for name, values := range map[string]map[string]any{"the second request": row, "a later one": later} {
+		if values["language"] != "en" || values["tone"] != "calm" {
+			t.Errorf("%s has %v", name, values)
+		}
 	}
 }

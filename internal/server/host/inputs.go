@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/memory"
@@ -104,10 +103,7 @@ func (i *Inputs) Apply(ctx context.Context, s *SessionInputs, rows ...map[string
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		maps.Copy(row, first.values)
-	}
-	return nil
+	return i.Apply(ctx, first, rows...) // it may have set other inputs
 }
 
 // RecordOf decodes the inputs that a chat client sends in addition to its messages.

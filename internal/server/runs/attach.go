@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/qtype-dev/qtype/runtime"
@@ -15,7 +16,7 @@ func (m *Manager) Attach(ctx context.Context, app *runtime.App, owner, id string
 	if r == nil || err != nil || m.IsLocal(r) || r.State().Status.Ended() {
 		return r, err
 	}
-	taken, err := m.resume(ctx, app, id, time.Now())
+	taken, err := m.resume(ctx, app, id, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -27,6 +28,24 @@ func (m *Manager) Attach(ctx context.Context, app *runtime.App, owner, id string
 	go o.follow(ctx)
 	return r, nil
 }
+
+// AttachWaiting is Attach for an answer: it returns a run that waits for its client, nil if it does
+// not. A run that continues in this process repeats what it has done before.
+func (m *Manager) AttachWaiting(ctx context.Context, app *runtime.App, owner, id string) (*Run, error) {
+	r, err := m.Find(ctx, app, owner, id)
+	if r != nil && err == nil && !m.IsLocal(r) {
+		if r, err = m.Attach(ctx, app, owner, id); r != nil && err == nil && m.IsLocal(r) {
+			_, err = r.Settle(ctx)
+		}
+	}
+	if err != nil || r == nil || r.State().Status != Waiting {
+		return nil, err
+	}
+	return r, nil
+}
+
+// errDeleted ends the snapshot of a run that is not stored any more.
+var errDeleted = errors.New("the run was deleted")
 
 // observer adds to a snapshot what another process stores about its run.
 type observer struct {
@@ -71,12 +90,16 @@ func (o *observer) follow(ctx context.Context) {
 
 // read reports what is new. A run whose process has ended continues in this one.
 func (o *observer) read(ctx context.Context) error {
-	if _, err := o.manager.resume(ctx, o.app, o.run.ID, time.Now()); err != nil {
+	if _, err := o.manager.resume(ctx, o.app, o.run.ID, time.Time{}); err != nil {
 		return err
 	}
 	now, err := o.manager.load(ctx, o.app, o.run.ID)
-	if err != nil || now == nil {
+	if err != nil {
 		return err
+	}
+	if now == nil {
+		o.run.finish(errDeleted)
+		return nil
 	}
 	o.reportAnswers(now.record)
 	o.run.requests.replace(now.requests, func(req *Request) { o.run.add(requestEvent(RequestOpened, req), nil) })

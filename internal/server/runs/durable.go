@@ -40,12 +40,16 @@ func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
 		return nil, fmt.Errorf("the run cannot be stored: %w", err)
 	}
 	rec.head.State.LastSaid = r.Created // so that Clean need not read recent runs
+	now, err := m.clock.Now(ctx, m.opts.Store)
+	if err != nil {
+		return nil, err
+	}
 	// First the list of unfinished runs: a run that is in it and nowhere else is ignored.
-	if err := m.list(ctx, r.ID); err != nil {
+	if err := m.list(ctx, r.ID, now); err != nil {
 		return nil, err
 	}
 	taken := errors.New("taken")
-	err = rec.set(ctx, map[string][]byte{requestValue: request, leaseValue: m.newLease()}, func(now map[string][]byte) error {
+	err = rec.set(ctx, map[string][]byte{requestValue: request, leaseValue: m.newLease(now)}, func(now map[string][]byte) error {
 		if now[requestValue] != nil {
 			return taken
 		}
@@ -54,7 +58,7 @@ func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
 	if errors.Is(err, taken) {
 		return m.existing(ctx, rec, s)
 	}
-	r.record = rec
+	rec.owner, r.record = m.owner, rec
 	return nil, err
 }
 
@@ -102,34 +106,35 @@ func decodeRows(raw json.RawMessage) ([]map[string]any, error) {
 	return rows, nil
 }
 
-// list adds a run to the unfinished ones.
-func (m *Manager) list(ctx context.Context, id string) error {
+// list adds a run to the unfinished ones. now is the time of the store.
+func (m *Manager) list(ctx context.Context, id string, now time.Time) error {
 	key := memory.Key{Memory: unfinishedMemory, Session: id}
-	err := m.opts.Store.Apply(ctx, key, store.Change{Next: store.NextVersion(0), State: store.State{LastSaid: time.Now().UTC()}})
+	err := m.opts.Store.Apply(ctx, key, store.Change{Next: store.NextVersion(0), State: store.State{LastSaid: now.UTC()}})
 	if errors.Is(err, store.ErrConflict) {
 		return nil // it is there
 	}
 	return err
 }
 
-func (m *Manager) newLease() []byte {
-	raw, _ := json.Marshal(lease{Owner: m.owner, Until: time.Now().Add(leaseTime)}) // cannot fail
+// newLease returns the lease of a run from now on, the time of the store.
+func (m *Manager) newLease(now time.Time) []byte {
+	raw, _ := json.Marshal(lease{Owner: m.owner, Until: now.Add(leaseTime)}) // cannot fail
 	return raw
 }
 
 // settleTime is how long storing the end of a run may take.
 const settleTime = 10 * time.Second
 
-// settle stores the end of a run, unless another process continues it.
-func (m *Manager) settle(r *Run, cause error) {
+// settle stores the end of a run, unless another process continues it: then it returns errTaken.
+func (m *Manager) settle(r *Run, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
 	s := r.State()
 	s.Updated = time.Now().UTC()
 	s.end(cause)
-	err := r.record.saveState(ctx, r.Flow, s, m.checkOwner)
-	if errors.Is(err, errTaken) {
-		return
+	err := r.record.saveState(ctx, r.Flow, s, r.record.checkOwner)
+	if errors.Is(err, errTaken) || errors.Is(err, errDeleted) {
+		return err
 	}
 	if err == nil {
 		err = m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: r.ID})
@@ -137,13 +142,14 @@ func (m *Manager) settle(r *Run, cause error) {
 	if err != nil {
 		m.opts.Log.Error("the end of a run could not be stored", "run", r.ID, "error", err)
 	}
+	return err
 }
 
 // release gives a suspended run to another process.
 func (m *Manager) release(r *Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
-	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, m.checkOwner); err != nil && !errors.Is(err, errTaken) {
+	if err := r.record.set(ctx, map[string][]byte{leaseValue: nil}, r.record.checkOwner); err != nil && !errors.Is(err, errTaken) && !errors.Is(err, errDeleted) {
 		m.opts.Log.Error("the lease of a run could not be released", "run", r.ID, "error", err)
 	}
 }
@@ -206,7 +212,9 @@ func (r *Run) replayEvents(s *storedState) {
 
 // answerRemote stores an answer for the process that has the run.
 func (m *Manager) answerRemote(ctx context.Context, r *Run, a *Answer) error {
+	r.requests.mu.Lock() // an observer replaces the requests
 	o := r.requests.open[a.ID]
+	r.requests.mu.Unlock()
 	if o == nil {
 		for _, given := range r.record.answers() {
 			if given.ID == a.ID {
@@ -223,5 +231,14 @@ func (m *Manager) answerRemote(ctx context.Context, r *Run, a *Answer) error {
 
 // cancelRemote requests that the process that has the run cancels it.
 func (m *Manager) cancelRemote(ctx context.Context, r *Run) error {
-	return r.record.set(ctx, map[string][]byte{cancelValue: []byte("true")}, nil)
+	err := r.record.set(ctx, map[string][]byte{cancelValue: []byte("true")}, func(now map[string][]byte) error {
+		if now[requestValue] == nil {
+			return errDeleted
+		}
+		return nil
+	})
+	if errors.Is(err, errDeleted) {
+		return nil
+	}
+	return err
 }

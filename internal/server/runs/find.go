@@ -82,6 +82,20 @@ func (m *Manager) FindWaiting(ctx context.Context, app *runtime.App, owner strin
 	return nil, nil
 }
 
+// InUse reports whether a session of a flow has an active run, on any server: one of another
+// server is found by the lease of its turn.
+func (m *Manager) InUse(ctx context.Context, app *runtime.App, flow *spec.Flow, session string) (bool, error) {
+	if m.Running(flow.ID, session) != nil {
+		return true, nil
+	}
+	for _, id := range runtime.MemoryIDs(flow) {
+		if name, err := app.Memory(id).Work(ctx, session); name != "" || err != nil {
+			return name != "", err
+		}
+	}
+	return false, nil
+}
+
 func (m *Manager) newest(flow, session string, keep func(*Run) bool) *Run {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,9 +107,12 @@ func (m *Manager) newest(flow, session string, keep func(*Run) bool) *Run {
 	return nil
 }
 
+// Place returns the place of a run in List.
+func (r *Run) Place() Place { return PlaceOf(r.Created, r.ID) }
+
 // newestFirst sorts runs and returns those that keep selects.
 func newestFirst(list []*Run, keep func(*Run) bool) []*Run {
 	list = slices.DeleteFunc(list, func(r *Run) bool { return keep != nil && !keep(r) })
-	slices.SortFunc(list, func(a, b *Run) int { return b.Created.Compare(a.Created) })
+	slices.SortFunc(list, func(a, b *Run) int { return a.Place().Compare(b.Place()) })
 	return list
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
@@ -59,65 +61,94 @@ func (m *Manager) durable() []*Run {
 	return list
 }
 
-// poll reads answers and cancellations of other processes.
+// poll reads answers and cancellations of other processes. It reads several runs at a time, so
+// that thousands that wait keep their leases.
 func (m *Manager) poll(ctx context.Context, renew bool) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, maxPolled)
 	for _, r := range m.durable() {
-		var err error
-		if renew {
-			err = m.renew(ctx, r)
-		} else if r.State().Status == Waiting {
-			err = r.record.refresh(ctx)
-		}
-		if m.lostTo(r) || errors.Is(err, errTaken) {
-			m.opts.Log.Warn("another server continues a run", "run", r.ID)
-			r.end(memory.ErrSuspended)
-			continue
-		}
-		if err != nil {
-			m.opts.Log.Warn("a stored run could not be read", "run", r.ID, "error", err)
-			continue
-		}
-		if r.record.value(cancelValue) != nil {
-			r.Cancel()
-		}
-		if s := r.State(); s.Status == Waiting && time.Since(s.Updated) > m.opts.AnswerWait {
-			r.end(errUnanswered)
-		}
-		for _, a := range r.record.answers() {
-			_ = r.answered(a) // most of them were passed before
-		}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			m.pollRun(ctx, r, renew)
+		})
+	}
+	group.Wait()
+}
+
+// maxPolled is how many stored runs are read at a time.
+const maxPolled = 32
+
+// pollRun is poll for one run.
+func (m *Manager) pollRun(ctx context.Context, r *Run, renew bool) {
+	var err error
+	if renew {
+		err = m.renew(ctx, r)
+	} else if r.State().Status == Waiting {
+		err = r.record.refresh(ctx)
+	}
+	switch lost := r.record.lost(); {
+	case errors.Is(lost, errDeleted) || errors.Is(err, errDeleted):
+		r.end(errDeleted)
+		return
+	case lost != nil || errors.Is(err, errTaken):
+		m.opts.Log.Warn("another server continues a run", "run", r.ID)
+		r.end(memory.ErrSuspended)
+		return
+	}
+	if err != nil {
+		m.opts.Log.Warn("a stored run could not be read", "run", r.ID, "error", err)
+		return
+	}
+	if r.record.value(cancelValue) != nil {
+		r.Cancel()
+	}
+	if s := r.State(); s.Status == Waiting && time.Since(s.Updated) > m.opts.AnswerWait {
+		r.end(errUnanswered)
+	}
+	for _, a := range r.record.answers() {
+		_ = r.answered(a) // most of them were passed before
 	}
 }
 
-// errTaken reports that another process has the lease of a run.
-var errTaken = errors.New("another process has taken the run")
+// errTaken reports that another process has the lease of a run. It is a memory.ErrSuspended: a
+// turn that fails with it leaves nothing.
+var errTaken = fmt.Errorf("another process has taken the run: %w", memory.ErrSuspended)
 
 // checkOwner returns errTaken if the values of a run have the lease of another process, which took
-// the run because this one had not renewed its lease in time.
-func (m *Manager) checkOwner(values map[string][]byte) error {
+// the run because this one had not renewed its lease in time, and errDeleted if the run was deleted:
+// nothing of it may be stored again.
+func (r *record) checkOwner(values map[string][]byte) error {
+	if values[requestValue] == nil {
+		return errDeleted
+	}
 	var l lease
-	if raw := values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner {
+	if raw := values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != r.owner {
 		return errTaken
 	}
 	return nil
 }
 
-// lostTo reports whether another process had the run when its record was read last.
-func (m *Manager) lostTo(r *Run) bool {
-	r.record.mu.Lock()
-	defer r.record.mu.Unlock()
-	return m.checkOwner(r.record.values) != nil
+// lost returns the error of checkOwner for the record as it was read last.
+func (r *record) lost() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.checkOwner(r.values)
 }
 
 // renew renews the lease of a run, unless the run has ended: a suspended one has none.
 func (m *Manager) renew(ctx context.Context, r *Run) error {
 	ended := errors.New("ended")
-	err := r.record.set(ctx, map[string][]byte{leaseValue: m.newLease()}, func(now map[string][]byte) error {
+	now, err := m.clock.Now(ctx, m.opts.Store)
+	if err != nil {
+		return err
+	}
+	err = r.record.set(ctx, map[string][]byte{leaseValue: m.newLease(now)}, func(now map[string][]byte) error {
 		select {
 		case <-r.finished:
 			return ended
 		default:
-			return m.checkOwner(now)
+			return r.record.checkOwner(now)
 		}
 	})
 	if errors.Is(err, ended) {
@@ -162,7 +193,8 @@ func (m *Manager) Resume(ctx context.Context, app *runtime.App) (int, error) {
 	return n, nil
 }
 
-// resume continues one run, unless a process runs it.
+// resume continues one run, unless a process runs it. listed is when it was added to the
+// unfinished ones, by the clock of the store; zero if that is not known.
 func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, listed time.Time) (bool, error) {
 	m.mu.Lock()
 	_, local := m.runs[id]
@@ -176,8 +208,9 @@ func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, liste
 	}
 	var req storedRequest
 	if !rec.get(requestValue, &req) {
-		if time.Since(listed) < leaseTime {
-			return false, nil // it is being created
+		now, err := m.clock.Now(ctx, m.opts.Store)
+		if err != nil || listed.IsZero() || now.Sub(listed) < leaseTime {
+			return false, err // it is being created
 		}
 		return false, m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: id})
 	}
@@ -191,9 +224,13 @@ func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, liste
 // the run has ended.
 func (m *Manager) take(ctx context.Context, rec *record) (bool, error) {
 	no := errors.New("not free")
-	err := rec.set(ctx, map[string][]byte{leaseValue: m.newLease()}, func(map[string][]byte) error {
+	now, err := m.clock.Now(ctx, m.opts.Store)
+	if err != nil {
+		return false, err
+	}
+	err = rec.set(ctx, map[string][]byte{leaseValue: m.newLease(now)}, func(map[string][]byte) error {
 		var l lease
-		if raw := rec.values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner && time.Now().Before(l.Until) {
+		if raw := rec.values[leaseValue]; raw != nil && parse(raw, &l) && l.Owner != m.owner && now.Before(l.Until) {
 			return no
 		}
 		return nil
@@ -221,6 +258,7 @@ func (m *Manager) restart(ctx context.Context, app *runtime.App, rec *record, re
 	s := req.start(app, flow, rows)
 	s.Durable = true
 	r := m.newRun(&s)
+	rec.owner = m.owner
 	r.Created, r.record = req.Created, rec
 	for _, a := range rec.answers() {
 		r.requests.answers[a.ID] = a

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -83,6 +84,7 @@ var (
 type Manager struct {
 	opts  Options
 	owner string // identifies this process in leases
+	clock store.ServerClock
 	apps  appTable
 
 	mu     sync.Mutex
@@ -301,8 +303,8 @@ func (r *Run) inputs(rows []map[string]any) iter.Seq[runtime.Input] {
 // while. A suspended run has not ended: another process may continue it.
 func (m *Manager) end(r *Run, err error) {
 	suspended := errors.Is(err, memory.ErrSuspended)
-	if r.record != nil && !suspended {
-		m.settle(r, err)
+	if r.record != nil && !suspended && errors.Is(m.settle(r, err), errTaken) {
+		suspended, err = true, memory.ErrSuspended // the result is that of the other process
 	}
 	r.finish(err)
 	if r.record != nil && suspended {
@@ -370,7 +372,7 @@ func (m *Manager) Answer(ctx context.Context, r *Run, a *Answer) error {
 		if err := r.record.saveAnswer(ctx, a); err != nil {
 			return err
 		}
-		if m.lostTo(r) { // the process that has the run reads the answer
+		if errors.Is(r.record.lost(), errTaken) { // the process that has the run reads the answer
 			r.end(memory.ErrSuspended)
 			return nil
 		}
@@ -415,8 +417,11 @@ func (m *Manager) IsLocal(r *Run) bool {
 // wait reports that a run waits for the answers to requests.
 func (r *Run) wait(ctx context.Context, opened []*openRequest) {
 	if r.record != nil && len(opened) > 0 {
-		// An error is not fatal: the run can still be answered through this process.
-		_ = r.record.saveState(context.WithoutCancel(ctx), r.Flow, r.State(), nil)
+		// Another error is not fatal: the run can still be answered through this process.
+		err := r.record.saveState(context.WithoutCancel(ctx), r.Flow, r.State(), r.record.checkOwner)
+		if errors.Is(err, errTaken) {
+			r.end(memory.ErrSuspended)
+		}
 	}
 	for _, o := range opened {
 		r.add(requestEvent(RequestOpened, o.Request), func(*State) {})

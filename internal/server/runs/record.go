@@ -95,13 +95,14 @@ type storedResult struct {
 // lease is the process that runs a run.
 type lease struct {
 	Owner string    `json:"owner"`
-	Until time.Time `json:"until"`
+	Until time.Time `json:"until"` // by the clock of the store
 }
 
 // record is the stored form of a run. It is a steps.CallLog.
 type record struct {
 	store memory.Store
 	key   memory.Key
+	owner string // the process, if it runs the run
 
 	mu     sync.Mutex
 	head   memory.Head
@@ -177,9 +178,9 @@ func (r *record) Recorded(key string) []byte {
 	return r.values[callPrefix+key]
 }
 
-// Record stores the result of a call.
+// Record stores the result of a call, unless another process continues the run.
 func (r *record) Record(ctx context.Context, key string, result []byte) error {
-	return r.set(ctx, map[string][]byte{callPrefix + key: result}, nil)
+	return r.set(ctx, map[string][]byte{callPrefix + key: result}, r.checkOwner)
 }
 
 func (r *record) saveAnswer(ctx context.Context, a *Answer) error {
@@ -189,7 +190,10 @@ func (r *record) saveAnswer(ctx context.Context, a *Answer) error {
 	}
 	name := answerPrefix + a.ID
 	return r.set(ctx, map[string][]byte{name: raw}, func(now map[string][]byte) error {
-		if now[name] != nil && string(now[name]) != string(raw) {
+		switch {
+		case now[requestValue] == nil: // the run was deleted
+			return ErrNoRequest
+		case now[name] != nil && string(now[name]) != string(raw):
 			return ErrAnswered
 		}
 		return nil

@@ -21,7 +21,7 @@ func OpenAPI(app *spec.Application, flows []*Flow) []byte {
 		schemas = append(schemas, member(request, f.request(s)), member(result, f.result(s)), member(f.ID()+"Response", responseSchema(result)))
 		paths = append(paths, member("/flows/"+f.ID(), object{member("post", f.operation())}))
 		if f.Interface() != "" {
-			paths = append(paths, member("/flows/"+f.ID()+"/stream", object{member("post", f.streamOperation())}))
+			paths = append(paths, f.streamPaths()...)
 		}
 	}
 	schemas = append(schemas, s.Defs()...)
@@ -88,6 +88,44 @@ func (f *Flow) streamOperation() object {
 			member("200", response("Server-sent events", object{member("text/event-stream", object{})})),
 		}, 400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)),
 	}
+}
+
+// streamPaths describes the streams of a flow with an interface.
+func (f *Flow) streamPaths() object {
+	at := "/flows/" + f.ID()
+	paths := object{
+		member(at+"/stream", object{member("post", f.streamOperation())}),
+		member(at+"/stream/{chat}", object{member("get", path("resume_"+f.ID(), "flows", "Continue the stream of a chat",
+			[]object{pathParameter("chat"), lastEventID()}, nil,
+			append(eventStream(), member("204", object{member("description", "No run of the chat is active on this server")})), 400, 401, 403, 404, 429, 503))}),
+	}
+	if f.Conversational() && f.Message != nil {
+		paths = append(paths, member(at+"/agui", object{member("post", path("agui_"+f.ID(), "flows", "Talk to "+f.ID()+" by the Agent-User Interaction Protocol", nil,
+			aguiSchema(), eventStream(), 400, 401, 403, 404, 409, 413, 415, 422, 429, 503))}))
+	}
+	return paths
+}
+
+// eventStream is the good response of a stream.
+func eventStream() object {
+	return object{member("200", response("Server-sent events", object{member("text/event-stream", object{})}))}
+}
+
+// lastEventID is the header with the newest event that a client has.
+func lastEventID() object {
+	return header("Last-Event-ID", "The id of the last event that the client has.", "", 256)
+}
+
+// aguiSchema describes the body of an AG-UI client, whose documentation describes the rest.
+func aguiSchema() object {
+	message := described("AGUIMessage", object{
+		member("id", typed("string")), member("role", object{member("enum", []string{"user", "assistant", "system", "developer", "tool"})}), member("content", object{}),
+	}, []string{"id", "role"})
+	return described("AGUIInput", object{
+		member("threadId", sessionID()), member("runId", object{member("type", "string"), member("minLength", 1), member("maxLength", 256)}),
+		member("messages", listOf(message)), member("tools", listOf(typed("object"))), member("context", listOf(typed("object"))),
+		member("state", object{}), member("forwardedProps", object{}), member("resume", listOf(typed("object"))),
+	}, []string{"threadId", "runId", "messages"})
 }
 
 // chatSchema describes the body of a chat client: its messages, and the flow's other inputs.
@@ -186,6 +224,11 @@ func commonPaths() object {
 			object{member("200", response("The runs", jsonContent(anything)))}, 400, 401, 429))}),
 		member("/runs/{run}", object{member("get", path("get_run", "runs", "The state of a run", []object{pathParameter("run")}, nil,
 			object{member("200", run)}, 401, 404, 429, 503))}),
+		member("/runs/{run}/events", object{member("get", path("follow_run", "runs", "Follow the events of a run",
+			[]object{pathParameter("run"), queryParameter("from", object{member("type", "integer"), member("minimum", 0)}), lastEventID()}, nil,
+			eventStream(), 400, 401, 404, 429, 503))}),
+		member("/runs/{run}/trace", object{member("get", path("get_trace", "runs", "The spans of a run", []object{pathParameter("run")}, nil,
+			object{member("200", response("The spans", jsonContent(anything)))}, 401, 404, 429, 503))}),
 		member("/runs/{run}/answer", object{member("post", path("answer_run", "runs", "Answer a request of a run", []object{pathParameter("run")}, ref("Answer"),
 			object{member("200", run)}, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
 		member("/runs/{run}/cancel", object{member("post", path("cancel_run", "runs", "Cancel a run", []object{pathParameter("run")}, nil,

@@ -67,10 +67,10 @@ func parseNewest(p access.Principal, entry string) (id string, at time.Time, ok 
 }
 
 // Record notes that a run of a flow begins in a stored session of the caller of ctx;
-// firstMessage makes the title of a new session. Sessions that it has seen lately
-// cost no access of the store.
+// firstMessage makes the title of a new session. Sessions that it has seen lately cost no
+// access of the store, unless other servers share it: these may have deleted them.
 func (s *Service) Record(ctx context.Context, flow, storedSession, firstMessage string) error {
-	if seen, ok := s.known.Get(storedSession); ok && s.now().Sub(seen) < knownFor {
+	if seen, ok := s.known.Get(storedSession); ok && s.now().Sub(seen) < knownFor && !store.IsServer(s.opts.State) {
 		return nil
 	}
 	rec, err := s.readRecord(ctx, storedSession)

@@ -37,6 +37,7 @@ type Encoder struct {
 	streamed        map[int64]bool // rows whose answer was streamed
 	results         map[int64]int  // of each row so far
 	calls           runs.CallIDs
+	called          map[string]bool        // calls that were written
 	toolFailed      map[string]bool        // calls whose failure was written
 	cited           map[int64][]chat.Block // sources of each row's answer
 	usage           runs.Usage
@@ -49,7 +50,7 @@ type Encoder struct {
 // NewEncoder returns an Encoder. clientTools are the names of the tools that the client
 // of the run offers itself; those that the flow declares are known.
 func NewEncoder(flow *schema.Flow, run string, clientTools []string) *Encoder {
-	e := &Encoder{flow: flow, run: run, clients: map[string]bool{}, streamed: map[int64]bool{}, results: map[int64]int{}, cited: map[int64][]chat.Block{}, toolFailed: map[string]bool{}}
+	e := &Encoder{flow: flow, run: run, clients: map[string]bool{}, streamed: map[int64]bool{}, results: map[int64]int{}, cited: map[int64][]chat.Block{}, called: map[string]bool{}, toolFailed: map[string]bool{}}
 	if flow.Answer != nil {
 		e.answer = flow.Spec.Writers(flow.Answer.ID)
 	}
@@ -201,7 +202,9 @@ func (e *Encoder) callID(ev *runs.Event, opens bool) string {
 
 func (e *Encoder) toolCalled(b []byte, ev *runs.Event) []byte {
 	b = e.closeParts(b)
-	call := field{"toolCallId", e.callID(ev, true)}
+	id := e.callID(ev, true)
+	e.called[id] = true
+	call := field{"toolCallId", id}
 	name := field{"toolName", ev.Tool}
 	input := schema.JSONOrText(ev.Text)
 	by := e.executedBy(ev.Tool)
@@ -231,8 +234,12 @@ func (e *Encoder) toolReturned(b []byte, ev *runs.Event) []byte {
 	return e.object(b, "tool-output-available", append([]field{call, {"output", schema.JSONOrText(ev.Text)}}, e.executedBy(ev.Tool)...)...)
 }
 
-// request appends what the run requests from its client.
+// request appends what the run requests from its client. The call that a run of another server
+// requests is not known yet.
 func (e *Encoder) request(b []byte, ev *runs.Event) []byte {
+	if !e.called[e.callID(ev, false)] {
+		b = e.toolCalled(b, &runs.Event{Step: ev.Step, Row: ev.Row, Tool: ev.Tool, Call: ev.Call, Text: string(ev.Request.Arguments)})
+	}
 	if ev.Request.Kind == runs.Approval {
 		b = e.object(b, "tool-approval-request", field{"approvalId", ev.Request.ID}, field{"toolCallId", e.callID(ev, false)})
 	}
