@@ -277,6 +277,7 @@ func TestOrganization(t *testing.T) {
 		"model key":  {"hosts: [api.openai.com, '*.example.com']", "under hosts"},
 		"private":    {"providers: [aws-bedrock]", "under providers"},
 		"unreadable": {"host: [example.com]", `no key "host"`},
+		"twice":      {"hosts: [127.0.0.1]\nhosts: [example.com]", `the key "hosts" is already defined`},
 		"relative":   {"folders: [data]", "not an absolute path"},
 		"kind":       {"containment: [bwarp]", `unknown containment "bwarp"; use bwrap, docker, none`},
 	} {

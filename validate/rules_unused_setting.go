@@ -20,7 +20,7 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, telemetry is sent to an http or https address, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, on_truncation and structured_output of a model for answers, which an EmbeddingModel does not give, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
+		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, telemetry is sent to an http or https address, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, on_truncation, structured_output and context_window of a model for the messages of a chat, which an EmbeddingModel does not get, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedEmbeddingSettings), on(unusedAudience), on(unusedEndpoint))}
@@ -68,9 +68,9 @@ func unusedWriterSettings(p *ruleContext, w *spec.FileWriter) {
 }
 
 func unusedEmbeddingSettings(p *ruleContext, m *spec.EmbeddingModel) {
-	for _, key := range []string{"on_truncation", "structured_output"} {
+	for _, key := range []string{"on_truncation", "structured_output", "context_window"} {
 		if at, given := m.Position().Lookup(key); given {
-			p.report(at.Span(), "%s of embedding model %q has no effect: it is for the answers of chat models", key, m.ID)
+			p.report(at.Span(), "%s of embedding model %q has no effect: it is for chat models", key, m.ID)
 		}
 	}
 }

@@ -102,8 +102,9 @@ func readLimits(ctx context.Context) (*trust.Limits, diag.List) {
 		return nil, nil
 	}
 	declared := &spec.AccessPolicy{}
-	if _, list := loader.LoadInto(ctx, file, "policy", declared, loader.Options{}); list.Errors() > 0 {
-		return nil, list
+	// A key that is written twice would leave out limits: of a policy, warnings are errors.
+	if _, list := loader.LoadInto(ctx, file, "policy", declared, loader.Options{}); len(list) > 0 {
+		return nil, list.AsErrors()
 	}
 	for i, folder := range declared.Folders {
 		if !filepath.IsAbs(folder) {
