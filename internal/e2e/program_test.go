@@ -74,6 +74,13 @@ func TestLayers_ProgramOfChecks(t *testing.T) {
 			t.Errorf("qtype-check imports %s: internal/authoring, apptest and eval must not need it", p.ImportPath)
 		}
 	}
+	// The notices and the SBOM of a release are those of qtype.
+	whole := packagesOfProgram(t, "qtype")
+	for _, p := range all {
+		if p.ImportPath != module+"/cmd/qtype-check" && !slices.ContainsFunc(whole, func(q program) bool { return q.ImportPath == p.ImportPath }) {
+			t.Errorf("qtype-check imports %s, which qtype does not have", p.ImportPath)
+		}
+	}
 	if len(all) > 360 {
 		t.Errorf("qtype-check has %d packages", len(all))
 	}
