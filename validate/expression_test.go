@@ -141,7 +141,7 @@ func TestExpression_VariablesAreInputs(t *testing.T) {
 }
 
 func FuzzExpression(f *testing.F) {
-	for _, s := range []string{"n > 3", `any(orders, # .number > 1)`, `let a = 1; a`, `name[1:2]`, `{"a": 1}.a`, `n ?? 3`, `1..n`, `reduce([1], #acc + #, 0)`, "`x`", `'é' matches "("`, `if n > 1 {1} else {2}`} {
+	for _, s := range []string{"n > 3", `any(orders, # .number > 1)`, `let a = 1; a`, `name[1:2]`, `{"a": 1}.a`, `n ?? 3`, `1..n`, `reduce([1], #acc + #, 0)`, "`x`", `'é' matches "("`, `if n > 1 {1} else {2}`, "\x00$D\n", "${\nn }"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, until string) {

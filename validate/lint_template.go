@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -73,7 +74,7 @@ func unusedTemplateInput() rule {
 
 // bracedName matches a name in the braces or marks of other languages of templates.
 var bracedName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:\{\{?|\$\{|<%=?|\$)\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:\}\}?|%>)?`)
+	return regexp.MustCompile(`^(?:\{\{?|\$\{|<%=?|\$)\s*([A-Za-z_][A-Za-z0-9_]*)(?:\s*(?:\}\}?|%>))?`)
 })
 
 // withoutBraces adds to the error of an expression that it has a name in braces, as
@@ -83,7 +84,7 @@ func withoutBraces(found diag.Diagnostic, x *spec.Expression) diag.Diagnostic {
 	for at >= 0 {
 		if match := bracedName().FindStringSubmatch(x.Text[at:]); match != nil && (x.Text[at] != '<' || strings.HasPrefix(match[0], "<%")) {
 			found.Span = partOf(x, at, len(match[0]))
-			found.Message = "the expression has " + match[0] + ": expressions name variables without braces"
+			found.Message = "the expression has " + textfmt.OneLine(match[0]) + ": expressions name variables without braces"
 			found.Suggestion, found.Hint = "", ""
 			return found.WithSuggestion(match[1])
 		}
