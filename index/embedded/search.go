@@ -65,7 +65,7 @@ type searcher struct {
 func (s *searcher) search() ([]index.Match, error) {
 	if s.q.Filter != nil {
 		var err error
-		if s.allow, err = s.x.matching(s.ctx, s.c, s.q.Filter); err != nil {
+		if s.allow, err = matching(s.ctx, s.c, s.q.Filter); err != nil {
 			return nil, err
 		}
 	}
