@@ -12,6 +12,10 @@ import (
 	"github.com/qtype-dev/qtype/internal/vectors"
 )
 
+// maxLimit bounds the number of matches, so that multiples of it are no overflow. No index has as many
+// entries.
+const maxLimit = 100_000_000
+
 // rankConstant is the constant of reciprocal rank fusion: a rank counts 1/(60+rank).
 const rankConstant = 60
 
@@ -44,6 +48,9 @@ func (x *Index) checkQuery(ctx context.Context, q *index.Query) error {
 		return ctx.Err()
 	case q.Limit < 1:
 		return errors.New("the limit of a search must be at least 1")
+	}
+	q.Limit = min(q.Limit, maxLimit)
+	switch {
 	case q.Mode == index.ByText:
 		return nil
 	case !x.opts.Vectors:
