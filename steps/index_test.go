@@ -100,7 +100,7 @@ func TestDocumentEmbedder(t *testing.T) {
 }
 
 // TestDocumentEmbedder_Batches: a rejected text costs a logarithmic number of calls, and an
-// outage one call.
+// outage, or a model with another number of dimensions, one call.
 func TestDocumentEmbedder_Batches(t *testing.T) {
 	l := declare(t, nil, "chunk: RAGChunk", "embedded: RAGChunk")
 	m := newEmbedder()
@@ -123,11 +123,13 @@ func TestDocumentEmbedder_Batches(t *testing.T) {
 	if m.calls.Load() != 2+2*7 {
 		t.Errorf("%d calls", m.calls.Load())
 	}
-	m.calls.Store(0)
-	m.down = &model.Error{Model: "vectors", Message: "server is down", Temporary: true}
-	rows = driveRows(t, build(t, s, indexEnv(l, nil, m)), chunkRows(l, chunks[:100]...)...)
-	if m.calls.Load() != 1 || len(rows) != 100 || rows[50].Err == nil {
-		t.Errorf("%d calls, %d rows, %v", m.calls.Load(), len(rows), rows[50].Err)
+	for _, err := range []*model.Error{{Message: "server is down", Temporary: true}, {Message: "8 dimensions", Err: model.ErrDimensions}} {
+		m.calls.Store(0)
+		m.down = err
+		rows = driveRows(t, build(t, s, indexEnv(l, nil, m)), chunkRows(l, chunks[:100]...)...)
+		if m.calls.Load() != 1 || len(rows) != 100 || rows[50].Err == nil {
+			t.Errorf("%d calls, %d rows, %v", m.calls.Load(), len(rows), rows[50].Err)
+		}
 	}
 }
 
