@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/vectors"
 )
 
-// maxLimit bounds the number of matches, so that multiples of it are no overflow. No index has as many
+// maxLimit bounds the number of matches, so that its multiples do not overflow. No index has as many
 // entries.
 const maxLimit = 100_000_000
 

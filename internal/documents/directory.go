@@ -128,15 +128,14 @@ func (d *directory) list(ctx context.Context, root string) (files []string, fail
 // left out without an error would be taken for removed.
 func (d *directory) accepts(path, rel string) (bool, error) {
 	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
-		return false, nil
-	case err != nil && d.filter.accepts(rel, 1):
+	if err != nil {
+		nowhere := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+		if nowhere || !d.filter.accepts(rel, 1) {
+			err = nil
+		}
 		return false, err
-	case err != nil || !info.Mode().IsRegular():
-		return false, nil
 	}
-	return d.filter.accepts(rel, info.Size()), nil
+	return info.Mode().IsRegular() && d.filter.accepts(rel, info.Size()), nil
 }
 
 // comparePaths orders paths by their parts, so that a folder is before a file with the
