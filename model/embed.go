@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
@@ -132,6 +133,10 @@ func (b *batched) once(ctx context.Context, texts []string) ([][]float32, Usage,
 	return vectors, usage, err
 }
 
+// ErrDimensions is the cause of an error of an embedding model whose vectors all have another length than
+// the document declares. It does not depend on the texts.
+var ErrDimensions = errors.New("the vectors have another number of dimensions")
+
 // check validates the vectors of a response.
 func (b *batched) check(vectors [][]float32, texts int) error {
 	if len(vectors) != texts {
@@ -140,7 +145,11 @@ func (b *batched) check(vectors [][]float32, texts int) error {
 	want := b.Info().Dimensions
 	for _, v := range vectors {
 		if want > 0 && len(v) != want {
-			return b.newError("the vectors have %d dimensions, but the document declares %d", len(v), want)
+			err := b.newError("the vectors have %d dimensions, but the document declares %d", len(v), want)
+			if !slices.ContainsFunc(vectors, func(v []float32) bool { return len(v) == want }) {
+				err.Err = ErrDimensions
+			}
+			return err
 		}
 		for _, x := range v {
 			if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
@@ -151,7 +160,7 @@ func (b *batched) check(vectors [][]float32, texts int) error {
 	return nil
 }
 
-func (b *batched) newError(format string, args ...any) error {
+func (b *batched) newError(format string, args ...any) *Error {
 	return &Error{Model: b.Info().ID, Message: fmt.Sprintf(format, args...)}
 }
 

@@ -84,6 +84,21 @@ func TestWithBatches_SplitsTexts(t *testing.T) {
 	}
 }
 
+// TestWithBatches_Dimensions: a model whose vectors all have another length than declared is no matter of
+// the texts.
+func TestWithBatches_Dimensions(t *testing.T) {
+	for _, c := range []struct {
+		vectors [][]float32
+		all     bool
+	}{{[][]float32{{1}, {1}}, true}, {[][]float32{{1, 2}, {1}}, false}} {
+		v := &vectors{change: func([][]float32) [][]float32 { return c.vectors }}
+		_, _, err := model.WithBatches(v, model.Batch{}, model.CallPolicy{}).Embed(t.Context(), []string{"a", "b"})
+		if err == nil || errors.Is(err, model.ErrDimensions) != c.all {
+			t.Errorf("%v: got %v", c.vectors, err)
+		}
+	}
+}
+
 func TestWithBatches_Errors(t *testing.T) {
 	passing := &model.Error{Model: "v", Status: 503, Message: "busy", Temporary: true}
 	for name, tt := range map[string]struct {

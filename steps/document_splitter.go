@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	fileformat "github.com/qtype-dev/qtype/internal/documents/format"
 	"github.com/qtype-dev/qtype/internal/splitter"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -63,7 +65,7 @@ func (s *documentSplitter) Process(ctx context.Context, row *Row, emit Emit) err
 	if err != nil {
 		return fmt.Errorf("variable %s: %w", s.in.of.ID, err)
 	}
-	places := splitter.NewPlaces(d.text, d.pages, s.markdown || splitter.IsMarkdown(d.fileName))
+	places := splitter.NewPlaces(d.text, d.pages, s.markdown || d.hasHeadings())
 	index := 0
 	for chunk, err := range s.splitter.Split(ctx, splitter.Document{Text: d.text}) {
 		if err != nil {
@@ -124,6 +126,26 @@ func readDocument(v any) (ragDocument, error) {
 		}
 	}
 	return d, nil
+}
+
+// hasHeadings reports whether the text may have headings in Markdown. One that is not of a file with a
+// known format, such as a page with an address only, may; a local file may not.
+func (d ragDocument) hasHeadings() bool {
+	headings, known := fileformat.HasHeadings(d.fileName, d.metadataText("file_type"))
+	if known || path.Ext(d.fileName) != "" {
+		return headings
+	}
+	return d.fileName == "" || d.metadataText("file_path") == ""
+}
+
+// metadataText returns a text of the metadata, empty for none.
+func (d ragDocument) metadataText(name string) string {
+	for _, f := range d.metadata {
+		if text, ok := f.Value.(string); ok && f.Name == name {
+			return text
+		}
+	}
+	return ""
 }
 
 // fieldOf returns a field of a record, nil for none.

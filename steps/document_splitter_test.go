@@ -57,6 +57,27 @@ func TestDocumentSplitter(t *testing.T) {
 // uuid.uuid5(uuid.UUID("12345678-1234-5678-1234-567812345678"), "doc-1_0").
 var chunkIDs = []string{"3663af42-285d-5a05-9ab9-707a30505547", "3dfc9b9f-7981-53cd-bde5-7f4173ca3155", "0ffad7be-ab15-59c5-925a-bfd7bf4732da"}
 
+// TestDocumentSplitter_Headings: only a text that is Markdown, or was converted to it, has headings.
+func TestDocumentSplitter_Headings(t *testing.T) {
+	local, page := value.Field{Name: "file_path", Value: "/docs/file"}, value.Field{Name: "url", Value: "https://a.example/file"}
+	kind := func(text string) value.Field { return value.Field{Name: "file_type", Value: text} }
+	for _, c := range []struct {
+		name     string
+		metadata []value.Field
+		want     bool
+	}{
+		{"a.md", nil, true}, {"a.MKD", nil, true}, {"a.docm", nil, true}, {"a.odt", nil, true}, {"a.rtf", nil, true}, {"a.odp", nil, true}, {"a.xlsm", nil, true}, {"a.xht", nil, true},
+		{"a.txt", nil, false}, {"a.py", nil, false}, {"a.csv", nil, false}, {"a.json", nil, false}, {"Makefile", []value.Field{local}, false},
+		{"a.php", []value.Field{local, kind("application/x-php")}, false}, {"a.php", []value.Field{page, kind("text/html")}, true},
+		{"guide", []value.Field{page, kind("text/html")}, true}, {"guide", []value.Field{page, kind("text/plain")}, false}, {"guide", []value.Field{page}, true}, {"", nil, true},
+	} {
+		got := splitDocument(t, &spec.DocumentSplitter{SplitterName: "SentenceSplitter", ChunkSize: 50}, ragDocument(c.name, "# Guide\n\ntext", c.metadata...))
+		if len(got) != 1 || strings.Contains(got[0], `"heading_path":"Guide"`) != c.want {
+			t.Errorf("%q %v: got %q", c.name, c.metadata, got)
+		}
+	}
+}
+
 func TestDocumentSplitter_Bytes(t *testing.T) {
 	got := splitDocument(t, &spec.DocumentSplitter{SplitterName: "SentenceSplitter", ChunkSize: 50}, ragDocument("a.txt", []byte("# not a heading")))
 	if len(got) != 1 || !strings.Contains(got[0], `"content":"# not a heading","metadata":{"char_start":0,`) {

@@ -47,7 +47,10 @@ type indexSync struct {
 	scope    filter.Filter // what may be removed; nil for all
 	failures func() int64  // rows that failed in the run, also those that a step dropped
 	failed   bool          // a failed row has passed the step
-	seen     map[digest]struct{}
+	contains bool          // the run contains an entry
+	// missing are the entries that the index had before the run, without those that the run
+	// contained so far; nil before the first write. What another run adds meanwhile is not among them.
+	missing map[digest]struct{}
 }
 
 func newIndexSync(u *indexUpsert, s *spec.IndexUpsert, env *Env) (*indexSync, error) {
@@ -59,14 +62,33 @@ func newIndexSync(u *indexUpsert, s *spec.IndexUpsert, env *Env) (*indexSync, er
 	if failures == nil {
 		failures = func() int64 { return 0 }
 	}
-	return &indexSync{index: u.index, counts: &u.counts, scope: scope, failures: failures, seen: map[digest]struct{}{}}, nil
+	return &indexSync{index: u.index, counts: &u.counts, scope: scope, failures: failures}, nil
 }
 
-// contains notes that the run contains an entry.
-func (s *indexSync) contains(id string) {
-	if s != nil {
-		s.seen[digestOf(id)] = struct{}{}
+// add notes that the run contains entries, before they are written.
+func (s *indexSync) add(ctx context.Context, ids []string) error {
+	if s == nil || len(ids) == 0 {
+		return nil
 	}
+	if s.missing == nil {
+		missing := map[digest]struct{}{}
+		for e, err := range s.index.Entries(ctx, index.Page{Filter: s.scope}) {
+			if err != nil {
+				return errListing(err)
+			}
+			missing[digestOf(e.ID)] = struct{}{}
+		}
+		s.missing = missing
+	}
+	s.contains = true
+	for _, id := range ids {
+		delete(s.missing, digestOf(id))
+	}
+	return nil
+}
+
+func errListing(err error) error {
+	return fmt.Errorf("listing the index to remove what the run did not contain: %w", err)
 }
 
 // fail notes that a row has failed.
@@ -84,11 +106,14 @@ func (s *indexSync) finish(ctx context.Context) error {
 		why = "rows failed"
 	case partialReason(ctx) != "":
 		why = partialReason(ctx)
-	case len(s.seen) == 0:
+	case !s.contains:
 		why = "the run contained no entries"
 	}
 	if why != "" {
 		s.counts.kept.Store(&why)
+		return nil
+	}
+	if len(s.missing) == 0 {
 		return nil
 	}
 	page := index.Page{Limit: syncPage, Filter: s.scope}
@@ -97,11 +122,11 @@ func (s *indexSync) finish(ctx context.Context) error {
 		var gone []string
 		for e, err := range s.index.Entries(ctx, page) {
 			if err != nil {
-				return fmt.Errorf("listing the index to remove what the run did not contain: %w", err)
+				return errListing(err)
 			}
 			listed++
 			page.After = e.ID
-			if _, ok := s.seen[digestOf(e.ID)]; !ok {
+			if _, missing := s.missing[digestOf(e.ID)]; missing {
 				gone = append(gone, e.ID)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
 	"github.com/qtype-dev/qtype/spec"
@@ -100,7 +101,7 @@ func TestDocumentEmbedder(t *testing.T) {
 }
 
 // TestDocumentEmbedder_Batches: a rejected text costs a logarithmic number of calls, and an
-// outage one call.
+// outage, or a model with another number of dimensions, one call.
 func TestDocumentEmbedder_Batches(t *testing.T) {
 	l := declare(t, nil, "chunk: RAGChunk", "embedded: RAGChunk")
 	m := newEmbedder()
@@ -123,11 +124,13 @@ func TestDocumentEmbedder_Batches(t *testing.T) {
 	if m.calls.Load() != 2+2*7 {
 		t.Errorf("%d calls", m.calls.Load())
 	}
-	m.calls.Store(0)
-	m.down = &model.Error{Model: "vectors", Message: "server is down", Temporary: true}
-	rows = driveRows(t, build(t, s, indexEnv(l, nil, m)), chunkRows(l, chunks[:100]...)...)
-	if m.calls.Load() != 1 || len(rows) != 100 || rows[50].Err == nil {
-		t.Errorf("%d calls, %d rows, %v", m.calls.Load(), len(rows), rows[50].Err)
+	for _, err := range []*model.Error{{Message: "server is down", Temporary: true}, {Message: "8 dimensions", Err: model.ErrDimensions}} {
+		m.calls.Store(0)
+		m.down = err
+		rows = driveRows(t, build(t, s, indexEnv(l, nil, m)), chunkRows(l, chunks[:100]...)...)
+		if m.calls.Load() != 1 || len(rows) != 100 || rows[50].Err == nil {
+			t.Errorf("%d calls, %d rows, %v", m.calls.Load(), len(rows), rows[50].Err)
+		}
 	}
 }
 
@@ -277,6 +280,33 @@ func TestIndexUpsert_Sync(t *testing.T) {
 				t.Errorf("%d entries are left, want %d", len(x.entries), want)
 			}
 		})
+	}
+}
+
+// TestIndexUpsert_SyncMeanwhile: a run removes nothing that another one has added to the index since it
+// began.
+func TestIndexUpsert_SyncMeanwhile(t *testing.T) {
+	l := declare(t, nil, "chunk: RAGChunk")
+	x, m := newIndex(t), newEmbedder()
+	env := indexEnv(l, x, m)
+	fill := func(chunks ...any) {
+		driveRows(t, build(t, upsertStep(l, vectorIndex(), "chunk"), env), chunkRows(l, chunks...)...)
+	}
+	fill(chunk("kept", "d", "1"), chunk("gone", "d", "2"))
+	s := upsertStep(l, vectorIndex(), "chunk")
+	s.Sync = true
+	r := build(t, s, env).(interface {
+		steps.Batch
+		steps.Closer
+	})
+	emit := func(*steps.Row) error { return nil }
+	testkit.Must(t, r.Batch(t.Context(), chunkRows(l, chunk("kept", "d", "1")), emit))
+	fill(chunk("other run", "d", "3"))
+	testkit.Must(t, r.Batch(t.Context(), chunkRows(l, chunk("new", "d", "4")), emit))
+	testkit.Must(t, r.Close(t.Context(), emit))
+	expect(t, "entries", slices.Sorted(maps.Keys(x.entries)), "kept", "new", "other run")
+	if got := counts(r); got != (steps.IndexCounts{Written: 1, Unchanged: 1, Removed: 1}) {
+		t.Errorf("%+v", got)
 	}
 }
 

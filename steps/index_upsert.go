@@ -158,10 +158,12 @@ func (u *indexUpsert) write(ctx context.Context, g *upsert) error {
 	ids := make([]string, len(g.entries))
 	for i, e := range g.entries {
 		ids[i] = e.ID
-		u.sync.contains(e.ID)
 	}
 	if len(ids) == 0 {
 		return nil
+	}
+	if err := u.sync.add(ctx, ids); err != nil {
+		return err
 	}
 	stored, err := u.index.Hashes(ctx, ids)
 	if err != nil {

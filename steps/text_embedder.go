@@ -93,8 +93,8 @@ func (e *textEmbedder) call(ctx context.Context, texts []string) (vectors [][]fl
 }
 
 // rejects reports whether an error may concern only some of the texts: the request itself
-// was wrong, not the credentials, the limits or the network.
+// was wrong, not the credentials, the limits, the network or the model.
 func rejects(err error) bool {
 	failure, ok := errors.AsType[*model.Error](err)
-	return ok && !failure.Temporary && slices.Contains([]int{0, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, failure.Status)
+	return ok && !failure.Temporary && !errors.Is(failure, model.ErrDimensions) && slices.Contains([]int{0, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, failure.Status)
 }

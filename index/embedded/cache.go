@@ -61,7 +61,7 @@ func (x *Index) refresh(ctx context.Context, c *conn) (bool, error) {
 	if err := x.check(st); err != nil || st.dimensions == 0 {
 		return false, err
 	}
-	k := &x.cache
+	k := &c.Statements.cache
 	k.mu.RLock()
 	current := k.state == st
 	k.mu.RUnlock()
@@ -78,7 +78,7 @@ func (x *Index) refresh(ctx context.Context, c *conn) (bool, error) {
 	if st, err = readState(ctx, tx.StmtContext(ctx, c.Statements.state)); err != nil || st.dimensions == 0 {
 		return false, err
 	}
-	if err := x.read(ctx, tx, st); err != nil {
+	if err := x.read(ctx, tx, k, st); err != nil {
 		k.state = state{} // read all again
 		return false, err
 	}
@@ -87,20 +87,18 @@ func (x *Index) refresh(ctx context.Context, c *conn) (bool, error) {
 }
 
 // read brings the cache to a state. The caller holds the lock.
-func (x *Index) read(ctx context.Context, tx *sql.Tx, st state) error {
-	k := &x.cache
+func (x *Index) read(ctx context.Context, tx *sql.Tx, k *cache, st state) error {
 	if k.state.generation != st.generation {
-		return x.readAll(ctx, tx, st)
+		return x.readAll(ctx, tx, k, st)
 	}
-	if err := x.readNew(ctx, tx, st); err != nil {
+	if err := x.readNew(ctx, tx, k, st); err != nil {
 		return err
 	}
-	return x.readDeletions(ctx, tx)
+	return k.readDeletions(ctx, tx)
 }
 
 // readAll reads the cells, the first ones to memory, up to the limit.
-func (x *Index) readAll(ctx context.Context, tx *sql.Tx, st state) (err error) {
-	k := &x.cache
+func (x *Index) readAll(ctx context.Context, tx *sql.Tx, k *cache, st state) (err error) {
 	k.cells, k.order, k.bytes, k.centers = map[int64]*cell{}, nil, 0, nil
 	if err := tx.QueryRowContext(ctx, "SELECT ifnull((SELECT max(entry) FROM entries), 0), ifnull((SELECT max(number) FROM deletions), 0)").Scan(&k.entry, &k.deletion); err != nil {
 		return err
@@ -157,8 +155,7 @@ func (x *Index) readCell(ctx context.Context, db querier, number int64, to *cell
 }
 
 // readNew reads the vectors that were added.
-func (x *Index) readNew(ctx context.Context, tx *sql.Tx, st state) error {
-	k := &x.cache
+func (x *Index) readNew(ctx context.Context, tx *sql.Tx, k *cache, st state) error {
 	rows, err := tx.QueryContext(ctx, "SELECT e.entry, c.cell, c.code FROM entries e JOIN codes c USING (entry) WHERE e.entry > ? ORDER BY e.entry", k.entry)
 	if err != nil {
 		return err
@@ -193,8 +190,7 @@ func (x *Index) readNew(ctx context.Context, tx *sql.Tx, st state) error {
 }
 
 // readDeletions marks the vectors that were deleted.
-func (x *Index) readDeletions(ctx context.Context, tx *sql.Tx) error {
-	k := &x.cache
+func (k *cache) readDeletions(ctx context.Context, tx *sql.Tx) error {
 	rows, err := tx.QueryContext(ctx, "SELECT number, entry, cell FROM deletions WHERE number > ? ORDER BY number", k.deletion)
 	if err != nil {
 		return err

@@ -48,18 +48,13 @@ type Index struct {
 	opts  Options
 	file  *sqlitefile.File[*statements]
 	write sync.Mutex // held by Put and its clustering, so that both see the same clusters
-	cache cache
-	vocab vocabulary
-	allow allowed
 }
 
 var _ index.Index = (*Index)(nil)
 
 // Open returns the index of a file, which need not exist.
 func Open(opts Options) *Index {
-	x := &Index{opts: opts, file: newFile(opts.Path)}
-	x.cache.limit = opts.MemoryLimit
-	return x
+	return &Index{opts: opts, file: newFile(opts)}
 }
 
 // conn returns the connections; nil if the file does not exist and create is not set.

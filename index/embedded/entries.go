@@ -178,11 +178,11 @@ func (b *bitmap) add(entry int64) {
 
 // matching returns the entries whose metadata match a filter. The result is kept, because
 // a step always has the same filter, and extended by the entries that were added.
-func (x *Index) matching(ctx context.Context, c *conn, f filter.Filter) (*bitmap, error) {
+func matching(ctx context.Context, c *conn, f filter.Filter) (*bitmap, error) {
 	key := filterKey(f)
-	x.allow.mu.Lock()
-	defer x.allow.mu.Unlock()
-	known := x.allow.byFilter[key]
+	c.Statements.allow.mu.Lock()
+	defer c.Statements.allow.mu.Unlock()
+	known := c.Statements.allow.byFilter[key]
 	next := &bitmap{}
 	if known != nil {
 		next.last = known.last
@@ -214,6 +214,6 @@ func (x *Index) matching(ctx context.Context, c *conn, f filter.Filter) (*bitmap
 	if known != nil && next.last == known.last {
 		return known, nil
 	}
-	x.allow.keep(key, next)
+	c.Statements.allow.keep(key, next)
 	return next, nil
 }

@@ -31,7 +31,7 @@ func (s *searcher) nearest(limit int) ([]hit, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	k := &s.x.cache
+	k := &s.c.Statements.cache
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	if k.state.dimensions != len(s.q.Vector) {
@@ -56,7 +56,7 @@ func (s *searcher) nearest(limit int) ([]hit, error) {
 // scan compares the query with the vectors, and returns those with at least a score that
 // the Top keeps.
 func (s *searcher) scan(top *vectors.Top, least float32) ([]vectors.Match, error) {
-	k := &s.x.cache
+	k := &s.c.Statements.cache
 	query := vectors.NewMatrix(s.x.opts.Encoding, k.state.dimensions).NewQuery(s.q.Vector)
 	for _, number := range s.probed(query) {
 		if s.ctx.Err() != nil {
@@ -89,7 +89,7 @@ func (s *searcher) scan(top *vectors.Top, least float32) ([]vectors.Match, error
 // probed returns the cells to compare. With a filter all are: the clusters nearest to the
 // query may not have enough entries that match.
 func (s *searcher) probed(query *vectors.Query) []int64 {
-	k := &s.x.cache
+	k := &s.c.Statements.cache
 	if k.centers == nil || s.allow != nil || s.x.opts.Approximate == Never {
 		return k.order
 	}

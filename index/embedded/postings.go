@@ -36,7 +36,7 @@ func (s *searcher) rows(terms []queryTerm, all bool) (iter.Seq2[scoredRow, error
 	lists := make([]postings, len(terms))
 	for i := range terms {
 		expression := terms[i].expression()
-		list, known := s.x.vocab.list(st, expression)
+		list, known := s.c.Statements.vocab.list(st, expression)
 		if !known {
 			for row, err := range s.scored(expression) {
 				if err != nil {
@@ -44,7 +44,7 @@ func (s *searcher) rows(terms []queryTerm, all bool) (iter.Seq2[scoredRow, error
 				}
 				list = append(list, row)
 			}
-			s.x.vocab.setList(st, expression, list)
+			s.c.Statements.vocab.setList(st, expression, list)
 		}
 		lists[i] = list
 	}

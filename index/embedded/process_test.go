@@ -3,16 +3,19 @@ package embedded_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/filter"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/vectors"
 )
@@ -42,6 +45,55 @@ func batchOf(batch int) (list []index.Entry) {
 		list = append(list, index.Entry{ID: fmt.Sprintf("%08d", n), Text: "text of batch" + strconv.Itoa(batch), Vector: []float32{1, float32(n), 3}, Hash: "h"})
 	}
 	return list
+}
+
+// TestIndex_Replaced: an index that is open when its file is deleted, and made again by another process,
+// searches and writes the new file. Both files have the same counters.
+func TestIndex_Replaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "index.db")
+	opts := embedded.Options{Path: path, Vectors: true, Encoding: vectors.Int8}
+	entry := func(id string) []index.Entry {
+		return []index.Entry{{ID: id, Text: "text " + id, Vector: []float32{1, 2}, Metadata: map[string]any{"id": id}, Hash: "h"}}
+	}
+	x := open(t, opts)
+	found := func(q index.Query) (ids []string) {
+		q.Limit = 10
+		matches, err := x.Search(t.Context(), q)
+		testkit.Must(t, err)
+		for _, m := range matches {
+			ids = append(ids, m.ID)
+		}
+		return ids
+	}
+	queries := func(id string) []index.Query {
+		return []index.Query{
+			{Mode: index.ByVector, Vector: []float32{1, 2}}, {Mode: index.ByText, Text: "text"}, {Mode: index.ByText, Text: id[:len(id)-1] + "x"},
+			{Mode: index.ByVector, Vector: []float32{1, 2}, Filter: filter.Exists{Field: "id"}},
+			{Mode: index.ByText, Text: "text", Filter: filter.Compare{Field: "id", Op: filter.Equal, Value: id}},
+		}
+	}
+	testkit.Must(t, x.Put(t.Context(), entry("alpha")))
+	for _, id := range []string{"alpha", "omega"} {
+		if id == "omega" {
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				if err := os.Remove(path + suffix); err != nil {
+					t.Skip("SKIPPED: an open file cannot be removed")
+				}
+			}
+			other := embedded.Open(opts)
+			testkit.Must(t, errors.Join(other.Put(t.Context(), entry(id)), other.Close()))
+		}
+		for _, q := range queries(id) {
+			if got := found(q); !slices.Equal(got, []string{id}) {
+				t.Errorf("%s, %+v: found %q", id, q, got)
+			}
+		}
+	}
+	testkit.Must(t, x.Put(t.Context(), entry("second")))
+	other := open(t, opts)
+	if stats, err := other.Stats(t.Context()); stats.Entries != 2 || err != nil {
+		t.Errorf("the file has %d entries, %v", stats.Entries, err)
+	}
 }
 
 // startWriter starts a process that writes from a batch on, and kills it after a number of

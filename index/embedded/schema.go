@@ -17,12 +17,17 @@ type conn = sqlitefile.Conn[*statements]
 // The full-text tables: of words as they are, and of their stems.
 const wordTable, stemTable = "words", "stems"
 
-// statements are those that are prepared once.
+// statements are those that are prepared once, with what was read from the file. A file that replaces
+// it has its own.
 type statements struct {
 	find, insert, vector, code, deleted, addTerm *sql.Stmt // of writes
 	removeEntry, removeVector, removeCode        *sql.Stmt
 	addWords, removeWords                        map[string]*sql.Stmt // by the table
 	state, stored                                *sql.Stmt            // of reads
+
+	cache cache
+	vocab vocabulary
+	allow allowed
 }
 
 // The table of codes, which clustering writes again.
@@ -80,13 +85,18 @@ UPDATE state SET generation = generation + 1, writes = writes + 1, dimensions = 
 `
 
 // newFile returns the file of an index. Rows of codes fit in pages of 8 KiB.
-func newFile(path string) *sqlitefile.File[*statements] {
-	return sqlitefile.New(path, sqlitefile.Config[*statements]{
+func newFile(opts Options) *sqlitefile.File[*statements] {
+	return sqlitefile.New(opts.Path, sqlitefile.Config[*statements]{
 		ApplicationID: applicationID,
 		Migrations:    []string{schema},
 		PageSize:      8192,
 		Pragmas:       []string{"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16000)"},
-		Prepare:       prepare,
+		Replaceable:   true,
+		Prepare: func(ctx context.Context, write, read *sql.DB) (*statements, error) {
+			s, err := prepare(ctx, write, read)
+			s.cache.limit = opts.MemoryLimit
+			return s, err
+		},
 	})
 }
 

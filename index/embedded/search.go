@@ -12,6 +12,10 @@ import (
 	"github.com/qtype-dev/qtype/internal/vectors"
 )
 
+// maxLimit bounds the number of matches, so that its multiples do not overflow. No index has as many
+// entries.
+const maxLimit = 100_000_000
+
 // rankConstant is the constant of reciprocal rank fusion: a rank counts 1/(60+rank).
 const rankConstant = 60
 
@@ -44,6 +48,9 @@ func (x *Index) checkQuery(ctx context.Context, q *index.Query) error {
 		return ctx.Err()
 	case q.Limit < 1:
 		return errors.New("the limit of a search must be at least 1")
+	}
+	q.Limit = min(q.Limit, maxLimit)
+	switch {
 	case q.Mode == index.ByText:
 		return nil
 	case !x.opts.Vectors:
@@ -65,7 +72,7 @@ type searcher struct {
 func (s *searcher) search() ([]index.Match, error) {
 	if s.q.Filter != nil {
 		var err error
-		if s.allow, err = s.x.matching(s.ctx, s.c, s.q.Filter); err != nil {
+		if s.allow, err = matching(s.ctx, s.c, s.q.Filter); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package embedded_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -136,6 +137,20 @@ func TestSearch_FrequentWords(t *testing.T) {
 	}
 	if got := find(t, x, "the", nil); len(got) != 20 {
 		t.Errorf("%d matches", len(got))
+	}
+}
+
+// TestSearch_Limit: any limit is valid, also one whose multiples no number can have.
+func TestSearch_Limit(t *testing.T) {
+	x := open(t, embedded.Options{Vectors: true, Encoding: vectors.Int8})
+	testkit.Must(t, x.Put(t.Context(), batchOf(0)))
+	for _, limit := range []int{10, 11, math.MaxInt32, math.MaxInt / 2, math.MaxInt} {
+		for _, mode := range []index.Mode{index.ByVector, index.ByText, index.Hybrid} {
+			matches, err := x.Search(t.Context(), index.Query{Mode: mode, Text: "batch0", Vector: []float32{1, 2, 3}, Limit: limit})
+			if len(matches) != 10 || err != nil {
+				t.Errorf("mode %d, limit %d: %d matches, %v", mode, limit, len(matches), err)
+			}
+		}
 	}
 }
 

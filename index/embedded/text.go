@@ -95,13 +95,13 @@ func (s *searcher) prepareTerms(args *spec.EmbeddedQueryArguments) ([]queryTerm,
 
 // countRows returns the number of rows that match an expression.
 func (s *searcher) countRows(st state, expression string) (int64, error) {
-	if n, known := s.x.vocab.count(st, expression); known {
+	if n, known := s.c.Statements.vocab.count(st, expression); known {
 		return n, nil
 	}
 	var n int64
 	err := s.c.Read.QueryRowContext(s.ctx, "SELECT count(*) FROM "+s.x.table()+" WHERE "+s.x.table()+" MATCH ?", expression).Scan(&n)
 	if err == nil {
-		s.x.vocab.setCount(st, expression, n)
+		s.c.Statements.vocab.setCount(st, expression, n)
 	}
 	return n, err
 }
@@ -113,12 +113,12 @@ func (s *searcher) withoutFrequent(terms []queryTerm) ([]queryTerm, error) {
 	if err != nil {
 		return nil, err
 	}
-	total, known := s.x.vocab.count(st, "")
+	total, known := s.c.Statements.vocab.count(st, "")
 	if !known {
 		if err := s.c.Read.QueryRowContext(s.ctx, "SELECT count(*) FROM "+s.x.table()+"_docsize").Scan(&total); err != nil {
 			return nil, err
 		}
-		s.x.vocab.setCount(st, "", total)
+		s.c.Statements.vocab.setCount(st, "", total)
 	}
 	var rare []queryTerm
 	for _, t := range terms {

@@ -174,8 +174,8 @@ func (s *searcher) variants(st state, word string, fuzziness any) ([]string, err
 	if limit == 0 {
 		return nil, nil
 	}
-	s.x.vocab.follow(st.generation)
-	found, err := s.x.vocab.near(s.ctx, s.c, word, limit)
+	s.c.Statements.vocab.follow(st.generation)
+	found, err := s.c.Statements.vocab.near(s.ctx, s.c, word, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (w *writer) putWords(entry int64, e *index.Entry) error {
 // addTerms adds the terms that no text had before to the vocabulary.
 func (w *writer) addTerms(terms []string) error {
 	for _, term := range terms {
-		if _, known := w.terms[term]; known || w.x.vocab.has(term) {
+		if _, known := w.terms[term]; known || w.s.vocab.has(term) {
 			continue
 		}
 		if _, err := w.exec(w.s.addTerm, term); err != nil {

@@ -97,7 +97,7 @@ func (x *Index) putPart(ctx context.Context, c *conn, entries []index.Entry, rej
 		return w.end()
 	})
 	if err == nil {
-		x.vocab.written(w.terms)
+		c.Statements.vocab.written(w.terms)
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (x *Index) begin(ctx context.Context, c *conn, tx *sql.Tx) (*writer, error)
 	if err := x.check(w.state); err != nil {
 		return nil, err
 	}
-	x.vocab.follow(w.state.generation)
+	w.s.vocab.follow(w.state.generation)
 	w.dimensions = max(w.state.dimensions, x.opts.Dimensions)
 	if w.state.clustered > 0 {
 		if w.centers, err = x.centers(ctx, tx, w.state); err != nil {

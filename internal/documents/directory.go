@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/qtype-dev/qtype/internal/documents/format"
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -102,8 +103,13 @@ func (d *directory) list(ctx context.Context, root string) (files []string, fail
 		case rel == ".":
 		case entry.IsDir() && (!d.args.Recursive || d.filter.rejectsFolder(rel)):
 			return fs.SkipDir
-		case !entry.IsDir() && d.accepts(filepath.Join(at, rel), rel):
-			files = append(files, rel)
+		case !entry.IsDir():
+			accepted, err := d.accepts(filepath.Join(at, rel), rel)
+			if err != nil {
+				failed = append(failed, explainFile(filepath.Join(root, rel), err))
+			} else if accepted {
+				files = append(files, rel)
+			}
 		}
 		return nil
 	})
@@ -117,13 +123,19 @@ func (d *directory) list(ctx context.Context, root string) (files []string, fail
 	return files, failed, nil
 }
 
-// accepts reports whether a file is read. A link is followed to a file only.
-func (d *directory) accepts(path, rel string) bool {
+// accepts reports whether a file is read. A link is followed to a file only; one that leads
+// nowhere is no file. Any other error is that of a file that the filter accepts: a file that was
+// left out without an error would be taken for removed.
+func (d *directory) accepts(path, rel string) (bool, error) {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
+	if err != nil {
+		nowhere := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+		if nowhere || !d.filter.accepts(rel, 1) {
+			err = nil
+		}
+		return false, err
 	}
-	return d.filter.accepts(rel, info.Size())
+	return info.Mode().IsRegular() && d.filter.accepts(rel, info.Size()), nil
 }
 
 // comparePaths orders paths by their parts, so that a folder is before a file with the

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/qtype-dev/qtype/internal/documents"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // tree is a folder with what readers of folders treat differently.
@@ -170,5 +171,33 @@ func TestDirectory_Links(t *testing.T) {
 		if !slices.Equal(got.names(), []string{"a.md", "link.md"}) || got.failed != nil {
 			t.Errorf("%s: got %v %v %v", root, got.names(), got.failed, got.err)
 		}
+	}
+}
+
+// TestDirectory_Unreadable: a file that cannot be looked up has failed, unless it is not to be read. If it
+// were left out, IndexUpsert with sync would remove it from the index.
+func TestDirectory_Unreadable(t *testing.T) {
+	dir := folder(t, map[string]string{"docs/a.md": "A", "docs/sub/b.md": "B", "docs/sub/c.tmp": "C"})
+	wanted := 0
+	// The name of the target is longer than the system allows, which fails for root as well.
+	if os.Symlink(strings.Repeat("x", 300), filepath.Join(dir, "docs", "long.md")) == nil {
+		wanted++
+	}
+	if os.Getuid() > 0 {
+		testkit.Must(t, os.Chmod(filepath.Join(dir, "docs", "sub"), 0o400))
+		t.Cleanup(func() { testkit.Must(t, os.Chmod(filepath.Join(dir, "docs", "sub"), 0o700)) })
+		wanted++
+	}
+	if wanted == 0 {
+		t.Skip("SKIPPED: all files can be looked up")
+	}
+	args := map[string]any{"input_dir": filepath.Join(dir, "docs"), "recursive": true, "required_exts": []any{".md"}}
+	got := read(t, "directory", args, nil)
+	if len(got.failed) != wanted || got.err != nil || got.names()[0] != "a.md" {
+		t.Errorf("got %v, failed %q, error %v", got.names(), got.failed, got.err)
+	}
+	args["required_exts"] = []any{".tmp"}
+	if got := read(t, "directory", args, nil); slices.ContainsFunc(got.failed, func(text string) bool { return strings.Contains(text, "long.md") }) {
+		t.Errorf("failed %q", got.failed)
 	}
 }

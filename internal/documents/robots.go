@@ -27,10 +27,6 @@ type robotsRule struct {
 	allow   bool
 }
 
-// forbidAll are the rules of a site whose robots.txt cannot be read because the server
-// fails.
-func forbidAll() *robots { return &robots{rules: []robotsRule{{pattern: "/"}}} }
-
 // parseRobots reads the rules of the groups for a program, or else of those for all.
 func parseRobots(text, agent string) *robots {
 	own, all, sitemaps := &robots{}, &robots{}, []string(nil)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,8 +34,9 @@ type visitor struct {
 
 // site is what is known about a server.
 type site struct {
-	rules *robots
-	last  time.Time // of the last request
+	rules   *robots
+	failure error     // why no page may be read: the server failed to send its rules
+	last    time.Time // of the last request
 }
 
 // newVisitor makes a visitor. Credentials are sent to the server of first only.
@@ -83,6 +85,9 @@ type page struct {
 // errForbidden reports a page that the robots.txt of its site forbids.
 var errForbidden = errors.New("the site's robots.txt forbids it")
 
+// errElsewhere reports a page that redirects to one that is not read.
+var errElsewhere = errors.New("which is not read")
+
 // fetch requests a page. accepts decides whether a redirect is followed; nil follows all.
 func (v *visitor) fetch(ctx context.Context, address string, accepts func(*url.URL) bool) (*page, error) {
 	u, err := webAddress(address)
@@ -93,6 +98,9 @@ func (v *visitor) fetch(ctx context.Context, address string, accepts func(*url.U
 		s, err := v.site(ctx, u)
 		if err != nil {
 			return nil, explainPage(u, err)
+		}
+		if s.failure != nil {
+			return nil, explainPage(u, s.failure)
 		}
 		if !s.rules.allows(u) {
 			return nil, explainPage(u, errForbidden)
@@ -111,7 +119,7 @@ func (v *visitor) fetch(ctx context.Context, address string, accepts func(*url.U
 			return nil, explainPage(u, errors.New("redirects from https to http"))
 		}
 		if accepts != nil && !accepts(next) {
-			return nil, explainPage(u, fmt.Errorf("redirects to %s, which is not read", remotefs.Redacted(next.String())))
+			return nil, explainPage(u, fmt.Errorf("redirects to %s, %w", remotefs.Redacted(next.String()), errElsewhere))
 		}
 		u = next
 	}
@@ -145,28 +153,28 @@ func (v *visitor) site(ctx context.Context, u *url.URL) (*site, error) {
 		return known, nil
 	}
 	at := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/robots.txt"}
-	rules := &robots{}
+	s := &site{rules: &robots{}}
 	for range maxRedirects + 1 {
 		got, next, err := v.get(ctx, at, maxRobots)
 		var status *statusError
 		switch {
 		case errors.As(err, &status) && status.code >= 500:
-			rules = forbidAll()
+			s.failure = fmt.Errorf("reading the site's robots.txt: %w", err)
 		case errors.As(err, &status): // the site has no rules
 		case errors.Is(err, errTooLarge):
-			rules = parseRobots(string(got.data), v.agent)
+			s.rules = parseRobots(string(got.data), v.agent)
 		case err != nil:
 			return nil, err
 		case next != nil && next.Host == u.Host:
 			at = next
 			continue
 		case next == nil:
-			rules = parseRobots(string(got.data), v.agent)
+			s.rules = parseRobots(string(got.data), v.agent)
 		}
 		break
 	}
-	v.sites[key] = &site{rules: rules}
-	return v.sites[key], nil
+	v.sites[key] = s
+	return s, nil
 }
 
 // statusError reports the status of an answer.
@@ -174,6 +182,11 @@ type statusError struct{ code int }
 
 func (e *statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.code, http.StatusText(e.code)))
+}
+
+// isTemporary reports whether a later request may get the page.
+func (e *statusError) isTemporary() bool {
+	return e.code >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}, e.code)
 }
 
 // errTooLarge reports an answer that is longer than the limit.

@@ -126,11 +126,13 @@ func addNew(seen map[string]bool, address string) bool {
 	return added
 }
 
-// isSkipped reports whether the failure of a linked page is no failure of the source.
+// isSkipped reports whether the failure of a linked page is no failure of the source: the page is
+// not to be read, now or later. A page that a later reading may get has failed; without its error
+// it would be taken for removed.
 func isSkipped(err error) bool {
 	var status *statusError
 	var kind *format.Error
-	return errors.Is(err, errForbidden) || errors.As(err, &kind) || errors.As(err, &status) && status.code < 500
+	return errors.Is(err, errForbidden) || errors.Is(err, errElsewhere) || errors.As(err, &kind) || errors.As(err, &status) && !status.isTemporary()
 }
 
 // isExcluded reports whether a pattern matches the path of a page or of a folder above it.

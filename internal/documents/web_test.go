@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,7 @@ type testSite struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []string
-	pages    map[string]string // by path; a value "→ /x" is a redirect
+	pages    map[string]string // by path; a value "→ /x" is a redirect, "! 503" a status
 }
 
 func serve(t *testing.T, pages map[string]string) *testSite {
@@ -41,6 +42,9 @@ func serve(t *testing.T, pages map[string]string) *testSite {
 			http.NotFound(w, r)
 		case strings.HasPrefix(text, "→ "):
 			http.Redirect(w, r, strings.ReplaceAll(strings.TrimPrefix(text, "→ "), "{site}", s.URL), http.StatusFound)
+		case strings.HasPrefix(text, "! "):
+			status, _ := strconv.Atoi(text[2:]) // 0 panics, which fails the test
+			w.WriteHeader(status)
 		case strings.HasPrefix(text, "<html"):
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.Header().Set("Last-Modified", "Sat, 01 Mar 2025 10:00:00 GMT")
@@ -102,6 +106,27 @@ func TestWeb_FollowsLinks(t *testing.T) {
 	args["max_pages"] = int64(2)
 	if got := read(t, "web", args, nil); len(got.docs) != 2 {
 		t.Errorf("max_pages: %v", got.names())
+	}
+}
+
+// TestWeb_FailedLinks: a linked page that a later reading may get is a failure, so that IndexUpsert
+// with sync does not remove it. One that is not to be read is not.
+func TestWeb_FailedLinks(t *testing.T) {
+	other := serve(t, map[string]string{"/robots.txt": "! 503", "/page": html("Page", "")})
+	for answer, want := range map[string]string{
+		"! 404": "", "! 403": "", "! 410": "", "→ http://elsewhere.invalid/": "",
+		"! 429": "the server answered 429 Too Many Requests", "! 408": "the server answered 408 Request Timeout", "! 503": "the server answered 503 Service Unavailable",
+	} {
+		s := serve(t, map[string]string{"/": html("Home", `<a href="/page">page</a>`), "/page": answer})
+		got := read(t, "web", map[string]any{"urls": []any{s.URL}, "max_depth": int64(1), "allow_private": true}, nil)
+		if failed := strings.Join(got.failed, "\n"); len(got.docs) != 1 || got.err != nil || (failed == "") != (want == "") || !strings.HasSuffix(failed, want) {
+			t.Errorf("%s: got %v, failed %q, %v", answer, got.names(), failed, got.err)
+		}
+	}
+	s := serve(t, map[string]string{"/": html("Home", `<a href="`+other.URL+`/page">page</a>`)})
+	got := read(t, "web", map[string]any{"urls": []any{s.URL}, "max_depth": int64(1), "same_host": false, "allow_private": true}, nil)
+	if len(got.docs) != 1 || len(got.failed) != 1 || !strings.Contains(got.failed[0], "reading the site's robots.txt: the server answered 503") || other.asked("/page") {
+		t.Errorf("got %v, failed %q, %v", got.names(), got.failed, got.err)
 	}
 }
 

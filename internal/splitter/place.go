@@ -1,7 +1,6 @@
 package splitter
 
 import (
-	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -101,11 +100,3 @@ func (p *Places) above(offset int) []string {
 	slices.Reverse(titles)
 	return titles
 }
-
-// markdownNames are the extensions of files whose text is Markdown, or is converted to it.
-var markdownNames = map[string]bool{"": true, ".md": true, ".markdown": true, ".mdx": true, ".pdf": true, ".docx": true, ".pptx": true,
-	".xlsx": true, ".epub": true, ".html": true, ".htm": true, ".xhtml": true, ".eml": true, ".mbox": true}
-
-// IsMarkdown reports whether the text of a file may have headings in Markdown. It depends
-// on the name only: in source code and in plain text, a number sign begins a comment.
-func IsMarkdown(fileName string) bool { return markdownNames[strings.ToLower(path.Ext(fileName))] }

@@ -38,7 +38,7 @@ func (f *File[T]) openReadOnly(ctx context.Context, mode url.Values) (*Conn[T], 
 		return nil, err
 	}
 	db.SetMaxOpenConns(MaxReaders)
-	c := &Conn[T]{Write: db, Read: db}
+	c := &Conn[T]{databases: databases{Write: db, Read: db}}
 	current, err := version(ctx, db, f.config.ApplicationID, len(f.config.Migrations))
 	if err == nil && current < len(f.config.Migrations) {
 		err = errOldFormat

@@ -27,6 +27,7 @@ type Config[T any] struct {
 	Migrations    []string // see migrate
 	Pragmas       []string // of the connection that writes, such as synchronous(FULL)
 	PageSize      int      // bytes of a page of a new file; 0 for SQLite's default
+	Replaceable   bool     // Open opens the file that is at the path now, if another one has replaced it
 	Prepare       func(ctx context.Context, write, read *sql.DB) (T, error)
 }
 
@@ -35,15 +36,23 @@ type File[T any] struct {
 	path   string
 	config Config[T]
 
-	mu     sync.Mutex // guards what follows
-	conn   *Conn[T]   // nil until first used
+	mu     sync.Mutex  // guards what follows
+	conn   *Conn[T]    // nil until first used
+	opened fs.FileInfo // of the file of conn
+	former *databases  // those of the file before, which operations may be using; nil for none
 	closed bool
 }
 
 // Conn holds the open connections.
 type Conn[T any] struct {
+	databases
+
+	Statements T
+}
+
+// databases are the pools of connections to a file.
+type databases struct {
 	Write, Read *sql.DB // Write has one connection
-	Statements  T
 }
 
 // ErrClosed is returned by Open after Close.
@@ -62,7 +71,8 @@ func (f *File[T]) Path() string { return f.path }
 
 // Open returns the connections. If the file does not exist, Open creates it with
 // mode 0600, and missing parent directories with mode 0700; without create it
-// returns nil. The next call tries again after an error.
+// returns nil. The next call tries again after an error. If another file has replaced a
+// Replaceable one, Open returns the connections to that.
 func (f *File[T]) Open(ctx context.Context, create bool) (*Conn[T], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,15 +81,41 @@ func (f *File[T]) Open(ctx context.Context, create bool) (*Conn[T], error) {
 		return nil, ctx.Err()
 	case f.closed:
 		return nil, ErrClosed
-	case f.conn != nil:
+	case f.conn != nil && !f.isReplaced():
 		return f.conn, nil
+	case f.conn != nil:
+		if err := f.leave(); err != nil {
+			return nil, err
+		}
 	}
 	found, err := prepareFile(f.path, create)
 	if err != nil || !found {
 		return nil, err
 	}
+	// Before the connections: one that is replaced between is only opened once more.
+	if f.opened, err = os.Stat(f.path); err != nil {
+		return nil, err
+	}
 	f.conn, err = f.connect(ctx)
 	return f.conn, err
+}
+
+// isReplaced reports whether the open file was deleted, or another one is at its path. What is
+// written to the open one would be lost.
+func (f *File[T]) isReplaced() bool {
+	if !f.config.Replaceable {
+		return false
+	}
+	now, err := os.Stat(f.path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, f.opened)
+}
+
+// leave forgets the open file. Operations may still read it, so that its connections are closed
+// with those of the next file.
+func (f *File[T]) leave() error {
+	before, left := f.former, f.conn.databases
+	f.former, f.conn = &left, nil
+	return before.close()
 }
 
 // Close calls last, unless the file is not open or last is nil, and closes the
@@ -88,12 +124,13 @@ func (f *File[T]) Close(last func(*Conn[T]) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
+	err := f.former.close()
+	f.former = nil
 	if f.conn == nil {
-		return nil
+		return err
 	}
-	var err error
 	if last != nil {
-		err = last(f.conn)
+		err = errors.Join(err, last(f.conn))
 	}
 	err = errors.Join(err, f.conn.close())
 	f.conn = nil
@@ -204,7 +241,12 @@ func (f *File[T]) setPageSize(ctx context.Context) error {
 	return errors.Join(err, db.Close())
 }
 
-func (c *Conn[T]) close() error { return errors.Join(c.Read.Close(), c.Write.Close()) }
+func (d *databases) close() error {
+	if d == nil {
+		return nil
+	}
+	return errors.Join(d.Read.Close(), d.Write.Close())
+}
 
 // uri returns the file's URI for SQLite's driver.
 func uri(path string, pragmas ...string) string {

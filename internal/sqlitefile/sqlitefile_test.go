@@ -44,6 +44,56 @@ func rows(t *testing.T, f *sqlitefile.File[string]) (n int) {
 	return n
 }
 
+// TestFile_Replaced: a file that was deleted, or replaced, is not used any more, and operations that
+// use it end.
+func TestFile_Replaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.db")
+	f := sqlitefile.New(path, sqlitefile.Config[string]{
+		ApplicationID: 0x71740001, Replaceable: true, Migrations: []string{first}, Pragmas: []string{"journal_mode(WAL)"},
+		Prepare: func(context.Context, *sql.DB, *sql.DB) (string, error) { return "prepared", nil },
+	})
+	count := func(c *sqlitefile.Conn[string]) (n int) {
+		testkit.Must(t, c.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM t").Scan(&n))
+		return n
+	}
+	former, err := f.Open(t.Context(), true)
+	testkit.Must(t, err)
+	if same, err := f.Open(t.Context(), false); same != former || err != nil || count(former) != 0 {
+		t.Errorf("opened again: %v", err)
+	}
+	remove := func() {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			if err := os.Remove(path + suffix); err != nil {
+				t.Skip("SKIPPED: an open file cannot be removed")
+			}
+		}
+	}
+	remove()
+	if c, err := f.Open(t.Context(), false); c != nil || err != nil {
+		t.Errorf("deleted: got %v, %v", c, err)
+	}
+	other := open(path, first)
+	c, err := other.Open(t.Context(), true)
+	testkit.Must(t, err)
+	_, err = c.Write.ExecContext(t.Context(), second)
+	testkit.Must(t, errors.Join(err, other.Close(nil)))
+	c, err = f.Open(t.Context(), false)
+	testkit.Must(t, err)
+	if n := count(c); n != 1 {
+		t.Errorf("replaced: %d rows", n)
+	}
+	if n := count(former); n != 0 {
+		t.Errorf("the file before: %d rows", n)
+	}
+	remove()
+	c, err = f.Open(t.Context(), true)
+	testkit.Must(t, err)
+	if n := count(c); n != 0 {
+		t.Errorf("replaced again: %d rows", n)
+	}
+	testkit.Must(t, f.Close(nil))
+}
+
 func TestFile_CreatesAndMigrates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "file.db")
 	f := open(path, first)

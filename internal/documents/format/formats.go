@@ -2,6 +2,7 @@ package format
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -93,4 +94,15 @@ func byMediaType(mediaType string) *Format {
 		}
 	}
 	return nil
+}
+
+// HasHeadings reports whether the text of a file may have headings in Markdown: its format, by its name
+// or else its media type, is Markdown or one that is converted to it. In other text, such as source
+// code, a number sign begins a comment. Known is false if neither has a format.
+func HasHeadings(name, mediaType string) (headings, known bool) {
+	f := byExtension(strings.ToLower(path.Ext(name)))
+	if f == nil {
+		f = byMediaType(mediaType)
+	}
+	return f != nil && !slices.Contains([]string{"csv", "json", "text"}, f.Name), f != nil
 }
