@@ -107,6 +107,9 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 	if len(c.list) > before {
 		return
 	}
+	if slices.Contains(row.Required, "model") {
+		made.Model, _ = modelOf(c.app, m.Model) // an error is that of settings
+	}
 	if err := settings(m, row, c.app); err != nil {
 		place := spanOf(m, "type")
 		if len(row.Required) > 0 {

@@ -46,8 +46,9 @@ type Evaluation struct {
 type Metric struct {
 	Declared *spec.Metric
 	Row      spec.MetricRow
-	Output   *spec.Variable // nil for a metric of the whole row
-	Fixed    bool           // the expected value is in the document
+	Output   *spec.Variable   // nil for a metric of the whole row
+	Model    spec.ModelEntity // that scores results; nil for none
+	Fixed    bool             // the expected value is in the document
 }
 
 // Variant is an application that is evaluated.
