@@ -84,8 +84,8 @@ func IsFile(path string) bool {
 // nil if the list has errors.
 func Load(ctx context.Context, r Request, opts loader.Options, open Opener) (*Evaluation, diag.List) {
 	declared, list := read(ctx, &r, opts)
-	if list.Errors() > 0 {
-		return nil, list
+	if IsFile(r.Path) && declared.Position() == nil || !declared.Position().Complete("app") {
+		return nil, list // nothing else can be checked
 	}
 	path, folder := r.Path, ""
 	if IsFile(r.Path) {
