@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // checker checks an evaluation against its application.
@@ -193,6 +194,20 @@ func (c *checker) variants(ctx context.Context, declared []*spec.Variant) {
 	}
 }
 
+// inputTypes reports inputs of a variant with which each row would fail. Media may be the names of files.
+func (c *checker) inputTypes(v *spec.Variant, flow *spec.Flow) {
+	for _, ref := range flow.Inputs {
+		x, given := v.Inputs[ref.To.ID]
+		of := ref.To.Type
+		if !given || x == nil || !of.IsPrimitive() || of.IsMedia() {
+			continue
+		}
+		if _, err := value.Coerce(of, x); err != nil {
+			c.list.Add(ruleInvalid.At(v.Position().Field("inputs").Field(ref.To.ID).Span(), "input %s: %s", ref.To.ID, err))
+		}
+	}
+}
+
 func (c *checker) variant(ctx context.Context, v *spec.Variant) {
 	path := c.path
 	if v.App != "" {
@@ -227,5 +242,6 @@ func (c *checker) variant(ctx context.Context, v *spec.Variant) {
 			c.unknown(spanOf(v, "inputs"), "input of flow "+c.evaluation.Flow.ID, name, inputs)
 		}
 	}
+	c.inputTypes(v, app.Flows[i])
 	c.evaluation.Variants = append(c.evaluation.Variants, &Variant{v, app})
 }
