@@ -98,8 +98,6 @@ func (e *evalCommand) check() error {
 		return terminal.Usagef("--resume and --restart exclude each other")
 	case (e.Resume || e.Restart) && e.output == "":
 		return terminal.Usagef("--resume and --restart require -o: only an evaluation with a file can be resumed")
-	case remotefs.IsSame(e.Data, e.output), remotefs.IsSame(e.Data, e.html):
-		return terminal.Usagef("the report would replace %s: use another name", e.Data)
 	case remotefs.IsSame(e.output, e.html):
 		return terminal.Usagef("-o and --html need different files")
 	}
@@ -130,6 +128,11 @@ func (e *evalCommand) run(ctx context.Context) error {
 	if e.ErrTerminal && !e.quiet {
 		e.Progress = func(done, total int) { fmt.Fprintf(e.Err, "\r%d/%d rows", done, total) }
 	}
+	files := evalrun.Files{JSON: e.output, HTML: e.html, Redact: redact.From(ctx).String}
+	if err := files.Check(); err != nil {
+		return err
+	}
+	e.Save, e.Written = files.Write, []string{e.output, e.html}
 	report, err := qtype.Evaluate(ctx, e.EvaluationConfig, e.access.Options(qtype.WithLog(func(line string) { fmt.Fprintln(e.Err, line) }))...)
 	if e.Progress != nil {
 		fmt.Fprint(e.Err, "\r\x1b[K")
@@ -138,20 +141,16 @@ func (e *evalCommand) run(ctx context.Context) error {
 	switch {
 	case errors.As(err, &usage):
 		return terminal.Usagef("%s", usage)
-	case err != nil && ctx.Err() != nil && e.output != "":
+	case err != nil && e.output != "" && (ctx.Err() != nil || errors.Is(err, evalrun.ErrNotWritten)):
 		return fmt.Errorf("%w: finished rows are in %s; continue with --resume", err, e.Journal)
 	case err != nil:
 		return err
 	}
-	return e.write(report, redact.From(ctx))
+	return e.show(report)
 }
 
-// write writes the report without secrets to the files and to standard output.
-func (e *evalCommand) write(r *qtype.EvaluationReport, redactor *redact.Redactor) error {
-	files := evalrun.Files{JSON: e.output, HTML: e.html, Redact: redactor.String}
-	if err := files.Write(r); err != nil {
-		return err
-	}
+// show writes the report to standard output.
+func (e *evalCommand) show(r *qtype.EvaluationReport) error {
 	show := r.Text
 	switch {
 	case e.format.Value == "json":

@@ -164,3 +164,56 @@ func TestSchema(t *testing.T) {
 		}
 	}
 }
+
+// TestLoad_Inputs checks that required inputs of the flow are reported where a turn cannot run
+// without them.
+func TestLoad_Inputs(t *testing.T) {
+	const lacks = "QT802 the turn lacks the input number (int) of flow order"
+	for turn, want := range map[string]string{
+		"{}":                                 lacks,
+		"{inputs: {}}":                       lacks,
+		"{expect: ['true']}":                 lacks,
+		"{fails: missing}":                   "",
+		"{input: 7}":                         "",
+		"{inputs: {number: 7}}":              "",
+		"{inputs: {numbr: 7}}":               "QT801 no input of flow order has the id \"numbr\"",
+		"{input: 7, rows: 0, expect: ['1']}": "QT802 a turn without rows has no outputs to check",
+	} {
+		_, list := apptest.Load(t.Context(), writeFiles(t, "tests: [{name: x, flow: order, turns: ["+turn+"]}]"), loader.Options{}, open)
+		if got := messages(list); got != want {
+			t.Errorf("%s: got %q, want %q", turn, got, want)
+		}
+	}
+}
+
+// TestLoad_Mocks checks that results which a tool cannot have are reported, and do not keep the tests
+// from being run.
+func TestLoad_Mocks(t *testing.T) {
+	for mock, want := range map[string]string{
+		"result: {status: sent}":           "",
+		"result: sent":                     "",
+		"result: null":                     "",
+		"error: gone":                      "",
+		"result: {}":                       `QT807 the result lacks the output "status" of tool find_order`,
+		"result: {status: null}":           `QT807 the result lacks the output "status" of tool find_order`,
+		"result: {statsu: sent}":           `QT807 tool find_order has no output "statsu"`,
+		"result: {status: sent, other: 1}": `QT807 tool find_order has no output "other"`,
+		"result: {status: [sent]}":         `QT807 output status of tool find_order: expected text, got a list of 1`,
+	} {
+		for turn, want := range map[string]string{"{input: 7}": want, "{input: 7, fails: x}": ""} {
+			file, list := apptest.Load(t.Context(), writeFiles(t, "tests: [{name: x, flow: order, tools: [{id: find_order, "+mock+"}], turns: ["+turn+"]}]"), loader.Options{}, open)
+			if got := messages(list); got != want || file == nil {
+				t.Errorf("%s: got %q, want %q", mock, got, want)
+			}
+		}
+	}
+}
+
+// messages returns the codes and messages of diagnostics.
+func messages(list diag.List) string {
+	var all []string
+	for _, d := range list {
+		all = append(all, d.Code+" "+d.Message)
+	}
+	return strings.Join(all, "; ")
+}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/model/mock"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -23,7 +22,7 @@ type checker struct {
 
 func (c *checker) checkSuite(s *spec.Suite) {
 	c.suite = s
-	c.checkMocks(s.Models, s.Tools)
+	c.checkMocks(s.Models, s.Tools, false)
 	c.checkAllow(s, s.Allow)
 	c.checkFixtures(s, s.Fixtures)
 	if len(s.Tests) == 0 && s.Position().Complete("tests") {
@@ -66,7 +65,7 @@ func (c *checker) checkID(place source.Span, noun, id string, ids []string) {
 }
 
 func (c *checker) checkTest(t *spec.Test) {
-	c.checkMocks(t.Models, t.Tools)
+	c.checkMocks(t.Models, t.Tools, slices.ContainsFunc(NonNil(t.Turns), func(turn *spec.Turn) bool { return turn.Fails != "" }))
 	c.checkAllow(t, t.Allow)
 	c.checkFixtures(t, t.Fixtures)
 	ids, named := spec.IDs(c.app.Flows), true
@@ -148,9 +147,14 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 	if t.Input != nil && only != "" {
 		c.checkType(t, flow, only, t.Input, SpanOf(t, "input"))
 	}
+	c.checkRequired(t, flow)
 	c.checkPattern(SpanOf(t, "fails"), t.Fails)
 	if t.Fails != "" && len(t.Expect) > 0 {
 		c.list.Add(ruleInvalid.At(SpanOf(t, "expect"), "a row that fails has no outputs to check").WithRelated(SpanOf(t, "fails"), "expected to fail"))
+		return
+	}
+	if t.Rows != nil && *t.Rows == 0 && len(t.Expect) > 0 {
+		c.list.Add(ruleInvalid.At(SpanOf(t, "expect"), "a turn without rows has no outputs to check").WithRelated(SpanOf(t, "rows"), "no rows are expected"))
 		return
 	}
 	var outputs []*spec.Variable
@@ -171,6 +175,34 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 	}
 }
 
+// checkRequired reports required inputs of a flow that a turn lacks. A turn that fails may lack one.
+func (c *checker) checkRequired(t *spec.Turn, flow *spec.Flow) {
+	_, only := InputsOf(flow)
+	if t.Fails != "" || !t.Position().Complete("input", "inputs", "fails") || t.Input != nil && only == "" {
+		return
+	}
+	for name := range t.Inputs {
+		if !slices.ContainsFunc(flow.Inputs, func(r spec.Ref[*spec.Variable]) bool { return r.To.ID == name }) {
+			return // the name that is reported may be meant
+		}
+	}
+	for _, ref := range flow.Inputs {
+		v := ref.To
+		if _, given := t.Inputs[v.ID]; given || v.IsOptional() || t.Input != nil && v.ID == only {
+			continue
+		}
+		c.list.Add(ruleInvalid.At(spanOfTurn(t), "the turn lacks the input %s (%s) of flow %s", v.ID, v.Type, flow.ID).WithHint("add it, or write fails: with the error that is expected"))
+	}
+}
+
+// spanOfTurn returns the position of the inputs of a turn, or that of the turn if it has none.
+func spanOfTurn(t *spec.Turn) source.Span {
+	if _, ok := t.Position().Lookup("inputs"); ok {
+		return SpanOf(t, "inputs")
+	}
+	return SpanOf(t, "input")
+}
+
 // checkType reports a value that is not of the type of an input. A turn that fails may have
 // one, and media may be the names of files.
 func (c *checker) checkType(t *spec.Turn, flow *spec.Flow, id string, v any, place source.Span) {
@@ -179,11 +211,7 @@ func (c *checker) checkType(t *spec.Turn, flow *spec.Flow, id string, v any, pla
 		return
 	}
 	of := flow.Inputs[i].To.Type
-	item := of
-	for item.Elem != nil {
-		item = *item.Elem
-	}
-	if !item.IsPrimitive() || item.IsMedia() {
+	if !isChecked(of) {
 		return
 	}
 	if _, err := value.Coerce(of, v); err != nil {
@@ -195,55 +223,4 @@ func (c *checker) checkPattern(place source.Span, text string) {
 	if _, err := regexp.Compile(text); err != nil {
 		c.list.Add(ruleInvalid.At(place, "invalid regular expression %q: %s", text, strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
 	}
-}
-
-func (c *checker) checkMocks(models []*spec.ModelMock, tools []*spec.ToolMock) {
-	for _, m := range NonNil(models) {
-		declared := chatModels(c.app)
-		c.checkID(SpanOf(m, "id"), "chat model", m.ID, spec.IDs(declared))
-		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Position().Complete() {
-			if _, err := mock.New(WithMock(declared[i], m), mock.Options{}); err != nil {
-				_, why, _ := strings.Cut(err.Error(), ": ")
-				c.list.Add(ruleInvalid.At(SpanOf(m, "rules"), "%s", why))
-			}
-		}
-	}
-	for _, t := range NonNil(tools) {
-		c.checkID(SpanOf(t, "id"), "tool", t.ID, spec.IDs(allTools(c.app)))
-		_, result := t.Position().Lookup("result")
-		_, fails := t.Position().Lookup("error")
-		if result == fails && t.Position().Complete() {
-			c.list.Add(ruleInvalid.At(SpanOf(t, "id"), "the mock of tool %q needs a result or an error", t.ID).WithHint("set one of them"))
-		}
-	}
-}
-
-// chatModels returns the chat models of an application and its references.
-func chatModels(app *spec.Application) []*spec.Model {
-	var all []*spec.Model
-	for _, d := range app.Documents() {
-		for _, m := range d.Models {
-			if chat, ok := m.(*spec.Model); ok {
-				all = append(all, chat)
-			}
-		}
-	}
-	return all
-}
-
-// allTools returns the tools of an application and its references.
-func allTools(app *spec.Application) []spec.Tool {
-	var all []spec.Tool
-	for _, d := range app.Documents() {
-		all = append(all, d.Tools...)
-	}
-	return all
-}
-
-// WithMock returns a copy of a model that answers by the rules of a mock. It keeps
-// the id and the settings that decide how tokens are counted.
-func WithMock(m *spec.Model, d *spec.ModelMock) *spec.Model {
-	mocked := *m
-	mocked.Provider, mocked.Rules = "mock", d.Rules
-	return &mocked
 }

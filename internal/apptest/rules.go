@@ -13,7 +13,7 @@ var (
 	}
 	ruleInvalid = diag.Rule{
 		Code: "QT802", Severity: diag.Error, Title: "a test that cannot be run",
-		Doc: "A turn has either input, for the only required input of the flow, or inputs by id. A row that fails has no outputs to check. " +
+		Doc: "A turn has either input, for the only required input of the flow, or inputs by id, and all that are required. A row that fails has no outputs to check. " +
 			"The mock of a tool has a result or an error. Patterns are regular expressions (RE2).",
 		Wrong: "tests:\n  - name: It fails\n    turns: [{input: Hello, fails: 'no answer', expect: ['answer.text == \"\"']}]\n",
 		Right: "tests:\n  - name: It answers\n    turns: [{input: Hello, expect: ['answer.text != \"\"']}]\n",
@@ -46,9 +46,16 @@ var (
 		Wrong: "recordings: stale.recordings.json\nmodels: [{id: writer, rules: [{text: Hello}]}]\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
 		Right: "models: [{id: writer, rules: [{text: Hello}]}]\ntests:\n  - name: It answers\n    turns: [{input: Hello}]\n",
 	}
+	ruleMock = diag.Rule{
+		Code: "QT807", Severity: diag.Warning, Title: "a mock that differs from its tool",
+		Doc: "The result of a mock lacks an output of its tool, has another one, or a value of another type, so that the test is not what happens with the tool. " +
+			"A step fails if an output that is not optional is missing.",
+		Wrong: "tools: [{id: find_order, result: {statsu: sent}}]\ntests:\n  - name: It answers\n    flow: talk\n    turns: [{input: Hello}]\n",
+		Right: "tools: [{id: find_order, result: {status: sent}}]\ntests:\n  - name: It answers\n    flow: talk\n    turns: [{input: Hello}]\n",
+	}
 )
 
 // Rules returns the rules in the order of their codes.
 func Rules() []diag.Rule {
-	return []diag.Rule{ruleUnknown, ruleInvalid, Expectation, Failed, Changed, Stale}
+	return []diag.Rule{ruleUnknown, ruleInvalid, Expectation, Failed, Changed, Stale, ruleMock}
 }

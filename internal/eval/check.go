@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // checker checks an evaluation against its application.
@@ -42,7 +43,10 @@ func (c *checker) check(ctx context.Context, declared *spec.Evaluation) {
 		}
 		c.evaluation.Flow = c.app.Flows[i]
 	}
-	c.metrics(declared.Metrics)
+	if !declared.Position().Complete("flow") && c.request.Flow == "" {
+		return // an error that is reported already
+	}
+	c.metrics(declared.Metrics, declared.Position().Complete("metrics"))
 	c.variants(ctx, declared.Variants)
 }
 
@@ -55,9 +59,12 @@ func (c *checker) unknown(place source.Span, noun, name string, names []string) 
 	c.list.Add(d.WithNearest(name, names))
 }
 
-// metrics checks the metrics. Without any, it is exact.
-func (c *checker) metrics(declared []*spec.Metric) {
+// metrics checks the metrics. Without any, it is exact, if all of them could be read.
+func (c *checker) metrics(declared []*spec.Metric, complete bool) {
 	if len(declared) == 0 {
+		if !complete {
+			return
+		}
 		declared = []*spec.Metric{{Type: "exact", Expected: "expected"}}
 	}
 	seen := map[string]bool{}
@@ -104,8 +111,11 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 			c.list.Add(ruleInvalid.At(spanOf(m, "value"), "the metric has expected and value").WithHint("use one of them"))
 		}
 	}
-	if len(c.list) > before {
+	if len(c.list) > before || !m.Position().Complete(row.Required...) {
 		return
+	}
+	if slices.Contains(row.Required, "model") {
+		made.Model, _ = modelOf(c.app, m.Model) // an error is that of settings
 	}
 	if err := settings(m, row, c.app); err != nil {
 		place := spanOf(m, "type")
@@ -130,7 +140,7 @@ func (c *checker) keys(m *spec.Metric, row spec.MetricRow) {
 		case found && !slices.Contains(row.Keys, key):
 			d := ruleInvalid.At(field.Key, "a metric of type %s does not read %s", row.Name, key)
 			c.list.Add(d.WithHint("its keys: %s", strings.Join(slices.Concat(common, row.Keys), ", ")))
-		case !found && slices.Contains(row.Required, key):
+		case !found && slices.Contains(row.Required, key) && m.Position().Complete(key):
 			c.list.Add(ruleInvalid.At(spanOf(m, "type"), "a metric of type %s needs %s", row.Name, key))
 		}
 	}
@@ -149,6 +159,8 @@ func (c *checker) output(m *spec.Metric) *spec.Variable {
 	switch {
 	case m.Output == "" && len(outputs) == 1:
 		return outputs[0]
+	case m.Output == "" && !m.Position().Complete("output"):
+		return nil // reported already
 	case m.Output == "":
 		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "flow %s has %d outputs", c.evaluation.Flow.ID, len(ids)).
 			WithHint("declare metrics with output: one of %s", strings.Join(ids, ", ")))
@@ -176,7 +188,23 @@ func (c *checker) variants(ctx context.Context, declared []*spec.Variant) {
 			continue
 		}
 		seen[v.ID] = true
-		c.variant(ctx, v)
+		if v.Position().Complete("app", "models", "prompts", "inputs", "env") {
+			c.variant(ctx, v)
+		}
+	}
+}
+
+// inputTypes reports inputs of a variant with which each row would fail. Media may be the names of files.
+func (c *checker) inputTypes(v *spec.Variant, flow *spec.Flow) {
+	for _, ref := range flow.Inputs {
+		x, given := v.Inputs[ref.To.ID]
+		of := ref.To.Type
+		if !given || x == nil || !of.IsPrimitive() || of.IsMedia() {
+			continue
+		}
+		if _, err := value.Coerce(of, x); err != nil {
+			c.list.Add(ruleInvalid.At(v.Position().Field("inputs").Field(ref.To.ID).Span(), "input %s: %s", ref.To.ID, err))
+		}
 	}
 }
 
@@ -214,5 +242,6 @@ func (c *checker) variant(ctx context.Context, v *spec.Variant) {
 			c.unknown(spanOf(v, "inputs"), "input of flow "+c.evaluation.Flow.ID, name, inputs)
 		}
 	}
+	c.inputTypes(v, app.Flows[i])
 	c.evaluation.Variants = append(c.evaluation.Variants, &Variant{v, app})
 }

@@ -46,8 +46,9 @@ type Evaluation struct {
 type Metric struct {
 	Declared *spec.Metric
 	Row      spec.MetricRow
-	Output   *spec.Variable // nil for a metric of the whole row
-	Fixed    bool           // the expected value is in the document
+	Output   *spec.Variable   // nil for a metric of the whole row
+	Model    spec.ModelEntity // that scores results; nil for none
+	Fixed    bool             // the expected value is in the document
 }
 
 // Variant is an application that is evaluated.
@@ -83,8 +84,8 @@ func IsFile(path string) bool {
 // nil if the list has errors.
 func Load(ctx context.Context, r Request, opts loader.Options, open Opener) (*Evaluation, diag.List) {
 	declared, list := read(ctx, &r, opts)
-	if list.Errors() > 0 {
-		return nil, list
+	if IsFile(r.Path) && declared.Position() == nil || !declared.Position().Complete("app") {
+		return nil, list // nothing else can be checked
 	}
 	path, folder := r.Path, ""
 	if IsFile(r.Path) {

@@ -30,6 +30,9 @@ type cell struct {
 	key   memstore.Key
 }
 
+// Memories returns the memories of a store that have limits and budgets.
+func Memories() []string { return []string{quotasMemory, budgetsMemory} }
+
 // reading is what a change is computed from.
 type reading struct {
 	began     time.Time // before the store was asked for its time, by the clock of this process

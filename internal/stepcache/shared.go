@@ -69,6 +69,11 @@ func NewShared(store memstore.Store, application string) *Shared {
 	return &Shared{store: store, application: application, added: map[string]int64{}}
 }
 
+// Range returns the memory with the entries of the application, and the prefix of the ids of its sessions.
+func (s *Shared) Range() memstore.Key {
+	return memstore.Key{Memory: sharedMemory, Session: url.PathEscape(s.application) + "/"}
+}
+
 // Place returns SharedPlace.
 func (s *Shared) Place() string { return SharedPlace }
 
@@ -255,7 +260,7 @@ func (s *Shared) Drop(ctx context.Context, scope Scope, key Key) error {
 
 // entries returns the entries of the application whose scopes match, by scope; all if match is nil.
 func (s *Shared) entries(ctx context.Context, match func(Scope) bool) (map[Scope][]memstore.SessionHead, error) {
-	all, err := s.list(ctx, url.PathEscape(s.application)+"/")
+	all, err := s.list(ctx, s.Range().Session)
 	if err != nil {
 		return nil, err
 	}

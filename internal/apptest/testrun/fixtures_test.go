@@ -10,7 +10,9 @@ import (
 	_ "modernc.org/sqlite" // makes the database of a fixture
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/apptest/testrun"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/loader"
 )
 
 // fixturesApplication has a flow for each step that uses files. FOLDER is that of the document.
@@ -121,5 +123,17 @@ func TestFixtures_Link(t *testing.T) {
 	testkit.Must(t, err)
 	if got := reports[0].Outcomes[0].Diagnostics[0].Error(); !strings.Contains(got, "link.csv is neither a file nor a folder") {
 		t.Error(got)
+	}
+}
+
+// TestJUnit_WarningFirst checks that the message of a file that cannot be run is an error, not a
+// warning before it.
+func TestJUnit_WarningFirst(t *testing.T) {
+	path := writeFiles(t, "tools: [{id: find_order, result: {other: x}}]\ntests: [{name: a, flow: nowhere, turns: [{input: x}]}]\n")
+	_, list := testrun.Load(t.Context(), path, loader.Options{}, open)
+	var b strings.Builder
+	testkit.Must(t, testrun.JUnit(&b, []testrun.Report{{Path: path, Diagnostics: list}}))
+	if !strings.Contains(b.String(), `type="QT801"`) || !strings.Contains(b.String(), "QT807") {
+		t.Errorf("got %s", b.String())
 	}
 }

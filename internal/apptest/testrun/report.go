@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,12 +173,14 @@ func JUnit(w io.Writer, reports []Report) error {
 	return err
 }
 
+// junitFailureOf returns the first error, with all diagnostics as its text: warnings can precede it.
 func junitFailureOf(diagnostics diag.List) *junitFailure {
+	first := diagnostics[max(0, slices.IndexFunc(diagnostics, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }))]
 	var lines []string
 	for _, f := range diagnostics {
 		lines = append(lines, f.Error())
 	}
-	return &junitFailure{Message: diagnostics[0].Message, Type: diagnostics[0].Code, Text: strings.Join(lines, "\n")}
+	return &junitFailure{Message: first.Message, Type: first.Code, Text: strings.Join(lines, "\n")}
 }
 
 func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -57,7 +57,7 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: s.httpClient(),
 		Approve: func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }})
 	if err != nil {
-		o.Diagnostics.Add(apptest.Failed.At(o.Position, "the application cannot be started: %s", err))
+		o.Diagnostics.Add(apptest.Failed.At(o.Position, "the application cannot be started: %s", errors.Join(err, s.close())))
 		return o
 	}
 	if s.session != nil {

@@ -65,11 +65,11 @@ func (k *cacheCommand) open(ctx context.Context, path string, run func(context.C
 		return err
 	}
 	return withProgram(ctx, k.Streams, p, &k.store, func(ctx context.Context, app *runtime.App) error {
-		err := with(cacheview.OpenDeclared(app.Spec(), k.step, app.Policy(), app.SharedCache(), k.Logger("warning: ")))
+		caches, err := openCaches(k.Streams, app, k.step)
 		if _, refused := errors.AsType[*qtype.RefusedError](err); refused {
-			return fmt.Errorf("%w; or pass the folder in place of the document", err)
+			return fmt.Errorf("%w; pass the folder in place of the document", err)
 		}
-		return err
+		return with(caches, err)
 	})
 }
 

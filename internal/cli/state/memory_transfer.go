@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/memoryview/transfer"
+	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -118,11 +121,24 @@ func newReencrypt(s *cli.Streams) *cobra.Command {
 with one of the old_keys and, with allow_unencrypted, what was not encrypted. The store stays
 in use: give the new key to all processes first. Each session is read again with the new key
 alone and compared. After an interruption, calling it again continues. When it has ended,
-old_keys and allow_unencrypted can be removed. The state that qtype serve keeps in the store
-is encrypted too.`
+old_keys and allow_unencrypted can be removed. The state that qtype serve keeps in the store,
+cached results, rate limits and budgets are encrypted too.`
 	r.Example = `  qtype memory reencrypt app.qtype.yaml
   qtype memory reencrypt app.qtype.yaml --memory chats`
 	return r.do(func(ctx context.Context, app *runtime.App) error {
-		return transfer.Reencrypt(ctx, app, &r.Selection, erasure.ServerMemories(), r.Out)
+		return transfer.Reencrypt(ctx, app, &r.Selection, stateOf(app), r.Out)
 	})
+}
+
+// stateOf returns what a store has of an application besides its memories: the memories and the
+// prefixes of sessions in them.
+func stateOf(app *runtime.App) []memory.Key {
+	var all []memory.Key
+	for _, id := range slices.Concat(erasure.ServerMemories(), sharedlimit.Memories()) {
+		all = append(all, memory.Key{Memory: id})
+	}
+	if cache := app.SharedCache(); cache != nil {
+		all = append(all, cache.Range())
+	}
+	return all
 }

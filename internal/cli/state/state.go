@@ -57,12 +57,22 @@ func withCaches(s *cli.Streams, app *runtime.App, leave bool, run func(cacheview
 	if leave {
 		return run(nil)
 	}
-	caches, err := cacheview.OpenDeclared(app.Spec(), "", app.Policy(), app.SharedCache(), s.Logger("warning: "))
+	caches, err := openCaches(s, app, "")
 	if none := (*cacheview.NoCacheError)(nil); err != nil && !errors.As(err, &none) {
 		return err
 	}
 	defer func() { err = errors.Join(err, caches.Close()) }()
 	return run(caches)
+}
+
+// openCaches opens the caches that an application declares, of the step of an id or of all. A refusal names
+// no flag: these commands have none that lets a document write.
+func openCaches(s *cli.Streams, app *runtime.App, step string) (cacheview.Caches, error) {
+	caches, err := cacheview.OpenDeclared(app.Spec(), step, app.Policy(), app.SharedCache(), s.Logger("warning: "))
+	if refused, ok := errors.AsType[*qtype.RefusedError](err); ok {
+		return nil, &qtype.RefusedError{Action: refused.Action, Reason: refused.Reason}
+	}
+	return caches, err
 }
 
 // withFolderOf returns the folder of the document of an application, and further ones.

@@ -63,6 +63,7 @@ func readData(ctx context.Context, cfg *Config, path string) (*dataset, error) {
 		}
 		d.rows = append(d.rows, newDataRow(cfg, rec, err))
 	}
+	d.separate()
 	if len(d.rows) == 0 && cfg.OnlyFailed != nil {
 		return nil, fmt.Errorf("%s: no row failed in the report of %s", d.path, cfg.OnlyFailed.Data)
 	}
@@ -85,6 +86,19 @@ func newDataRow(cfg *Config, rec records.Record, err error) dataRow {
 		}
 	}
 	return r
+}
+
+// separate gives rows without a session ids that no session of the data has.
+func (d *dataset) separate() {
+	named := map[string]bool{}
+	for _, r := range d.rows {
+		named[r.session] = named[r.session] || r.shared
+	}
+	for i := range d.rows {
+		for r := &d.rows[i]; !r.shared && named[r.session]; {
+			r.session += "-alone"
+		}
+	}
 }
 
 // checkColumns reports inputs of the flow and expected values that no row has.

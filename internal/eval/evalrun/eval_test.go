@@ -344,6 +344,24 @@ func server(t *testing.T, n int64, stop func()) (url string, calls *atomic.Int64
 	return s.URL, calls
 }
 
+// serverOf is a chat model that always answers with a body.
+func serverOf(t *testing.T, body string) (url string, calls *atomic.Int64) {
+	calls = &atomic.Int64{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, body)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, calls
+}
+
+// servedApplication returns the application whose writer is the model at a URL.
+func servedApplication(url string) string {
+	app := strings.Replace(application, "provider: mock, prices", "provider: openai, base_url: "+url+"/v1, prices", 1)
+	return regexp.MustCompile(`, rules: \[\{match: 'two'.*`).ReplaceAllString(app, "}")
+}
+
 func TestEvaluate_Resume(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -353,9 +371,7 @@ func TestEvaluate_Resume(t *testing.T) {
 		rows += fmt.Sprintf("q%d,ok\n", i)
 	}
 	dir := folder(t, map[string]string{"rows.csv": rows})
-	app := strings.Replace(application, "provider: mock, prices", "provider: openai, base_url: "+url+"/v1, prices", 1)
-	app = regexp.MustCompile(`, rules: \[\{match: 'two'.*`).ReplaceAllString(app, "}")
-	testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(app), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(servedApplication(url)), 0o600))
 	cfg := evalrun.Config{Path: filepath.Join(dir, "app.qtype.yaml"), Data: filepath.Join(dir, "rows.csv"), Workers: 2, Journal: filepath.Join(dir, "r.json.qtype-journal")}
 	if _, err := qtype.Evaluate(ctx, cfg); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)

@@ -36,10 +36,12 @@ type Config struct {
 	Baseline      *Report  // nil for none
 	OnlyFailed    *Report  // evaluate only the rows that failed in this report; nil for all
 	Journal       string   // the file with finished rows; empty for none
+	Written       []string // files that Save writes, which the data may not be; empty names are ignored
 	Resume        bool     // continue an interrupted evaluation
 	Restart       bool     // discard an interrupted evaluation
 
 	Progress func(done, total int) // called after each row; may be nil
+	Save     func(*Report) error   // called before the journal is removed, which stays after an error; may be nil
 }
 
 // Evaluation is a checked evaluation that can run.
@@ -73,7 +75,7 @@ func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*E
 	}
 	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, base: opened[checked.App]}
 	for _, m := range checked.Metrics {
-		made := &metric{declared: m.Declared, row: m.Row, output: m.Output, fixed: m.Fixed, score: builders()[m.Row.Name](m.Declared)}
+		made := &metric{declared: m.Declared, row: m.Row, output: m.Output, model: m.Model, fixed: m.Fixed, score: builders()[m.Row.Name](m.Declared)}
 		if m.Declared.Not {
 			made.score = negated(made.score, m.Declared)
 		}

@@ -1,9 +1,11 @@
 package evalrun
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -13,6 +15,25 @@ import (
 type Files struct {
 	JSON, HTML string
 	Redact     func(string) string // replaces secrets
+}
+
+// ErrNotWritten is the error of Write for a file that cannot be written.
+var ErrNotWritten = errors.New("cannot be written")
+
+// Check reports a file that Write cannot write, before the evaluation runs.
+func (f *Files) Check() error {
+	for _, path := range []string{f.JSON, f.HTML} {
+		if path == "" {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return fmt.Errorf("%s: %w: it is a folder", path, ErrNotWritten)
+		}
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s: %w: its folder does not exist", path, ErrNotWritten)
+		}
+	}
+	return nil
 }
 
 // Write writes a report.
@@ -29,7 +50,7 @@ func (f *Files) Write(r *Report) error {
 			return err
 		}
 		if err := os.WriteFile(file.path, []byte(f.Redact(b.String())), 0o644); err != nil {
-			return fmt.Errorf("%s: cannot be written: %w", file.path, terminal.Cause(err))
+			return fmt.Errorf("%s: %w: %w", file.path, ErrNotWritten, terminal.Cause(err))
 		}
 	}
 	return nil

@@ -85,6 +85,12 @@ func (x *execution) header() (checkpoint.Header, error) {
 		if h.Settings["metric "+m.declared.Name()], err = digest(m.declared); err != nil {
 			return h, err
 		}
+		if m.model == nil {
+			continue
+		}
+		for name, sum := range checkpoint.Fingerprint(m.model, checkpoint.FingerprintOptions{}) {
+			h.Parts["metric "+m.declared.Name()+": "+name] = sum
+		}
 	}
 	for i, v := range x.variants {
 		id := v.declared.ID

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -53,6 +54,11 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 	if e.data == "" {
 		return nil, &UsageError{"the evaluation needs rows: pass --data FILE"}
 	}
+	for _, name := range e.config.Written {
+		if remotefs.IsSame(e.data, name) {
+			return nil, &UsageError{fmt.Sprintf("the report would replace %s: use another name", e.data)}
+		}
+	}
 	data, err := readData(ctx, &e.config, e.data)
 	if err != nil {
 		return nil, err
@@ -76,7 +82,13 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 	if x.err != nil {
 		return nil, errors.Join(x.err, x.journal.close())
 	}
-	return x.report(time.Since(begin)), x.journal.remove()
+	report = x.report(time.Since(begin))
+	if save := x.config.Save; save != nil {
+		if err := save(report); err != nil {
+			return nil, errors.Join(err, x.journal.close())
+		}
+	}
+	return report, x.journal.remove()
 }
 
 // UsageError reports a wrong configuration.

@@ -85,8 +85,15 @@ type Comparison struct {
 	Rows       int     `json:"rows"`       // rows with a value of both
 }
 
-// Significant reports whether the interval excludes no difference.
-func (c *Comparison) Significant() bool { return c.Low > 0 || c.High < 0 }
+// minDiffering is the number of rows that must differ for a significant difference: if no variant is better,
+// all differences of n rows have one sign with the probability 2/2^n, which is below 5 % from 6 on. The
+// interval of fewer rows that all differ excludes 0, even that of a single one.
+const minDiffering = 6
+
+// Significant reports whether the interval excludes no difference, and enough rows differ.
+func (c *Comparison) Significant() bool {
+	return c.Better+c.Worse >= minDiffering && (c.Low > 0 || c.High < 0)
+}
 
 // compare compares paired values.
 func compare(from, to []float64, lower bool) Comparison {

@@ -28,6 +28,9 @@ func negated(s scorer, m *spec.Metric) scorer {
 
 func startsWith(m *spec.Metric, s *sample) (Score, error) {
 	want, text := value.Text(s.expected), value.Text(s.output)
+	if want == "" {
+		return Score{}, errEmptyExpected
+	}
 	if strings.HasPrefix(normalized(m, text), normalized(m, want)) {
 		return passed(), nil
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -65,15 +64,10 @@ func (c *meteredCall) End(r *steps.OperationResult) {
 	u.Input, u.Output = u.Input+used.Input, u.Output+used.Output
 	switch {
 	case c.prices != nil:
-		u.Money += cost(c.prices, used)
+		u.Money += c.prices.Cost(spec.TokenCounts{Input: used.Input, Output: used.Output, Cached: used.Cached, CacheWrite: used.CacheWrite})
 	case !c.mock && !slices.Contains(u.Unpriced, c.model):
 		u.Unpriced = append(u.Unpriced, c.model)
 	}
-}
-
-// cost returns the price of a call.
-func cost(p *spec.Prices, u model.Usage) float64 {
-	return (float64(u.Input)*p.Input + float64(u.Output)*p.Output) / 1e6
 }
 
 // usage returns the sum.

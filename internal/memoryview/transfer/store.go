@@ -128,14 +128,15 @@ func writeCopied(out io.Writer, id string, c storecopy.Report) error {
 }
 
 // Reencrypt encrypts the sessions of the selected memories again with the newest keys of their stores,
-// and the memories of a server in the store that has its state. It writes a line for each store.
-func Reencrypt(ctx context.Context, app App, selected *memoryview.Selection, server []string, out io.Writer) error {
+// and in the store with the state of the application also those of state, whose sessions are prefixes of ids.
+// It writes a line for each store.
+func Reencrypt(ctx context.Context, app App, selected *memoryview.Selection, state []memory.Key, out io.Writer) error {
 	declared, err := selected.Declared(app.Spec())
 	if err != nil {
 		return err
 	}
 	named := selected.Memory != ""
-	ids := map[*encrypted.Store][]string{}
+	keys := map[*encrypted.Store][]memory.Key{}
 	var stores []*encrypted.Store
 	for _, m := range declared {
 		s, ok := app.StoreOf(m.ID).(*encrypted.Store)
@@ -148,13 +149,15 @@ func Reencrypt(ctx context.Context, app App, selected *memoryview.Selection, ser
 		if !slices.Contains(stores, s) {
 			stores = append(stores, s)
 		}
-		ids[s] = append(ids[s], promptcontext.StoredMemories(app.Memory(m.ID).ID())...)
+		for _, id := range promptcontext.StoredMemories(app.Memory(m.ID).ID()) {
+			keys[s] = append(keys[s], memory.Key{Memory: id})
+		}
 	}
 	for _, s := range stores {
 		if memory.Store(s) == app.StateStore() {
-			ids[s] = append(ids[s], server...)
+			keys[s] = append(keys[s], state...)
 		}
-		if err := reencryptStore(ctx, s, ids[s], out); err != nil {
+		if err := reencryptStore(ctx, s, keys[s], out); err != nil {
 			return err
 		}
 	}
@@ -165,15 +168,15 @@ func Reencrypt(ctx context.Context, app App, selected *memoryview.Selection, ser
 }
 
 // reencryptStore encrypts the sessions of memories of a store.
-func reencryptStore(ctx context.Context, s *encrypted.Store, ids []string, out io.Writer) error {
+func reencryptStore(ctx context.Context, s *encrypted.Store, keys []memory.Key, out io.Writer) error {
 	var total encrypted.ReencryptReport
 	var failed error
-	for _, id := range ids {
-		report, err := s.Reencrypt(ctx, id)
+	for _, k := range keys {
+		report, err := s.ReencryptSessions(ctx, k.Memory, k.Session)
 		total.Sessions, total.Same = total.Sessions+report.Sessions, total.Same+report.Same
 		total.Messages, total.Events = total.Messages+report.Messages, total.Events+report.Events
 		if err != nil {
-			failed = fmt.Errorf("memory %s: %w", id, err)
+			failed = fmt.Errorf("memory %s: %w", k.Memory, err)
 			break
 		}
 	}

@@ -1,0 +1,134 @@
+package apptest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/model/mock"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
+	"github.com/qtype-dev/qtype/spec/value"
+)
+
+// checkMocks checks the mocks of a file or of a test. failing reports that the test expects an error,
+// which a wrong result can cause.
+func (c *checker) checkMocks(models []*spec.ModelMock, mocks []*spec.ToolMock, failing bool) {
+	for _, m := range NonNil(models) {
+		declared := chatModels(c.app)
+		c.checkID(SpanOf(m, "id"), "chat model", m.ID, spec.IDs(declared))
+		if i := slices.IndexFunc(declared, func(d *spec.Model) bool { return d.ID == m.ID }); i >= 0 && m.Position().Complete() {
+			if _, err := mock.New(WithMock(declared[i], m), mock.Options{}); err != nil {
+				_, why, _ := strings.Cut(err.Error(), ": ")
+				c.list.Add(ruleInvalid.At(SpanOf(m, "rules"), "%s", why))
+			}
+		}
+	}
+	tools := allTools(c.app)
+	for _, t := range NonNil(mocks) {
+		c.checkID(SpanOf(t, "id"), "tool", t.ID, spec.IDs(tools))
+		if i := slices.IndexFunc(tools, func(d spec.Tool) bool { return d.EntityID() == t.ID }); i >= 0 && t.Position().Complete() && !failing {
+			c.checkResult(t, tools[i])
+		}
+		_, result := t.Position().Lookup("result")
+		_, fails := t.Position().Lookup("error")
+		if result == fails && t.Position().Complete() {
+			c.list.Add(ruleInvalid.At(SpanOf(t, "id"), "the mock of tool %q needs a result or an error", t.ID).WithHint("set one of them"))
+		}
+	}
+}
+
+// checkResult warns about a result that the tool cannot have by its outputs. A step fails if an output
+// is missing, and does not read what is not declared; values of primitive types are not converted.
+func (c *checker) checkResult(t *spec.ToolMock, of spec.Tool) {
+	field, set := t.Position().Lookup("result")
+	outputs, declared := of.Results()
+	if !set || !declared || len(outputs) == 0 || t.Result == nil {
+		return
+	}
+	object, isObject := t.Result.(map[string]any)
+	if isObject && len(outputs) == 1 && (outputs[0].Type.IsRecord() || outputs[0].Type.Custom != nil) {
+		_, named := object[outputs[0].ID]
+		isObject = named // else it is the value of the output
+	}
+	if !isObject {
+		for _, v := range outputs {
+			c.checkOutput(t, v, t.Result, field.Span())
+		}
+		return
+	}
+	var ids []string
+	for _, v := range outputs {
+		ids = append(ids, v.ID)
+	}
+	complete := true
+	for _, part := range field.Parts {
+		if slices.Contains(ids, part.Name) {
+			continue
+		}
+		complete = false
+		d := ruleMock.At(part.Key, "tool %s has no output %q", t.ID, part.Name)
+		if diag.Nearest(part.Name, ids) == "" {
+			d = d.WithHint("its outputs: %s", strings.Join(ids, ", "))
+		}
+		c.list.Add(d.WithNearest(part.Name, ids))
+	}
+	for _, v := range outputs {
+		x, given := object[v.ID]
+		switch {
+		case given && x != nil:
+			c.checkOutput(t, v, x, field.Field(v.ID).Span())
+		case !v.IsOptional() && complete: // else a name that is reported may be meant
+			c.list.Add(ruleMock.At(field.Span(), "the result lacks the output %q of tool %s", v.ID, t.ID))
+		}
+	}
+}
+
+// checkOutput warns about a value that is not of the type of an output.
+func (c *checker) checkOutput(t *spec.ToolMock, v *spec.Variable, x any, place source.Span) {
+	if !isChecked(v.Type) {
+		return
+	}
+	if _, err := value.Coerce(v.Type, x); err != nil {
+		c.list.Add(ruleMock.At(place, "output %s of tool %s: %s", v.ID, t.ID, err))
+	}
+}
+
+// isChecked reports whether values of a type are checked before they are used. Media may be the
+// names of files.
+func isChecked(t spec.Type) bool {
+	for t.Elem != nil {
+		t = *t.Elem
+	}
+	return t.IsPrimitive() && !t.IsMedia()
+}
+
+// chatModels returns the chat models of an application and its references.
+func chatModels(app *spec.Application) []*spec.Model {
+	var all []*spec.Model
+	for _, d := range app.Documents() {
+		for _, m := range d.Models {
+			if chat, ok := m.(*spec.Model); ok {
+				all = append(all, chat)
+			}
+		}
+	}
+	return all
+}
+
+// allTools returns the tools of an application and its references.
+func allTools(app *spec.Application) []spec.Tool {
+	var all []spec.Tool
+	for _, d := range app.Documents() {
+		all = append(all, d.Tools...)
+	}
+	return all
+}
+
+// WithMock returns a copy of a model that answers by the rules of a mock. It keeps
+// the id and the settings that decide how tokens are counted.
+func WithMock(m *spec.Model, d *spec.ModelMock) *spec.Model {
+	mocked := *m
+	mocked.Provider, mocked.Rules = "mock", d.Rules
+	return &mocked
+}

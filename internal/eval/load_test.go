@@ -1,0 +1,80 @@
+package eval_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/authoring"
+	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+const application = `id: app
+models: [{type: Model, id: m, provider: mock, rules: [{echo: true}]}]
+flows:
+  - id: talk
+    variables: [{id: q, type: text}, {id: a, type: text}]
+    inputs: [q]
+    outputs: [a]
+    steps: [{type: LLMInference, id: s, model: m, inputs: [q], outputs: [a]}]
+  - id: number
+    variables: [{id: n, type: float}]
+    inputs: [n]
+    outputs: [n]
+    steps: [{type: Echo, id: same, inputs: [n], outputs: [n]}]
+  - id: two
+    variables: [{id: q, type: text}, {id: p, type: text}]
+    inputs: [q, p]
+    outputs: [q, p]
+    steps: [{type: Echo, id: e, inputs: [q, p], outputs: [q, p]}]
+`
+
+// load loads an evaluation file and returns the codes of its diagnostics with their lines.
+func load(t *testing.T, text string) (*eval.Evaluation, []string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.qtype-eval.yaml")
+	testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(application), 0o600))
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	e, list := eval.Load(t.Context(), eval.Request{Path: path}, loader.Options{}, func(ctx context.Context, path string, _ map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List) {
+		p, list := authoring.Check(ctx, path, authoring.Options{Edit: edit})
+		return p.Document.Application, list
+	})
+	var got []string
+	for _, d := range list {
+		got = append(got, d.Code+" "+strings.TrimSpace(d.Span.File.Line(d.Span.Start.Line)))
+	}
+	return e, got
+}
+
+// TestLoad_ReportsAllErrors checks that errors of form and of meaning are reported together, and
+// none that only follows from another.
+func TestLoad_ReportsAllErrors(t *testing.T) {
+	for text, want := range map[string][]string{
+		"dta: rows.csv\nmetrics:\n- {type: exact, ignore_case: perhaps}\n- {type: regexp, patern: x, id: p}\n- {type: similr}\n- {type: regexp, pattern: '('}\n" +
+			"- {type: contains, output: [x]}\n- {type: numeric, output: b}\nvariants:\n- {id: a, models: {n: m}}\n- {id: b, models: [x]}\n- {id: c, promts: {s: x}}\n- {id: d, inputs: {z: 1}}\n": {
+			"QT103 dta: rows.csv", "QT105 - {type: exact, ignore_case: perhaps}", "QT103 - {type: regexp, patern: x, id: p}", "QT811 - {type: similr}", "QT812 - {type: regexp, pattern: '('}",
+			"QT105 - {type: contains, output: [x]}", "QT811 - {type: numeric, output: b}", "QT811 - {id: a, models: {n: m}}", "QT105 - {id: b, models: [x]}",
+			"QT103 - {id: c, promts: {s: x}}", "QT811 - {id: d, inputs: {z: 1}}"},
+		"flow: number\nvariants: [{id: a, inputs: {n: 5}},\n{id: b, inputs: {n: x}}]\n": {"QT812 {id: b, inputs: {n: x}}]"},
+		"flow: [two]\nmetrics: [{type: similr}]\n":                                      {"QT105 flow: [two]"},
+		"flow: two\nmetrics: 3\n":                                                       {"QT105 metrics: 3"},
+		"app: [x]\nmetrics: [{type: similr}]\n":                                         {"QT105 app: [x]"},
+		"flow: two\nmetrics: [{type: exact, output: [x]}]\n":                            {"QT105 metrics: [{type: exact, output: [x]}]"},
+		"metrics: [{type: exact}, {type: exact\n":                                       {"QT002"},
+	} {
+		e, got := load(t, text)
+		if len(got) == 1 && strings.HasPrefix(got[0], "QT002") {
+			got[0] = "QT002"
+		}
+		if e != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
