@@ -1,7 +1,7 @@
 package validate
 
 import (
-	"net"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"strings"
@@ -41,23 +41,24 @@ auths:
 // reportUnencrypted reports credentials of a tool that are sent to a public server without TLS. A
 // signature (aws) is no secret.
 func (p *ruleContext) reportUnencrypted(t spec.Entity, key, address string, auth spec.Ref[spec.Auth], private bool) {
-	scheme, server, _ := strings.Cut(address, "://")
+	scheme, _, _ := strings.Cut(address, "://")
 	_, signature := auth.To.(*spec.AWSAuth)
-	if auth.To == nil || signature || private || !strings.EqualFold(scheme, "http") || isLoopback(server) {
+	if auth.To == nil || signature || private || !strings.EqualFold(scheme, "http") || isLoopback(address) {
 		return
 	}
 	p.list.Add(p.reportAt(placeOf(t, key), "%s sends the credentials of %s in plain text: its %s has no TLS", nameOf(t), nameOf(auth.To), key).
 		WithHint("write https://, or allow_private: true for a server with a private address"))
 }
 
-// isLoopback reports whether the rest of a URL begins with a host of this computer.
-func isLoopback(server string) bool {
-	host, _, _ := strings.Cut(server, "/")
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+// isLoopback reports whether the host of an address is this computer. Package net is too large for the
+// playground.
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil { // such as one with a placeholder for its host
+		return false
 	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // plaintextSecret is a secret in plain text in the document.
