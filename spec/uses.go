@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 	"sync"
@@ -104,18 +105,47 @@ func matchesVariables(t reflect.Type) bool {
 }
 
 func (s *useScan) visitFields(v reflect.Value, key string, role Role) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if !f.IsExported() || name == "-" {
-			continue
-		}
-		inner := role
-		if tag := f.Tag.Get("role"); tag != "" {
-			inner = Role(tag)
-		}
-		s.visit(v.Field(i), joinKeys(key, name), inner)
+	for _, f := range useFieldsOf(v.Type()) {
+		s.visit(v.Field(f.index), joinKeys(key, f.key), cmp.Or(f.role, role))
 	}
+}
+
+// useField is a field of a struct that may hold references.
+type useField struct {
+	index int
+	key   string
+	role  Role // empty for that of the field that has the struct
+}
+
+// useFields are the results of useFieldsOf by reflect.Type: rules ask for the uses of each entity again.
+var useFields sync.Map
+
+// useFieldsOf returns the fields of a struct that may hold references, in their order.
+func useFieldsOf(t reflect.Type) []useField {
+	if known, ok := useFields.Load(t); ok {
+		return known.([]useField)
+	}
+	var all []useField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if f.IsExported() && name != "-" && mayHoldReferences(f.Type) {
+			all = append(all, useField{index: i, key: name, role: Role(f.Tag.Get("role"))})
+		}
+	}
+	useFields.Store(t, all)
+	return all
+}
+
+// mayHoldReferences reports whether useScan.visit looks into values of a type.
+func mayHoldReferences(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Pointer:
+		return mayHoldReferences(t.Elem())
+	case reflect.Struct, reflect.Interface:
+		return true
+	}
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[Reference]())
 }
 
 // joinKeys appends a key to a path of keys; parts without a key of their parent add nothing.

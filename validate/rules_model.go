@@ -2,7 +2,7 @@ package validate
 
 import (
 	"errors"
-	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -68,7 +68,8 @@ models:
   - {type: Model, id: practice, provider: mock, rules: [{match: "⟦(refund│(refund)⟧", text: "I will see to it."}]}
 `},
 		check: on(func(p *ruleContext, r *spec.MockRule) {
-			if _, err := regexp.Compile(r.Match); err != nil {
+			// Compiling a pattern only fails while it is parsed, which takes half of the time.
+			if _, err := syntax.Parse(r.Match, syntax.Perl); err != nil {
 				p.report(placeOf(r, "match"), "invalid pattern %q: %s", r.Match, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 			}
 		})}

@@ -36,10 +36,10 @@ func (s *server) complete(_ context.Context, p protocol.TextDocumentPositionPara
 	if err != nil {
 		return list, err
 	}
-	c := &completer{lang: s.lang, doc: d, offset: d.offset(p.Position)}
+	c := &completer{lang: s.lang(), doc: d, offset: d.offset(p.Position)}
 	marked := outline.Parse(d.text[:c.offset] + cursor + d.text[c.offset:])
 	for _, root := range s.workspace.rootsOf(d.path) {
-		c.syntax = indexSyntax(s.lang, root, func(path string) *outline.Node {
+		c.syntax = indexSyntax(s.lang(), root, func(path string) *outline.Node {
 			if path == d.path {
 				return marked
 			}

@@ -33,7 +33,7 @@ func (s *server) hover(ctx context.Context, p protocol.TextDocumentPositionParam
 		}
 		first := len(parts)
 		parts = append(parts, s.ruleTexts(a, d, p.Position)...)
-		syntax := indexSyntax(s.lang, root, s.workspace.outlineOf)
+		syntax := indexSyntax(s.lang(), root, s.workspace.outlineOf)
 		if m := syntax.at(d.path, at); m != nil {
 			r := d.rangeOf(m.start, m.end)
 			over = &r
@@ -66,7 +66,7 @@ func (s *server) ruleTexts(a *analysis, d *document, at protocol.Position) []str
 		if a.pathOf(f.Span.File) != d.path || !a.rangeOf(f.Span).Contains(at) {
 			continue
 		}
-		if r, known := s.lang.ruleOf(f.Code); known {
+		if r, known := s.lang().ruleOf(f.Code); known {
 			text := fmt.Sprintf("**%s** %s\n\n%s", r.Code, r.Title, strings.TrimSpace(r.Doc))
 			if !slices.Contains(parts, text) {
 				parts = append(parts, text)
@@ -101,7 +101,7 @@ func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int)
 	switch m.role {
 	case roleKey:
 		if m.field != nil {
-			return keyText(m.field, s.lang) + referenceLink(ownerOf(m)), nil
+			return keyText(m.field, s.lang()) + referenceLink(ownerOf(m)), nil
 		}
 		if m.text == "type" && m.mapping != nil && m.mapping.union != nil {
 			return "**type** — which " + m.mapping.union.Name + " this is", nil
@@ -116,7 +116,7 @@ func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int)
 		return s.lastValidText(a, m), nil
 	case roleValue:
 		if m.field != nil && slices.Contains(m.field.enum, m.text) {
-			text := keyText(m.field, s.lang)
+			text := keyText(m.field, s.lang())
 			if doc := m.field.enumDocs[m.text]; doc != "" {
 				text = fmt.Sprintf("**%s** — %s\n\n%s", m.text, doc, text)
 			}

@@ -142,7 +142,7 @@ func (c *completer) flowAt(o *mappingNode) string {
 // namedTarget returns the declaration of what a word of a file names in its document, with
 // the analysis of the document; nil for none.
 func (s *server) namedTarget(ctx context.Context, root string, m *syntaxWord) (*analysis, *nameUse) {
-	k := s.lang.kindOf(root)
+	k := s.lang().kindOf(root)
 	if k == nil || !m.isName() {
 		return nil, nil
 	}

@@ -89,6 +89,15 @@ func readLanguage(schema string, kinds []*lint.Kind) (*language, error) {
 	return l, nil
 }
 
+// mustReadLanguage is readLanguage for the schemas of the program. It panics if one is invalid.
+func mustReadLanguage(schema string, kinds []*lint.Kind) *language {
+	l, err := readLanguage(schema, kinds)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
 func schemasOf(kinds []*lint.Kind) []string {
 	var all []string
 	for _, k := range kinds {

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -24,7 +25,7 @@ import (
 // Options configure a server.
 type Options struct {
 	Version string // the program's version, for the editor's log
-	Schema  string // the JSON schema of documents: its descriptions are shown
+	Schema  string // the JSON schema of documents, a part of the program: its descriptions are shown
 	// Kinds are files other than documents that the server checks and completes.
 	Kinds  []*lint.Kind
 	Remote bool // read remote includes, unless the editor's settings say otherwise
@@ -43,10 +44,8 @@ const shutdownTimeout = 2 * time.Second
 // Serve serves one editor until it sends exit, the input ends, or ctx is done.
 // When it returns, everything it started has ended except a blocked read of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
-	lang, err := readLanguage(opts.Schema, opts.Kinds)
-	if err != nil {
-		return err
-	}
+	// The descriptions are half of a megabyte: they are read with the first file, not before the editor has an answer.
+	lang := sync.OnceValue(func() *language { return mustReadLanguage(opts.Schema, opts.Kinds) })
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := newServer(lang, opts)

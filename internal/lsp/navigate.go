@@ -80,7 +80,7 @@ func (s *server) definition(ctx context.Context, p protocol.TextDocumentPosition
 		return s.declarations(target.analysis, target.nameUse.id), nil
 	}
 	for _, root := range s.workspace.rootsOf(target.document.path) {
-		m := indexSyntax(s.lang, root, s.workspace.outlineOf).at(target.document.path, target.offset)
+		m := indexSyntax(s.lang(), root, s.workspace.outlineOf).at(target.document.path, target.offset)
 		if m == nil {
 			continue
 		}

@@ -27,7 +27,7 @@ func (s *server) renameable(ctx context.Context, p protocol.TextDocumentPosition
 	switch {
 	case err != nil:
 		return target, err
-	case target.nameUse == nil && s.lang.kindOf(target.document.path) != nil:
+	case target.nameUse == nil && s.lang().kindOf(target.document.path) != nil:
 		return target, s.notRenameable(ctx, target)
 	case target.nameUse == nil && target.analysis != nil && !target.analysis.isReadable():
 		return target, requestFailed("fix the syntax errors first")
@@ -40,7 +40,7 @@ func (s *server) renameable(ctx context.Context, p protocol.TextDocumentPosition
 // notRenameable returns why nothing can be renamed in a file of tests or of an evaluation.
 func (s *server) notRenameable(ctx context.Context, t target) error {
 	path := t.document.path
-	m := indexSyntax(s.lang, path, s.workspace.outlineOf).at(path, t.offset)
+	m := indexSyntax(s.lang(), path, s.workspace.outlineOf).at(path, t.offset)
 	if a, u := s.namedTarget(ctx, path, m); u != nil {
 		return requestFailed("rename %q in %s, which declares it", m.text, a.describeLocation(*u))
 	}

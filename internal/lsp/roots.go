@@ -26,7 +26,7 @@ func isDocumentName(path string) bool {
 // include it, otherwise the file itself. It is empty for a file that is not a
 // document.
 func (w *workspace) rootsOf(path string) []string {
-	if w.lang.kindOf(path) != nil {
+	if w.lang().kindOf(path) != nil {
 		return []string{path}
 	}
 	w.scan()
@@ -61,7 +61,7 @@ func (w *workspace) includers() map[string][]string {
 		}
 	}
 	for from, r := range w.roots {
-		if r.latest == nil || w.docs[from] == nil || w.lang.kindOf(from) != nil {
+		if r.latest == nil || w.docs[from] == nil || w.lang().kindOf(from) != nil {
 			continue
 		}
 		for to := range r.latest.requested {
@@ -85,7 +85,7 @@ func (w *workspace) looksLikeDocument(path string) bool {
 	if root.Kind == outline.Sequence {
 		return slices.ContainsFunc(root.Items, func(n *outline.Node) bool { return n.Get("id") != nil })
 	}
-	known := w.lang.structs[reflect.TypeFor[spec.Application]()]
+	known := w.lang().structs[reflect.TypeFor[spec.Application]()]
 	return slices.ContainsFunc(root.Pairs, func(p *outline.Pair) bool { return known.byName[p.Key] != nil && p.Key != "description" })
 }
 
@@ -114,7 +114,7 @@ func (w *workspace) scan() {
 		if !ok || !strings.Contains(text, "!include") {
 			continue
 		}
-		for _, i := range indexSyntax(w.lang, path, w.outlineOf).includes {
+		for _, i := range indexSyntax(w.lang(), path, w.outlineOf).includes {
 			found[path] = append(found[path], i.to)
 		}
 	}

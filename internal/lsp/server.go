@@ -18,7 +18,7 @@ import (
 // server is one session with an editor. It handles messages in order:
 // notifications before the next message is read, requests concurrently.
 type server struct {
-	lang      *language
+	lang      func() *language // reads the language when it is first called
 	opts      Options
 	workspace *workspace
 
@@ -38,7 +38,7 @@ type server struct {
 	idle     *sync.Cond                         // signals that a request ended
 }
 
-func newServer(lang *language, opts Options) *server {
+func newServer(lang func() *language, opts Options) *server {
 	s := &server{lang: lang, opts: opts, workspace: newWorkspace(lang, opts.Isolated), exited: make(chan struct{}), requests: map[jsonrpc2.ID]context.CancelFunc{}}
 	s.idle = sync.NewCond(&s.mu)
 	s.publisher = newPublisher(s)

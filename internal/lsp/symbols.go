@@ -27,7 +27,7 @@ func (s *server) documentSymbols(_ context.Context, p protocol.TextDocumentParam
 // that includes it; an empty one if it is not a qtype document.
 func (s *server) syntaxOf(d *document) *syntaxIndex {
 	if roots := s.workspace.rootsOf(d.path); len(roots) > 0 {
-		return indexSyntax(s.lang, roots[0], s.workspace.outlineOf)
+		return indexSyntax(s.lang(), roots[0], s.workspace.outlineOf)
 	}
 	return &syntaxIndex{}
 }

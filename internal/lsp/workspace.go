@@ -21,7 +21,7 @@ import (
 // workspace holds the open documents and folders and the results of their analyses.
 // It is safe for concurrent use.
 type workspace struct {
-	lang    *language
+	lang    func() *language
 	workDir string // the folder to which relative paths refer
 	remote  *remoteCache
 
@@ -47,7 +47,7 @@ type root struct {
 	lastValid *analysis  // the latest analysis of valid YAML; nil for none
 }
 
-func newWorkspace(lang *language, isolated bool) *workspace {
+func newWorkspace(lang func() *language, isolated bool) *workspace {
 	work, _ := os.Getwd()
 	w := &workspace{lang: lang, isolated: isolated, workDir: work, remote: newRemoteCache(), changed: map[string]uint64{}, docs: map[string]*document{},
 		uris: map[string]string{}, roots: map[string]*root{}, includes: map[string][]string{}}
@@ -315,7 +315,7 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 	a.redactor = redact.New() // not that of the caller: edits have the text of the document
 	ctx = redact.With(ctx, a.redactor)
 	a.index = sync.OnceValue(func() *nameIndex { return newNameIndex(a) })
-	if k := w.lang.kindOf(path); k != nil {
+	if k := w.lang().kindOf(path); k != nil {
 		a.checkKind(ctx, k, opts)
 		a.remote, a.duration = remote, time.Since(begin)
 		return a
