@@ -17,7 +17,7 @@ const (
 // step does not include that of later steps with the rows that it emits.
 //
 // Of rows that take less than sampledBelow it measures about one of sampledRows, if the
-// steps only compute. The distances are random, so that they match no pattern of the
+// steps wait for nothing. The distances are random, so that they match no pattern of the
 // rows, and the time of a measured row counts for the rows since the one before.
 type stopwatch struct {
 	samples bool     // fast rows are sampled
@@ -36,7 +36,7 @@ func newStopwatch(nodes []*node) *stopwatch {
 	}
 	w := &stopwatch{samples: true, gap: 1}
 	for _, n := range nodes {
-		w.samples = w.samples && !n.cached && n.plan.IsComputation()
+		w.samples = w.samples && !n.cached && n.plan.IsQuick()
 	}
 	return w
 }
