@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -134,7 +135,9 @@ func (d *decoder) reportUnknown(n *node, pair pair, v reflect.Value, p *plan, un
 	if explained.Hint == found.Hint && explained.Suggestion == found.Suggestion {
 		explained = d.explainOtherCase(explained, pair.key, v)
 	}
-	found = explained
+	if found = explained; found.Hint == "" {
+		found = found.WithHint("qtype explain %s lists its keys", typeName(v))
+	}
 	hideUnknown(pair, v, p, found.Suggestion)
 	// A key cannot be renamed to one that exists.
 	if len(found.Fixes) > 0 && (unknown.meant[found.Suggestion] || n.has(found.Suggestion)) {
@@ -148,6 +151,11 @@ func (d *decoder) reportUnknown(n *node, pair pair, v reflect.Value, p *plan, un
 	}
 	unknown.meant[found.Suggestion] = true
 	d.diags.add(found)
+}
+
+// typeName returns the name under which the reference describes a struct.
+func typeName(v reflect.Value) string {
+	return cmp.Or(spec.TypeName(v.Addr().Interface().(spec.Node)), v.Type().Name())
 }
 
 // title returns an entity as messages name it: step "ask", memory "chat", cache_config.

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (p *checker) linkProperty(t *spec.CustomType, prop *spec.Property, builtIn 
 	properties := t.Position().Field("properties")
 	if baseOf(prop.Type).Name != "" || hasEmptyType(properties, prop.Name) {
 		span := typePlace(properties.Field(prop.Name))
-		p.list.Add(p.unknownType("QT114", span, prop.Type, "property "+t.ID+"."+prop.Name))
+		p.list.Add(p.unknownType("QT114", span, prop.Type, fmt.Sprintf("property %q", t.ID+"."+prop.Name)))
 	}
 }
 
@@ -67,7 +68,7 @@ func (p *checker) reportVariableType(v *spec.Variable) {
 	if structured {
 		written = *v.Type.Elem
 	}
-	diagnostic := p.unknownType("QT110", typePlace(place), written, "variable "+v.ID)
+	diagnostic := p.unknownType("QT110", typePlace(place), written, variableName(v))
 	if structured {
 		diagnostic = diagnostic.WithSeverity(diag.Warning)
 		v.Type = spec.Type{Elem: &spec.Type{Name: spec.Any}, Optional: v.Type.Optional}
@@ -88,6 +89,14 @@ func (p *checker) linkType(t *spec.Type, builtIn map[string]bool) bool {
 		p.used[t.Custom] = true
 	}
 	return t.Custom != nil
+}
+
+// variableName returns a variable as messages name it; one with a further error may have no id.
+func variableName(v *spec.Variable) string {
+	if v.ID == "" {
+		return "the variable"
+	}
+	return fmt.Sprintf("variable %q", v.ID)
 }
 
 // unknownType returns the diagnostic for an unknown type name.

@@ -41,7 +41,7 @@ var layers = []layer{
 	}, ""},
 	{"checking", []string{
 		"loader", "validate", "internal/convert", "internal/diagram", "internal/docgen", "internal/lsp",
-		"internal/scaffold", "internal/schemagen", "internal/semdiff", "internal/yamlformat",
+		"internal/reference", "internal/scaffold", "internal/schemagen", "internal/semdiff", "internal/yamlformat",
 	}, ""},
 	{"parts", []string{
 		"index", "memory", "model", "tool", "internal/accesstoken", "internal/auditlog", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/mediafile", "internal/memoryconfig", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",

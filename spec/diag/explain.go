@@ -33,6 +33,9 @@ func FindRule(rules []Rule, code string) (Rule, error) {
 	return Rule{}, fmt.Errorf("no diagnostic has the code %q%s", code, near)
 }
 
+// IsCode reports whether a word is meant as a code: 202, QT202 or qtx.
+func IsCode(word string) bool { return strings.HasPrefix(fullCode(word), "QT") }
+
 // fullCode returns a code as it is declared.
 func fullCode(code string) string {
 	upper := strings.ToUpper(strings.TrimSpace(code))

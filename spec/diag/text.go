@@ -91,19 +91,19 @@ func (p *printer) block(d Diagnostic) {
 	}
 	p.line(head + " " + p.paint(bold, escapeControl(d.Message)))
 
-	labels := []label{{span: d.Span, text: d.Hint, sign: "^", color: color}}
+	labels := []label{{span: d.Span, text: p.hint(d), sign: "^", color: color}}
 	for _, r := range d.Related {
 		labels = append(labels, label{span: r.Span, text: r.Message, sign: "-", color: cyan})
 	}
 	p.gutter = gutterOf(labels)
 	if !displayable(d.Span) {
-		p.note(escapeControl(d.Hint))
+		p.note(escapeControl(p.hint(d)))
 	}
 	p.excerpts(labels)
 	for _, at := range d.Span.Includes() {
 		p.note("included from " + escapeControl(at.String()))
 	}
-	p.note(cmp.Or(p.opts.Program, "qtype") + " explain " + d.Code)
+	p.note(p.explain() + d.Code)
 }
 
 // note prints a line that starts with an equals sign.
@@ -201,3 +201,9 @@ func (p *printer) excerpt(m label, withLine bool) {
 	}
 	p.line(strings.Repeat(" ", p.gutter) + p.paint(blue, " |") + " " + strings.Repeat(" ", before) + p.paint(m.color, text))
 }
+
+// explain returns the command that explains what follows.
+func (p *printer) explain() string { return cmp.Or(p.opts.Program, "qtype") + " explain " }
+
+// hint returns the hint of a diagnostic, in which the command has the name of the program.
+func (p *printer) hint(d Diagnostic) string { return strings.ReplaceAll(d.Hint, "qtype explain ", p.explain()) }

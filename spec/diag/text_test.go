@@ -99,6 +99,15 @@ func TestText_NoPosition(t *testing.T) {
 	}
 }
 
+// TestText_Program: a command that a diagnostic names is one of the program that prints it.
+func TestText_Program(t *testing.T) {
+	d := diag.Diagnostic{Code: "QT103", Severity: diag.Error, Message: "no such key", Hint: "qtype explain Agent lists its keys"}
+	want := "error[QT103]: no such key\n  = qtype-check explain Agent lists its keys\n  = qtype-check explain QT103\n"
+	if d := cmp.Diff(want, text(t, diag.TextOptions{Program: "qtype-check"}, d)); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestText_CaretUnderWord checks that the caret counts the columns that a terminal
 // shows.
 func TestText_CaretUnderWord(t *testing.T) {

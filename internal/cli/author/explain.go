@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/reference"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate/lint"
@@ -18,29 +19,42 @@ import (
 // NewExplain returns qtype explain.
 func NewExplain(s *cli.Streams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain [CODE]",
-		Short: "Explain a diagnostic code, with examples",
+		Use:   "explain [CODE | TYPE | TYPE.KEY]",
+		Short: "Explain a diagnostic code, a type of the language or a key",
+		Long: `Explain a diagnostic code with examples, a type of the language with its keys, or one key.
+A type is Agent, Memory, api_key or another one with a section in the reference.
+Without an argument all codes and types are listed.`,
 		Example: `  qtype explain QT202
-  qtype explain 202
-  qtype explain        # lists all codes`,
-		Args: cli.OptionalArgument("code"),
+  qtype explain Memory
+  qtype explain Memory.ttl`,
+		Args: cli.OptionalArgument("code or type"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return cli.Matching(Rules(), strings.ToUpper(typed), func(r diag.Rule) string { return r.Code }), cobra.ShellCompDirectiveNoFileComp
+			codes := cli.Matching(Rules(), strings.ToUpper(typed), func(r diag.Rule) string { return r.Code })
+			return append(codes, cli.Matching(reference.Names(), typed, func(name string) string { return name })...), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return s.WriteTo("", diag.ListRules(Rules()))
+				return s.WriteTo("", diag.ListRules(Rules())+"\n"+reference.List())
 			}
-			rule, err := diag.FindRule(Rules(), args[0])
+			text, err := explain(args[0])
 			if err != nil {
 				return terminal.Usagef("%s", err)
 			}
-			return s.WriteTo("", rule.Explain())
+			return s.WriteTo("", text)
 		},
 	}
+}
+
+// explain returns the text about a code, a type or a key.
+func explain(name string) (string, error) {
+	if diag.IsCode(name) {
+		rule, err := diag.FindRule(Rules(), name)
+		return rule.Explain(), err
+	}
+	return reference.Explain(name)
 }
 
 // Rules returns the rules of documents, of the converter and of tests.

@@ -1,0 +1,156 @@
+// Package reference finds the text of the reference pages (docs/reference) about a type of the language, for
+// `qtype explain`. The pages are generated from package spec, so that the terminal, the pages and the editor say
+// the same.
+package reference
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/qtype-dev/qtype/docs"
+	"github.com/qtype-dev/qtype/spec/diag"
+)
+
+// folder is the folder of the pages in docs.
+const folder = "reference"
+
+// Entry is the section of a page about a type.
+type Entry struct {
+	Name    string   // such as Agent
+	Title   string   // the title of the page, such as Steps
+	Text    []string // paragraphs without markup, and lists, of which each item is one
+	Keys    []Key    // in the order of the page
+	Example string   // a part of a document, empty for none
+	Option  string   // the key that selects one of Options, empty if there are none
+	Options []Option
+}
+
+// Key is a key of a type.
+type Key struct {
+	Name        string
+	Value       string   // what its value is: text, "id of a model", …
+	Default     string   // as it is written in a document, empty for none
+	Required    bool     // the key must be written
+	Description []string // paragraphs, without markup
+}
+
+// Option is an implementation that a key selects, such as a splitter.
+type Option struct {
+	Names []string
+	Text  []string
+	Under string // the key whose value has Keys, empty if it has none
+	Keys  []Key
+}
+
+// Entries returns all types, in the order of the pages' names.
+var Entries = sync.OnceValue(func() []*Entry {
+	var all []*Entry
+	pages, _ := fs.Glob(docs.Files, folder+"/*.md") // the pattern is valid
+	for _, page := range pages {
+		text, _ := docs.Files.ReadFile(page) // it was listed
+		all = append(all, parsePage(string(text))...)
+	}
+	return all
+})
+
+// Explain returns the text about a name: a type (Agent), a key of a type (Agent.tools), an implementation
+// (DocumentSplitter.recursive), or a key or an implementation alone if only one type has it. Upper and lower case are the same.
+func Explain(name string) (string, error) {
+	typeName, member, hasMember := strings.Cut(strings.TrimSpace(name), ".")
+	if e := find(typeName); e != nil {
+		if !hasMember {
+			return e.String(), nil
+		}
+		if text := e.member(member); text != "" {
+			return text, nil
+		}
+		return "", fmt.Errorf("%s has no key %q%s", e.Name, member, diag.DidYouMean(member, e.members()))
+	}
+	var owners []*Entry
+	for _, e := range Entries() {
+		if !hasMember && e.member(typeName) != "" {
+			owners = append(owners, e)
+		}
+	}
+	switch len(owners) {
+	case 0:
+		return "", fmt.Errorf("no type and no key is named %q%s", typeName, diag.DidYouMean(typeName, Names()))
+	case 1:
+		return owners[0].member(typeName), nil
+	}
+	names := make([]string, len(owners))
+	for i, e := range owners {
+		names[i] = e.Name + "." + typeName
+	}
+	return "Several types have it:\n\n  " + strings.Join(names, "\n  ") + "\n", nil
+}
+
+// Names returns the names of all types.
+func Names() []string {
+	names := make([]string, len(Entries()))
+	for i, e := range Entries() {
+		names[i] = e.Name
+	}
+	return names
+}
+
+// List returns the names of all types, with a paragraph for each page.
+func List() string {
+	var lines []string
+	title := ""
+	for _, e := range Entries() {
+		if e.Title != title {
+			title = e.Title
+			lines = append(lines, title+": "+e.Name)
+			continue
+		}
+		lines[len(lines)-1] += ", " + e.Name
+	}
+	return wrapAll("", lines)
+}
+
+func find(name string) *Entry {
+	i := slices.IndexFunc(Entries(), func(e *Entry) bool { return strings.EqualFold(e.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return Entries()[i]
+}
+
+// member returns the text about a key or an implementation of the type, empty if it has none of the name.
+func (e *Entry) member(name string) string {
+	for _, k := range e.Keys {
+		if strings.EqualFold(k.Name, name) {
+			return e.Name + "." + k.Name + "\n\n" + k.text()
+		}
+	}
+	for _, o := range e.Options {
+		if slices.ContainsFunc(o.Names, func(n string) bool { return strings.EqualFold(n, name) }) {
+			return fmt.Sprintf("%s with %s: %s\n\n%s", e.Name, e.Option, o.Names[0], o.text())
+		}
+		for _, k := range o.Keys {
+			if strings.EqualFold(k.Name, name) {
+				return fmt.Sprintf("%s.%s.%s, with %s: %s\n\n%s", e.Name, o.Under, k.Name, e.Option, o.Names[0], k.text())
+			}
+		}
+	}
+	return ""
+}
+
+// members returns the names that member knows.
+func (e *Entry) members() []string {
+	var names []string
+	for _, k := range e.Keys {
+		names = append(names, k.Name)
+	}
+	for _, o := range e.Options {
+		names = append(names, o.Names...)
+		for _, k := range o.Keys {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
