@@ -206,4 +206,6 @@ func (p *printer) excerpt(m label, withLine bool) {
 func (p *printer) explain() string { return cmp.Or(p.opts.Program, "qtype") + " explain " }
 
 // hint returns the hint of a diagnostic, in which the command has the name of the program.
-func (p *printer) hint(d Diagnostic) string { return strings.ReplaceAll(d.Hint, "qtype explain ", p.explain()) }
+func (p *printer) hint(d Diagnostic) string {
+	return strings.ReplaceAll(d.Hint, "qtype explain ", p.explain())
+}
