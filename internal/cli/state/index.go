@@ -19,7 +19,7 @@ import (
 // indexCommand is a subcommand of qtype index.
 type indexCommand struct {
 	*cli.Streams
-	*cobra.Command
+	cmd   *cobra.Command
 	index string // the index's id; may be empty if the document has only one
 }
 
@@ -31,17 +31,17 @@ func NewIndex(s *cli.Streams) *cobra.Command {
 // newIndexCommand returns a subcommand for the indexes of a document; further describes arguments
 // after the document.
 func newIndexCommand(s *cli.Streams, use, short string, further ...string) *indexCommand {
-	x := &indexCommand{Streams: s, Command: &cobra.Command{Use: use, Short: short, Args: cli.Arguments(append([]string{"a document: qtype index " + use}, further...)...), ValidArgsFunction: cli.YAMLFiles}}
-	x.Flags().StringVarP(&x.index, "index", "x", "", "`ID` of the index (default: the only one)")
+	x := &indexCommand{Streams: s, cmd: &cobra.Command{Use: use, Short: short, Args: cli.Arguments(append([]string{"a document: qtype index " + use}, further...)...), ValidArgsFunction: cli.YAMLFiles}}
+	x.cmd.Flags().StringVarP(&x.index, "index", "x", "", "`ID` of the index (default: the only one)")
 	return x
 }
 
 // do makes the command run with the application of a document.
 func (x *indexCommand) do(run func(context.Context, *runtime.App) error) *cobra.Command {
-	x.RunE = func(c *cobra.Command, args []string) error {
+	x.cmd.RunE = func(c *cobra.Command, args []string) error {
 		return withStored(c.Context(), x.Streams, args[0], &appflags.Store{}, run)
 	}
-	return x.Command
+	return x.cmd
 }
 
 // view returns a view as wide as the terminal; format may be nil.
@@ -55,7 +55,7 @@ func (x *indexCommand) view(format *cli.EnumFlag) *indexview.View {
 
 func newIndexStats(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "stats APP", "Show what each index contains")
-	format := cli.AddLineFormat(x.Command)
+	format := cli.AddLineFormat(x.cmd)
 	return x.do(func(ctx context.Context, app *runtime.App) error {
 		rows, err := indexview.StatsOf(ctx, app, x.index)
 		if err != nil {
@@ -68,9 +68,9 @@ func newIndexStats(s *cli.Streams) *cobra.Command {
 func newIndexList(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "list APP", "List the entries of an index in the order of their ids")
 	var page index.Page
-	x.Flags().IntVarP(&page.Limit, "limit", "n", 0, "at most `N` entries (default: all)")
-	x.Flags().StringVar(&page.After, "after", "", "only entries whose id is greater than `ID`")
-	format := cli.AddLineFormat(x.Command)
+	x.cmd.Flags().IntVarP(&page.Limit, "limit", "n", 0, "at most `N` entries (default: all)")
+	x.cmd.Flags().StringVar(&page.After, "after", "", "only entries whose id is greater than `ID`")
+	format := cli.AddLineFormat(x.cmd)
 	return x.do(func(ctx context.Context, app *runtime.App) error {
 		if page.Limit < 0 {
 			return terminal.Usagef("--limit cannot be %d: expected a number of entries", page.Limit)
@@ -85,10 +85,10 @@ func newIndexList(s *cli.Streams) *cobra.Command {
 
 func newIndexSearch(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "search APP QUERY", "Search an index", "a query: qtype index search APP QUERY")
-	limit := x.Flags().IntP("limit", "n", 10, "at most `N` results")
+	limit := x.cmd.Flags().IntP("limit", "n", 10, "at most `N` results")
 	mode := cli.NewEnumFlag(append([]string{""}, indexview.Modes()...)...)
-	mode.AddTo(x.Command, "mode", "", "what is compared (default: vector for a VectorIndex, text for a DocumentIndex)")
-	format := cli.AddLineFormat(x.Command)
+	mode.AddTo(x.cmd, "mode", "", "what is compared (default: vector for a VectorIndex, text for a DocumentIndex)")
+	format := cli.AddLineFormat(x.cmd)
 	return x.do(func(ctx context.Context, app *runtime.App) error {
 		if *limit < 1 {
 			return terminal.Usagef("--limit cannot be %d: expected a positive number of results", *limit)
@@ -97,7 +97,7 @@ func newIndexSearch(s *cli.Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		matches, err := opened.Search(ctx, app, mode.Value, x.Flags().Arg(1), *limit)
+		matches, err := opened.Search(ctx, app, mode.Value, x.cmd.Flags().Arg(1), *limit)
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func newIndexSearch(s *cli.Streams) *cobra.Command {
 
 func newIndexClear(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "clear APP", "Remove an index with all its entries")
-	yes := x.Flags().BoolP("yes", "y", false, "do not ask for confirmation")
+	yes := x.cmd.Flags().BoolP("yes", "y", false, "do not ask for confirmation")
 	return x.do(func(ctx context.Context, app *runtime.App) error {
 		opened, err := indexview.Open(app, x.index)
 		if err != nil {

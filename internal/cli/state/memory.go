@@ -18,7 +18,7 @@ import (
 // memoryCommand is a subcommand of qtype memory.
 type memoryCommand struct {
 	*cli.Streams
-	*cobra.Command
+	cmd *cobra.Command
 	memoryview.Selection
 	store  appflags.Store
 	format *cli.EnumFlag
@@ -53,15 +53,15 @@ func newMemoryCommand(s *cli.Streams, use, short string, flags memoryFlags, furt
 	for _, argument := range further {
 		needed = append(needed, argument+": qtype memory "+use)
 	}
-	r := &memoryCommand{Streams: s, Command: &cobra.Command{Use: use, Short: short, Args: cli.Arguments(needed...), ValidArgsFunction: cli.YAMLFiles}}
-	f := r.Flags()
+	r := &memoryCommand{Streams: s, cmd: &cobra.Command{Use: use, Short: short, Args: cli.Arguments(needed...), ValidArgsFunction: cli.YAMLFiles}}
+	f := r.cmd.Flags()
 	f.StringVarP(&r.Memory, "memory", "m", "", "`ID` of the memory (default: the only one)")
 	if flags&withSession != 0 {
 		f.StringVarP(&r.Session, "session", "s", "", "`ID` of the session (default: the only one)")
 		f.StringVar(&r.User, "user", "", "`USER` to whom the session belongs")
 	}
 	if flags&withFormat != 0 {
-		r.format = cli.AddLineFormat(r.Command)
+		r.format = cli.AddLineFormat(r.cmd)
 	}
 	if flags&withPage != 0 {
 		f.Int64Var(&r.page.From, "from", 0, "only messages from this `POSITION` on (default: all)")
@@ -79,8 +79,8 @@ func newMemoryCommand(s *cli.Streams, use, short string, flags memoryFlags, furt
 // check makes the command reject wrong flags, before the document is read. It may be called
 // several times.
 func (r *memoryCommand) check(check func() error) {
-	before := r.PreRunE
-	r.PreRunE = func(c *cobra.Command, args []string) error {
+	before := r.cmd.PreRunE
+	r.cmd.PreRunE = func(c *cobra.Command, args []string) error {
 		if before != nil {
 			if err := before(c, args); err != nil {
 				return err
@@ -92,14 +92,14 @@ func (r *memoryCommand) check(check func() error) {
 
 // do makes the command run with the application of a document.
 func (r *memoryCommand) do(run func(context.Context, *runtime.App) error) *cobra.Command {
-	r.store.AddTo(r.Flags())
-	r.RunE = func(c *cobra.Command, args []string) error {
+	r.store.AddTo(r.cmd.Flags())
+	r.cmd.RunE = func(c *cobra.Command, args []string) error {
 		if err := cli.CheckUser(c.Flags()); err != nil {
 			return err
 		}
 		return withStored(c.Context(), r.Streams, args[0], &r.store, run)
 	}
-	return r.Command
+	return r.cmd
 }
 
 // inSession makes the command run with the session that its flags select, by its stored id.
@@ -131,7 +131,7 @@ func newShow(s *cli.Streams) *cobra.Command {
 
 func newHistory(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "history", "Show all messages of a session", withSession|withFormat|withPage)
-	full := r.Flags().Bool("full", false, "all lines of the messages, instead of one line for each")
+	full := r.cmd.Flags().Bool("full", false, "all lines of the messages, instead of one line for each")
 	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
 		v := r.view()
 		v.Full = *full
@@ -141,9 +141,9 @@ func newHistory(s *cli.Streams) *cobra.Command {
 
 func newExplainTurn(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "explain", "Explain what a past turn sent to the model", withSession|withFormat|withPage)
-	turn := r.Flags().Int64P("turn", "t", 0, "`NUMBER` of the turn (default: the newest one)")
-	r.Flags().Lookup("limit").Usage = "the most `MESSAGES` that were sent, and the most ranges that were not (default: all)"
-	r.check(func() error { return checkTurn(r.Flags(), *turn) })
+	turn := r.cmd.Flags().Int64P("turn", "t", 0, "`NUMBER` of the turn (default: the newest one)")
+	r.cmd.Flags().Lookup("limit").Usage = "the most `MESSAGES` that were sent, and the most ranges that were not (default: all)"
+	r.check(func() error { return checkTurn(r.cmd.Flags(), *turn) })
 	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
 		report, err := explain.Turn(ctx, m.Memory, session, *turn)
 		if err != nil {
@@ -169,13 +169,13 @@ func checkTurn(f *pflag.FlagSet, turn int64) error {
 
 func newFork(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "fork", "Copy a session, up to a turn, to a new session", withSession)
-	to := r.Flags().String("to", "", "`ID` of the new session (required)")
-	turn := r.Flags().Int64P("turn", "t", 0, "`NUMBER` of the last turn that is copied (default: the newest one)")
+	to := r.cmd.Flags().String("to", "", "`ID` of the new session (required)")
+	turn := r.cmd.Flags().Int64P("turn", "t", 0, "`NUMBER` of the last turn that is copied (default: the newest one)")
 	r.check(func() error {
 		if *to == "" {
 			return terminal.Usagef("fork needs a new session: pass --to")
 		}
-		return checkTurn(r.Flags(), *turn)
+		return checkTurn(r.cmd.Flags(), *turn)
 	})
 	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
 		return r.view().Fork(ctx, m, session, r.Stored(*to), *turn)
@@ -184,12 +184,12 @@ func newFork(s *cli.Streams) *cobra.Command {
 
 func newRewind(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "rewind", "Undo the turns of a session after one", withSession)
-	r.Long = `Undoes the turns after one: the window and the variables become what they were after
+	r.cmd.Long = `Undoes the turns after one: the window and the variables become what they were after
 it. The messages stay in the history. Edits and deletions of messages are turns, too.`
-	turn := r.Flags().Int64P("turn", "t", -1, "`NUMBER` of the last turn that stays, 0 for none (required)")
+	turn := r.cmd.Flags().Int64P("turn", "t", -1, "`NUMBER` of the last turn that stays, 0 for none (required)")
 	r.check(func() error {
 		switch {
-		case !r.Flags().Changed("turn"):
+		case !r.cmd.Flags().Changed("turn"):
 			return terminal.Usagef("rewind needs the last turn that stays: pass --turn, 0 for none")
 		case *turn < 0:
 			return terminal.Usagef("--turn must be 0 or more, not %d", *turn)
@@ -203,8 +203,8 @@ it. The messages stay in the history. Edits and deletions of messages are turns,
 
 func newClear(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "clear", "Delete a session: its window, its history and its context", withSession)
-	r.Flags().Lookup("session").Usage = "`ID` of the session"
-	all := r.Flags().Bool("all", false, "delete all sessions")
+	r.cmd.Flags().Lookup("session").Usage = "`ID` of the session"
+	all := r.cmd.Flags().Bool("all", false, "delete all sessions")
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		m, err := r.Open(app)
 		switch {

@@ -22,7 +22,7 @@ import (
 func newList(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "list", "List the sessions of each memory", withFormat)
 	var o memoryview.ListOptions
-	f := r.Flags()
+	f := r.cmd.Flags()
 	prefix := f.String("prefix", "", "only sessions whose ids begin with this `TEXT`")
 	f.StringVar(&r.User, "user", "", "only sessions of this `USER`")
 	older := f.Duration("older-than", 0, "only sessions whose newest message is older, as a `DURATION` such as 72h")
@@ -30,7 +30,7 @@ func newList(s *cli.Streams) *cobra.Command {
 	f.IntVar(&o.Limit, "limit", 0, "the most `SESSIONS` (default: all)")
 	f.StringVar(&o.After, "after", "", "only sessions after this `ID`, in the order of the list: the next page")
 	sort := cli.NewEnumFlag(memoryview.Orders()...)
-	sort.AddTo(r.Command, "sort", "", "the order of sessions: id, last (newest message first) or size (most messages first)")
+	sort.AddTo(r.cmd, "sort", "", "the order of sessions: id, last (newest message first) or size (most messages first)")
 	r.check(func() error {
 		if o.Limit < 0 || *older < 0 || *newer < 0 {
 			return terminal.Usagef("--limit, --older-than and --newer-than must be positive")
@@ -69,7 +69,7 @@ func newList(s *cli.Streams) *cobra.Command {
 
 func newMemorySearch(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "search", "Find messages of stored conversations by words, and by meaning", withSession|withFormat, "a text")
-	f := r.Flags()
+	f := r.cmd.Flags()
 	f.Lookup("session").Usage = "`ID` of the session (default: all)"
 	f.Lookup("user").Usage = "`NAME` of the user whose sessions are searched"
 	limit := f.IntP("limit", "n", search.DefaultLimit, "the maximum `NUMBER` of messages")
@@ -111,23 +111,23 @@ func newMemorySearch(s *cli.Streams) *cobra.Command {
 
 func newFacts(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "facts", "Show, add, edit or delete what a memory knows of a user", withSession|withFormat)
-	r.Long = `Shows the facts that a model extracted from the messages of a user, those that no
+	r.cmd.Long = `Shows the facts that a model extracted from the messages of a user, those that no
 longer hold included, each with the message that states it and its former texts.
 With --add, --edit or --delete, changes them; a model cannot add a fact again that
 was deleted this way.`
-	r.Example = `  qtype memory facts app.qtype.yaml --user ada
+	r.cmd.Example = `  qtype memory facts app.qtype.yaml --user ada
   qtype memory facts app.qtype.yaml --user ada --edit f3 --text 'The user lives in Rome.'
   qtype memory facts app.qtype.yaml --user ada --delete f3`
 	var change memoryview.FactChange
-	f := r.Flags()
+	f := r.cmd.Flags()
 	f.Lookup("session").Usage = "`ID` of the session"
 	f.Lookup("user").Usage = "`USER` whose facts they are"
 	f.StringVar(&change.Add, "add", "", "add a fact with this `TEXT`")
 	f.StringVar(&change.Edit, "edit", "", "`ID` of the fact that gets --text")
 	f.StringVar(&change.Text, "text", "", "the new `TEXT` of the fact of --edit")
 	f.StringVar(&change.Delete, "delete", "", "`ID` of the fact to delete")
-	r.MarkFlagsMutuallyExclusive("add", "edit", "delete")
-	r.MarkFlagsRequiredTogether("edit", "text")
+	r.cmd.MarkFlagsMutuallyExclusive("add", "edit", "delete")
+	r.cmd.MarkFlagsRequiredTogether("edit", "text")
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		m, err := r.WithFacts(app)
 		switch {
@@ -144,15 +144,15 @@ was deleted this way.`
 
 func newForget(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "forget", "Delete everything that is stored of a user", withFormat)
-	r.Long = `Deletes everything that is stored of a user: sessions, variables, facts, summaries
+	r.cmd.Long = `Deletes everything that is stored of a user: sessions, variables, facts, summaries
 and vectors of all memories, sessions and runs of the server, and journals of interrupted
 runs that have rows of the user, in the folder of the document and in those of --journals.
 Caches of steps do not record whose results they have: they are cleared. Prints a receipt
 that lists what was deleted and where was searched. Outputs of runs are not deleted.`
-	r.Example = `  qtype memory forget app.qtype.yaml --user ada
+	r.cmd.Example = `  qtype memory forget app.qtype.yaml --user ada
   qtype memory forget app.qtype.yaml --user ada --format json > receipt.json`
 	var cfg erasure.Config
-	f := r.Flags()
+	f := r.cmd.Flags()
 	f.StringVar(&cfg.User, "user", "", "`USER` to forget (required)")
 	f.StringArrayVar(&cfg.Journals, "journals", nil, "`FOLDER` that is searched for journals too; may be repeated")
 	keepCaches := f.Bool("keep-caches", false, "do not clear the caches of steps")

@@ -19,8 +19,8 @@ import (
 // it may be nil.
 func onMessage(s *cli.Streams, use, short, long string, check func() error, run func(*memoryview.View, context.Context, memoryview.Message) error) *cobra.Command {
 	r := newMemoryCommand(s, use, short, withSession)
-	r.Long = long
-	message := r.Flags().String("message", "", "`ID` of the message, or its position in the history (required)")
+	r.cmd.Long = long
+	message := r.cmd.Flags().String("message", "", "`ID` of the message, or its position in the history (required)")
 	r.check(func() error {
 		if check != nil {
 			if err := check(); err != nil {

@@ -27,19 +27,19 @@ type replayCommand struct {
 
 func newReplay(s *cli.Streams) *cobra.Command {
 	r := &replayCommand{memoryCommand: newMemoryCommand(s, "replay", "Replay a transcript through a memory and show what the model would receive", withFormat)}
-	r.Long = `Replays a transcript through a declared memory and shows what the model would
+	r.cmd.Long = `Replays a transcript through a declared memory and shows what the model would
 receive. No store is opened and no model is called. The input is JSON lines:
 messages in OpenAI's format, or operations: {"op":"clear"},
 {"op":"set","messages":[…]}, {"op":"limit","token_limit":2000}.`
-	r.Example = `  qtype memory replay app.qtype.yaml --in transcript.jsonl
+	r.cmd.Example = `  qtype memory replay app.qtype.yaml --in transcript.jsonl
   qtype memory replay app.qtype.yaml --memory chat_memory --each --format json < transcript.jsonl`
-	f := r.Flags()
+	f := r.cmd.Flags()
 	f.StringVar(&r.input, "in", "-", "`FILE` with the transcript; - is standard input")
 	f.BoolVar(&r.each, "each", false, "show the window after every line, not only at the end")
 	f.StringVar(&r.cost, "cost", "", "compare the prompts of all policies with the prompt cache of a `PROVIDER`, or PROVIDER/MODEL for its built-in prices")
 	f.IntVar(&r.contextWindow, "context-window", 0, "count compact_at against a context window of this many `TOKENS` (default: the smallest of the models that use the memory)")
-	r.RunE = func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0]) }
-	return r.Command
+	r.cmd.RunE = func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0]) }
+	return r.cmd
 }
 
 func (r *replayCommand) run(ctx context.Context, path string) error {

@@ -20,7 +20,7 @@ import (
 func newExport(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "export", "Write a session's messages as JSON lines, in OpenAI's format", withSession)
 	var full, all, failed, variables bool
-	f := r.Flags()
+	f := r.cmd.Flags()
 	f.BoolVar(&full, "full", false, "include everything that qtype memory import reads: ids, times, turns, events and variables")
 	f.BoolVar(&all, "all", false, "all sessions of the memory, in one file; needs --full")
 	f.BoolVar(&failed, "failed", false, "include the messages of failed turns")
@@ -58,17 +58,17 @@ func newExport(s *cli.Streams) *cobra.Command {
 
 func newImport(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "import", "Make sessions of the lines of qtype memory export, or of a file of another program", withSession)
-	r.Long = `Makes sessions of a file:
+	r.cmd.Long = `Makes sessions of a file:
 
   lines        what qtype memory export --full writes, with the ids of its sessions,
                or messages in OpenAI's format, one on a line, which need --session
   langchain    LangChain's messages_to_dict or dumps, as JSON, of a list of messages, or an
                object that has one, such as a checkpoint of LangGraph; needs --session
   langchain4j  the list of LangChain4j's ChatMessageSerializer; needs --session`
-	r.Example = `  qtype memory export app.qtype.yaml --full --all > all.jsonl
+	r.cmd.Example = `  qtype memory export app.qtype.yaml --full --all > all.jsonl
   qtype memory import app.qtype.yaml --in all.jsonl
   qtype memory import app.qtype.yaml --session c-1 --in messages.json --from-format langchain4j`
-	f := r.Flags()
+	f := r.cmd.Flags()
 	f.Lookup("session").Usage = "`ID` of the new session (default: the ids of the file)"
 	input := f.String("in", "-", "`FILE` with the conversations; - is standard input")
 	from := cli.NewEnumFlag(append([]string{"auto"}, transcript.Formats()...)...)
@@ -97,18 +97,18 @@ func newImport(s *cli.Streams) *cobra.Command {
 
 func newCopy(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "copy", "Copy all sessions of a memory between two stores", 0)
-	r.Long = `Copies the sessions of a memory from one store to another, of any kinds: with everything,
+	r.cmd.Long = `Copies the sessions of a memory from one store to another, of any kinds: with everything,
 the vectors of retrieval included. Each copy is read again and compared. The stores may be
 in use; calling it again continues, and copies what has changed since. A session that went
 on in the target is left alone. One of the stores is that of the document, unless both are
 named. If its store is encrypted, its keys are used for both.`
-	r.Example = `  qtype memory copy app.qtype.yaml --to postgres://localhost/conversations
+	r.cmd.Example = `  qtype memory copy app.qtype.yaml --to postgres://localhost/conversations
   qtype memory copy app.qtype.yaml --from sqlite:old.db --unencrypted from`
 	var stores transfer.Stores
-	r.Flags().StringVar(&stores.From, "from", "", "`ADDRESS` of the store to read, such as sqlite:memory.db (default: that of the document)")
-	r.Flags().StringVar(&stores.To, "to", "", "`ADDRESS` of the store to write (default: that of the document)")
+	r.cmd.Flags().StringVar(&stores.From, "from", "", "`ADDRESS` of the store to read, such as sqlite:memory.db (default: that of the document)")
+	r.cmd.Flags().StringVar(&stores.To, "to", "", "`ADDRESS` of the store to write (default: that of the document)")
 	unencrypted := cli.NewEnumFlag("none", transfer.From, transfer.To)
-	r.Flags().Var(unencrypted, "unencrypted", "the store that is not encrypted, though that of the document is: from or to")
+	r.cmd.Flags().Var(unencrypted, "unencrypted", "the store that is not encrypted, though that of the document is: from or to")
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		stores.Unencrypted = unencrypted.Value
 		return transfer.Copy(ctx, app, &r.Selection, stores, r.Out)
@@ -117,13 +117,13 @@ named. If its store is encrypted, its keys are used for both.`
 
 func newReencrypt(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "reencrypt", "Encrypt stored conversations again with the newest key", 0)
-	r.Long = `Encrypts what the store of a memory has with the key of its encryption: what was encrypted
+	r.cmd.Long = `Encrypts what the store of a memory has with the key of its encryption: what was encrypted
 with one of the old_keys and, with allow_unencrypted, what was not encrypted. The store stays
 in use: give the new key to all processes first. Each session is read again with the new key
 alone and compared. After an interruption, calling it again continues. When it has ended,
 old_keys and allow_unencrypted can be removed. The state that qtype serve keeps in the store,
 cached results, rate limits and budgets are encrypted too.`
-	r.Example = `  qtype memory reencrypt app.qtype.yaml
+	r.cmd.Example = `  qtype memory reencrypt app.qtype.yaml
   qtype memory reencrypt app.qtype.yaml --memory chats`
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		return transfer.Reencrypt(ctx, app, &r.Selection, stateOf(app), r.Out)

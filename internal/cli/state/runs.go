@@ -21,7 +21,7 @@ import (
 // runsCommand is a subcommand of qtype runs.
 type runsCommand struct {
 	*cli.Streams
-	*cobra.Command
+	cmd      *cobra.Command
 	temporal appflags.Temporal
 	engine   *cli.EnumFlag
 }
@@ -33,12 +33,12 @@ func NewRuns(s *cli.Streams, repeat func(ctx context.Context, args []string) err
 
 // newRunsCommand returns a subcommand with the flags that all have, after those that first adds.
 func newRunsCommand(s *cli.Streams, use, short string, args cobra.PositionalArgs, first ...func(*pflag.FlagSet)) *runsCommand {
-	r := &runsCommand{Streams: s, Command: &cobra.Command{Use: use, Short: short, Args: args}, engine: cli.NewEnumFlag("", durable.Local, durable.Temporal)}
+	r := &runsCommand{Streams: s, cmd: &cobra.Command{Use: use, Short: short, Args: args}, engine: cli.NewEnumFlag("", durable.Local, durable.Temporal)}
 	for _, add := range first {
-		add(r.Flags())
+		add(r.cmd.Flags())
 	}
-	r.engine.AddTo(r.Command, "engine", "", "local or temporal (default: both, Temporal in a build that has its client)")
-	r.temporal.AddTo(r.Flags())
+	r.engine.AddTo(r.cmd, "engine", "", "local or temporal (default: both, Temporal in a build that has its client)")
+	r.temporal.AddTo(r.cmd.Flags())
 	return r
 }
 
@@ -50,14 +50,14 @@ func (r *runsCommand) source() *runview.Source {
 
 // onRun makes the command run with the run whose id is its first argument.
 func (r *runsCommand) onRun(run func(context.Context, *durable.Run, durable.Config) error) *cobra.Command {
-	r.RunE = func(c *cobra.Command, args []string) error {
+	r.cmd.RunE = func(c *cobra.Command, args []string) error {
 		found, cfg, err := r.source().Find(c.Context(), args[0])
 		if err != nil {
 			return err
 		}
 		return run(c.Context(), found, cfg)
 	}
-	return r.Command
+	return r.cmd
 }
 
 func (r *runsCommand) view(format *cli.EnumFlag) *runview.View {
@@ -74,13 +74,13 @@ func newRunsList(s *cli.Streams) *cobra.Command {
 		f.StringVar(&filter.Session, "session", "", "only runs with the session with this `ID`")
 		f.StringVar(&filter.User, "user", "", "only runs with a session of this `USER`")
 	})
-	r.Long = `Lists the runs of both engines, the newest first: those of qtype run --engine temporal, as long as
+	r.cmd.Long = `Lists the runs of both engines, the newest first: those of qtype run --engine temporal, as long as
 Temporal has them, and local ones that run, were interrupted or wait for approvals, by their
 files in the working directory and the folders in it. A local run that is complete leaves no such file.`
-	r.Example = `  qtype runs list
+	r.cmd.Example = `  qtype runs list
   qtype runs list --engine temporal --flow triage --user ada`
-	format := cli.AddLineFormat(r.Command)
-	r.RunE = func(c *cobra.Command, _ []string) error {
+	format := cli.AddLineFormat(r.cmd)
+	r.cmd.RunE = func(c *cobra.Command, _ []string) error {
 		if len(folders) == 0 {
 			folders = []string{"."}
 		}
@@ -90,12 +90,12 @@ files in the working directory and the folders in it. A local run that is comple
 		}
 		return errors.Join(r.view(format).List(all), err)
 	}
-	return r.Command
+	return r.cmd
 }
 
 func newRunsShow(s *cli.Streams) *cobra.Command {
 	r := newRunsCommand(s, "show ID", "Show a run: how many rows are finished, and what it waits for", cli.Arguments("the id of a run: qtype runs show ID"))
-	format := cli.AddLineFormat(r.Command)
+	format := cli.AddLineFormat(r.cmd)
 	return r.onRun(func(_ context.Context, run *durable.Run, _ durable.Config) error { return r.view(format).Show(run) })
 }
 
@@ -106,11 +106,11 @@ func newRunsAnswer(s *cli.Streams) *cobra.Command {
 		}
 		return nil
 	})
-	r.Example = `  qtype runs show qtype-shop-triage-5d41402abc4b2a76b971
+	r.cmd.Example = `  qtype runs show qtype-shop-triage-5d41402abc4b2a76b971
   qtype runs answer qtype-shop-triage-5d41402abc4b2a76b971 1=yes 2='the amount is too high'
   qtype runs answer qtype-shop-triage-5d41402abc4b2a76b971 3='{"city": "Graz"}'`
 	return r.onRun(func(ctx context.Context, run *durable.Run, cfg durable.Config) error {
-		return (&runview.View{Err: r.Err}).Answer(ctx, cfg, run, r.Flags().Args()[1:])
+		return (&runview.View{Err: r.Err}).Answer(ctx, cfg, run, r.cmd.Flags().Args()[1:])
 	})
 }
 
@@ -126,11 +126,11 @@ func newRunsCancel(s *cli.Streams) *cobra.Command {
 
 func newRunsRetry(s *cli.Streams, repeat func(context.Context, []string) error) *cobra.Command {
 	r := newRunsCommand(s, "retry ID", "Continue a run that was interrupted, canceled or has failed", cli.Arguments("the id of a run: qtype runs retry ID"))
-	r.Long = `Continues a run that was interrupted, canceled or has failed. Finished rows are kept.
+	r.cmd.Long = `Continues a run that was interrupted, canceled or has failed. Finished rows are kept.
 
 A local run is continued by this command, as by the command of the run with --resume. A run on Temporal is
 continued by the workers; the command of the run with --resume writes its output.`
-	r.Example = `  qtype runs retry replies.parquet
+	r.cmd.Example = `  qtype runs retry replies.parquet
   qtype runs retry qtype-shop-triage-5d41402abc4b2a76b971`
 	return r.onRun(func(ctx context.Context, run *durable.Run, cfg durable.Config) error {
 		if run.Engine == durable.Local {
