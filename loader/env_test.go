@@ -101,7 +101,7 @@ flows:
 		if m := app.Memories[0]; m.TokenLimit != 100000 || m.ChatHistoryTokenRatio != 0.7 {
 			t.Errorf("defaults are due, got %d and %v", m.TokenLimit, m.ChatHistoryTokenRatio)
 		}
-		if base := app.Models[0].Base(); !base.Auth.IsZero() || base.Timeout == 0 {
+		if base := app.Models[0].Base(); base.Auth.ID != "" || base.Timeout == 0 {
 			t.Errorf("an unknown reference is none, an unknown time its default: %+v", base)
 		}
 		if v := app.Flows[0].Variables[0]; v.Type.String() != "" || len(app.Models) != 2 {

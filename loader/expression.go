@@ -36,7 +36,7 @@ func (d *decoder) decodeAssignments(n *node, to *spec.Assignments, at target) {
 	list := make(spec.Assignments, len(n.pairs))
 	for i, p := range n.pairs {
 		if !p.key.unset {
-			list[i].Var.Set(p.key.text, p.key.span)
+			list[i].Var.ID, list[i].Var.Span = p.key.text, p.key.span
 		}
 		here := at.entry(p.key)
 		if p.value.kind == broken {

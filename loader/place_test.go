@@ -77,7 +77,7 @@ flows:
 	refs := []spec.Reference{&flow.Inputs[0], &flow.Inputs[1], &step.Tool, &step.Inputs[1], &step.InputBindings[0].Var, &step.InputBindings[1].Var}
 	var got []string
 	for _, r := range refs {
-		id, span := r.Target()
+		id, span := spec.Target(r)
 		got = append(got, fmt.Sprintf("%s %d:%d %s", id, span.Start.Line, span.Start.Column, covered(span)))
 	}
 	want := []string{"a 4:14 a", "b 4:24 b", `tool 8:22 "tool"`, "b 9:23 b", "c 10:29 c", "a 11:14 a"}

@@ -48,13 +48,19 @@ func (d *decoder) decodeSpecial(n *node, v reflect.Value, at target) bool {
 	return true
 }
 
+// setReference sets what the document names in the place of a reference.
+func setReference(to spec.Reference, n *node) {
+	id, at := to.Text()
+	*id, *at = n.text, n.span
+}
+
 // decodeReference decodes an id or {$ref: id}. A reference whose id contains an unset
 // environment variable stays empty.
 func (d *decoder) decodeReference(n *node, to spec.Reference, at target) {
 	switch n.kind {
 	case text:
 		if !n.unset {
-			to.Set(n.text, n.span)
+			setReference(to, n)
 		}
 	case mapping:
 		d.decodeRefMapping(n, to, at)
@@ -70,7 +76,7 @@ func (d *decoder) decodeRefMapping(n *node, to spec.Reference, at target) {
 	if ref == nil {
 		hideNamed(n)
 		n.markInvalid()
-		hint := "declare it " + sectionOf(to.TargetType()) + ", and write its id here"
+		hint := "declare it " + sectionOf(spec.TargetType(to)) + ", and write its id here"
 		if id := n.get("id"); id != nil && id.kind == text {
 			hint += ": " + id.shown()
 		}
@@ -86,7 +92,7 @@ func (d *decoder) decodeRefMapping(n *node, to spec.Reference, at target) {
 	switch {
 	case ref.kind == broken, ref.unset:
 	case ref.kind == text:
-		to.Set(ref.text, ref.span)
+		setReference(to, ref)
 	default:
 		d.diags.add(d.wrongKind(ref, target{name: "$ref"}, "an id"))
 	}
@@ -264,7 +270,7 @@ func (d *decoder) decodeStepItem(n *node, at target) *spec.StepItem {
 		return nil
 	case n.has("$ref"):
 		d.decodeRefMapping(n, &item.Ref, at)
-		if item.Ref.IsZero() {
+		if spec.IsEmpty(&item.Ref) {
 			return nil
 		}
 		return item

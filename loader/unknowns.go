@@ -54,7 +54,7 @@ func (g *unknowns) walk(d *decoder, t reflect.Type, seen map[reflect.Type]bool, 
 	}
 	seen[t] = true
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]()) {
-		g.addNamed(reflect.New(t).Interface().(spec.Reference).TargetType())
+		g.addNamed(spec.TargetType(reflect.New(t).Interface().(spec.Reference)))
 		return
 	}
 	switch t {

@@ -62,7 +62,7 @@ type StoreRef struct {
 }
 
 // IsZero reports whether the document names no store.
-func (s *StoreRef) IsZero() bool { return s.URL.IsZero() && s.Store.IsZero() }
+func (s *StoreRef) IsZero() bool { return s.URL.IsZero() && IsEmpty(&s.Store) }
 
 // Store is a database of memories.
 type Store struct {

@@ -8,33 +8,27 @@ import (
 
 // Ref names another entity by its id. The loader fills ID and Span; validate
 // fills To, once it has found the entity.
+//
+// Each package that uses an entity compiles the methods of its Refs again, once for each type of target: they are few,
+// and mention nothing of package reflect, which has hundreds more.
 type Ref[T Entity] struct {
 	ID   string      // the text of the document; empty means no reference
 	Span source.Span // its position
 	To   T           // the thing that the id names; the zero T before linking
 }
 
-// Reference is a Ref of any target type.
+// Reference is a pointer to a Ref of any target type.
 type Reference interface {
-	// Target returns the id and its span.
-	Target() (id string, span source.Span)
-	// Set sets the text of the document; for the loader.
-	Set(id string, span source.Span)
+	// Text returns where the id and its position are stored. Only the loader changes them.
+	Text() (id *string, span *source.Span)
 	// Link points the reference to e and reports whether e is of the right kind.
 	Link(e Entity) bool
-	// Linked reports whether Link succeeded.
-	Linked() bool
 	// Entity is what the reference was linked to, nil before.
 	Entity() Entity
-	// TargetType is the Go type that the reference accepts: a pointer to a struct or an interface of this package.
-	TargetType() reflect.Type
 }
 
-// Target returns the id and its span.
-func (r *Ref[T]) Target() (string, source.Span) { return r.ID, r.Span }
-
-// Set sets the text of the document.
-func (r *Ref[T]) Set(id string, span source.Span) { r.ID, r.Span = id, span }
+// Text returns where the id and its position are stored.
+func (r *Ref[T]) Text() (id *string, span *source.Span) { return &r.ID, &r.Span }
 
 // Link points the reference to e and reports whether e is of the right kind.
 func (r *Ref[T]) Link(e Entity) bool {
@@ -45,19 +39,29 @@ func (r *Ref[T]) Link(e Entity) bool {
 	return ok
 }
 
-// Linked reports whether Link succeeded.
-func (r *Ref[T]) Linked() bool { return !reflect.ValueOf(&r.To).Elem().IsZero() }
-
 // Entity is what the reference was linked to, nil before.
 func (r *Ref[T]) Entity() Entity {
-	if !r.Linked() {
+	var none T
+	if any(r.To) == any(none) {
 		return nil
 	}
 	return r.To
 }
 
-// TargetType is the Go type that the reference accepts.
-func (r *Ref[T]) TargetType() reflect.Type { return reflect.TypeFor[T]() }
+// Target returns the id of a reference and its position. Both are empty if the document names nothing there.
+func Target(r Reference) (id string, span source.Span) {
+	text, at := r.Text()
+	return *text, *at
+}
 
-// IsZero reports whether the document names nothing here.
-func (r *Ref[T]) IsZero() bool { return r.ID == "" && r.Span.IsZero() }
+// TargetType is the Go type that a reference accepts: a pointer to a struct or an interface of this package.
+func TargetType(r Reference) reflect.Type {
+	to, _ := reflect.TypeOf(r).Elem().FieldByName("To")
+	return to.Type
+}
+
+// IsEmpty reports whether the document names nothing in the place of a reference.
+func IsEmpty(r Reference) bool {
+	id, span := r.Text()
+	return *id == "" && span.IsZero()
+}

@@ -86,11 +86,11 @@ func TestSecret_IsRedacted(t *testing.T) {
 
 func TestRef_LinksItsKindOnly(t *testing.T) {
 	var r spec.Ref[*spec.Memory]
-	r.Set("m", source.Span{File: &source.File{Path: "a.yaml"}})
-	if r.Link(&spec.Model{ID: "m"}) || r.Linked() {
+	r.ID, r.Span = "m", source.Span{File: &source.File{Path: "a.yaml"}}
+	if r.Link(&spec.Model{ID: "m"}) || r.Entity() != nil {
 		t.Error("a memory reference was linked to a model")
 	}
-	if !r.Link(&spec.Memory{ID: "m"}) || !r.Linked() || r.To.ID != "m" {
+	if !r.Link(&spec.Memory{ID: "m"}) || r.Entity() == nil || r.To.ID != "m" {
 		t.Error("a memory reference was not linked to its memory")
 	}
 	var m spec.Ref[spec.ModelEntity]

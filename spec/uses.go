@@ -157,11 +157,11 @@ func joinKeys(path, key string) string {
 }
 
 func (s *useScan) add(key string, role Role, ref Reference) {
-	if id, span := ref.Target(); role == roleNone || id == "" && span.IsZero() {
+	if id, span := Target(ref); role == roleNone || id == "" && span.IsZero() {
 		return
 	}
 	if role == "" {
-		role = s.roles[ref.TargetType()]
+		role = s.roles[TargetType(ref)]
 	}
 	s.uses = append(s.uses, Use{Key: key, Role: role, Ref: ref})
 }

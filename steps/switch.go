@@ -32,7 +32,7 @@ func buildSwitch(s *spec.Switch, env *Env) (Runner, error) {
 		}
 		c.cases = append(c.cases, switchCase{when, then})
 	}
-	if s.Else.IsZero() {
+	if spec.IsEmpty(&s.Else) {
 		return c, nil
 	}
 	var err error

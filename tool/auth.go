@@ -46,7 +46,7 @@ func addAuth[A spec.Auth](table map[reflect.Type]authBuilder, build func(A, Serv
 func readAuth(s Service, opts Options) (*credential, error) {
 	auth := s.Auth.To
 	if auth == nil {
-		if !s.Auth.IsZero() {
+		if !spec.IsEmpty(&s.Auth) {
 			return nil, fmt.Errorf("auth names %s, which is not an auth", s.Auth.ID)
 		}
 		return &credential{}, nil

@@ -30,7 +30,7 @@ func (p *checker) linkRefs() {
 
 // link links one reference and reports whether it succeeded.
 func (p *checker) link(m reference, report bool) bool {
-	id, _ := m.ref.Target()
+	id, _ := spec.Target(m.ref)
 	found := p.lookup(id, m)
 	for _, e := range found {
 		if m.ref.Link(e) {
@@ -48,7 +48,7 @@ func (p *checker) link(m reference, report bool) bool {
 // the document could not be read.
 func (p *checker) isMissingPart(m reference, found []spec.Entity) bool {
 	if len(found) == 0 {
-		return p.maybeDeclared(m.ref.TargetType())
+		return p.maybeDeclared(spec.TargetType(m.ref))
 	}
 	return isIncompleteEntity(m.at.owner) || isIncompleteEntity(found[0])
 }
@@ -76,7 +76,9 @@ func (p *checker) lookup(id string, m reference) []spec.Entity {
 }
 
 // isVariableRef reports whether a reference refers to a variable. Only variables have scopes.
-func isVariableRef(m reference) bool { return m.ref.TargetType() == reflect.TypeFor[*spec.Variable]() }
+func isVariableRef(m reference) bool {
+	return spec.TargetType(m.ref) == reflect.TypeFor[*spec.Variable]()
+}
 
 // ambiguous reports a variable that is declared only in several other flows (QT206).
 func (p *checker) ambiguous(id string, m reference) bool {
@@ -84,7 +86,7 @@ func (p *checker) ambiguous(id string, m reference) bool {
 	if !isVariableRef(m) || len(others) < 2 {
 		return false
 	}
-	_, span := m.ref.Target()
+	_, span := spec.Target(m.ref)
 	diagnostic := newDiagnostic("QT206", span, "the variable %q is declared by the flows %s", id, joinNames(flowIDs(others))).
 		WithHint("declare it under the variables of this flow")
 	for _, d := range others[:2] {
@@ -109,8 +111,8 @@ const maxSuggestions = 300
 
 // notLinked returns the diagnostic for a reference that could not be linked.
 func (p *checker) notLinked(id string, m reference, found []spec.Entity) diag.Diagnostic {
-	_, span := m.ref.Target()
-	wanted := targetNoun(m.ref.TargetType())
+	_, span := spec.Target(m.ref)
+	wanted := targetNoun(spec.TargetType(m.ref))
 	diagnostic := newDiagnostic("QT202", span, "no %s has the id %q", wanted, id)
 	switch {
 	case len(found) > 0:
@@ -131,7 +133,7 @@ func (p *checker) notLinked(id string, m reference, found []spec.Entity) diag.Di
 
 // addSuggestion suggests the most similar id, or lists the valid ids.
 func (p *checker) addSuggestion(diagnostic diag.Diagnostic, id string, m reference) diag.Diagnostic {
-	wanted := targetNoun(m.ref.TargetType())
+	wanted := targetNoun(spec.TargetType(m.ref))
 	valid := p.targetsOf(m)
 	if near := diag.Nearest(id, valid.ids); near != "" {
 		entity := valid.first[near]
@@ -161,7 +163,7 @@ func (p *checker) targetsOf(m reference) targets {
 	if isVariableRef(m) {
 		return p.variablesFor(m.at.flow)
 	}
-	target := m.ref.TargetType()
+	target := spec.TargetType(m.ref)
 	if known, ok := p.targets[target]; ok {
 		return known
 	}

@@ -102,7 +102,7 @@ func openRefs(v reflect.Value, report func(id string)) {
 		}
 	case reflect.Struct:
 		if ref, ok := v.Addr().Interface().(spec.Reference); ok {
-			if id, _ := ref.Target(); id != "" && !ref.Linked() {
+			if id, _ := spec.Target(ref); id != "" && ref.Entity() == nil {
 				report(id)
 			}
 			return

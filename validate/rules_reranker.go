@@ -26,7 +26,7 @@ func rerankerInputs() rule {
 			switch {
 			case row.NeedsQuery == spec.QueryForbidden:
 				wanted, reason = 0, fmt.Sprintf("the method %s reads no question", row.Name)
-			case row.NeedsQuery == spec.QueryWithModel && s.EmbeddingModel.IsZero():
+			case row.NeedsQuery == spec.QueryWithModel && spec.IsEmpty(&s.EmbeddingModel):
 				wanted, reason = 0, fmt.Sprintf("the method %s reads no question without an embedding_model", row.Name)
 			}
 			if texts != wanted {
@@ -88,7 +88,7 @@ func rerankerModel() rule {
 			if !known {
 				return
 			}
-			given := map[string]bool{"model": !s.Model.IsZero(), "embedding_model": !s.EmbeddingModel.IsZero()}
+			given := map[string]bool{"model": !spec.IsEmpty(&s.Model), "embedding_model": !spec.IsEmpty(&s.EmbeddingModel)}
 			for _, key := range []string{"model", "embedding_model"} {
 				switch {
 				case given[key] && row.Model != key:

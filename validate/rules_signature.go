@@ -180,7 +180,7 @@ func sampleKeys(s spec.Step, index string) (keys, head string) {
 			continue
 		}
 		if ref, ok := reflect.New(f.Type).Interface().(spec.Reference); ok {
-			value, head = sampleTarget(ref.TargetType(), index)
+			value, head = sampleTarget(spec.TargetType(ref), index)
 		}
 		keys += f.Tag.Get("yaml") + ": " + value + ", "
 	}

@@ -41,10 +41,10 @@ func splitterModel() rule {
 			row, known := spec.LookupSplitter(s.SplitterName)
 			switch {
 			case !known || !s.Position().Complete("model"):
-			case row.Semantic && s.Model.IsZero():
+			case row.Semantic && spec.IsEmpty(&s.Model):
 				p.list.Add(p.reportAt(placeOf(s, "splitter_name", "id"), "the splitter %q needs an embedding model", s.SplitterName).
 					WithHint("add model: with the id of an embedding model"))
-			case !row.Semantic && !s.Model.IsZero():
+			case !row.Semantic && !spec.IsEmpty(&s.Model):
 				p.list.Add(p.reportAt(fieldKey(s, "model"), "the splitter %q uses no model", s.SplitterName).
 					WithHint("remove model, or set splitter_name: SemanticSplitterNodeParser"))
 			}

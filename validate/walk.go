@@ -169,7 +169,7 @@ func (p *checker) walkStruct(v reflect.Value, at nodeContext) {
 		return
 	case *spec.StepItem:
 		// The step is visited where it is declared.
-		if !n.Ref.IsZero() {
+		if !spec.IsEmpty(&n.Ref) {
 			p.addReference(reference{ref: &n.Ref, item: n, at: at})
 			return
 		}
@@ -188,7 +188,7 @@ func (p *checker) walkStruct(v reflect.Value, at nodeContext) {
 
 // addReference records a reference unless it is empty.
 func (p *checker) addReference(m reference) {
-	if id, span := m.ref.Target(); id != "" || !span.IsZero() {
+	if id, span := spec.Target(m.ref); id != "" || !span.IsZero() {
 		p.references = append(p.references, m)
 	}
 }

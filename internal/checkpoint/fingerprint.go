@@ -223,8 +223,8 @@ func (f *fingerprinter) typ(t spec.Type) {
 // reference writes the target of a reference: the id and type of a variable, the
 // label of another entity, or the id if the reference is not linked.
 func (f *fingerprinter) reference(v reflect.Value, ref spec.Reference) {
-	id, _ := ref.Target()
-	if !ref.Linked() {
+	id, _ := spec.Target(ref)
+	if ref.Entity() == nil {
 		f.writeText(id)
 		return
 	}

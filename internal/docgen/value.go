@@ -95,7 +95,7 @@ func targetOf(t reflect.Type) (reflect.Type, bool) {
 	if !ok {
 		return nil, false
 	}
-	return r.TargetType(), true
+	return spec.TargetType(r), true
 }
 
 // nestedStructs returns the structs that a document writes within a struct, in the

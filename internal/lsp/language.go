@@ -240,7 +240,7 @@ func isRef(t reflect.Type) bool {
 // targetType returns the type that a reference accepts.
 func targetType(t reflect.Type) reflect.Type {
 	if r, ok := reflect.New(t).Interface().(spec.Reference); ok {
-		return r.TargetType()
+		return spec.TargetType(r)
 	}
 	return nil
 }

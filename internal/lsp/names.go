@@ -103,7 +103,7 @@ func (x *nameIndex) structFields(v reflect.Value, at nameScope) {
 		x.expression(n, at)
 		return
 	case *spec.StepItem:
-		if !n.Ref.IsZero() {
+		if !spec.IsEmpty(&n.Ref) {
 			x.reference(&n.Ref, at)
 			return
 		}
@@ -146,8 +146,8 @@ func (x *nameIndex) declarationOf(e spec.Entity) (declaration, bool) {
 
 // reference adds a linked reference.
 func (x *nameIndex) reference(r spec.Reference, at nameScope) {
-	id, span := r.Target()
-	if !r.Linked() {
+	id, span := spec.Target(r)
+	if r.Entity() == nil {
 		return
 	}
 	x.addSpan(nameUse{kind: referenceName, entity: r.Entity(), user: at.user}, span, id)

@@ -97,7 +97,7 @@ func (inv *inventory) addValue(v reflect.Value) {
 	}
 	inv.flows = append(inv.flows, f)
 	for _, item := range f.Steps {
-		if item != nil && item.Step != nil && item.Ref.IsZero() {
+		if item != nil && item.Step != nil && spec.IsEmpty(&item.Ref) {
 			inv.addEntity(&comparedEntity{entity: item.Step, flow: f})
 		}
 	}

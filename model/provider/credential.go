@@ -61,7 +61,7 @@ func (o Options) identity(m *spec.Model) (getenv func(string) string, p *trust.P
 
 // authCredential reads the auth of a model; the zero credential where it has none.
 func authCredential(m *spec.Model, row spec.Provider, opts Options) (credential, error) {
-	if m.Auth.IsZero() && m.Auth.To == nil {
+	if spec.IsEmpty(&m.Auth) && m.Auth.To == nil {
 		return credential{}, nil
 	}
 	if m.Auth.To == nil {

@@ -51,7 +51,7 @@ func mockEmbedder(m *spec.EmbeddingModel, replaced *spec.Model, opts Options) mo
 func offlineMock(m *spec.Model, missing string) (*spec.Model, error) {
 	other := m.Offline.To
 	switch {
-	case m.Offline.IsZero():
+	case spec.IsEmpty(&m.Offline):
 		return nil, &CredentialsError{Model: m.ID, Needs: missing}
 	case other == nil:
 		return nil, fmt.Errorf("model %s: offline names %s, which is not a model", m.ID, m.Offline.ID)
