@@ -15,6 +15,9 @@ func TestPlaces_InTexts(t *testing.T) {
 	query := func(text string) string {
 		return head + "        type: SQLSource\n        connection: \"sqlite:///a.db\"\n        query: " + text + "\n"
 	}
+	extract := func(text string) string {
+		return head + "        type: FieldExtractor\n        json_path: " + text + "\n"
+	}
 	set := func(text string) string {
 		return strings.Replace(head, "        outputs: [answer]\n", "", 1) + "        type: Transform\n        set: {answer: " + text + "}\n"
 	}
@@ -30,6 +33,9 @@ func TestPlaces_InTexts(t *testing.T) {
 		"a query":          {query(`"select 'x as answer"`), "QT460", "13:24 '"},
 		"a long name":      {query(`select 'é' as answer where :nmae is null`), "QT461", "13:44 nmae"},
 		"a name of a tool": {"id: app\ntools:\n  - {type: APITool, id: t, name: t, description: d, endpoint: \"https://a.example\", names: {none: other}}\n", "QT463", "3:92 none"},
+		"a path":           {extract(`"$.items[abc].name"`), "QT909", "12:29 a"},
+		"a path in quotes": {extract(`'$[''its''].a['`), "QT909", "12:33 ["},
+		"a part of a path": {extract(`$.name + $.nmae.size + $.name.!`), "QT909", "12:50 !"},
 		"an overflow":      {set(`"name + string(99999999999999999999)"`), "QT423", "11:38 99999999999999999999"},
 	} {
 		t.Run(name, func(t *testing.T) {
