@@ -91,6 +91,21 @@ type Index interface {
 	Close() error
 }
 
+// Checker is an index that finds errors of a search before its vector is known, which costs a call
+// of a model: an unreadable store, or vectors of another model.
+type Checker interface {
+	// Check returns the error that Search would return for a query, if it does not depend on the vector.
+	Check(ctx context.Context, q Query) error
+}
+
+// Check checks a query whose vector is not known yet, if the index is a Checker.
+func Check(ctx context.Context, x Index, q Query) error {
+	if c, ok := x.(Checker); ok {
+		return c.Check(ctx, q)
+	}
+	return nil
+}
+
 // PutError reports the entries that a store rejected; the others are stored.
 type PutError struct {
 	Rejected map[string]error // by id

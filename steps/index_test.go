@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/embedded"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
@@ -358,6 +359,32 @@ func TestVectorSearch(t *testing.T) {
 	find(step(func(s *spec.VectorSearch) { s.DefaultTopK = nil }), "parcel")
 	if x.query.Limit != 10 {
 		t.Errorf("null as default_top_k is a limit of %d", x.query.Limit)
+	}
+}
+
+// TestVectorSearch_Checks checks that an index that cannot be searched is noticed before the model is called, by
+// the step and by the tool.
+func TestVectorSearch_Checks(t *testing.T) {
+	l := declare(t, nil, "query: text", "found: list[RAGSearchResult]")
+	damaged := testkit.WriteFile(t, "text.db", strings.Repeat("not a database ", 100))
+	for path, want := range map[string]string{
+		damaged: "not a SQLite database, or damaged",
+	} {
+		x, m := embedded.Open(embedded.Options{Path: path, Vectors: true}), newEmbedder()
+		step := build(t, &spec.VectorSearch{StepBase: l.base("step", []string{"query"}, []string{"found"}), Index: spec.Ref[*spec.VectorIndex]{ID: "notes", To: vectorIndex()}, Mode: "vector"}, indexEnv(l, x, m))
+		row := driveRows(t, step, l.row(map[string]any{"query": "a"}))[0]
+		if row.Err == nil || !strings.HasSuffix(row.Err.Err.Error(), want) {
+			t.Errorf("the step: %v", row.Err)
+		}
+		search, err := steps.NewIndexTool(&spec.IndexTool{ToolBase: spec.ToolBase{ID: "find", Name: "find"}, Mode: "vector", TopK: 1}, x, m)
+		testkit.Must(t, err)
+		if _, err := search.Call(t.Context(), map[string]any{"query": "a"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the tool: %v", err)
+		}
+		if n := m.calls.Load(); n != 0 {
+			t.Errorf("%d calls of the model", n)
+		}
+		testkit.Must(t, x.Close())
 	}
 }
 

@@ -46,6 +46,9 @@ func (s *vectorSearch) Process(ctx context.Context, row *Row, emit Emit) error {
 		return errors.New("the query is empty: there is nothing to embed")
 	}
 	if s.model != nil {
+		if err := index.Check(ctx, s.index, q); err != nil {
+			return err
+		}
 		vectors, usage, err := s.model.Embed(model.ForQueries(ctx), []string{q.Text})
 		if usage != (model.Usage{}) {
 			Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number,

@@ -112,6 +112,9 @@ func (x *Index) Search(ctx context.Context, app App, mode, text string, limit in
 		if err != nil {
 			return nil, err
 		}
+		if err := index.Check(ctx, x.Index, q); err != nil {
+			return nil, fmt.Errorf("index %s: %w", x.id(), err)
+		}
 		embedded, _, err := m.Embed(model.ForQueries(ctx), []string{text})
 		if err != nil {
 			return nil, err
