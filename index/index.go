@@ -19,6 +19,7 @@ type Entry struct {
 	Document string         // id of the document that it came from; empty for none
 	Text     string         // the text that is searched and shown
 	Vector   []float32      // of the text; nil in an index without vectors
+	Model    string         // what made the vector, see model.Info.Identity; empty for unknown. Searches do not return it
 	Metadata map[string]any // JSON values; the fields of the document in a full-text index
 	Hash     string         // of what was indexed, see Hash; empty for unknown
 }
@@ -38,6 +39,7 @@ type Query struct {
 	Mode      Mode           // how to search
 	Text      string         // the text, for ByText and Hybrid
 	Vector    []float32      // its vector, for ByVector and Hybrid
+	Model     string         // what made the vector, see model.Info.Identity; empty for unknown
 	Limit     int            // maximum number of matches, at least 1
 	Filter    filter.Filter  // what the metadata must satisfy; nil for no condition
 	Args      map[string]any // settings of the query that a store declares

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -366,9 +367,14 @@ func TestVectorSearch(t *testing.T) {
 // the step and by the tool.
 func TestVectorSearch_Checks(t *testing.T) {
 	l := declare(t, nil, "query: text", "found: list[RAGSearchResult]")
+	other := filepath.Join(t.TempDir(), "other.db")
+	made := embedded.Open(embedded.Options{Path: other, Vectors: true})
+	testkit.Must(t, made.Put(t.Context(), []index.Entry{{ID: "1", Vector: make([]float32, 16), Model: "openai/small/16"}}))
+	testkit.Must(t, made.Close())
 	damaged := testkit.WriteFile(t, "text.db", strings.Repeat("not a database ", 100))
 	for path, want := range map[string]string{
 		damaged: "not a SQLite database, or damaged",
+		other:   "has vectors of the embedding model openai/small/16, which cannot be compared with those of mock/vectors/16: ingest again, with sync: true if documents were removed, or clear the index first",
 	} {
 		x, m := embedded.Open(embedded.Options{Path: path, Vectors: true}), newEmbedder()
 		step := build(t, &spec.VectorSearch{StepBase: l.base("step", []string{"query"}, []string{"found"}), Index: spec.Ref[*spec.VectorIndex]{ID: "notes", To: vectorIndex()}, Mode: "vector"}, indexEnv(l, x, m))

@@ -40,7 +40,7 @@ func NewIndexTool(declared *spec.IndexTool, x index.Index, embedder model.Embedd
 	}
 	t.query = index.Query{Mode: index.ByText, Limit: declared.TopK, Filter: conditions}
 	if embedder != nil {
-		t.query.Mode = modeOf(declared.Mode)
+		t.query.Mode, t.query.Model = modeOf(declared.Mode), embedder.Info().Identity()
 	}
 	return t, nil
 }

@@ -30,7 +30,9 @@ func buildVectorSearch(s *spec.VectorSearch, env *Env) (Runner, error) {
 	made.query.Mode, made.query.Highlight = modeOf(s.Mode), s.Highlights
 	v := &vectorSearch{search: made}
 	if made.query.Mode != index.ByText {
-		v.model, err = env.indexEmbedder(s.Index.To)
+		if v.model, err = env.indexEmbedder(s.Index.To); err == nil {
+			v.query.Model = v.model.Info().Identity()
+		}
 	}
 	return v, err
 }

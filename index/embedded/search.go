@@ -51,8 +51,14 @@ func (x *Index) Check(ctx context.Context, q index.Query) error {
 	if c == nil || err != nil || q.Mode == index.ByText {
 		return err
 	}
-	_, err = x.refresh(ctx, c)
-	return x.describe(ctx, err)
+	found, err := x.refresh(ctx, c)
+	if err != nil || !found {
+		return x.describe(ctx, err)
+	}
+	k := &c.Statements.cache
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return x.checkModel(k, q.Model)
 }
 
 // checkQuery returns an error for a query that the index cannot answer.

@@ -112,6 +112,7 @@ func (x *Index) Search(ctx context.Context, app App, mode, text string, limit in
 		if err != nil {
 			return nil, err
 		}
+		q.Model = m.Info().Identity()
 		if err := index.Check(ctx, x.Index, q); err != nil {
 			return nil, fmt.Errorf("index %s: %w", x.id(), err)
 		}
