@@ -108,6 +108,29 @@ func Check(ctx context.Context, x Index, q Query) error {
 	return nil
 }
 
+// Find searches with a vector of a model. Matches with vectors of another model are an error: they may be equally
+// long, and cannot be compared. Entries that earlier versions have written have no model.
+func Find(ctx context.Context, x Index, q Query) ([]Match, error) {
+	matches, err := x.Search(ctx, q)
+	if err != nil || q.Mode == ByText || q.Model == "" {
+		return matches, err
+	}
+	for i := range matches {
+		if model := modelOf(matches[i].Hash); model != "" && model != q.Model {
+			return nil, &OtherModelError{Stored: model, Searched: q.Model}
+		}
+	}
+	return matches, nil
+}
+
+// OtherModelError reports that an index has vectors of another model than that of a search.
+type OtherModelError struct{ Stored, Searched string }
+
+// Error names both models and what to do.
+func (e *OtherModelError) Error() string {
+	return fmt.Sprintf("the index has vectors of the embedding model %s, which cannot be compared with those of %s: ingest again, with sync: true if documents were removed, or clear the index first", e.Stored, e.Searched)
+}
+
 // PutError reports the entries that a store rejected; the others are stored.
 type PutError struct {
 	Rejected map[string]error // by id

@@ -394,6 +394,51 @@ func TestVectorSearch_Checks(t *testing.T) {
 	}
 }
 
+// TestVectorSearch_OtherModel checks that an index in any store has which model made its vectors, and that a
+// replaced model needs another ingest. What earlier versions have written is not written again.
+func TestVectorSearch_OtherModel(t *testing.T) {
+	l := declare(t, nil, "chunk: RAGChunk", "query: text", "found: list[RAGSearchResult]")
+	x := newIndex(t)
+	embedderOf := func(id string) *embedder {
+		m := &spec.EmbeddingModel{Model: spec.Model{ID: id, Provider: "mock"}, Dimensions: 16}
+		return &embedder{Embedder: mock.NewEmbedder(m, mock.Options{})}
+	}
+	fill := func(m *embedder) steps.IndexCounts {
+		step := build(t, upsertStep(l, vectorIndex(), "chunk"), indexEnv(l, x, m))
+		driveRows(t, step, chunkRows(l, chunk("1", "d", "the parcel"), chunk("2", "d", "a letter"))...)
+		return counts(step)
+	}
+	find := func(m *embedder) error {
+		step := build(t, &spec.VectorSearch{StepBase: l.base("step", []string{"query"}, []string{"found"}), Index: spec.Ref[*spec.VectorIndex]{ID: "notes", To: vectorIndex()}, Mode: "vector"}, indexEnv(l, x, m))
+		if row := driveRows(t, step, l.row(map[string]any{"query": "parcel"}))[0]; row.Err != nil {
+			return row.Err.Err
+		}
+		return nil
+	}
+	one, other := embedderOf("one"), embedderOf("other")
+	fill(one)
+	testkit.Must(t, find(one))
+	var failed *index.OtherModelError
+	if err := find(other); !errors.As(err, &failed) || failed.Stored != "mock/one/16" || failed.Searched != "mock/other/16" {
+		t.Errorf("got %v", err)
+	}
+	if got := fill(other); got.Written != 2 {
+		t.Errorf("%d chunks are written with the other model", got.Written)
+	}
+	testkit.Must(t, find(other))
+	if err := find(one); !errors.As(err, &failed) {
+		t.Errorf("got %v", err)
+	}
+	for id, e := range x.entries { // of an earlier version
+		e.Hash, _, _ = strings.Cut(e.Hash, "@")
+		x.entries[id] = e
+	}
+	testkit.Must(t, find(one))
+	if got := fill(other); got.Unchanged != 2 {
+		t.Errorf("%d chunks are unchanged", got.Unchanged)
+	}
+}
+
 func TestDocumentSearch(t *testing.T) {
 	l := declare(t, nil, "title: text", "id: text", "query: text", "found: list[SearchResult]")
 	x := newIndex(t)

@@ -69,7 +69,7 @@ func (t *indexTool) Call(ctx context.Context, args map[string]any) (any, error) 
 			return nil, t.failed(ctx, err)
 		}
 	}
-	matches, err := t.index.Search(ctx, q)
+	matches, err := index.Find(ctx, t.index, q)
 	if err != nil {
 		return nil, t.failed(ctx, err)
 	}

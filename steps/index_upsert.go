@@ -172,7 +172,7 @@ func (u *indexUpsert) write(ctx context.Context, g *upsert) error {
 	}
 	var changed []index.Entry
 	for _, e := range g.entries {
-		if stored[e.ID] != e.Hash {
+		if !index.IsUnchanged(stored[e.ID], e.Hash) {
 			changed = append(changed, e)
 		}
 	}

@@ -61,7 +61,7 @@ func (s *vectorSearch) Process(ctx context.Context, row *Row, emit Emit) error {
 		}
 		q.Vector = vectors[0]
 	}
-	matches, err := s.index.Search(ctx, q)
+	matches, err := index.Find(ctx, s.index, q)
 	if err != nil {
 		return err
 	}

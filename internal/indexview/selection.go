@@ -122,7 +122,7 @@ func (x *Index) Search(ctx context.Context, app App, mode, text string, limit in
 		}
 		q.Vector = embedded[0]
 	}
-	matches, err := x.Index.Search(ctx, q)
+	matches, err := index.Find(ctx, x.Index, q)
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", x.id(), err)
 	}
