@@ -136,7 +136,7 @@ func refusals() []refusal {
 	add("QT905", step,
 		`{type: PromptTemplate, id: work, template: "Hello ⟦{x}⟧", inputs: [question], outputs: [answer]}`,
 		`{type: PromptTemplate, id: work, template: "Hello ⟦{question⟧", inputs: [question], outputs: [answer]}`)
-	add("QT909", step, `{type: FieldExtractor, id: work, json_path: ⟦"$.a["⟧, inputs: [question], outputs: [answer]}`)
+	add("QT909", step, `{type: FieldExtractor, id: work, json_path: "$.a⟦[⟧", inputs: [question], outputs: [answer]}`)
 	add("QT911", step, `{type: LLMInference, id: work, model: mock, inputs: ⟦[]⟧, outputs: [answer]}`)
 	return append(all, refusal{"no output", "QT910", step(`{type: Aggregate, id: work, outputs: ⟦[]⟧}`)},
 		refusal{"no input", "QT912", step(`{type: InvokeEmbedding, id: work, model: vectors, inputs: ⟦[]⟧, outputs: [answer]}`)})

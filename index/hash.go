@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"hash"
 	"math"
+	"strings"
 )
 
 // Hash returns the hash of what an index stores of an entry: its text, document and
 // metadata, its vector if it has one, and the identity of the model that the vectors of the
 // index are made with; empty for an index without vectors. Two entries with one id and
-// equal hashes need not be written again. The error is that of metadata that JSON
-// cannot represent.
+// equal hashes need not be written again, see IsUnchanged. The identity follows the hash, so that a search
+// learns it from what stores return. The error is that of metadata that JSON cannot represent.
 func Hash(e Entry, model string) (string, error) {
 	metadata, err := json.Marshal(e.Metadata) // sorts the keys
 	if err != nil {
@@ -29,7 +30,27 @@ func Hash(e Entry, model string) (string, error) {
 		vector = binary.LittleEndian.AppendUint32(vector, math.Float32bits(x))
 	}
 	writePart(h, string(vector))
-	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+	sum := hex.EncodeToString(h.Sum(nil)[:16])
+	if model != "" {
+		sum += modelMark + model
+	}
+	return sum, nil
+}
+
+// modelMark is between a hash and the identity of the model.
+const modelMark = "@"
+
+// IsUnchanged reports whether a stored hash is that of an entry. Earlier versions stored it without the model,
+// which is a part of what is hashed.
+func IsUnchanged(stored, hash string) bool {
+	sum, _, _ := strings.Cut(hash, modelMark)
+	return stored == hash || stored == sum
+}
+
+// modelOf returns the identity of the model in a hash; empty for unknown.
+func modelOf(hash string) string {
+	_, model, _ := strings.Cut(hash, modelMark)
+	return model
 }
 
 // writePart adds a part with its length, so that parts cannot be confused.

@@ -2,6 +2,7 @@ package index_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/index"
@@ -44,6 +45,9 @@ func TestHash(t *testing.T) {
 			t.Errorf("a change of %s has the hash of a change of %s", name, other)
 		}
 		seen[h] = name
+	}
+	if plain, _, _ := strings.Cut(want, "@"); !strings.HasSuffix(want, "@m") || !index.IsUnchanged(want, want) || !index.IsUnchanged(plain, want) || index.IsUnchanged(hash(base, "n"), want) || index.IsUnchanged("", want) {
+		t.Errorf("the hash %s is not recognized", want)
 	}
 	if _, err := index.Hash(index.Entry{Metadata: map[string]any{"x": math.NaN()}}, ""); err == nil {
 		t.Error("metadata with NaN has a hash")

@@ -19,6 +19,7 @@ type Entry struct {
 	Document string         // id of the document that it came from; empty for none
 	Text     string         // the text that is searched and shown
 	Vector   []float32      // of the text; nil in an index without vectors
+	Model    string         // what made the vector, see model.Info.Identity; empty for unknown. Searches do not return it
 	Metadata map[string]any // JSON values; the fields of the document in a full-text index
 	Hash     string         // of what was indexed, see Hash; empty for unknown
 }
@@ -38,6 +39,7 @@ type Query struct {
 	Mode      Mode           // how to search
 	Text      string         // the text, for ByText and Hybrid
 	Vector    []float32      // its vector, for ByVector and Hybrid
+	Model     string         // what made the vector, see model.Info.Identity; empty for unknown
 	Limit     int            // maximum number of matches, at least 1
 	Filter    filter.Filter  // what the metadata must satisfy; nil for no condition
 	Args      map[string]any // settings of the query that a store declares
@@ -89,6 +91,44 @@ type Index interface {
 	Clear(ctx context.Context) error
 	// Close releases connections and files.
 	Close() error
+}
+
+// Checker is an index that finds errors of a search before its vector is known, which costs a call
+// of a model: an unreadable store, or vectors of another model.
+type Checker interface {
+	// Check returns the error that Search would return for a query, if it does not depend on the vector.
+	Check(ctx context.Context, q Query) error
+}
+
+// Check checks a query whose vector is not known yet, if the index is a Checker.
+func Check(ctx context.Context, x Index, q Query) error {
+	if c, ok := x.(Checker); ok {
+		return c.Check(ctx, q)
+	}
+	return nil
+}
+
+// Find searches with a vector of a model. Matches with vectors of another model are an error: they may be equally
+// long, and cannot be compared. Entries that earlier versions have written have no model.
+func Find(ctx context.Context, x Index, q Query) ([]Match, error) {
+	matches, err := x.Search(ctx, q)
+	if err != nil || q.Mode == ByText || q.Model == "" {
+		return matches, err
+	}
+	for i := range matches {
+		if model := modelOf(matches[i].Hash); model != "" && model != q.Model {
+			return nil, &OtherModelError{Stored: model, Searched: q.Model}
+		}
+	}
+	return matches, nil
+}
+
+// OtherModelError reports that an index has vectors of another model than that of a search.
+type OtherModelError struct{ Stored, Searched string }
+
+// Error names both models and what to do.
+func (e *OtherModelError) Error() string {
+	return fmt.Sprintf("the index has vectors of the embedding model %s, which cannot be compared with those of %s: ingest again, with sync: true if documents were removed, or clear the index first", e.Stored, e.Searched)
 }
 
 // PutError reports the entries that a store rejected; the others are stored.

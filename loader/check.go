@@ -3,6 +3,7 @@ package loader
 import (
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -82,6 +83,8 @@ func (d *decoder) checkEntity(n *node, made spec.Node, title string) {
 		d.checkModelID(n, e.Base(), title)
 	case *spec.CategoryFeedback:
 		d.checkCategories(n)
+	case *spec.RetryPolicy:
+		d.checkDelays(n, e)
 	case *spec.AWSAuth:
 		d.checkAWSAuth(n, e, title)
 	case *spec.VertexAuth:
@@ -192,6 +195,31 @@ func (d *decoder) checkCategories(n *node) {
 			d.diags.add(ruleCategories.At(label.span, "a category cannot be blank"))
 		}
 	}
+}
+
+// checkDelays reports a first delay that is longer than the longest one, which would shorten it. A
+// max_delay below the default of initial_delay is not reported: all delays are as long as it is.
+func (d *decoder) checkDelays(n *node, r *spec.RetryPolicy) {
+	initial, longest := n.get("initial_delay"), n.get("max_delay")
+	if !isLength(initial, r.InitialDelay) || longest != nil && !isLength(longest, r.MaxDelay) || r.InitialDelay <= r.MaxDelay {
+		return
+	}
+	if longest == nil {
+		d.diags.add(ruleRange.At(initial.span, "\"initial_delay\" must be at most max_delay, whose default is %s, not %s", time.Duration(r.MaxDelay), initial.shown()).
+			WithHint("add max_delay: %s", initial.shown()))
+		return
+	}
+	d.diags.add(ruleRange.At(longest.span, "\"max_delay\" must be at least initial_delay, not %s", longest.shown()).
+		WithRelated(initial.span, "initial_delay is "+initial.shown()))
+}
+
+// isLength reports whether a value is a length of time that was decoded, and not replaced by a default.
+func isLength(n *node, decoded spec.Duration) bool {
+	if n == nil || n.kind != text || n.unset {
+		return false
+	}
+	length, err := time.ParseDuration(strings.TrimSpace(n.text))
+	return err == nil && spec.Duration(length) == decoded
 }
 
 // checkAWSAuth requires an identity: a key pair, a profile, a role, or a region, which

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 
@@ -220,7 +221,7 @@ func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
 	for _, p := range n.pairs {
 		value := reflect.New(elem).Elem()
 		if elem.Kind() == reflect.Interface {
-			if made := p.value.toAny(); made != nil {
+			if made := d.decodeAny(p.value); made != nil {
 				value.Set(reflect.ValueOf(made))
 			}
 		} else {
@@ -230,6 +231,40 @@ func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
 	}
 	v.Set(m)
 }
+
+// decodeAny converts a value that may have any type, and reports numbers that JSON does not have.
+func (d *decoder) decodeAny(n *node) any {
+	d.checkFinite(n)
+	return n.toAny()
+}
+
+// checkFinite reports the numbers of a value that are not finite.
+func (d *decoder) checkFinite(n *node) {
+	switch n.kind {
+	case integer, float:
+		if f, _ := n.toFloat(); !n.unset && !isFinite(f) {
+			d.reportNotFinite(n, "a number")
+		}
+	case sequence:
+		for _, item := range n.items {
+			d.checkFinite(item)
+		}
+	case mapping:
+		for _, p := range n.pairs {
+			d.checkFinite(p.value)
+		}
+	}
+}
+
+// reportNotFinite reports .nan, .inf or a number beyond the range of floats. No key has a use for
+// them: a comparison with .nan is never true, so that a limit would have no effect.
+func (d *decoder) reportNotFinite(n *node, subject string) {
+	hideNamed(n)
+	n.markInvalid()
+	d.diags.add(ruleRange.At(n.span, "%s must be finite, not %s", subject, n.shown()))
+}
+
+func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // decodeScalar decodes texts, numbers and booleans.
 func (d *decoder) decodeScalar(n *node, v reflect.Value, at target) {
@@ -255,8 +290,11 @@ func (d *decoder) decodeScalar(n *node, v reflect.Value, at target) {
 	case reflect.Float64:
 		var f float64
 		want = "a number"
-		if f, ok = n.toFloat(); ok {
+		if f, ok = n.toFloat(); ok && isFinite(f) {
 			v.SetFloat(f)
+		} else if ok {
+			d.reportNotFinite(n, at.String())
+			return
 		}
 	case reflect.Bool:
 		var b bool

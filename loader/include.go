@@ -54,6 +54,7 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	file := &source.File{Path: b.name(path), Text: content, From: span}
 	b.files = append(b.files, file)
 	if n.Tag == "!include_raw" {
+		b.file.MarkText(file)
 		return &node{kind: text, raw: true, text: string(content), source: string(content), size: 1, height: 1, span: span}
 	}
 	child := &builder{loadState: b.loadState, file: file, path: path, parent: b, depth: depth}

@@ -49,7 +49,7 @@ var (
 	}
 	ruleRange = diag.Rule{
 		Code: "QT108", Severity: diag.Error, Title: "a number is too small or too large",
-		Doc:   "The number is outside of the allowed range.",
+		Doc:   "The number is outside of the allowed range. .nan and .inf are outside of every range. In a retry, max_delay is at least initial_delay.",
 		Wrong: "id: shop\nmemories:\n  - {id: chat_memory, token_limit: 0}\n",
 		Right: "id: shop\nmemories:\n  - {id: chat_memory, token_limit: 50000}\n",
 	}

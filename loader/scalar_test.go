@@ -1,11 +1,10 @@
 package loader_test
 
 import (
-	"math"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -26,7 +25,7 @@ func TestScalars(t *testing.T) {
 		"yes": true, "No": false, "ON": true, "off": false, "true": true, "False": false, "TRUE": true, "tRUE": "tRUE",
 		"y": "y", "n": "n", "010": int64(8), "0o10": "0o10", "0x1F": int64(31), "1_000": int64(1000), "-0x1F": int64(-31), "0b101": int64(5), "09": "09", "-7": int64(-7), "0": int64(0),
 		"1:30": "1:30", "12:30:45": "12:30:45", "1e3": "1e3", "12e03": "12e03", "1.0e+3": 1000.0, ".5": 0.5, "+1": int64(1), "1.": 1.0, "-1.5": -1.5, "1_0.5": 10.5,
-		"1.5e3": "1.5e3", ".inf": math.Inf(1), "-.Inf": math.Inf(-1), ".NaN": math.NaN(), "1.2.3": "1.2.3", ".": ".", "+": "+", "-": "-", "1-2": "1-2", "_1": "_1",
+		"1.5e3": "1.5e3", "1.2.3": "1.2.3", ".": ".", "+": "+", "-": "-", "1-2": "1-2", "_1": "_1",
 		"2024-01-02": "2024-01-02", "2024-01-02T03:04:05Z": "2024-01-02T03:04:05Z",
 		"~": nil, "null": nil, "NULL": nil, "": nil, `""`: "", "'5'": "5", `"yes"`: "yes",
 		"!!str 5": "5", "!!str yes": "yes", "!!int '5'": int64(5), "!!float 1": 1.0, "!!bool 'no'": false, "!!null 'x'": nil, "!!binary aGk=": "hi", "! 5": "5",
@@ -35,8 +34,32 @@ func TestScalars(t *testing.T) {
 		if written == "-" {
 			written = "'-'"
 		}
-		if d := cmp.Diff(want, free(t, written), cmpopts.EquateNaNs()); d != "" {
+		if d := cmp.Diff(want, free(t, written)); d != "" {
 			t.Errorf("%s: %s", written, d)
+		}
+	}
+}
+
+// TestNotFinite checks that numbers that are not finite are reported once, where they are, in keys
+// with a type and in free mappings.
+func TestNotFinite(t *testing.T) {
+	for document, want := range map[string][]string{
+		"id: a\nmemories: [{id: m, chat_history_token_ratio: .nan}]":                                      {"2:46 .nan"},
+		"id: a\nmemories: [{id: m, chat_history_token_ratio: \"NaN\"}]":                                   {`2:46 "NaN"`},
+		"- {type: Model, id: m, provider: mock, prices: {input: .inf, cached_input: 1.0, output: -.Inf}}": {"1:56 .inf", "1:89 -.Inf"},
+		"- {type: Model, id: m, provider: mock, inference_params: {a: .NaN, b: [1, {c: 1.0e+999}]}}":      {"1:62 .NaN", "1:79 1.0e+999"},
+		"- {type: Model, id: m, provider: mock, inference_params: {a: &x .nan, b: *x, c: '.nan'}}":        {"1:65 .nan"},
+	} {
+		_, list := load(t, document)
+		var got []string
+		for _, d := range list {
+			if d.Code != "QT108" {
+				t.Error(d)
+			}
+			got = append(got, fmt.Sprintf("%d:%d %s", d.Span.Start.Line, d.Span.Start.Column, covered(d.Span)))
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", document, d)
 		}
 	}
 }

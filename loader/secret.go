@@ -63,11 +63,17 @@ func (d *decoder) looksLikeSecretReference(n *node) bool {
 // hideValue hides a secret from excerpts if the document contains a part of it. ${NAME}
 // alone shows nothing, nor does an address without a password.
 func hideValue(n *node) {
-	if n.raw || n.span.File == nil || !hasText(n.source) {
+	if n.span.File == nil || !n.raw && !hasText(n.source) {
 		return
 	}
 	_, address, isURL := strings.Cut(n.source, "://")
 	if isURL && !strings.ContainsAny(address, "@?") {
+		return
+	}
+	if n.raw { // the document has only the name of the file
+		if whole, found := n.span.Text(); found {
+			whole.File.MarkSecret(whole)
+		}
 		return
 	}
 	n.span.File.MarkSecret(n.span)

@@ -39,7 +39,7 @@ func (d *decoder) decodeSpecial(n *node, v reflect.Value, at target) bool {
 		d.decodeTokenizer(n, to, at)
 	case *any:
 		hideNamed(n)
-		*to = n.toAny()
+		*to = d.decodeAny(n)
 	case **spec.StepItem:
 		*to = d.decodeStepItem(n, at)
 	default:

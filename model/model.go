@@ -7,6 +7,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"time"
 
@@ -38,6 +39,9 @@ type Info struct {
 	Mock          bool   // whether the answers are those of a mock
 	Replaces      string // the id of the model that this mock replaces while there are no credentials; empty for none
 }
+
+// Identity identifies what makes vectors: those of models with different identities cannot be compared.
+func (i Info) Identity() string { return fmt.Sprintf("%s/%s/%d", i.Provider, i.Name, i.Dimensions) }
 
 // Tool is a function that the model may call.
 type Tool struct {

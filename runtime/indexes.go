@@ -93,6 +93,11 @@ func (x *emptyWarning) Search(ctx context.Context, q index.Query) ([]index.Match
 	return matches, err
 }
 
+// Check checks a query before its vector is known.
+func (x *emptyWarning) Check(ctx context.Context, q index.Query) error {
+	return index.Check(ctx, x.Index, q)
+}
+
 func (a *App) closeIndexes() error {
 	a.indexes.mu.Lock()
 	defer a.indexes.mu.Unlock()

@@ -1,6 +1,9 @@
 package spec
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Step is one stage of a flow.
 type Step interface {
@@ -251,6 +254,11 @@ type FileWriter struct {
 	Base string `yaml:"base"`
 	// CSVSafe writes an apostrophe before texts in CSV and TSV files that begin with =, +, -, @, a tab or a carriage return, which spreadsheets take for formulas.
 	CSVSafe bool `yaml:"csv_safe"`
+}
+
+// HoldsPath reports whether the values of a type can be paths: texts, and values of any type.
+func HoldsPath(t Type) bool {
+	return t.Elem == nil && t.Custom == nil && slices.Contains([]string{"text", "citation_url", "citation_document", Any}, t.Name)
 }
 
 // WritingStep is a step that writes a file, which it replaces.

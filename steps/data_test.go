@@ -288,7 +288,7 @@ func TestFieldExtractor_InvalidPaths(t *testing.T) {
 	l := declare(t, nil, "doc: citation_url", "out: text")
 	for path, want := range map[string]string{
 		" ":     "invalid json_path \" \": empty path",
-		"$[":    `invalid json_path "$[": not terminated at 3 in $[`,
+		"$[":    `invalid json_path "$[": not terminated`,
 		"$.a +": `invalid json_path "$.a +": unexpected end`,
 	} {
 		_, err := steps.Build(&spec.FieldExtractor{StepBase: l.base("f", []string{"doc"}, []string{"out"}), JSONPath: path}, &steps.Env{Slots: l})

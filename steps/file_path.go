@@ -36,6 +36,9 @@ func (e *Env) filePath(p spec.PathRef, base string, usable func(string) error) (
 		}
 		return filePath{constant: constant}, wrapLocationError(constant, usable(constant))
 	}
+	if !spec.HoldsPath(p.Var.To.Type) {
+		return filePath{}, fmt.Errorf("variable %s: a path must be text, is %s", p.Var.ID, p.Var.To.Type)
+	}
 	if trust.IsAddress(base) {
 		if err := usable(trust.Below(base, "file")); err != nil {
 			return filePath{}, fmt.Errorf("base: %w", wrapLocationError(base, err))

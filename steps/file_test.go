@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,6 +59,17 @@ func TestFileSource_PathFromVariable(t *testing.T) {
 		}
 	}
 	expect(t, "paths", got, "x", "x", "variable path is not set", "variable path: the path is empty", "variable path: expected a path, got 1", "x")
+}
+
+// TestFileSource_PathOfOtherType checks that a run refuses a path that no value of the variable can be.
+func TestFileSource_PathOfOtherType(t *testing.T) {
+	for _, typ := range []string{"text", "text?", "any", "citation_url", "int", "file", "list[text]", "date"} {
+		l := declare(t, nil, "path: "+typ, "id: text")
+		_, err := steps.Build(&spec.FileSource{StepBase: l.base("f", nil, []string{"id"}), Path: spec.PathRef{Var: l.ref("path")}}, &steps.Env{Slots: l})
+		if valid := slices.Contains([]string{"text", "text?", "any", "citation_url"}, typ); valid != (err == nil) {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
 }
 
 func TestFileSource_Canceled(t *testing.T) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/index/embedded"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
@@ -358,6 +360,82 @@ func TestVectorSearch(t *testing.T) {
 	find(step(func(s *spec.VectorSearch) { s.DefaultTopK = nil }), "parcel")
 	if x.query.Limit != 10 {
 		t.Errorf("null as default_top_k is a limit of %d", x.query.Limit)
+	}
+}
+
+// TestVectorSearch_Checks checks that an index that cannot be searched is noticed before the model is called, by
+// the step and by the tool.
+func TestVectorSearch_Checks(t *testing.T) {
+	l := declare(t, nil, "query: text", "found: list[RAGSearchResult]")
+	other := filepath.Join(t.TempDir(), "other.db")
+	made := embedded.Open(embedded.Options{Path: other, Vectors: true})
+	testkit.Must(t, made.Put(t.Context(), []index.Entry{{ID: "1", Vector: make([]float32, 16), Model: "openai/small/16"}}))
+	testkit.Must(t, made.Close())
+	damaged := testkit.WriteFile(t, "text.db", strings.Repeat("not a database ", 100))
+	for path, want := range map[string]string{
+		damaged: "not a SQLite database, or damaged",
+		other:   "has vectors of the embedding model openai/small/16, which cannot be compared with those of mock/vectors/16: ingest again, with sync: true if documents were removed, or clear the index first",
+	} {
+		x, m := embedded.Open(embedded.Options{Path: path, Vectors: true}), newEmbedder()
+		step := build(t, &spec.VectorSearch{StepBase: l.base("step", []string{"query"}, []string{"found"}), Index: spec.Ref[*spec.VectorIndex]{ID: "notes", To: vectorIndex()}, Mode: "vector"}, indexEnv(l, x, m))
+		row := driveRows(t, step, l.row(map[string]any{"query": "a"}))[0]
+		if row.Err == nil || !strings.HasSuffix(row.Err.Err.Error(), want) {
+			t.Errorf("the step: %v", row.Err)
+		}
+		search, err := steps.NewIndexTool(&spec.IndexTool{ToolBase: spec.ToolBase{ID: "find", Name: "find"}, Mode: "vector", TopK: 1}, x, m)
+		testkit.Must(t, err)
+		if _, err := search.Call(t.Context(), map[string]any{"query": "a"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the tool: %v", err)
+		}
+		if n := m.calls.Load(); n != 0 {
+			t.Errorf("%d calls of the model", n)
+		}
+		testkit.Must(t, x.Close())
+	}
+}
+
+// TestVectorSearch_OtherModel checks that an index in any store has which model made its vectors, and that a
+// replaced model needs another ingest. What earlier versions have written is not written again.
+func TestVectorSearch_OtherModel(t *testing.T) {
+	l := declare(t, nil, "chunk: RAGChunk", "query: text", "found: list[RAGSearchResult]")
+	x := newIndex(t)
+	embedderOf := func(id string) *embedder {
+		m := &spec.EmbeddingModel{Model: spec.Model{ID: id, Provider: "mock"}, Dimensions: 16}
+		return &embedder{Embedder: mock.NewEmbedder(m, mock.Options{})}
+	}
+	fill := func(m *embedder) steps.IndexCounts {
+		step := build(t, upsertStep(l, vectorIndex(), "chunk"), indexEnv(l, x, m))
+		driveRows(t, step, chunkRows(l, chunk("1", "d", "the parcel"), chunk("2", "d", "a letter"))...)
+		return counts(step)
+	}
+	find := func(m *embedder) error {
+		step := build(t, &spec.VectorSearch{StepBase: l.base("step", []string{"query"}, []string{"found"}), Index: spec.Ref[*spec.VectorIndex]{ID: "notes", To: vectorIndex()}, Mode: "vector"}, indexEnv(l, x, m))
+		if row := driveRows(t, step, l.row(map[string]any{"query": "parcel"}))[0]; row.Err != nil {
+			return row.Err.Err
+		}
+		return nil
+	}
+	one, other := embedderOf("one"), embedderOf("other")
+	fill(one)
+	testkit.Must(t, find(one))
+	var failed *index.OtherModelError
+	if err := find(other); !errors.As(err, &failed) || failed.Stored != "mock/one/16" || failed.Searched != "mock/other/16" {
+		t.Errorf("got %v", err)
+	}
+	if got := fill(other); got.Written != 2 {
+		t.Errorf("%d chunks are written with the other model", got.Written)
+	}
+	testkit.Must(t, find(other))
+	if err := find(one); !errors.As(err, &failed) {
+		t.Errorf("got %v", err)
+	}
+	for id, e := range x.entries { // of an earlier version
+		e.Hash, _, _ = strings.Cut(e.Hash, "@")
+		x.entries[id] = e
+	}
+	testkit.Must(t, find(one))
+	if got := fill(other); got.Unchanged != 2 {
+		t.Errorf("%d chunks are unchanged", got.Unchanged)
 	}
 }
 

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func NewIndexTool(declared *spec.IndexTool, x index.Index, embedder model.Embedd
 	}
 	t.query = index.Query{Mode: index.ByText, Limit: declared.TopK, Filter: conditions}
 	if embedder != nil {
-		t.query.Mode = modeOf(declared.Mode)
+		t.query.Mode, t.query.Model = modeOf(declared.Mode), embedder.Info().Identity()
 	}
 	return t, nil
 }
@@ -64,20 +65,11 @@ func (t *indexTool) Call(ctx context.Context, args map[string]any) (any, error) 
 		return nil, err
 	}
 	if t.model != nil && q.Mode != index.ByText {
-		vectors, usage, err := t.model.Embed(model.ForQueries(ctx), []string{q.Text})
-		if usage != (model.Usage{}) {
-			id := usage.Model
-			if id == "" {
-				id = t.model.Info().ID
-			}
-			reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: id})
-		}
-		if err != nil {
+		if q.Vector, err = t.embed(ctx, q); err != nil {
 			return nil, t.failed(ctx, err)
 		}
-		q.Vector = vectors[0]
 	}
-	matches, err := t.index.Search(ctx, q)
+	matches, err := index.Find(ctx, t.index, q)
 	if err != nil {
 		return nil, t.failed(ctx, err)
 	}
@@ -87,6 +79,21 @@ func (t *indexTool) Call(ctx context.Context, args map[string]any) (any, error) 
 		passages = append(passages, passageRecord(set.Add(sourceOf(m))))
 	}
 	return passages, nil
+}
+
+// embed returns the vector of a query that the index can answer.
+func (t *indexTool) embed(ctx context.Context, q index.Query) ([]float32, error) {
+	if err := index.Check(ctx, t.index, q); err != nil {
+		return nil, err
+	}
+	vectors, usage, err := t.model.Embed(model.ForQueries(ctx), []string{q.Text})
+	if usage != (model.Usage{}) {
+		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: cmp.Or(usage.Model, t.model.Info().ID)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return vectors[0], nil
 }
 
 // request returns the query of a call.

@@ -64,7 +64,7 @@ func (u *indexUpsert) useVectors(x *spec.VectorIndex, inputs []slot, env *Env) e
 		return err
 	}
 	info := m.Info()
-	u.identity = fmt.Sprintf("%s/%s/%d", info.Provider, info.Name, info.Dimensions)
+	u.identity = info.Identity()
 	u.texts = &textEmbedder{step: u.id, model: m, workers: 1}
 	u.entry = func(row *Row) (index.Entry, error) {
 		v, err := inputs[0].read(row)
@@ -75,6 +75,7 @@ func (u *indexUpsert) useVectors(x *spec.VectorIndex, inputs []slot, env *Env) e
 		if err != nil {
 			return e, fmt.Errorf("%s: %w", inputs[0].of.ID, err)
 		}
+		e.Model = u.identity
 		if n := len(e.Vector); n > 0 && info.Dimensions > 0 && n != info.Dimensions {
 			return e, fmt.Errorf("%s: its vector has %d dimensions, but the embedding model %s of the index has %d", inputs[0].of.ID, n, info.ID, info.Dimensions)
 		}
@@ -171,7 +172,7 @@ func (u *indexUpsert) write(ctx context.Context, g *upsert) error {
 	}
 	var changed []index.Entry
 	for _, e := range g.entries {
-		if stored[e.ID] != e.Hash {
+		if !index.IsUnchanged(stored[e.ID], e.Hash) {
 			changed = append(changed, e)
 		}
 	}

@@ -30,7 +30,9 @@ func buildVectorSearch(s *spec.VectorSearch, env *Env) (Runner, error) {
 	made.query.Mode, made.query.Highlight = modeOf(s.Mode), s.Highlights
 	v := &vectorSearch{search: made}
 	if made.query.Mode != index.ByText {
-		v.model, err = env.indexEmbedder(s.Index.To)
+		if v.model, err = env.indexEmbedder(s.Index.To); err == nil {
+			v.query.Model = v.model.Info().Identity()
+		}
 	}
 	return v, err
 }
@@ -46,6 +48,9 @@ func (s *vectorSearch) Process(ctx context.Context, row *Row, emit Emit) error {
 		return errors.New("the query is empty: there is nothing to embed")
 	}
 	if s.model != nil {
+		if err := index.Check(ctx, s.index, q); err != nil {
+			return err
+		}
 		vectors, usage, err := s.model.Embed(model.ForQueries(ctx), []string{q.Text})
 		if usage != (model.Usage{}) {
 			Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number,
@@ -56,7 +61,7 @@ func (s *vectorSearch) Process(ctx context.Context, row *Row, emit Emit) error {
 		}
 		q.Vector = vectors[0]
 	}
-	matches, err := s.index.Search(ctx, q)
+	matches, err := index.Find(ctx, s.index, q)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type excerpt struct {
 // excerptAt returns the excerpt of n bytes of text at a byte offset.
 func excerptAt(text string, at, n int) excerpt {
 	context, _, _ := strings.Cut(text[at:], "\n")
+	context = strings.TrimSuffix(context, "\r") // as source.File.Line does
 	e := excerpt{word: text[at : at+n], context: context}
 	if len(e.word) > len(context) { // of a word over two lines, the first line is marked
 		e.word = context
@@ -31,10 +32,16 @@ func excerptAt(text string, at, n int) excerpt {
 }
 
 // within narrows the span of a text to an excerpt, so that an error in a long text is
-// reported at its line. It returns the span itself if the excerpt is not found:
-// escapes, variables and includes may have changed the text.
+// reported at its line; that of a text of !include_raw is in the included file. It returns
+// the span itself if the excerpt is not found: escapes and variables may have changed the text.
 func within(span source.Span, e excerpt) source.Span {
 	if span.File == nil || e.context == "" {
+		return span
+	}
+	if whole, found := span.Text(); found {
+		if part := within(whole, e); part != whole {
+			return part
+		}
 		return span
 	}
 	if found, ok, _ := find(span, e.context, e.word, e.before); ok {

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +109,12 @@ func invalidPath() rule {
 				return
 			}
 			if _, err := jsonpath.Parse(path); err != nil {
-				p.report(placeOf(s, "json_path", "id"), "invalid json_path %q of step %q: %s", s.JSONPath, s.ID, err)
+				at := placeOf(s, "json_path", "id")
+				var part *jsonpath.Error
+				if errors.As(err, &part) {
+					at = within(at, excerptAt(path, part.From, part.Len))
+				}
+				p.report(at, "invalid json_path %q of step %q: %s", s.JSONPath, s.ID, err)
 			}
 		})}
 }

@@ -8,7 +8,27 @@ import (
 )
 
 // fileRules returns the rules of files that steps write.
-func fileRules() []rule { return []rule{sharedFile(), nestedFile()} }
+func fileRules() []rule {
+	return []rule{sharedFile(), nestedFile(), pathType()}
+}
+
+func pathType() rule {
+	return rule{code: "QT394", title: "path from a variable that is not text",
+		doc:    "The path of a FileSource or FileWriter is a constant, {uri: …}, or the text of a variable. A value of another type is not a path: each row would fail.",
+		sample: sample{in: "name: text, file: ⟦int│text⟧", out: "name: text", steps: "- {type: FileWriter, id: write, path: file, inputs: [name]}"},
+		check: on(func(p *ruleContext, s spec.FileStep) {
+			path, _, _ := s.FilePath()
+			t, known := p.typed(&path.Var)
+			if !known || spec.HoldsPath(t) {
+				return
+			}
+			diagnostic := p.reportAt(path.Var.Span, "the path of step %q must be text, but variable %q is %s", s.EntityID(), path.Var.ID, t.String())
+			if place := typePlace(path.Var.To.Position().Field("type")); !place.IsZero() {
+				diagnostic = diagnostic.WithRelated(place, "declared here")
+			}
+			p.list.Add(diagnostic)
+		})}
+}
 
 func sharedFile() rule {
 	return rule{code: "QT328", title: "several steps write one file",

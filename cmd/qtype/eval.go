@@ -161,6 +161,11 @@ func (e *evalCommand) show(r *qtype.EvaluationReport) error {
 	if err := show(e.Out); err != nil {
 		return err
 	}
+	if e.quiet || e.format.Value == "json" { // the text has them
+		for _, w := range r.Warnings {
+			fmt.Fprintln(e.Err, "warning:", terminal.Clean(w))
+		}
+	}
 	if r.Failed() {
 		return cli.ErrSilent
 	}

@@ -327,6 +327,7 @@ var brokenDocuments = map[string]string{
 	"included":             "id: a\nauths: [{type: api_key, id: x, api_key: !include secret.txt, hosst: x}]\n",
 	"included file":        "id: a\nauths: !include secret.broken.yaml\n",
 	"included raw":         "id: a\nauths: [{type: api_key, id: x, api_key: !include_raw secret.txt, hosst: x}]\n",
+	"included address":     "id: a\ntools: [{type: APITool, id: t, name: t, description: d, endpoint: !include_raw secret.url}]\n",
 	"store":                "id: a\nmemories: [{id: m, store: \"redis://u:SECRET@host/0\", tll: 3h}]\n",
 	"unknown key":          "id: a\nauths: [{type: api_key, id: x, api_kye: SECRET}]\n",
 }
@@ -337,7 +338,7 @@ func TestSecrets_Diagnostics(t *testing.T) {
 	const secret = "marker-literal-7716"
 	for name, text := range brokenDocuments {
 		t.Run(name, func(t *testing.T) {
-			inFolder(t, map[string]string{"x.broken.yaml": strings.ReplaceAll(text, "SECRET", secret), "secret.txt": secret, "secret.broken.yaml": "api_key: " + secret + "\n: ["})
+			inFolder(t, map[string]string{"x.broken.yaml": strings.ReplaceAll(text, "SECRET", secret), "secret.txt": secret, "secret.url": "https://u:" + secret + "@a.example/{nope}", "secret.broken.yaml": "api_key: " + secret + "\n: ["})
 			for _, format := range []string{"text", "json", "sarif", "github"} {
 				if out := checkCommand(t, "", "validate", "x.broken.yaml", "--format", format); !strings.Contains(out, "QT") {
 					t.Errorf("no diagnostic: %s", out)

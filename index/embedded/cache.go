@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"sync"
 
@@ -44,6 +45,7 @@ type cache struct {
 	cells    map[int64]*cell
 	order    []int64         // keys of cells, ascending
 	centers  *vectors.Matrix // of the clusters; row i is cell i+1
+	models   []string        // that made the vectors of the entries
 }
 
 // querier is a transaction or a database.
@@ -78,7 +80,8 @@ func (x *Index) refresh(ctx context.Context, c *conn) (bool, error) {
 	if st, err = readState(ctx, tx.StmtContext(ctx, c.Statements.state)); err != nil || st.dimensions == 0 {
 		return false, err
 	}
-	if err := x.read(ctx, tx, k, st); err != nil {
+	k.models, err = readModels(ctx, tx)
+	if err = errors.Join(err, x.read(ctx, tx, k, st)); err != nil {
 		k.state = state{} // read all again
 		return false, err
 	}

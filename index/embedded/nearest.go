@@ -34,6 +34,9 @@ func (s *searcher) nearest(limit int) ([]hit, error) {
 	k := &s.c.Statements.cache
 	k.mu.RLock()
 	defer k.mu.RUnlock()
+	if err := s.x.checkModel(k, s.q.Model); err != nil {
+		return nil, err
+	}
 	if k.state.dimensions != len(s.q.Vector) {
 		return nil, userErrorf("the vector of the query has length %d, those of the index %d: was the index made with another model?", len(s.q.Vector), k.state.dimensions)
 	}

@@ -76,10 +76,14 @@ CREATE VIRTUAL TABLE stems USING fts5(content, content='', contentless_delete=1,
 CREATE VIRTUAL TABLE stem_vocabulary USING fts5vocab(stems, 'row');
 `
 
+// modelsTable has which model made the vectors of the entries from a number on. An index of an earlier version
+// has no rows until the next write: its vectors are taken for those of the model that writes first.
+const modelsTable = "CREATE TABLE models (first INTEGER PRIMARY KEY, model TEXT NOT NULL)"
+
 // clearStatements empties the tables.
 const clearStatements = `
 DELETE FROM entries; DELETE FROM vectors; DELETE FROM codes; DELETE FROM clusters; DELETE FROM deletions;
-DELETE FROM fields; DELETE FROM terms;
+DELETE FROM fields; DELETE FROM terms; DELETE FROM models;
 INSERT INTO words(words) VALUES ('delete-all'); INSERT INTO stems(stems) VALUES ('delete-all');
 UPDATE state SET generation = generation + 1, writes = writes + 1, dimensions = 0, settings = '', clustered = 0;
 `
@@ -88,7 +92,7 @@ UPDATE state SET generation = generation + 1, writes = writes + 1, dimensions = 
 func newFile(opts Options) *sqlitefile.File[*statements] {
 	return sqlitefile.New(opts.Path, sqlitefile.Config[*statements]{
 		ApplicationID: applicationID,
-		Migrations:    []string{schema},
+		Migrations:    []string{schema, modelsTable},
 		PageSize:      8192,
 		Pragmas:       []string{"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16000)"},
 		Replaceable:   true,

@@ -41,6 +41,26 @@ func (x *Index) Search(ctx context.Context, q index.Query) ([]index.Match, error
 	return matches, x.describe(ctx, err)
 }
 
+// Check returns the error of a search if it does not depend on the vector of the query. It reads the
+// vectors of the index, which the search needs as well.
+func (x *Index) Check(ctx context.Context, q index.Query) error {
+	if err := x.checkQuery(ctx, &q); err != nil {
+		return err
+	}
+	c, err := x.conn(ctx, false)
+	if c == nil || err != nil || q.Mode == index.ByText {
+		return err
+	}
+	found, err := x.refresh(ctx, c)
+	if err != nil || !found {
+		return x.describe(ctx, err)
+	}
+	k := &c.Statements.cache
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return x.checkModel(k, q.Model)
+}
+
 // checkQuery returns an error for a query that the index cannot answer.
 func (x *Index) checkQuery(ctx context.Context, q *index.Query) error {
 	switch {

@@ -136,6 +136,7 @@ type writer struct {
 	centers    *vectors.Matrix // of the clusters; nil for none
 	fields     map[string]int64
 	terms      map[string]struct{} // that are new to this process
+	model      string              // of the entries that were written last; empty for unknown
 }
 
 func (x *Index) begin(ctx context.Context, c *conn, tx *sql.Tx) (*writer, error) {
@@ -146,6 +147,9 @@ func (x *Index) begin(ctx context.Context, c *conn, tx *sql.Tx) (*writer, error)
 		return nil, err
 	}
 	if err := x.check(w.state); err != nil {
+		return nil, err
+	}
+	if w.model, err = lastModel(ctx, tx); err != nil {
 		return nil, err
 	}
 	w.s.vocab.follow(w.state.generation)
@@ -181,6 +185,9 @@ func (w *writer) put(e *index.Entry) (rejected, err error) {
 		metadata = string(raw)
 	}
 	if err := w.remove(e.ID); err != nil {
+		return nil, err
+	}
+	if err := w.recordModel(e.Model); err != nil {
 		return nil, err
 	}
 	result, err := w.exec(w.s.insert, e.ID, e.Document, e.Text, metadata, e.Hash)

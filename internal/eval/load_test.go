@@ -62,12 +62,13 @@ func TestLoad_ReportsAllErrors(t *testing.T) {
 			"QT103 dta: rows.csv", "QT105 - {type: exact, ignore_case: perhaps}", "QT103 - {type: regexp, patern: x, id: p}", "QT811 - {type: similr}", "QT812 - {type: regexp, pattern: '('}",
 			"QT105 - {type: contains, output: [x]}", "QT811 - {type: numeric, output: b}", "QT811 - {id: a, models: {n: m}}", "QT105 - {id: b, models: [x]}",
 			"QT103 - {id: c, promts: {s: x}}", "QT811 - {id: d, inputs: {z: 1}}"},
-		"flow: number\nvariants: [{id: a, inputs: {n: 5}},\n{id: b, inputs: {n: x}}]\n": {"QT812 {id: b, inputs: {n: x}}]"},
-		"flow: [two]\nmetrics: [{type: similr}]\n":                                      {"QT105 flow: [two]"},
-		"flow: two\nmetrics: 3\n":                                                       {"QT105 metrics: 3"},
-		"app: [x]\nmetrics: [{type: similr}]\n":                                         {"QT105 app: [x]"},
-		"flow: two\nmetrics: [{type: exact, output: [x]}]\n":                            {"QT105 metrics: [{type: exact, output: [x]}]"},
-		"metrics: [{type: exact}, {type: exact\n":                                       {"QT002"},
+		"flow: number\nvariants: [{id: a, inputs: {n: 5}},\n{id: b, inputs: {n: x}}]\n":           {"QT812 {id: b, inputs: {n: x}}]"},
+		"flow: [two]\nmetrics: [{type: similr}]\n":                                                {"QT105 flow: [two]"},
+		"flow: two\nmetrics: 3\n":                                                                 {"QT105 metrics: 3"},
+		"app: [x]\nmetrics: [{type: similr}]\n":                                                   {"QT105 app: [x]"},
+		"flow: two\nmetrics: [{type: exact, output: [x]}]\n":                                      {"QT105 metrics: [{type: exact, output: [x]}]"},
+		"flow: number\nmetrics:\n- {type: exact, min: .nan}\n- {type: exact, id: m, max: .inf}\n": {"QT108 - {type: exact, min: .nan}", "QT108 - {type: exact, id: m, max: .inf}"},
+		"metrics: [{type: exact}, {type: exact\n":                                                 {"QT002"},
 	} {
 		e, got := load(t, text)
 		if len(got) == 1 && strings.HasPrefix(got[0], "QT002") {

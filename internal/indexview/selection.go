@@ -112,13 +112,17 @@ func (x *Index) Search(ctx context.Context, app App, mode, text string, limit in
 		if err != nil {
 			return nil, err
 		}
+		q.Model = m.Info().Identity()
+		if err := index.Check(ctx, x.Index, q); err != nil {
+			return nil, fmt.Errorf("index %s: %w", x.id(), err)
+		}
 		embedded, _, err := m.Embed(model.ForQueries(ctx), []string{text})
 		if err != nil {
 			return nil, err
 		}
 		q.Vector = embedded[0]
 	}
-	matches, err := x.Index.Search(ctx, q)
+	matches, err := index.Find(ctx, x.Index, q)
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", x.id(), err)
 	}

@@ -25,7 +25,7 @@ type node interface {
 	find(doc any, with Find) ([]any, error)
 }
 
-// Parse parses a path; the leading $ is optional.
+// Parse parses a path; the leading $ is optional. An error at a part of the path is an [*Error].
 func Parse(text string) (path *Path, err error) {
 	defer func() { // the parser of the library may panic
 		if p := recover(); p != nil {
@@ -41,7 +41,7 @@ func Parse(text string) (path *Path, err error) {
 		return nil, err
 	}
 	if p.at < len(p.text) {
-		return nil, fmt.Errorf("unexpected %q", p.text[p.at:])
+		return nil, p.errorAtRest(p.at, "unexpected %q", p.text[p.at:])
 	}
 	if _, constant := root.(literal); constant {
 		return nil, fmt.Errorf("a constant is not a path")

@@ -2,7 +2,9 @@ package jsonpath_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/ohler55/ojg/jp"
@@ -93,6 +95,46 @@ func TestPath_Find(t *testing.T) {
 	}
 }
 
+// TestParse_Places checks which part of a path an error is about.
+func TestParse_Places(t *testing.T) {
+	for path, want := range map[string]string{
+		"$.items[":                      "7 [",
+		" $.items[ ":                    "7 [",
+		"$.items[abc]":                  "8 a",
+		"$.é[abc]":                      "5 a",
+		"$.items[1:x]":                  "10 x",
+		"$.it ems":                      "4  ",
+		"$.a[1,]":                       "6 ]",
+		"$.a]":                          "3 ]",
+		"$.a[-]":                        "5 ]",
+		"$.a[1":                         "4 1",
+		"$x":                            "1 x",
+		"$.a[?(@.x =+ 1)]":              "10 =+",
+		"$.a[?(foo(@) == 1)]":           "6 foo",
+		"$.content-type[abc]":           "15 a",
+		"content-type..and-more.x[abc]": "25 a",
+		"$.a.`len`[abc]":                "10 a",
+		"$.a.`len`.b-c[abc]":            "14 a",
+		"$.a +":                         "4 +",
+		"($.a + 1":                      "7 1",
+		"$.a) + 1":                      "3 ) + 1",
+		"$.b * $.a[":                    "9 [",
+		"$.a.`sized` + 1":               "4 `sized`",
+		"$.a.`len":                      "4 `len",
+		"$.a + 'abc":                    "6 'abc",
+	} {
+		_, err := jsonpath.Parse(path)
+		var at *jsonpath.Error
+		if !errors.As(err, &at) {
+			t.Errorf("%s: %v has no place", path, err)
+			continue
+		}
+		if got := fmt.Sprint(at.From, " ", strings.TrimSpace(path)[at.From:at.From+at.Len]); got != want {
+			t.Errorf("%s: %v at %q, want %q", path, err, got, want)
+		}
+	}
+}
+
 func TestParse_Errors(t *testing.T) {
 	for path, want := range map[string]string{
 		"":                       "empty path",
@@ -127,9 +169,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	doc := oj.MustParseString(sample)
-	f.Fuzz(func(_ *testing.T, text string) {
-		if p, err := jsonpath.Parse(text); err == nil {
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := jsonpath.Parse(text)
+		var at *jsonpath.Error
+		switch {
+		case err == nil:
 			_, _ = p.Find(doc, func(jp.Expr, any) []any { return []any{int64(1), "x"} })
+		case errors.As(err, &at) && (at.From < 0 || at.Len < 1 || at.From+at.Len > len(strings.TrimSpace(text))):
+			t.Errorf("%q: %v at %d, %d bytes", text, err, at.From, at.Len)
 		}
 	})
 }

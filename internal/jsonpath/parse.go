@@ -1,7 +1,6 @@
 package jsonpath
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -59,13 +58,13 @@ func (p *parser) operand() (node, error) {
 	rest := p.text[p.at:]
 	switch {
 	case rest == "":
-		return nil, fmt.Errorf("unexpected end")
+		return nil, p.errorAt(p.at, 1, "unexpected end")
 	case rest[0] == '(':
 		return p.group()
 	case rest[0] == '\'' || rest[0] == '"':
 		end := strings.IndexByte(rest[1:], rest[0])
 		if end < 0 {
-			return nil, fmt.Errorf("unclosed string %s", rest)
+			return nil, p.errorAtRest(p.at, "unclosed string %s", rest)
 		}
 		p.at += end + 2
 		return literal{rest[1 : end+1]}, nil
@@ -84,7 +83,7 @@ func (p *parser) operand() (node, error) {
 func (p *parser) group() (node, error) {
 	p.at++
 	if p.depth++; p.depth > maxDepth {
-		return nil, fmt.Errorf("parentheses are nested deeper than %d levels", maxDepth)
+		return nil, p.errorAt(p.at-1, 1, "parentheses are nested deeper than %d levels", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	inner, err := p.sum()
@@ -92,7 +91,7 @@ func (p *parser) group() (node, error) {
 		return nil, err
 	}
 	if p.sign(")") == 0 {
-		return nil, fmt.Errorf("missing )")
+		return nil, p.errorAt(p.at, 1, "missing )")
 	}
 	return inner, nil
 }
@@ -114,11 +113,12 @@ func numberLength(s string) int {
 func (p *parser) path() (node, error) {
 	var all node
 	for {
+		begin := p.at
 		piece, err := p.piece()
 		if err != nil {
 			return nil, err
 		}
-		if all, err = follow(all, piece); err != nil {
+		if all, err = p.follow(all, piece, begin); err != nil {
 			return nil, err
 		}
 		if p.at >= len(p.text) || p.text[p.at] != '`' {
@@ -126,33 +126,37 @@ func (p *parser) path() (node, error) {
 		}
 		name, _, closed := strings.Cut(p.text[p.at+1:], "`")
 		if !closed {
-			return nil, fmt.Errorf("unclosed function %s", p.text[p.at:])
+			return nil, p.errorAtRest(p.at, "unclosed function %s", p.text[p.at:])
 		}
-		p.at += len(name) + 2
 		do, err := functionOf(name)
 		if err != nil {
-			return nil, err
+			return nil, p.errorAt(p.at, len(name)+2, "%s", err)
 		}
+		p.at += len(name) + 2
 		all = functionCall{all, name, do}
 	}
 	return all, nil
 }
 
-// follow appends a plain piece to a node.
-func follow(from node, piece string) (node, error) {
+// follow appends a plain piece, which has been read from an offset on, to a node.
+func (p *parser) follow(from node, piece string, begin int) (node, error) {
+	if n := strings.Index(p.text[begin:], piece); n > 0 {
+		begin += n // after spaces
+	}
 	piece = strings.TrimSuffix(piece, ".") // before a function
 	if from != nil && piece == "" {
 		return from, nil
 	}
 	if from != nil {
-		piece = "$" + piece
+		piece, begin = "$"+piece, begin-1
 	}
-	path, err := jp.ParseString(quoteNames(piece))
+	quoted := quoteNames(piece)
+	path, err := jp.ParseString(quoted)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, p.locate(err, quoted, begin, offsetsOf(piece, quoted))
 	case len(path) == 0 && piece != "":
-		return nil, fmt.Errorf("invalid path segment %q", piece)
+		return nil, p.errorAt(begin, len(piece), "invalid path segment %q", piece)
 	case from == nil:
 		return plain{path}, nil
 	}
@@ -174,7 +178,7 @@ func (p *parser) piece() (string, error) {
 		case c == '\'' || c == '"':
 			end := strings.IndexByte(p.text[p.at+1:], c)
 			if end < 0 {
-				return "", fmt.Errorf("unclosed quote")
+				return "", p.errorAtRest(p.at, "unclosed quote")
 			}
 			p.at += end + 1
 		case c == '[' || c == '(':

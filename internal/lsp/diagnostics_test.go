@@ -106,6 +106,23 @@ func TestDiagnostics_Includes(t *testing.T) {
 	}
 }
 
+// TestDiagnostics_IncludedText checks that an error in a text of !include_raw is reported for its file,
+// and follows the file.
+func TestDiagnostics_IncludedText(t *testing.T) {
+	const document = "id: x\nflows:\n  - id: f\n    variables: [{id: a, type: text}, {id: b, type: text}]\n    inputs: [a]\n    outputs: [b]\n    steps:\n      - {id: s, type: PromptTemplate, template: !include_raw t.txt, inputs: [a], outputs: [b]}\n"
+	e := start(t, map[string]string{"t.txt": "Dear {a}\n  {c}\n"})
+	e.open("app.qtype.yaml", document)
+	found := e.diagnostics("t.txt")
+	if codesOf(found) != "QT905" || found[0].Range.Start != (position{1, 2}) || len(found[0].Related) != 1 || found[0].Related[0].Location.URI != e.uri("app.qtype.yaml") {
+		t.Fatalf("got %+v", found)
+	}
+	e.write("t.txt", "Dear {a}\n")
+	e.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": []any{map[string]any{"uri": e.uri("t.txt"), "type": 2}}})
+	if found := e.diagnostics("t.txt"); len(found) != 0 {
+		t.Errorf("the corrected text has %+v", found)
+	}
+}
+
 // TestDiagnostics_WatchedFiles checks that files are read again after the editor
 // reports a change.
 func TestDiagnostics_WatchedFiles(t *testing.T) {

@@ -111,7 +111,7 @@ func (c *completer) proposeFlowNames(m *syntaxWord, asKeys bool) {
 			there[p.Key] = p != m.pair
 		}
 	}
-	for _, name := range c.flowNames(c.flowAt(m.mapping), m.field.names[0] == namesOutputs) {
+	for _, name := range c.flowNames(c.syntax.flowAt(m.mapping), m.field.names[0] == namesOutputs) {
 		if there[name.id] {
 			continue
 		}
@@ -125,13 +125,13 @@ func (c *completer) proposeFlowNames(m *syntaxWord, asKeys bool) {
 
 // flowAt returns the id of the flow that a part of a file is about: that of the nearest key
 // flow, or else the first flow of the document.
-func (c *completer) flowAt(o *mappingNode) string {
+func (s *syntaxIndex) flowAt(o *mappingNode) string {
 	for ; o != nil; o = o.parent {
 		if id := o.node.GetText("flow"); id != "" {
 			return id
 		}
 	}
-	for _, e := range c.syntax.entities {
+	for _, e := range s.entities {
 		if e.class.kind() == spec.KindFlow {
 			return e.id
 		}

@@ -147,6 +147,54 @@ func TestKinds_Definition(t *testing.T) {
 	}
 }
 
+// TestRename_Kinds checks that a rename also edits the files of tests and evaluations about the document: open
+// ones, those of the folder, and only where they name what is renamed.
+func TestRename_Kinds(t *testing.T) {
+	const inFolder, ofOther = "more/other.qtype-test.yaml", "more/unrelated.qtype-test.yaml"
+	texts := map[string]string{
+		tests: "models: [{id: assistant, rules: [{echo: true}]}]\ntools: [{id: find, result: {state: find}}]\ntests:\n" +
+			"  - name: inner\n    flow: inner\n    turns:\n      - inputs: {q: q, \"p\": q}\n        expect: ['p != \"p\" and len(p) > 0 and x.p == \"\"']\n" +
+			"  - name: talk\n    flow: talk\n    turns: [{inputs: {message: q, wanted: {q: wanted}}, expect: [filled == 'q'], memory: [{id: chat_memory, contains: [q]}]}]\n",
+		inFolder:   "app: ../app.qtype.yaml\ntests:\n  - {name: a, flow: 'inner', turns: [{input: q, expect: [p == q]}]}\n",
+		ofOther:    "app: unrelated.qtype.yaml\ntests:\n  - {name: a, flow: inner, turns: [{inputs: {q: x}}]}\n",
+		evaluation: "flow: inner\nmetrics: [{type: exact, output: p}, {type: judge, id: j, model: assistant, prompt: p}]\nvariants: [{id: fill, prompts: {fill: fill}, models: {assistant: assistant}, inputs: {q: assistant}}]\n",
+	}
+	for _, c := range []struct {
+		word, old string
+		want      map[string]string // replaced parts, old by new; the name is new
+	}{
+		{"id: inner", "inner", map[string]string{tests: "flow: new", inFolder: "flow: 'new'", evaluation: "flow: new\n"}},
+		{"{id: q", "q", map[string]string{tests: "inputs: {new: q, ", inFolder: "[p == new]", evaluation: "inputs: {new: assistant}"}},
+		{"{id: p", "p", map[string]string{tests: `expect: ['new != "p" and len(new) > 0 and x.p == ""']`, inFolder: "[new == q]", evaluation: "output: new}"}},
+		{"{id: wanted", "wanted", map[string]string{tests: "new: {q: wanted}"}},
+		{"id: find", "find", map[string]string{tests: "tools: [{id: new, result: {state: find}}]"}},
+		{"id: assistant", "assistant", map[string]string{tests: "models: [{id: new, ", evaluation: "model: new, prompt: p}]\nvariants: [{id: fill, prompts: {fill: fill}, models: {new: new}, inputs: {q: assistant}"}},
+		{"id: fill", "fill", map[string]string{evaluation: "{id: fill, prompts: {new: fill}"}},
+		{"id: chat_memory", "chat_memory", map[string]string{tests: "memory: [{id: new, "}},
+	} {
+		t.Run(c.old, func(t *testing.T) {
+			files := map[string]string{"more/unrelated.qtype.yaml": shopDocument}
+			for name, text := range texts {
+				files[name] = text
+			}
+			e := start(t, files)
+			e.open(app, shopDocument)
+			e.open(tests, texts[tests])
+			var w renameEdits
+			e.call("textDocument/rename", withParam(e.positionOf(app, c.word, 0, len(c.word)-1), "newName", "new"), &w)
+			for name, text := range texts {
+				got := applyEdits(t, text, w.Changes[e.uri(name)])
+				if part := c.want[name]; part == "" && got != text || !strings.Contains(got, part) {
+					t.Errorf("%s has no %q:\n%s", name, part, got)
+				}
+			}
+			if n := len(w.Changes); n != len(c.want)+1 {
+				t.Errorf("%d files are edited", n)
+			}
+		})
+	}
+}
+
 // TestRename_ShortNames checks names that some YAML parsers read as truth values.
 func TestRename_ShortNames(t *testing.T) {
 	e := openShop(t)

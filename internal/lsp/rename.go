@@ -60,7 +60,7 @@ func isPlainID(id string) bool {
 	return plainIDPattern().MatchString(id)
 }
 
-// rename handles textDocument/rename, in includes too. The edited documents are
+// rename handles textDocument/rename, in includes and in files of tests and evaluations too. The edited documents are
 // checked first: a rename that would change the meaning of another name is
 // rejected.
 func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol.WorkspaceEdit, error) {
@@ -81,6 +81,9 @@ func (s *server) rename(ctx context.Context, p protocol.RenameParams) (*protocol
 		if err := collectEdits(a, target.nameUse.id, old, edits); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.collectKindEdits(ctx, readers, target.nameUse, edits); err != nil {
+		return nil, err
 	}
 	for path := range edits {
 		if isRemote(path) && s.workspace.document(path) == nil {

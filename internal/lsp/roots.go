@@ -94,14 +94,7 @@ func (w *workspace) scan() {
 	w.scanning.Lock()
 	defer w.scanning.Unlock()
 	w.mu.Lock()
-	folders := slices.Clone(w.folders)
-	if len(folders) == 0 {
-		for path := range w.docs {
-			if filepath.IsAbs(path) && !slices.Contains(folders, filepath.Dir(path)) {
-				folders = append(folders, filepath.Dir(path))
-			}
-		}
-	}
+	folders := w.foldersOfDocuments()
 	done := w.scanned || w.isolated
 	w.scanned = true
 	w.mu.Unlock()
@@ -109,7 +102,7 @@ func (w *workspace) scan() {
 		return
 	}
 	found := map[string][]string{}
-	for _, path := range documentsIn(folders) {
+	for _, path := range filesIn(folders, isDocumentName) {
 		text, ok := w.text(path)
 		if !ok || !strings.Contains(text, "!include") {
 			continue
@@ -131,9 +124,9 @@ func skip(d fs.DirEntry) error {
 	return nil
 }
 
-// documentsIn lists the documents in folders, except in hidden folders and those of
+// filesIn lists the files in folders whose paths are wanted, except in hidden folders and those of
 // packages.
-func documentsIn(folders []string) []string {
+func filesIn(folders []string, isWanted func(path string) bool) []string {
 	var found []string
 	seen := 0
 	for _, folder := range folders {
@@ -146,7 +139,7 @@ func documentsIn(folders []string) []string {
 				return filepath.SkipAll
 			case d.IsDir() && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 				return filepath.SkipDir
-			case !d.IsDir() && isDocumentName(path):
+			case !d.IsDir() && isWanted(path):
 				found = append(found, path)
 			}
 			return nil

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,19 +19,17 @@ import (
 const drainTimeout = 5 * time.Second
 
 // Run serves one client over a pair of streams, until in ends or ctx is done. Calls that
-// are in progress at the end of in are answered if they take at most five seconds.
+// are in progress at the end of in are answered if they take at most five seconds. A line that is not a
+// message is answered with an error.
 func (s *Server) Run(ctx context.Context, in io.Reader, out io.Writer) error {
-	err := s.mcp.Run(ctx, &drained{sdk.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}}})
+	writer := &lockedWriter{out: out}
+	reader := &lineReader{in: bufio.NewReader(in), out: writer}
+	err := s.mcp.Run(ctx, &drained{sdk.IOTransport{Reader: io.NopCloser(reader), Writer: writer}})
 	if err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("the client's messages cannot be read: %w", err)
 	}
 	return nil
 }
-
-// nopCloser is a writer that stays open.
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
 
 // drained is a transport whose input ends after the calls that it has delivered.
 type drained struct{ sdk.IOTransport }

@@ -64,12 +64,37 @@ func (r *notifyEnd) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Input that is not JSON ends the session with an error.
+// A line that is not a message is answered with an error, and the session continues.
 func TestServer_RunWrongInput(t *testing.T) {
-	server := serveApp(t, openApp(t), mcpserver.ApplicationOptions{})
-	var out strings.Builder
-	err := server.Run(t.Context(), strings.NewReader(hello+"\n{"), &out)
-	if err == nil || !strings.HasPrefix(err.Error(), "the client's messages cannot be read: ") {
-		t.Errorf("got %v", err)
+	const parse, invalid = `"error":{"code":-32700,"message":"Parse error`, `"error":{"code":-32600,"message":"Invalid Request`
+	for text, want := range map[string]string{
+		"{":                        `{"jsonrpc":"2.0","id":null,` + parse,
+		"nonsense":                 `{"jsonrpc":"2.0","id":null,` + parse,
+		`{"jsonrpc":"2.0"} {}`:     `{"jsonrpc":"2.0","id":null,` + parse,
+		`{"id":7,"method":"ping"}`: `{"jsonrpc":"2.0","id":7,` + invalid,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`: `{"jsonrpc":"2.0","id":null,` + invalid,
+		`[]`:   `{"jsonrpc":"2.0","id":null,` + invalid,
+		`[{}]`: `{"jsonrpc":"2.0","id":null,` + invalid,
+		`5`:    `{"jsonrpc":"2.0","id":null,` + invalid,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`: "",
+		" \r":                                   "",
+		`"` + strings.Repeat("x", 17<<20) + `"`: `{"jsonrpc":"2.0","id":null,` + invalid + `: the message is longer than 16 MiB`,
+	} {
+		server := serveApp(t, openApp(t), mcpserver.ApplicationOptions{})
+		var out strings.Builder
+		testkit.Must(t, server.Run(t.Context(), strings.NewReader(hello+"\n"+ready+"\r\n"+text+"\n\n"+line("2", "talk", `{"message": "x"}`)+text), &out))
+		text = text[:min(len(text), 100)]
+		for _, part := range []string{`"id":1`, `"id":2,"result"`, want} {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("%s: %s is not in\n%s", text, part, out.String())
+			}
+		}
+		wanted := 2 // also without the end of the line
+		if want == "" {
+			wanted = 0
+		}
+		if n := strings.Count(out.String(), `"error":`); n != wanted {
+			t.Errorf("%s: %d errors in\n%s", text, n, out.String())
+		}
 	}
 }

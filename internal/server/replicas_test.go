@@ -143,6 +143,23 @@ func TestReplicas_AnswerAfterShutdown(t *testing.T) {
 	}
 }
 
+// TestReplicas_ResumeAfterShutdown checks that an AG-UI client can answer a run whose server has ended at once, at
+// another server, with an input that does not name the run: it has no messages.
+func TestReplicas_ResumeAfterShutdown(t *testing.T) {
+	for _, memory := range []string{"memory: talks, ", ""} {
+		first, second := serveReplicas(t, "memory: talks, ", memory)
+		waits := first.post("/flows/talk/agui", aguiOf("b", `{"id": "m", "role": "user", "content": "refund order 7"}`, ""))
+		testkit.Must(t, first.own.Shutdown(t.Context()))
+		resume := aguiOf("b", "", `, "resume": [{"interruptId": "`+between(waits.body, `"interrupts":[{"id":"`, `"`)+`", "status": "resolved", "payload": {"approved": true}}]`)
+		if got := second.post("/flows/talk/agui", resume); got.status != http.StatusOK || !strings.Contains(got.body, `"outcome":{"type":"success"}`) {
+			t.Errorf("an approval, %q: %d %s", memory, got.status, got.body)
+		}
+		if got := second.post("/flows/talk/agui", resume); got.status != http.StatusConflict || !strings.Contains(got.body, "no_waiting_run") {
+			t.Errorf("the same again, %q: %d %s", memory, got.status, got.body)
+		}
+	}
+}
+
 // between returns the text behind begin, up to end.
 func between(text, begin, end string) string {
 	_, rest, _ := strings.Cut(text, begin)

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // File is a file that was read completely.
@@ -20,7 +21,8 @@ type File struct {
 
 	hidden []Span // secrets
 	lines  lineIndex
-	shared []Span // values that aliases use elsewhere too
+	shared []Span  // values that aliases use elsewhere too
+	texts  []*File // files whose text is a value of this one
 }
 
 // Pos is the position of a character. The zero Pos is no position.
@@ -105,6 +107,25 @@ func (f *File) IsShared(s Span) bool {
 		}
 	}
 	return false
+}
+
+// MarkText records a file whose text is the value at the directive that includes it. It is not
+// safe for concurrent use.
+func (f *File) MarkText(included *File) { f.texts = append(f.texts, included) }
+
+// Text returns all of the file whose text is the value at a span, and whether there is one:
+// the value is in the file as a directive only.
+func (s Span) Text() (whole Span, found bool) {
+	if s.File == nil {
+		return Span{}, false
+	}
+	for _, f := range s.File.texts {
+		if f.From == s {
+			last := bytes.Count(f.Text, []byte{'\n'}) + 1
+			return Span{File: f, Start: Pos{Line: 1, Column: 1}, End: Pos{Line: last, Column: utf8.RuneCountInString(f.Line(last)) + 1}}, true
+		}
+	}
+	return Span{}, false
 }
 
 // trail returns the span preceded by the includes that lead to it, outermost first.

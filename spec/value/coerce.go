@@ -177,7 +177,11 @@ func (e *Error) at(part string) *Error {
 
 // mismatch reports the expected type and the value.
 func mismatch(t spec.Type, v any) *Error {
-	return &Error{Reason: fmt.Sprintf("expected %s, got %s", wanted(t), Describe(v))}
+	want := wanted(t)
+	if s, isText := v.(string); isText && t.Elem == nil && (t.Name == "date" || t.Name == "datetime") && isCompactDate(s) {
+		want += " with separators, such as 2024-02-29"
+	}
+	return &Error{Reason: fmt.Sprintf("expected %s, got %s", want, Describe(v))}
 }
 
 // wanted names a type for messages.

@@ -3,6 +3,7 @@ package value_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -51,6 +52,9 @@ func TestCoerce_Scalars(t *testing.T) {
 		{"datetime", noon.Unix(), value.DateTime{Time: noon, Zoned: true}},
 		{"datetime", "1714996800", value.DateTime{Time: noon, Zoned: true}},
 		{"datetime", noon, value.DateTime{Time: noon, Zoned: true}},
+		{"datetime", "20240229", bad}, {"datetime", " 20241399 ", bad}, {"datetime", "202402291200", bad}, {"date", "20240229", bad}, {"list[datetime]", []any{"20240229"}, bad},
+		{"datetime", int64(20240229), value.DateTime{Time: time.Unix(20240229, 0).UTC(), Zoned: true}},
+		{"datetime", "20240229.5", value.DateTime{Time: time.Unix(20240229, 500e6).UTC(), Zoned: true}},
 		{"datetime", "yesterday", bad}, {"datetime", 1e300, bad}, {"datetime", true, bad},
 		{"time", "12:30", value.Time(12*time.Hour + 30*time.Minute)},
 		{"time", "12:30:01.5", value.Time(12*time.Hour + 30*time.Minute + 1500*time.Millisecond)},
@@ -228,6 +232,20 @@ func TestParseDateTime_Offsets(t *testing.T) {
 	for text, want := range map[string]bool{"2024-02-29T10:00:00+23:59": true, "2024-02-29T10:00:00-12": true, "2024-02-29T10:00:00+24:00": false, "2024-02-29T10:00-24": false} {
 		if _, ok := value.ParseDateTime(text); ok != want {
 			t.Errorf("%s: %v", text, ok)
+		}
+	}
+}
+
+// TestCoerce_CompactDate checks that a date without separators is not taken for seconds since 1970.
+func TestCoerce_CompactDate(t *testing.T) {
+	for typ, want := range map[string]string{
+		"date":      `expected date with separators, such as 2024-02-29, got "20240229"`,
+		"datetime?": `expected datetime with separators, such as 2024-02-29, got "20240229"`,
+		"int":       "",
+	} {
+		_, err := value.Coerce(valuetest.Type(t, typ), "20240229")
+		if got := fmt.Sprint(err); got != want && (want != "" || err != nil) {
+			t.Errorf("%s: %v", typ, err)
 		}
 	}
 }

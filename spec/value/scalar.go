@@ -194,7 +194,8 @@ func toDate(v any) (any, bool) {
 	return at.Date(), ok && at.midnight()
 }
 
-// toDateTime accepts ISO 8601, and seconds since 1970 as a number or numeric text.
+// toDateTime accepts ISO 8601, and seconds since 1970 as a number or numeric text. A text of digits
+// that may be a date is not accepted.
 func toDateTime(v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -202,7 +203,7 @@ func toDateTime(v any) (any, bool) {
 			return d, true
 		}
 		seconds, ok := parseFloat(v)
-		if !ok {
+		if !ok || isCompactDate(v) {
 			return nil, false
 		}
 		d, ok := unix(seconds.(float64))

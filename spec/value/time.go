@@ -119,6 +119,13 @@ func parseTime(s string) (Time, bool) {
 	return 0, false
 }
 
+// isCompactDate reports whether a text has as many digits as a date, or a date and time, without separators:
+// 20240229, 202402291200. As seconds since 1970 it would be another day.
+func isCompactDate(s string) bool {
+	s = strings.TrimSpace(s)
+	return (len(s) == len("20060102") || len(s) == len("200601021504")) && strings.Trim(s, "0123456789") == ""
+}
+
 // unix returns the instant at a number of seconds since 1970.
 func unix(seconds float64) (DateTime, bool) {
 	// The years 1 to 9999 in seconds.

@@ -90,6 +90,22 @@ func TestComments_SharedFile(t *testing.T) {
 	}
 }
 
+// TestComments_IncludedText tests a comment at the directive of a text, in which a diagnostic is.
+func TestComments_IncludedText(t *testing.T) {
+	document := "id: a\nflows:\n- id: f\n  variables: [{id: x, type: text}, {id: y, type: text}]\n  inputs: [x]\n  outputs: [y]\n  steps:\n  - id: s\n    type: PromptTemplate\n    inputs: [x]\n    outputs: [y]\n    template: !include_raw raw.txt"
+	for comment, want := range map[string][]string{
+		"":                        {"QT921 raw.txt:2:1"},
+		" # qtype:ignore QT921":   {},
+		" # qtype:ignore QT905\n": {"QT921 raw.txt:2:1", "QT021 a.yaml:12:36"},
+	} {
+		folder(t, map[string]string{"a.yaml": document + comment, "raw.txt": "{x} # qtype:ignore QT921\n{{ x }} # qtype:ignore QT921\n"})
+		got := only(positions(lint.Diagnostics(check(t, lint.Finder{Paths: []string{"a.yaml"}}))), "QT")
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%q: %s", comment, d)
+		}
+	}
+}
+
 func only(entries []string, prefixes ...string) []string {
 	kept := []string{}
 	for _, e := range entries {

@@ -59,10 +59,14 @@ func byLine(comments []*ignoreComment) ignoreComments {
 }
 
 // ignores reports whether a comment ignores a diagnostic, and marks the comment
-// used.
+// used. A file that is included as text has no comments: those at its directive count.
 func (s ignoreComments) ignores(d diag.Diagnostic) bool {
 	hit := false
-	for _, c := range s[line{d.Span.File, d.Span.Start.Line}] {
+	at := d.Span
+	if at.File != nil && isRaw(at.File) {
+		at = at.File.From
+	}
+	for _, c := range s[line{at.File, at.Start.Line}] {
 		if slices.Contains(c.codes, d.Code) {
 			c.used[d.Code] = true
 			hit = true

@@ -180,6 +180,47 @@ func TestEvaluate_OnlyFailed(t *testing.T) {
 	}
 }
 
+// TestEvaluate_OtherRows compares with a report of rows that have changed.
+func TestEvaluate_OtherRows(t *testing.T) {
+	one, fail, other := `{"question": "two", "expected": "no"}`+"\n", `{"question": "fail", "expected": "x"}`+"\n", `{"question": "other", "expected": "y"}`+"\n"
+	dir := folder(t, map[string]string{"rows.jsonl": one + fail, "order.jsonl": `{"expected": "no", "question": "two"}` + "\n" + fail,
+		"more.jsonl": one + fail + other, "less.jsonl": one, "changed.jsonl": other + fail + other})
+	var b bytes.Buffer
+	first, err := evaluate(t, dir, evalrun.Config{Data: "rows.jsonl"})
+	testkit.Must(t, err)
+	testkit.Must(t, first.JSON(&b))
+	path := filepath.Join(dir, "report.json")
+	testkit.Must(t, os.WriteFile(path, b.Bytes(), 0o600))
+	before, err := evalrun.ReadReport(path)
+	testkit.Must(t, err)
+	old, err := evalrun.ReadReport(path)
+	testkit.Must(t, err)
+	old.Digests = nil // of an earlier version
+	for _, c := range []struct {
+		name     string
+		config   evalrun.Config
+		contains string // of the warning; empty for none
+	}{
+		{"the same", evalrun.Config{Data: "rows.jsonl", Baseline: before}, ""},
+		{"another order of columns", evalrun.Config{Data: "order.jsonl", Baseline: before}, ""},
+		{"more rows", evalrun.Config{Data: "more.jsonl", Baseline: before}, "not those of the baseline (1 row added)"},
+		{"fewer rows", evalrun.Config{Data: "less.jsonl", Baseline: before}, "not those of the baseline (1 row missing)"},
+		{"a limit", evalrun.Config{Data: "rows.jsonl", Limit: 1, Baseline: before}, "not those of the baseline (1 row missing)"},
+		{"other rows", evalrun.Config{Data: "changed.jsonl", Baseline: before}, "not those of the baseline (1 row changed, 1 row added)"},
+		{"a report without digests", evalrun.Config{Data: "changed.jsonl", Baseline: old}, ""},
+		{"failed rows", evalrun.Config{Data: "more.jsonl", OnlyFailed: before}, ""},
+		{"the first failed row", evalrun.Config{Data: "rows.jsonl", Limit: 1, OnlyFailed: before}, ""},
+		{"other failed rows", evalrun.Config{Data: "changed.jsonl", OnlyFailed: before}, "have changed since the report (1 row changed)"},
+		{"fewer failed rows", evalrun.Config{Data: "less.jsonl", OnlyFailed: before}, "have changed since the report (1 row missing)"},
+	} {
+		r, err := evaluate(t, dir, c.config)
+		testkit.Must(t, err)
+		if got := strings.Join(r.Warnings, "\n"); got == "" != (c.contains == "") || !strings.Contains(got, c.contains) {
+			t.Errorf("%s: got %q", c.name, got)
+		}
+	}
+}
+
 func TestEvaluate_Variants(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"rows.csv": "question,expected\nthree,Three\nthree,Three\nother,Three\nthree,Three\n",

@@ -22,10 +22,12 @@ type Report struct {
 	Flow        string          `json:"flow"`                  // the id of the flow
 	Data        string          `json:"data"`                  // the file with the rows
 	Rows        int             `json:"rows"`                  // of the data
+	Digests     []string        `json:"digests,omitempty"`     // of the rows, in the order of the results of a variant
 	Metrics     []MetricReport  `json:"metrics"`               // in the order of the evaluation
 	Variants    []VariantReport `json:"variants"`              // in the order of the evaluation
 	Comparisons []Comparison    `json:"comparisons,omitempty"` // of the first variant with each other
 	Baseline    []Change        `json:"baseline,omitempty"`    // the differences from the baseline
+	Warnings    []string        `json:"warnings,omitempty"`    // what an earlier report does not have in common with this one
 	Violations  []string        `json:"violations,omitempty"`  // why the evaluation does not succeed
 	Results     []*Result       `json:"results"`               // by variant, then by row
 
@@ -109,7 +111,7 @@ func (r *Report) failedRows() map[int64]bool {
 
 // report summarizes the results.
 func (x *execution) report(took time.Duration) *Report {
-	r := &Report{Version: reportVersion, App: x.base.App.ID, Flow: x.flow.ID, Data: x.data.path, Rows: len(x.data.rows), Results: x.results, took: took}
+	r := &Report{Version: reportVersion, App: x.base.App.ID, Flow: x.flow.ID, Data: x.data.path, Rows: len(x.data.rows), Digests: x.data.digests(), Results: x.results, took: took}
 	for _, m := range x.metrics {
 		r.Metrics = append(r.Metrics, MetricReport{m.declared.Name(), m.row.Name, m.row.Unit, m.row.Lower, m.rate()})
 	}
@@ -123,6 +125,7 @@ func (x *execution) report(took time.Duration) *Report {
 			r.Comparisons = append(r.Comparisons, c)
 		}
 	}
+	x.addWarnings(r)
 	x.addChanges(r)
 	x.addViolations(r)
 	return r

@@ -40,6 +40,9 @@ func (r *Report) Text(w io.Writer) error {
 		fmt.Fprintf(&b, "%s: %s done, %s failed, tokens %s in, %s out%s\n", terminal.Clean(v.ID), textfmt.Thousands(r.Rows-v.Failed), textfmt.Thousands(v.Failed),
 			textfmt.Thousands(v.Usage.Input), textfmt.Thousands(v.Usage.Output), money(v.Usage))
 	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", terminal.Clean(w))
+	}
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "failed: %s\n", terminal.Clean(v))
 	}

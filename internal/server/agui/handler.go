@@ -151,11 +151,15 @@ func (c *call) resume(w http.ResponseWriter, r *http.Request, given *answers) er
 // which is found by the lease of its turn, or by an id in the messages of the client, can be
 // followed as far as its events are stored.
 func (c *call) waitingRun(ctx context.Context) (*runs.Run, error) {
-	run, err := c.Runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.stored())
+	id := c.in.run()
+	find := c.Runs.FindWaiting
+	if id == "" { // without messages
+		find = c.Runs.ResumeWaiting
+	}
+	run, err := find(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.stored())
 	if err != nil {
 		return nil, err
 	}
-	id := c.in.run()
 	if run != nil {
 		id = run.ID
 	}

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -80,6 +81,36 @@ func (m *Manager) FindWaiting(ctx context.Context, app *runtime.App, owner strin
 		}
 	}
 	return nil, nil
+}
+
+// ResumeWaiting is FindWaiting for an answer that does not name its run: if there is none, it continues the runs
+// that no process has, as servers do every few seconds, and looks again.
+func (m *Manager) ResumeWaiting(ctx context.Context, app *runtime.App, owner string, flow *spec.Flow, session string) (*Run, error) {
+	if r, err := m.FindWaiting(ctx, app, owner, flow, session); r != nil || err != nil {
+		return r, err
+	}
+	if err := m.resumeLately(ctx, app); err != nil {
+		return nil, err
+	}
+	if r := m.Running(flow.ID, session); r != nil && r.Owner == owner { // it repeats what it has done before
+		if waiting, err := r.Settle(ctx); waiting || err != nil {
+			return r, err
+		}
+	}
+	return m.FindWaiting(ctx, app, owner, flow, session)
+}
+
+// resumeLately is Resume, at most once a second: it reads all unfinished runs, and clients may send any number of
+// answers.
+func (m *Manager) resumeLately(ctx context.Context, app *runtime.App) error {
+	m.resuming.Lock()
+	defer m.resuming.Unlock()
+	if time.Since(m.resumed) < pollPeriod {
+		return nil
+	}
+	_, err := m.Resume(ctx, app)
+	m.resumed = time.Now()
+	return err
 }
 
 // InUse reports whether a session of a flow has an active run, on any server: one of another

@@ -96,6 +96,9 @@ type Manager struct {
 	active int
 	closed bool
 
+	resuming sync.Mutex // held by resumeLately
+	resumed  time.Time  // when it has resumed runs last
+
 	background sync.WaitGroup // maintenance, and the runs until their end is stored
 	stop       context.CancelFunc
 }

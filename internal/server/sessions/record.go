@@ -67,12 +67,9 @@ func parseNewest(p access.Principal, entry string) (id string, at time.Time, ok 
 }
 
 // Record notes that a run of a flow begins in a stored session of the caller of ctx;
-// firstMessage makes the title of a new session. Sessions that it has seen lately cost no
-// access of the store, unless other servers share it: these may have deleted them.
+// firstMessage makes the title of a new session. It reads the record each time, because another
+// process with the same store may have deleted it.
 func (s *Service) Record(ctx context.Context, flow, storedSession, firstMessage string) error {
-	if seen, ok := s.known.Get(storedSession); ok && s.now().Sub(seen) < knownFor && !store.IsServer(s.opts.State) {
-		return nil
-	}
 	rec, err := s.readRecord(ctx, storedSession)
 	switch {
 	case err != nil:
@@ -80,9 +77,6 @@ func (s *Service) Record(ctx context.Context, flow, storedSession, firstMessage 
 		err = s.create(ctx, storedSession, newRecord(flow, firstMessage))
 	case s.now().Sub(rec.Listed) > listedFor:
 		err = s.putFirst(ctx, storedSession, rec)
-	}
-	if err == nil {
-		s.known.Add(storedSession, s.now())
 	}
 	return err
 }
@@ -150,7 +144,6 @@ func (s *Service) writeRecord(ctx context.Context, session string, rec record) e
 
 // forget deletes the record of a session.
 func (s *Service) forget(ctx context.Context, session, id string, rec record) error {
-	s.known.Remove(session)
 	if rec.version == 0 {
 		return nil
 	}

@@ -25,8 +25,6 @@ import (
 	"net/http"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/memory"
@@ -60,15 +58,12 @@ type Options struct {
 const (
 	defaultWait   = 10 * time.Second
 	defaultImport = 32 << 20
-	maxKnown      = 65_536      // sessions that Record remembers
-	knownFor      = time.Minute // after which it reads their record again
 )
 
 // Service serves /sessions and what is below it. It is safe for concurrent use.
 type Service struct {
-	opts  Options
-	mux   *http.ServeMux
-	known *lru.Cache[string, time.Time] // when Record saw the record of a stored session
+	opts Options
+	mux  *http.ServeMux
 }
 
 // New returns a Service.
@@ -88,11 +83,7 @@ func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	known, err := lru.New[string, time.Time](maxKnown)
-	if err != nil {
-		panic(err) // only for a size below 1
-	}
-	s := &Service{opts: o, mux: http.NewServeMux(), known: known}
+	s := &Service{opts: o, mux: http.NewServeMux()}
 	s.routes()
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -371,5 +373,38 @@ func TestSessions_Messages(t *testing.T) {
 	}
 	if p := get[page](t, s, "", "GET /sessions/s/messages?before=1", "", 200); len(p.Messages) != 0 {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// TestSessions_SharedFile checks that two processes with one SQLite file have the same list: a session that one
+// has deleted is in it again once the other one uses it.
+func TestSessions_SharedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory.db")
+	var servers []*server
+	for range 2 {
+		store, err := sqlite.Open(path)
+		testkit.Must(t, err)
+		s := newServer(t, store)
+		t.Cleanup(func() { testkit.Must(t, s.app.Close(context.Background())) })
+		servers = append(servers, s)
+	}
+	first, second := servers[0], servers[1]
+	titles := func() string {
+		var all []string
+		for _, s := range servers {
+			for _, one := range get[listed](t, s, "ada", "GET /sessions", "", 200).Sessions {
+				all = append(all, one.Title)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	first.say(t, "ada", "s", "one")
+	second.must(t, "ada", "DELETE /sessions/s", "", 204)
+	if got := titles(); got != "" {
+		t.Errorf("after it was deleted: %s", got)
+	}
+	first.say(t, "ada", "s", "two")
+	if got := titles(); got != "two two" {
+		t.Errorf("after it was used again: %s", got)
 	}
 }
