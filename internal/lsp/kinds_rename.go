@@ -16,14 +16,14 @@ func (w *workspace) kindFiles() []string {
 	folders := w.foldersOfDocuments()
 	var found []string
 	for path := range w.docs {
-		if w.lang.kindOf(path) != nil {
+		if w.lang().kindOf(path) != nil {
 			found = append(found, path)
 		}
 	}
 	isolated := w.isolated
 	w.mu.Unlock()
 	if !isolated {
-		found = append(found, filesIn(folders, func(path string) bool { return w.lang.kindOf(path) != nil })...)
+		found = append(found, filesIn(folders, func(path string) bool { return w.lang().kindOf(path) != nil })...)
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
@@ -51,14 +51,14 @@ func (s *server) collectKindEdits(ctx context.Context, readers []*analysis, rena
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		k := s.lang.kindOf(path)
+		k := s.lang().kindOf(path)
 		document := s.workspace.documentOf(k, path)
 		i := slices.IndexFunc(readers, func(a *analysis) bool { return a.path == document })
 		text, ok := s.workspace.text(path)
 		if i < 0 || !ok {
 			continue
 		}
-		syntax := indexSyntax(s.lang, path, s.workspace.outlineOf)
+		syntax := indexSyntax(s.lang(), path, s.workspace.outlineOf)
 		for _, m := range syntax.words[path] {
 			for _, at := range readers[i].occurrences(syntax, &m, renamed, text) {
 				if !slices.Contains(edits[path], at) {
