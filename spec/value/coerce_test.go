@@ -52,7 +52,7 @@ func TestCoerce_Scalars(t *testing.T) {
 		{"datetime", noon.Unix(), value.DateTime{Time: noon, Zoned: true}},
 		{"datetime", "1714996800", value.DateTime{Time: noon, Zoned: true}},
 		{"datetime", noon, value.DateTime{Time: noon, Zoned: true}},
-		{"datetime", "20240229", bad}, {"datetime", " 20241399 ", bad}, {"datetime", "202402291200", bad}, {"date", "20240229", bad}, {"list[datetime]", []any{"20240229"}, bad},
+		{"datetime", "20240229", bad}, {"datetime", "2024", bad}, {"datetime", "202402", bad}, {"datetime", "86400", value.DateTime{Time: time.Unix(86400, 0).UTC(), Zoned: true}}, {"datetime", " 20241399 ", bad}, {"datetime", "202402291200", bad}, {"date", "20240229", bad}, {"list[datetime]", []any{"20240229"}, bad},
 		{"datetime", int64(20240229), value.DateTime{Time: time.Unix(20240229, 0).UTC(), Zoned: true}},
 		{"datetime", "20240229.5", value.DateTime{Time: time.Unix(20240229, 500e6).UTC(), Zoned: true}},
 		{"datetime", "yesterday", bad}, {"datetime", 1e300, bad}, {"datetime", true, bad},

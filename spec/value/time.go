@@ -119,11 +119,15 @@ func parseTime(s string) (Time, bool) {
 	return 0, false
 }
 
-// isCompactDate reports whether a text has as many digits as a date, or a date and time, without separators:
-// 20240229, 202402291200. As seconds since 1970 it would be another day.
+// isCompactDate reports whether a text has as many digits as a year, a month, a date, or a date and time, without
+// separators: 2024, 202402, 20240229, 202402291200. As seconds since 1970 it would be another day.
 func isCompactDate(s string) bool {
 	s = strings.TrimSpace(s)
-	return (len(s) == len("20060102") || len(s) == len("200601021504")) && strings.Trim(s, "0123456789") == ""
+	switch len(s) {
+	case len("2006"), len("200601"), len("20060102"), len("200601021504"):
+		return strings.Trim(s, "0123456789") == ""
+	}
+	return false
 }
 
 // unix returns the instant at a number of seconds since 1970.
