@@ -99,6 +99,27 @@ func TestConvert_Parts(t *testing.T) {
 	}
 }
 
+// TestConvert_SharedParts ends for schemas whose parts have 16 to the power of 40 paths, and for many
+// operations with one id.
+func TestConvert_SharedParts(t *testing.T) {
+	var schemas, paths []string
+	for i := range 40 {
+		next := strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"$ref": "#/components/schemas/S%d"},`, i+1), 8), ",")
+		schemas = append(schemas, fmt.Sprintf(`"S%d": {"anyOf": [%s], "allOf": [%s]}`, i, next, next))
+	}
+	schemas = append(schemas, `"S40": {"properties": {"x": {"type": "string"}}}`)
+	for i := range 3000 {
+		paths = append(paths, fmt.Sprintf(`"/p%d": {"get": {"operationId": "same"}}`, i))
+	}
+	paths = append(paths, `"/a": {"post": {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"$ref": "#/components/schemas/S0"}}}}}}`)
+	got := convert(t, `{"openapi": "3.0.0", "paths": {`+strings.Join(paths, ", ")+`}, "components": {"schemas": {`+strings.Join(schemas, ", ")+`}}}`)
+	for _, want := range []string{`- {id: x, type: "text?"}`, "id: same_3000\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in the result", want)
+		}
+	}
+}
+
 // unnamed returns parameters whose names have no letters that ids can have.
 func unnamed(n int) string {
 	var all []string
