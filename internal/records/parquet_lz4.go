@@ -47,7 +47,7 @@ func (r *Reader) withoutLZ4(file io.ReaderAt, meta *format.FileMetaData) (io.Rea
 		return nil, 0, err
 	}
 	c.write(footer)
-	c.write(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) //nolint:gosec // the footer was read from a file of less than 4 GB of it
+	c.write(binary.LittleEndian.AppendUint32(nil, uint32(len(footer))))
 	c.write([]byte("PAR1"))
 	if err := c.out.Flush(); err != nil { // also that of an earlier write
 		return nil, 0, &FileError{Path: r.path, Reason: "needs a temporary file: " + cause(err), Err: err}
@@ -103,8 +103,10 @@ func (c *parquetCopy) chunk(column *format.ColumnChunk) error {
 // of the first one with data.
 func (c *parquetCopy) pages(in *bufio.Reader, most int64) (data int64, err error) {
 	for {
-		if _, err := in.Peek(1); err != nil {
-			return data, nil // the end; the library reports missing pages
+		if _, err := in.Peek(1); errors.Is(err, io.EOF) {
+			return data, nil // the library reports missing pages
+		} else if err != nil {
+			return 0, err
 		}
 		var header format.PageHeader
 		if err := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(in)).Decode(&header); err != nil {
@@ -121,7 +123,7 @@ func (c *parquetCopy) pages(in *bufio.Reader, most int64) (data int64, err error
 		if page, err = plainPage(page, &header); err != nil {
 			return 0, err
 		}
-		header.CompressedPageSize, header.UncompressedPageSize, header.CRC = int32(len(page)), int32(len(page)), 0 //nolint:gosec // not more than the declared size
+		header.CompressedPageSize, header.UncompressedPageSize, header.CRC = int32(len(page)), int32(len(page)), 0
 		text, err := thrift.Marshal(new(thrift.CompactProtocol), &header)
 		if err != nil {
 			return 0, err
