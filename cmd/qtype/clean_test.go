@@ -197,7 +197,7 @@ func TestClean_WrittenFile(t *testing.T) {
 	}
 }
 
-// TestClean_NoFolder refuses names that are no folders.
+// TestClean_NoFolder refuses names that are not those of folders.
 func TestClean_NoFolder(t *testing.T) {
 	cleanFolder(t)
 	for _, name := range []string{"", "none", "rows.jsonl"} {

@@ -88,7 +88,7 @@ func TestLog_Refused(t *testing.T) {
 	}
 }
 
-// TestLog_OtherFile refuses a file that is no log.
+// TestLog_OtherFile refuses a file that is not a log.
 func TestLog_OtherFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
 	testkit.Must(t, os.WriteFile(path, []byte("id: app\n"), 0o600))

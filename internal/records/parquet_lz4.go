@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -27,12 +26,10 @@ func usesLZ4(meta *format.FileMetaData) bool {
 // size. The library returns other bytes for many such pages (parquet-go issue 608), and for a
 // damaged one it takes memory until the program has none left. meta is changed to that of the copy.
 func (r *Reader) withoutLZ4(file io.ReaderAt, meta *format.FileMetaData) (io.ReaderAt, int64, error) {
-	f, err := os.CreateTemp("", "qtype-*")
+	f, err := r.temporary()
 	if err != nil {
-		return nil, 0, &FileError{Path: r.path, Reason: "needs a temporary file: " + cause(err), Err: err}
+		return nil, 0, err
 	}
-	r.closers = append(r.closers, &tempFile{f})
-	_ = os.Remove(f.Name()) // if this works, not even a killed process leaves it behind
 	c := &parquetCopy{in: file, out: bufio.NewWriter(f)}
 	c.write([]byte("PAR1"))
 	for g := range meta.RowGroups {
@@ -99,7 +96,7 @@ func (c *parquetCopy) chunk(column *format.ColumnChunk) error {
 	return nil
 }
 
-// pages copies pages that are compressed with LZ4, of at most so many bytes, and returns the offset
+// pages copies pages that are compressed with LZ4, each of most bytes or less, and returns the offset
 // of the first one with data.
 func (c *parquetCopy) pages(in *bufio.Reader, most int64) (data int64, err error) {
 	for {
