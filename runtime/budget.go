@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -69,7 +70,8 @@ func withBudget(ctx context.Context, over *BudgetError, b *spec.Budget, shared *
 		return context.WithCancel(ctx)
 	}
 	var stopClock context.CancelFunc = func() {}
-	if b.Seconds > 0 {
+	const longest = math.MaxInt64 / float64(time.Second) // a longer time, such as .inf, is no limit
+	if b.Seconds > 0 && b.Seconds < longest {
 		limit := time.Duration(b.Seconds * float64(time.Second))
 		if shared != nil {
 			limit -= time.Since(shared.Began)

@@ -136,13 +136,13 @@ type CircuitBreaker struct {
 type Prices struct {
 	Positioned
 	// Input is the price of a million tokens that the model reads.
-	Input float64 `yaml:"input" jsonschema:"required" validate:"gte=0"`
+	Input float64 `yaml:"input" jsonschema:"required" validate:"gte=0,lte=1000000000"`
 	// Output is the price of a million tokens that the model writes.
-	Output float64 `yaml:"output" default:"0" validate:"gte=0"`
+	Output float64 `yaml:"output" default:"0" validate:"gte=0,lte=1000000000"`
 	// CachedInput is the price of a million tokens that the model reads from the provider's prompt cache. The default is that of input.
-	CachedInput *float64 `yaml:"cached_input" validate:"omitempty,gte=0"`
+	CachedInput *float64 `yaml:"cached_input" validate:"omitempty,gte=0,lte=1000000000"`
 	// CacheWrite is the price of a million tokens that are written to the provider's prompt cache. The default is that of input.
-	CacheWrite *float64 `yaml:"cache_write" validate:"omitempty,gte=0"`
+	CacheWrite *float64 `yaml:"cache_write" validate:"omitempty,gte=0,lte=1000000000"`
 }
 
 // TokenCounts are the tokens of calls. Cached and CacheWrite are included in Input.

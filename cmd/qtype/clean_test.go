@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/cleanup"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -154,6 +156,53 @@ func TestClean_Text(t *testing.T) {
 		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &text, Err: &text}}
 		if code := execute(t.Context(), s, append([]string{"clean", "stored.qtype.yaml"}, args...)); code != cli.ExitUsage || !strings.Contains(text.String(), want) {
 			t.Errorf("%q: exit status %d: %s", args, code, text.String())
+		}
+	}
+}
+
+// TestClean_Links searches a folder that is a link, and lists each file once.
+func TestClean_Links(t *testing.T) {
+	cleanFolder(t)
+	folder, err := os.Getwd()
+	testkit.Must(t, err)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Skipf("no symbolic links here: %s", err)
+	}
+	out, code := call(t, "clean", filepath.Join(link, "stored.qtype.yaml"), "temporary", "--in", ".", "--in", "results")
+	if code != cli.ExitDone || out != "1 temporary file removed\n" {
+		t.Errorf("exit status %d: %s", code, out)
+	}
+}
+
+// TestClean_WrittenFile keeps an incomplete file that a step of a run writes: it has no journal.
+func TestClean_WrittenFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files that a program writes cannot be removed there")
+	}
+	cleanFolder(t)
+	out, err := remotefs.Create(t.Context(), "export.csv")
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, out.Abort()) }()
+	found, err := filepath.Glob(".export.csv.*.tmp")
+	testkit.Must(t, err)
+	if len(found) != 1 {
+		t.Fatalf("incomplete files: %q", found)
+	}
+	old := time.Now().Add(-100 * time.Hour)
+	testkit.Must(t, os.Chtimes(found[0], old, old))
+	cleanLines[cleanup.Removed](t, "temporary")
+	if _, err := os.Stat(found[0]); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClean_NoFolder refuses names that are not those of folders.
+func TestClean_NoFolder(t *testing.T) {
+	cleanFolder(t)
+	for _, name := range []string{"", "none", "rows.jsonl"} {
+		if out, code := call(t, "clean", "stored.qtype.yaml", "-n", "--in", name); code != cli.ExitFailed {
+			t.Errorf("--in %q: exit status %d: %s", name, code, out)
 		}
 	}
 }

@@ -45,7 +45,7 @@ worst case is what context windows and the budget of the flow allow.`,
 	k.flags = f
 	f.SortFlags = false
 	cli.AddFlags(f, "Rows and answers", func() {
-		f.StringVar(&k.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
+		f.StringVar(&k.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx, or - for standard input")
 		f.StringVarP(&k.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.Int64Var(&k.Rows, "rows", 0, "rows of the run (default: those of the file)")
 		f.IntVar(&k.Sample, "sample", defaultSample, "estimate from the first `N` rows")
@@ -68,8 +68,8 @@ func (k *costCommand) check() error {
 		return terminal.Usagef("--rows cannot be %d: expected a positive number of rows", k.Rows)
 	case k.Sample < 1:
 		return terminal.Usagef("--sample cannot be %d: expected a positive number of rows", k.Sample)
-	case k.OutputTokens < 0:
-		return terminal.Usagef("--output-tokens cannot be %d: expected a positive number", k.OutputTokens)
+	case k.OutputTokens < 0, k.flags.Changed("output-tokens") && k.OutputTokens == 0, k.OutputTokens > estimate.MaxOutputTokens:
+		return terminal.Usagef("--output-tokens cannot be %d: expected a number from 1 to %d", k.OutputTokens, estimate.MaxOutputTokens)
 	}
 	for name, v := range map[string]float64{"limit": k.limit, "worst-limit": k.worstLimit} {
 		if !(v >= 0) {
@@ -83,6 +83,7 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 	if err := k.check(); err != nil {
 		return err
 	}
+	k.In = k.Streams.In
 	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, k.access.Options(qtype.WithLog(func(string) {}))...)
 	if err != nil {
 		return err

@@ -101,6 +101,11 @@ func (e *evalCommand) check() error {
 	case remotefs.IsSame(e.output, e.html):
 		return terminal.Usagef("-o and --html need different files")
 	}
+	for _, name := range []string{e.output, e.html} {
+		if remotefs.IsSame(name, e.Path) {
+			return terminal.Usagef("the report would replace %s: use another name", e.Path)
+		}
+	}
 	return nil
 }
 

@@ -57,11 +57,13 @@ func Find(paths []string) ([]string, error) {
 			add(path)
 			continue
 		}
-		err = filepath.WalkDir(path, func(inside string, d fs.DirEntry, err error) error {
+		// The trailing separator makes a link to a folder the folder itself.
+		err = filepath.WalkDir(path+string(filepath.Separator), func(inside string, d fs.DirEntry, err error) error {
+			inside = filepath.Clean(inside)
 			switch {
 			case err != nil:
 				return err
-			case d.IsDir() && inside != path && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			case d.IsDir() && inside != filepath.Clean(path) && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 				return fs.SkipDir
 			case !d.IsDir() && applicationPath(inside) != "":
 				add(inside)

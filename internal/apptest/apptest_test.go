@@ -217,3 +217,19 @@ func messages(list diag.List) string {
 	}
 	return strings.Join(all, "; ")
 }
+
+// TestFind_Link finds the test files in a folder that is named by a link.
+func TestFind_Link(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "app.qtype-test.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Skipf("no symbolic links here: %s", err)
+	}
+	found, err := apptest.Find([]string{link, link + string(filepath.Separator)})
+	if want := []string{filepath.Join(link, "app.qtype-test.yaml")}; err != nil || !slices.Equal(found, want) {
+		t.Errorf("got %v, %v, want %v", found, err, want)
+	}
+}

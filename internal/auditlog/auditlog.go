@@ -23,13 +23,19 @@ type Log struct {
 // New returns the log of a file. The file is created with the first record.
 func New(path string) *Log { return &Log{path: path} }
 
-// Check returns an error if the log cannot be written now. It creates the file.
+// Check returns an error if the log cannot be written now, and for a file with something else than
+// records, such as the document of the application: records would spoil it. It creates the file.
 func (l *Log) Check() error {
 	f, err := l.open()
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
+	first := make([]byte, 1)
+	if n, _ := f.ReadAt(first, 0); n > 0 && first[0] != '{' { // a file that cannot be read fails with the first record
+		return fmt.Errorf("%s has something else than JSON lines: use another name", l.path)
+	}
+	return nil
 }
 
 // Append appends a record. The file is opened each time: a program that rotates logs can

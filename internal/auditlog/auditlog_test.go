@@ -87,3 +87,14 @@ func TestLog_Refused(t *testing.T) {
 		}
 	}
 }
+
+// TestLog_OtherFile refuses a file that is not a log.
+func TestLog_OtherFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.qtype.yaml")
+	testkit.Must(t, os.WriteFile(path, []byte("id: app\n"), 0o600))
+	if err := auditlog.New(path).Check(); err == nil || !strings.Contains(err.Error(), "has something else than JSON lines: use another name") {
+		t.Errorf("got %v", err)
+	}
+	testkit.Must(t, os.WriteFile(path, []byte("{\"writer\":1}\n"), 0o600))
+	testkit.Must(t, auditlog.New(path).Check())
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -143,7 +144,7 @@ func (p *Plan) Apply(ctx context.Context) ([]Removed, error) {
 		switch err := p.removeFile(item); {
 		case err == nil:
 			counts[item.Kind]++
-		case !errors.Is(err, checkpoint.ErrBusy):
+		case !errors.Is(err, checkpoint.ErrBusy) && !errors.Is(err, fs.ErrNotExist):
 			errs = append(errs, err)
 		}
 	}

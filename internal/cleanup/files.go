@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/localruns"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
 // oldTemporary is the age of incomplete files that are removed without an age that the user names.
@@ -52,10 +53,13 @@ func (p *Plan) findFiles(ctx context.Context, folder string) error {
 	})
 }
 
-// isNew reports whether a file was not found before.
+// isNew reports whether a file was not found before, also by the name of a link to its folder.
 func (p *Plan) isNew(path string) bool {
 	if full, err := filepath.Abs(path); err == nil {
 		path = full
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
 	}
 	if p.found[path] {
 		return false
@@ -104,19 +108,20 @@ func isTrace(path string) bool {
 }
 
 // isUsed reports whether a run has a journal open, or that of the output to which an
-// incomplete file belongs.
+// incomplete file belongs, or writes the incomplete file.
 func isUsed(kind Kind, path string) bool {
 	switch kind {
 	case Journals:
 		return checkpoint.IsUsed(path)
 	case Temporary:
 		name := temporaryName().FindStringSubmatch(filepath.Base(path))[1]
-		return checkpoint.IsUsed(filepath.Join(filepath.Dir(path), name+erasure.JournalSuffix))
+		return remotefs.IsWritten(path) || checkpoint.IsUsed(filepath.Join(filepath.Dir(path), name+erasure.JournalSuffix))
 	}
 	return false
 }
 
-// removeFile removes a file that no run uses.
+// removeFile removes a file that no run uses. The error is fs.ErrNotExist if its run, or another
+// qtype clean, has removed it.
 func (p *Plan) removeFile(item Item) error {
 	if item.Kind == Journals {
 		return checkpoint.RemoveUnused(item.Where)

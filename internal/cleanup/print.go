@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -24,6 +25,9 @@ func ParseAge(text string) (time.Duration, error) {
 	}
 	age, err := time.ParseDuration(given)
 	if err == nil && given != text {
+		if age > math.MaxInt64/24 { // would be a short time
+			return 0, errors.New("expected at most 292 years, which are 106751d")
+		}
 		age *= 24
 	}
 	if err != nil || age <= 0 {

@@ -9,12 +9,12 @@ import (
 )
 
 func TestParseAge(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": 0, "12h": 12 * time.Hour, "30d": 720 * time.Hour, "1.5d": 36 * time.Hour} {
+	for text, want := range map[string]time.Duration{"": 0, "12h": 12 * time.Hour, "30d": 720 * time.Hour, "1.5d": 36 * time.Hour, "106751d": 106751 * 24 * time.Hour} {
 		if got, err := cleanup.ParseAge(text); err != nil || got != want {
 			t.Errorf("%q: got %s, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"d", "0d", "-1h", "2", "1w", "1h2d"} {
+	for _, text := range []string{"d", "0d", "-1h", "2", "1w", "1h2d", "213504d", "2562047d", "9999999d"} {
 		if got, err := cleanup.ParseAge(text); err == nil {
 			t.Errorf("%q: got %s, want an error", text, got)
 		}

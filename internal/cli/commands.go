@@ -20,6 +20,20 @@ func CommandGroup(use, short string, commands ...*cobra.Command) *cobra.Command 
 	return c
 }
 
+// checkCompletion makes the command completion of cobra reject unknown shells and arguments, as all
+// other commands do.
+func checkCompletion(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args, c.RunE = noCommand, showHelp
+		for _, shell := range c.Commands() {
+			shell.Args = Arguments()
+		}
+	}
+}
+
 func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
 
 // missingNote is the annotation of a root with what is appended to the error for an unknown command.

@@ -75,7 +75,7 @@ func NewHelp(root *cobra.Command) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.HasSubCommands() && len(rest) > 0 {
+			if len(rest) > 0 {
 				return noCommand(c, rest)
 			}
 			c.InitDefaultHelpFlag()

@@ -69,6 +69,7 @@ func (p *Program) Root(s *Streams) *cobra.Command {
 		p.Complete(root)
 	}
 	root.InitDefaultCompletionCmd()
+	checkCompletion(root)
 	return root
 }
 

@@ -45,3 +45,24 @@ flows:
 		}
 	}
 }
+
+// TestBudget_EndlessTime does not end a run whose time is longer than that of the clock.
+func TestBudget_EndlessTime(t *testing.T) {
+	for _, seconds := range []string{".inf", "1.0e+300", "9223372036.9"} {
+		app := openApp(t, `
+id: app
+flows:
+  - id: main
+    budget: {seconds: `+seconds+`}
+    variables: [{id: q, type: text}, {id: a, type: text}]
+    inputs: [q]
+    outputs: [a]
+    steps: [{type: PromptTemplate, id: fill, template: "[{q}]", inputs: [q], outputs: [a]}]
+`)
+		for _, err := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"q": "x"})})) {
+			if err != nil {
+				t.Errorf("%s: %v", seconds, err)
+			}
+		}
+	}
+}

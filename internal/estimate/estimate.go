@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"github.com/qtype-dev/qtype/index/embedded"
 	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/mock"
 	"github.com/qtype-dev/qtype/runtime"
@@ -31,12 +33,17 @@ import (
 
 // Config describes what is estimated.
 type Config struct {
-	Flow         string // the flow's id; empty for the first one
-	Data         string // the file with the rows; empty for one row without inputs
-	Sample       int    // rows that are run with mock models
-	Rows         int64  // rows of the run; 0 for those of the data
-	OutputTokens int    // tokens of each answer; 0 for those of mock answers
+	Flow         string    // the flow's id; empty for the first one
+	Data         string    // the file with the rows; empty for one row without inputs, - for In
+	Sample       int       // rows that are run with mock models
+	Rows         int64     // rows of the run; 0 for those of the data
+	OutputTokens int       // tokens of each answer, at most MaxOutputTokens; 0 for those of mock answers
+	In           io.Reader // the rows of standard input
 }
+
+// MaxOutputTokens is the greatest length of an answer: no model writes more in a call. The
+// mock's answers are texts of this length, in memory.
+const MaxOutputTokens = 1_000_000
 
 // defaultAnswer is the length of an answer in tokens if neither the configuration nor a
 // mock of the document sets it.
@@ -55,6 +62,8 @@ type Report struct {
 	Expected Amount      `json:"expected"`           // of the run
 	Worst    Worst       `json:"worst"`              // what the run can cost at most
 	Unpriced []string    `json:"unpriced,omitempty"` // models without prices, which are not part of the money
+	// OverBudget is why the budget of the flow ends the run, by what is expected; empty if it does not.
+	OverBudget string `json:"over_budget,omitempty"`
 }
 
 // Amount is a number of calls with their tokens and cost.
@@ -107,6 +116,9 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		}
 	}
 	r := &Report{App: app.Spec().ID, Flow: flow.ID}
+	// The run is estimated without its budget: what the sample uses is scaled to all rows, and then compared with it.
+	budget := flow.Budget
+	flow.Budget = nil
 	rows, err := dry.sample(ctx, r, flow)
 	if err != nil {
 		return nil, err
@@ -122,7 +134,8 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		}
 	}
 	dry.total(r)
-	r.Worst = worst(flow, r.Rows)
+	r.OverBudget = overBudget(budget, r.Expected)
+	r.Worst = worst(flow, budget, r.Rows)
 	return r, nil
 }
 
@@ -147,7 +160,7 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 		r.Rows, r.Sample = max(d.cfg.Rows, 1), 1
 		return []runtime.Input{{Session: "row-1", Values: map[string]any{}}}, nil
 	}
-	file, err := records.Open(ctx, d.cfg.Data, records.Options{})
+	file, err := d.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +192,14 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 	return rows, nil
 }
 
+// open opens the rows.
+func (d *dryRun) open(ctx context.Context) (*records.Reader, error) {
+	if d.cfg.Data == "-" && d.cfg.In != nil {
+		return records.OpenStream(d.cfg.In, "standard input", records.Options{})
+	}
+	return records.Open(ctx, d.cfg.Data, records.Options{})
+}
+
 // total adds up the models, for the rows of the run.
 func (d *dryRun) total(r *Report) {
 	done := r.Sample - r.Failed
@@ -194,6 +215,21 @@ func (d *dryRun) total(r *Report) {
 		r.Models = append(r.Models, m)
 		r.Expected.add(m.Amount)
 	}
+}
+
+// overBudget returns why a budget ends a run that uses an amount; empty if it does not.
+func overBudget(b *spec.Budget, used Amount) string {
+	switch {
+	case b == nil:
+		return ""
+	case b.Money > 0 && used.Money > b.Money:
+		return fmt.Sprintf("%s money is expected, %s is allowed", textfmt.Amount(used.Money), textfmt.Amount(b.Money))
+	case b.Tokens > 0 && used.Input+used.Output > float64(b.Tokens):
+		return fmt.Sprintf("%.0f tokens are expected, %d are allowed", used.Input+used.Output, b.Tokens)
+	case b.Calls > 0 && used.Calls > float64(b.Calls):
+		return fmt.Sprintf("%.0f calls are expected, %d are allowed", used.Calls, b.Calls)
+	}
+	return ""
 }
 
 // priceSources returns where the prices of the models of an application are from, by id.

@@ -27,6 +27,8 @@ func (r *Report) Exceeds(l Limits) error {
 		return fmt.Errorf("--limit: %s could not be estimated: %s", textfmt.Count(r.Failed, "row"), r.Reason)
 	case limited && len(r.Unpriced) > 0:
 		return fmt.Errorf("--limit: model %s has no prices", textfmt.List(r.Unpriced))
+	case limited && r.OverBudget != "":
+		return fmt.Errorf("--limit: the budget of flow %s ends the run: %s", r.Flow, r.OverBudget)
 	case limited && r.Expected.Money > *l.Expected:
 		return fmt.Errorf("the expected cost %.6g is above the limit %.6g", r.Expected.Money, *l.Expected)
 	case worstLimited && !r.Worst.Known:
@@ -64,6 +66,9 @@ func (r *Report) Text(w io.Writer) error {
 		fmt.Fprintf(&b, "worst case: %.4f, limited by the %s\n", r.Worst.Money, map[string]string{"windows": "context windows", "budget": "budget of the flow"}[r.Worst.By])
 	} else {
 		fmt.Fprintf(&b, "worst case: not limited: %s\n", terminal.Clean(strings.Join(r.Worst.Open, "; ")))
+	}
+	if r.OverBudget != "" {
+		fmt.Fprintf(&b, "the budget of the flow ends the run: %s\n", r.OverBudget)
 	}
 	if r.Failed > 0 {
 		fmt.Fprintf(&b, "%s of the sample failed: %s\n", textfmt.Count(r.Failed, "row"), terminal.Clean(r.Reason))

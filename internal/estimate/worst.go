@@ -24,64 +24,96 @@ type Worst struct {
 // bound is the most that something can use.
 type bound struct {
 	calls, tokens, money float64
-	perCall              float64 // the highest price of one call
-	perToken             float64 // the highest price of a token
-	open                 []string
+	perCall              float64  // the highest price of one call
+	perToken             float64  // the highest price of a token
+	unpriced             []string // models without prices: nothing limits their money
+	unsized              []string // models without a context window: only a budget limits their tokens
+	endless              []string // why the number of calls is not limited
 }
 
 func (b *bound) add(c bound, times float64) {
 	b.calls, b.tokens, b.money = b.calls+times*c.calls, b.tokens+times*c.tokens, b.money+times*c.money
 	b.perCall, b.perToken = max(b.perCall, c.perCall), max(b.perToken, c.perToken)
-	b.because(c.open)
+	b.because(c)
 }
 
-// because adds reasons for which there is no bound, each once.
-func (b *bound) because(reasons []string) {
-	for _, r := range reasons {
-		if !slices.Contains(b.open, r) {
-			b.open = append(b.open, r)
+// because adds the reasons for which another bound does not limit something, each once.
+func (b *bound) because(c bound) {
+	b.unpriced, b.unsized, b.endless = union(b.unpriced, c.unpriced), union(b.unsized, c.unsized), union(b.endless, c.endless)
+}
+
+// open returns the reasons for which context windows are no limit.
+func (b *bound) open() []string {
+	var reasons []string
+	for _, id := range b.unsized {
+		reasons = append(reasons, fmt.Sprintf("model %s has no context_window", id))
+	}
+	for _, id := range b.unpriced {
+		reasons = append(reasons, fmt.Sprintf("model %s has no prices", id))
+	}
+	return append(reasons, b.endless...)
+}
+
+// union adds to a list the values that it lacks.
+func union(list, more []string) []string {
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
 		}
 	}
+	return list
 }
 
-// worst returns the most that a run of a flow over rows can cost.
-func worst(flow *spec.Flow, rows int64) Worst {
+// worst returns the most that a run of a flow over rows can cost, with a budget or nil.
+func worst(flow *spec.Flow, budget *spec.Budget, rows int64) Worst {
 	row := boundOf(flow, map[*spec.Flow]bool{})
-	w := Worst{Known: len(row.open) == 0, Open: row.open}
+	w := Worst{Open: row.open()}
 	tokens, money := math.Inf(1), math.Inf(1)
-	if w.Known {
+	if len(w.Open) == 0 {
 		tokens, money, w.By = float64(rows)*row.tokens, float64(rows)*row.money, "windows"
 	}
-	if b := flow.Budget; b != nil {
-		before := money
-		if b.Tokens > 0 {
-			tokens = min(tokens, float64(b.Tokens))
-			money = min(money, float64(b.Tokens)*row.perToken)
+	if budget != nil {
+		if budget.Tokens > 0 {
+			tokens = min(tokens, float64(budget.Tokens))
 		}
-		if b.Calls > 0 && w.Known {
-			money = min(money, float64(b.Calls)*row.perCall)
-		}
-		if b.Money > 0 {
-			money = min(money, b.Money)
-		}
-		if money < before {
-			w.By, w.Known = "budget", true
+		if limit := row.moneyOf(budget); limit < money {
+			money, w.By = limit, "budget"
 		}
 	}
-	if w.Known {
-		w.Money = money
-		if !math.IsInf(tokens, 1) {
-			w.Tokens = tokens
-		}
+	if w.Known = !math.IsInf(money, 1); !w.Known {
+		return w
+	}
+	w.Money = money
+	if !math.IsInf(tokens, 1) {
+		w.Tokens = tokens
 	}
 	return w
+}
+
+// moneyOf returns the most money that a budget allows; infinite if it does not limit it. A
+// budget counts the tokens and calls of models without prices, but not their money.
+func (b *bound) moneyOf(budget *spec.Budget) float64 {
+	money := math.Inf(1)
+	if len(b.unpriced) > 0 {
+		return money
+	}
+	if budget.Tokens > 0 {
+		money = min(money, float64(budget.Tokens)*b.perToken)
+	}
+	if budget.Calls > 0 && len(b.unsized) == 0 {
+		money = min(money, float64(budget.Calls)*b.perCall)
+	}
+	if budget.Money > 0 {
+		money = min(money, budget.Money)
+	}
+	return money
 }
 
 // boundOf returns the bound of one row of a flow.
 func boundOf(flow *spec.Flow, within map[*spec.Flow]bool) bound {
 	var all bound
 	if within[flow] {
-		all.open = append(all.open, fmt.Sprintf("flow %s calls itself", flow.ID))
+		all.endless = append(all.endless, fmt.Sprintf("flow %s calls itself", flow.ID))
 		return all
 	}
 	within[flow] = true
@@ -91,7 +123,7 @@ func boundOf(flow *spec.Flow, within map[*spec.Flow]bool) bound {
 		id := s.Step.EntityID()
 		one := stepBound(s, within)
 		if many != "" && one.calls > 0 {
-			one.open = append(one.open, fmt.Sprintf("step %s makes any number of rows", many))
+			one.endless = union(one.endless, []string{fmt.Sprintf("step %s makes any number of rows", many)})
 		}
 		all.add(one, 1)
 		if s.Rows == spec.RowsMany {
@@ -107,6 +139,11 @@ func stepBound(s *spec.StepPlan, within map[*spec.Flow]bool) bound {
 	rounds := limitOf(s.Step, "max_tool_executions") + 1
 	for _, m := range s.Models() {
 		all.add(callBound(m), rounds)
+	}
+	for _, x := range s.Indexes() { // their models embed what is searched or stored
+		for _, m := range spec.Linked[spec.ModelEntity](spec.UsesOf(x), spec.RoleChatModel, spec.RoleEmbedding) {
+			all.add(callBound(m), rounds)
+		}
 	}
 	times := max(limitOf(s.Step, "max_iterations"), limitOf(s.Step, "max_tool_executions"), 1)
 	for _, f := range s.Flows() {
@@ -136,7 +173,7 @@ func callBound(m spec.ModelEntity) bound {
 		other := ownBound(f.To.Base())
 		all.tokens, all.money = max(all.tokens, other.tokens), max(all.money, other.money)
 		all.perCall, all.perToken = max(all.perCall, other.perCall), max(all.perToken, other.perToken)
-		all.because(other.open)
+		all.because(other)
 	}
 	return all
 }
@@ -148,22 +185,26 @@ func ownBound(m *spec.Model) bound {
 	info := model.Describe(m)
 	b := bound{calls: 1, tokens: float64(info.ContextWindow)}
 	if info.ContextWindow == 0 {
-		b.open = []string{fmt.Sprintf("model %s has no context_window", m.ID)}
+		b.unsized = []string{m.ID}
 	}
-	p := m.Prices
+	p := m.CallPrices()
 	if p == nil {
-		b.open = append(b.open, fmt.Sprintf("model %s has no prices", m.ID))
+		b.unpriced = []string{m.ID}
 		return b
 	}
-	b.perToken = max(p.Input, p.Output) / 1e6
+	input := p.Input // none of the tokens is in the provider's cache, and all are written to it
+	if p.CacheWrite != nil {
+		input = max(input, *p.CacheWrite)
+	}
+	b.perToken = max(input, p.Output) / 1e6
 	output := b.tokens
 	if info.MaxTokens > 0 {
 		output = min(output, float64(info.MaxTokens))
 	}
-	if p.Output < p.Input {
+	if p.Output < input {
 		output = 0
 	}
-	b.money = price(p, b.tokens-output, output)
+	b.money = ((b.tokens-output)*input + output*p.Output) / 1e6
 	b.perCall = b.money
 	return b
 }

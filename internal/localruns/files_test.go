@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/localruns"
@@ -37,6 +38,23 @@ func TestWalk_RegularFiles(t *testing.T) {
 	}
 	if want := []string{"a.jsonl", "sub/b.jsonl"}; !slices.Equal(found, want) {
 		t.Errorf("got %v, want %v", found, want)
+	}
+	if err := os.Symlink(folder, folder+"-link"); err != nil {
+		t.Fatal(err)
+	}
+	var linked []string
+	err := localruns.EachFile(t.Context(), folder+"-link", func(path string, _ fs.DirEntry) error {
+		linked = append(linked, filepath.ToSlash(strings.TrimPrefix(path, folder+"-link"+string(filepath.Separator))))
+		return nil
+	})
+	if want := []string{"a.jsonl", "sub/b.jsonl"}; err != nil || !slices.Equal(linked, want) {
+		t.Errorf("a link to a folder: got %v, %v, want %v", linked, err, want)
+	}
+	if err := localruns.EachFile(t.Context(), filepath.Join(folder, "a.jsonl"), visit); err == nil {
+		t.Error("a file: got no error")
+	}
+	if err := localruns.EachFile(t.Context(), "", visit); err == nil {
+		t.Error("an empty name: got no error")
 	}
 	if err := localruns.EachFile(t.Context(), filepath.Join(folder, "none"), visit); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that does not exist: %v", err)

@@ -130,14 +130,16 @@ func filesIn(folders []string, isWanted func(path string) bool) []string {
 	var found []string
 	seen := 0
 	for _, folder := range folders {
-		_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		// The trailing separator makes a link to a folder the folder itself.
+		_ = filepath.WalkDir(folder+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+			path = filepath.Clean(path)
 			seen++
 			switch {
 			case err != nil:
 				return skip(d) // deleted, or no permission
 			case seen > maxScanned || len(found) > maxDocuments:
 				return filepath.SkipAll
-			case d.IsDir() && path != folder && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			case d.IsDir() && path != filepath.Clean(folder) && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 				return filepath.SkipDir
 			case !d.IsDir() && isWanted(path):
 				found = append(found, path)

@@ -120,12 +120,10 @@ func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 	if r.whole != nil {
 		return r.whole, r.size, nil
 	}
-	f, err := os.CreateTemp("", "qtype-*")
+	f, err := r.temporary()
 	if err != nil {
-		return nil, 0, &FileError{Path: r.path, Reason: "needs a temporary file: " + cause(err), Err: err}
+		return nil, 0, err
 	}
-	r.closers = append(r.closers, &tempFile{f})
-	_ = os.Remove(f.Name()) // if this works, not even a killed process leaves it behind
 	size, err := io.Copy(f, io.LimitReader(in, maxSpool+1))
 	var file *FileError
 	switch {
@@ -139,6 +137,17 @@ func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 	r.whole, r.size = f, size
 	r.read.Store(0) // from here on, reads of the copy are counted
 	return f, size, nil
+}
+
+// temporary returns a temporary file that is removed with the reader.
+func (r *Reader) temporary() (*os.File, error) {
+	f, err := os.CreateTemp("", "qtype-*")
+	if err != nil {
+		return nil, &FileError{Path: r.path, Reason: "needs a temporary file: " + cause(err), Err: err}
+	}
+	r.closers = append(r.closers, &tempFile{f})
+	_ = os.Remove(f.Name()) // if this works, not even a killed process leaves it behind
+	return f, nil
 }
 
 // tempFile is a temporary file that is removed with its reader.

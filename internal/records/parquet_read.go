@@ -2,7 +2,9 @@ package records
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 
 	"github.com/parquet-go/parquet-go"
@@ -20,15 +22,34 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 			err = damaged(nil)
 		}
 	}()
-	f, err := parquet.OpenFile(&meterAt{file, size, &r.read}, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	open := func() (*parquet.File, error) {
+		return parquet.OpenFile(&meterAt{file, size, &r.read}, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	}
+	f, err := open()
+	if err == nil && usesLZ4(f.Metadata()) {
+		if file, size, err = r.withoutLZ4(file, f.Metadata()); err == nil {
+			f, err = open()
+		}
+	}
+	if known, ok := errors.AsType[*FileError](err); ok {
+		return known
+	}
 	if err != nil {
 		return damaged(err)
 	}
-	p := &parquetRows{groups: f.RowGroups(), fields: f.Schema().Fields(), buf: make([]parquet.Row, rowsAtOnce)}
+	// Other programs write a group without rows for a table without rows; the library cannot read one.
+	groups := slices.DeleteFunc(slices.Clone(f.RowGroups()), func(g parquet.RowGroup) bool { return g.NumRows() == 0 })
+	p := &parquetRows{groups: groups, fields: f.Schema().Fields(), buf: make([]parquet.Row, rowsAtOnce)}
 	p.leaves = make([][]parquet.Value, len(f.Schema().Columns()))
 	p.meanings = leafMeanings(f)
 	for _, field := range p.fields {
+		if slices.Contains(r.columns, field.Name()) {
+			return &FileError{Path: r.path, Reason: fmt.Sprintf("has two columns with the name %q", field.Name())}
+		}
 		r.columns = append(r.columns, field.Name())
+	}
+	if len(r.columns) == 0 {
+		return &FileError{Path: r.path, Reason: "has no columns"}
 	}
 	r.total = f.NumRows()
 	r.next = func() (rec Record, err error) {
@@ -95,6 +116,7 @@ type parquetRows struct {
 	rows   parquet.Rows
 	buf    []parquet.Row
 	have   []parquet.Row     // decoded and not returned yet
+	idle   int               // how often in sequence nothing was decoded
 	leaves [][]parquet.Value // the values of one record, by leaf column
 	// meanings has the logical type of each leaf column.
 	meanings []format.LogicalTypeValue
@@ -133,6 +155,13 @@ func (p *parquetRows) fill() error {
 	}
 	n, err := p.rows.ReadRows(p.buf)
 	p.have = p.buf[:n]
+	const most = 100 // a damaged file would be read for ever
+	if p.idle++; n > 0 || err != nil {
+		p.idle = 0
+	}
+	if p.idle == most {
+		return io.ErrNoProgress
+	}
 	if errors.Is(err, io.EOF) {
 		err = nil
 		if n == 0 {

@@ -274,3 +274,35 @@ func TestCount_LikeReading(t *testing.T) {
 		t.Errorf("an incomplete file: %d, %v", n, err)
 	}
 }
+
+// TestReadParquet_OddTables reads files that pyarrow has written.
+func TestReadParquet_OddTables(t *testing.T) {
+	for name, want := range map[string]string{
+		"no_rows":     "",
+		"no_columns":  "no_columns.parquet: has no columns",
+		"same_names":  `same_names.parquet: has two columns with the name "q"`,
+		"damaged_lz4": "damaged_lz4.parquet: is damaged or not a complete Parquet file",
+	} {
+		if got := strings.Join(read(t, filepath.Join("testdata", name+".parquet")), "\n"); strings.TrimPrefix(got, "testdata/") != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestReadParquet_LZ4 reads pages of both versions, with and without a dictionary, that pyarrow has
+// compressed with LZ4: multiples of the cubes of the numbers below 1200, without each ninth one, which hardly get shorter.
+func TestReadParquet_LZ4(t *testing.T) {
+	for _, name := range []string{"lz4", "lz4v2"} {
+		var want []string
+		for i := range 1200 {
+			if i%9 == 0 {
+				want = append(want, "0: n=<nil>")
+				continue
+			}
+			want = append(want, fmt.Sprintf("0: n=%d", i*i*i*99991))
+		}
+		if diff := cmp.Diff(want, read(t, filepath.Join("testdata", name+".parquet"))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -34,3 +34,14 @@ func removeUnlocked(path string) {
 		_ = os.Remove(path) // a leftover is only a hidden file
 	}
 }
+
+// IsWritten reports whether a program writes a temporary file of this package: the program
+// holds its lock.
+func IsWritten(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // which ends the lock
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // NewSchema returns qtype schema.
@@ -22,6 +23,8 @@ func NewSchema(s *cli.Streams) *cobra.Command {
 		Args: cli.Arguments(),
 		RunE: func(*cobra.Command, []string) error {
 			switch {
+			case tests && evaluations:
+				return terminal.Usagef("--tests and --evaluations exclude each other")
 			case tests:
 				return s.WriteTo(output, apptest.Schema())
 			case evaluations:
@@ -32,7 +35,6 @@ func NewSchema(s *cli.Streams) *cobra.Command {
 	}
 	c.Flags().BoolVar(&tests, "tests", false, "print the schema of test files")
 	c.Flags().BoolVar(&evaluations, "evaluations", false, "print the schema of evaluation files")
-	c.MarkFlagsMutuallyExclusive("tests", "evaluations")
 	c.Flags().StringVarP(&output, "output", "o", "", "write the schema to `FILE`")
 	return c
 }

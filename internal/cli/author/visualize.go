@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
@@ -45,6 +46,9 @@ func (d *visualizeCommand) run(ctx context.Context, path string) error {
 	format, err := d.drawFormat()
 	if err != nil {
 		return err
+	}
+	if remotefs.IsSame(d.output, path) {
+		return terminal.Usagef("-o %s is the document: use another name", d.output)
 	}
 	var text strings.Builder
 	if err := authoring.Draw(ctx, &text, path, format, authoring.Options{}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,8 +127,16 @@ was deleted this way.`
 	f.StringVar(&change.Edit, "edit", "", "`ID` of the fact that gets --text")
 	f.StringVar(&change.Text, "text", "", "the new `TEXT` of the fact of --edit")
 	f.StringVar(&change.Delete, "delete", "", "`ID` of the fact to delete")
-	r.cmd.MarkFlagsMutuallyExclusive("add", "edit", "delete")
-	r.cmd.MarkFlagsRequiredTogether("edit", "text")
+	r.check(func() error {
+		set := slices.DeleteFunc([]string{"add", "edit", "delete"}, func(name string) bool { return !f.Changed(name) })
+		switch {
+		case len(set) > 1:
+			return terminal.Usagef("--%s and --%s exclude each other", set[0], set[1])
+		case f.Changed("text") != f.Changed("edit"):
+			return terminal.Usagef("--edit needs --text with the new text of the fact, and --text needs --edit")
+		}
+		return nil
+	})
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		m, err := r.WithFacts(app)
 		switch {

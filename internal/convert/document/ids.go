@@ -16,7 +16,10 @@ func NewIDs(app string) *IDs {
 }
 
 // IDs assigns unique ids of the document and of variables.
-type IDs struct{ Taken map[string]bool }
+type IDs struct {
+	Taken map[string]bool
+	next  map[string]int // by name, the number that was not tried yet; made when the first one is
+}
 
 // New returns an unused id similar to name, or to fallback if name has no usable
 // character.
@@ -26,7 +29,12 @@ func (n *IDs) New(name, fallback string) string {
 		made = fallback
 	}
 	free := made
-	for i := 2; n.Taken[free]; i++ {
+	for n.Taken[free] {
+		if n.next == nil {
+			n.next = map[string]int{}
+		}
+		i := max(n.next[made], 2)
+		n.next[made] = i + 1
 		free = fmt.Sprintf("%s_%d", made, i)
 	}
 	n.Taken[free] = true

@@ -154,7 +154,7 @@ func (b *toolBuilder) sent(schema *input.Node) []field {
 // alternatives as optional ones.
 func (b *toolBuilder) formFields(schema *input.Node) []field {
 	all := b.sent(schema)
-	for _, f := range b.alternatives(schema, maxDepth) {
+	for _, f := range b.alternatives(schema, map[*input.Node]bool{}) {
 		if !slices.ContainsFunc(all, func(o field) bool { return o.name == f.name }) {
 			all = append(all, f)
 		}
@@ -162,18 +162,19 @@ func (b *toolBuilder) formFields(schema *input.Node) []field {
 	return all
 }
 
-// alternatives returns the fields of nested choices, as optional ones.
-func (b *toolBuilder) alternatives(schema *input.Node, depth int) []field {
+// alternatives returns the fields of nested choices, as optional ones. Each choice is read once.
+func (b *toolBuilder) alternatives(schema *input.Node, seen map[*input.Node]bool) []field {
 	var all []field
 	schema = b.resolve(schema)
-	if depth == 0 {
+	if schema == nil || seen[schema] {
 		return nil
 	}
+	seen[schema] = true
 	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
 		for _, part := range items(schema.Get(key)) {
 			all = addOptional(all, b.sent(part))
 			if len(b.fields(part)) == 0 {
-				all = addOptional(all, b.alternatives(part, depth-1))
+				all = addOptional(all, b.alternatives(part, seen))
 			}
 		}
 	}

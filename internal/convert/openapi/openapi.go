@@ -56,6 +56,7 @@ func Convert(r *input.Report, root *input.Node, name string) (*document.App, err
 	if len(operations) == 0 {
 		return nil, errors.New("the file has no operations")
 	}
+	c.checkShape(fileShape(), root, "")
 	c.readSchemes()
 	c.reserve(operations)
 	for _, o := range operations {

@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -74,6 +75,15 @@ func TestConvert_Parts(t *testing.T) {
 		{"path that is not one", `{"openapi": "3.0.0", "paths": {"/a": {"get": {}}, "/b{c": {"get": {}}, "d": {"get": {}}}}`, "# The path \"/b{c\" is left out: it is not the path of a URL.\n# The path \"d\" is left out"},
 		{"address of tokens that is not one", `{"swagger": "2.0", "host": "a", "securityDefinitions": {"o": {"type": "oauth2", "tokenUrl": "http://"}}, "paths": {"/a": {"get": {}}}}`, "type: bearer_token"},
 		{"name of another argument", `{"openapi": "3.0.0", "paths": {"/{a~b}/{a_b}": {"get": {"parameters": [{"name": "a~b", "in": "path", "required": true, "schema": {"type": "string"}}, {"name": "a_b", "in": "path", "required": true, "schema": {"type": "string"}}]}}}}`, "endpoint: \"http://localhost/{a_b}/{a_b_2}\""},
+		{"many names without letters of ids", operation(`{"parameters": [`+unnamed(12)+`]}`, `{}`), "id: argument_12"},
+		{"parameters without names", operation(`{"parameters": [{"in": "query"}, null, 7]}`, `{}`),
+			"# The value of paths./a/{b}.post.parameters is ignored: expected a mapping, not null.\n# The value of paths./a/{b}.post.parameters is ignored: expected a mapping, not 7.\n" +
+				"# Tool post_a_b: a parameter without a name is left out."},
+		{"parameter of another path", operation(`{"parameters": [{"in": "path", "name": "x"}]}`, `{}`), "# Tool post_a_b: the path has no {x}, so that the parameter is not sent."},
+		{"security that is a name", operation(`{"security": ["key"]}`, `{}`), "# The value of paths./a/{b}.post.security is ignored: expected a mapping, not \"key\"."},
+		{"security that is a mapping", operation(`{"security": {"key": []}}`, `{}`), "# The value of paths./a/{b}.post.security is ignored: expected a list, not a mapping."},
+		{"body that is a list", operation(`{"requestBody": {"content": []}, "responses": {"200": 5}}`, `{}`),
+			"# The value of paths./a/{b}.post.requestBody.content is ignored: expected a mapping, not a list.\n# The value of paths./a/{b}.post.responses.200 is ignored: expected a mapping, not 5."},
 		{"other file", operation(`{"requestBody": {"$ref": "other.json#/x"}}`, `{}`), "# The reference other.json#/x to another file is not followed."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,6 +97,36 @@ func TestConvert_Parts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConvert_SharedParts ends for schemas whose parts have 16 to the power of 40 paths, and for many
+// operations with one id.
+func TestConvert_SharedParts(t *testing.T) {
+	var schemas, paths []string
+	for i := range 40 {
+		next := strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"$ref": "#/components/schemas/S%d"},`, i+1), 8), ",")
+		schemas = append(schemas, fmt.Sprintf(`"S%d": {"anyOf": [%s], "allOf": [%s]}`, i, next, next))
+	}
+	schemas = append(schemas, `"S40": {"properties": {"x": {"type": "string"}}}`)
+	for i := range 3000 {
+		paths = append(paths, fmt.Sprintf(`"/p%d": {"get": {"operationId": "same"}}`, i))
+	}
+	paths = append(paths, `"/a": {"post": {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": {"$ref": "#/components/schemas/S0"}}}}}}`)
+	got := convert(t, `{"openapi": "3.0.0", "paths": {`+strings.Join(paths, ", ")+`}, "components": {"schemas": {`+strings.Join(schemas, ", ")+`}}}`)
+	for _, want := range []string{`- {id: x, type: "text?"}`, "id: same_3000\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in the result", want)
+		}
+	}
+}
+
+// unnamed returns parameters whose names have no letters that ids can have.
+func unnamed(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{"name": %q, "in": "query"}`, strings.Repeat("名", i+2)))
+	}
+	return strings.Join(all, ", ")
 }
 
 func TestConvert_Credentials(t *testing.T) {

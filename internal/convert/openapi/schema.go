@@ -15,7 +15,7 @@ type field struct {
 	required bool
 }
 
-// maxDepth is the maximum nesting of allOf, and of lists.
+// maxDepth is the maximum nesting of lists.
 const maxDepth = 20
 
 // choiceKeys are the keys of a schema with alternatives.
@@ -25,7 +25,7 @@ var choiceKeys = []string{"anyOf", "oneOf"}
 // has properties, those of its alternatives are optional ones.
 func (c *converter) fields(schema *input.Node) []field {
 	var all, other []field
-	c.collect(schema, &all, maxDepth)
+	c.collect(schema, &all, map[*input.Node]bool{})
 	if len(all) == 0 {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (c *converter) fields(schema *input.Node) []field {
 	for _, key := range choiceKeys {
 		for _, part := range items(schema.Get(key)) {
 			var own []field
-			c.collect(part, &own, maxDepth)
+			c.collect(part, &own, map[*input.Node]bool{})
 			other = addOptional(other, own)
 		}
 	}
@@ -59,13 +59,16 @@ func addOptional(all, own []field) []field {
 	return all
 }
 
-func (c *converter) collect(schema *input.Node, all *[]field, depth int) {
+// collect adds the properties of a schema and of its parts, each part once: parts that refer to the
+// same parts have exponentially many paths, or endless ones.
+func (c *converter) collect(schema *input.Node, all *[]field, seen map[*input.Node]bool) {
 	schema = c.resolve(schema)
-	if schema == nil || depth == 0 {
+	if schema == nil || seen[schema] {
 		return
 	}
+	seen[schema] = true
 	for _, part := range items(schema.Get("allOf")) {
-		c.collect(part, all, depth-1)
+		c.collect(part, all, seen)
 	}
 	required := func(name string) bool {
 		return slices.ContainsFunc(items(schema.Get("required")), func(n *input.Node) bool { return n.Text == name })

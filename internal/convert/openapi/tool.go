@@ -3,6 +3,7 @@ package openapi
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -119,7 +120,7 @@ func (b *toolBuilder) declare(name string, of *document.Type, schema *input.Node
 		id = "argument"
 	}
 	for base, i := id, 2; b.taken[id]; i++ {
-		id = base + "_" + string(rune('0'+i%10))
+		id = fmt.Sprintf("%s_%d", base, i)
 	}
 	b.taken[id] = true
 	if id != name {
@@ -148,6 +149,9 @@ func (b *toolBuilder) parameters() {
 	for _, p := range slices.Concat(items(b.node.Get("parameters")), items(b.item.Get("parameters"))) {
 		p = b.resolve(p)
 		name, in := p.Get("name").Scalar(), p.Get("in").Scalar()
+		if p != nil && p.Kind == input.Map && name == "" {
+			b.note(input.Malformed, p, "Tool %s: a parameter without a name is left out.", b.id)
+		}
 		if name == "" || seen[in+" "+name] || in == "body" || in == "formData" {
 			continue
 		}
@@ -171,9 +175,11 @@ func (b *toolBuilder) parameter(p *input.Node, name, in string) {
 	required := isTrue(p.Get("required"))
 	switch in {
 	case "path":
-		if strings.Contains(b.path, "{"+name+"}") {
-			b.pathParameter(name, schema)
+		if !strings.Contains(b.path, "{"+name+"}") {
+			b.note(input.Ignored, p, "Tool %s: the path has no {%s}, so that the parameter is not sent.", b.id, name)
+			return
 		}
+		b.pathParameter(name, schema)
 	case "query":
 		b.query = append(b.query, b.argument(name, schema, required))
 		b.style(p, schema)
