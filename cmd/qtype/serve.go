@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -161,6 +162,9 @@ func (c *serveCommand) arguments(cmd *cobra.Command, args []string) error {
 func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if c.port < 0 || c.port > 65535 {
 		return terminal.Usagef("--port cannot be %d: expected a number from 0 to 65535", c.port)
+	}
+	if r := c.access.Limits.Rate; math.IsNaN(r) || math.IsInf(r, 0) {
+		return terminal.Usagef("--rate cannot be %v: expected a number of requests in a second", r)
 	}
 	if err := c.checkEngine(); err != nil {
 		return err

@@ -48,7 +48,7 @@ flows:
 
 // TestBudget_EndlessTime does not end a run whose time is longer than that of the clock.
 func TestBudget_EndlessTime(t *testing.T) {
-	for _, seconds := range []string{".inf", "1.0e+300", "9223372036.9"} {
+	for _, seconds := range []string{"1.0e+300", "9223372036.9"} {
 		app := openApp(t, `
 id: app
 flows:

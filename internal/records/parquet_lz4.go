@@ -10,6 +10,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
 )
 
 // errDamagedPage reports a page that cannot be decompressed to its size.
@@ -148,7 +149,7 @@ func plainPage(page []byte, header *format.PageHeader) ([]byte, error) {
 	if levels < 0 || levels > len(page) {
 		return nil, errDamagedPage
 	}
-	made, ok := decodeLZ4(slices.Clone(page[:levels]), page[levels:], int(header.UncompressedPageSize))
+	made, ok := decodeLZ4(page[:levels], page[levels:], int(header.UncompressedPageSize))
 	if !ok {
 		return nil, errDamagedPage
 	}
@@ -158,39 +159,12 @@ func plainPage(page []byte, header *format.PageHeader) ([]byte, error) {
 // decodeLZ4 appends a decompressed LZ4 block to a text. It reports whether the block is complete and
 // the result has the wanted length.
 func decodeLZ4(made, block []byte, want int) ([]byte, bool) {
-	const minMatch = 4
-	start := len(made)
-	length := func(n int) int { // with the bytes that continue it
-		for more := n == 15; more && len(block) > 0; block = block[1:] {
-			n += int(block[0])
-			more = block[0] == 255
-		}
-		return n
+	const maxRatio = 255 // of LZ4: a damaged length takes no memory
+	if want < len(made) || want-len(made) > maxRatio*len(block) {
+		return nil, false
 	}
-	for len(block) > 0 {
-		token := block[0]
-		block = block[1:]
-		literals := length(int(token >> 4))
-		if literals > len(block) || len(made)+literals > want {
-			return nil, false
-		}
-		made = append(made, block[:literals]...)
-		if block = block[literals:]; len(block) == 0 {
-			break // the last sequence has no match
-		}
-		if len(block) < 2 {
-			return nil, false
-		}
-		back := int(binary.LittleEndian.Uint16(block))
-		block = block[2:]
-		match := length(int(token&15)) + minMatch
-		if back == 0 || back > len(made)-start || len(made)+match > want {
-			return nil, false
-		}
-		for from := len(made) - back; match > 0; match-- { // the match may overlap what it makes
-			made = append(made, made[from])
-			from++
-		}
-	}
-	return made, len(made) == want
+	text := make([]byte, want)
+	rest := text[copy(text, made):]
+	n, err := lz4.UncompressBlock(block, rest)
+	return text, err == nil && n == len(rest)
 }
