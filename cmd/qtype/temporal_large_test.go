@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -68,8 +69,11 @@ func TestTemporal_LargeMemory(t *testing.T) {
 	for i := range rows {
 		fmt.Fprintf(&input, "s%d,message %d\n", i%sessions, i)
 	}
-	c := newCluster(t, strings.ReplaceAll(remembers, "STORE", db.URL()), input.String())
+	document := strings.ReplaceAll(remembers, "STORE", db.URL())
+	slowly := strings.Replace(document, "text: 'You sent", "delay: 10ms, text: 'You sent", 1) // else the run ends before the failures
+	c := newCluster(t, slowly, input.String())
 	c.runLarge(rows)
+	testkit.Must(t, os.WriteFile(filepath.Join(c.dir, "app.qtype.yaml"), []byte(document), 0o600)) // for the local run
 	status, out, errs := c.qtype("memory", "list", "app.qtype.yaml", "--format", "json")
 	if status != 0 {
 		t.Fatal(errs)
