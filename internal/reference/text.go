@@ -2,7 +2,8 @@ package reference
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 const (
@@ -83,24 +84,7 @@ func indented(text, prefix string) string {
 func wrapAll(prefix string, paragraphs []string) string {
 	var b strings.Builder
 	for _, p := range paragraphs {
-		column := 0
-		for word := range strings.FieldsSeq(p) {
-			size := utf8.RuneCountInString(word)
-			switch {
-			case column == 0:
-				b.WriteString(prefix)
-				column = len(prefix)
-			case column+1+size > width:
-				b.WriteString("\n" + prefix)
-				column = len(prefix)
-			default:
-				b.WriteString(" ")
-				column++
-			}
-			b.WriteString(word)
-			column += size
-		}
-		b.WriteString("\n")
+		b.WriteString(textfmt.Wrap(p, width, prefix, prefix))
 	}
 	return b.String()
 }

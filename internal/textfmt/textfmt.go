@@ -142,3 +142,27 @@ func Ago(d time.Duration) string {
 	}
 	return Count(int(d.Hours()/24), "day") + " ago"
 }
+
+// Wrap breaks a text at its spaces into lines of at most width characters, longer words aside. The first line
+// begins with first, the others with rest.
+func Wrap(text string, width int, first, rest string) string {
+	var b strings.Builder
+	b.WriteString(first)
+	column := utf8.RuneCountInString(first)
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			b.WriteString("\n" + rest)
+			column = utf8.RuneCountInString(rest)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -63,3 +63,17 @@ func TestDurations(t *testing.T) {
 		}
 	}
 }
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct{ text, first, rest, want string }{
+		{"one two  three four", "", "  ", "one two\n  three\n  four\n"},
+		{"one two", "- ", "  ", "- one\n  two\n"},
+		{"über äöü", "", "", "über äöü\n"},
+		{"a-word-that-is-too-long", "> ", "> ", "> a-word-that-is-too-long\n"},
+		{"", "> ", "", "> \n"},
+	} {
+		if got := textfmt.Wrap(c.text, 8, c.first, c.rest); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		}
+	}
+}

@@ -20,7 +20,7 @@ func (r *Report) writeContext(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "plus a context of %s tokens; the messages left room for %s\n", textfmt.Thousands(total), textfmt.Thousands(r.Call.Room))
 	for _, part := range r.Call.Context {
-		b.WriteString("  " + wrap(contextLine(part), 98, "            "))
+		b.WriteString("  " + textfmt.Wrap(contextLine(part), 98, "", "            "))
 	}
 }
 

@@ -161,7 +161,7 @@ func (r *Report) Write(out io.Writer) error {
 	r.writePinned(&b)
 	r.writeShortened(&b)
 	for _, line := range r.missing() {
-		b.WriteString(wrap("left out: "+line, 100, "          "))
+		b.WriteString(textfmt.Wrap("left out: "+line, 100, "", "          "))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -176,14 +176,14 @@ func (r *Report) writePinned(b *strings.Builder) {
 		}
 	}
 	if len(pinned) > 0 {
-		b.WriteString(wrap("pinned: message "+strings.Join(pinned, ", "), 100, "        "))
+		b.WriteString(textfmt.Wrap("pinned: message "+strings.Join(pinned, ", "), 100, "", "        "))
 	}
 }
 
 // writeShortened writes which messages were sent in a short form, or without their images.
 func (r *Report) writeShortened(b *strings.Builder) {
 	if r.Call != nil && r.Call.Imageless != "" {
-		b.WriteString(wrap(fmt.Sprintf("without images: message %s (drop_images)", r.Call.Imageless), 100, "                "))
+		b.WriteString(textfmt.Wrap(fmt.Sprintf("without images: message %s (drop_images)", r.Call.Imageless), 100, "", "                "))
 	}
 	if r.Call == nil || r.Call.Shortened == "" {
 		return
@@ -194,7 +194,7 @@ func (r *Report) writeShortened(b *strings.Builder) {
 			whole += m.Tokens
 		}
 	}
-	b.WriteString(wrap(fmt.Sprintf("shortened: the tool results %s, %s tokens as a whole (shorten_tool_results)", r.Call.Shortened, textfmt.Thousands(whole)), 100, "           "))
+	b.WriteString(textfmt.Wrap(fmt.Sprintf("shortened: the tool results %s, %s tokens as a whole (shorten_tool_results)", r.Call.Shortened, textfmt.Thousands(whole)), 100, "", "           "))
 }
 
 // writeCall writes what the last call of the turn sent.
@@ -271,27 +271,4 @@ func (g Gap) text() string {
 		return fmt.Sprintf("%s: %s in turn %d", which, g.Reason, g.Turn)
 	}
 	return which + ": " + g.Reason
-}
-
-// wrap breaks text into lines of at most width characters and indents all but the
-// first.
-func wrap(text string, width int, indent string) string {
-	var b strings.Builder
-	column := 0
-	for i, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case i == 0:
-		case column+1+n > width:
-			b.WriteString("\n" + indent)
-			column = len(indent)
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	b.WriteByte('\n')
-	return b.String()
 }
