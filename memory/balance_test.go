@@ -19,7 +19,7 @@ import (
 func callMessage(ids ...string) chat.Message {
 	m := chat.Message{Role: chat.Assistant}
 	for _, id := range ids {
-		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: id, Name: "find", Arguments: "{}"})
+		m = m.With(chat.ToolCall{ID: id, Name: "find", Arguments: "{}"})
 	}
 	return m
 }
@@ -45,7 +45,7 @@ func checkBalanced(t interface{ Fatalf(string, ...any) }, msgs []chat.Message) {
 		if len(open) > 0 {
 			t.Fatalf("message %d follows a call without its result: %v", i, msgs)
 		}
-		for _, c := range m.ToolCalls {
+		for _, c := range m.Calls() {
 			open = append(open, c.ID)
 		}
 	}
@@ -159,7 +159,7 @@ func isBalanced(msgs []chat.Message) bool {
 		case len(open) > 0:
 			return false
 		default:
-			for _, c := range m.ToolCalls {
+			for _, c := range m.Calls() {
 				open = append(open, c.ID)
 			}
 		}

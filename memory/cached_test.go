@@ -89,7 +89,7 @@ func drawMessages(t *rapid.T) []chat.Message {
 			m.Blocks = nil
 		case 3:
 			if m.Role == chat.Assistant {
-				m.ToolCalls = []chat.ToolCall{{ID: "c", Name: "f", Arguments: "{}"}}
+				m = m.With(chat.ToolCall{ID: "c", Name: "f", Arguments: "{}"})
 			}
 		}
 		msgs = append(msgs, m)

@@ -75,8 +75,7 @@ func (r *revising) edit(t *rapid.T) {
 	r.n++
 	text := fmt.Sprintf("edit %d%*s", r.n, rapid.IntRange(0, 60).Draw(t, "size"), "")
 	edited := func(msg chat.Message) chat.Message {
-		msg.Blocks = chat.Text(msg.Role, text).Blocks
-		return msg
+		return msg.WithText(text)
 	}
 	r.revise(t, func(ctx context.Context, m *memory.Memory, s string, e memory.Entry) error {
 		return m.Edit(ctx, s, e.Seq, edited(e.Message))
@@ -100,7 +99,7 @@ func withoutUnit(all []chat.Message, at int) []chat.Message {
 	for call > 0 && (all[call].Role == chat.Tool || all[call].Role == chat.System || all[call].Role == chat.Developer) && all[at].Role == chat.Tool {
 		call--
 	}
-	if len(all[call].ToolCalls) > 0 {
+	if len(all[call].Calls()) > 0 {
 		gone[all[call].ID] = true
 		for i := call + 1; i < len(all) && all[i].Role != chat.User && all[i].Role != chat.Assistant; i++ {
 			if all[i].Role == chat.Tool {
@@ -118,7 +117,7 @@ func (r *revising) check(t *rapid.T) {
 	got := snapshotOf(t, r.memory, r.session)
 	open := map[string]bool{}
 	for _, m := range got.Messages {
-		for _, c := range m.ToolCalls {
+		for _, c := range m.Calls() {
 			open[c.ID] = true
 		}
 		if m.Role == chat.Tool && !open[m.ToolCallID] {
@@ -183,7 +182,7 @@ func TestEdit_AsIfNeverMadeInSQLite(t *testing.T) {
 func callSession(t *testing.T) (*memory.Memory, *memory.Memory) {
 	store := memory.NewInProcess()
 	m := newMemory(t, store)
-	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "c1", Name: "f", Arguments: "{}"}, {ID: "c2", Name: "f", Arguments: "{}"}}}
+	call := chat.Calling(chat.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}, chat.ToolCall{ID: "c2", Name: "f", Arguments: "{}"})
 	result := func(id string) chat.Message {
 		msg := chat.Text(chat.Tool, "result "+id)
 		msg.ToolCallID = id

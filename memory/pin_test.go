@@ -96,7 +96,7 @@ func unitOf(entries []*memory.Entry, e *memory.Entry) (ids []string) {
 	for i, first := range entries {
 		unit := []string{first.Message.ID}
 		for _, next := range entries[i+1:] {
-			if len(first.Message.ToolCalls) == 0 || next.Message.Role != chat.Tool {
+			if len(first.Message.Calls()) == 0 || next.Message.Role != chat.Tool {
 				break
 			}
 			unit = append(unit, next.Message.ID)

@@ -85,7 +85,7 @@ func (w *window) fit(list []chat.Message) (rest []chat.Message, calls bool) {
 		if size <= limit || i < 0 {
 			return list, calls
 		}
-		call := len(list[i].ToolCalls) > 0
+		call := len(list[i].Calls()) > 0
 		list = slices.Delete(list, i, i+1)
 		for call {
 			if i < len(list) && list[i].Role == chat.System {
@@ -199,7 +199,7 @@ func recent(all []chat.Message, most, max int, notice string) []chat.Message {
 			for j > 0 && kept[j].Role == chat.Tool {
 				j--
 			}
-			return j == i || len(kept[j].ToolCalls) == 0
+			return j == i || len(kept[j].Calls()) == 0
 		})
 		for len(units) > 1 && letters(units...) > budget {
 			units = units[1:]
@@ -208,11 +208,11 @@ func recent(all []chat.Message, most, max int, notice string) []chat.Message {
 		for i := range kept {
 			if over := letters(kept) - budget; over > 0 {
 				text := []rune(kept[i].Text())
-				kept[i].Blocks = []chat.Block{{Type: "text", Text: string(text[min(over, len(text)):])}}
+				kept[i] = kept[i].WithText(string(text[min(over, len(text)):]))
 			}
 		}
 	}
-	kept[0].Blocks = []chat.Block{{Type: "text", Text: notice + kept[0].Text()}}
+	kept[0] = kept[0].WithText(notice + kept[0].Text())
 	return kept
 }
 
@@ -258,11 +258,11 @@ func (p *pair) drawMore(t *rapid.T) []chat.Message {
 		switch {
 		case msgs[i].Role == chat.System:
 			text := strings.Repeat("s", rapid.IntRange(1, 3).Draw(t, "system"))
-			msgs[i].Blocks = []chat.Block{{Type: "text", Text: text}}
+			msgs[i] = msgs[i].WithText(text)
 		case rapid.IntRange(0, 15).Draw(t, "long") == 0:
 			msgs[i].Blocks[0].Text += strings.Repeat("ü", rapid.IntRange(50, 400).Draw(t, "length"))
 		case rapid.IntRange(0, 15).Draw(t, "empty") == 0:
-			msgs[i].Blocks = nil
+			msgs[i].Blocks = slices.DeleteFunc(msgs[i].Blocks, func(b chat.Block) bool { return b.IsText() })
 		}
 	}
 	return msgs
@@ -346,7 +346,7 @@ func (p *pair) readOtherwise(t *rapid.T) {
 func written(msgs []chat.Message) []string {
 	out := []string{}
 	for _, m := range msgs {
-		out = append(out, fmt.Sprintf("%s %q %d calls, answers %s", m.Role, m.Text(), len(m.ToolCalls), m.ToolCallID))
+		out = append(out, fmt.Sprintf("%s %q %d calls, answers %s", m.Role, m.Text(), len(m.Calls()), m.ToolCallID))
 	}
 	return out
 }

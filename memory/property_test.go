@@ -99,7 +99,7 @@ func (s *flushModel) newestRound(own int) int {
 		}
 	}
 	for i := from; i >= 0 && s.window[i].Role == chat.Tool; i-- {
-		if i > 0 && len(s.window[i-1].ToolCalls) > 0 {
+		if i > 0 && len(s.window[i-1].Calls()) > 0 {
 			return i - 1
 		}
 	}
@@ -153,9 +153,9 @@ func (m *machine) draw(t *rapid.T) chat.Message {
 	msg := chat.Text(rapid.SampledFrom(roles).Draw(t, "role"), text)
 	if msg.Role == chat.Assistant {
 		for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
-			msg.ToolCalls = append(msg.ToolCalls, chat.ToolCall{ID: fmt.Sprint(m.n, "-", i), Name: "f", Arguments: "{}"})
+			msg = msg.With(chat.ToolCall{ID: fmt.Sprint(m.n, "-", i), Name: "f", Arguments: "{}"})
 		}
-		m.open = msg.ToolCalls
+		m.open = msg.Calls()
 	}
 	return msg
 }
@@ -300,7 +300,7 @@ func (m *machine) check(t *rapid.T) {
 func checkToolResults(t *rapid.T, w memory.Window) {
 	calls := map[string]bool{}
 	for _, e := range w.Entries {
-		for _, c := range e.Message.ToolCalls {
+		for _, c := range e.Message.Calls() {
 			calls[c.ID] = true
 		}
 		if e.Message.Role == chat.Tool && !calls[e.Message.ToolCallID] {

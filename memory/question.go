@@ -104,7 +104,7 @@ func (t *Turn) newestUnit() []*store.Entry {
 	all := slices.DeleteFunc(slices.Concat(t.base.Entries, t.staged), window.IsSystem)
 	for i, e := range slices.Backward(all) {
 		if !window.IsResult(e) {
-			if n := len(all) - i; n == 1 || len(e.Message.ToolCalls) > 0 {
+			if n := len(all) - i; n == 1 || e.Message.HasCalls() {
 				return all[i:]
 			}
 			break

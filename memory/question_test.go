@@ -91,10 +91,10 @@ func (a *agentTurns) run(t *rapid.T) {
 		}
 		call := a.text(t, chat.Assistant, 10)
 		for i := range rapid.IntRange(1, 2).Draw(t, "calls") {
-			call.ToolCalls = append(call.ToolCalls, chat.ToolCall{ID: fmt.Sprint(a.n, "-", i), Name: "f", Arguments: "{}"})
+			call = call.With(chat.ToolCall{ID: fmt.Sprint(a.n, "-", i), Name: "f", Arguments: "{}"})
 		}
 		a.add(t, turn, call)
-		for _, c := range call.ToolCalls {
+		for _, c := range call.Calls() {
 			result := a.text(t, chat.Tool, a.resultSize)
 			result.ToolCallID = c.ID
 			a.add(t, turn, result)
@@ -301,7 +301,7 @@ func TestTurn_KeepsQuestionInSmallWindow(t *testing.T) {
 }
 
 func callAndResult(id string) []chat.Message {
-	call := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: id, Name: "f", Arguments: "{}"}}}
+	call := chat.Calling(chat.ToolCall{ID: id, Name: "f", Arguments: "{}"})
 	result := chat.Text(chat.Tool, "result "+id)
 	result.ToolCallID = id
 	return []chat.Message{call, result}

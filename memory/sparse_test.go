@@ -55,7 +55,7 @@ func (s *sparseModel) add(msgs []chat.Message) {
 	}
 	calls := map[string]*memory.Entry{}
 	for _, e := range s.window {
-		for _, c := range e.Message.ToolCalls {
+		for _, c := range e.Message.Calls() {
 			calls[c.ID] = e
 		}
 	}

@@ -91,7 +91,7 @@ func requestText(req Request) []string {
 	var texts []string
 	for i := range req.Messages {
 		texts = append(texts, req.Messages[i].Text())
-		for _, call := range req.Messages[i].ToolCalls {
+		for _, call := range req.Messages[i].Calls() {
 			texts = append(texts, call.Arguments)
 		}
 	}

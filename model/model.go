@@ -68,14 +68,15 @@ type Schema struct {
 
 // Event is one part of a response. Exactly one field is set.
 type Event struct {
-	Text      string    // a delta of the answer's text
-	Reasoning string    // a delta of the model's reasoning
-	Response  *Response // the whole response: always the last event
+	Text       string    // a delta of the answer's text
+	Reasoning  string    // a delta of the model's reasoning
+	Commentary string    // a delta of what the model says before its answer, such as "I look it up."
+	Response   *Response // the whole response: always the last event
 }
 
 // Response is a complete answer.
 type Response struct {
-	Message chat.Message // text, tool calls or both
+	Message chat.Message // text, tool calls or both, and what the model wants back of its reasoning
 	Finish  string       // why it ended: stop, length, tool_calls, content_filter
 	Reason  string       // the provider's word for a Finish of length or content_filter, such as MAX_TOKENS
 	Usage   Usage        // the tokens used, of all parts

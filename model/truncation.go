@@ -105,7 +105,7 @@ func (t *truncation) part(ctx context.Context, req Request, yield func(Event, er
 
 // goesOn reports whether the model is asked to go on with an incomplete answer.
 func (t *truncation) goesOn(r *Response) bool {
-	return t.mode == TruncationContinue && r.Finish == "length" && len(r.Message.ToolCalls) == 0 &&
+	return t.mode == TruncationContinue && r.Finish == "length" && !r.Message.HasCalls() &&
 		r.Message.Text() != "" && r.Parts <= maxContinuations
 }
 
@@ -118,7 +118,7 @@ func (t *truncation) incomplete(r *Response) error {
 	}
 	empty := strings.TrimSpace(r.Message.Text()) == ""
 	switch {
-	case len(r.Message.ToolCalls) > 0:
+	case r.Message.HasCalls():
 		e.advice = "raise max_tokens: a tool call is incomplete"
 		return e
 	case empty:
@@ -155,7 +155,7 @@ func join(all, next *Response) *Response {
 	joined.Usage.Cached += all.Usage.Cached
 	joined.Usage.CacheWrite += all.Usage.CacheWrite
 	joined.Usage.Cost += all.Usage.Cost
+	joined.Message = next.Message.WithText(all.Message.Text() + next.Message.Text())
 	joined.Message.ID = all.Message.ID
-	joined.Message.Blocks = []chat.Block{{Type: "text", Text: all.Message.Text() + next.Message.Text()}}
 	return &joined
 }

@@ -39,7 +39,7 @@ func (s *scripted) Generate(_ context.Context, req model.Request) iter.Seq2[mode
 
 func reply(text, finish, reason string, calls ...chat.ToolCall) model.Response {
 	m := chat.Text(chat.Assistant, text)
-	m.ToolCalls = calls
+	m = m.With(calls...)
 	return model.Response{Message: m, Finish: finish, Reason: reason, Usage: model.Usage{Input: 10, Output: 2}}
 }
 

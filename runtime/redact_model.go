@@ -31,9 +31,9 @@ func (m *redactedChat) Generate(ctx context.Context, req model.Request) iter.Seq
 		return m.Chat.Generate(ctx, req)
 	}
 	return func(yield func(model.Event, error) bool) {
-		text, reasoning := m.redactor.NewStream(), m.redactor.NewStream()
+		text, reasoning, commentary := m.redactor.NewStream(), m.redactor.NewStream(), m.redactor.NewStream()
 		rest := func() bool {
-			for _, ev := range []model.Event{{Reasoning: reasoning.End()}, {Text: text.End()}} {
+			for _, ev := range []model.Event{{Reasoning: reasoning.End()}, {Commentary: commentary.End()}, {Text: text.End()}} {
 				if ev != (model.Event{}) && !yield(ev, nil) {
 					return false
 				}
@@ -49,6 +49,8 @@ func (m *redactedChat) Generate(ctx context.Context, req model.Request) iter.Seq
 				ev.Response = m.response(ev.Response)
 			case ev.Text != "":
 				ev.Text = text.Next(ev.Text)
+			case ev.Commentary != "":
+				ev.Commentary = commentary.Next(ev.Commentary)
 			default:
 				ev.Reasoning = reasoning.Next(ev.Reasoning)
 			}
@@ -59,7 +61,8 @@ func (m *redactedChat) Generate(ctx context.Context, req model.Request) iter.Seq
 	}
 }
 
-// response returns a response without secrets.
+// response returns a response without secrets. Items stay as they are: a provider refuses them
+// otherwise, and only the provider gets them.
 func (m *redactedChat) response(r *model.Response) *model.Response {
 	if r == nil {
 		return nil

@@ -125,7 +125,7 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 		if err != nil {
 			return answer, err
 		}
-		if len(answer.ToolCalls) == 0 || refused {
+		if !answer.HasCalls() || refused {
 			if again, err := a.retryInvalid(&answer, d, &repairs); err != nil || again {
 				if err != nil {
 					return answer, err
@@ -134,11 +134,11 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 			}
 			return a.finish(a.cite(citedIn(ctx), answer), run.called, d)
 		}
-		answer.ToolCalls = named(answer.ToolCalls)
+		answer = named(answer)
 		if err := d.add(answer); err != nil {
 			return answer, err
 		}
-		if final, err := run.callTools(ctx, answer.ToolCalls); err != nil || final != nil {
+		if final, err := run.callTools(ctx, answer.Calls()); err != nil || final != nil {
 			if err != nil {
 				return answer, err
 			}
@@ -192,8 +192,10 @@ func (a *agent) callToolSafely(ctx context.Context, row *Row, call chat.ToolCall
 
 // finish adds the answer to the conversation; an empty answer is an error.
 func (a *agent) finish(answer chat.Message, called int, d *conversation) (chat.Message, error) {
-	requested := len(answer.ToolCalls)
-	answer.ToolCalls = nil // they are not run, and a memory must not hold calls without results
+	requested := len(answer.Calls())
+	if requested > 0 {
+		answer = answer.WithoutCalls() // they are not run, and a memory must not hold calls without results
+	}
 	switch {
 	case isEmpty(answer) && called >= a.limit && requested > 0:
 		return answer, fmt.Errorf("the model requested %d tool calls, but the limit is %d (max_tool_executions), and it gave no answer without more calls",
@@ -209,16 +211,18 @@ func (a *agent) finish(answer chat.Message, called int, d *conversation) (chat.M
 
 // named assigns ids to calls that have none, or that of another call of the answer:
 // results refer to calls by their ids.
-func named(calls []chat.ToolCall) []chat.ToolCall {
-	calls = slices.Clone(calls)
-	seen := map[string]bool{}
-	for i := range calls {
-		if calls[i].ID == "" || seen[calls[i].ID] {
-			calls[i].ID = "call_" + chat.NewID()
-		}
-		seen[calls[i].ID] = true
+func named(answer chat.Message) chat.Message {
+	if !answer.HasCalls() {
+		return answer
 	}
-	return calls
+	seen := map[string]bool{}
+	return answer.MapCalls(func(c chat.ToolCall) chat.ToolCall {
+		if c.ID == "" || seen[c.ID] {
+			c.ID = "call_" + chat.NewID()
+		}
+		seen[c.ID] = true
+		return c
+	})
 }
 
 // run calls one tool. A failure becomes the result of the call, so that the model can

@@ -79,7 +79,7 @@ func (f *failing) tokens(req request) int {
 			c.Blocks = []chat.Block{{Type: "text", Text: text}}
 		}
 		for _, call := range m.ToolCalls {
-			c.ToolCalls = append(c.ToolCalls, chat.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
+			c = c.With(chat.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
 		}
 		n += memory.Tokens(f.counter, c)
 	}

@@ -153,7 +153,7 @@ func (a *agent) transferredMessages(ctx context.Context, d *conversation) (histo
 		return nil, question, errors.New("the conversation has no question that could be transferred")
 	}
 	for _, m := range window[:at] {
-		m.ToolCalls = nil
+		m = m.WithoutCalls()
 		if (m.Role == chat.User || m.Role == chat.Assistant) && !isEmpty(m) {
 			history = append(history, m)
 		}
@@ -184,7 +184,8 @@ func handoffAnswer(v any) chat.Message {
 		}
 		return chat.Text(chat.Assistant, value.Text(v))
 	}
-	m.Role, m.ToolCalls = chat.Assistant, nil
+	m = m.WithoutCalls()
+	m.Role = chat.Assistant
 	return m
 }
 

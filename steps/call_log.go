@@ -92,10 +92,14 @@ func withCallKey(ctx context.Context, key string) context.Context {
 // requestParts returns what identifies a request to a model: ids of messages differ
 // in a run that is repeated.
 func requestParts(req *model.Request) []any {
-	parts := make([]any, 0, 4*len(req.Messages)+len(req.Tools))
-	for i := range req.Messages {
-		m := &req.Messages[i]
-		parts = append(parts, m.Role, m.Name, m.ToolCallID, m.ToolCalls, m.Blocks)
+	parts := make([]any, 0, len(req.Messages)+len(req.Tools))
+	for _, m := range req.Messages {
+		m.ID = ""
+		raw, err := m.MarshalJSON()
+		if err != nil { // only a message that no model can get
+			raw = []byte(err.Error())
+		}
+		parts = append(parts, raw)
 	}
 	for _, t := range req.Tools {
 		parts = append(parts, t.Name)

@@ -72,7 +72,7 @@ func summaryPrompt(f promptcontext.SummaryRequest) string {
 				fmt.Fprintf(&b, " [%s]", block.Type)
 			}
 		}
-		for _, call := range msg.ToolCalls {
+		for _, call := range msg.Calls() {
 			b.WriteString(indented(fmt.Sprintf(" [calls %s(%s)]", call.Name, truncate(call.Arguments, f.Room*bytesPerToken))))
 		}
 	}

@@ -31,7 +31,7 @@ func (s *recordingModel) Generate(_ context.Context, req model.Request) iter.Seq
 // look like several. The cost is reported as that of the memory's model.
 func TestSummarizer_Prompt(t *testing.T) {
 	s := &recordingModel{answer: "They spoke."}
-	call := chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "find", Arguments: `{"q":"x"}`}}}
+	call := chat.Message{ID: "c", Role: chat.Assistant}.With(chat.ToolCall{ID: "1", Name: "find", Arguments: `{"q":"x"}`})
 	picture := chat.Message{ID: "p", Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "see"}, {Type: "image", Data: []byte{1}}}}
 	request := promptcontext.SummaryRequest{Instructions: "Write little.", Summary: "Before.", MaxTokens: 100, Room: 10, Messages: []chat.Message{
 		chat.Text(chat.User, "one\nassistant: I never did so."), call, chat.Text(chat.Tool, strings.Repeat("é", 40)), picture}}

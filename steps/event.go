@@ -16,6 +16,7 @@ const (
 	EventStepStart  EventKind = "step-start"  // a step begins to process a row
 	EventStepEnd    EventKind = "step-end"    // a step has its first result for the row, or failed
 	EventReasoning  EventKind = "reasoning"   // a delta of a model's reasoning
+	EventCommentary EventKind = "commentary"  // a delta of what a model says before its answer
 	EventText       EventKind = "text"        // a delta of an answer's text
 	EventToolCall   EventKind = "tool-call"   // a tool is about to be called
 	EventToolResult EventKind = "tool-result" // a tool returned or failed
@@ -35,7 +36,7 @@ type Event struct {
 	Step    string           // the step's id
 	Session string           // the row's session
 	Row     int64            // the row's number
-	Text    string           // text, reasoning: the delta; tool-call: the arguments; tool-result: the result; shortened: what was left out; fallback: the error of the model that failed
+	Text    string           // text, reasoning, commentary: the delta; tool-call: the arguments; tool-result: the result; shortened: what was left out; fallback: the error of the model that failed
 	Tool    string           // the tool's name
 	CallID  string           // the tool call's id
 	Err     error            // tool-result, step-end: why the tool or the step failed

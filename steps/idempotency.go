@@ -60,13 +60,16 @@ func appendDigestParts(b []byte, m *chat.Message) []byte {
 	for _, text := range [...]string{string(m.Role), m.Name, m.ToolCallID} {
 		b = append(strconv.AppendQuote(b, text), ' ')
 	}
-	if len(m.ToolCalls) == 0 {
+	if calls := m.Calls(); len(calls) == 0 {
 		b = append(b, "[]"...)
 	} else {
-		b = fmt.Appendf(b, "%q", m.ToolCalls)
+		b = fmt.Appendf(b, "%q", calls)
 	}
 	for i := range m.Blocks {
 		block := &m.Blocks[i]
+		if block.Call != nil {
+			continue
+		}
 		b = strconv.AppendQuote(append(b, ' '), block.Type)
 		b = strconv.AppendQuote(append(b, ' '), block.Text)
 		b = fmt.Appendf(append(b, ' '), "%q", block.Data)

@@ -146,7 +146,7 @@ func (s *llmStep) call(ctx context.Context, row *Row, req model.Request) (*model
 	resp, replayed, err := recorded(ctx, key, func() (*model.Response, error) {
 		resp, err := s.send(ctx, row, req)
 		if err == nil { // the keys of later calls have these ids
-			resp.Message.ToolCalls = named(resp.Message.ToolCalls)
+			resp.Message = named(resp.Message)
 		}
 		return resp, err
 	})
@@ -161,11 +161,14 @@ func (s *llmStep) call(ctx context.Context, row *Row, req model.Request) (*model
 // send sends one request, reports the deltas of the answer, and returns it whole.
 func (s *llmStep) send(ctx context.Context, row *Row, req model.Request) (*model.Response, error) {
 	return model.Call(ctx, s.model, req, func(delta model.Event) {
-		if delta.Reasoning != "" {
-			Report(ctx, s.event(row, Event{Kind: EventReasoning, Text: delta.Reasoning}))
-			return
+		ev := Event{Kind: EventText, Text: delta.Text}
+		switch {
+		case delta.Reasoning != "":
+			ev.Kind, ev.Text = EventReasoning, delta.Reasoning
+		case delta.Commentary != "":
+			ev.Kind, ev.Text = EventCommentary, delta.Commentary
 		}
-		Report(ctx, s.event(row, Event{Kind: EventText, Text: delta.Text}))
+		Report(ctx, s.event(row, ev))
 	})
 }
 

@@ -79,9 +79,9 @@ func (a *agent) retryInvalid(answer *chat.Message, d *conversation, repairs *int
 		return false, fmt.Errorf("the answer does not match type %s after %d retries: %w", a.schema.of.Type, *repairs, wrong)
 	}
 	*repairs++
-	answer.ToolCalls = nil
+	invalid := answer.WithoutCalls()
 	correction := chat.Text(chat.User, fmt.Sprintf("This answer is not valid: %s. Answer again, with the JSON object only.", wrong))
-	d.extra = append(d.extra, *answer, correction)
+	d.extra = append(d.extra, invalid, correction)
 	return true, nil
 }
 

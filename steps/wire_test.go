@@ -262,7 +262,7 @@ func (w *testEnv) history(t testing.TB, session string) []string {
 			s += "(" + e.Message.ToolCallID + ")"
 		}
 		s += ": " + e.Message.Text()
-		for _, c := range e.Message.ToolCalls {
+		for _, c := range e.Message.Calls() {
 			s += fmt.Sprintf(" → %s %s(%s)", c.ID, c.Name, c.Arguments)
 		}
 		out = append(out, s+" ["+e.Status.String()+"]")

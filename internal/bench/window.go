@@ -24,9 +24,9 @@ func (c contentCounter) CountMessage(m *chat.Message) int {
 	n := 0
 	for i := range m.Blocks {
 		n += c.Count(m.Blocks[i].Text)
-	}
-	for i := range m.ToolCalls {
-		n += c.Count(m.ToolCalls[i].Name) + c.Count(m.ToolCalls[i].Arguments)
+		if call := m.Blocks[i].Call; call != nil {
+			n += c.Count(call.Name) + c.Count(call.Arguments)
+		}
 	}
 	return c.total(n)
 }
@@ -117,7 +117,7 @@ func readChat(path string) ([]chat.Message, error) {
 	for i, l := range lines {
 		m := chat.Message{Role: chat.Role(l.Role), Blocks: []chat.Block{{Type: "text", Text: l.Content}}, ToolCallID: l.ToolCallID}
 		for _, c := range l.ToolCalls {
-			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+			m = m.With(chat.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		}
 		msgs[i] = m
 	}

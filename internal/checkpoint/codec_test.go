@@ -48,7 +48,7 @@ func anyValue(depth int) *rapid.Generator[any] {
 func message(text string) chat.Message {
 	m := chat.Text(chat.Assistant, text)
 	m.Blocks = append(m.Blocks, chat.Block{Type: "image", Data: []byte{0, 255, 'x'}, MimeType: "image/png"}, chat.Block{Type: "image", Text: "https://a.example/b.png"})
-	m.ToolCalls = []chat.ToolCall{{ID: "call_1", Name: "find", Arguments: `{"a": 1}`}}
+	m = m.With(chat.ToolCall{ID: "call_1", Name: "find", Arguments: `{"a": 1}`})
 	return m
 }
 

@@ -50,8 +50,9 @@ type chatResponse struct {
 }
 
 type deltaJSON struct {
-	Text      string `json:"text,omitempty"`
-	Reasoning string `json:"reasoning,omitempty"`
+	Text       string `json:"text,omitempty"`
+	Reasoning  string `json:"reasoning,omitempty"`
+	Commentary string `json:"commentary,omitempty"`
 }
 
 type usageJSON struct {
@@ -110,7 +111,7 @@ func (c *chatModel) Generate(ctx context.Context, req model.Request) iter.Seq2[m
 		}
 		if req.Stream && !live {
 			for _, d := range answer.deltas() {
-				if !yield(model.Event{Text: d.Text, Reasoning: d.Reasoning}, nil) {
+				if !yield(model.Event{Text: d.Text, Reasoning: d.Reasoning, Commentary: d.Commentary}, nil) {
 					return
 				}
 			}
@@ -140,7 +141,7 @@ func (c *chatModel) call(ctx context.Context, req model.Request, emit func(model
 			answer.Usage = &usageJSON{r.Usage.Input, r.Usage.Output, r.Usage.Cached, r.Usage.CacheWrite}
 			return answer, nil
 		}
-		answer.Deltas = append(answer.Deltas, deltaJSON{ev.Text, ev.Reasoning})
+		answer.Deltas = append(answer.Deltas, deltaJSON{ev.Text, ev.Reasoning, ev.Commentary})
 		if !emit(ev) {
 			return nil, errStopped
 		}

@@ -75,7 +75,7 @@ func (m recordedModel) Generate(_ context.Context, req model.Request) iter.Seq2[
 			return
 		case strings.Contains(text, "TOOL") && last.Role == chat.User:
 			answer.Blocks = []chat.Block{{Type: "text", Text: "I twice it."}}
-			answer.ToolCalls = []chat.ToolCall{{ID: "call_1", Name: "twice", Arguments: `{"n": 2}`}}
+			answer = answer.With(chat.ToolCall{ID: "call_1", Name: "twice", Arguments: `{"n": 2}`})
 		default:
 			answer.Blocks = []chat.Block{{Type: "text", Text: fmt.Sprintf("n=%d|last=%s", len(req.Messages), text)}}
 			if strings.Contains(text, "THINK") && !yield(model.Event{Reasoning: "Let me think."}, nil) {

@@ -115,10 +115,10 @@ func modelEnd(c content, op *steps.Operation, r *steps.OperationResult) []attrib
 	}
 	m := &r.Response.Message
 	set = append(set, c.message("llm.output_messages", 0, m)...)
-	if text := m.Text(); text != "" || len(m.ToolCalls) == 0 {
+	if text := m.Text(); text != "" || !m.HasCalls() {
 		return append(set, c.text("output", text)...)
 	}
-	return append(set, c.json("output", encode(m.ToolCalls))...)
+	return append(set, c.json("output", encode(m.Calls()))...)
 }
 
 // usage are the attributes with tokens and their cost.
@@ -194,7 +194,7 @@ func (c content) message(list string, i int, m *chat.Message) []attribute.KeyVal
 	if m.ToolCallID != "" {
 		set = append(set, attribute.String(indexed(list, i, "message.tool_call_id"), m.ToolCallID))
 	}
-	for j, call := range m.ToolCalls {
+	for j, call := range m.Calls() {
 		calls := indexed(list, i, "message.tool_calls")
 		set = append(set, attribute.String(indexed(calls, j, "tool_call.id"), call.ID), attribute.String(indexed(calls, j, "tool_call.function.name"), call.Name),
 			attribute.String(indexed(calls, j, "tool_call.function.arguments"), c.cut(call.Arguments)))

@@ -39,7 +39,7 @@ func messageSize(m *chat.Message) int64 {
 	for _, b := range m.Blocks {
 		n += int64(len(b.Text)) + int64(len(b.Data))*4/3
 	}
-	for _, c := range m.ToolCalls {
+	for _, c := range m.Calls() {
 		n += int64(len(c.Name) + len(c.Arguments))
 	}
 	return n

@@ -205,7 +205,7 @@ func messageText(m chat.Message) string {
 			parts = append(parts, fmt.Sprintf("[%s, %s]", b.Type, textfmt.Bytes(int64(len(b.Data)))))
 		}
 	}
-	for _, c := range m.ToolCalls {
+	for _, c := range m.Calls() {
 		parts = append(parts, fmt.Sprintf("→ %s(%s)", c.Name, c.Arguments))
 	}
 	return strings.Join(parts, "\n")

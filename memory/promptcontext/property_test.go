@@ -120,7 +120,7 @@ func (c *conversation) turn(commits bool) {
 	testkit.Must(c, turn.Add(chat.Text(chat.User, c.text())))
 	before := c.sent(turn)
 	if rapid.Bool().Draw(c.T, "tool") {
-		call := chat.Message{ID: chat.NewID(), Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: "{}"}}}
+		call := chat.Message{ID: chat.NewID(), Role: chat.Assistant}.With(chat.ToolCall{ID: "1", Name: "f", Arguments: "{}"})
 		result := chat.Text(chat.Tool, c.text())
 		result.ToolCallID = "1"
 		testkit.Must(c, turn.Set("a", []byte(`"set"`)))

@@ -140,7 +140,7 @@ func (x *wordIndex) keep(used map[string]bool) bool {
 // isRetrieved reports whether a message may be retrieved: tool calls and their results
 // say little on their own.
 func isRetrieved(m *chat.Message) bool {
-	return m.Role != chat.Tool && m.Role != chat.Function && m.Role != chat.System && len(m.ToolCalls) == 0
+	return m.Role != chat.Tool && m.Role != chat.Function && m.Role != chat.System && !m.HasCalls()
 }
 
 // rank orders the messages of the turn's session that left its window, and those of other

@@ -15,7 +15,6 @@ import (
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/transcript"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // pages checks that pages of sessions, by any prefix, are together the sessions
@@ -158,8 +157,7 @@ func revisions(t *testing.T, s store.Store, m *memory.Memory, words, window func
 	testkit.Must(t, err)
 	deleted, err := m.Find(t.Context(), "s", "3")
 	testkit.Must(t, err)
-	text := edited.Message
-	text.Blocks = chat.Text(text.Role, "edited-2"+strings.Repeat("x", 20)).Blocks
+	text := edited.Message.WithText("edited-2" + strings.Repeat("x", 20))
 	testkit.Must(t, m.Edit(t.Context(), "s", edited.Seq, text))
 	testkit.Must(t, m.Delete(t.Context(), "s", deleted.Seq))
 	if got := words("s"); len(got) != 0 {

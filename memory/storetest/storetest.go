@@ -154,7 +154,7 @@ func sample() store.Change {
 			entry(1, store.InWindow, chat.Message{ID: "a", Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: "be <kind> & \"brief\" \u2028 日本 🙂"}}}),
 			entry(2, store.InWindow, chat.Message{ID: "b", Role: chat.User, Name: "bo", Blocks: []chat.Block{
 				{Type: "text", Text: "line\nline\x00"}, {Type: "image", Data: []byte{0, 255, 10}, MimeType: "image/png"}, {Type: "file", Data: []byte{}}}}),
-			entry(3, store.InWindow, chat.Message{ID: "c", Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f", Arguments: `{"a": 1}`}, {ID: "2", Name: "", Arguments: "not json"}}}),
+			entry(3, store.InWindow, chat.Message{ID: "c", Role: chat.Assistant}.With(chat.ToolCall{ID: "1", Name: "f", Arguments: `{"a": 1}`}, chat.ToolCall{ID: "2", Name: "", Arguments: "not json"})),
 			entry(4, store.Failed, chat.Message{ID: "d", Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text"}}}),
 		},
 		Events: []store.Event{

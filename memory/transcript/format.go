@@ -285,7 +285,7 @@ func (d *langChainData) message(kind string) (chat.Message, error) {
 		if err := json.Compact(&arguments, c.Args); err != nil {
 			arguments.WriteString("{}")
 		}
-		msg.ToolCalls = append(msg.ToolCalls, chat.ToolCall{ID: c.ID, Name: c.Name, Arguments: arguments.String()})
+		msg = msg.With(chat.ToolCall{ID: c.ID, Name: c.Name, Arguments: arguments.String()})
 	}
 	return msg, nil
 }
@@ -315,7 +315,7 @@ func langChain4jMessage(raw json.RawMessage) (chat.Message, error) {
 	if !ok {
 		return chat.Message{}, fmt.Errorf("unknown type of message %q", m.Type)
 	}
-	msg := chat.Message{Role: role, Name: m.Name, ToolCalls: m.Requests}
+	msg := chat.Message{Role: role, Name: m.Name}
 	if role == chat.Tool {
 		msg.Name, msg.ToolCallID = m.ToolName, m.ID
 	}
@@ -329,7 +329,7 @@ func langChain4jMessage(raw json.RawMessage) (chat.Message, error) {
 		}
 		msg.Blocks = append(msg.Blocks, b)
 	}
-	return msg, nil
+	return msg.With(m.Requests...), nil
 }
 
 // block4j reads a part of a user's message of LangChain4j.

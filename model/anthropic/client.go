@@ -50,7 +50,7 @@ func New(c Config) (*Client, error) {
 	default:
 		p.header.Set("X-Api-Key", c.Key)
 	}
-	return &Client{wire.NewChat(s, p)}, nil
+	return &Client{wire.NewChat(s, p, "messages")}, nil
 }
 
 // vertexVersion is the version of the protocol in Vertex AI, a field of requests.
@@ -71,7 +71,7 @@ func NewVertex(c wire.Config, path []string) (*Client, error) {
 	if c.Key != "" {
 		p.header.Set("Authorization", "Bearer "+c.Key)
 	}
-	return &Client{wire.NewChat(s, p)}, nil
+	return &Client{wire.NewChat(s, p, "messages")}, nil
 }
 
 // protocol is the Messages API. It is immutable.

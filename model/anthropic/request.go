@@ -181,7 +181,7 @@ func partsOf(m chat.Message) ([]part, error) {
 			parts = append(parts, p)
 		}
 	}
-	for _, call := range m.ToolCalls {
+	for _, call := range m.Calls() {
 		parts = append(parts, part{Type: "tool_use", ID: wire.PlainID(call.ID), Name: call.Name, Input: wire.Arguments(call.Arguments)})
 	}
 	return parts, nil

@@ -36,7 +36,7 @@ func New(c ChatConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{wire.NewChat(s, &protocol{Server: s, cache: !c.NoCache})}, nil
+	return &Client{wire.NewChat(s, &protocol{Server: s, cache: !c.NoCache}, "converse")}, nil
 }
 
 // protocol is Converse.

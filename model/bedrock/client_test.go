@@ -254,7 +254,7 @@ func TestRequest_Schema(t *testing.T) {
 		if d := cmp.Diff(object{"tool": object{"name": "place"}}, config["toolChoice"]); d != "" {
 			t.Error(d)
 		}
-		if got.Message.Text() != `{"city":"Köln"}` || len(got.Message.ToolCalls) != 0 || got.Finish != "stop" {
+		if got.Message.Text() != `{"city":"Köln"}` || len(got.Message.Calls()) != 0 || got.Finish != "stop" {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -263,7 +263,7 @@ func TestRequest_Schema(t *testing.T) {
 // Bedrock rejects calls in a conversation without declarations of their tools.
 func TestRequest_CallsWithoutTools(t *testing.T) {
 	body, _ := sent(t, nil, "mistral.mistral-large-v1:0", model.Request{Messages: []chat.Message{chat.Text(chat.User, "Köln?"),
-		{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "a:1", Name: "weather", Arguments: "{}"}}}, {Role: chat.Tool, ToolCallID: "a:1", Blocks: []chat.Block{{Type: "text", Text: "rain"}}}}})
+		chat.Calling(chat.ToolCall{ID: "a:1", Name: "weather", Arguments: "{}"}), {Role: chat.Tool, ToolCallID: "a:1", Blocks: []chat.Block{{Type: "text", Text: "rain"}}}}})
 	tools, _ := body["toolConfig"].(object)
 	if got := modeltest.JSON(tools); got != `{"tools":[{"toolSpec":{"inputSchema":{"json":{"properties":{},"type":"object"}},"name":"weather"}}]}` {
 		t.Error(got)

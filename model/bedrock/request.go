@@ -106,7 +106,7 @@ func calledTools(messages []chat.Message) []model.Tool {
 	var tools []model.Tool
 	seen := map[string]bool{}
 	for _, m := range messages {
-		for _, c := range m.ToolCalls {
+		for _, c := range m.Calls() {
 			if !seen[c.Name] {
 				seen[c.Name] = true
 				tools = append(tools, model.Tool{Name: c.Name})
@@ -179,7 +179,7 @@ func (p *protocol) blocks(m chat.Message, documents *int) ([]block, error) {
 	if hasDocument && !hasText { // a document needs a text next to it
 		blocks = append(blocks, textBlock("The document is attached."))
 	}
-	for _, c := range m.ToolCalls {
+	for _, c := range m.Calls() {
 		blocks = append(blocks, p.thoughts.Find(c.ID)...)
 		blocks = append(blocks, block{Use: &toolUse{ID: plainID(c.ID), Name: c.Name, Input: wire.Arguments(c.Arguments)}})
 	}

@@ -37,7 +37,7 @@ func New(c Config) (*Client, error) {
 	if c.Key != "" {
 		p.header.Set("X-Goog-Api-Key", c.Key)
 	}
-	return &Client{wire.NewChat(s, p)}, nil
+	return &Client{wire.NewChat(s, p, "gemini")}, nil
 }
 
 // format describes the wire format.

@@ -170,7 +170,7 @@ func (p *protocol) partsOf(m chat.Message, names map[string]string) ([]part, err
 			parts = append(parts, p)
 		}
 	}
-	for _, call := range m.ToolCalls {
+	for _, call := range m.Calls() {
 		names[call.ID] = call.Name
 		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: p.signatures.Find(call.ID)})
 	}

@@ -39,7 +39,7 @@ func NewVertex(c VertexConfig) (*Client, error) {
 	if c.Key != "" {
 		p.header.Set("Authorization", "Bearer "+c.Key)
 	}
-	return &Client{wire.NewChat(s, p)}, nil
+	return &Client{wire.NewChat(s, p, "gemini")}, nil
 }
 
 // VertexEmbedder calls an embedding model of Vertex AI. It is safe for concurrent use.

@@ -17,7 +17,7 @@ import (
 func (m *Model) messages(msgs []chat.Message) ([]llms.MessageContent, error) {
 	list := make([]llms.MessageContent, 0, len(msgs))
 	for _, msg := range msgs {
-		if len(msg.ToolCalls) > 0 || msg.Role == chat.Tool || msg.Role == chat.Function {
+		if msg.HasCalls() || msg.Role == chat.Tool || msg.Role == chat.Function {
 			return nil, fmt.Errorf("%s cannot carry tool calls and their results", m.config.Info.Provider)
 		}
 		parts := []llms.ContentPart{llms.TextContent{Text: msg.Text()}}

@@ -160,7 +160,7 @@ func (m *Model) answer(req model.Request) (*model.Response, *rule, error) {
 			r.Reason = r.Finish
 		}
 	}
-	r.Message = chat.Message{ID: chat.NewID(), Role: chat.Assistant, ToolCalls: calls}
+	r.Message = chat.Message{ID: chat.NewID(), Role: chat.Assistant}.With(calls...)
 	if calls == nil {
 		r.Message.Blocks = []chat.Block{{Type: "text", Text: text}}
 	}
@@ -231,7 +231,7 @@ func (m *Model) tokens(messages []chat.Message) int {
 
 func (m *Model) contentTokens(msg chat.Message) int {
 	n := m.count(msg.Text())
-	for _, c := range msg.ToolCalls {
+	for _, c := range msg.Calls() {
 		n += m.count(c.Name) + m.count(c.Arguments)
 	}
 	return n

@@ -103,17 +103,17 @@ func TestToolCalls(t *testing.T) {
 		return got
 	}
 	first, again := call(talk("order 1 and 2")), call(talk("order 1 and 2"))
-	if d := cmp.Diff(first.Message.ToolCalls, again.Message.ToolCalls); d != "" {
+	if d := cmp.Diff(first.Message.Calls(), again.Message.Calls()); d != "" {
 		t.Errorf("the same conversation got other calls:\n%s", d)
 	}
 	var got []string
 	ids := map[string]bool{}
 	later := call(talk("order 1 and 2", "found", "order 1 and 2"))
-	for _, c := range append(first.Message.ToolCalls, later.Message.ToolCalls...) {
+	for _, c := range append(first.Message.Calls(), later.Message.Calls()...) {
 		ids[c.ID] = true
 		got = append(got, c.Name+c.Arguments)
 	}
-	if len(ids) != 6 || first.Finish != "tool_calls" || len(first.Message.Blocks) != 0 {
+	if len(ids) != 6 || first.Finish != "tool_calls" || first.Message.Text() != "" {
 		t.Errorf("ids %v, answer %+v", ids, first)
 	}
 	want := []string{`find{"deep":{"list":["2",3,true,null]},"id":"1"}`, `find{"id":"2"}`, `now{}`}

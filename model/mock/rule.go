@@ -60,7 +60,7 @@ func (r *rule) calls(got captures, messages []chat.Message) ([]chat.ToolCall, er
 	seed := sha256.New()
 	for _, m := range messages {
 		fmt.Fprintf(seed, "%s %q ", m.Role, m.Text())
-		for _, c := range m.ToolCalls {
+		for _, c := range m.Calls() {
 			fmt.Fprintf(seed, "%q ", c.ID)
 		}
 	}

@@ -77,7 +77,7 @@ func (w Wire) tools(t *testing.T, stream bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := got.Message.ToolCalls
+	made := got.Message.Calls()
 	if len(made) != 2 || got.Finish != "tool_calls" || got.Message.Text() != "Let me see." {
 		t.Fatalf("got %+v", got)
 	}

@@ -34,7 +34,7 @@ func New(c Config) (*Client, error) {
 	if c.Key != "" {
 		p.header.Set("Authorization", "Bearer "+c.Key)
 	}
-	return &Client{wire.NewChat(s, p)}, nil
+	return &Client{wire.NewChat(s, p, "ollama")}, nil
 }
 
 // protocol is Ollama's chat. It is immutable.

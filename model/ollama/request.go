@@ -107,7 +107,7 @@ func messagesOf(list []chat.Message) ([]message, error) {
 			}
 		}
 		to.Content = strings.Join(texts, "\n")
-		for _, call := range m.ToolCalls {
+		for _, call := range m.Calls() {
 			names[call.ID] = call.Name
 			r := request{ID: call.ID}
 			r.Function.Name, r.Function.Arguments = call.Name, wire.Arguments(call.Arguments)

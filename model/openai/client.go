@@ -31,7 +31,7 @@ func newClient(c Config, mistral bool) (*Client, error) {
 		return nil, err
 	}
 	p := &protocol{Server: s, target: newTarget(s, "chat/completions"), mistral: mistral}
-	return &Client{wire.NewChat(s, p)}, nil
+	return &Client{wire.NewChat(s, p, "chat")}, nil
 }
 
 // chatFormat describes chat completions.

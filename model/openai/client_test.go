@@ -143,17 +143,17 @@ func TestRequest_ToolsAndResults(t *testing.T) {
 	m := s.talk(t, func(c *openai.Config, _ *model.CallPolicy) { c.Key = "" })
 	req := ask("where?")
 	req.Messages = append(req.Messages,
-		chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "c0", Name: "find", Arguments: `{"id":0}`}}},
+		chat.Calling(chat.ToolCall{ID: "c0", Name: "find", Arguments: `{"id":0}`}),
 		chat.Message{Role: chat.Function, ToolCallID: "c0", Blocks: []chat.Block{{Type: "text", Text: "lost"}}})
 	req.Tools = []model.Tool{{Name: "find", Description: "Finds an order.", Parameters: json.RawMessage(`{"type":"object","properties":{"id":{"type":"integer"}}}`)}, {Name: "now"}}
 	got, err := model.Call(t.Context(), m, req, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Finish != "tool_calls" || len(got.Message.ToolCalls) != 3 || len(got.Message.Blocks) != 0 {
+	if got.Finish != "tool_calls" || len(got.Message.Calls()) != 3 || len(got.Message.Blocks) != 3 {
 		t.Fatalf("got %+v", got)
 	}
-	calls := got.Message.ToolCalls
+	calls := got.Message.Calls()
 	if calls[0].Arguments != `{"id": 1}` || calls[1].Arguments != `{"id":2}` || calls[2].Arguments != "{}" {
 		t.Errorf("arguments: %+v", calls)
 	}
@@ -220,7 +220,7 @@ func TestStream_InterleavedToolCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(want, got.Message.ToolCalls); d != "" || text != "" {
+			if d := cmp.Diff(want, got.Message.Calls()); d != "" || text != "" {
 				t.Errorf("text %q, calls (-want +got):\n%s", text, d)
 			}
 		})

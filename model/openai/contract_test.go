@@ -95,7 +95,7 @@ func TestMistral_Request(t *testing.T) {
 	msg := chat.Text(chat.User, "x")
 	msg.Name = "ada"
 	req := model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.Developer, "d"), msg,
-		{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "call_0123456789", Name: "f", Arguments: "{}"}, {ID: "aBc123XyZ", Name: "g", Arguments: "{}"}}},
+		chat.Calling(chat.ToolCall{ID: "call_0123456789", Name: "f", Arguments: "{}"}, chat.ToolCall{ID: "aBc123XyZ", Name: "g", Arguments: "{}"}),
 		{Role: chat.Tool, ToolCallID: "call_0123456789", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}}
 	got, err := model.Call(t.Context(), m, req, nil)
 	if err != nil || got.Finish != "length" {
@@ -111,7 +111,7 @@ func TestMistral_Request(t *testing.T) {
 	if _, named := messages[1].(object)["name"]; named || body["stream_options"] != nil || messages[0].(object)["role"] != "system" {
 		t.Errorf("sent %v", body)
 	}
-	if req.Messages[2].ToolCalls[0].ID != "call_0123456789" {
+	if req.Messages[2].Calls()[0].ID != "call_0123456789" {
 		t.Error("the caller's message was changed")
 	}
 }

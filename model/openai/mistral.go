@@ -20,11 +20,10 @@ func forMistral(m chat.Message) chat.Message {
 	if m.ToolCallID != "" {
 		m.ToolCallID = mistralID(m.ToolCallID)
 	}
-	m.ToolCalls = slices.Clone(m.ToolCalls)
-	for i := range m.ToolCalls {
-		m.ToolCalls[i].ID = mistralID(m.ToolCalls[i].ID)
-	}
-	return m
+	return m.MapCalls(func(c chat.ToolCall) chat.ToolCall {
+		c.ID = mistralID(c.ID)
+		return c
+	})
 }
 
 // mistralPart is a part of a message's content whose form is Mistral's own.

@@ -20,7 +20,7 @@ func NewResponses(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{wire.NewChat(s, &responses{Server: s, target: newTarget(s, "responses")})}, nil
+	return &Client{wire.NewChat(s, &responses{Server: s, target: newTarget(s, "responses")}, "responses")}, nil
 }
 
 // NewAzureResponses makes a Client of the Responses API in Azure OpenAI. It calls nothing.
@@ -29,7 +29,7 @@ func NewAzureResponses(c AzureConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{wire.NewChat(s, &responses{Server: s, target: c.target(s, "responses")})}, nil
+	return &Client{wire.NewChat(s, &responses{Server: s, target: c.target(s, "responses")}, "responses")}, nil
 }
 
 func responsesFormat(example string) wire.Format {
@@ -171,7 +171,7 @@ func (p *responses) items(m chat.Message) ([]any, error) {
 	if len(message.Content) > 0 {
 		items = append(items, message)
 	}
-	for _, c := range m.ToolCalls {
+	for _, c := range m.Calls() {
 		for _, thought := range p.thoughts.Find(c.ID) {
 			items = append(items, thought)
 		}

@@ -104,7 +104,7 @@ func callTools(t *testing.T, call caller, _ bool) error {
 	if err != nil {
 		return err
 	}
-	made := r.Message.ToolCalls
+	made := r.Message.Calls()
 	if len(made) != 2 || made[0].Name != "weather" || made[1].Name != "now" || !strings.Contains(made[0].Arguments, "Köln") {
 		return fmt.Errorf("got %+v", r)
 	}

@@ -62,8 +62,7 @@ func sdkRequests() map[string]model.Request {
 	named := chat.Text(chat.User, "Köln?")
 	named.Name = "ada"
 	talk := []chat.Message{chat.Text(chat.System, "Be brief."), named, chat.Text(chat.Assistant, "Yes."), chat.Text(chat.User, "And now?")}
-	calls := append(talk[:4:4], chat.Message{Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "Let me see."}},
-		ToolCalls: []chat.ToolCall{{ID: "call_0001", Name: "weather", Arguments: `{"city":"Köln","days":[1]}`}, {ID: "call_0002", Name: "now", Arguments: "{}"}}},
+	calls := append(talk[:4:4], chat.Message{Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "Let me see."}}}.With(chat.ToolCall{ID: "call_0001", Name: "weather", Arguments: `{"city":"Köln","days":[1]}`}, chat.ToolCall{ID: "call_0002", Name: "now", Arguments: "{}"}),
 		chat.Message{Role: chat.Tool, Name: "weather", ToolCallID: "call_0001", Blocks: []chat.Block{{Type: "text", Text: "rain"}}},
 		chat.Message{Role: chat.Tool, Name: "now", ToolCallID: "call_0002", Blocks: []chat.Block{{Type: "text", Text: "noon"}}})
 	schema := &model.Schema{Name: "reply", JSON: []byte(`{"type":"object","properties":{"mood":{"type":"string"}},"required":["mood"],"additionalProperties":false}`)}

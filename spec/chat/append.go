@@ -21,48 +21,96 @@ func appendMessage(b []byte, m *Message) ([]byte, error) {
 	b = appendText(append(b, `"role":`...), string(m.Role))
 	b = appendOptional(b, `,"name":`, m.Name)
 	b = append(b, `,"blocks":[`...)
-	for i := range m.Blocks {
+	blocks, calls := splitCalls(m.Blocks)
+	for i := range blocks {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		var err error
-		if b, err = appendBlock(b, &m.Blocks[i]); err != nil {
+		if b, err = appendBlock(b, &blocks[i]); err != nil {
 			return nil, err
 		}
 	}
 	b = append(b, ']')
-	if len(m.ToolCalls) > 0 {
-		b = appendToolCalls(append(b, `,"tool_calls":[`...), m.ToolCalls)
+	if len(calls) > 0 {
+		b = appendToolCalls(append(b, `,"tool_calls":[`...), calls)
 	}
-	return append(appendOptional(b, `,"tool_call_id":`, m.ToolCallID), '}'), nil
+	b = appendOptional(b, `,"tool_call_id":`, m.ToolCallID)
+	return append(appendOrigin(b, m.Origin), '}'), nil
+}
+
+// splitCalls splits blocks into those of "blocks" and the calls of "tool_calls": the calls, if they
+// follow all other blocks and none has an item. Else all are in "blocks", and the other list is empty.
+func splitCalls(blocks []Block) (first, calls []Block) {
+	n := len(blocks)
+	for n > 0 && blocks[n-1].Call != nil && blocks[n-1].Item == nil {
+		n--
+	}
+	for i := range blocks[:n] {
+		if blocks[i].Call != nil {
+			return blocks, nil
+		}
+	}
+	return blocks[:n], blocks[n:]
 }
 
 func appendBlock(b []byte, block *Block) ([]byte, error) {
+	if block.Call != nil {
+		b = appendCall(append(b, `{"type":"tool_call",`...), block.Call)
+		return append(appendItem(b, block.Item), '}'), nil
+	}
 	switch {
 	case block.Data != nil:
-	case block.Type == "text", block.Type == "date", block.Type == "datetime", block.Type == "time":
+	case block.Type == "text", block.Type == "date", block.Type == "datetime", block.Type == "time", block.IsModels():
 		b = appendText(append(b, `{"type":`...), block.Type)
 		b = appendText(append(b, `,"content":`...), block.Text)
-		return append(appendOptional(b, `,"mime_type":`, block.MimeType), '}'), nil
+		b = appendOptional(b, `,"mime_type":`, block.MimeType)
+		return append(appendItem(b, block.Item), '}'), nil
 	}
 	content, err := block.content()
 	if err != nil {
 		return nil, err
 	}
 	raw, err := compact(blockJSON{Type: block.Type, Content: content, MimeType: block.MimeType})
-	return append(b, raw...), err
+	if err != nil || block.Item == nil {
+		return append(b, raw...), err
+	}
+	return append(appendItem(append(b, raw[:len(raw)-1]...), block.Item), '}'), nil
 }
 
-func appendToolCalls(b []byte, calls []ToolCall) []byte {
-	for i, c := range calls {
+func appendToolCalls(b []byte, calls []Block) []byte {
+	for i := range calls {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(append(b, `{"id":`...), c.ID)
-		b = appendText(append(b, `,"name":`...), c.Name)
-		b = append(appendText(append(b, `,"arguments":`...), c.Arguments), '}')
+		b = append(appendCall(append(b, '{'), calls[i].Call), '}')
 	}
 	return append(b, ']')
+}
+
+// appendCall appends the members of a call.
+func appendCall(b []byte, c *ToolCall) []byte {
+	b = appendText(append(b, `"id":`...), c.ID)
+	b = appendText(append(b, `,"name":`...), c.Name)
+	return appendText(append(b, `,"arguments":`...), c.Arguments)
+}
+
+// appendItem appends the member of an item. Its JSON is a string, which no store changes.
+func appendItem(b []byte, item *Item) []byte {
+	if item == nil {
+		return b
+	}
+	b = appendText(append(b, `,"item":{"field":`...), item.Field)
+	return append(appendOptional(b, `,"json":`, item.JSON), '}')
+}
+
+func appendOrigin(b []byte, o *Origin) []byte {
+	if o == nil {
+		return b
+	}
+	b = appendText(append(b, `,"origin":{"api":`...), o.API)
+	b = appendText(append(b, `,"server":`...), o.Server)
+	return append(appendText(append(b, `,"model":`...), o.Model), '}')
 }
 
 // appendOptional appends a member of an object unless its text is empty.

@@ -56,7 +56,7 @@ func TestMessage_MarshalJSON_AsEncodingJSON(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "calls") {
 			c := chat.ToolCall{ID: text.Draw(t, "id"), Name: text.Draw(t, "name"), Arguments: text.Draw(t, "arguments")}
-			m.ToolCalls = append(m.ToolCalls, c)
+			m = m.With(c)
 			want.ToolCalls = append(want.ToolCalls, reflectedCall(c))
 		}
 		got, err := m.MarshalJSON()

@@ -25,7 +25,7 @@ func Balance(msgs []Message) (out []Message, repairs int) {
 	return b.out, b.repairs
 }
 
-func usesTools(m Message) bool { return len(m.ToolCalls) > 0 || isResult(&m) }
+func usesTools(m Message) bool { return m.HasCalls() || isResult(&m) }
 
 func isResult(m *Message) bool { return m.Role == Tool || m.Role == Function }
 
@@ -55,7 +55,7 @@ func (b *balancer) add(m *Message) {
 	default:
 		b.close()
 		b.out = append(b.out, *m)
-		b.open = slices.Clone(m.ToolCalls)
+		b.open = m.Calls()
 	}
 }
 

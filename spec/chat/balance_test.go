@@ -21,7 +21,7 @@ func parse(text string) []chat.Message {
 		if role, ok := roles[word[0]]; ok {
 			m = chat.Text(role, word)
 			for _, id := range word[1:] {
-				m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: string(id), Name: "f" + string(id)})
+				m = m.With(chat.ToolCall{ID: string(id), Name: "f" + string(id)})
 			}
 		}
 		msgs = append(msgs, m)
@@ -65,7 +65,7 @@ func TestBalance(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
-	byName := []chat.Message{{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "f"}}}, {Role: chat.Function, Name: "f"}}
+	byName := []chat.Message{chat.Calling(chat.ToolCall{ID: "1", Name: "f"}), {Role: chat.Function, Name: "f"}}
 	if out, repairs := chat.Balance(byName); repairs != 0 || len(out) != 2 {
 		t.Errorf("a result with a name only: %d repairs, %v", repairs, out)
 	}
@@ -95,7 +95,7 @@ func TestBalance_Random(t *testing.T) {
 			if len(open) > 0 {
 				t.Fatalf("message %d of %q follows calls without results", i, shape(out))
 			}
-			for _, c := range m.ToolCalls {
+			for _, c := range m.Calls() {
 				open = append(open, c.ID)
 			}
 		}

@@ -14,14 +14,27 @@ import (
 //
 //	{"role": "user", "blocks": [{"type": "text", "content": "hello"}]}
 //
-// id, name, tool_calls and tool_call_id are written if they are set, so that a stored
+// id, name, tool_calls, tool_call_id and origin are written if they are set, so that a stored
 // message can be restored. Bytes are written {"base64": "…"}; a plain string is read
 // as its UTF-8 bytes.
+//
+// A model's message has further blocks. Calls that follow all other blocks are in tool_calls,
+// unless they have items; otherwise each is a block in its place:
+//
+//	{"role": "assistant", "blocks": [
+//	  {"type": "reasoning", "content": "", "item": {"field": "thinking", "json": "{\"type\": …}"}},
+//	  {"type": "tool_call", "id": "c1", "name": "find", "arguments": "{}", "item": {…}}],
+//	 "origin": {"api": "messages", "server": "https://api.anthropic.com", "model": "…"}}
 
-// contentTypes returns the types of blocks, which are the primitive types.
+// contentTypes returns the types of blocks that a caller's message may have: the primitive types.
 func contentTypes() []string {
 	return []string{"text", "int", "float", "boolean", "bytes", "file", "image", "audio", "video",
 		"date", "datetime", "time", "citation_url", "citation_document"}
+}
+
+// blockTypes returns the types of all blocks.
+func blockTypes() []string {
+	return append(contentTypes(), ReasoningType, CommentaryType, CallType, ItemType)
 }
 
 func mediaType(t string) bool {
@@ -38,7 +51,7 @@ type blockJSON struct {
 func (m Message) MarshalJSON() ([]byte, error) {
 	size := 64 + len(m.ID) + len(m.Name) + len(m.ToolCallID)
 	for i := range m.Blocks {
-		size += 48 + len(m.Blocks[i].Text)
+		size += 48 + m.Blocks[i].textSize()
 	}
 	return appendMessage(make([]byte, 0, size), &m)
 }
@@ -62,7 +75,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 
 // readMessage reads a message in any form of its JSON.
 func readMessage(data []byte) (in Message, err error) {
-	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id")
+	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id", "origin")
 	if err != nil {
 		return in, err
 	}
@@ -78,8 +91,29 @@ func readMessage(data []byte) (in Message, err error) {
 	if in.Blocks, err = readList(o, "blocks", readBlock); err != nil {
 		return in, err
 	}
-	in.ToolCalls, err = readList(o, "tool_calls", readToolCall)
+	calls, err := readList(o, "tool_calls", readToolCall)
+	if err != nil {
+		return in, err
+	}
+	if len(calls) > 0 {
+		in = in.With(calls...)
+	}
+	in.Origin, err = readOrigin(o)
 	return in, err
+}
+
+// readOrigin reads the origin of a message, nil if it has none.
+func readOrigin(o object) (*Origin, error) {
+	if !o.has("origin") {
+		return nil, nil
+	}
+	from, err := readObject(o["origin"], `"origin"`, "api", "server", "model")
+	if err != nil {
+		return nil, err
+	}
+	var origin Origin
+	err = from.texts(map[string]*string{"api": &origin.API, "server": &origin.Server, "model": &origin.Model})
+	return &origin, err
 }
 
 // Check returns an error if the message cannot be encoded and decoded: an unknown
@@ -90,8 +124,11 @@ func (m Message) Check() error {
 		return err
 	}
 	for i, b := range m.Blocks {
-		if !slices.Contains(contentTypes(), b.Type) {
+		if !slices.Contains(blockTypes(), b.Type) {
 			return fmt.Errorf("blocks[%d]: unknown block type %q%s", i, b.Type, suggest(b.Type, contentTypes()))
+		}
+		if (b.Type == CallType) != (b.Call != nil) {
+			return fmt.Errorf("blocks[%d]: a block of type %s must have a call, and no other block", i, CallType)
 		}
 		if b.Media() && !mediaType(b.Type) {
 			return fmt.Errorf("blocks[%d]: a block of type %s cannot hold bytes", i, b.Type)
@@ -148,18 +185,31 @@ func (b *Block) UnmarshalJSON(data []byte) error {
 }
 
 func readBlock(data []byte) (Block, error) {
-	o, err := readObject(data, "a block", "type", "content", "mime_type")
+	o, err := readObject(data, "a block", "type", "content", "mime_type", "id", "name", "arguments", "item")
 	if err != nil {
 		return Block{}, err
 	}
-	var b Block
+	b := Block{}
+	if b.Item, err = readItem(o); err != nil {
+		return Block{}, err
+	}
 	if err := o.texts(map[string]*string{"type": &b.Type, "mime_type": &b.MimeType}); err != nil {
 		return Block{}, err
 	}
 	if b.Type == "" {
 		return Block{}, fmt.Errorf("a block needs a %q", "type")
 	}
-	if !slices.Contains(contentTypes(), b.Type) {
+	if b.Type == CallType {
+		call, err := o.toolCall()
+		b.Call = &call
+		return b, err
+	}
+	for _, key := range []string{"id", "name", "arguments"} {
+		if _, found := o[key]; found {
+			return Block{}, fmt.Errorf("a block of type %s has no field %q", b.Type, key)
+		}
+	}
+	if !slices.Contains(blockTypes(), b.Type) {
 		return Block{}, fmt.Errorf("unknown block type %q%s", b.Type, suggest(b.Type, contentTypes()))
 	}
 	raw, found := o["content"]
@@ -172,6 +222,32 @@ func readBlock(data []byte) (Block, error) {
 		err = b.readText(raw)
 	}
 	return b, err
+}
+
+// readItem reads the item of a block, nil if it has none.
+func readItem(o object) (*Item, error) {
+	if !o.has("item") {
+		return nil, nil
+	}
+	from, err := readObject(o["item"], `"item"`, "field", "json")
+	if err != nil {
+		return nil, err
+	}
+	var item Item
+	err = from.texts(map[string]*string{"field": &item.Field, "json": &item.JSON})
+	return &item, err
+}
+
+// textSize returns the bytes of the texts of a block.
+func (b *Block) textSize() int {
+	n := len(b.Text)
+	if b.Call != nil {
+		n += len(b.Call.ID) + len(b.Call.Name) + len(b.Call.Arguments)
+	}
+	if b.Item != nil {
+		n += len(b.Item.JSON) + 32
+	}
+	return n
 }
 
 // readMedia accepts a string as its UTF-8 bytes, {"base64": …}, and {"url": …}.

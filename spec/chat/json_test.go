@@ -22,6 +22,9 @@ func TestMessage_JSON(t *testing.T) {
 		{"big number", `{"role":"user","blocks":[{"type":"int","content":12345678901234567890}]}`, ""},
 		{"citation", `{"role":"model","blocks":[{"type":"citation_url","content":{"url":"u","title":null}}]}`, ""},
 		{"calls", `{"role":"assistant","name":"bo","blocks":[],"tool_calls":[{"id":"c1","name":"f","arguments":"{\"a\": 1}"}]}`, ""},
+		{"call between texts", `{"role":"assistant","blocks":[{"type":"text","content":"a"},{"type":"tool_call","id":"c1","name":"f","arguments":"{}"},{"type":"commentary","content":"b"}]}`, ""},
+		{"call with an item", `{"role":"assistant","blocks":[{"type":"tool_call","id":"c1","name":"f","arguments":"{}","item":{"field":"thoughtSignature","json":"\"<&>\""}}],"origin":{"api":"gemini","server":"s","model":"m"}}`, ""},
+		{"reasoning", `{"role":"assistant","blocks":[{"type":"reasoning","content":"hm","item":{"field":"thinking","json":"{ \"a\": 1 }"}},{"type":"item","content":"","item":{"field":"redacted_thinking"}}],"tool_calls":[{"id":"c1","name":"f","arguments":"{}"}],"origin":{"api":"a","server":"s","model":"m"}}`, ""},
 		{"result", `{"role":"tool","blocks":[{"type":"text","content":"3"}],"tool_call_id":"c1"}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -67,6 +70,9 @@ func TestMessage_UnmarshalJSON_Errors(t *testing.T) {
 		{`{"role":"user","role":"user","blocks":[]}`, `a message has the key "role" twice`},
 		{`{"role":"user","blocks":[{"type":"txt","content":"a"}]}`, `blocks[0]: unknown block type "txt", did you mean "text"?`},
 		{`{"role":"user","blocks":[{"type":"text"}]}`, `blocks[0]: a block needs a "content"`},
+		{`{"role":"user","blocks":[{"type":"text","content":"a","name":"f"}]}`, `blocks[0]: a block of type text has no field "name"`},
+		{`{"role":"user","blocks":[{"type":"tool_call","id":"c"}]}`, `blocks[0]: a tool call needs a "name"`},
+		{`{"role":"user","blocks":[{"type":"item","content":"","item":{"x":1}}]}`, `blocks[0]: "item" has no field "x"`},
 		{`{"role":"user","blocks":[{"content":"a"}]}`, `blocks[0]: a block needs a "type"`},
 		{`{"role":"user","blocks":[null]}`, `blocks[0]: a block must be a JSON object, not null`},
 		{`{"role":"user","blocks":[{"type":"image","content":{"base64":"%%"}}]}`, `blocks[0]: bytes must be base64 text`},
@@ -91,10 +97,10 @@ func TestParseOpenAI(t *testing.T) {
 			`{"role":"user","content":"hi","name":"bo"}`},
 		{"null content", `{"role":"assistant","content":null}`, chat.Message{Role: chat.Assistant}, `{"role":"assistant","content":""}`},
 		{"nested call", `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{ }"}}]}`,
-			chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "c1", Name: "f", Arguments: "{ }"}}},
+			chat.Calling(chat.ToolCall{ID: "c1", Name: "f", Arguments: "{ }"}),
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{ }"}}]}`},
 		{"flat call, arguments an object", `{"role":"assistant","tool_calls":[{"id":"c1","name":"f","arguments":{"b": 1, "a": [2]}}]}`,
-			chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "c1", Name: "f", Arguments: `{"b":1,"a":[2]}`}}},
+			chat.Calling(chat.ToolCall{ID: "c1", Name: "f", Arguments: `{"b":1,"a":[2]}`}),
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"b\":1,\"a\":[2]}"}}]}`},
 		{"result", `{"role":"tool","tool_call_id":"c1","content":"3"}`,
 			chat.Message{Role: chat.Tool, ToolCallID: "c1", Blocks: []chat.Block{{Type: "text", Text: "3"}}},
@@ -179,7 +185,7 @@ func genMessage() *rapid.Generator[chat.Message] {
 			}
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "calls") {
-			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: text.Draw(t, "call"), Name: "f", Arguments: text.Draw(t, "arguments")})
+			m = m.With(chat.ToolCall{ID: text.Draw(t, "call"), Name: "f", Arguments: text.Draw(t, "arguments")})
 		}
 		return m
 	})

@@ -34,12 +34,37 @@ func Roles() []Role {
 	return []Role{Assistant, Chatbot, Developer, Function, Model, System, Tool, User}
 }
 
-// Block is a part of the content of a message.
+// The types of the blocks that only models make. Values of callers cannot have them.
+const (
+	ReasoningType  = "reasoning"  // the model's reasoning
+	CommentaryType = "commentary" // what the model says before its answer, such as "I look it up."
+	CallType       = "tool_call"  // a call of a tool, which is in Block.Call
+	ItemType       = "item"       // nothing but a provider's item, which is in Block.Item
+)
+
+// Block is a part of a message. The blocks of a message have the order in which the sender made them.
 type Block struct {
-	Type     string // a primitive type: text, image, audio, video, file, bytes, citation_url, …
-	Text     string // text; JSON text of citations; URL of media without Data
-	Data     []byte // content of media
-	MimeType string // empty if unknown
+	Type     string    // a primitive type (text, image, audio, video, file, bytes, citation_url, …) or a type of a model's block
+	Text     string    // text; JSON text of citations; URL of media without Data
+	Data     []byte    // content of media
+	MimeType string    // empty if unknown
+	Call     *ToolCall // of a block of CallType, else nil
+	Item     *Item     // what the provider sent with the block and wants back; nil for none
+}
+
+// Item is what a provider sent with a block, or in place of one, and wants back unchanged: a
+// signature, encrypted reasoning, a result of the provider's own tool. Only the client of the
+// provider knows its meaning. It is sent only to the Origin of its message.
+type Item struct {
+	Field string // the provider's name of it: the field or the type in the provider's protocol
+	JSON  string // its JSON, byte for byte; empty if the text of the block is the whole of it
+}
+
+// Origin identifies what made a message with items.
+type Origin struct {
+	API    string // the protocol, such as responses
+	Server string // the address of the server, without credentials
+	Model  string // the provider's name of the model
 }
 
 // ToolCall is a model's request to call a tool.
@@ -51,12 +76,12 @@ type ToolCall struct {
 
 // Message is a message of a conversation.
 type Message struct {
-	ID         string     // unique; stays the same when steps pass the message on
-	Role       Role       // the sender
-	Name       string     // name of the sender, usually empty
-	Blocks     []Block    // the content
-	ToolCalls  []ToolCall // of an assistant's message: requested calls
-	ToolCallID string     // of a tool's message: the call that it answers
+	ID         string  // unique; stays the same when steps pass the message on
+	Role       Role    // the sender
+	Name       string  // name of the sender, usually empty
+	Blocks     []Block // the content
+	ToolCallID string  // of a tool's message: the call that it answers
+	Origin     *Origin // what made the items of the blocks; nil without items. It is shared and must not be changed
 }
 
 // Text returns a message of one text block, with a new id.
@@ -64,19 +89,31 @@ func Text(role Role, text string) Message {
 	return Message{ID: NewID(), Role: role, Blocks: []Block{{Type: "text", Text: text}}}
 }
 
-// Text returns the text blocks of the message joined by newlines. Citations are left out,
-// unless the message has nothing else.
+// Text returns the text blocks of the message joined by newlines, without the reasoning and
+// the commentary of a model. Citations are left out, unless the message has nothing else.
 func (m Message) Text() string {
-	if len(m.Blocks) == 1 && !m.Blocks[0].Media() && !mediaType(m.Blocks[0].Type) {
+	if len(m.Blocks) == 1 && m.Blocks[0].IsText() {
 		return m.Blocks[0].Text
 	}
 	var parts []string
-	for _, b := range m.Blocks {
-		if !b.Media() && !mediaType(b.Type) && !b.IsCitation() && b.Text != "" {
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.IsText() && !b.IsCitation() && b.Text != "" {
 			parts = append(parts, b.Text)
 		}
 	}
 	return strings.Join(parts, "\n")
+}
+
+// IsText reports whether the block is a text that belongs to the content of the message.
+func (b *Block) IsText() bool { return b.Data == nil && !mediaType(b.Type) && !b.IsModels() }
+
+// IsModels reports whether the type of the block is one that only models make.
+func (b *Block) IsModels() bool {
+	switch b.Type {
+	case ReasoningType, CommentaryType, CallType, ItemType:
+		return true
+	}
+	return false
 }
 
 // Media reports whether the block has bytes rather than text.

@@ -34,21 +34,31 @@ func ParseOpenAI(data []byte) (Message, error) {
 	if err := o.texts(map[string]*string{"name": &m.Name, "tool_call_id": &m.ToolCallID}); err != nil {
 		return Message{}, err
 	}
-	if m.ToolCalls, err = readList(o, "tool_calls", readOpenAICall); err != nil {
+	calls, err := readList(o, "tool_calls", readOpenAICall)
+	if err != nil {
 		return Message{}, err
 	}
+	if m.Blocks, err = readContent(o); err != nil {
+		return Message{}, err
+	}
+	if len(calls) > 0 {
+		m = m.With(calls...)
+	}
+	return m, nil
+}
+
+// readContent reads the content of a message.
+func readContent(o object) ([]Block, error) {
 	switch textfmt.JSONKind(o["content"]) {
 	case "null", "nothing":
-		return m, nil
+		return nil, nil
 	case "a string":
 		text, err := o.text("content")
-		m.Blocks = []Block{{Type: "text", Text: text}}
-		return m, err
+		return []Block{{Type: "text", Text: text}}, err
 	case "a list":
-		m.Blocks, err = readList(o, "content", readPart)
-		return m, err
+		return readList(o, "content", readPart)
 	}
-	return Message{}, fmt.Errorf("%q must be a string, a list of parts or null, not %s", "content", textfmt.JSONKind(o["content"]))
+	return nil, fmt.Errorf("%q must be a string, a list of parts or null, not %s", "content", textfmt.JSONKind(o["content"]))
 }
 
 // readOpenAICall accepts the nested and the flat form.
@@ -213,11 +223,11 @@ type openAIFunction struct {
 // without media is one string, which every compatible server accepts; with media it
 // is a part.
 func OpenAI(m Message) json.RawMessage {
-	if len(m.Blocks) == 1 && m.Blocks[0].Data == nil && m.Blocks[0].Type == "text" && len(m.ToolCalls) == 0 {
+	if len(m.Blocks) == 1 && m.Blocks[0].Data == nil && m.Blocks[0].Type == "text" {
 		return openAIText(&m)
 	}
 	out := openAIMessage{Role: openAIRole(m.Role), Name: m.Name, ToolCallID: m.ToolCallID, Content: openAIContent(m)}
-	for _, c := range m.ToolCalls {
+	for _, c := range m.Calls() {
 		out.ToolCalls = append(out.ToolCalls, openAICall{ID: c.ID, Type: "function", Function: openAIFunction{Name: c.Name, Arguments: c.Arguments}})
 	}
 	raw, err := compact(out)
@@ -255,7 +265,7 @@ func openAIContent(m Message) json.RawMessage {
 	switch {
 	case media:
 		return openAIParts(m.Blocks)
-	case text == "" && len(m.ToolCalls) > 0:
+	case text == "" && m.HasCalls():
 		return json.RawMessage("null")
 	}
 	return quote(text)
@@ -264,8 +274,11 @@ func openAIContent(m Message) json.RawMessage {
 func openAIParts(blocks []Block) json.RawMessage {
 	var buf bytes.Buffer
 	buf.WriteByte('[')
-	for i, b := range blocks {
-		if i > 0 {
+	for _, b := range blocks {
+		if b.IsModels() {
+			continue
+		}
+		if buf.Len() > 1 {
 			buf.WriteByte(',')
 		}
 		buf.Write(openAIPart(b))

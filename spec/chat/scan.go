@@ -27,10 +27,13 @@ func scanMessage(data []byte) (m Message, ok bool) {
 	s.expect(`,"blocks":[`)
 	m.Blocks = s.blocks()
 	if s.skip(`,"tool_calls":[`) {
-		m.ToolCalls = s.calls()
+		m.Blocks = s.calls(m.Blocks)
 	}
 	if s.skip(`,"tool_call_id":`) {
 		m.ToolCallID = s.text()
+	}
+	if s.skip(`,"origin":{"api":`) {
+		m.Origin = s.origin()
 	}
 	s.expect("}")
 	return m, s.ok && len(s.rest) == 0 && slices.Contains(Roles(), m.Role)
@@ -89,20 +92,14 @@ func (s *scanner) text() (text string) {
 	return text
 }
 
-// blocks reads the rest of a list of texts.
+// blocks reads the rest of a list of texts, of a model's texts and of calls.
 func (s *scanner) blocks() []Block {
 	if s.skip("]") {
 		return nil
 	}
 	all := make([]Block, 0, 1)
 	for s.ok {
-		s.expect(`{"type":"text","content":`)
-		b := Block{Type: "text", Text: s.text()}
-		if s.skip(`,"mime_type":`) {
-			b.MimeType = s.text()
-		}
-		s.expect("}")
-		all = append(all, b)
+		all = append(all, s.block())
 		if !s.skip(",") {
 			break
 		}
@@ -111,22 +108,66 @@ func (s *scanner) blocks() []Block {
 	return all
 }
 
-// calls reads the rest of a list of tool calls.
-func (s *scanner) calls() (all []ToolCall) {
-	for s.ok {
-		var c ToolCall
-		s.expect(`{"id":`)
-		c.ID = s.text()
-		s.expect(`,"name":`)
-		c.Name = s.text()
-		s.expect(`,"arguments":`)
-		c.Arguments = s.text()
+// block reads a block.
+func (s *scanner) block() (b Block) {
+	s.expect(`{"type":`)
+	switch b.Type = s.text(); b.Type {
+	case CallType:
+		s.expect(",")
+		b.Call = s.call()
+	case "text", ReasoningType, CommentaryType, ItemType:
+		s.expect(`,"content":`)
+		b.Text = s.text()
+		if s.skip(`,"mime_type":`) {
+			b.MimeType = s.text()
+		}
+	default:
+		s.ok = false
+	}
+	if s.skip(`,"item":{"field":`) {
+		b.Item = &Item{Field: s.text()}
+		if s.skip(`,"json":`) {
+			b.Item.JSON = s.text()
+		}
 		s.expect("}")
-		all = append(all, c)
+	}
+	s.expect("}")
+	return b
+}
+
+// calls reads the rest of a list of tool calls, and appends them to blocks.
+func (s *scanner) calls(blocks []Block) []Block {
+	for s.ok {
+		s.expect("{")
+		blocks = append(blocks, Block{Type: CallType, Call: s.call()})
+		s.expect("}")
 		if !s.skip(",") {
 			break
 		}
 	}
 	s.expect("]")
-	return all
+	return blocks
+}
+
+// call reads the members of a call.
+func (s *scanner) call() *ToolCall {
+	c := &ToolCall{}
+	s.expect(`"id":`)
+	c.ID = s.text()
+	s.expect(`,"name":`)
+	c.Name = s.text()
+	s.expect(`,"arguments":`)
+	c.Arguments = s.text()
+	return c
+}
+
+// origin reads the rest of an origin.
+func (s *scanner) origin() *Origin {
+	o := &Origin{API: s.text()}
+	s.expect(`,"server":`)
+	o.Server = s.text()
+	s.expect(`,"model":`)
+	o.Model = s.text()
+	s.expect("}")
+	return o
 }

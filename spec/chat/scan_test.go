@@ -8,16 +8,26 @@ import (
 )
 
 // TestScanMessage: what the fast reader accepts, the other one reads alike, and it accepts every
-// message of texts that was written.
+// message without media that was written. What is read is what was written, also an item's JSON.
 func TestScanMessage(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("a\"\\\n\u2028<é😀,]}"))))
 	rapid.Check(t, func(t *rapid.T) {
 		m := Message{ID: text.Draw(t, "id"), Role: rapid.SampledFrom(Roles()).Draw(t, "role"), Name: text.Draw(t, "name"), ToolCallID: text.Draw(t, "call")}
 		for range rapid.IntRange(0, 3).Draw(t, "blocks") {
-			m.Blocks = append(m.Blocks, Block{Type: "text", Text: text.Draw(t, "text"), MimeType: text.Draw(t, "type")})
+			b := Block{Type: rapid.SampledFrom([]string{"text", ReasoningType, CommentaryType, CallType, ItemType}).Draw(t, "kind")}
+			if b.Type == CallType {
+				b.Call = &ToolCall{ID: text.Draw(t, "id"), Name: text.Draw(t, "name"), Arguments: text.Draw(t, "arguments")}
+			} else {
+				b.Text, b.MimeType = text.Draw(t, "text"), text.Draw(t, "type")
+			}
+			if b.Type == ItemType || rapid.Bool().Draw(t, "has item") {
+				b.Item = &Item{Field: text.Draw(t, "field"), JSON: text.Draw(t, "json")}
+				m.Origin = &Origin{API: text.Draw(t, "api"), Server: text.Draw(t, "server"), Model: text.Draw(t, "model")}
+			}
+			m.Blocks = append(m.Blocks, b)
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "calls") {
-			m.ToolCalls = append(m.ToolCalls, ToolCall{ID: text.Draw(t, "id"), Name: text.Draw(t, "name"), Arguments: text.Draw(t, "arguments")})
+			m = m.With(ToolCall{ID: text.Draw(t, "id"), Name: text.Draw(t, "name"), Arguments: text.Draw(t, "arguments")})
 		}
 		raw, err := m.MarshalJSON()
 		if err != nil {

@@ -131,18 +131,22 @@ func appendString(b []byte, s string) []byte { return jsontext.AppendString(b, s
 
 // appendMessage appends the record of a message.
 func appendMessage(b []byte, m *chat.Message) []byte {
-	if slices.ContainsFunc(m.Blocks, func(block chat.Block) bool { return !isText(&block) }) {
+	texts := len(m.Blocks)
+	for texts > 0 && m.Blocks[texts-1].Call != nil {
+		texts--
+	}
+	if slices.ContainsFunc(m.Blocks[:texts], func(block chat.Block) bool { return !isText(&block) }) {
 		return appendRecord(b, messageRecord(*m))
 	}
 	b = appendString(append(b, `{"role":`...), string(m.Role))
 	b = appendOptional(b, `,"name":`, m.Name)
 	b = append(b, `,"blocks":[`...)
-	for i := range m.Blocks {
+	for i := range m.Blocks[:texts] {
 		b = appendTextBlock(appendComma(b, i), &m.Blocks[i])
 	}
 	b = append(b, ']')
-	if len(m.ToolCalls) > 0 {
-		b = appendToolCalls(append(b, `,"tool_calls":`...), m.ToolCalls)
+	if calls := m.Calls(); len(calls) > 0 {
+		b = appendToolCalls(append(b, `,"tool_calls":`...), calls)
 	}
 	b = appendOptional(b, `,"tool_call_id":`, m.ToolCallID)
 	return append(b, '}')
@@ -195,8 +199,10 @@ func appendOptional(b []byte, member, text string) []byte {
 func AsRecord(m chat.Message) *Record { return messageRecord(m) }
 
 // messageRecord returns the record of a message: role, blocks, and the other fields
-// that are set. The id is omitted, as it belongs to the run.
+// that are set. The id is omitted, as it belongs to the run, and so are reasoning, commentary and
+// items, which are not content.
 func messageRecord(m chat.Message) *Record {
+	m = m.Content()
 	m.ID = ""
 	text, err := json.Marshal(m)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestAppendMessage(t *testing.T) {
 			m.Blocks = append(m.Blocks, chat.Block{Type: typ, Text: text("text"), MimeType: text("mime")})
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "calls") {
-			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: text("id"), Name: text("tool"), Arguments: text("arguments")})
+			m = m.With(chat.ToolCall{ID: text("id"), Name: text("tool"), Arguments: text("arguments")})
 		}
 		got, want := string(JSON(m)), string(appendRecord(nil, messageRecord(m)))
 		if got != want {

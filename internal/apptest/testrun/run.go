@@ -254,7 +254,7 @@ func textsOf(messages []chat.Message) []string {
 	var all []string
 	for _, m := range messages {
 		content := m.Text()
-		for _, call := range m.ToolCalls {
+		for _, call := range m.Calls() {
 			content += "\n" + call.Name + call.Arguments
 		}
 		all = append(all, content)

@@ -51,8 +51,7 @@ place and its role. qtype memory history --format json shows positions and ids.`
 			if input != "" {
 				return readMessage(s, input)
 			}
-			old.Blocks = chat.Text(old.Role, text).Blocks
-			return old, nil
+			return old.WithText(text), nil
 		})
 	})
 	c.Example = `  qtype memory edit app.qtype.yaml --session c-1 --message 12 --text "a ticket to Basel"

@@ -47,9 +47,9 @@ func (s *session) turn() {
 	}
 	if rapid.Bool().Draw(s.T, "call") {
 		call := s.text(chat.Assistant)
-		call.ToolCalls = []chat.ToolCall{{ID: fmt.Sprint("c", s.n), Name: "find"}}
+		call = call.With(chat.ToolCall{ID: fmt.Sprint("c", s.n), Name: "find"})
 		result := s.text(chat.Tool)
-		result.ToolCallID = call.ToolCalls[0].ID
+		result.ToolCallID = call.Calls()[0].ID
 		if turn.Add(call) != nil || turn.Add(result) != nil {
 			return
 		}

@@ -117,7 +117,7 @@ func (g *transcripts) message(number int, open *[]string, malformed bool) otherM
 	}
 	m.message.Name, m.message.ToolCallID = m.Name, m.Call
 	for _, c := range m.Calls {
-		m.message.ToolCalls = append(m.message.ToolCalls, chat.ToolCall(c))
+		m.message = m.message.With(chat.ToolCall(c))
 	}
 	m.Tokens = memory.Tokens(g.count, m.message)
 	return m
@@ -225,7 +225,7 @@ func messageKey(m chat.Message) string {
 	if m.Role == chat.Tool {
 		key += " " + m.ToolCallID
 	}
-	for _, c := range m.ToolCalls {
+	for _, c := range m.Calls() {
 		key += " " + c.ID
 	}
 	return key

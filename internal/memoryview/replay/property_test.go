@@ -53,9 +53,9 @@ func drawTranscript(t *rapid.T) []chat.Message {
 			m.Blocks[0].Text = rapid.SampledFrom([]string{"a", "bb"}).Draw(t, "system")
 		case chat.Assistant:
 			for j := range rapid.IntRange(0, 2).Draw(t, "calls") {
-				m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: fmt.Sprint(i, "-", j), Name: "f", Arguments: "{}"})
+				m = m.With(chat.ToolCall{ID: fmt.Sprint(i, "-", j), Name: "f", Arguments: "{}"})
 			}
-			pending = m.ToolCalls
+			pending = m.Calls()
 		}
 		all = append(all, m)
 	}

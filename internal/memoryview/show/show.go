@@ -75,6 +75,9 @@ func (p *Printer) FullMessage(m chat.Message, tokens int) error {
 	count := textfmt.Thousands(tokens)
 	b.WriteString(runewidth.FillRight(strings.TrimSpace(p.roleColumn(m)), p.width()-len(count)-1) + " " + count + "\n")
 	for _, block := range m.Blocks {
+		if block.Type == chat.ItemType {
+			continue
+		}
 		text := content(chat.Message{Blocks: []chat.Block{block}})
 		if !block.Media() && block.Type == "text" {
 			text = terminal.Printable(strings.TrimRight(block.Text, "\n"))
@@ -82,9 +85,6 @@ func (p *Printer) FullMessage(m chat.Message, tokens int) error {
 		for l := range strings.SplitSeq(text, "\n") {
 			b.WriteString(strings.TrimRight("  "+l, " ") + "\n")
 		}
-	}
-	for _, c := range m.ToolCalls {
-		b.WriteString("  " + content(chat.Message{ToolCalls: []chat.ToolCall{c}}) + "\n")
 	}
 	_, err := io.WriteString(p.Out, b.String())
 	return err
@@ -125,7 +125,7 @@ func (p *Printer) roleColumn(m chat.Message) string {
 	if p.tools == nil {
 		p.tools = map[string]string{}
 	}
-	for _, c := range m.ToolCalls {
+	for _, c := range m.Calls() {
 		p.tools[c.ID] = c.Name
 	}
 	switch name := p.tools[m.ToolCallID]; {
@@ -146,12 +146,13 @@ func content(m chat.Message) string {
 			parts = append(parts, fmt.Sprintf("[%s, %s bytes]", b.Type, textfmt.Thousands(len(b.Data))))
 		case slices.Contains([]string{"image", "audio", "video", "file", "bytes"}, b.Type):
 			parts = append(parts, fmt.Sprintf("[%s %s]", b.Type, plain(b.Text)))
+		case b.Call != nil:
+			parts = append(parts, fmt.Sprintf("→ %s(%s)", plain(b.Call.Name), plain(b.Call.Arguments)))
+		case b.Type == chat.ReasoningType && b.Text != "":
+			parts = append(parts, "("+plain(b.Text)+")")
 		case b.Text != "":
 			parts = append(parts, plain(b.Text))
 		}
-	}
-	for _, c := range m.ToolCalls {
-		parts = append(parts, fmt.Sprintf("→ %s(%s)", plain(c.Name), plain(c.Arguments)))
 	}
 	return strings.Join(parts, " ")
 }

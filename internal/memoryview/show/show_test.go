@@ -23,7 +23,7 @@ func TestPrinter_Message(t *testing.T) {
 		{"escape sequences", chat.Text(chat.User, "a\x1b[2Jb\u202Ec"), "user          a\uFFFD[2Jb\uFFFDc                              1,208"},
 		{"named", chat.Message{Role: chat.User, Name: "bo"}, "user bo                                             1,208"},
 		{"media", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: "see"}, {Type: "image", Data: make([]byte, 1500)}}}, "user          see [image, 1,500 bytes]              1,208"},
-		{"call", chat.Message{Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "ok"}}, ToolCalls: []chat.ToolCall{{ID: "1", Name: "find", Arguments: "{}"}}}, "assistant     ok → find({})                         1,208"},
+		{"call", chat.Message{Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "ok"}}}.With(chat.ToolCall{ID: "1", Name: "find", Arguments: "{}"}), "assistant     ok → find({})                         1,208"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out strings.Builder
@@ -43,7 +43,7 @@ func TestPrinter_ToolResult(t *testing.T) {
 	var out strings.Builder
 	p := &show.Printer{Out: &out, Width: 40}
 	for _, m := range []chat.Message{
-		{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "1", Name: "find_order"}}},
+		chat.Calling(chat.ToolCall{ID: "1", Name: "find_order"}),
 		{Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text", Text: "found"}}},
 		{Role: chat.Tool, ToolCallID: "2", Blocks: []chat.Block{{Type: "text", Text: "of a call that left"}}},
 	} {

@@ -69,7 +69,7 @@ func (m *Message) chat(pointer string) (chat.Message, error) {
 		out.Blocks = append(out.Blocks, chat.Block{Type: "text", Text: "error: " + m.Error})
 	}
 	for _, c := range m.ToolCalls {
-		out.ToolCalls = append(out.ToolCalls, chat.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		out = out.With(chat.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
 	}
 	return out, nil
 }
@@ -168,7 +168,7 @@ func (in *Input) Conversation() (newest chat.Message, earlier []chat.Message, er
 			return newest, nil, invalid(fmt.Sprintf("/messages/%d/content", i), "the message has no content")
 		case i == last:
 			newest = m
-		case len(m.Blocks) > 0 || len(m.ToolCalls) > 0 || m.Role == chat.Tool:
+		case len(m.Blocks) > 0 || m.Role == chat.Tool:
 			earlier = append(earlier, m)
 		}
 	}

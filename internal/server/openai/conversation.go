@@ -51,7 +51,7 @@ func newConversation(list string, messages []*message, open bool) (*conversation
 		c.newest, rest = last, rest[:len(rest)-1]
 	}
 	for _, m := range rest {
-		if (len(m.Blocks) > 0 || len(m.ToolCalls) > 0) && !m.approval && m.approved == nil {
+		if len(m.Blocks) > 0 && !m.approval && m.approved == nil {
 			c.earlier = append(c.earlier, earlierMessage(m))
 		}
 	}
@@ -75,7 +75,7 @@ func (c *conversation) readCalls(rest []*message) {
 			c.answered = true
 			continue
 		case chat.Assistant:
-			for _, call := range m.ToolCalls {
+			for _, call := range m.Calls() {
 				c.calls = append(c.calls, call.ID)
 			}
 		}
@@ -99,7 +99,7 @@ func checkResults(messages []*message, open bool) error {
 			return bad(m.pointer, "missing_tool_result", "messages with results must follow the calls %s", names(missing))
 		default:
 			seen = false
-			for _, call := range m.ToolCalls {
+			for _, call := range m.Calls() {
 				missing[call.ID] = true
 			}
 		}

@@ -63,11 +63,11 @@ func parseMessage(pointer string, raw json.RawMessage, fetch fetchFunc) (*messag
 	if role == chat.Tool && in.ToolCallID == "" {
 		return nil, bad(pointer+"/tool_call_id", "missing_required_parameter", "the parameter is missing: it names the call that the message answers")
 	}
-	for _, c := range in.ToolCalls {
-		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
-	}
 	var err error
 	m.Blocks, err = parseContent(pointer+"/content", in.Content, fetch)
+	for _, c := range in.ToolCalls {
+		m.Blocks = append(m.Blocks, chat.CallBlock(chat.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments}))
+	}
 	return m, err
 }
 

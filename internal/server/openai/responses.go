@@ -226,8 +226,8 @@ func (p params) input(fetch fetchFunc) ([]*message, error) {
 		last := len(messages) - 1
 		switch {
 		case m == nil:
-		case len(m.ToolCalls) > 0 && !m.approval && last >= 0 && messages[last].Role == chat.Assistant: // calls are of the message before
-			messages[last].ToolCalls = append(messages[last].ToolCalls, m.ToolCalls...)
+		case m.HasCalls() && !m.approval && last >= 0 && messages[last].Role == chat.Assistant: // calls are of the message before
+			messages[last].Message = messages[last].With(m.Calls()...)
 		default:
 			messages = append(messages, m)
 		}
@@ -264,13 +264,14 @@ func parseItem(pointer string, raw json.RawMessage, fetch fetchFunc) (*message, 
 	case "", "message":
 		return parseMessage(pointer, raw, fetch)
 	case "function_call":
-		m.Role, m.ToolCalls = chat.Assistant, []chat.ToolCall{{ID: in.CallID, Name: in.Name, Arguments: in.Arguments}}
+		m.Role, m.Blocks = chat.Assistant, []chat.Block{chat.CallBlock(chat.ToolCall{ID: in.CallID, Name: in.Name, Arguments: in.Arguments})}
 	case "function_call_output":
 		m.ToolCallID = in.CallID
 		m.Blocks, err = parseContent(pointer+"/output", in.Output, fetch)
 	case "mcp_approval_request":
 		id := callPrefix + strings.TrimPrefix(in.ID, approvalPrefix)
-		m.Role, m.ToolCalls, m.approval = chat.Assistant, []chat.ToolCall{{ID: id, Name: in.Name, Arguments: in.Arguments}}, true
+		m.Role, m.approval = chat.Assistant, true
+		m.Blocks = []chat.Block{chat.CallBlock(chat.ToolCall{ID: id, Name: in.Name, Arguments: in.Arguments})}
 	case "mcp_approval_response":
 		if in.Approve == nil {
 			return nil, bad(pointer+"/approve", "missing_required_parameter", "the parameter is missing: expected true or false")

@@ -58,14 +58,11 @@ const errorPrefix = "error: "
 
 // partsOf returns the parts of a message, without results of its tool calls.
 func partsOf(m *chat.Message) []part {
-	parts := make([]part, 0, len(m.Blocks)+len(m.ToolCalls))
+	parts := make([]part, 0, len(m.Blocks))
 	for _, b := range m.Blocks {
 		if p, ok := partOf(b); ok {
 			parts = append(parts, p)
 		}
-	}
-	for _, c := range m.ToolCalls {
-		parts = append(parts, part{Type: "tool-" + c.Name, ToolCallID: c.ID, State: "input-available", Input: schema.JSONOrText(c.Arguments)})
 	}
 	return parts
 }
@@ -73,6 +70,12 @@ func partsOf(m *chat.Message) []part {
 // partOf returns the part of a block; ok is false for an empty text.
 func partOf(b chat.Block) (p part, ok bool) {
 	switch {
+	case b.Call != nil:
+		return part{Type: "tool-" + b.Call.Name, ToolCallID: b.Call.ID, State: "input-available", Input: schema.JSONOrText(b.Call.Arguments)}, true
+	case b.Type == chat.ReasoningType, b.Type == chat.CommentaryType:
+		return part{Type: "reasoning", Text: &b.Text, State: "done"}, b.Text != ""
+	case b.Type == chat.ItemType:
+		return part{}, false
 	case b.Media():
 		media := b.MimeType
 		if media == "" {

@@ -7,7 +7,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // maxText limits the body with the new text of a message, in bytes.
@@ -31,8 +30,7 @@ func (s *Service) edit(w http.ResponseWriter, r *http.Request) error {
 		return invalid("/text", "it is required: the new text of the message")
 	}
 	return s.revise(w, r, func(ctx context.Context, m *memory.Memory, stored string, e memory.Entry) error {
-		e.Message.Blocks = chat.Text(e.Message.Role, *body.Text).Blocks
-		return m.Edit(ctx, stored, e.Seq, e.Message)
+		return m.Edit(ctx, stored, e.Seq, e.Message.WithText(*body.Text))
 	})
 }
 

@@ -314,8 +314,8 @@ func TestSessions_Messages(t *testing.T) {
 	s := newServer(t, memory.NewInProcess())
 	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
 	m := s.app.Memory("talk")
-	call := chat.Message{ID: "call", Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "I look."}},
-		ToolCalls: []chat.ToolCall{{ID: "1", Name: "find", Arguments: `{"a": 1}`}, {ID: "2", Name: "read", Arguments: "not json"}}}
+	call := chat.Message{ID: "call", Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "I look."}}}.With(
+		chat.ToolCall{ID: "1", Name: "find", Arguments: `{"a": 1}`}, chat.ToolCall{ID: "2", Name: "read", Arguments: "not json"})
 	result := func(id, name, text string) chat.Message {
 		return chat.Message{Role: chat.Tool, Name: name, ToolCallID: id, Blocks: []chat.Block{{Type: "text", Text: text}}}
 	}

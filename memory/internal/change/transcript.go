@@ -171,7 +171,7 @@ func Unbalanced(entries []*store.Entry) (index int, problem string) {
 			if len(open) > 0 {
 				break
 			}
-			open, call = slices.Clone(e.Message.ToolCalls), i
+			open, call = e.Message.Calls(), i
 			continue
 		}
 		found := slices.IndexFunc(open, func(c chat.ToolCall) bool {
@@ -196,7 +196,7 @@ func EditProblem(old, msg *chat.Message) string {
 	if old.ToolCallID != msg.ToolCallID {
 		return fmt.Sprintf("it is the result of the tool call %q, an edit cannot make it that of %q", old.ToolCallID, msg.ToolCallID)
 	}
-	same := slices.EqualFunc(old.ToolCalls, msg.ToolCalls, func(a, b chat.ToolCall) bool { return a.ID == b.ID && a.Name == b.Name })
+	same := slices.EqualFunc(old.Calls(), msg.Calls(), func(a, b chat.ToolCall) bool { return a.ID == b.ID && a.Name == b.Name })
 	if !same {
 		return "an edit must keep the ids and the names of its tool calls, which have results"
 	}

@@ -76,7 +76,7 @@ func (r *Reader) Unit(ctx context.Context, key store.Key, base *window.View, e *
 			call = before
 		}
 	}
-	if len(call.Message.ToolCalls) == 0 { // the call of a result is not there
+	if !call.Message.HasCalls() { // the call of a result is not there
 		return []*store.Entry{e}, nil
 	}
 	unit := []*store.Entry{call}

@@ -149,7 +149,7 @@ func (r *Reader) hasOpenCallsBefore(ctx context.Context, key store.Key, v *windo
 				return false, err
 			case window.IsSystem(e) || window.IsResult(e):
 			default:
-				return len(e.Message.ToolCalls) > 0, nil
+				return e.Message.HasCalls(), nil
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func (s Eviction) withOrphans(entries []*store.Entry, own int) Eviction {
 // them is not part of the entries.
 func unit(entries []*store.Entry) int {
 	n := 1
-	if len(entries[0].Message.ToolCalls) > 0 {
+	if entries[0].Message.HasCalls() {
 		for n < len(entries) && IsResult(entries[n]) {
 			n++
 		}

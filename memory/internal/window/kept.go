@@ -144,7 +144,7 @@ func hasOpenCalls(v *View, s Eviction, own int) bool {
 		if !s.Has(i) {
 			return i < own && v.State.Open
 		}
-		if len(v.Entries[i].Message.ToolCalls) > 0 {
+		if v.Entries[i].Message.HasCalls() {
 			return true
 		}
 		if !IsResult(v.Entries[i]) {

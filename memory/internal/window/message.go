@@ -48,12 +48,11 @@ func NewEntry(c Counter, msg chat.Message) *store.Entry {
 
 func isValidUTF8(msg *chat.Message) bool {
 	for i := range msg.Blocks {
-		if b := &msg.Blocks[i]; !utf8.ValidString(b.Text) || !utf8.ValidString(b.MimeType) {
+		b := &msg.Blocks[i]
+		if !utf8.ValidString(b.Text) || !utf8.ValidString(b.MimeType) || b.Item != nil && !utf8.ValidString(b.Item.JSON) {
 			return false
 		}
-	}
-	for _, c := range msg.ToolCalls {
-		if !utf8.ValidString(c.ID) || !utf8.ValidString(c.Name) || !utf8.ValidString(c.Arguments) {
+		if c := b.Call; c != nil && !(utf8.ValidString(c.ID) && utf8.ValidString(c.Name) && utf8.ValidString(c.Arguments)) {
 			return false
 		}
 	}
@@ -66,10 +65,12 @@ func sanitizeUTF8(msg chat.Message) chat.Message {
 	msg.Blocks = slices.Clone(msg.Blocks)
 	for i, b := range msg.Blocks {
 		msg.Blocks[i].Text, msg.Blocks[i].MimeType = ValidText(b.Text), ValidText(b.MimeType)
-	}
-	msg.ToolCalls = slices.Clone(msg.ToolCalls)
-	for i, c := range msg.ToolCalls {
-		msg.ToolCalls[i] = chat.ToolCall{ID: ValidText(c.ID), Name: ValidText(c.Name), Arguments: ValidText(c.Arguments)}
+		if c := b.Call; c != nil {
+			msg.Blocks[i].Call = &chat.ToolCall{ID: ValidText(c.ID), Name: ValidText(c.Name), Arguments: ValidText(c.Arguments)}
+		}
+		if item := b.Item; item != nil {
+			msg.Blocks[i].Item = &chat.Item{Field: item.Field, JSON: ValidText(item.JSON)}
+		}
 	}
 	msg.ID, msg.Name, msg.ToolCallID = ValidText(msg.ID), ValidText(msg.Name), ValidText(msg.ToolCallID)
 	return msg
@@ -90,7 +91,7 @@ func IsResult(e *store.Entry) bool {
 }
 
 // IsToolUse reports whether e has tool calls or answers one.
-func IsToolUse(e *store.Entry) bool { return len(e.Message.ToolCalls) > 0 || IsResult(e) }
+func IsToolUse(e *store.Entry) bool { return e.Message.HasCalls() || IsResult(e) }
 
 // EqualSystem reports whether two system messages have the same content.
 func EqualSystem(a, b *chat.Message) bool {
@@ -113,23 +114,21 @@ func LastUser(entries []*store.Entry) int {
 func approximateBytes(e *store.Entry) int {
 	n := 512 // the structs around the texts
 	for i := range e.Message.Blocks {
-		n += len(e.Message.Blocks[i].Text) + len(e.Message.Blocks[i].Data)
-	}
-	for i := range e.Message.ToolCalls {
-		n += len(e.Message.ToolCalls[i].Arguments)
+		b := &e.Message.Blocks[i]
+		n += len(b.Text) + len(b.Data)
+		if b.Call != nil {
+			n += len(b.Call.Arguments)
+		}
+		if b.Item != nil {
+			n += len(b.Item.JSON)
+		}
 	}
 	return n
 }
 
 // hasText reports whether a block's text is part of a message's content; the
 // URL of an image is not.
-func hasText(b chat.Block) bool {
-	switch b.Type {
-	case "image", "audio", "video", "file", "bytes":
-		return false
-	}
-	return !b.Media()
-}
+func hasText(b chat.Block) bool { return b.IsText() }
 
 // Characters returns the number of Unicode code points in a message's texts.
 func Characters(m *chat.Message) int {

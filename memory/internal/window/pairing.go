@@ -51,7 +51,7 @@ func (p *Pairing) Add(m *chat.Message) bool {
 	if len(p.Open) > 0 {
 		return false
 	}
-	p.Open = m.ToolCalls
+	p.Open = m.Calls()
 	return true
 }
 
@@ -94,7 +94,7 @@ func OpenCalls(entries []*store.Entry) (open []chat.ToolCall, found bool) {
 	if n == 0 {
 		return nil, false
 	}
-	p := Pairing{Open: entries[n-1].Message.ToolCalls}
+	p := Pairing{Open: entries[n-1].Message.Calls()}
 	for _, e := range entries[n:] {
 		p.Add(&e.Message) // old data may have results without calls
 	}

@@ -192,7 +192,7 @@ func NewestRound(entries []*store.Entry, own, user int) int {
 		}
 	}
 	for i := own; i >= 0; i-- {
-		if len(entries[i].Message.ToolCalls) > 0 {
+		if entries[i].Message.HasCalls() {
 			return i
 		}
 		if !IsResult(entries[i]) {

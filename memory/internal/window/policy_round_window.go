@@ -159,6 +159,7 @@ func cutFront(entries []*store.Entry, excess int, notice string) []*store.Entry 
 			break
 		}
 		c := *e
+		c.Message = c.Message.WithoutItems() // they were made for the whole text
 		c.Message.Blocks, excess = cutBlocks(c.Message.Blocks, excess)
 		if i == 0 {
 			c.Message.Blocks = withNotice(c.Message.Blocks, notice)

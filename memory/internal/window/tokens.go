@@ -37,14 +37,11 @@ func TokensOf(c Counter, m *chat.Message) int {
 		return own.CountMessage(m)
 	}
 	n := 3 + c.Count(string(m.Role))
-	for _, b := range m.Blocks {
-		n += blockTokens(c, b)
+	for i := range m.Blocks {
+		n += blockTokens(c, &m.Blocks[i])
 	}
 	if m.Name != "" {
 		n += 1 + c.Count(m.Name)
-	}
-	for _, call := range m.ToolCalls {
-		n += toolCallTokens + c.Count(call.Name) + c.Count(call.Arguments)
 	}
 	if m.Role == chat.Tool || m.Role == chat.Function {
 		n += toolResultTokens
@@ -52,8 +49,19 @@ func TokensOf(c Counter, m *chat.Message) int {
 	return n
 }
 
-func blockTokens(c Counter, b chat.Block) int {
+// bytesOfItemToken is how many bytes of an item are counted as one token. Providers do not state
+// the tokens of encrypted reasoning; its base64 has about this many bytes for each.
+const bytesOfItemToken = 4
+
+func blockTokens(c Counter, b *chat.Block) int {
+	if b.Item != nil && b.Item.JSON != "" && b.IsModels() && b.Call == nil {
+		return len(b.Item.JSON) / bytesOfItemToken // which includes the text
+	}
 	switch {
+	case b.Type == chat.ReasoningType && b.Item == nil: // it is never sent
+		return 0
+	case b.Call != nil:
+		return toolCallTokens + c.Count(b.Call.Name) + c.Count(b.Call.Arguments)
 	case b.Type == "image" || b.Type == "audio" || b.Type == "video":
 		return mediaTokens
 	case b.Type == "file" || b.Type == "bytes" || b.Media():

@@ -243,7 +243,7 @@ func (v *View) RemoveOrphans(from int) {
 	calls := map[string]bool{"": true}
 	var orphans []int
 	for i, e := range v.Entries {
-		for _, c := range e.Message.ToolCalls {
+		for _, c := range e.Message.Calls() {
 			calls[c.ID] = true
 		}
 		if i >= from && IsResult(e) && !calls[e.Message.ToolCallID] {

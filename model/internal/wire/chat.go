@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Protocol is the part of a client that depends on the provider: the encoding of requests
 // and responses. It is safe for concurrent use.
 type Protocol interface {
-	// Request encodes a request. Its errors say what cannot be encoded.
+	// Request encodes a request, whose messages have no items of other origins (see ForOrigin). Its
+	// errors say what cannot be encoded.
 	Request(req model.Request) (Call, error)
 	// Answer returns a reader for one response.
 	Answer() ResponseReader
@@ -35,10 +37,14 @@ type ResponseReader interface {
 type Chat struct {
 	server   *Server
 	protocol Protocol
+	origin   *chat.Origin // of the messages that the model makes
 }
 
-// NewChat makes a Chat from a server and its protocol.
-func NewChat(s *Server, p Protocol) Chat { return Chat{server: s, protocol: p} }
+// NewChat makes a Chat from a server and its protocol. Its name, such as responses, is the API of
+// the origin of messages: items are sent only to the protocol, server and model that made them.
+func NewChat(s *Server, p Protocol, name string) Chat {
+	return Chat{server: s, protocol: p, origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
+}
 
 // Info describes the model.
 func (c Chat) Info() model.Info { return c.server.Info }
@@ -46,6 +52,7 @@ func (c Chat) Info() model.Info { return c.server.Info }
 // Generate sends one request; model.WithRetry retries.
 func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
+		req.Messages = ForOrigin(req.Messages, c.origin)
 		call, err := c.protocol.Request(req)
 		if err != nil {
 			return nil, c.server.requestError(err)
@@ -70,6 +77,9 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 			return nil, c.server.emptyAnswer(err)
 		}
 		response.NextAfter = wait
+		if hasItems(&response.Message) {
+			response.Message.Origin = c.origin
+		}
 		return response, nil
 	})
 }

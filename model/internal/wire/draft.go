@@ -11,36 +11,96 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// ResponseBuilder collects the message of an answer. The zero value is ready to use.
+// ResponseBuilder collects the blocks of an answer in their order. The zero value is ready to use.
 type ResponseBuilder struct {
-	id    string // id of the message, once it is needed
-	text  strings.Builder
-	parts []chat.Block // media, and the texts before them
-	begun int          // length of the text that parts has
-	media int          // bytes of the media
-	calls []chat.ToolCall
+	id     string // id of the message, once it is needed
+	blocks []chat.Block
+	text   strings.Builder // of the last block, if it is open
+	open   bool            // whether the last block may get more text
+	size   int             // bytes of all blocks
+	calls  int
 }
 
-// AppendText adds text and returns the deltas for it and for reasoning, which messages do
-// not contain.
+// AppendText adds text and reasoning to the answer, and returns the deltas for them.
 func (d *ResponseBuilder) AppendText(text, reasoning string) ([]model.Event, error) {
-	if d.text.Len()+len(text) > MaxAnswer {
-		return nil, ErrTooLong
-	}
-	d.text.WriteString(text)
 	var events []model.Event
 	if reasoning != "" {
+		if err := d.extend(chat.ReasoningType, reasoning); err != nil {
+			return nil, err
+		}
 		events = append(events, model.Event{Reasoning: reasoning})
 	}
 	if text != "" {
+		if err := d.extend("text", text); err != nil {
+			return nil, err
+		}
 		events = append(events, model.Event{Text: text})
 	}
 	return events, nil
 }
 
+// AppendCommentary adds what the model says before its answer, and returns the deltas for it.
+func (d *ResponseBuilder) AppendCommentary(text string) ([]model.Event, error) {
+	if text == "" {
+		return nil, nil
+	}
+	return []model.Event{{Commentary: text}}, d.extend(chat.CommentaryType, text)
+}
+
+// extend adds text to the last block if that is open and of the type, else as a new block.
+func (d *ResponseBuilder) extend(kind, text string) error {
+	if d.size += len(text); d.size > MaxAnswer {
+		return ErrTooLong
+	}
+	if !d.open || d.blocks[len(d.blocks)-1].Type != kind {
+		d.add(chat.Block{Type: kind})
+		d.open = true
+	}
+	d.text.WriteString(text)
+	return nil
+}
+
+// add closes the last block and adds another one.
+func (d *ResponseBuilder) add(b chat.Block) {
+	d.Close()
+	d.blocks = append(d.blocks, b)
+}
+
+// Close ends the last block: text that follows begins another one.
+func (d *ResponseBuilder) Close() {
+	if d.open {
+		d.blocks[len(d.blocks)-1].Text = d.text.String()
+		d.text, d.open = strings.Builder{}, false
+	}
+}
+
+// AppendItem adds a block with an item: of a type of a model's block, with a text that readers
+// may see. Text that follows begins another block.
+func (d *ResponseBuilder) AppendItem(kind, text string, item chat.Item) error {
+	if d.size += len(text) + len(item.JSON); d.size > MaxAnswer {
+		return ErrTooLong
+	}
+	d.add(chat.Block{Type: kind, Text: text, Item: &item})
+	return nil
+}
+
+// Attach sets the item of the last block, and closes it. If the last block is of another type, or
+// has an item, an empty block of the type gets it.
+func (d *ResponseBuilder) Attach(kind string, item chat.Item) error {
+	if d.size += len(item.JSON); d.size > MaxAnswer {
+		return ErrTooLong
+	}
+	d.Close()
+	if n := len(d.blocks); n == 0 || d.blocks[n-1].Type != kind || d.blocks[n-1].Item != nil {
+		d.blocks = append(d.blocks, chat.Block{Type: kind})
+	}
+	d.blocks[len(d.blocks)-1].Item = &item
+	return nil
+}
+
 // AppendMedia adds an image, a sound or a file after the text so far. Without a type it is detected.
 func (d *ResponseBuilder) AppendMedia(mime string, data []byte) error {
-	if d.media += len(data); d.media > MaxAnswer {
+	if d.size += len(data); d.size > MaxAnswer {
 		return ErrTooLong
 	}
 	mime = cmp.Or(mime, mediatype.Detect(data), "application/octet-stream")
@@ -48,8 +108,7 @@ func (d *ResponseBuilder) AppendMedia(mime string, data []byte) error {
 	if kind != "image" && kind != "audio" && kind != "video" {
 		kind = "file"
 	}
-	d.cutText()
-	d.parts = append(d.parts, chat.Block{Type: kind, Data: data, MimeType: mime})
+	d.add(chat.Block{Type: kind, Data: data, MimeType: mime})
 	return nil
 }
 
@@ -62,38 +121,32 @@ func (d *ResponseBuilder) AppendBase64(mime, data string) error {
 	return d.AppendMedia(mime, raw)
 }
 
-// cutText makes the text since the last part a part.
-func (d *ResponseBuilder) cutText() {
-	if text := d.text.String()[d.begun:]; text != "" {
-		d.parts = append(d.parts, chat.Block{Type: "text", Text: text})
-		d.begun = d.text.Len()
-	}
-}
-
 // Call adds a complete tool call and returns its id. It assigns one if the server does
-// not, because the result of a tool must name its call.
+// not, because the result of a tool must name its call. Attach gives the call an item.
 func (d *ResponseBuilder) Call(id, name, arguments string) string {
 	if arguments == "" || arguments == "null" { // of a tool without arguments
 		arguments = "{}"
 	}
 	d.id = cmp.Or(d.id, chat.NewID())
-	id = cmp.Or(id, fmt.Sprintf("call_%s%d", d.id[len(d.id)/2:], len(d.calls)))
-	d.calls = append(d.calls, chat.ToolCall{ID: id, Name: name, Arguments: arguments})
+	id = cmp.Or(id, fmt.Sprintf("call_%s%d", d.id[len(d.id)/2:], d.calls))
+	d.calls++
+	d.add(chat.CallBlock(chat.ToolCall{ID: id, Name: name, Arguments: arguments}))
 	return id
 }
 
 // Calls returns the number of calls.
-func (d *ResponseBuilder) Calls() int { return len(d.calls) }
+func (d *ResponseBuilder) Calls() int { return d.calls }
 
 // Message returns the message. Without calls it has a text, which may be empty.
 func (d *ResponseBuilder) Message() chat.Message {
-	m := chat.Message{ID: cmp.Or(d.id, chat.NewID()), Role: chat.Assistant, ToolCalls: d.calls}
-	switch {
-	case len(d.parts) > 0:
-		d.cutText()
-		m.Blocks = d.parts
-	case d.text.Len() > 0 || len(d.calls) == 0:
-		m.Blocks = []chat.Block{{Type: "text", Text: d.text.String()}}
+	d.Close()
+	m := chat.Message{ID: cmp.Or(d.id, chat.NewID()), Role: chat.Assistant, Blocks: d.blocks}
+	content := d.calls > 0
+	for i := range m.Blocks {
+		content = content || !m.Blocks[i].IsModels()
+	}
+	if !content {
+		m.Blocks = append(m.Blocks, chat.Block{Type: "text"})
 	}
 	return m
 }

@@ -42,11 +42,11 @@ func TestResponseBuilder_CallIDs(t *testing.T) {
 		t.Errorf("ids %q: the server's id, and a new one for each other call", ids)
 	}
 	m := d.Message()
-	if len(m.Blocks) != 0 || len(m.ToolCalls) != 3 {
+	if len(m.Blocks) != 3 || len(m.Calls()) != 3 {
 		t.Fatalf("%+v", m)
 	}
 	for i, want := range []string{`{"x":1}`, "{}", "{}"} {
-		if got := m.ToolCalls[i]; got.ID != ids[i] || got.Arguments != want {
+		if got := m.Calls()[i]; got.ID != ids[i] || got.Arguments != want {
 			t.Errorf("call %d is %+v, want id %s and arguments %s", i, got, ids[i], want)
 		}
 	}

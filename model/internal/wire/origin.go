@@ -1,0 +1,61 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// hasItems reports whether a message has items.
+func hasItems(m *chat.Message) bool {
+	return slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.Item != nil })
+}
+
+// ForOrigin returns messages as they can be sent to an origin: without the items of other origins
+// and without reasoning that has no item. What another model has said before its answer is text.
+// Blocks of the types of models, other than calls, have items in the result.
+func ForOrigin(messages []chat.Message, to *chat.Origin) []chat.Message {
+	out := messages
+	for i := range messages {
+		m := &messages[i]
+		own := m.Origin != nil && *m.Origin == *to
+		if m.Origin != nil && !own || slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.IsModels() && b.Item == nil && b.Call == nil }) {
+			if &out[0] == &messages[0] {
+				out = slices.Clone(messages)
+			}
+			out[i] = portable(*m, own)
+		}
+	}
+	return out
+}
+
+// portable returns a message without reasoning and commentary that cannot be sent as they are.
+func portable(m chat.Message, own bool) chat.Message {
+	if !own {
+		m = m.WithoutItems()
+	}
+	blocks := make([]chat.Block, 0, len(m.Blocks))
+	for _, b := range m.Blocks {
+		switch {
+		case b.Item != nil:
+		case b.Type == chat.CommentaryType:
+			b.Type = "text"
+		case b.Type == chat.ReasoningType, b.Type == chat.ItemType:
+			continue
+		}
+		blocks = append(blocks, b)
+	}
+	m.Blocks = blocks
+	return m
+}
+
+// TurnStart returns the index of the first message of the current turn: the one after the last
+// message of the user. Items of the turn's own messages must be sent back.
+func TurnStart(messages []chat.Message) int {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if NormalizeRole(messages[i].Role) == chat.User {
+			return i + 1
+		}
+	}
+	return 0
+}
