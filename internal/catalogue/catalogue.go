@@ -46,7 +46,8 @@ func Nearest(provider, name string) []string { return (*Catalogue)(nil).Nearest(
 // documents: with a date, an alias, a Bedrock profile or ARN, a Vertex version, a path, or
 // as the base of a fine-tuned model. Case is ignored. An empty provider looks for a model in
 // the rows of all providers, as gateways name them: with the publisher before a slash, or
-// without. It is false for an unknown name.
+// without; such a model has no prices, nor has one whose row is that of another provider:
+// Google's models on Vertex, OpenAI's on Azure. It is false for an unknown name.
 func (c *Catalogue) Lookup(provider, name string) (*Model, bool) {
 	for _, spelling := range spellings(provider, name) {
 		for rows := range c.indexes() {
@@ -88,6 +89,17 @@ func (c *Catalogue) All() []Model {
 
 // Servers lists the hosts that serve a protocol of another provider.
 func Servers() []Server { return builtin().servers }
+
+// Suggested returns the id of the model of a provider that examples and templates name, empty
+// for none.
+func Suggested(provider string) string {
+	for _, m := range All() {
+		if m.Provider == provider && m.Suggested {
+			return m.ID
+		}
+	}
+	return ""
+}
 
 // ServerOf returns the provider of the catalogue whose service has a base URL: deepseek for
 // https://api.deepseek.com/v1. It is empty for other addresses.

@@ -23,6 +23,9 @@ type Model struct {
 	Output        []string `json:"output_modalities,omitempty"` // text, image, embedding
 	Dimensions    int      `json:"dimensions,omitempty"`        // of the vectors of an embedding model, without another setting
 
+	DimensionsSet     Answer `json:"dimensions_set,omitzero"`      // a request can set the dimensions
+	EmbeddingProtocol string `json:"embedding_protocol,omitempty"` // the form of requests on Bedrock: titan, cohere or cohere-v4
+
 	Prices     *Prices     `json:"prices,omitempty"` // nil if unknown
 	Reasoning  Reasoning   `json:"reasoning,omitzero"`
 	Rejected   []Rejection `json:"rejected_parameters,omitempty"` // what a request to it must not have
@@ -43,6 +46,9 @@ type Model struct {
 	Disagreement []string `json:"disagreement,omitempty"` // where sources differ; the row has the first
 	ThirdParty   []string `json:"third_party,omitempty"`  // fields that are known from others than the provider
 	Sources      []string `json:"sources,omitempty"`      // where the row is from, with the date
+
+	// Suggested is the model of its provider that examples and templates name.
+	Suggested bool `json:"suggested,omitempty"`
 
 	// Profile is the prefix of the inference profile that a lookup named: us of
 	// us.anthropic.claude-opus-5-5. The prices are those of the profile.
@@ -108,6 +114,7 @@ type Structured struct {
 	JSONSchema  Answer `json:"json_schema,omitzero"`
 	By          string `json:"by,omitempty"` // the parameter that has the schema, where it is not response_format
 	StrictTools Answer `json:"strict_tools,omitzero"`
+	ForcedTool  Answer `json:"forced_tool,omitzero"` // Bedrock returns the answer as the call of a tool that the request forces
 }
 
 // Tools is what a model can do with tools.
@@ -116,6 +123,7 @@ type Tools struct {
 	Parallel        Answer   `json:"parallel,omitzero"`      // several calls in one answer
 	ToolChoice      Answer   `json:"tool_choice,omitzero"`   // a request can set tool_choice
 	ToolChoices     []string `json:"tool_choices,omitempty"` // the only values of tool_choice; empty for the usual ones
+	MediaResults    Answer   `json:"media_results,omitzero"` // results can have images and files
 }
 
 // PromptCache is how a provider caches the beginning of prompts for a model.
@@ -123,6 +131,7 @@ type PromptCache struct {
 	Supported   Answer   `json:"supported,omitzero"`
 	MinTokens   int      `json:"min_tokens,omitempty"` // of the shortest beginning that is cached
 	Breakpoints Answer   `json:"breakpoints,omitzero"` // requests can mark where a cached beginning ends
+	ToolPoints  Answer   `json:"tool_points,omitzero"` // also after the tools, on Bedrock
 	Lifetimes   []string `json:"ttl,omitempty"`        // lifetimes that a request can choose
 }
 

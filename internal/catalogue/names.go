@@ -15,6 +15,7 @@ type spelling struct {
 	name      string // lower case
 	profile   string // prefix of Bedrock's inference profile
 	fineTuned bool
+	unpriced  bool // the price is that of another service
 }
 
 // publishers are the providers whose rows a name without a provider means, the first ones
@@ -61,8 +62,19 @@ func spellings(provider, name string) []spelling {
 		s.name = strings.TrimPrefix(s.name, "models/")
 	case "gcp-vertex":
 		return vertexSpellings(s)
+	case "azure-openai":
+		return append(datedSpellings(s), elsewhere("openai", s.name)...)
 	}
 	return datedSpellings(s)
+}
+
+// elsewhere lists the spellings of a name at another provider, whose prices do not hold.
+func elsewhere(provider, name string) []spelling {
+	all := spellings(provider, name)
+	for i := range all {
+		all[i].unpriced = true
+	}
+	return all
 }
 
 // datedSpellings adds the names without a date or -latest, and the base of a fine-tuned model.
@@ -106,9 +118,14 @@ func withoutDate(name string) (string, bool) {
 	return found[1], err == nil && day.Year() >= 2020
 }
 
-// gatewaySpellings are those of a name without a provider: publisher/name, or name.
+// gatewaySpellings are those of a name without a provider: publisher/name, or name. What a
+// gateway charges is not known.
 func gatewaySpellings(s spelling) []spelling {
+	s.unpriced = true
 	all := datedSpellings(s)
+	for _, cloud := range []string{"aws-bedrock", "gcp-vertex"} { // with their prefixes and versions
+		all = append(all, elsewhere(cloud, s.name)...)
+	}
 	rest := s.name
 	for {
 		publisher, name, ok := strings.Cut(rest, "/")
@@ -117,12 +134,12 @@ func gatewaySpellings(s spelling) []spelling {
 		}
 		rest = name
 		if p := publisherOf(publisher); p != "" {
-			all = append(all, spellings(p, name)...)
+			all = append(all, elsewhere(p, name)...)
 			if p == "anthropic" { // OpenRouter writes claude-opus-4.8
-				all = append(all, spellings(p, strings.ReplaceAll(name, ".", "-"))...)
+				all = append(all, elsewhere(p, strings.ReplaceAll(name, ".", "-"))...)
 			}
 		}
-		all = append(all, datedSpellings(spelling{name: name})...)
+		all = append(all, datedSpellings(spelling{name: name, unpriced: true})...)
 	}
 }
 
@@ -135,7 +152,7 @@ func vertexSpellings(s spelling) []spelling {
 		s.name = base
 		all = append(all, s)
 	}
-	return all
+	return append(all, elsewhere("google-ai", s.name)...)
 }
 
 // regions are the prefixes of inference profiles.
@@ -182,12 +199,15 @@ func bedrockSpellings(s spelling) []spelling {
 
 // apply returns the model with what the spelling says of it.
 func (s spelling) apply(m *Model) *Model {
-	if s.profile == "" && !s.fineTuned {
+	if s == (spelling{provider: s.provider, name: s.name}) {
 		return m
 	}
 	made := *m
 	made.Profile, made.FineTuned = s.profile, s.fineTuned
-	if s.profile != "" && m.Prices != nil {
+	if s.fineTuned || s.unpriced {
+		made.Prices = nil
+	}
+	if s.profile != "" && made.Prices != nil {
 		profile, ok := m.Profiles[s.profile]
 		if !ok {
 			made.Prices = nil

@@ -144,7 +144,7 @@ func (r *referenceRow) model() (catalogue.Model, error) {
 		return catalogue.Model{}, err
 	}
 	tools, err := r.Tools.tools()
-	return catalogue.Model{
+	m := catalogue.Model{
 		Provider: providerName(r.Provider), ID: r.ID, Aliases: r.Aliases, Snapshots: r.Snapshots, Family: r.Family, Kind: catalogue.Kind(r.Kind),
 		ContextWindow: r.Window, MaxInput: r.MaxInput, MaxOutput: r.MaxOutput, Input: r.Input, Output: r.Output, Dimensions: r.Dimensions,
 		Prices: prices, Reasoning: reasoning, Rejected: rejected, Structured: r.Structured, Tools: tools,
@@ -152,7 +152,9 @@ func (r *referenceRow) model() (catalogue.Model, error) {
 		Endpoints: r.Endpoints, Profiles: r.Profiles, PlainID: r.PlainID, BaseURL: r.BaseURL,
 		Status: r.Status, Shutdown: r.Shutdown, Replacement: r.Replacement[strings.LastIndexByte(r.Replacement, '/')+1:],
 		Note: r.Note, Disagreement: r.Disagreement, ThirdParty: r.ThirdParty, Sources: r.sources(),
-	}, err
+	}
+	addClientFacts(&m)
+	return m, err
 }
 
 // tools converts what a model can do with tools.
