@@ -11,8 +11,8 @@ func Describe(m *spec.Model) Info {
 	encoding, exact := tokenizer.ForModel(m.Name())
 	info := Info{ID: m.ID, Provider: m.Provider, Name: m.Name(), Encoding: encoding, ExactTokens: exact,
 		ContextWindow: m.ContextWindow, MaxTokens: MaxTokens(m.InferenceParams)}
-	if info.ContextWindow == 0 {
-		info.ContextWindow = ContextWindow(m.Name())
+	if info.Known, _ = m.Known(); info.Known != nil && info.ContextWindow == 0 {
+		info.ContextWindow = window(info.Known, info.MaxTokens)
 	}
 	return info
 }

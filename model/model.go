@@ -11,6 +11,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -38,6 +39,9 @@ type Info struct {
 	Dimensions    int    // the length of an embedding model's vectors, 0 for a chat model
 	Mock          bool   // whether the answers are those of a mock
 	Replaces      string // the id of the model that this mock replaces while there are no credentials; empty for none
+
+	// Known is what the catalogue has of the model; nil if its name is unknown.
+	Known *catalogue.Model
 }
 
 // Identity identifies what makes vectors: those of models with different identities cannot be compared.

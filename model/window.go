@@ -1,37 +1,15 @@
 package model
 
-import (
-	"strings"
+import "github.com/qtype-dev/qtype/internal/catalogue"
 
-	"github.com/qtype-dev/qtype/spec"
-)
-
-// ContextWindow returns how many tokens the model of that name reads and writes
-// in one call, 0 where it is not known: the longest prefix in the rows of all
-// providers decides, since gateways serve the models of many. A vendor's prefix,
-// as in openai/gpt-4o, is ignored, and so are those of Bedrock, as in
-// us.anthropic.claude-sonnet-4.
-func ContextWindow(name string) int {
-	name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
-	for known := true; known; _, name, known = strings.Cut(name, ".") {
-		if window := windowOf(name); window > 0 {
-			return window
-		}
+// window returns how many tokens a model reads and writes in one call, 0 if that is not
+// known. Some models read fewer tokens than the window has: then it is what they read and
+// the answer that is reserved.
+func window(known *catalogue.Model, answer int) int {
+	if known.MaxInput == 0 {
+		return known.ContextWindow
 	}
-	return 0
-}
-
-// windowOf returns the context window of a name without a vendor's prefix.
-func windowOf(name string) int {
-	var best spec.ContextWindow
-	for _, p := range spec.Providers() {
-		for _, w := range p.ContextWindows {
-			if strings.HasPrefix(name, w.Prefix) && len(w.Prefix) > len(best.Prefix) {
-				best = w
-			}
-		}
-	}
-	return best.Tokens
+	return min(known.ContextWindow, known.MaxInput+answer)
 }
 
 // MaxTokens returns how many tokens the inference parameters reserve for the

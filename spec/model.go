@@ -1,6 +1,10 @@
 package spec
 
-import "time"
+import (
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/catalogue"
+)
 
 // ModelEntity is a chat model or an embedding model.
 type ModelEntity interface {
@@ -56,6 +60,9 @@ type Model struct {
 	Offline Ref[*Model] `yaml:"offline"`
 	// Rules are the answers of a mock model. The first rule whose pattern matches the newest user message applies.
 	Rules []*MockRule `yaml:"rules"`
+
+	// Catalogue is where Known looks the model up; nil is the built-in catalogue.
+	Catalogue *catalogue.Catalogue `yaml:"-"`
 }
 
 // EntityID returns the id.

@@ -35,7 +35,7 @@ type layer struct {
 // same table.
 var layers = []layer{
 	{"language", []string{
-		"docs", "examples", "spec", "internal/citation", "internal/containment", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath", "internal/jsontext", "internal/mediatype", "internal/modelparams",
+		"docs", "examples", "spec", "internal/catalogue", "internal/citation", "internal/containment", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath", "internal/jsontext", "internal/mediatype", "internal/modelparams",
 		"internal/prompttemplate", "internal/redact", "internal/remotefs", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
 		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/timer", "internal/tokenizer", "internal/trust", "internal/typeschema", "internal/words",
 	}, ""},

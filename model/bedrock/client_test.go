@@ -212,7 +212,7 @@ func TestRequest_CachePoints(t *testing.T) {
 		{"anthropic.claude-3-7-sonnet-20250219-v1:0", false, true, true, true},
 		{"us.amazon.nova-lite-v1:0", false, true, false, true},
 		{"us.anthropic.claude-sonnet-4-20250514-v1:0", true, false, false, false},
-		{"anthropic.claude-3-5-sonnet-20241022-v2:0", false, false, false, false},
+		{"anthropic.claude-3-5-sonnet-20240620-v1:0", false, false, false, false},
 		{"anthropic.claude-v2:1", false, false, false, false},
 		{"meta.llama3-70b-instruct-v1:0", false, false, false, false},
 		{"arn:aws:bedrock:us-east-1:1:application-inference-profile/a", false, false, false, false},
@@ -352,14 +352,14 @@ func TestEmbedder(t *testing.T) {
 		want       string
 		sent       string
 	}{
-		"amazon.titan-embed-text-v2:0":     {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3,"embeddingsByType":{"float":[1,2]}}`, "", "[[1 2]] 3", `{"dimensions":2,"inputText":"a","normalize":true}`},
-		"amazon.titan-embed-text-v1":       {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3}`, "", "[[1 2]] 3", `{"inputText":"a","normalize":true}`},
-		"cohere.embed-english-v3":          {2, []string{"a", "b"}, `{"embeddings":[[1,2],[3,4]],"id":"x","response_type":"embeddings_floats"}`, "5", "[[1 2] [3 4]] 5", `{"input_type":"search_document","normalize":true,"texts":["a","b"]}`},
-		"us.cohere.embed-v4:0":             {2, []string{"a"}, `{"embeddings":{"float":[[1,2]]}}`, "5", "[[1 2]] 5", `{"embedding_types":["float"],"input_type":"search_document","normalize":true,"output_dimension":2,"texts":["a"]}`},
-		"cohere.embed-english-v3, query":   {2, []string{"a"}, `{"embeddings":[[1,2]]}`, "", "[[1 2]] 0", `{"input_type":"search_query","normalize":true,"texts":["a"]}`},
-		"eu.amazon.titan-embed-text-v2:00": {2, []string{"a"}, `{"other":1}`, "", "no embedding", ""},
-		"cohere.embed-multilingual-v3":     {2, []string{"a", "b"}, `{"embeddings":[[1,2]]}`, "", "1 vectors for 2 texts", ""},
-		"amazon.nova-lite-v1:0":            {2, nil, ``, "", "is not an embedding model of Bedrock that is supported", ""},
+		"amazon.titan-embed-text-v2:0":    {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3,"embeddingsByType":{"float":[1,2]}}`, "", "[[1 2]] 3", `{"dimensions":2,"inputText":"a","normalize":true}`},
+		"amazon.titan-embed-text-v1":      {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3}`, "", "[[1 2]] 3", `{"inputText":"a","normalize":true}`},
+		"cohere.embed-english-v3":         {2, []string{"a", "b"}, `{"embeddings":[[1,2],[3,4]],"id":"x","response_type":"embeddings_floats"}`, "5", "[[1 2] [3 4]] 5", `{"input_type":"search_document","normalize":true,"texts":["a","b"]}`},
+		"us.cohere.embed-v4:0":            {2, []string{"a"}, `{"embeddings":{"float":[[1,2]]}}`, "5", "[[1 2]] 5", `{"embedding_types":["float"],"input_type":"search_document","normalize":true,"output_dimension":2,"texts":["a"]}`},
+		"cohere.embed-english-v3, query":  {2, []string{"a"}, `{"embeddings":[[1,2]]}`, "", "[[1 2]] 0", `{"input_type":"search_query","normalize":true,"texts":["a"]}`},
+		"eu.amazon.titan-embed-text-v2:0": {2, []string{"a"}, `{"other":1}`, "", "no embedding", ""},
+		"cohere.embed-multilingual-v3":    {2, []string{"a", "b"}, `{"embeddings":[[1,2]]}`, "", "1 vectors for 2 texts", ""},
+		"amazon.nova-lite-v1:0":           {2, nil, ``, "", "is not an embedding model of Bedrock that is supported", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			name, query := strings.CutSuffix(name, ", query")

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -39,17 +39,26 @@ type family struct {
 // NewEmbedder makes an Embedder. It calls nothing.
 func NewEmbedder(c Config) (*Embedder, error) {
 	f := family{texts: 1, params: modelparams.Titan, request: titanRequest, response: titanResponse}
-	switch {
-	case strings.Contains(c.Info.Name, "cohere.embed"):
+	switch protocol := protocolOf(c.Info); protocol {
+	case "titan":
+	case "cohere", "cohere-v4":
 		f = family{texts: 96, params: modelparams.CohereEmbed, request: cohereRequest, response: cohereResponse}
-	case !strings.Contains(c.Info.Name, "amazon.titan-embed"):
-		return nil, fmt.Errorf("model %s: %s is not an embedding model of Bedrock that is supported: those of amazon.titan-embed and cohere.embed are", c.Info.ID, c.Info.Name)
+	default:
+		return nil, fmt.Errorf("model %s: %s is not an embedding model of Bedrock that is supported", c.Info.ID, c.Info.Name)
 	}
 	s, err := wire.NewServer(c, wire.Format{Answers: "embedding", Example: example, Params: f.params})
 	if err != nil {
 		return nil, err
 	}
 	return &Embedder{server: s, family: f}, nil
+}
+
+// protocolOf returns the form of requests to an embedding model, empty if it is unknown.
+func protocolOf(info model.Info) string {
+	if info.Known == nil {
+		return ""
+	}
+	return info.Known.EmbeddingProtocol
 }
 
 // Info describes the model.
@@ -85,7 +94,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 // titanRequest encodes a request of Titan. Its first version has no choice of dimensions.
 func titanRequest(r request, fields map[string]any) {
 	fields["inputText"] = r.texts[0]
-	if r.info.Dimensions > 0 && strings.Contains(r.info.Name, "titan-embed-text-v2") {
+	if r.info.Dimensions > 0 && r.info.Known.DimensionsSet == catalogue.Yes {
 		fields["dimensions"] = r.info.Dimensions
 	}
 }
@@ -111,7 +120,7 @@ func cohereRequest(r request, fields map[string]any) {
 	if r.query {
 		fields["input_type"] = "search_query"
 	}
-	if strings.Contains(r.info.Name, "embed-v4") {
+	if protocolOf(r.info) == "cohere-v4" {
 		fields["embedding_types"] = []string{"float"}
 		if r.info.Dimensions > 0 {
 			fields["output_dimension"] = r.info.Dimensions

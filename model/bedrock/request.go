@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -94,10 +95,10 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 }
 
 // forcesTool reports whether a request makes the model call one tool, whose schema is that
-// of the answer. Models of other vendors reject the choice of a tool.
+// of the answer. Other models reject the choice of a tool.
 func (p *protocol) forcesTool(req model.Request) bool {
-	name := p.Info.Name
-	return req.Schema != nil && len(req.Tools) == 0 && (strings.Contains(name, "anthropic.claude") || strings.Contains(name, "amazon.nova"))
+	known := p.Info.Known
+	return req.Schema != nil && len(req.Tools) == 0 && known != nil && known.Structured.ForcedTool == catalogue.Yes
 }
 
 // calledTools declares the tools that a conversation has calls of: Bedrock rejects such a

@@ -183,8 +183,8 @@ func TestRequest_ToolImages(t *testing.T) {
 	within := result("call00001", "plot", "a plot")
 	within["functionResponse"].(object)["parts"] = []any{image, sound}
 	for name, want := range map[string][]any{
-		"gemini-2.5-flash":     {result("call00001", "plot", "a plot\n[2 files follow the results of the tools]"), result("call00002", "now", "noon"), image, sound},
-		"gemini-3-pro-preview": {within, result("call00002", "now", "noon")},
+		"gemini-2.5-flash":       {result("call00001", "plot", "a plot\n[2 files follow the results of the tools]"), result("call00002", "now", "noon"), image, sound},
+		"gemini-3.1-pro-preview": {within, result("call00002", "now", "noon")},
 	} {
 		s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 		m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: name}, URL: s.URL, HTTP: s.Client()})

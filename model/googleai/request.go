@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -194,7 +195,7 @@ func (p *protocol) result(m chat.Message, name string) []part {
 		switch {
 		case err != nil:
 			texts = append(texts, wire.ResultNote(b))
-		case strings.HasPrefix(p.Info.Name, "gemini-3"):
+		case p.Info.Known != nil && p.Info.Known.Tools.MediaResults == catalogue.Yes:
 			r.Parts = append(r.Parts, resultPart{Inline: made.Inline})
 		default:
 			media = append(media, made)

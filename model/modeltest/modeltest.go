@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -53,6 +54,9 @@ type Target struct {
 
 // Config returns the configuration of the client.
 func (t Target) Config() wire.Config {
+	if t.Info.Known == nil {
+		t.Info.Known, _ = catalogue.Lookup("", t.Info.Name)
+	}
 	return wire.Config{Info: t.Info, BaseURL: t.URL, Key: t.Key, Credential: "THE_KEY", Params: t.Params, HTTP: t.HTTP}
 }
 

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -53,7 +53,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 func (e *Embedder) body(texts []string) map[string]any {
 	info := e.server.Info
 	fields := make(map[string]any, len(e.server.Encoded)+3)
-	if info.Dimensions > 0 && strings.HasPrefix(info.Name, "text-embedding-3-") {
+	if info.Dimensions > 0 && info.Known != nil && info.Known.DimensionsSet == catalogue.Yes {
 		fields["dimensions"] = info.Dimensions
 	}
 	for name, raw := range e.server.Encoded {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/openai"
 )
@@ -21,7 +22,8 @@ import (
 // embed makes an embedding model of the server, with retries.
 func (s server) embed(t *testing.T, name string, params map[string]any) model.Embedder {
 	t.Helper()
-	made, err := openai.NewEmbedder(openai.Config{Info: model.Info{ID: "vec", Provider: "openai", Name: name, Dimensions: 2}, BaseURL: s.URL + "/v1",
+	known, _ := catalogue.Lookup("openai", name)
+	made, err := openai.NewEmbedder(openai.Config{Info: model.Info{ID: "vec", Provider: "openai", Name: name, Dimensions: 2, Known: known}, BaseURL: s.URL + "/v1",
 		Key: "sk-proj-very-secret-0123456789", Credential: "OPENAI_API_KEY", HTTP: s.Client(), Params: params})
 	if err != nil {
 		t.Fatal(err)

@@ -116,12 +116,7 @@ func (p *responses) body(req model.Request) (map[string]any, error) {
 
 // reasons reports whether the model reasons: others reject the request for its thoughts.
 func (p *responses) reasons() bool {
-	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5"} {
-		if strings.HasPrefix(p.Info.Name, prefix) && !strings.Contains(p.Info.Name, "-chat") {
-			return true
-		}
-	}
-	return false
+	return p.Info.Known != nil && p.Info.Known.Reasoning.Reasons()
 }
 
 // responseTools declares tools, which this API binds to their schemas by default.

@@ -1,0 +1,151 @@
+package catalogue
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Model is one row of a catalogue: what is known of a model at one provider. What is not
+// known has its zero value. The JSON form is a line of models.jsonl and a row of a user's
+// models.yaml. Callers must not change a Model that a catalogue returned.
+type Model struct {
+	Provider  string   `json:"provider"`            // as in `provider` of a document; hosts with OpenAI's protocol have names of their own: deepseek, xai
+	ID        string   `json:"id"`                  // as the provider spells it
+	Aliases   []string `json:"aliases,omitempty"`   // other names of the same model
+	Snapshots []string `json:"snapshots,omitempty"` // dated names of what ID stands for
+	Family    string   `json:"family,omitempty"`    // models of a family differ in size, not in kind
+	Kind      Kind     `json:"kind"`
+
+	ContextWindow int      `json:"context_window,omitempty"`    // tokens that it reads and writes in one call
+	MaxInput      int      `json:"max_input,omitempty"`         // tokens that it reads in one call
+	MaxOutput     int      `json:"max_output,omitempty"`        // tokens that it writes in one call, with its reasoning
+	Input         []string `json:"input_modalities,omitempty"`  // text, image, pdf, audio, video
+	Output        []string `json:"output_modalities,omitempty"` // text, image, embedding
+	Dimensions    int      `json:"dimensions,omitempty"`        // of the vectors of an embedding model, without another setting
+
+	DimensionsSet     Answer `json:"dimensions_set,omitzero"`      // a request can set the dimensions
+	EmbeddingProtocol string `json:"embedding_protocol,omitempty"` // the form of requests on Bedrock: titan, cohere or cohere-v4
+
+	Prices     *Prices     `json:"prices,omitempty"` // nil if unknown
+	Reasoning  Reasoning   `json:"reasoning,omitzero"`
+	Rejected   []Rejection `json:"rejected_parameters,omitempty"` // what a request to it must not have
+	Structured Structured  `json:"structured_output,omitzero"`
+	Tools      Tools       `json:"tools,omitzero"`
+	Cache      PromptCache `json:"prompt_cache,omitzero"`
+	Endpoints  []string    `json:"endpoints,omitempty"` // paths of the service that accept it; empty if unknown
+	BaseURL    string      `json:"base_url,omitempty"`  // address of the service, with REGION where it depends on one; empty for the provider's own
+
+	Profiles map[string]Profile `json:"inference_profiles,omitempty"` // Bedrock's inference profiles, by their prefix: us, eu, global
+	PlainID  Answer             `json:"plain_id_listed,omitzero"`     // whether Bedrock also lists ID without the prefix of a profile
+
+	Status      Status `json:"status,omitempty"`
+	Shutdown    string `json:"shutdown_date,omitempty"` // YYYY-MM-DD
+	Replacement string `json:"replacement,omitempty"`   // the model that the provider recommends in its place
+
+	Note         string   `json:"note,omitempty"`         // what no other field can say
+	Disagreement []string `json:"disagreement,omitempty"` // where sources differ; the row has the first
+	ThirdParty   []string `json:"third_party,omitempty"`  // fields that are known from others than the provider
+	Sources      []string `json:"sources,omitempty"`      // where the row is from, with the date
+
+	// Suggested is the model of its provider that examples and templates name.
+	Suggested bool `json:"suggested,omitempty"`
+
+	// Profile is the prefix of the inference profile that a lookup named: us of
+	// us.anthropic.claude-opus-5-5. The prices are those of the profile.
+	Profile string `json:"-"`
+	// FineTuned reports that a lookup named a fine-tuned model: it has the limits of this row,
+	// and prices of its own, which are unknown.
+	FineTuned bool `json:"-"`
+}
+
+// Kind is what a model does.
+type Kind string
+
+// The kinds of models.
+const (
+	Chat      Kind = "chat"
+	Embedding Kind = "embedding"
+	Rerank    Kind = "rerank"
+)
+
+// Status is whether a model answers.
+type Status string
+
+// The statuses of models.
+const (
+	Active     Status = "active"
+	Deprecated Status = "deprecated" // answers until its shutdown date
+	Retired    Status = "retired"    // does not answer, or is answered by another model
+)
+
+// Answer is yes, no or unknown. Its JSON form is true or false; unknown is absent.
+type Answer int8
+
+// The answers.
+const (
+	Unknown Answer = iota
+	No
+	Yes
+)
+
+// MarshalJSON writes true or false, and null for unknown.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	return []byte([...]string{Unknown: "null", No: "false", Yes: "true"}[a]), nil
+}
+
+// UnmarshalJSON reads true, false or null.
+func (a *Answer) UnmarshalJSON(text []byte) error {
+	var yes *bool
+	if err := json.Unmarshal(text, &yes); err != nil {
+		return fmt.Errorf("must be true or false, not %s", text)
+	}
+	switch *a = Unknown; {
+	case yes == nil:
+	case *yes:
+		*a = Yes
+	default:
+		*a = No
+	}
+	return nil
+}
+
+// Structured is whether and how a model answers by a JSON schema.
+type Structured struct {
+	JSONSchema  Answer `json:"json_schema,omitzero"`
+	By          string `json:"by,omitempty"` // the parameter that has the schema, where it is not response_format
+	StrictTools Answer `json:"strict_tools,omitzero"`
+	ForcedTool  Answer `json:"forced_tool,omitzero"` // Bedrock returns the answer as the call of a tool that the request forces
+}
+
+// Tools is what a model can do with tools.
+type Tools struct {
+	FunctionCalling Answer   `json:"function_calling,omitzero"`
+	Parallel        Answer   `json:"parallel,omitzero"`      // several calls in one answer
+	ToolChoice      Answer   `json:"tool_choice,omitzero"`   // a request can set tool_choice
+	ToolChoices     []string `json:"tool_choices,omitempty"` // the only values of tool_choice; empty for the usual ones
+	MediaResults    Answer   `json:"media_results,omitzero"` // results can have images and files
+}
+
+// PromptCache is how a provider caches the beginning of prompts for a model.
+type PromptCache struct {
+	Supported   Answer   `json:"supported,omitzero"`
+	MinTokens   int      `json:"min_tokens,omitempty"` // of the shortest beginning that is cached
+	Breakpoints Answer   `json:"breakpoints,omitzero"` // requests can mark where a cached beginning ends
+	ToolPoints  Answer   `json:"tool_points,omitzero"` // also after the tools, on Bedrock
+	Lifetimes   []string `json:"ttl,omitempty"`        // lifetimes that a request can choose
+}
+
+// Profile is an inference profile of Bedrock: a model in the regions of a prefix.
+type Profile struct {
+	ID     string  `json:"id"`
+	Input  float64 `json:"input"`  // dollars for a million tokens
+	Output float64 `json:"output"` // dollars for a million tokens
+}
+
+// Server is a host with a protocol of another provider.
+type Server struct {
+	Provider     string   `json:"provider"`                     // the provider of the rows of its models
+	BaseURL      string   `json:"base_url"`                     // where OpenAI's protocol begins
+	AnthropicURL string   `json:"anthropic_base_url,omitempty"` // where Anthropic's protocol begins; empty for none
+	Sources      []string `json:"sources,omitempty"`
+}

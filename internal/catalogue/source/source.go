@@ -1,0 +1,91 @@
+// Package source reads the rows of a catalogue of models from the files of those who
+// collect them: the catalogue's own JSON lines, models.dev's api.json, LiteLLM's
+// model_prices_and_context_window.json, and a reference list with prose.
+package source
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/catalogue"
+)
+
+// Rows are what a file says.
+type Rows struct {
+	Models  []catalogue.Model
+	Servers []catalogue.Server
+	Skipped []string // what was not read, and why
+}
+
+// Read reads a file in any of the formats, which its content tells.
+func Read(text []byte) (Rows, error) {
+	rows, err := read(text)
+	if err != nil {
+		return Rows{}, err
+	}
+	slices.SortStableFunc(rows.Models, func(a, b catalogue.Model) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.ID, b.ID))
+	})
+	slices.SortFunc(rows.Servers, func(a, b catalogue.Server) int { return cmp.Compare(a.Provider, b.Provider) })
+	return rows, nil
+}
+
+// read reads a file by its first value.
+func read(text []byte) (Rows, error) {
+	text = bytes.TrimSpace(text)
+	var top map[string]json.RawMessage
+	switch {
+	case bytes.HasPrefix(text, []byte("[")):
+		return readReference(text)
+	case bytes.HasPrefix(text, []byte(`{"provider":`)) && bytes.Contains(text, []byte("\n{")):
+		return readLines(text)
+	case json.Unmarshal(text, &top) != nil:
+		return Rows{}, errors.New("the file is neither JSON nor JSON lines")
+	case top["sample_spec"] != nil || looksLikeLiteLLM(top):
+		return readLiteLLM(top)
+	}
+	return readModelsDev(top)
+}
+
+// readLines reads the catalogue's own format.
+func readLines(text []byte) (Rows, error) {
+	var rows Rows
+	for number, one := range bytes.Split(text, []byte("\n")) {
+		var m catalogue.Model
+		if err := json.Unmarshal(one, &m); err != nil {
+			return Rows{}, fmt.Errorf("line %d: %w", number+1, err)
+		}
+		if m.ID != "" {
+			rows.Models = append(rows.Models, m)
+			continue
+		}
+		var s catalogue.Server
+		if err := json.Unmarshal(one, &s); err != nil {
+			return Rows{}, fmt.Errorf("line %d: %w", number+1, err)
+		}
+		rows.Servers = append(rows.Servers, s)
+	}
+	return rows, nil
+}
+
+// Lines writes rows as JSON lines: servers, then models.
+func Lines(rows Rows) ([]byte, error) {
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
+	out.SetEscapeHTML(false)
+	for _, s := range rows.Servers {
+		if err := out.Encode(s); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range rows.Models {
+		if err := out.Encode(m); err != nil {
+			return nil, err
+		}
+	}
+	return text.Bytes(), nil
+}
