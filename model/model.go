@@ -47,11 +47,22 @@ type Info struct {
 // Identity identifies what makes vectors: those of models with different identities cannot be compared.
 func (i Info) Identity() string { return fmt.Sprintf("%s/%s/%d", i.Provider, i.Name, i.Dimensions) }
 
-// Tool is a function that the model may call.
+// Tool is a function that the model may call, or a tool that the provider runs.
 type Tool struct {
 	Name        string          // the name that the model calls it by
 	Description string          // what it does and when to use it
 	Parameters  json.RawMessage // JSON schema of the arguments, an object
+
+	Hosted   string          // the kind of a tool that the provider runs, such as web_search; empty for a function
+	Settings json.RawMessage // of a hosted tool: its settings, in the provider's own form, an object
+	Deferred bool            // the model finds the tool by a search of tools, where the provider has one
+	Grammar  *Grammar        // of a function whose argument is one text in a grammar; nil for a JSON object
+}
+
+// Grammar restricts the text that a model passes to a function.
+type Grammar struct {
+	Syntax     string // lark or regex
+	Definition string // the grammar
 }
 
 // Request is one call.
