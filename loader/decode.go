@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
@@ -45,6 +46,7 @@ type target struct {
 	item  int    // the position in a list, from 1; 0 for none
 
 	isAddress bool // a secret only if it is an address with a password
+	isNamed   bool // a secret only if its key names one, or it is from the environment
 }
 
 // String names the target as the subject of a sentence.
@@ -224,6 +226,8 @@ func (d *decoder) decodeMap(n *node, v reflect.Value, at target) {
 			if made := d.decodeAny(p.value); made != nil {
 				value.Set(reflect.ValueOf(made))
 			}
+		} else if plain := at.isNamed && p.value.kind == text && !p.value.raw && !strings.Contains(p.value.source, "${") && !redact.NamesSecret(p.key.text); plain {
+			value.Set(reflect.ValueOf(spec.NewLiteralSecret(p.value.text)))
 		} else {
 			d.decode(p.value, value, at.entry(p.key))
 		}

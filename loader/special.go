@@ -2,6 +2,7 @@ package loader
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ func (d *decoder) decodeSpecial(n *node, v reflect.Value, at target) bool {
 		d.decodeType(n, to, at)
 	case *spec.Duration:
 		d.decodeDuration(n, to, at)
+	case *spec.Thinking:
+		d.decodeThinking(n, to, at)
 	case *spec.Expression:
 		d.decodeExpression(n, to, at)
 	case *spec.Assignments:
@@ -175,6 +178,37 @@ func (d *decoder) decodeDuration(n *node, to *spec.Duration, at target) {
 		}
 	}
 	d.diags.add(explainDuration(d.wrongKind(n, at, "a length of time").WithHint("such as 500ms, 30s or 2m"), n))
+}
+
+// decodeThinking decodes a word or a number of tokens. Some parsers of YAML read off as false.
+func (d *decoder) decodeThinking(n *node, to *spec.Thinking, at target) {
+	if n.unset {
+		return
+	}
+	given := spec.Thinking(strings.TrimSpace(n.text))
+	switch n.kind {
+	case integer:
+		if tokens, ok := n.toInt(); ok {
+			given = spec.Thinking(strconv.FormatInt(tokens, 10))
+		}
+	case boolean:
+		if yes, ok := n.toBool(); ok && !yes {
+			given = spec.ThinkingOff
+		}
+	}
+	if given.Valid() {
+		*to = given
+		return
+	}
+	words := make([]string, len(spec.ThinkingWords()))
+	for i, word := range spec.ThinkingWords() {
+		words[i] = string(word)
+	}
+	found := d.wrongKind(n, at, "off, low, medium, high, max or a number of tokens")
+	if near := diag.Nearest(n.text, words); n.kind == text && near != "" {
+		found.Hint, found.Suggestion = fmt.Sprintf("did you mean %q?", near), near
+	}
+	d.diags.add(found)
 }
 
 // decodeBindings decodes a mapping from names to variables. The references keep their

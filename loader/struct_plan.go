@@ -17,6 +17,7 @@ type field struct {
 	hasDefault bool   // there is a default, possibly empty
 	rule       string // the validator rule of the value
 	isAddress  bool   // a secret only if it is an address with a password
+	isNamed    bool   // secrets only if their keys name one, or they are from the environment
 	alias      string // an earlier name of the key, still accepted; empty for none
 }
 
@@ -60,7 +61,7 @@ func (p *plan) collect(t reflect.Type, above []int) {
 			fallback, hasDefault := f.Tag.Lookup("default")
 			name, _, _ := strings.Cut(key, ",")
 			p.fields = append(p.fields, field{
-				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: spec.ValidateTag(f), alias: f.Tag.Get("alias"), isAddress: f.Tag.Get("secret") == "url",
+				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: spec.ValidateTag(f), alias: f.Tag.Get("alias"), isAddress: f.Tag.Get("secret") == "url", isNamed: f.Tag.Get("secret") == "named",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required"),
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -37,7 +38,7 @@ func (m *observedChat) Generate(ctx context.Context, req model.Request) iter.Seq
 func (m *observedChat) observed(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
 		ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationModel, ID: m.declared.ID,
-			Model: &m.info, Prices: m.declared.CallPrices(), Params: m.declared.InferenceParams, Request: &req, Failed: model.FailuresBefore(ctx)})
+			Model: &m.info, Prices: m.declared.CallPrices(), Params: modelparams.Sent(m.declared), Request: &req, Failed: model.FailuresBefore(ctx)})
 		r := &steps.OperationResult{}
 		defer end(r)
 		for ev, err := range m.Chat.Generate(ctx, req) {

@@ -56,6 +56,9 @@ func eachSecret(v reflect.Value, kind string, seen map[uintptr]bool, found func(
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
+			if s, ok := it.Value().Interface().(spec.Secret); ok && kind == "named" && s.Literal() && !redact.NamesSecret(it.Key().String()) {
+				continue // such as {accept: application/json}
+			}
 			eachSecret(it.Value(), kind, seen, found)
 		}
 	case reflect.Struct:

@@ -91,7 +91,7 @@ func (t *APITool) requestConflicts() []Conflict {
 		all = append(all, Conflict{Key: "endpoint", Problem: fmt.Sprintf("endpoint names {%s}, which is neither an input nor a parameter", name)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Headers)) { // sorted, so that the first one is always the same
-		if !IsHeaderName(name) || !IsHeaderValue(t.Headers[name]) {
+		if !IsHeaderName(name) || !IsHeaderValue(t.Headers[name].Reveal()) {
 			all = append(all, Conflict{"headers", name, fmt.Sprintf("invalid header %q", name)})
 		}
 	}

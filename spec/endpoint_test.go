@@ -18,7 +18,7 @@ func TestAPITool_Conflicts(t *testing.T) {
 		`endpoint: endpoint: unmatched "{"`:                                                 {Endpoint: "http://shop.example/{q"},
 		"endpoint: endpoint: {q} is allowed in the path or the query, not in the host":      {Endpoint: "http://{q}/"},
 		"endpoint: endpoint names {nmae}, which is neither an input nor a parameter":        {Endpoint: "http://shop.example/{nmae}"},
-		`headers: invalid header "a b"`:                                                     {Endpoint: "http://shop.example/", Headers: map[string]string{"a b": "c"}},
+		`headers: invalid header "a b"`:                                                     {Endpoint: "http://shop.example/", Headers: map[string]spec.Secret{"a b": spec.NewSecret("c")}},
 		`method: method "FETCH" is not one of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH; endpoint: endpoint must begin with http:// or https://; names: names has x, which is not an argument`: {
 			Endpoint: "shop.example", Method: "FETCH", Body: "q", Names: map[string]string{"x": "y"}},
 	} {

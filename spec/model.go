@@ -28,6 +28,10 @@ type Model struct {
 	Auth Ref[Auth] `yaml:"auth"`
 	// InferenceParams are sent to the provider unchanged: temperature, max_tokens, top_p, …
 	InferenceParams map[string]any `yaml:"inference_params"`
+	// Thinking is how much the model reasons before it answers: off, low, medium, high, max, or a number of tokens for models that take one. The parameters that the model takes are sent; the default is the model's own.
+	Thinking Thinking `yaml:"thinking"`
+	// Headers are sent with each request, such as {anthropic-beta: NAME}. A value may be a secret.
+	Headers map[string]Secret `yaml:"headers" secret:"named"`
 	// BaseURL is the address of the server, such as http://localhost:11434/v1. The default is the variable of the provider, such as OPENAI_BASE_URL, and then the provider's own service.
 	BaseURL string `yaml:"base_url" validate:"omitempty,http_url"`
 	// API is the protocol of OpenAI's models: chat is chat completions, responses the Responses API. The default is chat.

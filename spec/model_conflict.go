@@ -22,6 +22,20 @@ func (m *Model) Conflict() (key, problem string) {
 			return "base_url", fmt.Sprintf("base_url of %s must have no path", row.Name)
 		}
 	}
+	return m.headersConflict(row)
+}
+
+// headersConflict is the part of Conflict about headers.
+func (m *Model) headersConflict(row Provider) (key, problem string) {
+	if len(m.Headers) == 0 {
+		return "", ""
+	}
+	if row.Client != NativeClient {
+		return "headers", fmt.Sprintf("the provider %s sends no headers", row.Name)
+	}
+	if _, problem := m.HeaderConflict(); problem != "" {
+		return "headers", problem
+	}
 	return "", ""
 }
 
@@ -37,6 +51,8 @@ func (m *EmbeddingModel) Conflict() (key, problem string) {
 	switch {
 	case !ok:
 		return "", ""
+	case m.Thinking != "":
+		return "thinking", "an embedding model does not reason"
 	case !row.Embeddings:
 		return "provider", fmt.Sprintf("the provider %s has no embedding models", row.Name)
 	case len(row.EmbeddingModels) > 0 && !slices.ContainsFunc(row.EmbeddingModels, func(part string) bool { return strings.Contains(m.Name(), part) }):
@@ -44,7 +60,7 @@ func (m *EmbeddingModel) Conflict() (key, problem string) {
 	case row.Client == LocalClient && strings.Contains(m.Name(), schemeEnd):
 		return "model_id", fmt.Sprintf("%q is an address; provider %s reads a local folder", m.Name(), row.Name)
 	}
-	return "", ""
+	return m.headersConflict(row)
 }
 
 // AuthConflict returns why calls of the model cannot use its auth, empty if they can.

@@ -19,7 +19,8 @@
 //   - nonempty:"true" marks a list that must have an item;
 //   - arguments:"true" marks further arguments of a tool;
 //   - accepts:"…" lists the types of auth that an entity can use;
-//   - secret:"name" marks a Secret that is not confidential, secret:"url" one that is only if it has a password.
+//   - secret:"name" marks a Secret that is not confidential, secret:"url" one that is only if it has a password,
+//     secret:"named" a map of Secrets of which those with the name of a secret are.
 //
 // Tags of an embedded StepBase describe the type of the step: rows (see Rows), in and
 // out (see Signature), streams:"text", writes:"maybe" for a step that may leave its

@@ -46,8 +46,8 @@ type APITool struct {
 	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token basic oauth2 aws vertex azure"`
 	// AuthAudience is what the credentials of a cloud are for: with an auth of type aws the service that requests are signed for, by default execute-api (API Gateway), or lambda at the URL of a function; with azure the resource that tokens are requested for, by default the scheme and host of the endpoint.
 	AuthAudience string `yaml:"auth_audience"`
-	// Headers are sent with every request.
-	Headers map[string]string `yaml:"headers"`
+	// Headers are sent with every request. A value may be a secret.
+	Headers map[string]Secret `yaml:"headers" secret:"named"`
 	// Parameters are further arguments, sent in the path if the endpoint has them as {name}, else in the query.
 	Parameters []*Variable `yaml:"parameters" arguments:"true"`
 	// HeaderParameters are further arguments, sent as headers.

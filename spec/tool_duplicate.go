@@ -99,7 +99,7 @@ func (t *APITool) duplicateQuery(name string) (at *Position, problem string) {
 // empty if there is none.
 func (t *APITool) header(name string) string {
 	for _, written := range slices.Sorted(maps.Keys(t.Headers)) {
-		if strings.EqualFold(written, name) && t.Headers[written] != "" {
+		if strings.EqualFold(written, name) && !t.Headers[written].IsZero() {
 			return written
 		}
 	}

@@ -78,7 +78,9 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 	if err := a.assignParams(t); err != nil {
 		return fail(err)
 	}
-	a.headers = headers(t.Headers)
+	if a.headers, err = headers(t.Headers, opts); err != nil {
+		return fail(err)
+	}
 	if a.auth, err = readAuth(Service{Tool: t.ID, URL: t.Endpoint, Auth: t.Auth, Audience: t.AuthAudience, AllowPrivate: t.AllowPrivate}, opts); err != nil {
 		return fail(err)
 	}
@@ -115,12 +117,19 @@ func (a *api) assignParams(t *spec.APITool) error {
 }
 
 // headers converts the declared headers.
-func headers(declared map[string]string) http.Header {
+func headers(declared map[string]spec.Secret, opts Options) (http.Header, error) {
 	h := http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(declared)) { // sorted, so that of two spellings the same one stays
-		h.Set(name, declared[name])
+		value, err := declared[name].Resolve(opts.Secret)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("header %s: %w", name, err)
+		case !spec.IsHeaderValue(value):
+			return nil, fmt.Errorf("the header %s has a value that HTTP cannot carry", name)
+		}
+		h.Set(name, value)
 	}
-	return h
+	return h, nil
 }
 
 // isSendable reports whether HTTP can carry a header.

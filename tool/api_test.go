@@ -284,7 +284,7 @@ func TestAPI_CredentialsAndRedirects(t *testing.T) {
 			// the other server has another port on the same address; Go alone takes it for the same host
 			s := serve(t, answer(302, "", "", "Location", "/next"), answer(307, "", "", "Location", other.URL+"/there"))
 			m := s.declare(t, func(d *spec.APITool) {
-				d.Auth, d.Headers = tt.auth, map[string]string{"x-tenant": "acme"}
+				d.Auth, d.Headers = tt.auth, map[string]spec.Secret{"x-tenant": spec.NewSecret("acme")}
 			})
 			before := len(other.seen())
 			got, err := m.Call(t.Context(), nil)
@@ -315,7 +315,7 @@ func TestAPI_RedactsSecrets(t *testing.T) {
 	}
 	for _, auth := range []spec.Ref[spec.Auth]{keyAuth(""), tokenAuth()} {
 		s := serve(t, echo)
-		m := s.declare(t, func(d *spec.APITool) { d.Auth, d.Headers = auth, map[string]string{"X-Other-Token": "other-secret"} })
+		m := s.declare(t, func(d *spec.APITool) { d.Auth, d.Headers = auth, map[string]spec.Secret{"X-Other-Token": spec.NewSecret("other-secret")} })
 		_, err := m.Call(t.Context(), nil)
 		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "the server rejected auth "+auth.ID) {
 			t.Errorf("got %v", err)
@@ -338,8 +338,8 @@ func TestNewAPI_Errors(t *testing.T) {
 		{&spec.APITool{Endpoint: "https://h/{id"}, "tool find: endpoint: unmatched \"{\""},
 		{&spec.APITool{Endpoint: "https://h/{id}"}, "tool find: endpoint names {id}, which is neither an input nor a parameter"},
 		{&spec.APITool{Endpoint: "https://h/", Method: "BREW"}, `tool find: method "BREW" is not one of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH`},
-		{&spec.APITool{Endpoint: "https://h/", Headers: map[string]string{"X": "a\r\nY: b"}}, `tool find: invalid header "X"`},
-		{&spec.APITool{Endpoint: "https://h/", Auth: tokenAuth(), Headers: map[string]string{"authorization": "x"}}, "tool find: headers and auth b both set Authorization"},
+		{&spec.APITool{Endpoint: "https://h/", Headers: map[string]spec.Secret{"X": spec.NewSecret("a\r\nY: b")}}, `tool find: invalid header "X"`},
+		{&spec.APITool{Endpoint: "https://h/", Auth: tokenAuth(), Headers: map[string]spec.Secret{"authorization": spec.NewSecret("x")}}, "tool find: headers and auth b both set Authorization"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: keyAuth("https://other")}, "tool find: auth k belongs to https://other, but the endpoint is at https://h"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: spec.Ref[spec.Auth]{ID: "a"}}, "tool find: auth names a, which is not an auth"},
 		{&spec.APITool{Endpoint: "https://h/", Parameters: []*spec.Variable{variable("a", "int"), variable("a", "int")}}, "tool find: argument a is declared twice"},

@@ -46,7 +46,7 @@ func TestAPI_Bodies(t *testing.T) {
 			d.Inputs, d.Body, d.BodyFormat = []*spec.Variable{variable("x", "bytes")}, "x", "raw"
 		}, map[string]any{"x": []byte{0xff, 0}}, "\xff\x00", "application/octet-stream"},
 		"raw bytes of a model": {func(d *spec.APITool) {
-			d.Inputs, d.Body, d.BodyFormat, d.Headers = []*spec.Variable{variable("x", "bytes")}, "x", "raw", map[string]string{"Content-Type": "image/png"}
+			d.Inputs, d.Body, d.BodyFormat, d.Headers = []*spec.Variable{variable("x", "bytes")}, "x", "raw", map[string]spec.Secret{"Content-Type": spec.NewSecret("image/png")}
 		}, map[string]any{"x": "/wA="}, "\xff\x00", "image/png"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -122,6 +122,16 @@ func missingArgumentPlace(e spec.Selector, s spec.Selection, mapping string) sou
 	return placeOf(e, s.Key, "id")
 }
 
+// areDecided reports whether no text has an environment variable that is not set.
+func areDecided(texts map[string]spec.Secret) bool {
+	for _, s := range texts {
+		if !isDecided(s.Reveal()) {
+			return false
+		}
+	}
+	return true
+}
+
 // isUndecided reports whether a value contains an environment variable that is not set,
 // so that its type is not known.
 func isUndecided(v any) bool {

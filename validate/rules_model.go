@@ -241,7 +241,11 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			if key, problem := m.Conflict(); problem != "" && m.Position().Complete("provider", "model_id", "base_url") && isDecided(m.Base().ModelID+m.Base().BaseURL) {
-				p.report(placeOf(m, key, "id"), "%s", problem)
+				at := placeOf(m, key, "id")
+				if name, _ := m.Base().HeaderConflict(); key == "headers" && name != "" {
+					at = m.Position().Field("headers").Field(name).Span()
+				}
+				p.report(at, "%s", problem)
 			}
 		})}
 }

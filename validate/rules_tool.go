@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -60,7 +58,7 @@ tools:
     outputs: [{id: count, type: int}]
 `},
 		check: on(func(p *ruleContext, t *spec.APITool) {
-			if _, written := t.Position().Lookup("endpoint"); !written || !t.Position().Complete("inputs", "parameters", "endpoint", "method", "headers") || !isDecided(t.Method+t.Endpoint+strings.Join(slices.Sorted(maps.Values(t.Headers)), " ")) {
+			if _, written := t.Position().Lookup("endpoint"); !written || !t.Position().Complete("inputs", "parameters", "endpoint", "method", "headers") || !isDecided(t.Method+t.Endpoint) || !areDecided(t.Headers) {
 				return
 			}
 			all := t.Conflicts()

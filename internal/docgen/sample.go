@@ -167,6 +167,8 @@ func placeholder(f schemagen.Field) string {
 		return "${" + strings.ToUpper(f.Key) + "}"
 	case reflect.TypeFor[spec.Duration]():
 		return "30s"
+	case reflect.TypeFor[spec.Thinking]():
+		return string(spec.ThinkingLow)
 	case reflect.TypeFor[spec.PathRef]():
 		return "{uri: rows.csv}"
 	}

@@ -15,6 +15,7 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[spec.Type]():        "[type](types.md#type-expressions)",
 	reflect.TypeFor[spec.Secret]():      "text, or a [secret](auth.md#secretreference)",
 	reflect.TypeFor[spec.Duration]():    "duration, such as `30s`",
+	reflect.TypeFor[spec.Thinking]():    "`off`, `low`, `medium`, `high`, `max`, or a number of tokens",
 	reflect.TypeFor[spec.Expression]():  "[expression](https://expr-lang.org/docs/language-definition)",
 	reflect.TypeFor[spec.Assignments](): "mapping of variables to expressions",
 	reflect.TypeFor[spec.StoreRef]():    "id of a [store](stores.md), or a URL",

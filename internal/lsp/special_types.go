@@ -30,6 +30,7 @@ func specialTypes() map[reflect.Type]specialType {
 		typeExpressionType:                  {"a type", false, (*syntaxIndex).readTypeExpression},
 		reflect.TypeFor[spec.Secret]():      {"a text or a secret", false, (*syntaxIndex).readSecret},
 		reflect.TypeFor[spec.Duration]():    {"a duration", false, nil},
+		reflect.TypeFor[spec.Thinking]():    {"a word or a number of tokens", false, nil},
 		expressionType:                      {"an expression", false, nil},
 		reflect.TypeFor[spec.Assignments](): {"a mapping of variables to expressions", true, (*syntaxIndex).readAssignments},
 		reflect.TypeFor[spec.Bindings]():    {"a mapping of names to variables", true, (*syntaxIndex).readBindings},

@@ -126,7 +126,10 @@ func Check(m spec.ModelEntity) error {
 	if p == 0 {
 		return nil
 	}
-	_, err := p.Encode(m.Base().InferenceParams)
+	params, err := Of(m.Base())
+	if err == nil {
+		_, err = p.Encode(params)
+	}
 	return err
 }
 

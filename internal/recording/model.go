@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -151,7 +152,7 @@ func (c *chatModel) call(ctx context.Context, req model.Request, emit func(model
 
 // request returns a request without what differs from run to run.
 func (c *chatModel) request(req model.Request) *chatRequest {
-	r := &chatRequest{Provider: c.declared.Provider, Model: c.declared.Name(), Parameters: c.declared.InferenceParams, Messages: slices.Clone(req.Messages)}
+	r := &chatRequest{Provider: c.declared.Provider, Model: c.declared.Name(), Parameters: modelparams.Sent(c.declared), Messages: slices.Clone(req.Messages)}
 	for i := range r.Messages {
 		r.Messages[i].ID = ""
 	}

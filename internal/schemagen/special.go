@@ -43,6 +43,8 @@ func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, refTo("SecretReference")}}
 	case reflect.TypeFor[spec.Duration]():
 		return pattern(duration, "expected a duration, such as 500ms, 30s or 2m")
+	case reflect.TypeFor[spec.Thinking]():
+		return thinking()
 	case reflect.TypeFor[spec.Expression]():
 		return expression()
 	case reflect.TypeFor[spec.Assignments]():
@@ -116,6 +118,16 @@ func reference() *jsonschema.Schema {
 // expression returns the schema of an expression. A number or boolean is one, too.
 func expression() *jsonschema.Schema {
 	return &jsonschema.Schema{Extras: map[string]any{"type": []string{"string", "number", "boolean"}}}
+}
+
+// thinking returns the schema of a word or a number of tokens. YAML 1.1 reads off as false.
+func thinking() *jsonschema.Schema {
+	words := []any{false}
+	for _, word := range spec.ThinkingWords() {
+		words = append(words, string(word))
+	}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Enum: words}, {Type: "integer", Minimum: "1"},
+		pattern(`^\$\{`, "expected off, low, medium, high, max or a number of tokens")}}
 }
 
 // storeRef returns the schema of a reference to a store, or its URL.

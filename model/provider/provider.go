@@ -7,12 +7,15 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -184,8 +187,16 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 		}
 	}
 	base = withOwnPath(base, row.BaseURL)
+	params, err := modelparams.Of(m)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.ID, err)
+	}
+	headers, err := headersOf(m, opts)
+	if err != nil {
+		return nil, err
+	}
 	c := &client{builder: build, config: wire.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, row.BaseURL), BaseURLEnv: variable, Key: cred.key,
-		Credential: cmp.Or(cred.name, firstOf(row.KeyEnv)), Params: m.InferenceParams, HTTP: opts.HTTP}}
+		Credential: cmp.Or(cred.name, firstOf(row.KeyEnv)), Params: params, Headers: headers, HTTP: opts.HTTP}}
 	if cred.key == "" {
 		switch {
 		case row.Key == spec.AlwaysKey:
@@ -203,6 +214,25 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 		}
 	}
 	return c, nil
+}
+
+// headersOf returns the headers that a model declares, with their secrets; nil for none.
+func headersOf(m *spec.Model, opts Options) (http.Header, error) {
+	if len(m.Headers) == 0 {
+		return nil, nil
+	}
+	headers := http.Header{}
+	for _, name := range slices.Sorted(maps.Keys(m.Headers)) { // sorted, so that the error is always the same
+		value, err := m.Headers[name].Resolve(opts.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("model %s: header %s: %w", m.ID, name, err)
+		}
+		if !spec.IsHeaderValue(value) {
+			return nil, fmt.Errorf("model %s: the header %s has a value that HTTP cannot carry", m.ID, name)
+		}
+		headers.Set(name, value)
+	}
+	return headers, nil
 }
 
 // environmentBaseURL returns the base URL that the environment sets for a provider, and the

@@ -40,6 +40,7 @@ type Config struct {
 	Key        string         // empty for none
 	Credential string         // source of the key for error messages: id of an auth or name of a variable
 	Params     map[string]any // inference parameters, sent unchanged
+	Headers    http.Header    // that the document adds to each request; nil for none
 	HTTP       *http.Client   // carries the calls; nil means http.DefaultTransport
 	Account    Account        // where the model is in a cloud; zero for others
 
@@ -137,6 +138,7 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	for name, values := range call.Header {
 		req.Header[name] = values
 	}
+	s.addHeaders(req.Header)
 	values := [...]string{"application/json", httpx.UserAgent()}
 	req.Header["Content-Type"], req.Header["User-Agent"] = values[:1:1], values[1:] // Set allocates a slice for each
 	if s.Authorize != nil {
@@ -153,6 +155,19 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 		return nil, s.statusError(resp)
 	}
 	return resp, nil
+}
+
+// addHeaders adds the headers of the document. A list that the client sends, too, such as
+// anthropic-beta, has the entries of both.
+func (s *Server) addHeaders(to http.Header) {
+	for name, values := range s.Headers {
+		for _, value := range values {
+			if given := to.Get(name); given != "" && given != value {
+				value = given + "," + value
+			}
+			to[name] = []string{value}
+		}
+	}
 }
 
 // whole reads a response that is not streamed.
