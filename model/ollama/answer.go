@@ -17,8 +17,8 @@ type line struct {
 	} `json:"message"`
 	Done   bool            `json:"done"`
 	Reason string          `json:"done_reason"` // stop, length, load, unload
-	Input  int             `json:"prompt_eval_count"`
-	Output int             `json:"eval_count"`
+	Input  wire.Count      `json:"prompt_eval_count"`
+	Output wire.Count      `json:"eval_count"`
 	Error  json.RawMessage `json:"error"`
 }
 
@@ -69,7 +69,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 
 // Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
-	resp := &model.Response{Message: a.draft.Message(), Usage: model.Usage{Input: a.last.Input, Output: a.last.Output}}
+	resp := &model.Response{Message: a.draft.Message(), Usage: model.Usage{Input: int(a.last.Input), Output: int(a.last.Output)}}
 	resp.Finish, resp.Reason = wire.Finish(a.last.Reason, a.draft.Calls())
 	return resp, nil
 }

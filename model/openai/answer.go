@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/mediatype"
@@ -20,10 +21,10 @@ type completion struct {
 }
 
 type choice struct {
-	Index   int    `json:"index"`
-	Delta   *delta `json:"delta"`   // in a stream
-	Message *delta `json:"message"` // in a response that is not streamed
-	Finish  string `json:"finish_reason"`
+	Index   wire.Count `json:"index"`
+	Delta   *delta     `json:"delta"`   // in a stream
+	Message *delta     `json:"message"` // in a response that is not streamed
+	Finish  wire.Word  `json:"finish_reason"`
 }
 
 // delta is a message or a part of one.
@@ -45,10 +46,10 @@ type delta struct {
 }
 
 type usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
+	Prompt     wire.Count `json:"prompt_tokens"`
+	Completion wire.Count `json:"completion_tokens"`
 	Details    struct {
-		Cached int `json:"cached_tokens"`
+		Cached wire.Count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 }
 
@@ -80,6 +81,8 @@ func (a *assembler) Whole(raw []byte) error {
 	if c.Choices[0].Message == nil {
 		return errors.New("the choice has no message")
 	}
+	c.Choices = c.Choices[:1]
+	c.Choices[0].Index = 0 // some servers number from 1
 	_, err := a.take(c)
 	return err
 }
@@ -108,7 +111,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 // take adds the first choice: only one is requested.
 func (a *assembler) take(c completion) ([]model.Event, error) {
 	if c.Usage != nil { // totals, so the newest count replaces an older one
-		a.usage = model.Usage{Input: c.Usage.Prompt, Output: c.Usage.Completion, Cached: c.Usage.Details.Cached}
+		a.usage = model.Usage{Input: int(c.Usage.Prompt), Output: int(c.Usage.Completion), Cached: int(c.Usage.Details.Cached)}
 	}
 	var events []model.Event
 	for _, ch := range c.Choices {
@@ -117,7 +120,7 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 		}
 		a.begun = true
 		if ch.Finish != "" {
-			a.finish = ch.Finish
+			a.finish = string(ch.Finish)
 		}
 		part := ch.Delta
 		if part == nil {
@@ -193,7 +196,10 @@ func contentText(raw json.RawMessage) (text, reasoning string, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", "", nil
 	}
-	if raw[0] == '"' {
+	switch raw[0] {
+	case '{': // a part without a list
+		raw = slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
+	case '"':
 		err = json.Unmarshal(raw, &text)
 		return text, "", err
 	}
