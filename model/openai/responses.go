@@ -128,11 +128,7 @@ func (p *responses) reasons() bool {
 func responseTools(tools []model.Tool) []map[string]any {
 	list := make([]map[string]any, len(tools))
 	for i, t := range tools {
-		parameters := t.Parameters
-		if len(parameters) == 0 {
-			parameters = json.RawMessage(wire.EmptySchema)
-		}
-		list[i] = map[string]any{"type": "function", "name": t.Name, "parameters": parameters, "strict": false}
+		list[i] = map[string]any{"type": "function", "name": t.Name, "parameters": t.Parameters, "strict": false}
 		if t.Description != "" {
 			list[i]["description"] = t.Description
 		}

@@ -12,7 +12,8 @@ import (
 // Protocol is the part of a client that depends on the provider: the encoding of requests
 // and responses. It is safe for concurrent use.
 type Protocol interface {
-	// Request encodes a request. Its errors say what cannot be encoded.
+	// Request encodes a request, whose tools have schemas of objects. Its errors say what
+	// cannot be encoded.
 	Request(req model.Request) (Call, error)
 	// Answer returns a reader for one response.
 	Answer() ResponseReader
@@ -46,6 +47,7 @@ func (c Chat) Info() model.Info { return c.server.Info }
 // Generate sends one request; model.WithRetry retries.
 func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
+		req.Tools = withObjectSchemas(req.Tools)
 		call, err := c.protocol.Request(req)
 		if err != nil {
 			return nil, c.server.requestError(err)
