@@ -21,10 +21,11 @@ type completion struct {
 }
 
 type choice struct {
-	Index   wire.Count `json:"index"`
-	Delta   *delta     `json:"delta"`   // in a stream
-	Message *delta     `json:"message"` // in a response that is not streamed
-	Finish  wire.Word  `json:"finish_reason"`
+	Index   wire.Count      `json:"index"`
+	Delta   *delta          `json:"delta"`   // in a stream
+	Message *delta          `json:"message"` // in a response that is not streamed
+	Finish  wire.Word       `json:"finish_reason"`
+	Error   json.RawMessage `json:"error"` // OpenRouter's place of an error in a stream
 }
 
 // delta is a message or a part of one.
@@ -119,6 +120,9 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 			continue
 		}
 		a.begun = true
+		if f, ok := wire.ReadAPIError(ch.Error); ok {
+			return nil, &wire.StreamError{API: f}
+		}
 		if ch.Finish != "" {
 			a.finish = string(ch.Finish)
 		}

@@ -72,7 +72,7 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 			return nil, c.server.emptyAnswer(err)
 		}
 		response.NextAfter = wait
-		return response, nil
+		return response, Unfinished(c.server.Info, response)
 	})
 }
 
