@@ -25,6 +25,7 @@ type line struct {
 // assembler builds a response from its parts.
 type assembler struct {
 	draft wire.ResponseBuilder
+	think wire.ThinkSplitter
 	last  line // the closing line
 }
 
@@ -64,7 +65,12 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	for _, c := range m.ToolCalls { // each comes in one part
 		a.draft.Call(c.ID, c.Function.Name, string(c.Function.Arguments))
 	}
-	return a.draft.AppendText(m.Content, m.Thinking)
+	text, thought := a.think.Add(m.Content)
+	if l.Done {
+		rest, more := a.think.End()
+		text, thought = text+rest, thought+more
+	}
+	return a.draft.AppendText(text, m.Thinking+thought)
 }
 
 // Response returns the complete answer.

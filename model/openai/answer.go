@@ -57,6 +57,7 @@ type usage struct {
 // assembler builds a response from its parts.
 type assembler struct {
 	draft   wire.ResponseBuilder
+	think   wire.ThinkSplitter
 	refused bool
 	calls   []*call // the calls so far
 	sound   []byte  // the spoken answer so far
@@ -84,7 +85,10 @@ func (a *assembler) Whole(raw []byte) error {
 	}
 	c.Choices = c.Choices[:1]
 	c.Choices[0].Index = 0 // some servers number from 1
-	_, err := a.take(c)
+	if _, err := a.take(c); err != nil {
+		return err
+	}
+	_, err := a.draft.AppendText(a.think.End())
 	return err
 }
 
@@ -92,7 +96,7 @@ func (a *assembler) Whole(raw []byte) error {
 func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	if string(raw) == "[DONE]" {
 		a.done = true
-		return nil, nil
+		return a.draft.AppendText(a.think.End())
 	}
 	var c completion
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -138,6 +142,13 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 			return nil, err
 		}
 		events = append(events, evs...)
+		if ch.Finish == "" {
+			continue
+		}
+		if evs, err = a.draft.AppendText(a.think.End()); err != nil {
+			return nil, err
+		}
+		events = append(events, evs...)
 	}
 	return events, nil
 }
@@ -148,6 +159,8 @@ func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	text, thought := a.think.Add(text)
+	reasoning += thought
 	for _, raw := range []json.RawMessage{part.Reasoning, part.Thinking} {
 		if more, _, err := contentText(raw); err == nil && reasoning == "" {
 			reasoning = more

@@ -278,6 +278,7 @@ func TestResponse_LooseTypes(t *testing.T) {
 		"counts that are none":  {status(200, answer(`"stop"`, `{"prompt_tokens":{},"completion_tokens":-3,"prompt_tokens_details":{"cached_tokens":"x"}}`)), 0, 0},
 		"a number of a reason":  {status(200, answer(`2`, `null`)), 0, 0},
 		"created":               {status(201, answer(`"stop"`, `{"prompt_tokens":12,"completion_tokens":3}`)), 12, 3},
+		"the type of events":    {raw("text/event-stream", answer(`"stop"`, `null`)), 0, 0},
 		"one part of content":   {status(200, `{"choices":[{"message":{"content":{"type":"text","text":"fine"}}}]}`), 0, 0},
 	} {
 		s := serve(t, tt.answer)
@@ -339,19 +340,53 @@ func raw(kind, body string) http.HandlerFunc {
 }
 
 func TestResponse_SeparatesReasoning(t *testing.T) {
-	s := serve(t, sse(`{"choices":[{"delta":{"reasoning_content":"Let me think."}}]}`, delta("42"), finish("stop"), "[DONE]"))
-	req := ask("x")
-	req.Stream = true
-	var thoughts, text string
-	var last *model.Response
-	for ev, err := range s.talk(t, nil).Generate(t.Context(), req) {
-		if err != nil {
-			t.Fatal(err)
+	for _, events := range [][]string{
+		{`{"choices":[{"delta":{"reasoning_content":"Let me think."}}]}`, delta("42"), finish("stop"), "[DONE]"},
+		{delta("<thi"), delta("nk>Let me think."), delta("</"), delta("think>\n\n42"), finish("stop"), "[DONE]"},
+	} {
+		s := serve(t, sse(events...))
+		req := ask("x")
+		req.Stream = true
+		var thoughts, text string
+		var last *model.Response
+		for ev, err := range s.talk(t, nil).Generate(t.Context(), req) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			thoughts, text, last = thoughts+ev.Reasoning, text+ev.Text, ev.Response
 		}
-		thoughts, text, last = thoughts+ev.Reasoning, text+ev.Text, ev.Response
+		if thoughts != "Let me think." || text != "42" || last.Message.Text() != "42" {
+			t.Errorf("thoughts %q, text %q, answer %q", thoughts, text, last.Message.Text())
+		}
 	}
-	if thoughts != "Let me think." || text != "42" || last.Message.Text() != "42" {
-		t.Errorf("thoughts %q, text %q, answer %q", thoughts, text, last.Message.Text())
+	s := serve(t, status(200, strings.Replace(hello, "Hello.", `<think>\nThe plan.\n</think>\n\nHello.`, 1)))
+	if got, err := model.Call(t.Context(), s.talk(t, nil), ask("x"), nil); err != nil || got.Message.Text() != "Hello." {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestStreamOnly has servers that refuse requests whose answer is not streamed, or stream
+// all answers. What the server refuses is not sent again.
+func TestStreamOnly(t *testing.T) {
+	const refusal = `{"error":{"message":"parameter.enable_thinking must be set to false for non-streaming calls","code":"invalid_parameter_error"}}`
+	streamed := sse(delta("streamed"), finish("stop"), "[DONE]")
+	s := serve(t, status(400, refusal), streamed, streamed, status(400, refusal))
+	m := s.talk(t, nil)
+	for range 2 {
+		got, err := model.Call(t.Context(), m, ask("x"), func(ev model.Event) { t.Errorf("a delta that nobody asked for: %+v", ev) })
+		if err != nil || got.Message.Text() != "streamed" {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+	}
+	if s.Calls() != 3 || s.Requests()[2].Body["stream"] != true {
+		t.Errorf("%d calls, the last %v", s.Calls(), s.Requests()[2].Body)
+	}
+	if _, err := model.Call(t.Context(), m, ask("x"), nil); err == nil || s.Calls() != 4 {
+		t.Errorf("a refused stream: %v after %d calls", err, s.Calls())
+	}
+	other := serve(t, streamed)
+	if got, err := model.Call(t.Context(), other.talk(t, nil), ask("x"), nil); err != nil || got.Message.Text() != "streamed" {
+		t.Errorf("a stream that was not requested: %+v, %v", got, err)
 	}
 }
 

@@ -2,8 +2,13 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"mime"
 	"net/http"
+	"regexp"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/model"
@@ -36,44 +41,84 @@ type ResponseReader interface {
 type Chat struct {
 	server   *Server
 	protocol Protocol
+	streams  *atomic.Bool // whether the server has refused a request whose answer is not streamed
 }
 
 // NewChat makes a Chat from a server and its protocol.
-func NewChat(s *Server, p Protocol) Chat { return Chat{server: s, protocol: p} }
+func NewChat(s *Server, p Protocol) Chat {
+	return Chat{server: s, protocol: p, streams: new(atomic.Bool)}
+}
 
 // Info describes the model.
 func (c Chat) Info() model.Info { return c.server.Info }
 
-// Generate sends one request; model.WithRetry retries.
+// Generate sends one request; model.WithRetry retries. Some models only stream: their
+// answers are streamed, without deltas, if the caller wants none.
 func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
 		req.Tools = withObjectSchemas(req.Tools)
-		call, err := c.protocol.Request(req)
-		if err != nil {
-			return nil, c.server.requestError(err)
+		if req.Stream {
+			return c.request(ctx, req, emit)
 		}
-		answer := call.Answer
-		if answer == nil {
-			answer = c.protocol.Answer()
+		ignore := func(model.Event) bool { return true }
+		req.Stream = c.streams.Load()
+		response, err := c.request(ctx, req, ignore)
+		if req.Stream || !refusesWhole(err) {
+			return response, err
 		}
-		var wait time.Duration
-		err = c.server.ask(ctx, call, func(resp *http.Response) error {
-			wait = resetDelay(resp.Header, time.Now())
-			if req.Stream && !c.server.inOnePiece(resp) {
-				return c.server.stream(ctx, resp, answer, emit)
-			}
-			return c.server.whole(ctx, resp, answer.Whole)
-		})
-		if err != nil {
-			return nil, err
+		req.Stream = true
+		if response, err = c.request(ctx, req, ignore); err == nil {
+			c.streams.Store(true)
 		}
-		response, err := answer.Response()
-		if err != nil {
-			return nil, c.server.emptyAnswer(err)
-		}
-		response.NextAfter = wait
-		return response, Unfinished(c.server.Info, response)
+		return response, err
 	})
+}
+
+// streamOnly are words of servers that refuse a request because its answer is not streamed.
+var streamOnly = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)non-?stream|only supports? (the )?stream|stream(ing)? (mode )?(is )?(required|only|mandatory)|(must|requires?|needs?|set|use|enable)\b[^.]{0,30}\bstream(ing)?\b|\bstream\b[^.]{0,20}\bmust be\b`)
+})
+
+// refusesWhole reports whether a server refused a request because its answer is not
+// streamed. A wrong guess costs one request.
+func refusesWhole(err error) bool {
+	failure, ok := errors.AsType[*model.Error](err)
+	return ok && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) && streamOnly().MatchString(failure.Message)
+}
+
+// request sends one request.
+func (c Chat) request(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
+	call, err := c.protocol.Request(req)
+	if err != nil {
+		return nil, c.server.requestError(err)
+	}
+	answer := call.Answer
+	if answer == nil {
+		answer = c.protocol.Answer()
+	}
+	var wait time.Duration
+	err = c.server.ask(ctx, call, func(resp *http.Response) error {
+		wait = resetDelay(resp.Header, time.Now())
+		if req.Stream && !c.server.inOnePiece(resp) || isEventStream(resp) {
+			return c.server.stream(ctx, resp, answer, emit)
+		}
+		return c.server.whole(ctx, resp, answer.Whole)
+	})
+	if err != nil {
+		return nil, err
+	}
+	response, err := answer.Response()
+	if err != nil {
+		return nil, c.server.emptyAnswer(err)
+	}
+	response.NextAfter = wait
+	return response, Unfinished(c.server.Info, response)
+}
+
+// isEventStream reports whether a server sends events: some stream every answer.
+func isEventStream(resp *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind == "text/event-stream" && !beginsWithBrace(resp)
 }
 
 // Emit passes a delta to the reader and reports whether the reader wants more.

@@ -182,6 +182,11 @@ func (s *Server) inOnePiece(resp *http.Response) bool {
 	case "text/event-stream", "application/vnd.amazon.eventstream":
 		return false
 	}
+	return beginsWithBrace(resp)
+}
+
+// beginsWithBrace reports whether a body begins as a JSON object.
+func beginsWithBrace(resp *http.Response) bool {
 	body := bufio.NewReader(resp.Body)
 	first, _ := body.Peek(1) // the reader of the body will get the same error
 	resp.Body = struct {
