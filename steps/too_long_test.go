@@ -19,7 +19,7 @@ import (
 type strictServer struct {
 	window   int
 	silent   string // the body of a rejection; empty for that of llama-cpp-python
-	counts   []int // of the accepted requests
+	counts   []int  // of the accepted requests
 	rejected int
 	last     []wireMessage
 }
