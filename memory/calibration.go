@@ -2,16 +2,22 @@ package memory
 
 import (
 	"github.com/qtype-dev/qtype/memory/internal/budget"
+	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Calibrate corrects the estimate of the model of the last call by the number of input
-// tokens that the provider reported. Later calls of the session with this model are
-// fitted by the provider's count; Commit and Abort store the correction.
+// Calibrate notes that the provider accepted the last call, and corrects the estimate of its
+// model by the number of input tokens that the provider reported, 0 for none. Later calls of the
+// session with this model are fitted by the provider's count, and by the size of what was rejected
+// and accepted; Commit and Abort store the correction.
 func (t *Turn) Calibrate(reported int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended || t.call == nil || reported <= 0 {
+	if t.ended || t.call == nil {
+		return
+	}
+	t.noteAccepted()
+	if reported <= 0 {
 		return
 	}
 	t.call.Call.Reported = reported
@@ -31,15 +37,35 @@ func (t *Turn) raise(counted int) {
 	t.factors = t.factors.Raised(budget.Measured(t.call.Call.Model, estimate, counted))
 }
 
-// TooLong is what a provider reported of a request that exceeds its context window.
-type TooLong struct {
-	Requested int // tokens of the messages, 0 if unknown
-	Limit     int // tokens of the context window, 0 if unknown
+// noteAccepted notes the size of the last call, which the provider accepted.
+func (t *Turn) noteAccepted() {
+	name, size := t.call.Call.Model, t.call.Call.Estimate
+	if t.suspected > size { // a smaller request was accepted: the size was the reason
+		t.factors = t.factors.Raised(t.corrections().WasRefused(name, t.suspected))
+	}
+	t.suspected = 0
+	t.factors = t.factors.Raised(t.corrections().WasAccepted(name, size))
+	t.memory.accepted.Note(name, size)
 }
 
-// leftOfRejected is the share of the messages that a request has after one that was too long, if
-// the provider did not report its size.
-const leftOfRejected = 0.6
+// IsLargest reports whether the last call is larger than all that this process has sent to its
+// model and the provider accepted: if it was rejected without a reason, its size may be the reason.
+func (t *Turn) IsLargest() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.call != nil && t.call.Call.Estimate > t.memory.accepted.Most(t.call.Call.Model)
+}
+
+// TooLong is what a provider reported of a request that exceeds its context window.
+type TooLong struct {
+	Requested int  // tokens of the messages, 0 if unknown
+	Limit     int  // tokens of the context window, 0 if unknown
+	Suspected bool // whether the provider named no reason, so that the size is a guess; see IsLargest
+}
+
+// leftOfRejected are the shares of the messages that requests have after one that was too long, if
+// the provider did not report its size. Afterwards only the newest round is sent.
+var leftOfRejected = [...]float64{0.6, 0.5, 0.33}
 
 // FitRejected is Fit for the request that follows one that the provider rejected as too
 // long: it leaves out more of the oldest rounds. It reports false if the newest
@@ -53,10 +79,8 @@ func (t *Turn) FitRejected(b Budget, r TooLong) (messages []chat.Message, left i
 	}
 	before := last.Messages
 	t.learn(b, r)
-	t.most = max(int(float64(last.Tokens)*leftOfRejected), 1)
-	if r.Requested > 0 {
-		t.most = max(last.Tokens-1, 1) // the factor determines how much more has to leave
-	}
+	t.most = t.mostAfter(last, r)
+	t.rejected++
 	t.mu.Unlock()
 	messages, err = t.Fit(b)
 	t.mu.Lock()
@@ -69,9 +93,32 @@ func (t *Turn) FitRejected(b Budget, r TooLong) (messages []chat.Message, left i
 	return messages, left, true, nil
 }
 
+// mostAfter returns how many tokens messages may have after a rejected call.
+func (t *Turn) mostAfter(last *change.CallRecord, r TooLong) int {
+	if t.rejected == 0 && r.Requested > 0 {
+		return max(last.Tokens-1, 1) // the factor determines how much more has to leave
+	}
+	if t.rejected >= len(leftOfRejected) {
+		return 1
+	}
+	most := int(float64(last.Tokens) * leftOfRejected[t.rejected])
+	others := last.Call.Estimate - last.Tokens
+	if known := t.corrections()[last.Call.Model].Accepted - others; t.rejected == 0 && known < last.Tokens {
+		most = max(most, known)
+	}
+	return max(most, 1)
+}
+
 // learn raises the factor by what a rejected request shows: its size, or that it has
 // more tokens than the window.
 func (t *Turn) learn(b Budget, r TooLong) {
+	switch size := t.call.Call.Estimate; {
+	case r.Suspected:
+		t.suspected = size
+		return
+	case r.Requested == 0 && r.Limit == 0, t.rejected > 0:
+		t.factors = t.factors.Raised(t.corrections().WasRefused(b.Model, size))
+	}
 	window := b.ContextWindow
 	if r.Limit > b.Answer { // a smaller one leaves no room for any request
 		window = r.Limit

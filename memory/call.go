@@ -132,16 +132,20 @@ func (t *Turn) prepareShort(b Budget, r *fittedCall, err error) (*fittedCall, er
 // that are missing in older rounds.
 func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*store.Entry, own int) (int, error) {
 	tokens := window.SumTokens(entries)
-	if b.ContextWindow <= 0 && t.most == 0 {
+	known := t.corrections()
+	bound := known.Bound(b.Model)
+	if b.ContextWindow <= 0 && t.most == 0 && bound == 0 {
 		return 0, nil
 	}
-	known := t.corrections()
 	room, most, newestRoom := math.MaxInt, math.MaxInt, math.MaxInt
 	if others := b.Tools + fixed + v.SystemTokens(); b.ContextWindow > 0 {
 		room, newestRoom = known.InputRoom(b)-others, known.MostRoom(b)-others
 	}
+	if bound > 0 {
+		most = max(bound-b.Tools-v.SystemTokens(), 1)
+	}
 	if t.most > 0 {
-		most = t.most
+		most = min(most, t.most)
 	}
 	newest := 0
 	if len(entries) > 0 {

@@ -45,6 +45,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/memory/internal/history"
 	"github.com/qtype-dev/qtype/memory/internal/locks"
 	"github.com/qtype-dev/qtype/memory/internal/window"
@@ -98,6 +99,7 @@ type Memory struct {
 	views       sync.Pool     // of *view
 	context     ContextSource // nil for none
 	compactAt   float64       // Compaction.At
+	accepted    budget.Sizes  // of the requests of this process
 }
 
 // defaultCachedSessions is the number of sessions whose windows are cached by default. Those of

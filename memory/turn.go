@@ -43,6 +43,8 @@ type Turn struct {
 	factors   budget.Factors              // what the turn learned of the counts of providers; nil for nothing
 	others    int                         // with Compaction.At: the most tokens that a call of the turn needed besides messages
 	most      int                         // tokens that messages may have after a rejected request, 0 for no limit
+	rejected  int                         // number of rejected requests
+	suspected int                         // estimated size of the newest request that was rejected without a reason, 0 for none
 	context   TurnContext                 // nil without context, and before the first call of a model
 	operation string                      // the idempotency key, empty for none
 	done      bool                        // the session has committed the operation before

@@ -92,8 +92,8 @@ type Event struct {
 // Response is a complete answer.
 type Response struct {
 	Message chat.Message // text, tool calls or both, and what the model wants back of its reasoning
-	Finish  string       // why it ended: stop, length, tool_calls, content_filter
-	Reason  string       // the provider's word for a Finish of length or content_filter, such as MAX_TOKENS
+	Finish  string       // why it ended: stop, length, tool_calls, content_filter, pause
+	Reason  string       // the provider's word for a Finish of length, content_filter or pause, such as MAX_TOKENS
 	Usage   Usage        // the tokens used, of all parts
 	Parts   int          // of how many answers it was joined, by WithTruncation; 0 for one
 	Model   string       // the id of the fallback that answered; empty for the model itself

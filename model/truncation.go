@@ -24,7 +24,7 @@ const maxContinuations = 8
 // by its content filter. It is not temporary, and no fallback is called.
 type IncompleteError struct {
 	Model  string   // the model's id in the document
-	Finish string   // length or content_filter
+	Finish string   // length, content_filter or pause
 	Reason string   // the provider's word for it
 	Parts  int      // of how many answers the text was joined
 	Usage  Usage    // the tokens that were used
@@ -36,6 +36,9 @@ type IncompleteError struct {
 func (e *IncompleteError) Error() string {
 	if e.Finish == "content_filter" {
 		return fmt.Sprintf("model %s: the provider's content filter withheld the answer or a part of it (finish reason %s)", e.Model, e.Reason)
+	}
+	if e.Finish == "pause" {
+		return fmt.Sprintf("model %s: the provider paused the answer before it was complete (finish reason %s)", e.Model, e.Reason)
 	}
 	text := fmt.Sprintf("model %s: the answer was cut off at the token limit (finish reason %s)", e.Model, e.Reason)
 	if e.Parts > 1 {
@@ -77,7 +80,7 @@ func (t *truncation) Generate(ctx context.Context, req Request) iter.Seq2[Event,
 			added := joined == nil || next.Message.Text() != ""
 			joined = join(joined, next)
 			switch {
-			case joined.Finish != "length" && joined.Finish != "content_filter":
+			case joined.Finish != "length" && joined.Finish != "content_filter" && joined.Finish != "pause":
 				yield(Event{Response: joined}, nil)
 				return
 			case t.goesOn(joined) && added:
@@ -118,6 +121,8 @@ func (t *truncation) incomplete(r *Response) error {
 	}
 	empty := strings.TrimSpace(r.Message.Text()) == ""
 	switch {
+	case r.Finish == "pause":
+		return e
 	case r.Message.HasCalls():
 		e.advice = "raise max_tokens: a tool call is incomplete"
 		return e

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -200,8 +201,10 @@ func (a *agent) finish(answer chat.Message, called int, d *conversation) (chat.M
 	case isEmpty(answer) && called >= a.limit && requested > 0:
 		return answer, fmt.Errorf("the model requested %d tool calls, but the limit is %d (max_tool_executions), and it gave no answer without more calls",
 			called+requested, a.limit)
+	case isEmpty(answer) && called > 0:
+		return answer, fmt.Errorf("%w after %s", errEmptyAnswer, textfmt.Count(called, "tool call"))
 	case isEmpty(answer):
-		return answer, fmt.Errorf("the model gave an empty answer after %d tool calls", called)
+		return answer, errEmptyAnswer
 	}
 	if err := a.checkMedia(a.out, answer); err != nil {
 		return answer, err

@@ -115,6 +115,8 @@ func TestDecoder_JSON(t *testing.T) {
 		{"fence without label", "```\n{\"label\":\"refund\",\"n\":5}\n```", fine},
 		{"fence on one line", "```{\"label\":\"refund\",\"n\":5}```", fine},
 		{"fence that never closes", "```json\n{\"label\":\"refund\",\"n\":5}", fine},
+		{"a byte order mark", "\ufeff{\"label\":\"refund\",\"n\":5}", fine},
+		{"reasoning", "<think>Maybe {\"label\":\"x\"}?</think>\n{\"label\":\"refund\",\"n\":5}", fine},
 		{"other label", "Sure!\n```text\n{\"label\":\"refund\",\"n\":5}\n```\nAnything else?", fine},
 		{"prose", `The answer for {customer} is {"label":"refund","n":5}. I hope {that} helps.`, fine},
 		{"a smiley before", `:-{ well {"label":"refund","n":5}`, fine},
@@ -279,6 +281,8 @@ func TestFieldExtractor_RecordsAndTexts(t *testing.T) {
 	expect(t, "records", find("items", "$[?(@.role == 'tool')].name"), "b")
 	expect(t, "a message", find("m", "$.blocks[0].content"), "hi")
 	expect(t, "JSON in a text", find("text", "$.a[*].b"), "x", "y")
+	row["text"] = "<think>{}</think>\n```json\n{\"a\":7}\n```"
+	expect(t, "JSON in a fence", find("text", "$.a"), "7")
 	expect(t, "a text without the key", find("text", "$.b"), "$.b finds nothing in text")
 	expect(t, "a text that is not JSON", find("prose", "$.a"), "$.a finds nothing in prose, which is a text that is not JSON")
 	expect(t, "a text that begins as JSON", find("broken", "$.a"), "$.a finds nothing in broken, which is a text that is not JSON")

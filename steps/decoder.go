@@ -167,7 +167,7 @@ const maxCandidates = 100
 
 // findJSON finds the first JSON object that good accepts, else the first object.
 func findJSON(text string, good func(*value.Record) bool) (*value.Record, error) {
-	text = strings.TrimSpace(text)
+	text = value.AnswerText(text)
 	if text == "" {
 		return nil, errors.New("the text is empty, expected a JSON object")
 	}

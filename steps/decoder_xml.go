@@ -12,7 +12,7 @@ import (
 
 // findXML finds the first element whose children good accepts, else the first element.
 func (d *decoder) findXML(text string, good func(*value.Record) bool) (*value.Record, error) {
-	if strings.TrimSpace(text) == "" {
+	if text = value.AnswerText(text); text == "" {
 		return nil, errors.New("the text is empty, expected an XML element")
 	}
 	var first *value.Record

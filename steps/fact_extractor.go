@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // factExtractor is a chat model that finds facts in messages for a memory.
@@ -57,6 +58,7 @@ func (x *factExtractor) Extract(ctx context.Context, r promptcontext.FactsReques
 
 // parseFactChanges reads the object in an answer, which may be in a code block.
 func parseFactChanges(answer string) ([]promptcontext.FactChange, error) {
+	answer = value.AnswerText(answer)
 	from, to := strings.IndexByte(answer, '{'), strings.LastIndexByte(answer, '}')
 	if from < 0 || to < from {
 		return nil, errors.New("the answer is not a JSON object")

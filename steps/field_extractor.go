@@ -66,7 +66,7 @@ func (e *fieldExtractor) Process(_ context.Context, row *Row, emit Emit) error {
 // parsed returns the object or the list whose JSON a text is; other values are unchanged.
 func parsed(v any) any {
 	text, ok := v.(string)
-	if text = strings.TrimSpace(text); !ok || !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
+	if text = value.AnswerText(text); !ok || !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
 		return v
 	}
 	if inside, err := value.Parse(text); err == nil {

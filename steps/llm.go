@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
@@ -218,10 +219,14 @@ func (s *llmStep) checkMedia(out slot, m chat.Message) error {
 	return nil
 }
 
-// isEmpty reports whether a message has neither text nor media.
+// errEmptyAnswer is the error of an answer without text, media and calls, of an Agent as well
+// as of LLMInference: providers refuse conversations with empty messages.
+var errEmptyAnswer = errors.New("the model gave an empty answer")
+
+// isEmpty reports whether a message has neither text, other than spaces, nor media.
 func isEmpty(m chat.Message) bool {
 	for _, b := range m.Blocks {
-		if b.Media() || b.Text != "" {
+		if b.Media() || strings.TrimSpace(b.Text) != "" {
 			return false
 		}
 	}

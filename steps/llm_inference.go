@@ -47,10 +47,13 @@ func (s *llmInference) Process(ctx context.Context, row *Row, emit Emit) error {
 		if err != nil {
 			return answer, err
 		}
-		if calls := answer.Calls(); len(calls) > 0 {
-			if isEmpty(answer) {
-				return answer, fmt.Errorf("the model called a tool, %s, instead of answering; the step offers none", calls[0].Name)
-			}
+		switch calls := answer.Calls(); {
+		case isEmpty(answer) && len(calls) > 0:
+			return answer, fmt.Errorf("the model called a tool, %s, instead of answering; the step offers none", calls[0].Name)
+		case isEmpty(answer):
+			return answer, errEmptyAnswer
+		}
+		if answer.HasCalls() {
 			answer = answer.WithoutCalls() // nothing runs them, and a memory must not hold calls without results
 		}
 		if err := s.checkMedia(s.out, answer); err != nil {

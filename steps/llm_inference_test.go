@@ -239,7 +239,7 @@ func TestLLMInference_EmptyAnswers(t *testing.T) {
 		{reply{finish: "content_filter"}, "error: model m: the provider's content filter withheld the answer or a part of it (finish reason content_filter)"},
 		{reply{finish: "length"}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens: the model wrote no text before it"},
 		{callsFor([3]string{"c1", "find", "{}"}), "error: the model called a tool, find, instead of answering; the step offers none"},
-		{reply{}, `{"say":"hi","out":""}`},
+		{reply{}, "error: the model gave an empty answer"},
 		{reply{deltas: []string{"half"}, finish: "length"}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens, or set on_truncation to warn or continue"},
 	}
 	for _, tt := range tests {

@@ -4,24 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// callFitted sends a request. If the provider rejects it as too long, it is sent once more
-// without the oldest rounds of the conversation. The provider's count of the request
-// corrects the estimates of the memory.
+// callFitted sends a request. If the provider rejects it as too long, or without a reason
+// although no larger one was accepted before, it is sent again without the oldest rounds of
+// the conversation, down to the newest one. What was accepted, and the provider's count of it,
+// correct the estimates of the memory.
 func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req model.Request, b memory.Budget) (*model.Response, error) {
 	resp, err := s.call(ctx, row, req)
-	if rejected, ok := errors.AsType[*model.Error](err); ok && d.turn != nil && rejected.TooLong {
-		resp, err = s.callShortened(ctx, row, d, req, b, rejected)
+	if d.turn == nil {
+		return resp, err
 	}
-	if err == nil && d.turn != nil && !s.model.Info().Mock && resp.Model == "" {
+	for first := err; err != nil; {
+		rejected, ok := errors.AsType[*model.Error](err)
+		suspected := ok && !rejected.TooLong
+		if !ok || suspected && (!isUnexplained(rejected) || !d.turn.IsLargest()) {
+			break
+		}
+		window, failed := s.shorten(ctx, row, d, b, rejected)
+		switch {
+		case failed != nil && suspected:
+			return nil, first
+		case failed != nil:
+			return nil, fmt.Errorf("%w; %w", rejected, failed)
+		}
+		req.Messages = window
+		s.schema.applyTo(&req)
+		if resp, err = s.call(ctx, row, req); suspected && err != nil {
+			if again, ok := errors.AsType[*model.Error](err); ok && !again.TooLong && isUnexplained(again) {
+				err = first // the same, of the whole request
+			}
+		}
+	}
+	if err == nil && !s.model.Info().Mock && resp.Model == "" {
 		d.turn.Calibrate(resp.Usage.Input)
 	}
 	return resp, err
+}
+
+// isUnexplained reports whether a provider rejected a request by a status that some use for
+// requests that are too long, without a code for another reason.
+func isUnexplained(e *model.Error) bool {
+	return e.Status == http.StatusBadRequest && e.Code != "content_filter"
 }
 
 // reportRepairs reports, once for each session, that tool calls of the conversation have no
@@ -36,16 +66,20 @@ func (s *llmStep) reportRepairs(ctx context.Context, row *Row, d *conversation) 
 	}
 }
 
-// callShortened sends a request again, without the oldest rounds.
-func (s *llmStep) callShortened(ctx context.Context, row *Row, d *conversation, req model.Request, b memory.Budget, rejected *model.Error) (*model.Response, error) {
-	window, left, ok, err := d.turn.FitRejected(b, memory.TooLong{Requested: rejected.Requested, Limit: rejected.Limit})
+// shorten returns the messages of a request that follows a rejected one: without the oldest
+// rounds.
+func (s *llmStep) shorten(ctx context.Context, row *Row, d *conversation, b memory.Budget, rejected *model.Error) ([]chat.Message, error) {
+	window, left, ok, err := d.turn.FitRejected(b, memory.TooLong{Requested: rejected.Requested, Limit: rejected.Limit, Suspected: !rejected.TooLong})
 	if err != nil {
-		return nil, fmt.Errorf("%w; %w", rejected, err)
+		return nil, err
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w; only the newest round was sent, which is never left out: shorten the question, the results of tools or the system message", rejected)
+		return nil, errors.New("only the newest round was sent, which is never left out: shorten the question, the results of tools or the system message")
 	}
-	Report(ctx, s.event(row, Event{Kind: EventShortened, Text: fmt.Sprintf("the provider rejected the request as too long; it is sent again without the oldest %s", textfmt.Count(left, "message"))}))
-	req.Messages = s.forModel(ctx, append(window[:len(window):len(window)], d.extra...))
-	return s.call(ctx, row, req)
+	why := "as too long"
+	if !rejected.TooLong {
+		why = fmt.Sprintf("(HTTP %d), and none as large was accepted before", rejected.Status)
+	}
+	Report(ctx, s.event(row, Event{Kind: EventShortened, Text: fmt.Sprintf("the provider rejected the request %s; it is sent again without the oldest %s", why, textfmt.Count(left, "message"))}))
+	return s.forModel(ctx, append(window[:len(window):len(window)], d.extra...)), nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -45,20 +44,16 @@ func (s *outputSchema) applyTo(req *model.Request) {
 }
 
 // parse converts an answer to a value. A model without support for schemas may have
-// put its JSON into a code fence.
+// put its JSON into a code fence, or prose around it.
 func (s *outputSchema) parse(text string) (any, error) {
-	text = strings.TrimSpace(text)
-	if rest, fenced := strings.CutPrefix(text, "```"); fenced {
-		if _, after, ok := strings.Cut(rest, "\n"); ok {
-			rest = after
-		}
-		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
-	}
-	v, err := value.Parse(text)
+	object, err := findJSON(text, func(r *value.Record) bool {
+		_, err := value.Assign(s.of, r)
+		return err == nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
+		return nil, err
 	}
-	v, err = value.Assign(s.of, v)
+	v, err := value.Assign(s.of, object)
 	if err != nil {
 		return nil, fmt.Errorf("it is not of the type %s: %w", s.of.Type, err)
 	}

@@ -18,7 +18,8 @@ import (
 // rejects longer requests as llama-cpp-python does.
 type strictServer struct {
 	window   int
-	counts   []int // of the accepted requests
+	silent   string // the body of a rejection; empty for that of llama-cpp-python
+	counts   []int  // of the accepted requests
 	rejected int
 	last     []wireMessage
 }
@@ -36,10 +37,18 @@ func (s *strictServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if tokens > s.window {
 		s.rejected++
 		w.WriteHeader(http.StatusBadRequest)
+		if s.silent != "" {
+			_, _ = w.Write([]byte(s.silent))
+			return
+		}
 		fmt.Fprintf(w, `{"error":{"message":"This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, 0 in the completion). Please reduce the length of the messages or completion.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, s.window, tokens, tokens)
 		return
 	}
 	s.counts = append(s.counts, tokens)
+	if s.silent != "" { // such servers report no usage either
+		_, _ = w.Write([]byte(`{"choices":[{"message":{"role":"assistant","content":"one two three four five six"},"finish_reason":"stop"}]}`))
+		return
+	}
 	fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":"one two three four five six"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":6}}`, tokens)
 }
 
@@ -77,6 +86,72 @@ func TestLLMInference_TooLong(t *testing.T) {
 		if server.rejected > 0 && !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text.String())
 		}
+	}
+}
+
+// TestLLMInference_TooLongWithoutSizes: a conversation continues although the server names
+// neither the size of a request nor its limit, or not even a reason. What it has accepted
+// and rejected is stored: it rejects a few requests until the window is close to its limit,
+// and then none, also in another process.
+func TestLLMInference_TooLongWithoutSizes(t *testing.T) {
+	for _, body := range []string{`{"error":{"message":"invalid params, context window exceeds limit"}}`, `{"error":{"message":"Bad Request"}}`} {
+		server := &strictServer{window: 600, silent: body}
+		s := &llm{Server: httptest.NewServer(server)}
+		t.Cleanup(s.Close)
+		l := declare(t, nil, "say: text", "answer: text")
+		w := newTestEnv(t, s, l, memory.Config{Policy: "unbounded"})
+		r := build(t, w.inference(l, []string{"say"}, "answer", "You help."), w.env)
+		for i := range 60 {
+			if i == 40 && server.rejected > 6 {
+				t.Errorf("%d requests were rejected", server.rejected)
+			}
+			before := server.rejected
+			row := l.row(map[string]any{"say": fmt.Sprintf("question %d with some more words", i)})
+			row.Session = "s"
+			if out := driveCtx(t.Context(), t, r, row)[0]; out.Err != nil {
+				t.Fatal(i, out.Err)
+			}
+			if i >= 40 && server.rejected > before {
+				t.Errorf("turn %d was rejected", i)
+			}
+		}
+		if used := server.counts[len(server.counts)-1]; used < server.window/2 {
+			t.Errorf("the last request has %d tokens of %d", used, server.window)
+		}
+	}
+}
+
+// TestLLMInference_Unexplained: an error that has nothing to do with the size of a request
+// costs at most one more request, and changes nothing.
+func TestLLMInference_Unexplained(t *testing.T) {
+	broken, calls := false, 0
+	s := newLLM(t, func(int, request) reply {
+		if calls++; broken {
+			return reply{status: http.StatusBadRequest}
+		}
+		return textReply("fine")
+	})
+	l := declare(t, nil, "say: text", "answer: text")
+	w := newTestEnv(t, s, l, memory.Config{Policy: "unbounded"})
+	r := build(t, w.inference(l, []string{"say"}, "answer", ""), w.env)
+	say := func() error {
+		row := l.row(map[string]any{"say": "something"})
+		row.Session = "s"
+		if out := driveCtx(t.Context(), t, r, row)[0]; out.Err != nil {
+			return out.Err
+		}
+		return nil
+	}
+	for range 5 {
+		testkit.Must(t, say())
+	}
+	broken, calls = true, 0
+	if err := say(); err == nil || !strings.Contains(err.Error(), "HTTP 400") || calls > 2 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+	broken, calls = false, 0
+	if err := say(); err != nil || calls != 1 || len(s.last().Messages) != 11 {
+		t.Errorf("%v after %d calls with %d messages", err, calls, len(s.last().Messages))
 	}
 }
 

@@ -31,16 +31,16 @@ type block struct {
 
 // usage counts tokens. Input excludes tokens read from and written to the prompt cache.
 type usage struct {
-	Input   int `json:"input_tokens"`
-	Output  int `json:"output_tokens"`
-	Cached  int `json:"cache_read_input_tokens"`
-	Created int `json:"cache_creation_input_tokens"`
+	Input   wire.Count `json:"input_tokens"`
+	Output  wire.Count `json:"output_tokens"`
+	Cached  wire.Count `json:"cache_read_input_tokens"`
+	Created wire.Count `json:"cache_creation_input_tokens"`
 }
 
 // event is one event of a stream.
 type event struct {
 	Type    string          `json:"type"`
-	Index   int             `json:"index"`         // of the block, for content_block_…
+	Index   wire.Count      `json:"index"`         // of the block, for content_block_…
 	Message *message        `json:"message"`       // for message_start
 	Block   *block          `json:"content_block"` // for content_block_start
 	Usage   *usage          `json:"usage"`         // for message_delta: totals so far
@@ -115,11 +115,11 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 			if a.blocks == nil {
 				a.blocks = map[int]*call{}
 			}
-			a.blocks[ev.Index] = a.begin(*ev.Block)
+			a.blocks[int(ev.Index)] = a.begin(*ev.Block)
 			return a.draft.AppendText(ev.Block.Text, ev.Block.Thinking)
 		}
 	case "content_block_delta":
-		if c := a.blocks[ev.Index]; c != nil && ev.Delta.Arguments != "" {
+		if c := a.blocks[int(ev.Index)]; c != nil && ev.Delta.Arguments != "" {
 			if c.arguments.Len()+len(ev.Delta.Arguments) > wire.MaxAnswer {
 				return nil, wire.ErrTooLong
 			}
@@ -159,7 +159,7 @@ func (a *assembler) Response() (*model.Response, error) {
 	for _, c := range a.calls {
 		a.draft.Call(c.id, c.name, cmp.Or(c.arguments.String(), string(c.whole)))
 	}
-	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Created, Output: a.usage.Output, Cached: a.usage.Cached, CacheWrite: a.usage.Created}
+	u := model.Usage{Input: int(a.usage.Input + a.usage.Cached + a.usage.Created), Output: int(a.usage.Output), Cached: int(a.usage.Cached), CacheWrite: int(a.usage.Created)}
 	resp := &model.Response{Message: a.draft.Message(), Usage: u}
 	resp.Finish, resp.Reason = wire.Finish(a.stop, len(a.calls))
 	return resp, nil

@@ -131,9 +131,6 @@ func functions(tools []model.Tool) []function {
 	list := make([]function, len(tools))
 	for i, t := range tools {
 		list[i] = function{Name: t.Name, Description: t.Description, InputSchema: t.Parameters}
-		if len(t.Parameters) == 0 {
-			list[i].InputSchema = json.RawMessage(wire.EmptySchema)
-		}
 	}
 	return list
 }

@@ -23,24 +23,24 @@ type reply struct {
 
 // usage counts tokens. Input excludes tokens read from and written to the prompt cache.
 type usage struct {
-	Input   int `json:"inputTokens"`
-	Output  int `json:"outputTokens"`
-	Cached  int `json:"cacheReadInputTokens"`
-	Written int `json:"cacheWriteInputTokens"`
+	Input   wire.Count `json:"inputTokens"`
+	Output  wire.Count `json:"outputTokens"`
+	Cached  wire.Count `json:"cacheReadInputTokens"`
+	Written wire.Count `json:"cacheWriteInputTokens"`
 }
 
 // event is one event of a stream; one of its fields is set.
 type event struct {
 	Start *struct {
-		Index int `json:"contentBlockIndex"`
+		Index wire.Count `json:"contentBlockIndex"`
 		Start struct {
 			Use   *toolUse `json:"toolUse"`
 			Image *media   `json:"image"`
 		} `json:"start"`
 	} `json:"contentBlockStart"`
 	Delta *struct {
-		Index int   `json:"contentBlockIndex"`
-		Delta delta `json:"delta"`
+		Index wire.Count `json:"contentBlockIndex"`
+		Delta delta      `json:"delta"`
 	} `json:"contentBlockDelta"`
 	Stop *struct {
 		Reason string `json:"stopReason"`
@@ -131,11 +131,11 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	switch {
 	case ev.Start != nil:
 		if use := ev.Start.Start.Use; use != nil {
-			a.at(ev.Start.Index).use = use
+			a.at(int(ev.Start.Index)).use = use
 		}
-		a.at(ev.Start.Index).image = ev.Start.Start.Image
+		a.at(int(ev.Start.Index)).image = ev.Start.Start.Image
 	case ev.Delta != nil:
-		return a.delta(a.at(ev.Delta.Index), ev.Delta.Delta)
+		return a.delta(a.at(int(ev.Delta.Index)), ev.Delta.Delta)
 	case ev.Stop != nil:
 		a.stop = cmp.Or(ev.Stop.Reason, "end_turn")
 	case ev.Metadata != nil:
@@ -231,7 +231,7 @@ func (a *assembler) Response() (*model.Response, error) {
 			a.thoughts = append(a.thoughts, c.signedThought())
 		}
 	}
-	u := model.Usage{Input: a.usage.Input + a.usage.Cached + a.usage.Written, Output: a.usage.Output, Cached: a.usage.Cached, CacheWrite: a.usage.Written}
+	u := model.Usage{Input: int(a.usage.Input + a.usage.Cached + a.usage.Written), Output: int(a.usage.Output), Cached: int(a.usage.Cached), CacheWrite: int(a.usage.Written)}
 	resp := &model.Response{Message: a.draft.Message(), Usage: u}
 	resp.Finish, resp.Reason = wire.Finish(a.stop, a.draft.Calls())
 	return resp, nil

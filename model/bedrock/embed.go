@@ -101,8 +101,8 @@ func titanRequest(r request, fields map[string]any) {
 
 func titanResponse(raw []byte) ([][]float32, int, error) {
 	var r struct {
-		Vector []float32 `json:"embedding"`
-		Tokens int       `json:"inputTextTokenCount"`
+		Vector []float32  `json:"embedding"`
+		Tokens wire.Count `json:"inputTextTokenCount"`
 	}
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, 0, wire.Shape(err)
@@ -110,7 +110,7 @@ func titanResponse(raw []byte) ([][]float32, int, error) {
 	if r.Vector == nil {
 		return nil, 0, errors.New("no embedding")
 	}
-	return [][]float32{r.Vector}, r.Tokens, nil
+	return [][]float32{r.Vector}, int(r.Tokens), nil
 }
 
 // cohereRequest encodes a request of Cohere. An input_type in inference_params replaces that

@@ -110,7 +110,7 @@ func calledTools(messages []chat.Message) []model.Tool {
 		for _, c := range m.Calls() {
 			if !seen[c.Name] {
 				seen[c.Name] = true
-				tools = append(tools, model.Tool{Name: c.Name})
+				tools = append(tools, model.Tool{Name: c.Name, Parameters: json.RawMessage(wire.EmptySchema)})
 			}
 		}
 	}
@@ -121,9 +121,7 @@ func toolSpecs(tools []model.Tool) []toolEntry {
 	list := make([]toolEntry, len(tools))
 	for i, t := range tools {
 		s := toolSpec{Name: t.Name, Description: t.Description}
-		if s.Schema.JSON = t.Parameters; len(t.Parameters) == 0 {
-			s.Schema.JSON = json.RawMessage(wire.EmptySchema)
-		}
+		s.Schema.JSON = t.Parameters
 		list[i].Spec = &s
 	}
 	return list

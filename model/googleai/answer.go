@@ -12,19 +12,19 @@ import (
 // reply is an answer, or one event of a streamed one.
 type reply struct {
 	Candidates []struct {
-		Index   int     `json:"index"`
-		Content content `json:"content"`
-		Finish  string  `json:"finishReason"`
+		Index   wire.Count `json:"index"`
+		Content content    `json:"content"`
+		Finish  wire.Word  `json:"finishReason"`
 	} `json:"candidates"`
 	Feedback *struct {
 		Blocked string `json:"blockReason"`
 	} `json:"promptFeedback"`
 	Usage *struct {
-		Prompt     int `json:"promptTokenCount"`
-		Tools      int `json:"toolUsePromptTokenCount"`
-		Candidates int `json:"candidatesTokenCount"`
-		Reasoning  int `json:"thoughtsTokenCount"`
-		Cached     int `json:"cachedContentTokenCount"`
+		Prompt     wire.Count `json:"promptTokenCount"`
+		Tools      wire.Count `json:"toolUsePromptTokenCount"`
+		Candidates wire.Count `json:"candidatesTokenCount"`
+		Reasoning  wire.Count `json:"thoughtsTokenCount"`
+		Cached     wire.Count `json:"cachedContentTokenCount"`
 	} `json:"usageMetadata"`
 	Error json.RawMessage `json:"error"`
 }
@@ -63,7 +63,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		return nil, &wire.StreamError{API: f}
 	}
 	if u := r.Usage; u != nil { // totals, so the newest count replaces an older one
-		a.usage = model.Usage{Input: u.Prompt + u.Tools, Output: u.Candidates + u.Reasoning, Cached: u.Cached}
+		a.usage = model.Usage{Input: int(u.Prompt + u.Tools), Output: int(u.Candidates + u.Reasoning), Cached: int(u.Cached)}
 	}
 	if r.Feedback != nil {
 		a.blocked = cmp.Or(r.Feedback.Blocked, a.blocked)
@@ -73,7 +73,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		if c.Index != 0 {
 			continue
 		}
-		a.finish = cmp.Or(c.Finish, a.finish)
+		a.finish = cmp.Or(string(c.Finish), a.finish)
 		for _, p := range c.Content.Parts {
 			deltas, err := a.take(p)
 			if err != nil {

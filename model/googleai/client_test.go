@@ -205,9 +205,8 @@ func TestRequest_ToolImages(t *testing.T) {
 // how long to wait.
 func TestBlockedAnswers(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}`:            "content_filter",
-		`{"candidates":[{"finishReason":"RECITATION"}]}`:                                                "content_filter",
-		`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","content":{"parts":[{"text":""}]}}]}`: "malformed_function_call",
+		`{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}`: "content_filter",
+		`{"candidates":[{"finishReason":"RECITATION"}]}`:                                     "content_filter",
 	} {
 		for _, streamed := range []bool{false, true} {
 			answer := modeltest.Respond(200, "application/json", body)
@@ -224,6 +223,15 @@ func TestBlockedAnswers(t *testing.T) {
 				t.Errorf("%s: got %+v, %v", body, got, err)
 			}
 		}
+	}
+	bad := modeltest.Serve(t, modeltest.Respond(200, "application/json", `{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","content":{}}]}`))
+	malformed, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: bad.URL, HTTP: bad.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Call(t.Context(), malformed, model.Request{}, nil)
+	if e, ok := err.(*model.Error); !ok || !e.Temporary || e.Code != "MALFORMED_FUNCTION_CALL" { //nolint:errorlint // the client's own
+		t.Errorf("got %+v", err)
 	}
 	s := modeltest.Serve(t, modeltest.Respond(429, "application/json",
 		`{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`))

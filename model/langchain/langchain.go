@@ -120,7 +120,7 @@ func (m *Model) generate(ctx context.Context, req model.Request, emit wire.Emit)
 	if text := r.Message.Text(); req.Stream && !streamed && text != "" && !emit(model.Event{Text: text}) {
 		return nil, errStopped
 	}
-	return r, nil
+	return r, wire.Unfinished(m.config.Info, r)
 }
 
 // ask calls langchaingo. A client that ignores the context is left running when the

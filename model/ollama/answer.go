@@ -17,14 +17,15 @@ type line struct {
 	} `json:"message"`
 	Done   bool            `json:"done"`
 	Reason string          `json:"done_reason"` // stop, length, load, unload
-	Input  int             `json:"prompt_eval_count"`
-	Output int             `json:"eval_count"`
+	Input  wire.Count      `json:"prompt_eval_count"`
+	Output wire.Count      `json:"eval_count"`
 	Error  json.RawMessage `json:"error"`
 }
 
 // assembler builds a response from its parts.
 type assembler struct {
 	draft wire.ResponseBuilder
+	think wire.ThinkSplitter
 	last  line // the closing line
 }
 
@@ -64,12 +65,17 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	for _, c := range m.ToolCalls { // each comes in one part
 		a.draft.Call(c.ID, c.Function.Name, string(c.Function.Arguments))
 	}
-	return a.draft.AppendText(m.Content, m.Thinking)
+	text, thought := a.think.Add(m.Content)
+	if l.Done {
+		rest, more := a.think.End()
+		text, thought = text+rest, thought+more
+	}
+	return a.draft.AppendText(text, m.Thinking+thought)
 }
 
 // Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
-	resp := &model.Response{Message: a.draft.Message(), Usage: model.Usage{Input: a.last.Input, Output: a.last.Output}}
+	resp := &model.Response{Message: a.draft.Message(), Usage: model.Usage{Input: int(a.last.Input), Output: int(a.last.Output)}}
 	resp.Finish, resp.Reason = wire.Finish(a.last.Reason, a.draft.Calls())
 	return resp, nil
 }

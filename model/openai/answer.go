@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/mediatype"
@@ -20,10 +21,11 @@ type completion struct {
 }
 
 type choice struct {
-	Index   int    `json:"index"`
-	Delta   *delta `json:"delta"`   // in a stream
-	Message *delta `json:"message"` // in a response that is not streamed
-	Finish  string `json:"finish_reason"`
+	Index   wire.Count      `json:"index"`
+	Delta   *delta          `json:"delta"`   // in a stream
+	Message *delta          `json:"message"` // in a response that is not streamed
+	Finish  wire.Word       `json:"finish_reason"`
+	Error   json.RawMessage `json:"error"` // OpenRouter's place of an error in a stream
 }
 
 // delta is a message or a part of one.
@@ -45,16 +47,17 @@ type delta struct {
 }
 
 type usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
+	Prompt     wire.Count `json:"prompt_tokens"`
+	Completion wire.Count `json:"completion_tokens"`
 	Details    struct {
-		Cached int `json:"cached_tokens"`
+		Cached wire.Count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 }
 
 // assembler builds a response from its parts.
 type assembler struct {
 	draft   wire.ResponseBuilder
+	think   wire.ThinkSplitter
 	refused bool
 	calls   []*call // the calls so far
 	sound   []byte  // the spoken answer so far
@@ -80,7 +83,12 @@ func (a *assembler) Whole(raw []byte) error {
 	if c.Choices[0].Message == nil {
 		return errors.New("the choice has no message")
 	}
-	_, err := a.take(c)
+	c.Choices = c.Choices[:1]
+	c.Choices[0].Index = 0 // some servers number from 1
+	if _, err := a.take(c); err != nil {
+		return err
+	}
+	_, err := a.draft.AppendText(a.think.End())
 	return err
 }
 
@@ -88,7 +96,7 @@ func (a *assembler) Whole(raw []byte) error {
 func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	if string(raw) == "[DONE]" {
 		a.done = true
-		return nil, nil
+		return a.draft.AppendText(a.think.End())
 	}
 	var c completion
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -108,7 +116,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 // take adds the first choice: only one is requested.
 func (a *assembler) take(c completion) ([]model.Event, error) {
 	if c.Usage != nil { // totals, so the newest count replaces an older one
-		a.usage = model.Usage{Input: c.Usage.Prompt, Output: c.Usage.Completion, Cached: c.Usage.Details.Cached}
+		a.usage = model.Usage{Input: int(c.Usage.Prompt), Output: int(c.Usage.Completion), Cached: int(c.Usage.Details.Cached)}
 	}
 	var events []model.Event
 	for _, ch := range c.Choices {
@@ -116,8 +124,11 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 			continue
 		}
 		a.begun = true
+		if f, ok := wire.ReadAPIError(ch.Error); ok {
+			return nil, &wire.StreamError{API: f}
+		}
 		if ch.Finish != "" {
-			a.finish = ch.Finish
+			a.finish = string(ch.Finish)
 		}
 		part := ch.Delta
 		if part == nil {
@@ -131,6 +142,13 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 			return nil, err
 		}
 		events = append(events, evs...)
+		if ch.Finish == "" {
+			continue
+		}
+		if evs, err = a.draft.AppendText(a.think.End()); err != nil {
+			return nil, err
+		}
+		events = append(events, evs...)
 	}
 	return events, nil
 }
@@ -141,6 +159,8 @@ func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	text, thought := a.think.Add(text)
+	reasoning += thought
 	for _, raw := range []json.RawMessage{part.Reasoning, part.Thinking} {
 		if more, _, err := contentText(raw); err == nil && reasoning == "" {
 			reasoning = more
@@ -193,7 +213,10 @@ func contentText(raw json.RawMessage) (text, reasoning string, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", "", nil
 	}
-	if raw[0] == '"' {
+	switch raw[0] {
+	case '{': // a part without a list
+		raw = slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
+	case '"':
 		err = json.Unmarshal(raw, &text)
 		return text, "", err
 	}

@@ -12,8 +12,8 @@ import (
 
 // callPart is a tool call, or a part of one.
 type callPart struct {
-	Index    *int   `json:"index"`
-	ID       string `json:"id"`
+	Index    *wire.Count `json:"index"`
+	ID       string      `json:"id"`
 	Function struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
@@ -40,12 +40,14 @@ func (a *assembler) call(p callPart, whole bool) error {
 		}
 		slot = &call{index: len(a.calls)}
 		if p.Index != nil {
-			slot.index = *p.Index
+			slot.index = int(*p.Index)
 		}
 		a.calls = append(a.calls, slot)
 	}
 	slot.id = cmp.Or(slot.id, p.ID)
-	slot.name = cmp.Or(slot.name, p.Function.Name)
+	if slot.arguments.Len() == 0 && p.Function.Name != slot.name { // some servers also send names in parts
+		slot.name += p.Function.Name
+	}
 	arguments, err := argumentText(p.Function.Arguments)
 	if err != nil {
 		return err
@@ -58,21 +60,37 @@ func (a *assembler) call(p callPart, whole bool) error {
 }
 
 // slot finds the call that a part continues, nil if it begins one. Parts of several calls
-// are interleaved and have the index of their call; servers that number all calls 0, or
-// not at all, still assign different ids.
+// are interleaved and have the index of their call, or its id. Servers also number all
+// calls 0, or not at all, and assign no ids, or a new one with each part.
 func (a *assembler) slot(p callPart) *call {
+	for _, c := range slices.Backward(a.calls) {
+		if p.ID != "" && p.ID == c.id && (p.Index == nil || int(*p.Index) == c.index) {
+			return p.unlessNext(c)
+		}
+	}
 	for i, c := range slices.Backward(a.calls) {
 		switch {
-		case p.ID != "" && p.ID == c.id:
-			return c
-		case p.ID != "" && c.id != "": // the id of another call
-		case p.Index != nil && *p.Index == c.index:
-			return c
-		case p.Index == nil && p.ID == "" && p.Function.Name == "" && i == len(a.calls)-1:
-			return c
+		case p.Index != nil && int(*p.Index) == c.index:
+			return p.unlessNext(c)
+		case p.Index == nil && p.Function.Name == "" && i == len(a.calls)-1:
+			return p.unlessNext(c)
 		}
 	}
 	return nil
+}
+
+// unlessNext returns the call that a part seems to continue, nil if the call is complete
+// and the part begins the next one: it has a name or another id.
+func (p callPart) unlessNext(c *call) *call {
+	named, other := p.Function.Name != "", p.ID != "" && c.id != "" && p.ID != c.id
+	arguments := c.arguments.String()
+	switch {
+	case (named || other) && json.Valid([]byte(arguments)):
+		return nil
+	case named && other && (arguments == "" || p.Function.Name != c.name):
+		return nil
+	}
+	return c
 }
 
 // argumentText returns the JSON text in a string, or the object that some servers send.

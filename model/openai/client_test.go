@@ -209,6 +209,19 @@ func TestStream_InterleavedToolCalls(t *testing.T) {
 			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\""}}`),
 			call(`{"index":0,"id":"a","function":{"name":"find","arguments":":1}"}}`),
 			call(`{"index":1,"id":"b","function":{"name":"look","arguments":":2}"}}`)},
+		"id after the index": {
+			call(`{"index":0,"function":{"name":"find","arguments":""}}`), call(`{"index":0,"id":"a","function":{"arguments":"{\"x\":1}"}}`),
+			call(`{"index":1,"function":{"name":"look","arguments":"{\"y\""}}`), call(`{"index":1,"id":"b","function":{"arguments":":2}"}}`)},
+		"a new id with each part": {
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":""}}`), call(`{"index":0,"id":"a2","function":{"arguments":"{\"x\":"}}`),
+			call(`{"index":0,"id":"a3","function":{"name":"find","arguments":"1}"}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\""}}`), call(`{"index":1,"id":"b2","function":{"name":"","arguments":":2}"}}`)},
+		"every index 0, in parts": {
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":"}}`), call(`{"index":0,"function":{"arguments":"1}"}}`),
+			call(`{"index":0,"id":"b","function":{"name":"look","arguments":""}}`), call(`{"index":0,"function":{"arguments":"{\"y\":2}"}}`)},
+		"index as text, name in parts": {
+			call(`{"index":"0","id":"a","function":{"name":"fi","arguments":""}}`), call(`{"index":"0","function":{"name":"nd","arguments":"{\"x\":1}"}}`),
+			call(`{"index":"1","id":"b","function":{"arguments":""}}`), call(`{"index":"1","function":{"name":"look","arguments":"{\"y\":2}"}}`)},
 	}
 	for name, events := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -224,6 +237,59 @@ func TestStream_InterleavedToolCalls(t *testing.T) {
 				t.Errorf("text %q, calls (-want +got):\n%s", text, d)
 			}
 		})
+	}
+}
+
+func TestStream_CallsWithoutIDs(t *testing.T) {
+	call := func(index int, name, arguments string) string {
+		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"name":%q,"arguments":%q}}]}}]}`, index, name, arguments)
+	}
+	same := `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"find","arguments":"{\"x\":1}"}},{"index":1,"id":"c","function":{"name":"look","arguments":"{\"y\":2}"}}]}}]}`
+	for name, events := range map[string][]string{
+		"every index 0":  {call(0, "find", `{"x":1}`), call(0, "look", `{"y":2}`)},
+		"indexes":        {call(0, "find", `{"x":1}`), call(1, "look", `{"y"`), call(1, "", `:2}`)},
+		"the id is same": {same},
+	} {
+		s := serve(t, sse(append(events, finish("tool_calls"), "[DONE]")...))
+		req := ask("x")
+		req.Stream = true
+		got, err := model.Call(t.Context(), s.talk(t, nil), req, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := []chat.ToolCall{{Name: "find", Arguments: `{"x":1}`}, {Name: "look", Arguments: `{"y":2}`}}
+		if d := cmp.Diff(want, got.Message.Calls(), cmpopts.IgnoreFields(chat.ToolCall{}, "ID")); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// TestResponse_LooseTypes has answers of servers with other types than the protocol's.
+func TestResponse_LooseTypes(t *testing.T) {
+	answer := func(finish, usage string) string {
+		return `{"choices":[{"index":1,"message":{"role":"assistant","content":"fine"},"finish_reason":` + finish + `}],"usage":` + usage + `}`
+	}
+	for name, tt := range map[string]struct {
+		answer        http.HandlerFunc
+		input, output int
+	}{
+		"counts with fractions": {status(200, answer(`"stop"`, `{"prompt_tokens":12.0,"completion_tokens":3.5,"prompt_tokens_details":null}`)), 12, 3},
+		"counts as text":        {status(200, answer(`"stop"`, `{"prompt_tokens":"12","completion_tokens":"3"}`)), 12, 3},
+		"counts that are none":  {status(200, answer(`"stop"`, `{"prompt_tokens":{},"completion_tokens":-3,"prompt_tokens_details":{"cached_tokens":"x"}}`)), 0, 0},
+		"a number of a reason":  {status(200, answer(`2`, `null`)), 0, 0},
+		"created":               {status(201, answer(`"stop"`, `{"prompt_tokens":12,"completion_tokens":3}`)), 12, 3},
+		"the type of events":    {raw("text/event-stream", answer(`"stop"`, `null`)), 0, 0},
+		"one part of content":   {status(200, `{"choices":[{"message":{"content":{"type":"text","text":"fine"}}}]}`), 0, 0},
+	} {
+		s := serve(t, tt.answer)
+		got, err := model.Call(t.Context(), s.talk(t, nil), ask("x"), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got.Message.Text() != "fine" || got.Finish != "stop" || got.Usage.Input != tt.input || got.Usage.Output != tt.output {
+			t.Errorf("%s: %q, %s, %+v", name, got.Message.Text(), got.Finish, got.Usage)
+		}
 	}
 }
 
@@ -274,19 +340,53 @@ func raw(kind, body string) http.HandlerFunc {
 }
 
 func TestResponse_SeparatesReasoning(t *testing.T) {
-	s := serve(t, sse(`{"choices":[{"delta":{"reasoning_content":"Let me think."}}]}`, delta("42"), finish("stop"), "[DONE]"))
-	req := ask("x")
-	req.Stream = true
-	var thoughts, text string
-	var last *model.Response
-	for ev, err := range s.talk(t, nil).Generate(t.Context(), req) {
-		if err != nil {
-			t.Fatal(err)
+	for _, events := range [][]string{
+		{`{"choices":[{"delta":{"reasoning_content":"Let me think."}}]}`, delta("42"), finish("stop"), "[DONE]"},
+		{delta("<thi"), delta("nk>Let me think."), delta("</"), delta("think>\n\n42"), finish("stop"), "[DONE]"},
+	} {
+		s := serve(t, sse(events...))
+		req := ask("x")
+		req.Stream = true
+		var thoughts, text string
+		var last *model.Response
+		for ev, err := range s.talk(t, nil).Generate(t.Context(), req) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			thoughts, text, last = thoughts+ev.Reasoning, text+ev.Text, ev.Response
 		}
-		thoughts, text, last = thoughts+ev.Reasoning, text+ev.Text, ev.Response
+		if thoughts != "Let me think." || text != "42" || last.Message.Text() != "42" {
+			t.Errorf("thoughts %q, text %q, answer %q", thoughts, text, last.Message.Text())
+		}
 	}
-	if thoughts != "Let me think." || text != "42" || last.Message.Text() != "42" {
-		t.Errorf("thoughts %q, text %q, answer %q", thoughts, text, last.Message.Text())
+	s := serve(t, status(200, strings.Replace(hello, "Hello.", `<think>\nThe plan.\n</think>\n\nHello.`, 1)))
+	if got, err := model.Call(t.Context(), s.talk(t, nil), ask("x"), nil); err != nil || got.Message.Text() != "Hello." {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestStreamOnly has servers that refuse requests whose answer is not streamed, or stream
+// all answers. What the server refuses is not sent again.
+func TestStreamOnly(t *testing.T) {
+	const refusal = `{"error":{"message":"parameter.enable_thinking must be set to false for non-streaming calls","code":"invalid_parameter_error"}}`
+	streamed := sse(delta("streamed"), finish("stop"), "[DONE]")
+	s := serve(t, status(400, refusal), streamed, streamed, status(400, refusal))
+	m := s.talk(t, nil)
+	for range 2 {
+		got, err := model.Call(t.Context(), m, ask("x"), func(ev model.Event) { t.Errorf("a delta that nobody asked for: %+v", ev) })
+		if err != nil || got.Message.Text() != "streamed" {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+	}
+	if s.Calls() != 3 || s.Requests()[2].Body["stream"] != true {
+		t.Errorf("%d calls, the last %v", s.Calls(), s.Requests()[2].Body)
+	}
+	if _, err := model.Call(t.Context(), m, ask("x"), nil); err == nil || s.Calls() != 4 {
+		t.Errorf("a refused stream: %v after %d calls", err, s.Calls())
+	}
+	other := serve(t, streamed)
+	if got, err := model.Call(t.Context(), other.talk(t, nil), ask("x"), nil); err != nil || got.Message.Text() != "streamed" {
+		t.Errorf("a stream that was not requested: %+v, %v", got, err)
 	}
 }
 

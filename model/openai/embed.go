@@ -44,7 +44,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 	var got embeddings
 	call := wire.Call{URL: e.endpoint, Header: e.header, Body: e.body(texts)}
 	err := e.server.Ask(ctx, call, func(raw []byte) error { return got.read(raw, len(texts)) })
-	return got.vectors, model.Usage{Input: got.Usage.Prompt}, err
+	return got.vectors, model.Usage{Input: int(got.Usage.Prompt)}, err
 }
 
 // body encodes a request. It sets the length of the vectors for the models that accept
@@ -66,7 +66,7 @@ func (e *Embedder) body(texts []string) map[string]any {
 // embeddings is an answer.
 type embeddings struct {
 	Data []struct {
-		Index  *int            `json:"index"`     // of the text; the position in the list if it is missing
+		Index  *wire.Count     `json:"index"`     // of the text; the position in the list if it is missing
 		Vector json.RawMessage `json:"embedding"` // numbers, or little-endian float32 in base64
 	} `json:"data"`
 	Usage usage `json:"usage"`
@@ -89,7 +89,7 @@ func (a *embeddings) read(raw []byte, texts int) error {
 	for i, d := range a.Data {
 		at := i
 		if d.Index != nil {
-			at = *d.Index
+			at = int(*d.Index)
 		}
 		if at < 0 || at >= texts || vectors[at] != nil {
 			return fmt.Errorf("index %d is not one of %d texts, or is repeated", at, texts)

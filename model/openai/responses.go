@@ -123,11 +123,7 @@ func (p *responses) reasons() bool {
 func responseTools(tools []model.Tool) []map[string]any {
 	list := make([]map[string]any, len(tools))
 	for i, t := range tools {
-		parameters := t.Parameters
-		if len(parameters) == 0 {
-			parameters = json.RawMessage(wire.EmptySchema)
-		}
-		list[i] = map[string]any{"type": "function", "name": t.Name, "parameters": parameters, "strict": false}
+		list[i] = map[string]any{"type": "function", "name": t.Name, "parameters": t.Parameters, "strict": false}
 		if t.Description != "" {
 			list[i]["description"] = t.Description
 		}
@@ -233,10 +229,10 @@ type responseObject struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
 	Usage *struct {
-		Input   int `json:"input_tokens"`
-		Output  int `json:"output_tokens"`
+		Input   wire.Count `json:"input_tokens"`
+		Output  wire.Count `json:"output_tokens"`
 		Details struct {
-			Cached int `json:"cached_tokens"`
+			Cached wire.Count `json:"cached_tokens"`
 		} `json:"input_tokens_details"`
 	} `json:"usage"`
 }
@@ -366,7 +362,7 @@ func (a *responseReader) close(r responseObject) error {
 		return &wire.StreamError{API: f}
 	}
 	if u := r.Usage; u != nil {
-		a.usage = model.Usage{Input: u.Input, Output: u.Output, Cached: u.Details.Cached}
+		a.usage = model.Usage{Input: int(u.Input), Output: int(u.Output), Cached: int(u.Details.Cached)}
 	}
 	if r.Incomplete != nil && r.Status == "incomplete" {
 		a.finish = r.Incomplete.Reason

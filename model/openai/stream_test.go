@@ -33,7 +33,7 @@ func FuzzStream(f *testing.F) {
 		}
 		var a assembler
 		length := 0
-		for _, data := range whole {
+		for _, data := range append(whole, "[DONE]") {
 			events, err := a.Chunk([]byte(data))
 			if err != nil {
 				return

@@ -125,6 +125,7 @@ func (j *judges) judge(ctx context.Context, m *spec.Metric, s *sample) (Score, e
 
 // readJudgement reads the answer of a judge.
 func readJudgement(m *spec.Metric, text string) (Score, error) {
+	text = value.AnswerText(text)
 	from, to := strings.Index(text, "{"), strings.LastIndex(text, "}")
 	var answer struct {
 		Reason string   `json:"reason"`

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -30,6 +31,79 @@ type Correction struct {
 	// Limit is the context window that the provider reported when it rejected a request, 0 if unknown,
 	// Disproved if a later request with more tokens was accepted.
 	Limit int `json:"limit,omitempty"`
+	// Refused is the size of the smallest request, as this memory estimates it, that the provider
+	// rejected without naming a limit; 0 if there is none, Disproved if a request of this size
+	// was accepted since.
+	Refused int `json:"refused,omitempty"`
+	// Accepted is the size of the largest request below Refused that the provider accepted since,
+	// 0 if there is none.
+	Accepted int `json:"accepted,omitempty"`
+}
+
+// bound returns how large a request may be by what was rejected and accepted, 0 for any
+// size: sizes between the two are tried until they are close.
+func (c Correction) bound() int {
+	const close = 16 // a 16th
+	switch gap := c.Refused - c.Accepted; {
+	case c.Refused <= 0:
+		return 0
+	case c.Accepted == 0:
+		return c.Refused - 1
+	case gap <= c.Refused/close:
+		return c.Accepted
+	default:
+		return c.Accepted + gap/2
+	}
+}
+
+// Bound returns how large requests of a model may be, as the memory estimates them, by what
+// the provider rejected without naming a limit; 0 for any size.
+func (f Factors) Bound(model string) int { return f[model].bound() }
+
+// WasRefused returns what the rejection of a request of an estimated size shows.
+func (f Factors) WasRefused(model string, estimate int) Factors {
+	c := Correction{Refused: estimate, Accepted: f[model].Accepted}
+	if c.Accepted >= estimate {
+		c.Accepted = 0
+	}
+	return Factors{model: c}
+}
+
+// WasAccepted returns what the answer to a request of an estimated size shows, nil for
+// nothing new.
+func (f Factors) WasAccepted(model string, estimate int) Factors {
+	c := f[model]
+	switch {
+	case c.Refused <= 0 || estimate <= c.Accepted:
+		return nil
+	case estimate >= c.Refused:
+		return Factors{model: {Refused: Disproved}}
+	}
+	return Factors{model: {Refused: c.Refused, Accepted: estimate}}
+}
+
+// Sizes are the largest estimated sizes of requests that providers accepted, by their
+// names of the models. The zero value knows none; it is safe for concurrent use.
+type Sizes struct {
+	mu   sync.Mutex
+	most map[string]int
+}
+
+// Note notes an accepted request.
+func (s *Sizes) Note(model string, estimate int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.most == nil {
+		s.most = map[string]int{}
+	}
+	s.most[model] = max(s.most[model], estimate)
+}
+
+// Most returns the size of the largest accepted request of a model, 0 for none.
+func (s *Sizes) Most(model string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most[model]
 }
 
 // Factors holds corrections by the provider's name of the model.
@@ -65,6 +139,9 @@ func (f Factors) Raised(others Factors) Factors {
 		c.Factor = max(c.Factor, others[model].Factor)
 		if limit := others[model].Limit; limit != 0 {
 			c.Limit = limit
+		}
+		if other := others[model]; other.Refused != 0 {
+			c.Refused, c.Accepted = other.Refused, other.Accepted
 		}
 		out[model] = c
 	}

@@ -2,8 +2,13 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"mime"
 	"net/http"
+	"regexp"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/model"
@@ -13,8 +18,8 @@ import (
 // Protocol is the part of a client that depends on the provider: the encoding of requests
 // and responses. It is safe for concurrent use.
 type Protocol interface {
-	// Request encodes a request, whose messages have no items of other origins (see ForOrigin). Its
-	// errors say what cannot be encoded.
+	// Request encodes a request, whose tools have schemas of objects and whose messages have no items
+	// of other origins (see ForOrigin). Its errors say what cannot be encoded.
 	Request(req model.Request) (Call, error)
 	// Answer returns a reader for one response.
 	Answer() ResponseReader
@@ -38,50 +43,89 @@ type Chat struct {
 	server   *Server
 	protocol Protocol
 	origin   *chat.Origin // of the messages that the model makes
+	streams  *atomic.Bool // whether the server has refused a request whose answer is not streamed
 }
 
 // NewChat makes a Chat from a server and its protocol. Its name, such as responses, is the API of
 // the origin of messages: items are sent only to the protocol, server and model that made them.
 func NewChat(s *Server, p Protocol, name string) Chat {
-	return Chat{server: s, protocol: p, origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
+	return Chat{server: s, protocol: p, streams: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
 }
 
 // Info describes the model.
 func (c Chat) Info() model.Info { return c.server.Info }
 
-// Generate sends one request; model.WithRetry retries.
+// Generate sends one request; model.WithRetry retries. Some models only stream: their
+// answers are streamed, without deltas, if the caller wants none.
 func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
 		req.Messages = ForOrigin(req.Messages, c.origin)
-		call, err := c.protocol.Request(req)
-		if err != nil {
-			return nil, c.server.requestError(err)
+		req.Tools = withObjectSchemas(req.Tools)
+		if req.Stream {
+			return c.request(ctx, req, emit)
 		}
-		answer := call.Answer
-		if answer == nil {
-			answer = c.protocol.Answer()
+		ignore := func(model.Event) bool { return true }
+		req.Stream = c.streams.Load()
+		response, err := c.request(ctx, req, ignore)
+		if req.Stream || !refusesWhole(err) {
+			return response, err
 		}
-		var wait time.Duration
-		err = c.server.ask(ctx, call, func(resp *http.Response) error {
-			wait = resetDelay(resp.Header, time.Now())
-			if req.Stream && !c.server.inOnePiece(resp) {
-				return c.server.stream(ctx, resp, answer, emit)
-			}
-			return c.server.whole(ctx, resp, answer.Whole)
-		})
-		if err != nil {
-			return nil, err
+		req.Stream = true
+		if response, err = c.request(ctx, req, ignore); err == nil {
+			c.streams.Store(true)
 		}
-		response, err := answer.Response()
-		if err != nil {
-			return nil, c.server.emptyAnswer(err)
-		}
-		response.NextAfter = wait
-		if hasItems(&response.Message) {
-			response.Message.Origin = c.origin
-		}
-		return response, nil
+		return response, err
 	})
+}
+
+// streamOnly are words of servers that refuse a request because its answer is not streamed.
+var streamOnly = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)non-?stream|only supports? (the )?stream|stream(ing)? (mode )?(is )?(required|only|mandatory)|(must|requires?|needs?|set|use|enable)\b[^.]{0,30}\bstream(ing)?\b|\bstream\b[^.]{0,20}\bmust be\b`)
+})
+
+// refusesWhole reports whether a server refused a request because its answer is not
+// streamed. A wrong guess costs one request.
+func refusesWhole(err error) bool {
+	failure, ok := errors.AsType[*model.Error](err)
+	return ok && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) && streamOnly().MatchString(failure.Message)
+}
+
+// request sends one request.
+func (c Chat) request(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
+	call, err := c.protocol.Request(req)
+	if err != nil {
+		return nil, c.server.requestError(err)
+	}
+	answer := call.Answer
+	if answer == nil {
+		answer = c.protocol.Answer()
+	}
+	var wait time.Duration
+	err = c.server.ask(ctx, call, func(resp *http.Response) error {
+		wait = resetDelay(resp.Header, time.Now())
+		if req.Stream && !c.server.inOnePiece(resp) || isEventStream(resp) {
+			return c.server.stream(ctx, resp, answer, emit)
+		}
+		return c.server.whole(ctx, resp, answer.Whole)
+	})
+	if err != nil {
+		return nil, err
+	}
+	response, err := answer.Response()
+	if err != nil {
+		return nil, c.server.emptyAnswer(err)
+	}
+	response.NextAfter = wait
+	if hasItems(&response.Message) {
+		response.Message.Origin = c.origin
+	}
+	return response, Unfinished(c.server.Info, response)
+}
+
+// isEventStream reports whether a server sends events: some stream every answer.
+func isEventStream(resp *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind == "text/event-stream" && !beginsWithBrace(resp)
 }
 
 // Emit passes a delta to the reader and reports whether the reader wants more.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -87,11 +88,17 @@ type StreamError struct {
 func (e *StreamError) Error() string { return e.API.Message }
 
 // ParseAPIError finds an error in a body: an object under "error", a text there, or fields
-// at the top level. It reports whether there is one.
+// at the top level; of a list, as Google sends it, in its first element. It reports whether
+// there is one.
 func ParseAPIError(raw []byte) (APIError, bool) {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		raw = list[0]
+	}
 	var body struct {
 		Error  json.RawMessage `json:"error"`
 		Detail json.RawMessage `json:"detail"`
+		Msg    string          `json:"msg"` // of gateways
 		APIError
 	}
 	if json.Unmarshal(raw, &body) != nil {
@@ -105,6 +112,7 @@ func ParseAPIError(raw []byte) (APIError, bool) {
 			body.Message = string(body.Detail)
 		}
 	}
+	body.Message = cmp.Or(body.Message, body.Msg)
 	return body.APIError, body.Message != ""
 }
 
@@ -154,7 +162,7 @@ func (s *Server) requestError(cause error) error {
 	return s.newError("invalid request: " + cause.Error())
 }
 
-// statusError returns the error of a response whose status is not 200.
+// statusError returns the error of a response whose status is not a success.
 func (s *Server) statusError(resp *http.Response) error {
 	raw, _ := readAll(resp.Body, maxErrorBody, resp.ContentLength) // an incomplete body is good enough
 	after := requestedDelay(resp.Header, time.Now())

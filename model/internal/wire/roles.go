@@ -104,9 +104,6 @@ func FileText(b chat.Block) (text string, ok bool) {
 	return strings.ToValidUTF8(string(b.Data), "\uFFFD"), true
 }
 
-// EmptySchema is the schema of a tool without arguments, for providers that require one.
-const EmptySchema = `{"type":"object","properties":{}}`
-
 // ImageType returns the media type of an image by its first bytes, PNG if it is unknown:
 // providers require a type.
 func ImageType(data []byte) string {

@@ -10,74 +10,87 @@ import (
 
 // tooLongCodes are the codes and types of errors for requests above the context window.
 var tooLongCodes = map[string]bool{
-	"context_length_exceeded":   true, // OpenAI, llama-cpp-python and others
-	"exceed_context_size_error": true, // the server of llama.cpp
-	"3051":                      true, // Mistral
+	"context_length_exceeded":    true, // OpenAI, llama-cpp-python and others
+	"exceed_context_size_error":  true, // the server of llama.cpp
+	"3051":                       true, // Mistral
+	"request_too_large":          true, // Anthropic
+	"ContextWindowExceededError": true, // LiteLLM
 }
 
-// tooLongPhrases are parts of the messages of providers whose code is that of any
-// invalid request, in lower case.
-var tooLongPhrases = []string{
-	"maximum context length",                       // vLLM, Mistral, OpenAI
-	"prompt is too long",                           // Anthropic
-	"exceed context limit",                         // Anthropic: input and max_tokens
-	"exceeds the maximum number of tokens",         // Google
-	"exceeds the context length",                   // Ollama
-	"exceeds maximum context length",               // Ollama
-	"exceeds the available context",                // llama.cpp, Ollama's runner
-	"exceed context window",                        // llama-cpp-python, without its server
-	"exceeds the context window",                   // OpenAI, api responses
-	"reduce the length of the messages",            // Groq
-	"input is too long for requested model",        // Bedrock
-	"`inputs` tokens + `max_new_tokens` must be <", // Text Generation Inference
+// tooLongWording is what a server writes about a request above the context window, whose
+// code is that of any invalid request. All of it is in lower case.
+type tooLongWording struct {
+	words            string         // a part of the message
+	requested, limit *regexp.Regexp // find the sizes in tokens; nil where the message has none
 }
 
-// sizePatterns are the forms in which messages report the requested tokens and the limit.
-type sizePatterns struct{ requested, limit []*regexp.Regexp }
-
-var sizes = sync.OnceValue(func() sizePatterns {
-	return sizePatterns{
-		requested: []*regexp.Regexp{
-			regexp.MustCompile(`\((\d+) in the messages`),           // OpenAI, llama-cpp-python, vLLM
-			regexp.MustCompile(`messages resulted in (\d+) tokens`), // OpenAI
-			regexp.MustCompile(`too long: (\d+) tokens`),            // Anthropic
-			regexp.MustCompile(`context limit: (\d+) \+`),           // Anthropic
-			regexp.MustCompile(`token count \((\d+)\)`),             // Google
-			regexp.MustCompile(`[Pp]rompt contains (\d+) tokens`),   // Mistral
-			regexp.MustCompile(`[Rr]equested tokens \((\d+)\)`),     // llama-cpp-python
-			regexp.MustCompile(`request \((\d+) tokens\) exceeds`),  // llama.cpp
-		},
-		limit: []*regexp.Regexp{
-			regexp.MustCompile(`maximum context length is (\d+) tokens`), // OpenAI, llama-cpp-python, vLLM
-			regexp.MustCompile(`tokens > (\d+) maximum`),                 // Anthropic
-			regexp.MustCompile(`context limit: \d+ \+ \d+ > (\d+)`),      // Anthropic
-			regexp.MustCompile(`tokens allowed \((\d+)\)`),               // Google
-			regexp.MustCompile(`with (\d+) maximum context length`),      // Mistral
-			regexp.MustCompile(`context window of (\d+)`),                // llama-cpp-python
-			regexp.MustCompile(`context size \((\d+) tokens\)`),          // llama.cpp
-		},
+var tooLongWordings = sync.OnceValue(func() []tooLongWording {
+	var list []tooLongWording
+	for _, row := range [][3]string{
+		// OpenAI, vLLM, SGLang, llama-cpp-python, OpenRouter, Mistral, Ollama
+		{`maximum context length`, `\((\d+) (?:in the messages|of text input)|resulted in (\d+) tokens|: (\d+) tokens from the input|contains (\d+) tokens`, `maximum context length (?:is|of) (\d+)|with (\d+) maximum context length`},
+		{`exceeds the context window`},                                                                  // OpenAI, api responses
+		{`exceed the configured limit`, `resulted in (\d+)`, `limit of (\d+)`},                          // OpenAI
+		{`prompt is too long`, `too long: (\d+) tokens`, `tokens > (\d+) maximum`},                      // Anthropic
+		{`exceed context limit`, `context limit: (\d+) \+`, `context limit: \d+ \+ \d+ > (\d+)`},        // Anthropic: input and max_tokens
+		{`exceeds the maximum number of tokens`, `token count \((\d+)\)`, `tokens allowed \((\d+)\)`},   // Google
+		{`exceeds the available context`, `request \((\d+) tokens\)`, `context size \((\d+) tokens\)`},  // llama.cpp, Ollama's runner
+		{`exceed context window`, `requested tokens \((\d+)\)`, `context window of (\d+)`},              // llama-cpp-python, without its server
+		{`exceeds the context length`},                                                                  // Ollama
+		{`reduce the length of the messages`},                                                           // Groq
+		{`input is too long for requested model`},                                                       // Bedrock
+		{`number of input tokens exceeds`},                                                              // Bedrock, Nova
+		{"`inputs` tokens + `max_new_tokens` must be <"},                                                // Text Generation Inference
+		{"`inputs` must have less than", `given: (\d+)`, `less than (\d+) tokens`},                      // Text Generation Inference
+		{`maximum prompt length`, `contains (\d+) tokens`, `length is (\d+)`},                           // xAI
+		{`longer than the model's context length`, `input \((\d+) tokens\)`, `length \((\d+) tokens\)`}, // SGLang
+		{`longer than the maximum model length`, `length (\d+)\)`, `model length of (\d+)`},             // vLLM
+		{`context length is only`, `passed (\d+) input tokens`, `length is only (\d+)`},                 // vLLM
+		{`context length of only`, `first (\d+) tokens`, `length of only (\d+)`},                        // LM Studio
+		{`greater than the context length`},                                                             // LM Studio
+		{`exceeded model token limit`, ``, `limit: (\d+)`},                                              // Kimi
+		{`prompt token count of`, `count of (\d+)`, `limit of (\d+)`},                                   // Copilot
+		{`context window exceeds limit`},                                                                // MiniMax
+		{`too many tokens`, `received (\d+)`, `cannot exceed (\d+)`},                                    // Cohere
+		{`prompt exceeds max length`},                                                                   // Z.ai
+		{`range of input length should be`, ``, `\[\d+, (\d+)\]`},                                       // Qwen
+		{`exceeds maximum input length`, `length \((\d+)\) exceeds`, `input length \((\d+)\)`},          // TensorRT-LLM
+	} {
+		w := tooLongWording{words: row[0]}
+		if row[1] != "" {
+			w.requested = regexp.MustCompile(row[1])
+		}
+		if row[2] != "" {
+			w.limit = regexp.MustCompile(row[2])
+		}
+		list = append(list, w)
 	}
+	return list
 })
 
 // tooLong reports whether an error means that the request exceeds the context window,
 // with the sizes that its message has.
 func tooLong(status int, code, message string) (found bool, requested, limit int) {
-	lower := strings.ToLower(message)
-	found = tooLongCodes[code]
-	for _, phrase := range tooLongPhrases {
-		found = found || strings.Contains(lower, phrase)
-	}
-	if status == http.StatusTooManyRequests || status == http.StatusUnauthorized || !found {
+	if status == http.StatusTooManyRequests || status == http.StatusUnauthorized {
 		return false, 0, 0
 	}
-	return true, firstNumber(sizes().requested, message), firstNumber(sizes().limit, message)
+	found = tooLongCodes[code] || status == http.StatusRequestEntityTooLarge
+	message = strings.ToLower(message)
+	for _, w := range tooLongWordings() {
+		if strings.Contains(message, w.words) {
+			return true, firstNumber(w.requested, message), firstNumber(w.limit, message)
+		}
+	}
+	return found, 0, 0
 }
 
-// firstNumber returns the number that one of the expressions finds, 0 for none.
-func firstNumber(all []*regexp.Regexp, text string) int {
-	for _, r := range all {
-		if m := r.FindStringSubmatch(text); m != nil {
-			n, _ := strconv.Atoi(m[1]) // a number too large is none
+// firstNumber returns the number that a group of an expression finds, 0 for none.
+func firstNumber(r *regexp.Regexp, text string) int {
+	if r == nil {
+		return 0
+	}
+	for _, group := range r.FindStringSubmatch(text) {
+		if n, err := strconv.Atoi(group); err == nil {
 			return n
 		}
 	}

@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -32,12 +33,36 @@ var tooLongBodies = map[string]struct {
 	"mistral":          {400, `{"object":"error","message":"Prompt contains 40000 tokens, too large for model with 32768 maximum context length","type":"invalid_request_error","param":null,"code":"3051"}`, 40000, 32768},
 }
 
+// tooLongMessages are messages of servers with the code of any invalid request, with the
+// sizes that they report.
+var tooLongMessages = map[string][2]int{
+	"This model's maximum prompt length is 100 but the request contains 250 tokens.":                                                                                                                                                           {250, 100},
+	"The input (250 tokens) is longer than the model's context length (100 tokens).":                                                                                                                                                           {250, 100},
+	"Requested token count exceeds the model's maximum context length of 100 tokens. You requested a total of 250 tokens: 200 tokens from the input messages and 50 tokens for the completion.":                                                {200, 100},
+	"The decoder prompt (length 250) is longer than the maximum model length of 100. Make sure that `max_model_len` is no smaller than the number of text tokens.":                                                                             {250, 100},
+	"You passed 250 input tokens and requested 0 output tokens. However, the model's context length is only 100 tokens, resulting in a maximum input length of 100 tokens. Please reduce the length of the input prompt.":                      {250, 100},
+	"Trying to keep the first 250 tokens when context the overflows. However, the model is loaded with context length of only 100 tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input": {250, 100},
+	"The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length, or provide a shorter input":                                                                  {0, 0},
+	"Invalid request: Your request exceeded model token limit: 100":                                                                                                                                                                            {0, 100},
+	"prompt token count of 250 exceeds the limit of 100":                                      {250, 100},
+	"invalid params, context window exceeds limit":                                            {0, 0},
+	"too many tokens: total number of tokens in the prompt cannot exceed 100 - received 250.": {250, 100},
+	"Prompt exceeds max length":                                                               {0, 0},
+	"This endpoint's maximum context length is 100 tokens. However, you requested about 250 tokens (200 of text input, 50 in the output). Please reduce the length of either one, or use the \"middle-out\" transform to compress your prompt automatically.": {200, 100},
+	"<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 100]":                                                          {0, 100},
+	"Input tokens exceed the configured limit of 100 tokens. Your messages resulted in 250 tokens. Please reduce the length of the messages.":      {250, 100},
+	"Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again.":                                  {0, 0},
+	"Prompt length (250) exceeds maximum input length (100). Set log level to info and check TRTGptModel logs for how maximum input length is set": {250, 100},
+	"Input validation error: `inputs` must have less than 100 tokens. Given: 250":                                                                  {250, 100},
+}
+
 // otherBodies are errors that are not about the context window.
 var otherBodies = map[string]struct {
 	status int
 	body   string
 }{
 	"rate limit": {429, `{"error":{"message":"Rate limit reached for tokens per minute: maximum context length is 5 tokens","type":"tokens","code":"rate_limit_exceeded"}}`},
+	"login":      {401, `{"error":{"message":"prompt is too long"}}`},
 	"parameter":  {400, `{"error":{"message":"max_tokens must be at least 1","type":"invalid_request_error"}}`},
 }
 
@@ -81,6 +106,16 @@ func TestTooLong(t *testing.T) {
 		if !e.TooLong || e.Temporary || e.Requested != c.requested || e.Limit != c.limit {
 			t.Errorf("%s: too long %v, requested %d, limit %d: %v", name, e.TooLong, e.Requested, e.Limit, e)
 		}
+	}
+	for message, sizes := range tooLongMessages {
+		body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": "invalid_request_error"}})
+		e := rejectedWith(t, "openai", 400, string(body))
+		if !e.TooLong || e.Requested != sizes[0] || e.Limit != sizes[1] {
+			t.Errorf("too long %v, requested %d, limit %d: %v", e.TooLong, e.Requested, e.Limit, e)
+		}
+	}
+	if e := rejectedWith(t, "openai", 413, "<html>Request Entity Too Large</html>"); !e.TooLong {
+		t.Errorf("413: %+v", e)
 	}
 	for name, c := range otherBodies {
 		if e := rejectedWith(t, "openai", c.status, c.body); e.TooLong || e.Limit != 0 {

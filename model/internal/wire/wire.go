@@ -101,7 +101,7 @@ type Call struct {
 	Body   any         // is encoded as JSON
 
 	Answer   ResponseReader    // reads the response to a request with special features; nil for that of the protocol
-	Received func(http.Header) // gets the headers of a response with status 200; nil for none
+	Received func(http.Header) // gets the headers of a successful response; nil for none
 }
 
 // Ask sends a call and passes the body of the response to take, which reports what is wrong
@@ -111,7 +111,7 @@ func (s *Server) Ask(ctx context.Context, call Call, take func(raw []byte) error
 	return s.ask(ctx, call, func(resp *http.Response) error { return s.whole(ctx, resp, take) })
 }
 
-// ask sends a call and passes a response with status 200 to read, then closes it.
+// ask sends a call and passes a successful response to read, then closes it.
 func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) error) error {
 	resp, err := s.post(ctx, call)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	if err != nil {
 		return nil, s.connectionError(ctx, "cannot reach", err)
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer drainAndClose(resp.Body)
 		return nil, s.statusError(resp)
 	}
@@ -197,6 +197,11 @@ func (s *Server) inOnePiece(resp *http.Response) bool {
 	case "text/event-stream", "application/vnd.amazon.eventstream":
 		return false
 	}
+	return beginsWithBrace(resp)
+}
+
+// beginsWithBrace reports whether a body begins as a JSON object.
+func beginsWithBrace(resp *http.Response) bool {
 	body := bufio.NewReader(resp.Body)
 	first, _ := body.Peek(1) // the reader of the body will get the same error
 	resp.Body = struct {
