@@ -13,8 +13,8 @@ import (
 	mssql "github.com/microsoft/go-mssqldb"
 	"modernc.org/sqlite"
 
-	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
