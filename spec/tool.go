@@ -107,6 +107,8 @@ type MCPTool struct {
 	AllowPrivate bool `yaml:"allow_private" default:"false"`
 	// Tools are the names of the server's tools that may be called. The default is all of them, or none if resources or prompts are listed.
 	Tools []string `yaml:"tools"`
+	// Prefix begins the names by which models call the tools of this server, such as github_. It distinguishes servers whose tools have the same names.
+	Prefix string `yaml:"prefix"`
 	// Resources are the addresses of the server's resources, such as config://shop, or templates of them, such as file:///{path}. Each is a tool that returns the content; the names in braces are its arguments.
 	Resources []string `yaml:"resources"`
 	// Prompts are the names of the server's prompts. Each is a tool that returns the text of the prompt with its arguments.

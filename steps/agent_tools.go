@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -149,7 +150,11 @@ func (s *toolset) add(t tool.Tool) error {
 	info := t.Info()
 	name := wireName(info.Name)
 	if other, ok := s.tools[name]; ok {
-		return fmt.Errorf("tools %s and %s have the same name %q", other.Info().ID, info.ID, name)
+		advice := ""
+		if set := cmp.Or(info.Set, other.Info().Set); set != "" && info.Set != other.Info().Set {
+			advice = fmt.Sprintf("; set the key prefix of %s", set)
+		}
+		return fmt.Errorf("tools %s and %s have the same name %q%s", other.Info().ID, info.ID, name, advice)
 	}
 	s.tools[name] = t
 	s.offers = append(s.offers, model.Tool{Name: name, Description: info.Description, Parameters: info.Parameters})

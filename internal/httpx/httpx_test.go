@@ -100,8 +100,11 @@ func TestScrub(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	if got := httpx.Scrub("ab", ""); got != "ab" {
-		t.Errorf("got %q", got)
+	for _, short := range [][3]string{{"ab", "", "ab"}, {"bad request", "e", "bad request"}, {"bad request", "bad", "*** request"},
+		{"badly, k-1.", "bad", "badly, k-1."}, {"key k-1, k-12, (k-1)", "k-1", "key ***, k-12, (***)"}, {"wr0ng", "wr0ng", "***"}} {
+		if got := httpx.Scrub(short[0], short[1]); got != short[2] {
+			t.Errorf("%q without %q: got %q, want %q", short[0], short[1], got, short[2])
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/redact"
 )
 
 // Reason returns why a call failed, such as "connection refused", without the
@@ -87,11 +89,16 @@ func SingleLine(text string, limit int) string {
 }
 
 // Scrub removes a secret from the text of a server: the whole secret, and words that
-// begin as the secret does, because servers quote it abbreviated.
+// begin as the secret does, because servers quote it abbreviated. A secret that is too short
+// for package redact is removed only as a whole word, and not with less than 3 characters: any text
+// has those.
 func Scrub(text, secret string) string {
-	const mask = "***"
-	if secret == "" {
+	const mask, shortest = "***", 3
+	switch {
+	case len(secret) < shortest:
 		return text
+	case len(secret) < redact.MinSecret:
+		return replaceWord(text, secret, mask)
 	}
 	text = strings.ReplaceAll(text, secret, mask)
 	const head = 6 // characters that providers do not mask
@@ -110,6 +117,28 @@ func Scrub(text, secret string) string {
 		}
 		text = text[:start] + mask + text[end:]
 		from = start + len(mask)
+	}
+}
+
+// replaceWord replaces a word where no letter or digit precedes or follows it.
+func replaceWord(text, word, with string) string {
+	isPart := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	var b strings.Builder
+	for at := 0; ; {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			b.WriteString(text[at:])
+			return b.String()
+		}
+		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
+		after, _ := utf8.DecodeRuneInString(text[at+i+len(word):])
+		b.WriteString(text[at : at+i])
+		if isPart(before) || isPart(after) {
+			b.WriteString(word)
+		} else {
+			b.WriteString(with)
+		}
+		at += i + len(word)
 	}
 }
 

@@ -17,10 +17,6 @@ import (
 // mask replaces a secret.
 const mask = "***"
 
-// minSecret is the length from which on a secret is replaced wherever it occurs. A
-// shorter one is replaced only where it is a whole parameter.
-const minSecret = 6
-
 // secrets are the texts that recordings must not have.
 type secrets []string
 
@@ -39,7 +35,7 @@ func (s *Session) redact(text []byte) []byte {
 	s.mu.Unlock()
 	var pairs []string
 	for _, secret := range known {
-		if len(secret) < minSecret {
+		if len(secret) < redact.MinSecret { // it is replaced only where it is a whole parameter
 			continue
 		}
 		escaped, _ := textfmt.CompactJSON(secret) // a text can be encoded

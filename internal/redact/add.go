@@ -10,8 +10,11 @@ import (
 	"sync"
 )
 
+// MinSecret is the length in bytes of the shortest secret that is replaced: shorter texts are
+// found in any text.
+const MinSecret = 6
+
 const (
-	minSecret = 6  // bytes; shorter texts are found in any text
 	minLine   = 16 // bytes of a line of a secret with several lines
 	plainWord = 12 // bytes; a shorter text of letters or digits only is replaced as a whole word
 )
@@ -28,7 +31,7 @@ var schemes = []string{"Bearer ", "Basic ", "Token ", "ApiKey ", "Key "}
 
 // isDistinct reports whether a text can be replaced wherever it occurs.
 func isDistinct(text string) bool {
-	return len(text) >= minSecret && !ordinary[strings.ToLower(text)] && !strings.Contains(text, "${") && strings.Trim(text, "*.xX- ") != ""
+	return len(text) >= MinSecret && !ordinary[strings.ToLower(text)] && !strings.Contains(text, "${") && strings.Trim(text, "*.xX- ") != ""
 }
 
 // Add adds secrets: the text itself, what follows the scheme of a header, the password and
@@ -47,7 +50,7 @@ func (r *Redactor) Add(texts ...string) {
 
 func (r *Redactor) addValue(text string) {
 	switch {
-	case len(text) < minSecret:
+	case len(text) < MinSecret:
 		return
 	case strings.Contains(text, "://"):
 		r.AddAddress(text)

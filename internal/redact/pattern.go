@@ -45,7 +45,7 @@ func newPatterns(secrets map[string]bool) *patterns {
 		}
 		for _, form := range formsOf(secret) {
 			text := bytes.ToLower(withoutSpace([]byte(form)))
-			if len(text) >= minSecret && !seen[string(text)] {
+			if len(text) >= MinSecret && !seen[string(text)] {
 				seen[string(text)] = true
 				p.add(pattern{text, false})
 			}

@@ -13,6 +13,7 @@ import (
 	mssql "github.com/microsoft/go-mssqldb"
 	"modernc.org/sqlite"
 
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
@@ -37,10 +38,7 @@ func (s *Source) explain(err error) error {
 		return err
 	}
 	reason := textfmt.OneLine(s.errorText(err))
-	if p := s.url.Password; p != "" {
-		reason = strings.ReplaceAll(reason, p, "***")
-	}
-	return &Error{Database: s.url.String(), Reason: reason, Err: err}
+	return &Error{Database: s.url.String(), Reason: httpx.Scrub(reason, s.url.Password), Err: err}
 }
 
 func (s *Source) errorText(err error) string {

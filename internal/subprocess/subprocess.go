@@ -166,12 +166,34 @@ func (t *Tail) Write(p []byte) (int, error) {
 
 // LastLine returns the last line that is not blank, cut to 300 characters.
 func (t *Tail) LastLine() string {
+	lines := t.LastLines()
+	if len(lines) == 0 {
+		return ""
+	}
+	return lines[len(lines)-1]
+}
+
+// LastLines returns the last three lines that are not blank, each cut to 300 characters.
+func (t *Tail) LastLines() []string {
+	const most, width = 3, 300
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := strings.TrimSpace(string(t.text))
-	text = strings.TrimSpace(text[strings.LastIndexAny(text, "\r\n")+1:])
-	if runes := []rune(text); len(runes) > 300 {
-		return string(runes[:299]) + "…"
+	var lines []string
+	for line := range strings.FieldsFuncSeq(string(t.text), func(r rune) bool { return r == '\r' || r == '\n' }) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if runes := []rune(line); len(runes) > width {
+			line = string(runes[:width-1]) + "…"
+		}
+		lines = append(lines, line)
 	}
-	return text
+	return lines[max(0, len(lines)-most):]
+}
+
+// Reset forgets what was written.
+func (t *Tail) Reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = nil
 }

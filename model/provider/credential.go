@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -23,6 +25,7 @@ type credential struct {
 func findCredential(m *spec.Model, row spec.Provider, opts Options) (credential, error) {
 	c, err := authCredential(m, row, opts)
 	if err != nil || c.name != "" {
+		opts.warnOfShortKey(m, c)
 		return c, err
 	}
 	for _, variable := range row.KeyEnv {
@@ -33,10 +36,19 @@ func findCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 			if problem := spec.KeyProblem(key); problem != "" {
 				return credential{}, authError(m, fmt.Errorf("the environment variable %s %s", variable, problem))
 			}
-			return credential{key: key, name: variable}, nil
+			c = credential{key: key, name: variable}
+			opts.warnOfShortKey(m, c)
+			return c, nil
 		}
 	}
 	return c, nil
+}
+
+// warnOfShortKey warns of a key that cannot be replaced in texts.
+func (o Options) warnOfShortKey(m *spec.Model, c credential) {
+	if n := len(c.key); n > 0 && n < redact.MinSecret && o.Warn != nil {
+		o.Warn(fmt.Sprintf("model %s: the key of %s has %s: it is too short to be hidden in logs", m.ID, c.name, textfmt.Count(n, "character")))
+	}
 }
 
 // isOwnServer reports whether a model is called at a server of its provider, or at one that

@@ -95,11 +95,22 @@ func TestNew_BaseURLAndKey(t *testing.T) {
 	}
 }
 
+// A key that is too short to be found in texts is a warning.
+func TestNew_ShortKey(t *testing.T) {
+	for key, want := range map[string]string{"k": "model gpt: the key of OPENAI_API_KEY has 1 character: it is too short to be hidden in logs", "key-1234": ""} {
+		got := ""
+		_, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Getenv: env("OPENAI_API_KEY", key), Warn: func(line string) { got += line }})
+		if err != nil || got != want {
+			t.Errorf("%q: warning %q, %v", key, got, err)
+		}
+	}
+}
+
 // A bad address of the environment is reported with the name of its variable.
 func TestNew_BaseURLOfEnvironment(t *testing.T) {
 	for variable, value := range map[string]string{"OPENAI_BASE_URL": "localhost:1234/v1", "OPENAI_API_BASE": "http://"} {
 		var warnings []string
-		opts := provider.Options{Getenv: env(variable, value, "OPENAI_API_KEY", "k"), Warn: func(line string) { warnings = append(warnings, line) }}
+		opts := provider.Options{Getenv: env(variable, value, "OPENAI_API_KEY", "key-1234"), Warn: func(line string) { warnings = append(warnings, line) }}
 		_, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, opts)
 		if want := "model gpt: " + variable + " must be an http or https address, such as http://localhost:11434/v1"; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

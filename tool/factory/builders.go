@@ -138,7 +138,7 @@ func (f *Factory) mcp(t *spec.MCPTool) (tool.Tool, error) {
 			return nil, err
 		}
 	}
-	s, err := mcp.New(t, mcp.Env{Options: options, Getenv: f.opts.Getenv, Folder: f.folders(t)[0], Sample: f.opts.Sample, Ask: f.ask, Container: container})
+	s, err := mcp.New(t, mcp.Env{Options: options, Getenv: f.opts.Getenv, Folder: f.folders(t)[0], Sample: f.opts.Sample, Ask: f.ask, Container: container, Warn: f.opts.Warn})
 	if err != nil {
 		return nil, err
 	}

@@ -175,5 +175,5 @@ func (s *Server) now(ctx context.Context, t *serverTool) (*serverTool, error) {
 	if found := s.catalog.find(t.key); found != nil {
 		return found, nil
 	}
-	return nil, &answerError{unknown("tool", t.info.Name, s.catalog.all)}
+	return nil, &answerError{unknown("tool", strings.TrimPrefix(t.info.Name, s.declared.Prefix), s.catalog.all)}
 }

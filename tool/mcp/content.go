@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,7 +16,8 @@ import (
 
 // read returns the value of a result: its structured content, else its text, which is
 // parsed if it is a JSON object or list, or the bytes of a single image or file. Texts and
-// files are a list, in their order.
+// files are a list, in their order. Texts beside structured content that say more than it
+// are its field content, as files are.
 func read(result *sdk.CallToolResult) (any, error) {
 	files := filesOf(result.Content)
 	if result.StructuredContent != nil {
@@ -23,10 +26,11 @@ func read(result *sdk.CallToolResult) (any, error) {
 			return nil, fmt.Errorf("invalid result: %w", err)
 		}
 		v, err := value.Parse(string(raw))
-		if err != nil || len(files) == 0 {
-			return v, err
+		if err != nil {
+			return nil, err
 		}
-		return withFiles(v, files), nil
+		v, placed := withFiles(v, files)
+		return withContent(v, others(result, placed)), nil
 	}
 	switch {
 	case len(files) == 1 && len(result.Content) == 1:
@@ -125,37 +129,87 @@ func mixed(contents []sdk.Content) []any {
 	return all
 }
 
-// withFiles adds files to a structured result, whose texts are often the files in base64:
-// these are replaced by the bytes. The other files are its field content, unless it has
-// one.
-func withFiles(v any, files [][]byte) any {
+// withFiles puts files in place of their base64 in a structured result, and reports which
+// ones it has.
+func withFiles(v any, files [][]byte) (with any, placed []bool) {
+	if len(files) == 0 {
+		return v, nil
+	}
 	encoded := make([]string, len(files))
 	for i, data := range files {
 		encoded[i] = base64.StdEncoding.EncodeToString(data)
 	}
-	found := make([]bool, len(files))
+	placed = make([]bool, len(files))
 	v = replaceText(v, func(text string) any {
 		i := slices.Index(encoded, text)
 		if i < 0 {
 			return text
 		}
-		found[i] = true
+		placed[i] = true
 		return files[i]
 	})
+	return v, placed
+}
+
+// others returns the texts and files beside a structured result that are not in it, in their
+// order. Servers also send the result itself as text, or its parts. placed tells which files are
+// in it.
+func others(result *sdk.CallToolResult, placed []bool) []any {
 	var rest []any
-	for i, data := range files {
-		if !found[i] {
-			rest = append(rest, data)
+	for _, c := range result.Content {
+		if data := fileOf(c); data != nil {
+			if !placed[0] {
+				rest = append(rest, data)
+			}
+			placed = placed[1:]
+			continue
+		}
+		text := textOf(c)
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		var parsed any = text
+		_ = json.Unmarshal([]byte(text), &parsed) // leaves the text
+		if !holds(result.StructuredContent, text) && !holds(result.StructuredContent, parsed) {
+			rest = append(rest, text)
 		}
 	}
-	r, ok := v.(*value.Record)
-	if !ok || len(rest) == 0 {
+	return rest
+}
+
+// holds reports whether a decoded JSON value is another one, or has it inside.
+func holds(v, inner any) bool {
+	if reflect.DeepEqual(v, inner) {
+		return true
+	}
+	has := func(v any) bool { return holds(v, inner) }
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, has)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), has)
+	}
+	return false
+}
+
+// withContent returns a structured result with its other contents as the field content,
+// unless it has one; one text is not a list. A result that is no object becomes a field.
+func withContent(v any, more []any) any {
+	if len(more) == 0 {
 		return v
+	}
+	var content any = more
+	if text, ok := more[0].(string); ok && len(more) == 1 {
+		content = text
+	}
+	r, ok := v.(*value.Record)
+	if !ok {
+		r = value.NewRecord("", value.Field{Name: "structuredContent", Value: v})
 	}
 	if _, taken := r.Get("content"); taken {
 		return v
 	}
-	return r.With("content", rest)
+	return r.With("content", content)
 }
 
 // replaceText returns a value with f applied to each of its texts.

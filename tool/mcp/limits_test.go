@@ -11,16 +11,31 @@ import (
 // TestMessageReader: messages of any number pass, one that is too long does not.
 func TestMessageReader(t *testing.T) {
 	const limit = 64 << 10
-	short := strings.Repeat(strings.Repeat("a", limit-1)+"\n", 20)
+	short := strings.Repeat(`{"a":"`+strings.Repeat("a", limit-9)+"\"}\n", 20)
 	for name, wrap := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "half": iotest.HalfReader} {
-		in := bufio.NewReaderSize(&messageReader{Reader: wrap(strings.NewReader(short)), max: limit}, 100)
+		in := bufio.NewReaderSize(newMessageReader(wrap(strings.NewReader(short)), limit, nil), 100)
 		if got, err := io.ReadAll(in); err != nil || string(got) != short {
 			t.Errorf("%s: %d of %d bytes, %v", name, len(got), len(short), err)
 		}
 	}
-	endless := &messageReader{Reader: io.MultiReader(strings.NewReader("{}\n"), endlessText{}), max: limit}
+	endless := newMessageReader(io.MultiReader(strings.NewReader("{}\n"), endlessText{}), limit, func([]byte) {})
 	if n, err := io.Copy(io.Discard, endless); err == nil || n > 2*limit {
 		t.Errorf("%d bytes of an endless message: %v", n, err)
+	}
+}
+
+// TestMessageReader_Stray: what programs print by mistake is skipped, before a message on the
+// same line too.
+func TestMessageReader_Stray(t *testing.T) {
+	const printed = "Starting ...\n\n{\"id\":1}\r\n{'a': 1}\nwith {\"no\" end\nno line end {\"id\":2}\n[{\"id\":3}]\n{\"id\":4}"
+	var stray []string
+	r := newMessageReader(iotest.OneByteReader(strings.NewReader(printed)), 100, func(line []byte) { stray = append(stray, strings.TrimSpace(string(line))) })
+	got, err := io.ReadAll(r)
+	if want := "{\"id\":1}\r\n{\"id\":2}\n[{\"id\":3}]\n{\"id\":4}"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if want := "Starting ...;{'a': 1};with {\"no\" end;no line end"; strings.Join(stray, ";") != want {
+		t.Errorf("skipped %q", stray)
 	}
 }
 

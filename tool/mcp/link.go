@@ -155,7 +155,7 @@ func answerOf(err error) *jsonrpc.Error {
 }
 
 // explain returns an error of a request as one line: the reason of a network error, the
-// last line that the program wrote, the attempts.
+// how the program ended and the last lines that it wrote, the attempts.
 func (s *Server) explain(err, network error, attempts int) error {
 	if err == nil {
 		return nil
@@ -170,9 +170,11 @@ func (s *Server) explain(err, network error, attempts int) error {
 	if network != nil {
 		text = httpx.Reason(network)
 	}
-	if line := s.tail.LastLine(); line != "" {
-		text += "; its last line: " + line
+	how := ""
+	if s.isLost(err) {
+		how = s.output.end()
 	}
+	text += s.output.lastLines(how)
 	if attempts > 1 {
 		text += fmt.Sprintf(", tried %d times", attempts)
 	}

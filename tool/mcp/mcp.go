@@ -29,6 +29,7 @@ type Env struct {
 	// Ask requests an answer of the user of the run of a context, and returns an object with
 	// the outputs of the request; it is needed if the document allows elicitation.
 	Ask   func(context.Context, tool.Request) (any, error)
+	Warn  func(string) // receives warnings; may be nil
 	Retry httpx.Policy // of requests that did not reach a server; the zero Policy means six attempts in about five seconds
 }
 
@@ -42,7 +43,7 @@ type Server struct {
 	connect  func() (sdk.Transport, error)
 	alive    context.Context // ends when the server is closed
 	end      context.CancelFunc
-	tail     subprocess.Tail // end of a program's standard error
+	output   output // of a program, besides messages
 	link     link
 	catalog  catalog
 	asker    asker
@@ -54,7 +55,7 @@ type Server struct {
 // New makes the server of a tool; it starts nothing.
 func New(t *spec.MCPTool, env Env) (*Server, error) {
 	s := &Server{declared: t, timeout: time.Duration(t.Timeout), retry: env.Retry,
-		asker: asker{turn: make(chan struct{}, 1)}, callModel: env.Sample, askPerson: env.Ask}
+		asker: asker{turn: make(chan struct{}, 1)}, callModel: env.Sample, askPerson: env.Ask, output: output{warn: env.Warn}}
 	if s.timeout <= 0 {
 		s.timeout = 30 * time.Second
 	}
@@ -92,8 +93,8 @@ func (s *Server) program(env Env) (func() (sdk.Transport, error), error) {
 	p := subprocess.Program{Path: path, Args: s.declared.Args, Env: env.Container.Environment(env.Getenv, given), Supervisor: env.Supervisor}
 	return func() (sdk.Transport, error) {
 		cmd := env.Container.Wrap(p).Command(s.alive)
-		cmd.Stderr = &s.tail
-		return &programTransport{cmd}, nil
+		cmd.Stderr = &s.output.tail
+		return &programTransport{cmd, &s.output, s.output.stray(s.declared.ID)}, nil
 	}, nil
 }
 

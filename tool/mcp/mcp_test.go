@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,9 @@ import (
 // TestMain runs the tests, or the server that they start as a program.
 func TestMain(m *testing.M) {
 	if os.Getenv("QTYPE_TEST_SERVER") != "" {
+		if os.Getenv("QTYPE_TEST_NOISE") != "" {
+			os.Stdout.WriteString("Starting \x1b[1mserver\nDEBUG: loaded\n")
+		}
 		if err := shop().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 			os.Exit(1)
 		}
@@ -58,7 +62,7 @@ func shop() *sdk.Server {
 		return nil, nil, ctx.Err()
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "die"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
-		os.Stderr.WriteString("going down\n")
+		os.Stderr.WriteString("out of memory\ngoing down\n")
 		os.Exit(3)
 		return nil, nil, nil
 	})
@@ -136,11 +140,37 @@ func TestServer_Program(t *testing.T) {
 			t.Errorf("%s %v: got %s, want %s", c.tool, c.args, got, c.want)
 		}
 	}
-	if got := call(t, found["die"], nil); !strings.HasPrefix(got, "error: tool shop/die: ") || !strings.Contains(got, "going down") {
+	if got := call(t, found["die"], nil); !strings.HasPrefix(got, "error: tool shop/die: ") || !strings.Contains(got, "the program ended with exit status 3; its last lines: out of memory | going down") {
 		t.Errorf("a server that dies: %s", got)
 	}
 	if got := call(t, find, map[string]any{"number": 8}); got != `{"number":8,"status":"sent"}` {
 		t.Errorf("after the server has died: %s", got)
+	}
+}
+
+// TestServer_Noise: lines that a program prints by mistake are named once, and the server works.
+func TestServer_Noise(t *testing.T) {
+	d := program(t)
+	d.Env["QTYPE_TEST_NOISE"], d.Prefix = spec.NewSecret("1"), "first_"
+	var warnings []string
+	s, err := mcp.New(d, mcp.Env{Getenv: os.Getenv, Folder: ".", Warn: func(text string) { warnings = append(warnings, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list, func(one tool.Tool) bool { return one.Info().Name == "first_find" && one.Info().ID == "shop/find" })
+	if i < 0 {
+		t.Fatalf("no tool has the prefix: %+v", list)
+	}
+	if got := call(t, list[i], map[string]any{"number": 8}); got != `{"number":8,"status":"sent"}` {
+		t.Errorf("got %s", got)
+	}
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "tool shop: the program wrote to its standard output") || !strings.Contains(warnings[0], "Starting") || strings.ContainsAny(warnings[0], "\x1b\n") {
+		t.Errorf("warnings %q", warnings)
 	}
 }
 

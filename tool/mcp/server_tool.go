@@ -26,7 +26,7 @@ func toolKey(name string) string { return "tool " + name }
 
 // newTool returns what a server offers under a name.
 func (s *Server) newTool(key, name, description string) *serverTool {
-	return &serverTool{server: s, key: key, info: tool.Info{ID: s.declared.ID + "/" + name, Set: s.declared.ID, Name: name, Description: description}}
+	return &serverTool{server: s, key: key, info: tool.Info{ID: s.declared.ID + "/" + name, Set: s.declared.ID, Name: s.declared.Prefix + name, Description: description}}
 }
 
 // toolOf makes a tool of the server.
