@@ -46,7 +46,7 @@ func absent(c *conversation, p Check) (list []breach) {
 	for _, field := range p.Fields {
 		for at, v := range c.body.all(field) {
 			if !slices.Contains(p.Values, v.text()) || v.text() == "" {
-				list = append(list, breach{at: at, field: field, value: v.text()})
+				list = append(list, breach{at: at, field: field, value: v.text(), name: field[strings.LastIndexByte(field, '.')+1:]})
 			}
 		}
 	}

@@ -175,10 +175,14 @@ func (p *player) turn(text string) (status int, answer object) {
 // take adds an answer and its results.
 func (p *player) take(answer object) (calls bool) {
 	changed := func(list []any) []any {
-		if p.change != nil {
-			return p.change(list)
+		if p.change == nil {
+			return list
 		}
-		return list
+		raw, err := json.Marshal(list)
+		testkit.Must(p.t, err)
+		var copied []any
+		testkit.Must(p.t, json.Unmarshal(raw, &copied))
+		return p.change(copied)
 	}
 	var results []any
 	result := func(v any) { results = append(results, v) }

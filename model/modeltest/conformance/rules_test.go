@@ -1,0 +1,413 @@
+package conformance_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/model/modeltest/conformance"
+)
+
+// example is a request that a rule accepts, and one that it refuses.
+type example struct {
+	rule   string
+	at     player                 // the server, the wire and the model
+	scene  string                 // tool is the default
+	good   object                 // the request without the conversation
+	bad    object                 // the same, refused; equal to good if nil
+	header http.Header            // of the good request only
+	broken http.Header            // of the bad request only
+	turns  int                    // of the conversation, 1 is the default
+	change func(list []any) []any // what the bad client does to an answer before it sends it back
+	before func(p *player)        // what the bad client does before the last turn
+	tools  bool                   // declares find_order
+	text   string                 // the error of the provider; what the server notices if it refuses nothing
+	where  func(status int) bool  // of the bad request; 400 if nil
+}
+
+var (
+	chat      = player{name: "openai", wire: "chat", model: "gpt-6-sol"}
+	responses = player{name: "openai", wire: "responses", model: "gpt-6-sol"}
+	opus      = player{name: "anthropic", wire: "messages", model: "claude-opus-5-5"}
+	sonnet    = player{name: "anthropic", wire: "messages", model: "claude-sonnet-4-6"}
+	gemini    = player{name: "google", wire: "gemini", model: "gemini-4-argon"}
+	bedrock   = player{name: "bedrock", wire: "converse", model: "us.anthropic.claude-opus-5"}
+	deepseek  = player{name: "deepseek", wire: "chat", model: "deepseek-v4-pro"}
+	mistral   = player{name: "mistral", wire: "chat", model: "mistral-large-4"}
+)
+
+// of returns the same player with another model.
+func (p player) of(model string) player { p.model = model; return p }
+
+// at returns the same player at another server.
+func (p player) at(name, model string) player { p.name, p.model = name, model; return p }
+
+// opaque reports whether a part of an answer is reasoning, in any wire.
+func opaque(v any) bool {
+	o, ok := v.(object)
+	kind, _ := o["type"].(string)
+	return ok && (slices.Contains([]string{"reasoning", "thinking", "redacted_thinking", "compaction", "quantum_search_call", "web_search_tool_result"}, kind) || o["reasoningContent"] != nil)
+}
+
+// lose drops reasoning: parts, or fields of a message.
+func lose(list []any) []any {
+	list = slices.DeleteFunc(list, opaque)
+	for _, v := range list {
+		o := v.(object)
+		for _, name := range []string{"reasoning_content", "reasoning", "reasoning_details", "thinking", "thoughtSignature", "phase"} {
+			delete(o, name)
+		}
+		if content, ok := o["content"].([]any); ok {
+			o["content"] = slices.DeleteFunc(content, opaque)
+		}
+		if text, ok := o["content"].(string); ok {
+			if _, rest, found := strings.Cut(text, "</think>"); found {
+				o["content"] = rest
+			}
+		}
+		calls, _ := o["tool_calls"].([]any)
+		for _, c := range calls {
+			delete(c.(object), "extra_content")
+		}
+	}
+	return list
+}
+
+// alter changes what is opaque.
+func alter(list []any) []any {
+	return edit(list, func(s string) string { return strings.Replace(s, "cWMxC", "cWMxD", 1) }).([]any)
+}
+
+// edit changes all texts within a value.
+func edit(v any, change func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return change(v)
+	case []any:
+		for i := range v {
+			v[i] = edit(v[i], change)
+		}
+	case object:
+		for k := range v {
+			v[k] = edit(v[k], change)
+		}
+	}
+	return v
+}
+
+// reverse changes the order of an answer.
+func reverse(list []any) []any { slices.Reverse(list); return list }
+
+// unanswered lets the client forget the results.
+func unanswered(p *player) { p.list = slices.DeleteFunc(p.list, isResult) }
+
+func isResult(v any) bool {
+	raw, err := json.Marshal(v)
+	return err == nil && (strings.Contains(string(raw), `"function_call_output"`) || strings.Contains(string(raw), `"role":"tool"`) || strings.Contains(string(raw), `tool_result`) ||
+		strings.Contains(string(raw), `"toolResult"`) || strings.Contains(string(raw), `"functionResponse"`))
+}
+
+// foreign replaces the conversation by one with another server.
+func foreign(other player) func(p *player) {
+	return func(p *player) {
+		q := other
+		q.t, q.server, q.scene, q.tools = p.t, p.server, "tool", true
+		q.turn("Where is order 7?")
+		raw, err := json.Marshal(q.list)
+		testkit.Must(p.t, err)
+		var tokens []string
+		for word := range strings.FieldsFuncSeq(string(raw), func(r rune) bool { return strings.ContainsRune(`"() `, r) }) {
+			if strings.HasPrefix(word, "cWMxC") {
+				tokens = append(tokens, word)
+			}
+		}
+		p.list = edit(p.list, func(s string) string {
+			if at := strings.Index(s, "cWMxC"); at >= 0 {
+				return s[:at] + tokens[0] + strings.TrimLeft(s[at:], "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+/=")
+			}
+			return s
+		}).([]any)
+	}
+}
+
+const (
+	chatTools   = "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+	unverified  = "The encrypted content could not be verified. Reason: Encrypted content could not be decrypted or parsed."
+	temperature = "`temperature` is deprecated for this model."
+	forced      = `tool_choice: type "tool" and "any" are not supported for this model.`
+	fromBedrock = "The model returned the following errors: "
+	unsigned    = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:find_order`, position 2. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
+	modified    = "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response."
+)
+
+func format(schema string) object {
+	return object{"output_config": object{"format": object{"type": "json_schema", "schema": json.RawMessage(schema)}}}
+}
+
+// examples has one or more for each rule with a check.
+func examples() []example {
+	none, enabled := object{"reasoning_effort": "none"}, object{"thinking": object{"type": "enabled", "budget_tokens": 2000}}
+	many := `{"type":"object","additionalProperties":false,"properties":{`
+	for i := range 25 {
+		many += `"p` + string(rune('a'+i)) + `":{"type":"string"},`
+	}
+	many = strings.TrimSuffix(many, ",") + "}}"
+	think := func(kind string) object { return object{"thinking": object{"type": kind}} }
+	level := func(config object) object { return object{"generationConfig": object{"thinkingConfig": config}} }
+	return []example{
+		{rule: "openai-chat-tools", at: chat, tools: true, good: none, bad: object{}, text: chatTools},
+		{rule: "openai-chat-tools-never", at: chat.of("gpt-6.2-sol"), good: object{}, bad: object{"tools": []any{object{"type": "function", "function": object{"name": "f"}}}},
+			text: strings.Replace(chatTools, "gpt-6-sol", "gpt-6.2-sol", 1)},
+		{rule: "openai-chat-tools-5.4", at: chat.of("gpt-5.4"), tools: true, bad: object{"reasoning_effort": "low"},
+			text: "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead."},
+		{rule: "openai-temperature", at: chat, good: object{"temperature": 1}, bad: object{"temperature": 0.2}, text: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."},
+		{rule: "openai-temperature", at: chat, good: object{"temperature": 0.2, "reasoning_effort": "none"}, bad: object{"temperature": 0.2}, text: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."},
+		{rule: "openai-responses-temperature", at: responses, good: object{"temperature": 0.2, "reasoning": object{"effort": "none"}}, bad: object{"temperature": 0.2}, text: "Unsupported parameter: 'temperature' is not supported with this model."},
+		{rule: "openai-sampling", at: chat, good: object{"top_p": 0.5, "reasoning_effort": "none"}, bad: object{"top_p": 0.5}, text: "Unsupported parameter: 'top_p' is not supported with this model."},
+		{rule: "openai-max-tokens", at: chat, good: object{"max_completion_tokens": 9}, bad: object{"max_tokens": 9}, text: "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."},
+		{rule: "other-max-tokens", at: deepseek, good: object{"max_tokens": 9}, bad: object{"max_completion_tokens": 9}, text: "max_completion_tokens is not what this server documents; max_tokens is"},
+		{rule: "openai-stop", at: chat.of("o3"), bad: object{"stop": []string{"."}}, text: "Unsupported parameter: 'stop' is not supported with this model."},
+		{rule: "openai-effort-chat", at: chat.of("gpt-5.5"), good: object{"reasoning_effort": "xhigh"}, bad: object{"reasoning_effort": "minimal"},
+			text: "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. Supported values are: 'none', 'low', 'medium', 'high', 'xhigh'."},
+		{rule: "openai-effort-old", at: chat.of("gpt-5-mini"), good: object{"reasoning_effort": "minimal"}, bad: none,
+			text: "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'minimal', 'low', 'medium', 'high'."},
+		{rule: "openai-effort", at: responses, good: object{"reasoning": object{"effort": "max"}}, bad: object{"reasoning": object{"effort": "minimal"}},
+			text: "Unsupported value: 'minimal' is not supported with the 'gpt-6-sol' model. Supported values are: 'none', 'low', 'medium', 'high', 'xhigh', 'max'."},
+		{rule: "openai-effort-always", at: responses.of("gpt-6-astra"), good: object{"reasoning": object{"effort": "low"}}, bad: object{"reasoning": object{"effort": "none"}},
+			text: "Unsupported value: 'none' is not supported with the 'gpt-6-astra' model. Supported values are: 'low', 'medium', 'high', 'xhigh', 'max'."},
+		{rule: "openai-cache-ttl", at: chat, good: object{"prompt_cache_options": object{"ttl": "30m"}}, bad: object{"prompt_cache_options": object{"ttl": "12h"}}, text: "Unsupported value: '12h' is not supported for prompt_cache_options.ttl in chat completions."},
+		{rule: "openai-responses-results", at: responses, tools: true, turns: 2, before: unanswered, text: "No tool output found for function call "},
+		{rule: "openai-chat-results", at: chat.of("gpt-4.1"), tools: true, turns: 2, before: unanswered, text: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_"},
+		{rule: "openai-encrypted", at: responses, tools: true, turns: 2, before: foreign(player{name: "azure", wire: "responses", model: "gpt-6-sol"}), text: unverified},
+		{rule: "openai-encrypted", at: responses, tools: true, turns: 2, before: func(p *player) { p.header = http.Header{"Authorization": {"Bearer of another account"}} }, text: unverified},
+		{rule: "openai-carry-altered", at: responses, tools: true, change: alter, text: unverified},
+		{rule: "openai-carry-lost", at: responses, tools: true, change: lose, text: "carry-over: reasoning of input.1 is lost: the items of an answer must come back in their order"},
+		{rule: "openai-carry-lost", at: responses, tools: true, change: reverse, text: "carry-over: commentary of input.2 is order: the items of an answer must come back in their order"},
+		{rule: "openai-carry-turns", at: responses, scene: "answer", turns: 2, change: lose, text: "carry-over: reasoning of input.1 is lost: the items of an answer must come back in their order"},
+		{rule: "openai-phase", at: responses.of("gpt-5.5"), scene: "phase", turns: 2, change: func(list []any) []any {
+			for _, v := range list {
+				delete(v.(object), "phase")
+			}
+			return list
+		}, text: "carry-over: the message at input.2 has the phase '', which is not the phase it was sent with"},
+		{rule: "openai-compaction", at: responses, scene: "compaction", turns: 2, change: func(l []any) []any { return l[1:] }, text: "carry-over: compaction of input.1 is lost: a compaction item must come back unchanged, before what follows it"},
+		{rule: "openai-unknown", at: responses, scene: "unknown", turns: 2, change: func(l []any) []any { l[1].(object)["parts"] = 7; return l }, text: "carry-over: unknown of input.2 is altered: the items of an answer must come back in their order"},
+
+		{rule: "anthropic-version", at: opus, broken: http.Header{"Anthropic-Version": {"2022-01-01"}}, text: "anthropic-version: header is required"},
+		{rule: "anthropic-version-sampling", at: sonnet, good: object{"temperature": 0.2}, broken: http.Header{"Anthropic-Version": {"2026-10-21"}}, bad: object{"temperature": 0.2}, text: "temperature: Extra inputs are not permitted"},
+		{rule: "anthropic-beta-binding", at: opus, header: http.Header{"Anthropic-Beta": {"a, thinking-binding-controls-2026-08-01"}}, good: object{"thinking": object{"type": "adaptive", "block_binding": object{"prefix_mismatch_behavior": "error"}}},
+			bad: object{"thinking": object{"type": "adaptive", "block_binding": object{"prefix_mismatch_behavior": "error"}}}, text: "thinking.adaptive.block_binding: Extra inputs are not permitted"},
+		{rule: "anthropic-beta-context", at: opus, header: http.Header{"Anthropic-Beta": {"context-management-2025-06-27"}}, good: object{"context_management": object{}}, bad: object{"context_management": object{}}, text: "context_management: Extra inputs are not permitted"},
+		{rule: "anthropic-beta-budget", at: opus, bad: object{"output_config": object{"task_budget": object{}}}, text: "output_config.task_budget: Extra inputs are not permitted"},
+		{rule: "anthropic-beta-fallbacks", at: opus, bad: object{"fallbacks": []any{}}, text: "fallbacks: Extra inputs are not permitted"},
+		{rule: "anthropic-max-tokens-required", at: opus, bad: object{"max_tokens": nil}, text: "max_tokens: Field required"},
+		{rule: "anthropic-max-tokens", at: opus, good: object{"max_tokens": 128000}, bad: object{"max_tokens": 200000}, text: "max_tokens: 200000 > 128000, which is the maximum allowed number of output tokens for claude-opus-5-5"},
+		{rule: "anthropic-max-tokens-4.5", at: opus.of("claude-haiku-4-5-20251001"), good: object{"max_tokens": 64000}, bad: object{"max_tokens": 128000}, text: "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens for claude-haiku-4-5-20251001"},
+		{rule: "anthropic-sampling", at: opus, bad: object{"temperature": 0.2}, text: temperature},
+		{rule: "anthropic-forced-choice", at: opus, tools: true, good: object{"tool_choice": object{"type": "auto"}}, bad: object{"tool_choice": object{"type": "any"}}, text: forced},
+		{rule: "anthropic-forced-thinking", at: sonnet, tools: true, good: enabled, bad: object{"thinking": object{"type": "enabled"}, "tool_choice": object{"type": "any"}}, text: "Thinking may not be enabled when tool_choice forces tool use."},
+		{rule: "anthropic-prefill", at: opus, turns: 2, before: func(p *player) {
+			p.list = p.list[:1]
+			p.list = append(p.list, object{"role": "assistant", "content": "It"})
+		}, scene: "prefill", text: "This model does not support assistant message prefill. The conversation must end with a user message."},
+		{rule: "anthropic-thinking-enabled", at: opus, good: think("adaptive"), bad: enabled, text: `"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`},
+		{rule: "anthropic-thinking-disabled", at: opus, bad: think("disabled"), text: `"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`},
+		{rule: "anthropic-thinking-between", at: opus.of("claude-sonnet-5-5"), good: think("between_tools"), bad: think("disabled"), text: `To turn thinking off on this model, send "thinking": {"type": "between_tools"}`},
+		{rule: "anthropic-thinking-adaptive", at: opus.of("claude-opus-4-5"), good: enabled, bad: think("adaptive"), text: "adaptive thinking is not supported on this model"},
+		{rule: "anthropic-effort-disabled", at: opus.of("claude-opus-5"), good: object{"thinking": object{"type": "disabled"}, "output_config": object{"effort": "high"}}, bad: object{"thinking": object{"type": "disabled"}, "output_config": object{"effort": "max"}}, text: "output_config.effort: 'max' needs thinking on this model"},
+		{rule: "anthropic-results", at: opus, tools: true, turns: 2, before: unanswered, text: "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_"},
+		{rule: "anthropic-thinking-first", at: sonnet, tools: true, good: enabled, bad: enabled, change: lose, text: "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`. When `thinking` is enabled, a final `assistant` message must start with a thinking block"},
+		{rule: "anthropic-foreign", at: opus, tools: true, turns: 2, before: foreign(player{name: "vertex", wire: "messages", model: "claude-opus-5-5"}), text: "messages.1.content.0: Invalid `signature` in `thinking` block"},
+		{rule: "anthropic-thinking-modified", at: opus, tools: true, scene: "interleaved", change: func(l []any) []any { return append(l[:2:2], l[3:]...) }, text: "messages.1.content.0: " + modified},
+		{rule: "anthropic-thinking-modified", at: opus, tools: true, change: func(l []any) []any { l[0].(object)["thinking"] = "Other."; return l }, text: "messages.1.content.0: " + modified},
+		{rule: "anthropic-thinking-lost", at: opus, tools: true, change: lose, text: "did not come back: the model has lost its plan, and the prompt cache of the turn misses"},
+		{rule: "anthropic-thinking-turns", at: opus, tools: true, scene: "answer", turns: 2, change: lose, text: "of an earlier turn did not come back: the prompt cache misses"},
+		{rule: "anthropic-bound", at: opus, tools: true, turns: 2, before: func(p *player) { p.system = "Be brief. It is noon." }, text: "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."},
+		{rule: "anthropic-bound", at: opus, tools: true, turns: 2, before: func(p *player) { p.tools = false }, text: "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."},
+		{rule: "anthropic-bound", at: opus, tools: true, turns: 2, before: func(p *player) { p.model = "claude-sonnet-5-5" }, text: "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."},
+		{rule: "anthropic-bound", at: opus, tools: true, turns: 3, before: func(p *player) { p.list = p.list[4:] }, text: "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."},
+		{rule: "anthropic-items", at: opus, scene: "server-tool", turns: 2, change: lose, text: "messages.1.content.0: server block is lost: the blocks of an answer must come back unchanged"},
+		{rule: "anthropic-schema-open", at: opus, good: format(orderSchema), bad: format(`{"type":"object","properties":{}}`), text: "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false"},
+		{rule: "anthropic-schema-recursive", at: opus, good: format(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"string"}}}`),
+			bad:  format(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","additionalProperties":false,"properties":{"next":{"$ref":"#/$defs/a"}}}}}`),
+			text: "output_config.format.schema: recursive schemas are not supported"},
+		{rule: "anthropic-schema-optional", at: opus, good: format(orderSchema), bad: format(many),
+			text: "Schemas contains too many optional parameters (25), which would make grammar compilation inefficient. Reduce the number of optional parameters in your tool schemas (limit: 24)."},
+		{rule: "anthropic-system-role", at: sonnet, turns: 2, before: func(p *player) { p.list = append(p.list, object{"role": "system", "content": "Be kind."}) }, text: "role 'system' is not supported on this model"},
+
+		{rule: "gemini-signature-missing", at: gemini, tools: true, change: lose, text: unsigned},
+		{rule: "gemini-signature-foreign", at: gemini, tools: true, change: alter, text: "Corrupted thought signature."},
+		{rule: "gemini-foreign", at: gemini, tools: true, scene: "answer", turns: 2, before: foreign(player{name: "vertex", wire: "gemini", model: "gemini-4-argon"}), text: "Corrupted thought signature."},
+		{rule: "gemini-signature-kept", at: gemini, scene: "answer", turns: 2, change: lose, text: "contents.1.parts.0: the signature of the text part is lost"},
+		{rule: "gemini-budget", at: gemini, good: level(object{"thinkingLevel": "low"}), bad: level(object{"thinkingBudget": 9}), text: "Thinking budget is not supported for this model. Use thinking_level."},
+		{rule: "gemini-level-and-budget", at: gemini.of("gemini-3.8-flash"), bad: level(object{"thinkingLevel": "low", "thinkingBudget": 9}), text: "You can only set one of thinking_budget and thinking_level."},
+		{rule: "gemini-level", at: gemini, good: level(object{"thinkingLevel": "HIGH"}), bad: level(object{"thinkingLevel": "minimal"}), text: "Thinking level minimal is not supported for this model."},
+		{rule: "gemini-budget-zero", at: gemini.of("gemini-2.5-pro"), good: level(object{"thinkingBudget": -1}), bad: level(object{"thinkingBudget": 0}), text: "Budget 0 is invalid. This model only works in thinking mode."},
+		{rule: "gemini-result-media", at: gemini.of("gemini-2.5-flash"), tools: true, turns: 2, before: withMedia("parts"), text: "Invalid JSON payload received. Unknown name \"parts\" at 'contents.parts.function_response': Cannot find field."},
+		{rule: "gemini-result-media-inline", at: gemini, tools: true, turns: 2, before: withMedia(""), text: "contents.2.parts.1: the media of a result belong into functionResponse.parts"},
+		{rule: "gemini-tier", at: gemini, good: object{"serviceTier": "flex"}, bad: object{"generationConfig": object{"serviceTier": "flex"}}, text: "Invalid JSON payload received. Unknown name \"serviceTier\" at 'generation_config': Cannot find field."},
+		{rule: "gemini-result-count", at: gemini, tools: true, turns: 2, before: unanswered, text: "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."},
+		{rule: "google-compatible-signature", at: chat.at("google", "gemini-4-argon"), tools: true, change: lose, text: unsigned},
+
+		{rule: "bedrock-on-demand", at: bedrock, turns: 2, before: func(p *player) { p.model = "anthropic.claude-opus-5" },
+			text: "Invocation of model ID anthropic.claude-opus-5 with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model."},
+		{rule: "bedrock-forced-tool", at: bedrock.of("us.anthropic.claude-opus-5-5"), bad: object{"toolConfig": object{"tools": []any{}, "toolChoice": object{"any": object{}}}}, text: fromBedrock + forced},
+		{rule: "bedrock-schema-text", at: bedrock, good: textFormat("{}"), bad: textFormat(object{}), text: "SerializationException: outputConfig.textFormat.structure.jsonSchema.schema must be a string"},
+		{rule: "bedrock-cache-ttl", at: bedrock, good: object{"system": []any{object{"cachePoint": object{"type": "default", "ttl": "1h"}}}}, bad: object{"system": []any{object{"cachePoint": object{"type": "default", "ttl": "2h"}}}},
+			text: "1 validation error detected: Value '2h' at 'system.0.cachePoint.ttl' failed to satisfy constraint: Member must satisfy enum value set: [5m, 1h]"},
+		{rule: "bedrock-results", at: bedrock, tools: true, turns: 2, before: unanswered, text: "Expected toolResult blocks at messages.2.content for the following Ids: tooluse_"},
+		{rule: "bedrock-carried", at: bedrock, tools: true, change: reverse, text: fromBedrock + "messages.1.content.2: " + modified},
+		{rule: "bedrock-lost", at: bedrock, tools: true, change: lose, text: "did not come back"},
+		{rule: "bedrock-foreign", at: bedrock, tools: true, turns: 2, before: foreign(player{name: "anthropic", wire: "messages", model: "claude-opus-5"}), text: fromBedrock + "messages.1.content.0: Invalid `signature` in `thinking` block"},
+		{rule: "bedrock-bound", at: bedrock.of("us.anthropic.claude-opus-5-5"), tools: true, turns: 2, before: func(p *player) { p.system = "Other." }, text: fromBedrock + "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."},
+		{rule: "bedrock-sampling", at: bedrock, bad: object{"inferenceConfig": object{"temperature": 0.2}}, text: fromBedrock + temperature},
+		{rule: "bedrock-system-role", at: bedrock.of("us.anthropic.claude-opus-4-6-v1"), turns: 2, before: func(p *player) {
+			p.list = append(p.list, object{"role": "system", "content": []any{object{"text": "x"}}})
+		}, text: fromBedrock + "role 'system' is not supported on this model"},
+
+		{rule: "deepseek-reasoning", at: deepseek, tools: true, change: lose, text: "The `reasoning_content` in the thinking mode must be passed back to the API."},
+		{rule: "deepseek-messages", at: opus.at("deepseek", "deepseek-v4-pro"), tools: true, change: lose, text: "The `content[].thinking` in the thinking mode must be passed back to the API."},
+		{rule: "deepseek-forced-choice", at: deepseek, tools: true, good: object{"tool_choice": "auto"}, bad: object{"tool_choice": "required"}, text: "Thinking mode does not support this tool_choice"},
+		{rule: "deepseek-schema", at: deepseek, good: object{"response_format": object{"type": "json_object"}}, bad: object{"response_format": object{"type": "json_schema"}}, text: "This response_format type is unavailable now"},
+		{rule: "kimi-reasoning", at: chat.at("kimi", "kimi-k3"), tools: true, change: lose, text: "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"},
+		{rule: "glm-carried", at: chat.at("glm", "glm-5.2"), turns: 2, scene: "answer", good: object{"thinking": object{"type": "enabled", "clear_thinking": false}}, bad: object{"thinking": object{"type": "enabled", "clear_thinking": false}}, change: lose,
+			text: "reasoning_content at messages.1 is lost: with clear_thinking false the sequence must equal the one that was sent"},
+		{rule: "minimax-carried", at: chat.at("minimax", "MiniMax-M3"), scene: "answer", turns: 2, change: lose, text: "messages.1: the reasoning is lost: MiniMax's models lose quality without it"},
+		{rule: "minimax-carried", at: chat.at("minimax-split", "MiniMax-M3"), scene: "answer", turns: 2, change: alter, text: "messages.1: the reasoning is altered: MiniMax's models lose quality without it"},
+		{rule: "openrouter-carried", at: chat.at("openrouter", "openai/gpt-6-sol"), tools: true, change: func(l []any) []any {
+			l[0].(object)["reasoning_details"].([]any)[1].(object)["index"] = 0
+			return l
+		}, text: "messages.1: reasoning_details is altered: the array must come back as it was sent"},
+		{rule: "mistral-carried", at: mistral, tools: true, good: object{"reasoning_effort": "high"}, bad: object{"reasoning_effort": "high"}, change: lose, text: "messages.1.content.0: the thinking part is lost"},
+		{rule: "mistral-effort", at: mistral, good: object{"reasoning_effort": "high"}, bad: object{"reasoning_effort": "low"}, text: "Invalid reasoning_effort: low"},
+		{rule: "mistral-fields", at: mistral, turns: 2, before: func(p *player) { p.list[1].(object)["reasoning_content"] = "x" }, text: "Extra inputs are not permitted", where: func(status int) bool { return status == 422 }},
+		{rule: "mistral-ids", at: mistral, tools: true, turns: 2, before: func(p *player) { p.list = edit(p.list, longID(p)).([]any) }, text: "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."},
+		{rule: "mistral-results", at: mistral, tools: true, turns: 2, before: unanswered, text: "Not the same number of function calls and responses"},
+		{rule: "mistral-order", at: mistral, tools: true, turns: 2, before: func(p *player) { p.list = p.list[:3] }, text: "Unexpected role 'user' after role 'tool'"},
+		{rule: "xai-parameters", at: chat.at("xai", "grok-4.6"), bad: object{"stop": "."}, text: "Argument not supported on this model: stop"},
+		{rule: "xai-order", at: chat.at("xai", "grok-4.6"), scene: "parallel", tools: true, turns: 2, before: func(p *player) { p.list[2], p.list[3] = p.list[3], p.list[2] }, text: "the results at messages.3 are not in the order of the calls"},
+		{rule: "reasoning-returned", at: chat.at("vllm", "qwen3-32b"), tools: true, change: func(l []any) []any {
+			m := l[0].(object)
+			m["reasoning_content"] = m["reasoning"]
+			delete(m, "reasoning")
+			return l
+		}, text: "messages.1: the reasoning is altered"},
+		{rule: "ollama-thinking", at: player{name: "ollama", wire: "ollama", model: "gpt-oss"}, tools: true, change: lose, text: "messages.1: the thinking is lost"},
+		{rule: "chat-foreign", at: chat.at("vllm", "qwen3-32b"), tools: true, turns: 2, before: foreign(deepseek), text: "messages.1: reasoning of deepseek was sent to another server"},
+	}
+}
+
+// longID replaces the first id of a call.
+func longID(p *player) func(string) string {
+	id := p.list[1].(object)["tool_calls"].([]any)[0].(object)["id"].(string)
+	return func(s string) string { return strings.Replace(s, id, "call_1", 1) }
+}
+
+// textFormat is a request for an answer of a form.
+func textFormat(schema any) object {
+	return object{"outputConfig": object{"textFormat": object{"type": "json_schema", "structure": object{"jsonSchema": object{"name": "f", "schema": schema}}}}}
+}
+
+// withMedia adds an image to the results of the conversation, within the response or beside it.
+func withMedia(field string) func(p *player) {
+	image := object{"inlineData": object{"mimeType": "image/png", "data": "AAAA"}}
+	return func(p *player) {
+		for _, v := range p.list {
+			parts := v.(object)["parts"].([]any)
+			if f, ok := parts[0].(object)["functionResponse"].(object); ok && field != "" {
+				f[field] = []any{image}
+			} else if ok {
+				v.(object)["parts"] = append(parts, image)
+			}
+		}
+	}
+}
+
+// play has the conversation of an example; the last request is the one that counts.
+func (e example) play(t *testing.T, bad bool) (status int, text string, found []conformance.Finding) {
+	p := e.at
+	p.t, p.server, p.tools, p.scene = t, conformance.New(t), e.tools, e.scene
+	if p.scene == "" || p.scene == "prefill" {
+		p.scene = "tool"
+	}
+	p.body, p.header = e.good, e.header
+	if bad {
+		p.change, p.header = e.change, e.broken
+		if e.bad != nil {
+			p.body = e.bad
+		}
+	}
+	var answer object
+	for i := range max(e.turns, 1) {
+		if bad && e.before != nil && i == e.turns-1 {
+			e.before(&p)
+			p.server.Reset()
+		}
+		if status, answer = p.last(e, bad && i == e.turns-1); status != http.StatusOK {
+			break
+		}
+	}
+	for _, v := range p.server.Verdicts() {
+		for _, f := range v.Findings {
+			if f.Rule == e.rule {
+				found = append(found, f)
+			}
+		}
+	}
+	return status, message(answer), found
+}
+
+// last has a turn, or ends with the answer that the client has begun.
+func (p *player) last(e example, now bool) (int, object) {
+	if e.scene == "prefill" && now {
+		_, status, answer := p.call()
+		return status, answer
+	}
+	return p.turn("Where are order 7 and 8?")
+}
+
+// TestRules: each rule accepts a request and refuses another one, with the error of the provider.
+func TestRules(t *testing.T) {
+	covered := map[string]bool{"vertex-version": true} // TestRules_VertexVersion
+	for _, e := range examples() {
+		covered[e.rule] = true
+		t.Run(e.rule, func(t *testing.T) {
+			if status, text, found := e.play(t, false); status != http.StatusOK || len(found) > 0 {
+				t.Errorf("the request that follows the rule got %d: %s, %v", status, text, found)
+			}
+			status, text, found := e.play(t, true)
+			if len(found) == 0 {
+				t.Fatalf("the request that breaks the rule got %d: %s", status, text)
+			}
+			if !strings.Contains(found[0].Text, e.text) {
+				t.Errorf("got  %s\nwant %s", found[0].Text, e.text)
+			}
+			switch {
+			case !found[0].Refused && status != http.StatusOK:
+				t.Errorf("refused with %d: %s", status, text)
+			case found[0].Refused && (status/100 != 4 || e.where != nil && !e.where(status) || !strings.Contains(text, e.text)):
+				t.Errorf("got %d: %s", status, text)
+			}
+		})
+	}
+	for _, r := range conformance.Rules().Rules {
+		if r.Check.Name != "" && !covered[r.ID] {
+			t.Errorf("rule %s has no example", r.ID)
+		}
+	}
+}
+
+// TestRules_VertexVersion: the version is a field of the request on Vertex AI.
+func TestRules_VertexVersion(t *testing.T) {
+	p := opus.at("vertex", "claude-opus-5-5")
+	p.t, p.server, p.scene = t, conformance.New(t), "answer"
+	p.say("Hello.")
+	body := p.request()
+	delete(body, "anthropic_version")
+	if status, answer := p.post(body); status != http.StatusBadRequest || message(answer) != "anthropic_version: Field required" {
+		t.Errorf("got %d: %v", status, answer)
+	}
+}
