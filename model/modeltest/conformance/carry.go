@@ -83,7 +83,7 @@ func (c *conversation) compare(s sent) (list []breach) {
 			continue
 		}
 		if i < last {
-			list = append(list, breach{kind: "order", at: p.where, name: p.kind})
+			list = append(list, breach{kind: "reordered", at: p.where, name: p.kind})
 		}
 		last = max(i, last)
 		form := c.wire.form(c, a, i)

@@ -18,6 +18,7 @@ func checks() map[string]check {
 		"none_of":            noneOf,
 		"not_together":       notTogether,
 		"at_most":            atMost,
+		"at_least":           atLeast,
 		"is":                 is,
 		"known":              known,
 		"never":              func(*conversation, Check) []breach { return []breach{{}} },
@@ -102,6 +103,18 @@ func atMost(c *conversation, p Check) (list []breach) {
 	for _, field := range p.Fields {
 		for at, v := range c.body.all(field) {
 			if n, ok := v.number(); ok && n > float64(p.Limit) {
+				list = append(list, breach{at: at, field: field, value: v.text(), limit: p.Limit})
+			}
+		}
+	}
+	return list
+}
+
+// atLeast: numbers are not below the limit.
+func atLeast(c *conversation, p Check) (list []breach) {
+	for _, field := range p.Fields {
+		for at, v := range c.body.all(field) {
+			if n, ok := v.number(); ok && n < float64(p.Limit) {
 				list = append(list, breach{at: at, field: field, value: v.text(), limit: p.Limit})
 			}
 		}

@@ -142,7 +142,7 @@ func (c *conversation) reissue(r ref, t token) (answer, bool) {
 
 // breach is a way in which a request breaks a rule.
 type breach struct {
-	kind  string // for rules about items: lost, altered, order, foreign, prefix
+	kind  string // for rules about items: lost, altered, reordered, foreign, prefix
 	at    string // the place in the request
 	field string // the field
 	value string // its value

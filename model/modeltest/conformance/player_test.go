@@ -99,7 +99,7 @@ func (p *player) request() object {
 	case "messages":
 		body["model"], tools = p.model, []any{object{"name": "find_order", "input_schema": schema}}
 		if _, set := body["max_tokens"]; !set {
-			body["max_tokens"] = 4096
+			body["max_tokens"] = 64000
 		}
 		if p.system != "" {
 			body["system"] = p.system

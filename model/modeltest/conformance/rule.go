@@ -70,11 +70,11 @@ type Check struct {
 	Fields []string `yaml:"fields"`
 	// Values are values of a field, in the sense of the function.
 	Values []string `yaml:"values"`
-	// Limit is the largest number that is allowed.
+	// Limit is the largest number, or the smallest, that is allowed.
 	Limit int `yaml:"limit"`
 	// Kinds are kinds of items.
 	Kinds []string `yaml:"kinds"`
-	// Breaches are the ways in which items may not come back: lost, altered, order, phase. All if empty.
+	// Breaches are the ways in which items may not come back: lost, altered, reordered, phase. All if empty.
 	Breaches []string `yaml:"breaches"`
 	// Scope is which answers must come back whole: turn, those since the newest message of the user, or all.
 	Scope string `yaml:"scope"`
@@ -175,6 +175,8 @@ type Expect struct {
 	Text string `yaml:"text"`
 	// Starts is how the text begins.
 	Starts string `yaml:"starts"`
+	// Has is a part of the text.
+	Has string `yaml:"has"`
 	// Error is a part of the error with which the conversation ends; empty if it must succeed.
 	Error string `yaml:"error"`
 	// Finish is why the last answer ended.

@@ -29,14 +29,14 @@ type example struct {
 }
 
 var (
-	chat      = player{name: "openai", wire: "chat", model: "gpt-6-sol"}
-	responses = player{name: "openai", wire: "responses", model: "gpt-6-sol"}
-	opus      = player{name: "anthropic", wire: "messages", model: "claude-opus-5-5"}
-	sonnet    = player{name: "anthropic", wire: "messages", model: "claude-sonnet-4-6"}
-	gemini    = player{name: "google", wire: "gemini", model: "gemini-4-argon"}
-	bedrock   = player{name: "bedrock", wire: "converse", model: "us.anthropic.claude-opus-5"}
-	deepseek  = player{name: "deepseek", wire: "chat", model: "deepseek-v4-pro"}
-	mistral   = player{name: "mistral", wire: "chat", model: "mistral-large-4"}
+	completions = player{name: "openai", wire: "chat", model: "gpt-6-sol"}
+	responses   = player{name: "openai", wire: "responses", model: "gpt-6-sol"}
+	opus        = player{name: "anthropic", wire: "messages", model: "claude-opus-5-5"}
+	sonnet      = player{name: "anthropic", wire: "messages", model: "claude-sonnet-4-6"}
+	gemini      = player{name: "google", wire: "gemini", model: "gemini-4-argon"}
+	bedrock     = player{name: "bedrock", wire: "converse", model: "us.anthropic.claude-opus-5"}
+	deepseek    = player{name: "deepseek", wire: "chat", model: "deepseek-v4-pro"}
+	mistral     = player{name: "mistral", wire: "chat", model: "mistral-large-4"}
 )
 
 // of returns the same player with another model.
@@ -158,34 +158,34 @@ func examples() []example {
 	think := func(kind string) object { return object{"thinking": object{"type": kind}} }
 	level := func(config object) object { return object{"generationConfig": object{"thinkingConfig": config}} }
 	return []example{
-		{rule: "openai-chat-tools", at: chat, tools: true, good: none, bad: object{}, text: chatTools},
-		{rule: "openai-chat-tools-never", at: chat.of("gpt-6.2-sol"), good: object{}, bad: object{"tools": []any{object{"type": "function", "function": object{"name": "f"}}}},
+		{rule: "openai-chat-tools", at: completions, tools: true, good: none, bad: object{}, text: chatTools},
+		{rule: "openai-chat-tools-never", at: completions.of("gpt-6.2-sol"), good: object{}, bad: object{"tools": []any{object{"type": "function", "function": object{"name": "f"}}}},
 			text: strings.Replace(chatTools, "gpt-6-sol", "gpt-6.2-sol", 1)},
-		{rule: "openai-chat-tools-5.4", at: chat.of("gpt-5.4"), tools: true, bad: object{"reasoning_effort": "low"},
+		{rule: "openai-chat-tools-5.4", at: completions.of("gpt-5.4"), tools: true, bad: object{"reasoning_effort": "low"},
 			text: "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead."},
-		{rule: "openai-temperature", at: chat, good: object{"temperature": 1}, bad: object{"temperature": 0.2}, text: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."},
-		{rule: "openai-temperature", at: chat, good: object{"temperature": 0.2, "reasoning_effort": "none"}, bad: object{"temperature": 0.2}, text: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."},
+		{rule: "openai-temperature", at: completions, good: object{"temperature": 1}, bad: object{"temperature": 0.2}, text: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."},
+		{rule: "openai-temperature", at: completions, good: object{"temperature": 0.2, "reasoning_effort": "none"}, bad: object{"temperature": 0.2}, text: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."},
 		{rule: "openai-responses-temperature", at: responses, good: object{"temperature": 0.2, "reasoning": object{"effort": "none"}}, bad: object{"temperature": 0.2}, text: "Unsupported parameter: 'temperature' is not supported with this model."},
-		{rule: "openai-sampling", at: chat, good: object{"top_p": 0.5, "reasoning_effort": "none"}, bad: object{"top_p": 0.5}, text: "Unsupported parameter: 'top_p' is not supported with this model."},
-		{rule: "openai-max-tokens", at: chat, good: object{"max_completion_tokens": 9}, bad: object{"max_tokens": 9}, text: "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."},
+		{rule: "openai-sampling", at: completions, good: object{"top_p": 0.5, "reasoning_effort": "none"}, bad: object{"top_p": 0.5}, text: "Unsupported parameter: 'top_p' is not supported with this model."},
+		{rule: "openai-max-tokens", at: completions, good: object{"max_completion_tokens": 9}, bad: object{"max_tokens": 9}, text: "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."},
 		{rule: "other-max-tokens", at: deepseek, good: object{"max_tokens": 9}, bad: object{"max_completion_tokens": 9}, text: "max_completion_tokens is not what this server documents; max_tokens is"},
-		{rule: "openai-stop", at: chat.of("o3"), bad: object{"stop": []string{"."}}, text: "Unsupported parameter: 'stop' is not supported with this model."},
-		{rule: "openai-effort-chat", at: chat.of("gpt-5.5"), good: object{"reasoning_effort": "xhigh"}, bad: object{"reasoning_effort": "minimal"},
+		{rule: "openai-stop", at: completions.of("o3"), bad: object{"stop": []string{"."}}, text: "Unsupported parameter: 'stop' is not supported with this model."},
+		{rule: "openai-effort-chat", at: completions.of("gpt-5.5"), good: object{"reasoning_effort": "xhigh"}, bad: object{"reasoning_effort": "minimal"},
 			text: "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. Supported values are: 'none', 'low', 'medium', 'high', 'xhigh'."},
-		{rule: "openai-effort-old", at: chat.of("gpt-5-mini"), good: object{"reasoning_effort": "minimal"}, bad: none,
+		{rule: "openai-effort-old", at: completions.of("gpt-5-mini"), good: object{"reasoning_effort": "minimal"}, bad: none,
 			text: "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'minimal', 'low', 'medium', 'high'."},
 		{rule: "openai-effort", at: responses, good: object{"reasoning": object{"effort": "max"}}, bad: object{"reasoning": object{"effort": "minimal"}},
 			text: "Unsupported value: 'minimal' is not supported with the 'gpt-6-sol' model. Supported values are: 'none', 'low', 'medium', 'high', 'xhigh', 'max'."},
 		{rule: "openai-effort-always", at: responses.of("gpt-6-astra"), good: object{"reasoning": object{"effort": "low"}}, bad: object{"reasoning": object{"effort": "none"}},
 			text: "Unsupported value: 'none' is not supported with the 'gpt-6-astra' model. Supported values are: 'low', 'medium', 'high', 'xhigh', 'max'."},
-		{rule: "openai-cache-ttl", at: chat, good: object{"prompt_cache_options": object{"ttl": "30m"}}, bad: object{"prompt_cache_options": object{"ttl": "12h"}}, text: "Unsupported value: '12h' is not supported for prompt_cache_options.ttl in chat completions."},
+		{rule: "openai-cache-ttl", at: completions, good: object{"prompt_cache_options": object{"ttl": "30m"}}, bad: object{"prompt_cache_options": object{"ttl": "12h"}}, text: "Unsupported value: '12h' is not supported for prompt_cache_options.ttl in chat completions."},
 		{rule: "openai-responses-results", at: responses, tools: true, turns: 2, before: unanswered, text: "No tool output found for function call "},
-		{rule: "openai-chat-results", at: chat.of("gpt-4.1"), tools: true, turns: 2, before: unanswered, text: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_"},
+		{rule: "openai-chat-results", at: completions.of("gpt-4.1"), tools: true, turns: 2, before: unanswered, text: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_"},
 		{rule: "openai-encrypted", at: responses, tools: true, turns: 2, before: foreign(player{name: "azure", wire: "responses", model: "gpt-6-sol"}), text: unverified},
 		{rule: "openai-encrypted", at: responses, tools: true, turns: 2, before: func(p *player) { p.header = http.Header{"Authorization": {"Bearer of another account"}} }, text: unverified},
 		{rule: "openai-carry-altered", at: responses, tools: true, change: alter, text: unverified},
 		{rule: "openai-carry-lost", at: responses, tools: true, change: lose, text: "carry-over: reasoning of input.1 is lost: the items of an answer must come back in their order"},
-		{rule: "openai-carry-lost", at: responses, tools: true, change: reverse, text: "carry-over: commentary of input.2 is order: the items of an answer must come back in their order"},
+		{rule: "openai-carry-lost", at: responses, tools: true, change: reverse, text: "carry-over: commentary of input.2 is reordered: the items of an answer must come back in their order"},
 		{rule: "openai-carry-turns", at: responses, scene: "answer", turns: 2, change: lose, text: "carry-over: reasoning of input.1 is lost: the items of an answer must come back in their order"},
 		{rule: "openai-phase", at: responses.of("gpt-5.5"), scene: "phase", turns: 2, change: func(list []any) []any {
 			for _, v := range list {
@@ -205,6 +205,7 @@ func examples() []example {
 		{rule: "anthropic-beta-fallbacks", at: opus, bad: object{"fallbacks": []any{}}, text: "fallbacks: Extra inputs are not permitted"},
 		{rule: "anthropic-max-tokens-required", at: opus, bad: object{"max_tokens": nil}, text: "max_tokens: Field required"},
 		{rule: "anthropic-max-tokens", at: opus, good: object{"max_tokens": 128000}, bad: object{"max_tokens": 200000}, text: "max_tokens: 200000 > 128000, which is the maximum allowed number of output tokens for claude-opus-5-5"},
+		{rule: "anthropic-max-tokens-default", at: opus, good: object{"max_tokens": 64000}, bad: object{"max_tokens": 4096}, text: "max_tokens: 4096: thinking counts into it, so that answers end early"},
 		{rule: "anthropic-max-tokens-4.5", at: opus.of("claude-haiku-4-5-20251001"), good: object{"max_tokens": 64000}, bad: object{"max_tokens": 128000}, text: "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens for claude-haiku-4-5-20251001"},
 		{rule: "anthropic-sampling", at: opus, bad: object{"temperature": 0.2}, text: temperature},
 		{rule: "anthropic-forced-choice", at: opus, tools: true, good: object{"tool_choice": object{"type": "auto"}}, bad: object{"tool_choice": object{"type": "any"}}, text: forced},
@@ -250,7 +251,7 @@ func examples() []example {
 		{rule: "gemini-result-media-inline", at: gemini, tools: true, turns: 2, before: withMedia(""), text: "contents.2.parts.1: the media of a result belong into functionResponse.parts"},
 		{rule: "gemini-tier", at: gemini, good: object{"serviceTier": "flex"}, bad: object{"generationConfig": object{"serviceTier": "flex"}}, text: "Invalid JSON payload received. Unknown name \"serviceTier\" at 'generation_config': Cannot find field."},
 		{rule: "gemini-result-count", at: gemini, tools: true, turns: 2, before: unanswered, text: "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."},
-		{rule: "google-compatible-signature", at: chat.at("google", "gemini-4-argon"), tools: true, change: lose, text: unsigned},
+		{rule: "google-compatible-signature", at: completions.at("google", "gemini-4-argon"), tools: true, change: lose, text: unsigned},
 
 		{rule: "bedrock-on-demand", at: bedrock, turns: 2, before: func(p *player) { p.model = "anthropic.claude-opus-5" },
 			text: "Invocation of model ID anthropic.claude-opus-5 with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model."},
@@ -272,12 +273,12 @@ func examples() []example {
 		{rule: "deepseek-messages", at: opus.at("deepseek", "deepseek-v4-pro"), tools: true, change: lose, text: "The `content[].thinking` in the thinking mode must be passed back to the API."},
 		{rule: "deepseek-forced-choice", at: deepseek, tools: true, good: object{"tool_choice": "auto"}, bad: object{"tool_choice": "required"}, text: "Thinking mode does not support this tool_choice"},
 		{rule: "deepseek-schema", at: deepseek, good: object{"response_format": object{"type": "json_object"}}, bad: object{"response_format": object{"type": "json_schema"}}, text: "This response_format type is unavailable now"},
-		{rule: "kimi-reasoning", at: chat.at("kimi", "kimi-k3"), tools: true, change: lose, text: "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"},
-		{rule: "glm-carried", at: chat.at("glm", "glm-5.2"), turns: 2, scene: "answer", good: object{"thinking": object{"type": "enabled", "clear_thinking": false}}, bad: object{"thinking": object{"type": "enabled", "clear_thinking": false}}, change: lose,
+		{rule: "kimi-reasoning", at: completions.at("kimi", "kimi-k3"), tools: true, change: lose, text: "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"},
+		{rule: "glm-carried", at: completions.at("glm", "glm-5.2"), turns: 2, scene: "answer", good: object{"thinking": object{"type": "enabled", "clear_thinking": false}}, bad: object{"thinking": object{"type": "enabled", "clear_thinking": false}}, change: lose,
 			text: "reasoning_content at messages.1 is lost: with clear_thinking false the sequence must equal the one that was sent"},
-		{rule: "minimax-carried", at: chat.at("minimax", "MiniMax-M3"), scene: "answer", turns: 2, change: lose, text: "messages.1: the reasoning is lost: MiniMax's models lose quality without it"},
-		{rule: "minimax-carried", at: chat.at("minimax-split", "MiniMax-M3"), scene: "answer", turns: 2, change: alter, text: "messages.1: the reasoning is altered: MiniMax's models lose quality without it"},
-		{rule: "openrouter-carried", at: chat.at("openrouter", "openai/gpt-6-sol"), tools: true, change: func(l []any) []any {
+		{rule: "minimax-carried", at: completions.at("minimax", "MiniMax-M3"), scene: "answer", turns: 2, change: lose, text: "messages.1: the reasoning is lost: MiniMax's models lose quality without it"},
+		{rule: "minimax-carried", at: completions.at("minimax-split", "MiniMax-M3"), scene: "answer", turns: 2, change: alter, text: "messages.1: the reasoning is altered: MiniMax's models lose quality without it"},
+		{rule: "openrouter-carried", at: completions.at("openrouter", "openai/gpt-6-sol"), tools: true, change: func(l []any) []any {
 			l[0].(object)["reasoning_details"].([]any)[1].(object)["index"] = 0
 			return l
 		}, text: "messages.1: reasoning_details is altered: the array must come back as it was sent"},
@@ -287,16 +288,16 @@ func examples() []example {
 		{rule: "mistral-ids", at: mistral, tools: true, turns: 2, before: func(p *player) { p.list = edit(p.list, longID(p)).([]any) }, text: "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."},
 		{rule: "mistral-results", at: mistral, tools: true, turns: 2, before: unanswered, text: "Not the same number of function calls and responses"},
 		{rule: "mistral-order", at: mistral, tools: true, turns: 2, before: func(p *player) { p.list = p.list[:3] }, text: "Unexpected role 'user' after role 'tool'"},
-		{rule: "xai-parameters", at: chat.at("xai", "grok-4.6"), bad: object{"stop": "."}, text: "Argument not supported on this model: stop"},
-		{rule: "xai-order", at: chat.at("xai", "grok-4.6"), scene: "parallel", tools: true, turns: 2, before: func(p *player) { p.list[2], p.list[3] = p.list[3], p.list[2] }, text: "the results at messages.3 are not in the order of the calls"},
-		{rule: "reasoning-returned", at: chat.at("vllm", "qwen3-32b"), tools: true, change: func(l []any) []any {
+		{rule: "xai-parameters", at: completions.at("xai", "grok-4.6"), bad: object{"stop": "."}, text: "Argument not supported on this model: stop"},
+		{rule: "xai-order", at: completions.at("xai", "grok-4.6"), scene: "parallel", tools: true, turns: 2, before: func(p *player) { p.list[2], p.list[3] = p.list[3], p.list[2] }, text: "the results at messages.3 are not in the order of the calls"},
+		{rule: "reasoning-returned", at: completions.at("vllm", "qwen3-32b"), tools: true, change: func(l []any) []any {
 			m := l[0].(object)
 			m["reasoning_content"] = m["reasoning"]
 			delete(m, "reasoning")
 			return l
 		}, text: "messages.1: the reasoning is altered"},
 		{rule: "ollama-thinking", at: player{name: "ollama", wire: "ollama", model: "gpt-oss"}, tools: true, change: lose, text: "messages.1: the thinking is lost"},
-		{rule: "chat-foreign", at: chat.at("vllm", "qwen3-32b"), tools: true, turns: 2, before: foreign(deepseek), text: "messages.1: reasoning of deepseek was sent to another server"},
+		{rule: "chat-foreign", at: completions.at("vllm", "qwen3-32b"), tools: true, turns: 2, before: foreign(deepseek), text: "messages.1: reasoning of deepseek was sent to another server"},
 	}
 }
 
