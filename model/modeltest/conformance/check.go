@@ -174,9 +174,13 @@ func lastFromUser(c *conversation, _ Check) []breach {
 	return []breach{{at: last.where}}
 }
 
-// results: each call is followed by its result before the next answer or message of the user, and each
-// result follows its call.
-func results(c *conversation, _ Check) (list []breach) {
+// results: each call is followed by its result before the next answer or message of the user (missing), and each result
+// follows its call (orphan).
+func results(c *conversation, p Check) []breach {
+	return slices.DeleteFunc(resultBreaches(c), func(b breach) bool { return p.Breaches != nil && !slices.Contains(p.Breaches, b.kind) })
+}
+
+func resultBreaches(c *conversation) (list []breach) {
 	open := map[string]part{}
 	var order []string
 	unanswered := func() {
@@ -198,7 +202,7 @@ func results(c *conversation, _ Check) (list []breach) {
 			open[p.id], order = p, append(order, p.id)
 		case p.kind == "result" && p.id != "":
 			if _, ok := open[p.id]; !ok {
-				list = append(list, breach{kind: "unknown", at: p.where, value: p.id})
+				list = append(list, breach{kind: "orphan", at: p.where, value: p.id})
 			}
 			delete(open, p.id)
 		case p.kind == "result": // by its place

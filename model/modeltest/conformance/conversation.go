@@ -43,7 +43,7 @@ type conversation struct {
 	reasons bool        // the model reasons
 	tools   []string    // the names of the functions that may be called
 	parts   []part      // system messages first where they have a place of their own
-	dropped []any       // reasoning that the answer reports as ignored
+	dropped array       // reasoning that the answer reports as ignored
 }
 
 // add adds a part.

@@ -14,6 +14,9 @@ import (
 // object is a JSON object of an answer.
 type object = map[string]any
 
+// array is a JSON array of an answer.
+type array = []any
+
 // node is a value of a request: JSON, or nothing.
 type node struct{ value any }
 
@@ -35,7 +38,7 @@ func (n node) at(path string) node {
 		switch v := n.value.(type) {
 		case object:
 			n = node{v[key]}
-		case []any:
+		case array:
 			i, err := strconv.Atoi(key)
 			if err != nil || i < 0 || i >= len(v) {
 				return node{}
@@ -107,7 +110,7 @@ func (n node) number() (float64, bool) {
 // items yields the elements of an array.
 func (n node) items() iter.Seq2[int, node] {
 	return func(yield func(int, node) bool) {
-		list, _ := n.value.([]any)
+		list, _ := n.value.(array)
 		for i, v := range list {
 			if !yield(i, node{v}) {
 				return
@@ -119,7 +122,7 @@ func (n node) items() iter.Seq2[int, node] {
 // size returns the number of elements of an array, or of members of an object.
 func (n node) size() int {
 	switch v := n.value.(type) {
-	case []any:
+	case array:
 		return len(v)
 	case object:
 		return len(v)
@@ -182,8 +185,8 @@ func (n node) unmarked() node {
 			}
 		}
 		return node{out}
-	case []any:
-		out := []any{}
+	case array:
+		out := array{}
 		for _, child := range v {
 			if !(node{child}).at("cachePoint").exists() {
 				out = append(out, node{child}.unmarked().value)

@@ -32,7 +32,7 @@ type Rule struct {
 	Check Check `yaml:"check"`
 	// Refusal is the answer to a request that does not.
 	Refusal Refusal `yaml:"refusal"`
-	// Wording says where the text is from: official, reported by third parties, or own, where the provider has none that is known.
+	// Wording says where the text is from: official, reported by third parties, unconfirmed, or own, where the provider has none that is known.
 	Wording string `yaml:"wording"`
 	// Source is an address with the rule.
 	Source string `yaml:"source"`
@@ -74,7 +74,7 @@ type Check struct {
 	Limit int `yaml:"limit"`
 	// Kinds are kinds of items.
 	Kinds []string `yaml:"kinds"`
-	// Breaches are the ways in which items may not come back: lost, altered, reordered, phase. All if empty.
+	// Breaches are the ways in which items may not come back: lost, altered, reordered, phase; of results: missing, orphan; of signatures: missing, foreign. All if empty.
 	Breaches []string `yaml:"breaches"`
 	// Scope is which answers must come back whole: turn, those since the newest message of the user, or all.
 	Scope string `yaml:"scope"`

@@ -15,7 +15,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -74,7 +73,7 @@ type Finding struct {
 func (h *Handler) Verdicts() []Verdict {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.verdicts)
+	return append([]Verdict{}, h.verdicts...)
 }
 
 // Reset forgets the verdicts.
@@ -91,7 +90,7 @@ func (h *Handler) book() *Book {
 	return h.Book
 }
 
-// wires are the protocols by the end of their paths.
+// wireOf returns the protocol of a path; nil for other paths.
 func wireOf(rest string) *wireFormat {
 	switch {
 	case strings.HasSuffix(rest, "/chat/completions"):
@@ -100,7 +99,7 @@ func wireOf(rest string) *wireFormat {
 		return responsesWire()
 	case strings.HasSuffix(rest, "/messages"), strings.HasSuffix(rest, ":rawPredict"), strings.HasSuffix(rest, ":streamRawPredict"):
 		return messagesWire()
-	case strings.HasSuffix(rest, ":generateContent"), strings.HasSuffix(rest, ":streamGenerateContent"):
+	case strings.Contains(rest, "/models/") && (strings.HasSuffix(rest, ":generateContent") || strings.HasSuffix(rest, ":streamGenerateContent")):
 		return geminiWire()
 	case strings.Contains(rest, "/model/") && (strings.HasSuffix(rest, "/converse") || strings.HasSuffix(rest, "/converse-stream")):
 		return converseWire()
@@ -202,7 +201,7 @@ func (h *Handler) model(w http.ResponseWriter, rest string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if strings.HasSuffix(rest, "/models") {
-		list := []any{}
+		list := array{}
 		for _, m := range h.book().Models {
 			list = append(list, entry(m))
 		}

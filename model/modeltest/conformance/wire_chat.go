@@ -16,6 +16,9 @@ func openAIRefusal(c *conversation, e Refusal, text string) object {
 	if c.server.Name == "mistral" {
 		return object{"object": "error", "message": text, "type": e.Type, "param": nil, "code": optional(e.Code)}
 	}
+	if c.server.Name == "xai" {
+		return object{"code": e.Code, "error": text}
+	}
 	kind := e.Type
 	if kind == "" {
 		kind = "invalid_request_error"
@@ -119,13 +122,13 @@ func chatForm(c *conversation, a answer, i int) object {
 	case "reasoning_content", "reasoning":
 		return object{c.server.Reasoning: a.proof(i)}
 	case "reasoning_details":
-		return object{"reasoning_details": []any{
+		return object{"reasoning_details": array{
 			object{"type": "reasoning.text", "text": a.items[i].Text, "signature": nil, "id": "rd_" + a.ref(i), "format": "unknown", "index": 0},
 			object{"type": "reasoning.encrypted", "data": a.seal(i), "id": "rd_" + a.ref(i), "format": "unknown", "index": 1}}}
 	case "think":
 		return object{"content": "<think>" + a.proof(i) + "</think>"}
 	case "parts":
-		return object{"content": object{"type": "thinking", "thinking": []any{object{"type": "text", "text": a.proof(i)}}, "closed": true}}
+		return object{"content": object{"type": "thinking", "thinking": array{object{"type": "text", "text": a.proof(i)}}, "closed": true}}
 	}
 	return nil
 }
@@ -135,8 +138,8 @@ var chatStops = map[string]string{"end": "stop", "calls": "tool_calls", "length"
 	"window": "model_context_window_exceeded", "malformed": "network_error", "pause": "stop", "continuation": "length"}
 
 // chatCalls returns the calls of an answer.
-func chatCalls(c *conversation, a answer, stream bool) []any {
-	var list []any
+func chatCalls(c *conversation, a answer, stream bool) array {
+	var list array
 	for i, item := range a.items {
 		if item.Kind != "call" {
 			continue
@@ -163,7 +166,7 @@ func wholeChat(c *conversation, a answer) object {
 		form := chatForm(c, a, i)
 		switch c.server.Reasoning {
 		case "parts":
-			message["content"] = []any{form["content"], object{"type": "text", "text": a.joined()}}
+			message["content"] = array{form["content"], object{"type": "text", "text": a.joined()}}
 		case "think":
 			message["content"] = fmt.Sprint(form["content"], "\n\n", a.joined())
 		default:
@@ -176,7 +179,7 @@ func wholeChat(c *conversation, a answer) object {
 		message["tool_calls"] = calls
 	}
 	out := object{"id": "chatcmpl-" + a.Nonce, "object": "chat.completion", "created": 1795824000, "model": c.model, "usage": chatUsage(a.Usage),
-		"choices": []any{object{"index": 0, "finish_reason": a.stop(chatStops), "message": message}}}
+		"choices": array{object{"index": 0, "finish_reason": a.stop(chatStops), "message": message}}}
 	if a.Tier != "" {
 		out["service_tier"] = a.Tier
 	}
@@ -192,7 +195,7 @@ func chatUsage(u Usage) object {
 func chatRecords(c *conversation, a answer) []object {
 	record := func(delta object, stop any) object {
 		return object{"id": "chatcmpl-" + a.Nonce, "object": "chat.completion.chunk", "created": 1795824000, "model": c.model,
-			"choices": []any{object{"index": 0, "delta": delta, "finish_reason": stop}}}
+			"choices": array{object{"index": 0, "delta": delta, "finish_reason": stop}}}
 	}
 	list := []object{record(object{"role": assistant, "content": ""}, nil)}
 	if i := a.indexOf("reasoning"); i >= 0 {
@@ -203,7 +206,7 @@ func chatRecords(c *conversation, a answer) []object {
 	for _, text := range chunks(a.joined()) {
 		content := any(text)
 		if c.server.Reasoning == "parts" {
-			content = []any{object{"type": "text", "text": text}}
+			content = array{object{"type": "text", "text": text}}
 		}
 		list = append(list, record(object{"content": content}, nil))
 	}
@@ -212,9 +215,9 @@ func chatRecords(c *conversation, a answer) []object {
 		f := call["function"].(object)
 		rest := f["arguments"].(string)
 		call["function"] = object{"name": f["name"], "arguments": ""}
-		list = append(list, record(object{"tool_calls": []any{call}}, nil))
+		list = append(list, record(object{"tool_calls": array{call}}, nil))
 		for _, text := range chunks(rest) {
-			list = append(list, record(object{"tool_calls": []any{object{"index": call["index"], "function": object{"arguments": text}}}}, nil))
+			list = append(list, record(object{"tool_calls": array{object{"index": call["index"], "function": object{"arguments": text}}}}, nil))
 		}
 	}
 	last := record(object{}, a.stop(chatStops))
@@ -225,7 +228,7 @@ func chatRecords(c *conversation, a answer) []object {
 		last["usage"] = chatUsage(a.Usage)
 		return append(list, last)
 	}
-	return append(list, last, object{"id": "chatcmpl-" + a.Nonce, "object": "chat.completion.chunk", "model": c.model, "choices": []any{}, "usage": chatUsage(a.Usage)})
+	return append(list, last, object{"id": "chatcmpl-" + a.Nonce, "object": "chat.completion.chunk", "model": c.model, "choices": array{}, "usage": chatUsage(a.Usage)})
 }
 
 // chatReasoning returns the deltas of reasoning.
@@ -233,19 +236,19 @@ func chatReasoning(c *conversation, a answer, i int) (list []object) {
 	form := chatForm(c, a, i)
 	switch c.server.Reasoning {
 	case "reasoning_details":
-		details := form["reasoning_details"].([]any)
+		details := form["reasoning_details"].(array)
 		text := details[0].(object)
 		for _, piece := range chunks(a.items[i].Text) {
-			list = append(list, object{"reasoning_details": []any{object{"type": text["type"], "text": piece, "signature": nil, "id": text["id"], "format": text["format"], "index": 0}}})
+			list = append(list, object{"reasoning_details": array{object{"type": text["type"], "text": piece, "signature": nil, "id": text["id"], "format": text["format"], "index": 0}}})
 		}
-		return append(list, object{"reasoning_details": []any{details[1]}})
+		return append(list, object{"reasoning_details": array{details[1]}})
 	case "think":
 		for _, piece := range chunks(form["content"].(string) + "\n\n") {
 			list = append(list, object{"content": piece})
 		}
 	case "parts":
 		for _, piece := range chunks(a.proof(i)) {
-			list = append(list, object{"content": []any{object{"type": "thinking", "thinking": []any{object{"type": "text", "text": piece}}}}})
+			list = append(list, object{"content": array{object{"type": "thinking", "thinking": array{object{"type": "text", "text": piece}}}}})
 		}
 	case "reasoning_content", "reasoning":
 		for _, piece := range chunks(a.proof(i)) {

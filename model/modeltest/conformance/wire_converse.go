@@ -91,8 +91,8 @@ var converseStops = map[string]string{"end": "end_turn", "calls": "tool_use", "l
 	"window": "model_context_window_exceeded", "malformed": "malformed_tool_use", "pause": "end_turn", "continuation": "max_tokens"}
 
 // converseBlocks returns the blocks of an answer.
-func converseBlocks(c *conversation, a answer) []any {
-	blocks := []any{}
+func converseBlocks(c *conversation, a answer) array {
+	blocks := array{}
 	for i, item := range a.items {
 		switch item.Kind {
 		case "text", "commentary":
@@ -110,7 +110,7 @@ func converseBlocks(c *conversation, a answer) []any {
 
 func converseUsage(u Usage) object {
 	return object{"inputTokens": u.Input - u.Cached - u.WriteShort - u.WriteLong, "outputTokens": u.Output, "totalTokens": u.Input + u.Output, "cacheReadInputTokens": u.Cached, "cacheWriteInputTokens": u.WriteShort + u.WriteLong,
-		"cacheDetails": []any{object{"ttl": "5m", "inputTokens": u.WriteShort}, object{"ttl": "1h", "inputTokens": u.WriteLong}}}
+		"cacheDetails": array{object{"ttl": "5m", "inputTokens": u.WriteShort}, object{"ttl": "1h", "inputTokens": u.WriteLong}}}
 }
 
 func wholeConverse(c *conversation, a answer) object {

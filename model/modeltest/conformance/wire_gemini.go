@@ -69,7 +69,7 @@ func geminiPart(role string, p node) part {
 // geminiForm is the signature of a part, or a call of Google's own tools.
 func geminiForm(_ *conversation, a answer, i int) object {
 	if a.items[i].Kind == "server" {
-		return object{"thoughtSignature": a.seal(i), "toolCall": object{"id": a.ref(i), "toolType": "GOOGLE_SEARCH_WEB", "args": object{"queries": []any{"order 7"}}}}
+		return object{"thoughtSignature": a.seal(i), "toolCall": object{"id": a.ref(i), "toolType": "GOOGLE_SEARCH_WEB", "args": object{"queries": array{"order 7"}}}}
 	}
 	if i != a.signed() {
 		return nil
@@ -78,9 +78,9 @@ func geminiForm(_ *conversation, a answer, i int) object {
 }
 
 // geminiParts returns the parts of an answer. thoughts shows the summary of reasoning.
-func geminiParts(c *conversation, a answer) []any {
+func geminiParts(c *conversation, a answer) array {
 	thoughts := c.body.at("generationConfig.thinkingConfig.includeThoughts").text() == "true"
-	parts := []any{}
+	parts := array{}
 	for i, item := range a.items {
 		p := object{}
 		switch item.Kind {
@@ -113,9 +113,9 @@ func wholeGemini(c *conversation, a answer) object {
 	return geminiRecord(c, a, geminiParts(c, a), true)
 }
 
-func geminiRecord(c *conversation, a answer, parts []any, last bool) object {
+func geminiRecord(c *conversation, a answer, parts array, last bool) object {
 	candidate := object{"index": 0, "content": object{"role": "model", "parts": parts}}
-	out := object{"candidates": []any{candidate}, "modelVersion": c.model, "responseId": a.Nonce}
+	out := object{"candidates": array{candidate}, "modelVersion": c.model, "responseId": a.Nonce}
 	if !last {
 		return out
 	}
@@ -138,7 +138,7 @@ func geminiRecords(c *conversation, a answer) (list []object) {
 		p := p.(object)
 		text, isText := p["text"].(string)
 		if !isText {
-			list = append(list, geminiRecord(c, a, []any{p}, false))
+			list = append(list, geminiRecord(c, a, array{p}, false))
 			continue
 		}
 		for _, piece := range chunks(text) {
@@ -146,11 +146,11 @@ func geminiRecords(c *conversation, a answer) (list []object) {
 			if p["thought"] != nil {
 				part["thought"] = true
 			}
-			list = append(list, geminiRecord(c, a, []any{part}, false))
+			list = append(list, geminiRecord(c, a, array{part}, false))
 		}
 		if signature, ok := p["thoughtSignature"]; ok {
-			list = append(list, geminiRecord(c, a, []any{object{"text": "", "thoughtSignature": signature}}, false))
+			list = append(list, geminiRecord(c, a, array{object{"text": "", "thoughtSignature": signature}}, false))
 		}
 	}
-	return append(list, geminiRecord(c, a, []any{}, true))
+	return append(list, geminiRecord(c, a, array{}, true))
 }

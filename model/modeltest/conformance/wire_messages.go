@@ -96,17 +96,17 @@ func messagesForm(_ *conversation, a answer, i int) object {
 	case "compaction":
 		return object{"type": "compaction", "content": item.Text, "encrypted_content": a.seal(i)}
 	case "unknown":
-		return object{"type": item.Name, "id": "uk_" + a.ref(i), "payload": a.seal(i), "parts": []any{1, "two", object{"three": nil}}}
+		return object{"type": item.Name, "id": "uk_" + a.ref(i), "payload": a.seal(i), "parts": array{1, "two", object{"three": nil}}}
 	case "server":
 		return object{"type": item.Name + "_tool_result", "tool_use_id": "srvtoolu_" + a.ref(i),
-			"content": []any{object{"type": "web_search_result", "url": "https://example.com/orders/7", "title": "Order 7", "encrypted_content": a.seal(i), "page_age": nil}}}
+			"content": array{object{"type": "web_search_result", "url": "https://example.com/orders/7", "title": "Order 7", "encrypted_content": a.seal(i), "page_age": nil}}}
 	}
 	return nil
 }
 
 // messagesBlocks returns the blocks of an answer.
-func messagesBlocks(c *conversation, a answer) []any {
-	blocks := []any{}
+func messagesBlocks(c *conversation, a answer) array {
+	blocks := array{}
 	for i, item := range a.items {
 		switch item.Kind {
 		case "text", "commentary":
@@ -163,11 +163,11 @@ func messagesRecords(c *conversation, a answer) []object {
 	for k, v := range whole {
 		begun[k] = v
 	}
-	begun["content"], begun["stop_reason"] = []any{}, nil
+	begun["content"], begun["stop_reason"] = array{}, nil
 	delete(begun, "stop_details")
 	delete(begun, "input_transformations")
 	list := []object{{"type": "message_start", "message": begun}, {"type": "ping"}}
-	for i, b := range whole["content"].([]any) {
+	for i, b := range whole["content"].(array) {
 		start, deltas := messagesDeltas(b.(object))
 		list = append(list, object{"type": "content_block_start", "index": i, "content_block": start})
 		for _, d := range deltas {

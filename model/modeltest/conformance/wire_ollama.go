@@ -50,7 +50,7 @@ var ollamaStops = map[string]string{"end": "stop", "calls": "stop", "length": "l
 // ollamaMessage is the message of an answer.
 func ollamaMessage(c *conversation, a answer) object {
 	message := object{"role": assistant, "content": a.joined()}
-	calls := []any{}
+	calls := array{}
 	for i, item := range a.items {
 		if item.Kind == "call" {
 			calls = append(calls, object{"id": "call_" + a.ref(i), "function": object{"index": len(calls), "name": item.Name, "arguments": json.RawMessage(item.Arguments)}})

@@ -57,15 +57,15 @@ func readResponsesItem(c *conversation, item node, at string) {
 func responsesForm(_ *conversation, a answer, i int) object {
 	switch item := a.items[i]; item.Kind {
 	case "reasoning", "redacted":
-		summary := []any{}
+		summary := array{}
 		if item.Text != "" {
-			summary = []any{object{"type": "summary_text", "text": item.Text}}
+			summary = array{object{"type": "summary_text", "text": item.Text}}
 		}
 		return object{"type": "reasoning", "id": "rs_" + a.ref(i), "summary": summary, "encrypted_content": a.seal(i)}
 	case "compaction":
 		return object{"type": "compaction", "id": "cmp_" + a.ref(i), "encrypted_content": a.seal(i)}
 	case "unknown":
-		return object{"type": item.Name, "id": "uk_" + a.ref(i), "status": "completed", "payload": a.seal(i), "parts": []any{1, "two", object{"three": nil}}}
+		return object{"type": item.Name, "id": "uk_" + a.ref(i), "status": "completed", "payload": a.seal(i), "parts": array{1, "two", object{"three": nil}}}
 	case "server":
 		return object{"type": item.Name + "_call", "id": "ws_" + a.ref(i), "status": "completed", "action": object{"type": "search", "query": "order 7"}, "payload": a.seal(i)}
 	}
@@ -82,7 +82,7 @@ func responsesItem(c *conversation, a answer, i int) object {
 			phase = "commentary"
 		}
 		out := object{"type": "message", "id": "msg_" + a.ref(i), "role": assistant, "status": "completed",
-			"content": []any{object{"type": "output_text", "text": item.Text, "annotations": []any{}, "logprobs": []any{}}}}
+			"content": array{object{"type": "output_text", "text": item.Text, "annotations": array{}, "logprobs": array{}}}}
 		if c.server.Phases {
 			out["phase"] = phase
 		}
@@ -104,12 +104,12 @@ func wholeResponses(c *conversation, a answer) object {
 	case "filter":
 		out["status"], out["incomplete_details"] = "incomplete", object{"reason": "content_filter"}
 	}
-	items := []any{}
+	items := array{}
 	for i := range a.items {
 		items = append(items, responsesItem(c, a, i))
 	}
 	if a.Stop == "refusal" {
-		items = append(items, object{"type": "message", "id": "msg_refusal", "role": assistant, "status": "completed", "content": []any{object{"type": "refusal", "refusal": "I cannot help with that."}}})
+		items = append(items, object{"type": "message", "id": "msg_refusal", "role": assistant, "status": "completed", "content": array{object{"type": "refusal", "refusal": "I cannot help with that."}}})
 	}
 	out["output"] = items
 	return out
@@ -128,9 +128,9 @@ func responsesRecords(c *conversation, a answer) []object {
 	for k, v := range whole {
 		begun[k] = v
 	}
-	begun["status"], begun["output"], begun["usage"] = "in_progress", []any{}, nil
+	begun["status"], begun["output"], begun["usage"] = "in_progress", array{}, nil
 	list := []object{{"type": "response.created", "response": begun}, {"type": "response.in_progress", "response": begun}}
-	for i, v := range whole["output"].([]any) {
+	for i, v := range whole["output"].(array) {
 		list = append(list, responsesItemRecords(v.(object), i)...)
 	}
 	list = append(list, object{"type": "response." + whole["status"].(string), "response": whole})
@@ -158,9 +158,9 @@ func responsesItemRecords(item object, index int) []object {
 	var list []object
 	switch item["type"] {
 	case "message":
-		begun["content"], begun["status"] = []any{}, "in_progress"
-		content := item["content"].([]any)[0].(object)
-		list = append(list, event("response.content_part.added", object{"content_index": 0, "part": object{"type": content["type"], "text": "", "annotations": []any{}}}))
+		begun["content"], begun["status"] = array{}, "in_progress"
+		content := item["content"].(array)[0].(object)
+		list = append(list, event("response.content_part.added", object{"content_index": 0, "part": object{"type": content["type"], "text": "", "annotations": array{}}}))
 		kind, text := "output_text", content["text"]
 		if content["type"] == "refusal" {
 			kind, text = "refusal", content["refusal"]
@@ -171,8 +171,8 @@ func responsesItemRecords(item object, index int) []object {
 		list = append(list, event("response."+kind+".done", object{"content_index": 0, map[string]string{"output_text": "text", "refusal": "refusal"}[kind]: text}),
 			event("response.content_part.done", object{"content_index": 0, "part": content}))
 	case "reasoning":
-		begun["summary"] = []any{}
-		for k, part := range item["summary"].([]any) {
+		begun["summary"] = array{}
+		for k, part := range item["summary"].(array) {
 			text := part.(object)["text"].(string)
 			list = append(list, event("response.reasoning_summary_part.added", object{"summary_index": k, "part": object{"type": "summary_text", "text": ""}}))
 			for _, piece := range chunks(text) {
