@@ -64,7 +64,7 @@ func carried(c *conversation, p Check) (list []breach) {
 
 // nonce identifies the answer to a request that ends before a part.
 func (c *conversation) nonce(before int) string {
-	return letters(seal(c.origin, c.model, c.scene.Name, c.prefix(before)), 4)
+	return letters(seal(c.origin, c.model, c.scenario.Name, c.prefix(before)), 4)
 }
 
 // compare returns how an answer that came back differs from the one that was sent.
@@ -238,7 +238,7 @@ func callHas(c *conversation, p Check) (list []breach) {
 	return list
 }
 
-// sentinels are the signatures that stand for calls of other models.
+// sentinels are the documented signatures for calls of other models.
 var sentinels = [...]string{"skip_thought_signature_validator", "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=", "context_engineering_is_the_way_to_go", "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv"}
 
 // signedCalls: the first call of each answer of the current turn has a signature of this server, or a sentinel.

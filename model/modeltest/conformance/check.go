@@ -294,7 +294,7 @@ func recursive(root, v node, open []string) bool {
 	return false
 }
 
-// optionalFields: the schemas of a request have at most so many properties that are not required.
+// optionalFields: the schemas of a request have at most the limit's number of properties that are not required.
 func optionalFields(c *conversation, p Check) []breach {
 	count := 0
 	eachSchema(c, p, func(_ string, v node) {
@@ -335,7 +335,7 @@ func eachSchema(c *conversation, p Check, visit func(at string, v node)) {
 	}
 }
 
-// mediaWithResults: media do not stand beside results in a message.
+// mediaWithResults: no media follow results in a message.
 func mediaWithResults(c *conversation, _ Check) (list []breach) {
 	for _, p := range c.parts {
 		if p.role == tool && p.kind == "media" {
@@ -345,7 +345,7 @@ func mediaWithResults(c *conversation, _ Check) (list []breach) {
 	return list
 }
 
-// callIDs: ids of calls and results have so many letters and digits.
+// callIDs: ids of calls and results have the limit's number of letters and digits.
 func callIDs(c *conversation, p Check) (list []breach) {
 	for _, part := range c.parts {
 		if (part.kind == "call" || part.kind == "result") && (len(part.id) != p.Limit || strings.Trim(part.id, alphabet) != "") {

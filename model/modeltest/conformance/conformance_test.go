@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite docs/conformance.md, and remove
 // page is the table of the rules.
 const page = "../../../docs/conformance.md"
 
-// failures lists the plays that fail: the list may only become shorter.
+// failures lists the cases that fail: the list may only become shorter.
 const failures = "testdata/failures.txt"
 
 // environment has the credentials of all providers.
@@ -37,9 +37,9 @@ func environment(name string) string {
 	}[name]
 }
 
-// casting is a play that is performed: streamed or not.
-type casting struct {
-	conformance.Play
+// trial is a case that runs: streamed or not.
+type trial struct {
+	conformance.Case
 	t      testing.TB
 	rule   conformance.Rule
 	stream bool
@@ -52,13 +52,13 @@ type casting struct {
 	deltas strings.Builder // of the text of the last answer
 }
 
-// name names the play within its rule.
-func (c *casting) name() string {
+// name names the case within its rule.
+func (c *trial) name() string {
 	at := c.Provider
 	if c.Server != "" {
 		at += "@" + c.Server
 	}
-	name := strings.Join([]string{c.rule.ID, at, c.Model, c.Scene}, " ")
+	name := strings.Join([]string{c.rule.ID, at, c.Model, c.Scenario}, " ")
 	if c.API != "" {
 		name += " api=" + c.API
 	}
@@ -74,8 +74,8 @@ func (c *casting) name() string {
 }
 
 // open makes a client as a document does.
-func (c *casting) open(p conformance.Play) model.Chat {
-	stage := c.server.Scene(c.Scene)
+func (c *trial) open(p conformance.Case) model.Chat {
+	stage := c.server.Scenario(c.Scenario)
 	m := &spec.Model{ID: "assistant", Provider: p.Provider, ModelID: p.Model, API: p.API, InferenceParams: p.Params,
 		Timeout: spec.Duration(time.Minute), Retry: &spec.RetryPolicy{MaxAttempts: 1}}
 	if p.Server != "" {
@@ -90,14 +90,14 @@ func (c *casting) open(p conformance.Play) model.Chat {
 }
 
 // target is the name of the server whose rules count.
-func (c *casting) target() string {
+func (c *trial) target() string {
 	return cmp.Or(c.Server, map[string]string{"azure-openai": "azure", "aws-bedrock": "bedrock", "gcp-vertex": "vertex", "google-ai": "google"}[c.Provider], c.Provider)
 }
 
 var answerSchema = model.Schema{Name: "answer", JSON: json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}`)}
 
 // request is the next request.
-func (c *casting) request() model.Request {
+func (c *trial) request() model.Request {
 	req := model.Request{Messages: append([]chat.Message{chat.Text(chat.System, c.system)}, c.list...), Stream: c.stream}
 	if c.Tools {
 		req.Tools = []model.Tool{{Name: "find_order", Description: "Finds an order.", Parameters: json.RawMessage(orderSchema)}}
@@ -109,7 +109,7 @@ func (c *casting) request() model.Request {
 }
 
 // call requests an answer, and adds it and the results of its calls.
-func (c *casting) call() (*model.Response, error) {
+func (c *trial) call() (*model.Response, error) {
 	c.deltas.Reset()
 	got, err := model.Call(c.t.Context(), c.client, c.request(), func(e model.Event) { c.deltas.WriteString(e.Text) })
 	if err != nil {
@@ -127,9 +127,9 @@ func (c *casting) call() (*model.Response, error) {
 }
 
 // perform has the conversation, and returns the last answer.
-func (c *casting) perform() (got *model.Response, err error) {
-	c.client, c.system = c.open(c.Play), "Be brief."
-	between := passages()[c.After]
+func (c *trial) run() (got *model.Response, err error) {
+	c.client, c.system = c.open(c.Case), "Be brief."
+	between := interruptions()[c.After]
 	if between.begin != nil {
 		between.begin(c)
 	}
@@ -158,10 +158,10 @@ func (c *casting) perform() (got *model.Response, err error) {
 	return got, nil
 }
 
-// result performs the play; an empty text means that it succeeds.
-func (c *casting) result() string {
+// result runs the case; an empty text means that it succeeds.
+func (c *trial) result() string {
 	c.server, c.forms = conformance.New(c.t), &model.SchemaForms{}
-	got, err := c.perform()
+	got, err := c.run()
 	var broken []string
 	requests := 0
 	for _, v := range append(c.former, c.server.Verdicts()...) {
@@ -169,7 +169,7 @@ func (c *casting) result() string {
 			continue
 		}
 		requests++
-		for _, f := range v.Findings {
+		for _, f := range v.Violations {
 			if f.Rule == c.rule.ID {
 				broken = append(broken, f.Text)
 			}
@@ -178,19 +178,19 @@ func (c *casting) result() string {
 	switch {
 	case requests == 0 && err == nil:
 		return "the server was not called"
-	case c.Fault == "document" && len(broken) > 0 && err != nil:
+	case c.Invalid && len(broken) > 0 && err != nil:
 		if !strings.Contains(err.Error(), broken[0][:min(len(broken[0]), 60)]) {
 			return "the user does not see why: " + err.Error()
 		}
 		return ""
-	case c.Fault != "form" && len(broken) > 0:
+	case !c.Retries && len(broken) > 0:
 		return broken[0]
 	}
 	return c.expected(got, err)
 }
 
 // expected compares what the caller got.
-func (c *casting) expected(got *model.Response, err error) string {
+func (c *trial) expected(got *model.Response, err error) string {
 	want := c.Expect
 	switch {
 	case want.Error != "" && err == nil:
@@ -218,25 +218,25 @@ func (c *casting) expected(got *model.Response, err error) string {
 	return ""
 }
 
-// castings are all plays of the rules, not streamed and streamed.
-func castings(t testing.TB) (list []*casting) {
+// trials are all cases of the rules, not streamed and streamed.
+func trials(t testing.TB) (list []*trial) {
 	for _, rule := range conformance.Rules().Rules {
-		for _, play := range rule.Plays {
+		for _, one := range rule.Cases {
 			for _, stream := range []bool{false, true} {
-				list = append(list, &casting{Play: play, t: t, rule: rule, stream: stream})
+				list = append(list, &trial{Case: one, t: t, rule: rule, stream: stream})
 			}
 		}
 	}
 	return list
 }
 
-// TestConformance performs all plays with the clients of documents. What fails must be in testdata/failures.txt, and
+// TestConformance runs all cases with the clients of documents. What fails must be in testdata/failures.txt, and
 // what is there must fail.
 func TestConformance(t *testing.T) {
 	known := strings.Split(strings.TrimSpace(testkit.ReadFile(t, failures)), "\n")
 	known = slices.DeleteFunc(known, func(line string) bool { return line == "" || strings.HasPrefix(line, "#") })
 	results, left := map[string]string{}, []string{}
-	for _, c := range castings(t) {
+	for _, c := range trials(t) {
 		name := c.name()
 		t.Run(name, func(t *testing.T) {
 			c.t = t
@@ -249,17 +249,17 @@ func TestConformance(t *testing.T) {
 			case problem != "":
 				t.Errorf("%s: %s\n(%s)", name, problem, c.rule.Title)
 			case expected && !*update:
-				t.Errorf("this play succeeds now: remove its line from %s, or use -update", failures)
+				t.Errorf("this case succeeds now: remove its line from %s, or use -update", failures)
 			}
 		})
 	}
 	for _, name := range known {
 		if _, ok := results[name]; !ok && !*update {
-			t.Errorf("%s has %q, which is no play", failures, name)
+			t.Errorf("%s has %q, which is not a case", failures, name)
 		}
 	}
 	if *update {
-		const head = "# The plays that fail. A line leaves the list when its play succeeds (go test -update); no line may be added.\n"
+		const head = "# The cases that fail. A line leaves the list when its case succeeds (go test -update); no line may be added.\n"
 		testkit.Must(t, os.WriteFile(failures, []byte(head+strings.Join(left, "\n")+"\n"), 0o600))
 	}
 	compareTable(t, results)
@@ -280,17 +280,17 @@ func compareTable(t *testing.T, results map[string]string) {
 		testkit.Must(t, os.WriteFile(filepath.FromSlash(page), []byte(want), 0o600))
 		return
 	}
-	if text != want && len(results) == len(castings(t)) {
+	if text != want && len(results) == len(trials(t)) {
 		t.Errorf("docs/conformance.md is out of date: run go test ./model/modeltest/conformance -update")
 	}
 }
 
-// table has a row for each rule and provider: how many of its plays succeed.
+// table has a row for each rule and provider: how many of its cases succeed.
 func table(t *testing.T, results map[string]string) string {
 	type key struct{ rule, at string }
 	passed, all := map[key]int{}, map[key]int{}
 	var order []key
-	for _, c := range castings(t) {
+	for _, c := range trials(t) {
 		k := key{c.rule.ID, c.target()}
 		if all[k] == 0 {
 			order = append(order, k)
@@ -305,7 +305,7 @@ func table(t *testing.T, results map[string]string) string {
 		rules[r.ID] = r
 	}
 	var b strings.Builder
-	b.WriteString("| Rule | Requirement | Server | Plays | Result |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| Rule | Requirement | Server | Cases | Result |\n| --- | --- | --- | --- | --- |\n")
 	for _, k := range order {
 		r := rules[k.rule]
 		verdict := "yes"

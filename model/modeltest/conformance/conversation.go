@@ -31,19 +31,19 @@ type part struct {
 
 // conversation is a request.
 type conversation struct {
-	wire    *wireFormat
-	server  Server      // that was called
-	origin  string      // the server and the account
-	path    string      // of the address, after the name of the server
-	scene   Scene       // that is played
-	model   string      // the provider's name of the model
-	header  http.Header // of the request
-	body    node        // the request
-	stream  bool        // the answer is to be streamed
-	reasons bool        // the model reasons
-	tools   []string    // the names of the functions that may be called
-	parts   []part      // system messages first where they have a place of their own
-	dropped array       // reasoning that the answer reports as ignored
+	wire     *wireFormat
+	server   Server      // that was called
+	origin   string      // the server and the account
+	path     string      // of the address, after the name of the server
+	scenario Scenario    // that runs
+	model    string      // the provider's name of the model
+	header   http.Header // of the request
+	body     node        // the request
+	stream   bool        // the answer is to be streamed
+	reasons  bool        // the model reasons
+	tools    []string    // the names of the functions that may be called
+	parts    []part      // system messages first where they have a separate place
+	dropped  array       // reasoning that the answer reports as ignored
 }
 
 // add adds a part.
@@ -99,13 +99,13 @@ func (c *conversation) maker() string { return c.origin + " " + c.model }
 // identify returns the name of a part that this server has issued.
 func (c *conversation) identify(p part) (ref, bool) {
 	if t, ok := tokenOf(p); ok {
-		return ref{Step: t.Step, Reasoning: true, Item: t.Item, Nonce: t.Nonce}, t.Origin == c.origin && t.Model == c.model && t.Scene == c.scene.Name
+		return ref{Step: t.Step, Reasoning: true, Item: t.Item, Nonce: t.Nonce}, t.Origin == c.origin && t.Model == c.model && t.Scenario == c.scenario.Name
 	}
 	switch p.kind {
 	case "call":
-		return parseRef(p.id, c.maker(), c.scene.Name)
+		return parseRef(p.id, c.maker(), c.scenario.Name)
 	case "text", "commentary":
-		return findRef(p.text, c.maker(), c.scene.Name)
+		return findRef(p.text, c.maker(), c.scenario.Name)
 	}
 	return ref{}, false
 }
@@ -128,11 +128,11 @@ func tokenOf(p part) (token, bool) {
 
 // reissue makes the answer again that a name belongs to. The tokens of its items need the prefix of t.
 func (c *conversation) reissue(r ref, t token) (answer, bool) {
-	if r.Step >= len(c.scene.Steps) {
+	if r.Step >= len(c.scenario.Steps) {
 		return answer{}, false
 	}
-	step, i := c.scene.step(r.Step)
-	t.Origin, t.Model, t.Scene, t.Nonce, t.Step = c.origin, c.model, c.scene.Name, r.Nonce, i
+	step, i := c.scenario.step(r.Step)
+	t.Origin, t.Model, t.Scenario, t.Nonce, t.Step = c.origin, c.model, c.scenario.Name, r.Nonce, i
 	a := answer{Step: step, reasons: r.Reasoning, items: step.items(r.Reasoning), token: t}
 	for k := range a.items {
 		a.items[k].Text = strings.ReplaceAll(a.items[k].Text, "{ref}", a.ref(k))

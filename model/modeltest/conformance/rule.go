@@ -18,7 +18,7 @@ type Rule struct {
 	ID string `yaml:"id"`
 	// Number is the number of the requirement that the rule belongs to. Several rules can have one number.
 	Number string `yaml:"number"`
-	// Title says what is required, in one sentence without a period.
+	// Title is the requirement, a sentence without a period.
 	Title string `yaml:"title"`
 	// Wires are the protocols in which the rule holds.
 	Wires []string `yaml:"wires"`
@@ -32,12 +32,12 @@ type Rule struct {
 	Check Check `yaml:"check"`
 	// Refusal is the answer to a request that does not.
 	Refusal Refusal `yaml:"refusal"`
-	// Wording says where the text is from: official, reported by third parties, unconfirmed, or own, where the provider has none that is known.
+	// Wording is where the text is from: official, reported by third parties, unconfirmed, or own, where the provider has none that is known.
 	Wording string `yaml:"wording"`
 	// Source is an address with the rule.
 	Source string `yaml:"source"`
-	// Plays are conversations in which a client must fulfil the rule.
-	Plays []Play `yaml:"plays"`
+	// Cases are conversations in which a client must fulfil the rule.
+	Cases []Case `yaml:"cases"`
 
 	models *regexp.Regexp
 }
@@ -66,7 +66,7 @@ type Condition struct {
 type Check struct {
 	// Name is the function.
 	Name string `yaml:"name"`
-	// Fields are paths of fields; * stands for any key or index.
+	// Fields are paths of fields; * means any key or index.
 	Fields []string `yaml:"fields"`
 	// Values are values of a field, in the sense of the function.
 	Values []string `yaml:"values"`
@@ -86,7 +86,7 @@ type Check struct {
 
 // Refusal is an error of a provider.
 type Refusal struct {
-	// Status is the HTTP status. 0 accepts the request, as the provider does, and records the finding.
+	// Status is the HTTP status. 0 accepts the request, as the provider does, and records the violation.
 	Status int `yaml:"status"`
 	// Text is the message, with placeholders such as {model}, {field}, {value} and {at}.
 	Text string `yaml:"text"`
@@ -98,11 +98,11 @@ type Refusal struct {
 	Code string `yaml:"code"`
 }
 
-// Server is a server that is played.
+// Server is a simulated server.
 type Server struct {
 	// Name is the name, a part of the addresses.
 	Name string `yaml:"name"`
-	// Hosts are patterns of the hosts of the provider: * stands for a part of a name.
+	// Hosts are patterns of the hosts of the provider: * means a part of a name.
 	Hosts []string `yaml:"hosts"`
 	// Base is the path that belongs to the base URL of a client, such as /v1.
 	Base string `yaml:"base"`
@@ -114,7 +114,7 @@ type Server struct {
 	Account string `yaml:"account"`
 }
 
-// Reasoning says when models reason.
+// Reasoning is when models reason.
 type Reasoning struct {
 	// Wires are the protocols.
 	Wires []string `yaml:"wires"`
@@ -122,7 +122,7 @@ type Reasoning struct {
 	Servers []string `yaml:"servers"`
 	// Models is a regular expression for the whole name.
 	Models string `yaml:"models"`
-	// Default is whether models reason that are not told.
+	// Default is whether models reason if the request does not set it.
 	Default bool `yaml:"default"`
 	// Off are the values that turn it off; none if it cannot be.
 	Off []string `yaml:"off"`
@@ -138,8 +138,8 @@ type Model struct {
 	ShutdownDate string `yaml:"shutdown_date"`
 }
 
-// Play is a conversation that a client has with the server to show that it fulfils a rule.
-type Play struct {
+// Case is a conversation that a client has with the server to show that it fulfils a rule.
+type Case struct {
 	// Provider is the provider in the document.
 	Provider string `yaml:"provider"`
 	// Server is the server at which base_url points; empty for the provider's own address.
@@ -148,8 +148,8 @@ type Play struct {
 	Model string `yaml:"model"`
 	// API is the key api of the document.
 	API string `yaml:"api"`
-	// Scene is what the model answers.
-	Scene string `yaml:"scene"`
+	// Scenario is what the model answers.
+	Scenario string `yaml:"scenario"`
 	// Params are the inference_params.
 	Params map[string]any `yaml:"params"`
 	// Tools declares the tool find_order.
@@ -158,13 +158,14 @@ type Play struct {
 	Schema bool `yaml:"schema"`
 	// Turns is the number of messages of the user; 1 is the default.
 	Turns int `yaml:"turns"`
-	// After names what happens between the steps; see the passages of the tests.
+	// After names what happens between the steps; see the interruptions of the tests.
 	After string `yaml:"after"`
 	// Image lets the tool return an image.
 	Image bool `yaml:"image"`
-	// Fault says who is at fault if the server refuses: document, whose key the provider does not have, so that the user must
-	// see the provider's error; form, where the client tries another form of structured output. The client if empty.
-	Fault string `yaml:"fault"`
+	// Invalid is whether the document sets what the provider refuses: the user must see the error of the provider.
+	Invalid bool `yaml:"invalid"`
+	// Retries lets the client send a request that is refused, and then another form of it.
+	Retries bool `yaml:"retries"`
 	// Expect is what the caller gets.
 	Expect Expect `yaml:"expect"`
 }
@@ -193,9 +194,9 @@ type Expect struct {
 
 // Book is the content of rules.yaml.
 type Book struct {
-	// Servers are the servers that are played.
+	// Servers are the simulated servers.
 	Servers []Server `yaml:"servers"`
-	// Reasoning says when models reason; the first row that matches counts.
+	// Reasoning is when models reason; the first row that matches counts.
 	Reasoning []Reasoning `yaml:"reasoning"`
 	// Models are the models that are listed.
 	Models []Model `yaml:"models"`

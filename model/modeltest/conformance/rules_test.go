@@ -13,37 +13,37 @@ import (
 
 // example is a request that a rule accepts, and one that it refuses.
 type example struct {
-	rule   string
-	at     player                 // the server, the wire and the model
-	scene  string                 // tool is the default
-	good   object                 // the request without the conversation
-	bad    object                 // the same, refused; equal to good if nil
-	header http.Header            // of the good request only
-	broken http.Header            // of the bad request only
-	turns  int                    // of the conversation, 1 is the default
-	change func(list []any) []any // what the bad client does to an answer before it sends it back
-	before func(p *player)        // what the bad client does before the last turn
-	tools  bool                   // declares find_order
-	text   string                 // the error of the provider; what the server notices if it refuses nothing
-	where  func(status int) bool  // of the bad request; 400 if nil
+	rule     string
+	at       rawClient              // the server, the wire and the model
+	scenario string                 // tool is the default
+	good     object                 // the request without the conversation
+	bad      object                 // the same, refused; equal to good if nil
+	header   http.Header            // of the good request only
+	broken   http.Header            // of the bad request only
+	turns    int                    // of the conversation, 1 is the default
+	change   func(list []any) []any // what the bad client does to an answer before it sends it back
+	before   func(p *rawClient)     // what the bad client does before the last turn
+	tools    bool                   // declares find_order
+	text     string                 // the error of the provider; what the server notices if it refuses nothing
+	where    func(status int) bool  // of the bad request; 400 if nil
 }
 
 var (
-	completions = player{name: "openai", wire: "chat", model: "gpt-6-sol"}
-	responses   = player{name: "openai", wire: "responses", model: "gpt-6-sol"}
-	opus        = player{name: "anthropic", wire: "messages", model: "claude-opus-5-5"}
-	sonnet      = player{name: "anthropic", wire: "messages", model: "claude-sonnet-4-6"}
-	gemini      = player{name: "google", wire: "gemini", model: "gemini-4-argon"}
-	bedrock     = player{name: "bedrock", wire: "converse", model: "us.anthropic.claude-opus-5"}
-	deepseek    = player{name: "deepseek", wire: "chat", model: "deepseek-v4-pro"}
-	mistral     = player{name: "mistral", wire: "chat", model: "mistral-large-4"}
+	completions = rawClient{name: "openai", wire: "chat", model: "gpt-6-sol"}
+	responses   = rawClient{name: "openai", wire: "responses", model: "gpt-6-sol"}
+	opus        = rawClient{name: "anthropic", wire: "messages", model: "claude-opus-5-5"}
+	sonnet      = rawClient{name: "anthropic", wire: "messages", model: "claude-sonnet-4-6"}
+	gemini      = rawClient{name: "google", wire: "gemini", model: "gemini-4-argon"}
+	bedrock     = rawClient{name: "bedrock", wire: "converse", model: "us.anthropic.claude-opus-5"}
+	deepseek    = rawClient{name: "deepseek", wire: "chat", model: "deepseek-v4-pro"}
+	mistral     = rawClient{name: "mistral", wire: "chat", model: "mistral-large-4"}
 )
 
-// of returns the same player with another model.
-func (p player) of(model string) player { p.model = model; return p }
+// of returns the same rawClient with another model.
+func (p rawClient) of(model string) rawClient { p.model = model; return p }
 
-// at returns the same player at another server.
-func (p player) at(name, model string) player { p.name, p.model = name, model; return p }
+// at returns the same rawClient at another server.
+func (p rawClient) at(name, model string) rawClient { p.name, p.model = name, model; return p }
 
 // opaque reports whether a part of an answer is reasoning, in any wire.
 func opaque(v any) bool {
@@ -102,10 +102,10 @@ func edit(v any, change func(string) string) any {
 func reverse(list []any) []any { slices.Reverse(list); return list }
 
 // unanswered lets the client forget the results.
-func unanswered(p *player) { p.list = slices.DeleteFunc(p.list, isResult) }
+func unanswered(p *rawClient) { p.list = slices.DeleteFunc(p.list, isResult) }
 
 // orphaned lets the client forget the first answer, and keep its results.
-func orphaned(p *player) {
+func orphaned(p *rawClient) {
 	p.list = slices.DeleteFunc(p.list, func(v any) bool {
 		raw, err := json.Marshal(v)
 		return err == nil && (strings.Contains(string(raw), `"tool_use"`) || strings.Contains(string(raw), `"function_call"`))
@@ -119,10 +119,10 @@ func isResult(v any) bool {
 }
 
 // foreign replaces the conversation by one with another server.
-func foreign(other player) func(p *player) {
-	return func(p *player) {
+func foreign(other rawClient) func(p *rawClient) {
+	return func(p *rawClient) {
 		q := other
-		q.t, q.server, q.scene, q.tools = p.t, p.server, "tool", true
+		q.t, q.server, q.scenario, q.tools = p.t, p.server, "tool", true
 		q.turn("Where is order 7?")
 		raw, err := json.Marshal(q.list)
 		testkit.Must(p.t, err)
@@ -156,7 +156,7 @@ func format(schema string) object {
 }
 
 // longID replaces the first id of a call.
-func longID(p *player) func(string) string {
+func longID(p *rawClient) func(string) string {
 	id := p.list[1].(object)["tool_calls"].([]any)[0].(object)["id"].(string)
 	return func(s string) string { return strings.Replace(s, id, "call_1", 1) }
 }
@@ -166,10 +166,10 @@ func textFormat(schema any) object {
 	return object{"outputConfig": object{"textFormat": object{"type": "json_schema", "structure": object{"jsonSchema": object{"name": "f", "schema": schema}}}}}
 }
 
-// withMedia adds an image to the results of the conversation, within the response or beside it.
-func withMedia(field string) func(p *player) {
+// withMedia adds an image to the results of the conversation, within the response or after it.
+func withMedia(field string) func(p *rawClient) {
 	image := object{"inlineData": object{"mimeType": "image/png", "data": "AAAA"}}
-	return func(p *player) {
+	return func(p *rawClient) {
 		for _, v := range p.list {
 			parts := v.(object)["parts"].([]any)
 			if f, ok := parts[0].(object)["functionResponse"].(object); ok && field != "" {
@@ -181,12 +181,12 @@ func withMedia(field string) func(p *player) {
 	}
 }
 
-// play has the conversation of an example; the last request is the one that counts.
-func (e example) play(t *testing.T, bad bool) (status int, text string, found []conformance.Finding) {
+// send has the conversation of an example; the last request is the one that counts.
+func (e example) send(t *testing.T, bad bool) (status int, text string, found []conformance.Violation) {
 	p := e.at
-	p.t, p.server, p.tools, p.scene = t, conformance.New(t), e.tools, e.scene
-	if p.scene == "" || p.scene == "prefill" {
-		p.scene = "tool"
+	p.t, p.server, p.tools, p.scenario = t, conformance.New(t), e.tools, e.scenario
+	if p.scenario == "" || p.scenario == "prefill" {
+		p.scenario = "tool"
 	}
 	p.body, p.header = e.good, e.header
 	if bad {
@@ -206,7 +206,7 @@ func (e example) play(t *testing.T, bad bool) (status int, text string, found []
 		}
 	}
 	for _, v := range p.server.Verdicts() {
-		for _, f := range v.Findings {
+		for _, f := range v.Violations {
 			if f.Rule == e.rule {
 				found = append(found, f)
 			}
@@ -216,8 +216,8 @@ func (e example) play(t *testing.T, bad bool) (status int, text string, found []
 }
 
 // last has a turn, or ends with the answer that the client has begun.
-func (p *player) last(e example, now bool) (int, object) {
-	if e.scene == "prefill" && now {
+func (p *rawClient) last(e example, now bool) (int, object) {
+	if e.scenario == "prefill" && now {
 		_, status, answer := p.call()
 		return status, answer
 	}
@@ -230,10 +230,10 @@ func TestRules(t *testing.T) {
 	for _, e := range examples() {
 		covered[e.rule] = true
 		t.Run(e.rule, func(t *testing.T) {
-			if status, text, found := e.play(t, false); status != http.StatusOK || len(found) > 0 {
+			if status, text, found := e.send(t, false); status != http.StatusOK || len(found) > 0 {
 				t.Errorf("the request that follows the rule got %d: %s, %v", status, text, found)
 			}
-			status, text, found := e.play(t, true)
+			status, text, found := e.send(t, true)
 			if len(found) == 0 {
 				t.Fatalf("the request that breaks the rule got %d: %s", status, text)
 			}
@@ -258,7 +258,7 @@ func TestRules(t *testing.T) {
 // TestRules_VertexVersion: the version is a field of the request on Vertex AI.
 func TestRules_VertexVersion(t *testing.T) {
 	p := opus.at("vertex", "claude-opus-5-5")
-	p.t, p.server, p.scene = t, conformance.New(t), "answer"
+	p.t, p.server, p.scenario = t, conformance.New(t), "answer"
 	p.say("Hello.")
 	body := p.request()
 	delete(body, "anthropic_version")

@@ -1,8 +1,8 @@
 // Package conformance is a server on loopback that enforces what the providers of chat models
-// enforce. It speaks their protocols, streamed and not, plays scenes that return reasoning, signatures and other items that
+// enforce. It speaks their protocols, streamed and not, runs scenarios that return reasoning, signatures and other items that
 // must come back, and refuses a request that breaks a rule with the error of the provider.
 //
-// The rules are data, rules.yaml; so are the scenes, scenes.yaml. The server has no memory of conversations: what it
+// The rules are data, rules.yaml; so are the scenarios, scenarios.yaml. The server has no memory of conversations: what it
 // issues names itself, so that another process can check what comes back. Any client can use it, in any language:
 // see the program in serve.
 package conformance
@@ -19,7 +19,7 @@ import (
 	"sync"
 )
 
-// Handler is the server. Its addresses are /SCENE/SERVER/…, such as /tool/openai/v1/responses. It is safe for
+// Handler is the server. Its addresses are /SCENARIO/SERVER/…, such as /tool/openai/v1/responses. It is safe for
 // concurrent use.
 type Handler struct {
 	// Book has the rules; nil means Rules.
@@ -31,8 +31,8 @@ type Handler struct {
 
 // Verdict is what the server found in a request.
 type Verdict struct {
-	// Scene is the name of the scene.
-	Scene string
+	// Scenario is the name of the scenario.
+	Scenario string
 	// Server is the name of the server.
 	Server string
 	// Wire is the protocol.
@@ -41,7 +41,7 @@ type Verdict struct {
 	Path string
 	// Model is the name of the model.
 	Model string
-	// Step is the step of the scene that was requested.
+	// Step is the step of the scenario that was requested.
 	Step int
 	// Stream is whether the answer was to be streamed.
 	Stream bool
@@ -49,14 +49,14 @@ type Verdict struct {
 	Status int
 	// Rules are the ids of the rules that the request was checked against.
 	Rules []string
-	// Findings are the rules that the request breaks.
-	Findings []Finding
+	// Violations are the rules that the request breaks.
+	Violations []Violation
 	// Body is the request.
 	Body json.RawMessage
 }
 
-// Finding is a rule that a request breaks.
-type Finding struct {
+// Violation is a rule that a request breaks.
+type Violation struct {
 	// Rule is the id of the rule.
 	Rule string
 	// Number is its number.
@@ -117,13 +117,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(fields) < 3 {
-		http.Error(w, "the address must be /SCENE/SERVER/…, such as /tool/openai/v1/responses", http.StatusNotFound)
+		http.Error(w, "the address must be /SCENARIO/SERVER/…, such as /tool/openai/v1/responses", http.StatusNotFound)
 		return
 	}
-	scene, okScene := lookupScene(fields[0])
+	scenario, okScenario := lookupScenario(fields[0])
 	server, okServer := h.book().server(fields[1])
-	if !okScene || !okServer {
-		http.Error(w, fmt.Sprintf("no scene %q or no server %q", fields[0], fields[1]), http.StatusNotFound)
+	if !okScenario || !okServer {
+		http.Error(w, fmt.Sprintf("no scenario %q or no server %q", fields[0], fields[1]), http.StatusNotFound)
 		return
 	}
 	rest := "/" + fields[2]
@@ -142,7 +142,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body is not a JSON object", http.StatusBadRequest)
 		return
 	}
-	c := &conversation{wire: wire, server: server, path: rest, scene: scene, header: r.Header, body: body, origin: server.Name}
+	c := &conversation{wire: wire, server: server, path: rest, scenario: scenario, header: r.Header, body: body, origin: server.Name}
 	if key := r.Header.Get(server.Account); server.Account != "" && key != "" {
 		c.origin += "/" + letters(seal(key), 6)
 	}
@@ -153,7 +153,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) answer(w http.ResponseWriter, c *conversation, raw []byte) {
 	c.wire.read(c)
 	c.reasons = h.book().reasons(c)
-	v := Verdict{Scene: c.scene.Name, Server: c.server.Name, Wire: c.wire.name, Path: c.path, Model: c.model, Step: c.stepIndex(), Stream: c.stream, Status: http.StatusOK, Body: raw}
+	v := Verdict{Scenario: c.scenario.Name, Server: c.server.Name, Wire: c.wire.name, Path: c.path, Model: c.model, Step: c.stepIndex(), Stream: c.stream, Status: http.StatusOK, Body: raw}
 	refusal, text := Refusal{}, ""
 	for i := range h.book().Rules {
 		rule := &h.book().Rules[i]
@@ -162,8 +162,8 @@ func (h *Handler) answer(w http.ResponseWriter, c *conversation, raw []byte) {
 		}
 		v.Rules = append(v.Rules, rule.ID)
 		for _, b := range checks()[rule.Check.Name](c, rule.Check) {
-			f := Finding{Rule: rule.ID, Number: rule.Number, Text: rule.text(b, c), At: b.at, Refused: rule.Refusal.Status != 0}
-			v.Findings = append(v.Findings, f)
+			f := Violation{Rule: rule.ID, Number: rule.Number, Text: rule.text(b, c), At: b.at, Refused: rule.Refusal.Status != 0}
+			v.Violations = append(v.Violations, f)
 			if f.Refused && text == "" {
 				refusal, text, v.Status = rule.Refusal, f.Text, rule.Refusal.Status
 				refusal.Param = b.fill(refusal.Param, c)
@@ -250,27 +250,29 @@ func New(t TB) *Running {
 	return &Running{Handler: h, URL: s.URL}
 }
 
-// Scene returns the servers that play a scene.
-func (r *Running) Scene(name string) Stage { return Stage{url: r.URL, scene: name, book: r.book()} }
+// Scenario returns the servers for a scenario.
+func (r *Running) Scenario(name string) Endpoint {
+	return Endpoint{url: r.URL, scenario: name, book: r.book()}
+}
 
-// Stage is a scene at a server.
-type Stage struct {
-	url, scene string
-	book       *Book
+// Endpoint is a scenario at a server.
+type Endpoint struct {
+	url, scenario string
+	book          *Book
 }
 
 // BaseURL returns the base URL for a client of a provider, such as openai or deepseek.
-func (s Stage) BaseURL(server string) string {
+func (s Endpoint) BaseURL(server string) string {
 	at, _ := s.book.server(server)
-	return s.url + "/" + s.scene + "/" + server + at.Base
+	return s.url + "/" + s.scenario + "/" + server + at.Base
 }
 
 // Client returns an HTTP client for which the server is all providers: it calls it in place of the providers'
 // own hosts, and nothing else.
-func (s Stage) Client() *http.Client { return &http.Client{Transport: s} }
+func (s Endpoint) Client() *http.Client { return &http.Client{Transport: s} }
 
 // RoundTrip sends a request for the host of a provider to the server.
-func (s Stage) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s Endpoint) RoundTrip(req *http.Request) (*http.Response, error) {
 	to, err := url.Parse(s.url)
 	if err != nil {
 		return nil, err
@@ -279,9 +281,9 @@ func (s Stage) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Host != to.Host {
 		name, ok := s.book.serverOf(req.URL.Host)
 		if !ok {
-			return nil, fmt.Errorf("no server plays %s", req.URL.Host)
+			return nil, fmt.Errorf("no server simulates %s", req.URL.Host)
 		}
-		prefix := "/" + s.scene + "/" + name
+		prefix := "/" + s.scenario + "/" + name
 		if out.URL.RawPath != "" {
 			out.URL.RawPath = prefix + out.URL.RawPath
 		}
@@ -291,7 +293,7 @@ func (s Stage) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(out)
 }
 
-// serverOf returns the server that plays a host.
+// serverOf returns the server that simulates a host.
 func (b *Book) serverOf(host string) (string, bool) {
 	for _, s := range b.Servers {
 		for _, pattern := range s.Hosts {

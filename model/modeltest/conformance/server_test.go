@@ -29,7 +29,7 @@ func do(t *testing.T, method, url string) (int, string) {
 // TestServer_Models: the server lists models, and the day of their shutdown.
 func TestServer_Models(t *testing.T) {
 	s := conformance.New(t)
-	base := s.Scene("answer").BaseURL("openai")
+	base := s.Scenario("answer").BaseURL("openai")
 	for path, want := range map[string]string{"/models": `"shutdown_date":"2026-12-11"`, "/models/gpt-5": `"shutdown_date":"2026-12-11"`, "/models/gpt-6-sol": `"shutdown_date":null`, "/models/gpt-4": `"code":"model_not_found"`} {
 		if status, body := do(t, http.MethodGet, base+path); !strings.Contains(body, want) || (status == http.StatusOK) == strings.Contains(want, "not_found") {
 			t.Errorf("%s: %d %s", path, status, body)
@@ -37,13 +37,13 @@ func TestServer_Models(t *testing.T) {
 	}
 }
 
-// TestServer_Addresses: what is no address of a scene and a server, or no request, is refused.
+// TestServer_Addresses: addresses without a scenario and a server, and bodies that are not requests, are refused.
 func TestServer_Addresses(t *testing.T) {
 	s := conformance.New(t)
 	for path, want := range map[string]string{
-		"/":                                     "the address must be /SCENE/SERVER/",
-		"/tool/nobody/v1/responses":             `no scene "tool" or no server "nobody"`,
-		"/nothing/openai/v1/responses":          `no scene "nothing" or no server "openai"`,
+		"/":                                     "the address must be /SCENARIO/SERVER/",
+		"/tool/unknown/v1/responses":            `no scenario "tool" or no server "unknown"`,
+		"/nothing/openai/v1/responses":          `no scenario "nothing" or no server "openai"`,
 		"/tool/openai/v1/files":                 "no such path: /v1/files",
 		"/tool/openai/v1/responses":             "the body is not a JSON object",
 		"/tool/google/v1beta/x:generateContent": "no such path: /v1beta/x:generateContent",
@@ -57,12 +57,12 @@ func TestServer_Addresses(t *testing.T) {
 // TestServer_Verdicts: the log of requests can be read and cleared by programs in other languages.
 func TestServer_Verdicts(t *testing.T) {
 	p := completions
-	p.t, p.server, p.scene, p.body = t, conformance.New(t), "answer", object{"max_tokens": 5}
+	p.t, p.server, p.scenario, p.body = t, conformance.New(t), "answer", object{"max_tokens": 5}
 	p.turn("Hello.")
 	_, body := do(t, http.MethodGet, p.server.URL+"/verdicts")
 	var list []conformance.Verdict
 	testkit.Must(t, json.Unmarshal([]byte(body), &list))
-	if len(list) != 1 || list[0].Server != "openai" || list[0].Wire != "chat" || list[0].Model != "gpt-6-sol" || list[0].Status != 400 || len(list[0].Findings) != 1 || list[0].Findings[0].Rule != "openai-max-tokens" {
+	if len(list) != 1 || list[0].Server != "openai" || list[0].Wire != "chat" || list[0].Model != "gpt-6-sol" || list[0].Status != 400 || len(list[0].Violations) != 1 || list[0].Violations[0].Rule != "openai-max-tokens" {
 		t.Errorf("got %+v", list)
 	}
 	if _, body := do(t, http.MethodDelete, p.server.URL+"/verdicts"); body != "[]" {
@@ -70,16 +70,16 @@ func TestServer_Verdicts(t *testing.T) {
 	}
 }
 
-// TestRules_Complete: each rule says what it requires, where that is known from, and who plays it; each requirement
+// TestRules_Complete: each rule has its requirement, its source and its tests; each requirement
 // that a server can check has a rule.
 func TestRules_Complete(t *testing.T) {
 	wires, ids := []string{"chat", "responses", "messages", "gemini", "converse", "ollama"}, map[string]bool{}
-	scenes := map[string]bool{}
-	for _, s := range conformance.Scenes() {
-		if s.About == "" || len(s.Steps) == 0 || scenes[s.Name] {
-			t.Errorf("scene %s: no description, no steps, or twice", s.Name)
+	scenarios := map[string]bool{}
+	for _, s := range conformance.Scenarios() {
+		if s.About == "" || len(s.Steps) == 0 || scenarios[s.Name] {
+			t.Errorf("scenario %s: no description, no steps, or twice", s.Name)
 		}
-		scenes[s.Name] = true
+		scenarios[s.Name] = true
 	}
 	numbers := map[string]bool{"T45": true, "T46": true} // of the catalogue of models
 	for _, r := range conformance.Rules().Rules {
@@ -88,20 +88,20 @@ func TestRules_Complete(t *testing.T) {
 			t.Errorf("rule %s is not complete, or twice", r.ID)
 		}
 		ids[r.ID] = true
-		if (r.Check.Name == "") != (r.Refusal.Text == "") || r.Check.Name == "" && len(r.Plays) == 0 && len(r.Wires) > 0 {
-			t.Errorf("rule %s: a rule has a check with a text, or plays", r.ID)
+		if (r.Check.Name == "") != (r.Refusal.Text == "") || r.Check.Name == "" && len(r.Cases) == 0 && len(r.Wires) > 0 {
+			t.Errorf("rule %s: a rule has a check with a text, or cases", r.ID)
 		}
 		for _, w := range r.Wires {
 			if !slices.Contains(wires, w) {
 				t.Errorf("rule %s: no wire %s", r.ID, w)
 			}
 		}
-		for _, p := range r.Plays {
-			if !scenes[p.Scene] {
-				t.Errorf("rule %s: no scene %s", r.ID, p.Scene)
+		for _, p := range r.Cases {
+			if !scenarios[p.Scenario] {
+				t.Errorf("rule %s: no scenario %s", r.ID, p.Scenario)
 			}
-			if _, ok := passages()[p.After]; !ok && p.After != "" {
-				t.Errorf("rule %s: no passage %s", r.ID, p.After)
+			if _, ok := interruptions()[p.After]; !ok && p.After != "" {
+				t.Errorf("rule %s: no interruption %s", r.ID, p.After)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func TestRules_ModelNames(t *testing.T) {
 		"claude-opus-4-51": false, "claude-opus-4": false, "claude-opus-4-8": false, "my-claude-opus-4-5": false,
 	} {
 		p := opus.of(name)
-		p.t, p.server, p.scene, p.body = t, conformance.New(t), "answer", object{"max_tokens": 100000}
+		p.t, p.server, p.scenario, p.body = t, conformance.New(t), "answer", object{"max_tokens": 100000}
 		status, answer := p.turn("Hello.")
 		if refused := status == 400; refused != want {
 			t.Errorf("%s: %d %s", name, status, message(answer))

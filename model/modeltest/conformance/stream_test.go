@@ -45,7 +45,7 @@ func joined(v any, name string, b *strings.Builder) {
 }
 
 // stream requests an answer as a stream, and returns its records.
-func (p *player) stream() (records []object) {
+func (p *rawClient) stream() (records []object) {
 	p.t.Helper()
 	body, path := p.request(), p.path()
 	switch p.wire {
@@ -59,7 +59,7 @@ func (p *player) stream() (records []object) {
 	}
 	raw, err := json.Marshal(body)
 	testkit.Must(p.t, err)
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.server.URL+"/"+p.scene+"/"+p.name+path, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.server.URL+"/"+p.scenario+"/"+p.name+path, bytes.NewReader(raw))
 	testkit.Must(p.t, err)
 	req.Header.Set("anthropic-version", "2023-06-01")
 	resp, err := http.DefaultClient.Do(req)
@@ -85,7 +85,7 @@ func (p *player) stream() (records []object) {
 }
 
 // frames reads the event stream of AWS.
-func (p *player) frames(raw []byte) (records []object) {
+func (p *rawClient) frames(raw []byte) (records []object) {
 	for r := bytes.NewReader(raw); ; {
 		m, err := eventstream.NewDecoder().Decode(r, nil)
 		if errors.Is(err, io.EOF) {
@@ -102,10 +102,10 @@ func (p *player) frames(raw []byte) (records []object) {
 func TestServer_Streams(t *testing.T) {
 	opaque := regexp.MustCompile(`cWMxC[0-9A-Za-z+/=]+`)
 	for _, kind := range kinds {
-		for _, scene := range conformance.Scenes() {
-			t.Run(strings.Join([]string{kind.name, kind.wire, scene.Name}, "/"), func(t *testing.T) {
+		for _, scenario := range conformance.Scenarios() {
+			t.Run(strings.Join([]string{kind.name, kind.wire, scenario.Name}, "/"), func(t *testing.T) {
 				p := kind
-				p.t, p.server, p.scene, p.tools = t, conformance.New(t), scene.Name, true
+				p.t, p.server, p.scenario, p.tools = t, conformance.New(t), scenario.Name, true
 				p.say("Where are order 7 and 8?")
 				status, answer := p.post(p.request())
 				if status != http.StatusOK {
@@ -135,11 +135,11 @@ func TestServer_Streams(t *testing.T) {
 	}
 }
 
-// TestServer_DropBlock: a client that asks for it keeps a conversation whose beginning has changed, and learns what
+// TestServer_DropBlock: a client that requests it keeps a conversation whose beginning has changed, and learns what
 // the model does not see.
 func TestServer_DropBlock(t *testing.T) {
 	p := opus
-	p.t, p.server, p.scene, p.tools = t, conformance.New(t), "tool", true
+	p.t, p.server, p.scenario, p.tools = t, conformance.New(t), "tool", true
 	p.header = http.Header{"Anthropic-Beta": {"thinking-binding-controls-2026-08-01"}}
 	p.body = object{"thinking": object{"type": "adaptive", "block_binding": object{"prefix_mismatch_behavior": "drop_block"}}}
 	p.turn("Where is order 7?")
@@ -159,14 +159,14 @@ func TestServer_DropBlock(t *testing.T) {
 func TestServer_Replica(t *testing.T) {
 	for _, kind := range kinds {
 		p := kind
-		p.t, p.server, p.scene, p.tools = t, conformance.New(t), "steps", true
+		p.t, p.server, p.scenario, p.tools = t, conformance.New(t), "steps", true
 		p.say("Where are order 7 and 8?")
 		if calls, status, answer := p.call(); !calls {
 			t.Fatalf("%s: %d: %s", p.name, status, message(answer))
 		}
 		p.server = conformance.New(t)
-		if _, status, answer := p.call(); status != http.StatusOK || len(findings(p.server)) > 0 {
-			t.Errorf("%s: %d: %s %v", p.name, status, message(answer), findings(p.server))
+		if _, status, answer := p.call(); status != http.StatusOK || len(violations(p.server)) > 0 {
+			t.Errorf("%s: %d: %s %v", p.name, status, message(answer), violations(p.server))
 		}
 	}
 }

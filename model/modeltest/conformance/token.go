@@ -21,20 +21,20 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const mark = "qc1\n"
 
 // token is the content of an opaque item: a signature, or what a provider encrypts. It names the item, so that
-// the server recognizes it without a memory of its own.
+// the server recognizes it without a memory.
 type token struct {
-	Origin string // the server that issued it, and the account
-	Model  string // the model that made the item
-	Scene  string // the scene
-	Nonce  string // identifies the answer
-	Step   int    // the step of the scene
-	Item   int    // the index of the item in the answer
-	Prefix string // hash of the conversation before the answer
+	Origin   string // the server that issued it, and the account
+	Model    string // the model that made the item
+	Scenario string // the scenario
+	Nonce    string // identifies the answer
+	Step     int    // the step of the scenario
+	Item     int    // the index of the item in the answer
+	Prefix   string // hash of the conversation before the answer
 }
 
 // String returns the token in base64.
 func (t token) String() string {
-	plain := mark + strings.Join([]string{t.Origin, t.Model, t.Scene, t.Nonce, strconv.Itoa(t.Step), strconv.Itoa(t.Item), t.Prefix}, "\n")
+	plain := mark + strings.Join([]string{t.Origin, t.Model, t.Scenario, t.Nonce, strconv.Itoa(t.Step), strconv.Itoa(t.Item), t.Prefix}, "\n")
 	return base64.StdEncoding.EncodeToString(append([]byte(plain), seal(plain)[:12]...))
 }
 
@@ -52,7 +52,7 @@ func parseToken(text string) (t token, ok bool) {
 	if len(fields) != 7 || !hmac.Equal(raw[len(raw)-12:], seal(plain)[:12]) {
 		return t, false
 	}
-	t = token{Origin: fields[0], Model: fields[1], Scene: fields[2], Nonce: fields[3], Prefix: fields[6]}
+	t = token{Origin: fields[0], Model: fields[1], Scenario: fields[2], Nonce: fields[3], Prefix: fields[6]}
 	t.Step, _ = strconv.Atoi(fields[4]) // the seal proves that these are numbers
 	t.Item, _ = strconv.Atoi(fields[5])
 	return t, true
@@ -75,31 +75,31 @@ func findTokens(text string) (list []token) {
 
 // ref is the short name of an item, of nine characters: a call has it as its id, and a text contains it.
 type ref struct {
-	Step      int    // the step of the scene
+	Step      int    // the step of the scenario
 	Reasoning bool   // whether the model was reasoning
 	Item      int    // the index of the item in the answer
 	Nonce     string // identifies the answer: four characters
 }
 
 // text returns the characters of the ref.
-func (r ref) text(maker, scene string) string {
+func (r ref) text(maker, scenario string) string {
 	flag := 0
 	if r.Reasoning {
 		flag = 1
 	}
 	head := string([]byte{alphabet[(r.Step*2+flag)%62], alphabet[r.Item%62]}) + r.Nonce
-	return head + letters(seal("ref", maker, scene, head), 3)
+	return head + letters(seal("ref", maker, scenario, head), 3)
 }
 
-// parseRef reads a ref that this maker has issued in the scene.
-func parseRef(text, maker, scene string) (ref, bool) {
+// parseRef reads a ref that this maker has issued in the scenario.
+func parseRef(text, maker, scenario string) (ref, bool) {
 	if len(text) < 9 {
 		return ref{}, false
 	}
 	text = text[len(text)-9:]
 	head := text[:6]
 	first, item := strings.IndexByte(alphabet, head[0]), strings.IndexByte(alphabet, head[1])
-	if first < 0 || item < 0 || letters(seal("ref", maker, scene, head), 3) != text[6:] {
+	if first < 0 || item < 0 || letters(seal("ref", maker, scenario, head), 3) != text[6:] {
 		return ref{}, false
 	}
 	return ref{Step: first / 2, Reasoning: first%2 == 1, Item: item, Nonce: head[2:]}, true
@@ -108,9 +108,9 @@ func parseRef(text, maker, scene string) (ref, bool) {
 var refPattern = regexp.MustCompile(`\b[0-9A-Za-z]{9}\b`)
 
 // findRef returns the ref within a text.
-func findRef(text, maker, scene string) (ref, bool) {
+func findRef(text, maker, scenario string) (ref, bool) {
 	for _, word := range refPattern.FindAllString(text, -1) {
-		if r, ok := parseRef(word, maker, scene); ok {
+		if r, ok := parseRef(word, maker, scenario); ok {
 			return r, true
 		}
 	}

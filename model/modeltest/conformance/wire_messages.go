@@ -44,7 +44,7 @@ func readMessages(c *conversation) {
 		for _, b := range content.items() {
 			results = results || b.at("type").text() == "tool_result"
 		}
-		if results { // a text beside results does not begin a turn
+		if results { // a text next to results does not begin a turn
 			role = tool
 		}
 		for k, b := range content.items() {

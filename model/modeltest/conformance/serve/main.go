@@ -1,5 +1,5 @@
 // Command serve listens on loopback as the servers of all providers of chat models, and refuses what they refuse. The
-// address is /SCENE/SERVER/… with the path of the provider, such as http://127.0.0.1:18750/tool/openai/v1/responses; GET
+// address is /SCENARIO/SERVER/… with the path of the provider, such as http://127.0.0.1:18750/tool/openai/v1/responses; GET
 // /verdicts lists what was found in the requests, DELETE /verdicts forgets it.
 package main
 
@@ -29,11 +29,11 @@ func serve(address string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("scenes:")
-	for _, s := range conformance.Scenes() {
+	fmt.Println("scenarios:")
+	for _, s := range conformance.Scenarios() {
 		fmt.Printf("  %-14s %s\n", s.Name, s.About)
 	}
-	fmt.Println("servers, with the base URL of each for the scene tool:")
+	fmt.Println("servers, with the base URL of each for the scenario tool:")
 	for _, s := range conformance.Rules().Servers {
 		fmt.Printf("  http://%s/tool/%s%s\n", l.Addr(), s.Name, s.Base)
 	}

@@ -10,12 +10,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Scene is what a model answers to a turn of a conversation, step by step. The request tells the step: it is
+// Scenario is what a model answers to a turn of a conversation, step by step. The step follows from the request: it is
 // the number of answers since the newest message of the user.
-type Scene struct {
-	// Name is the name of the scene, a part of the addresses of the server.
+type Scenario struct {
+	// Name is the name of the scenario, a part of the addresses of the server.
 	Name string `yaml:"name"`
-	// About says what the scene shows.
+	// About describes the scenario.
 	About string `yaml:"about"`
 	// Steps are the answers; the last one is repeated.
 	Steps []Step `yaml:"steps"`
@@ -37,7 +37,7 @@ type Step struct {
 type Item struct {
 	// Kind is reasoning, redacted, commentary, text, call, server (a call of a tool of the provider with its result), compaction or unknown.
 	Kind string `yaml:"kind"`
-	// Text is the text; {ref} stands for the name of the item.
+	// Text is the text; {ref} is replaced by the name of the item.
 	Text string `yaml:"text"`
 	// Name is the tool of a call, or the type of an unknown item.
 	Name string `yaml:"name"`
@@ -63,31 +63,31 @@ type Usage struct {
 	Reasoning int `yaml:"reasoning"`
 }
 
-//go:embed scenes.yaml
-var scenesFile []byte
+//go:embed scenarios.yaml
+var scenariosFile []byte
 
-// Scenes returns all scenes.
-var Scenes = sync.OnceValue(func() []Scene {
+// Scenarios returns all scenarios.
+var Scenarios = sync.OnceValue(func() []Scenario {
 	var file struct {
-		Scenes []Scene `yaml:"scenes"`
+		Scenarios []Scenario `yaml:"scenarios"`
 	}
-	if err := yaml.Load(scenesFile, &file, yaml.WithKnownFields()); err != nil {
-		panic(fmt.Sprintf("scenes.yaml: %v", err)) // the file is a part of the program, and a test reads it
+	if err := yaml.Load(scenariosFile, &file, yaml.WithKnownFields()); err != nil {
+		panic(fmt.Sprintf("scenarios.yaml: %v", err)) // the file is a part of the program, and a test reads it
 	}
-	return file.Scenes
+	return file.Scenarios
 })
 
-// lookupScene returns the scene of a name.
-func lookupScene(name string) (Scene, bool) {
-	i := slices.IndexFunc(Scenes(), func(s Scene) bool { return s.Name == name })
+// lookupScenario returns the scenario of a name.
+func lookupScenario(name string) (Scenario, bool) {
+	i := slices.IndexFunc(Scenarios(), func(s Scenario) bool { return s.Name == name })
 	if i < 0 {
-		return Scene{}, false
+		return Scenario{}, false
 	}
-	return Scenes()[i], true
+	return Scenarios()[i], true
 }
 
 // step returns the step of an index; the last one for those after it.
-func (s Scene) step(i int) (Step, int) {
+func (s Scenario) step(i int) (Step, int) {
 	i = min(i, len(s.Steps)-1)
 	return s.Steps[i], i
 }
@@ -114,13 +114,13 @@ type answer struct {
 
 // newAnswer makes the answer to a request. A model without tools answers at once.
 func newAnswer(c *conversation) answer {
-	step, i := c.scene.step(c.stepIndex())
+	step, i := c.scenario.step(c.stepIndex())
 	if step.calls() && len(c.tools) == 0 {
-		step, i = c.scene.step(len(c.scene.Steps) - 1)
+		step, i = c.scenario.step(len(c.scenario.Steps) - 1)
 	}
 	prefix := c.prefix(len(c.parts))
 	a := answer{Step: step, reasons: c.reasons, items: step.items(c.reasons),
-		token: token{Origin: c.origin, Model: c.model, Scene: c.scene.Name, Step: i, Prefix: prefix, Nonce: c.nonce(len(c.parts))}}
+		token: token{Origin: c.origin, Model: c.model, Scenario: c.scenario.Name, Step: i, Prefix: prefix, Nonce: c.nonce(len(c.parts))}}
 	for k := range a.items {
 		item := &a.items[k]
 		if item.Kind == "call" && !slices.Contains(c.tools, item.Name) {
@@ -133,7 +133,7 @@ func newAnswer(c *conversation) answer {
 
 // ref returns the short name of an item.
 func (a answer) ref(item int) string {
-	return ref{Step: a.token.Step, Reasoning: a.reasons, Item: item, Nonce: a.Nonce}.text(a.Origin+" "+a.Model, a.Scene)
+	return ref{Step: a.token.Step, Reasoning: a.reasons, Item: item, Nonce: a.Nonce}.text(a.Origin+" "+a.Model, a.Scenario)
 }
 
 // seal returns the token of an item.

@@ -16,30 +16,30 @@ import (
 
 type object = map[string]any
 
-// player is a client without a library: it sends back what it got, so that it fulfils all rules.
-type player struct {
-	t      testing.TB
-	server *conformance.Running
-	scene  string
-	name   string // of the server
-	wire   string
-	model  string
-	header http.Header
-	body   object // the request without the conversation
-	system string
-	tools  bool
-	list   []any // the conversation
+// rawClient is a client without a library: it sends back what it got, so that it fulfils all rules.
+type rawClient struct {
+	t        testing.TB
+	server   *conformance.Running
+	scenario string
+	name     string // of the server
+	wire     string
+	model    string
+	header   http.Header
+	body     object // the request without the conversation
+	system   string
+	tools    bool
+	list     []any // the conversation
 	// change alters what is sent back of an answer, if not nil.
 	change func(answer []any) []any
 }
 
 // field is where a wire has the conversation.
-func (p *player) field() string {
+func (p *rawClient) field() string {
 	return map[string]string{"chat": "messages", "responses": "input", "messages": "messages", "gemini": "contents", "converse": "messages", "ollama": "messages"}[p.wire]
 }
 
 // say adds a message of the user.
-func (p *player) say(text string) {
+func (p *rawClient) say(text string) {
 	switch p.wire {
 	case "gemini":
 		p.list = append(p.list, object{"role": "user", "parts": []any{object{"text": text}}})
@@ -51,7 +51,7 @@ func (p *player) say(text string) {
 }
 
 // path is the address of a request.
-func (p *player) path() string {
+func (p *rawClient) path() string {
 	switch p.wire {
 	case "chat":
 		return "/v1/chat/completions"
@@ -73,7 +73,7 @@ func (p *player) path() string {
 const orderSchema = `{"type":"object","properties":{"number":{"type":"string"}},"required":["number"],"additionalProperties":false}`
 
 // request returns the body of the next request.
-func (p *player) request() object {
+func (p *rawClient) request() object {
 	body := maps.Clone(p.body)
 	if body == nil {
 		body = object{}
@@ -128,11 +128,11 @@ func (p *player) request() object {
 }
 
 // post sends a request.
-func (p *player) post(body object) (status int, answer object) {
+func (p *rawClient) post(body object) (status int, answer object) {
 	p.t.Helper()
 	raw, err := json.Marshal(body)
 	testkit.Must(p.t, err)
-	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.server.URL+"/"+p.scene+"/"+p.name+p.path(), bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.server.URL+"/"+p.scenario+"/"+p.name+p.path(), bytes.NewReader(raw))
 	testkit.Must(p.t, err)
 	req.Header.Set("anthropic-version", "2023-06-01")
 	maps.Copy(req.Header, p.header)
@@ -149,7 +149,7 @@ func (p *player) post(body object) (status int, answer object) {
 
 // call sends the next request and adds the answer, and the results of its calls, to the conversation. It reports
 // whether there were calls.
-func (p *player) call() (calls bool, status int, answer object) {
+func (p *rawClient) call() (calls bool, status int, answer object) {
 	p.t.Helper()
 	status, answer = p.post(p.request())
 	if status != http.StatusOK {
@@ -159,7 +159,7 @@ func (p *player) call() (calls bool, status int, answer object) {
 }
 
 // turn sends a message of the user, and requests until there is an answer.
-func (p *player) turn(text string) (status int, answer object) {
+func (p *rawClient) turn(text string) (status int, answer object) {
 	p.t.Helper()
 	p.say(text)
 	for range 9 {
@@ -173,7 +173,7 @@ func (p *player) turn(text string) (status int, answer object) {
 }
 
 // take adds an answer and its results.
-func (p *player) take(answer object) (calls bool) {
+func (p *rawClient) take(answer object) (calls bool) {
 	changed := func(list []any) []any {
 		if p.change == nil {
 			return list
@@ -236,7 +236,7 @@ func (p *player) take(answer object) (calls bool) {
 }
 
 // both adds a message with the parts of an answer, and one with results.
-func (p *player) both(field, role string, parts, results []any) {
+func (p *rawClient) both(field, role string, parts, results []any) {
 	if len(parts) > 0 {
 		p.list = append(p.list, object{"role": role, field: parts})
 	}
@@ -256,10 +256,10 @@ func message(answer object) string {
 	return fmt.Sprint(answer["message"])
 }
 
-// findings returns what the server has found, as "rule: text".
-func findings(s *conformance.Running) (list []string) {
+// violations returns what the server has found, as "rule: text".
+func violations(s *conformance.Running) (list []string) {
 	for _, v := range s.Verdicts() {
-		for _, f := range v.Findings {
+		for _, f := range v.Violations {
 			list = append(list, fmt.Sprintf("%s (%s): %s", f.Rule, f.At, f.Text))
 		}
 	}
@@ -267,7 +267,7 @@ func findings(s *conformance.Running) (list []string) {
 }
 
 // kinds are servers with a model each, for all wires.
-var kinds = []player{
+var kinds = []rawClient{
 	{name: "openai", wire: "responses", model: "gpt-6-sol"},
 	{name: "azure", wire: "responses", model: "gpt-5.5"},
 	{name: "anthropic", wire: "messages", model: "claude-opus-5-5"},
@@ -292,19 +292,19 @@ var kinds = []player{
 	{name: "ollama", wire: "ollama", model: "gpt-oss"},
 }
 
-// TestServer_Faithful: a client that sends everything back breaks no rule, in any scene, at any server.
+// TestServer_Faithful: a client that sends everything back breaks no rule, in any scenario, at any server.
 func TestServer_Faithful(t *testing.T) {
 	for _, kind := range kinds {
-		for _, scene := range conformance.Scenes() {
-			t.Run(strings.Join([]string{kind.name, kind.wire, scene.Name}, "/"), func(t *testing.T) {
+		for _, scenario := range conformance.Scenarios() {
+			t.Run(strings.Join([]string{kind.name, kind.wire, scenario.Name}, "/"), func(t *testing.T) {
 				p := kind
-				p.t, p.server, p.scene, p.tools, p.system = t, conformance.New(t), scene.Name, true, "Be brief."
+				p.t, p.server, p.scenario, p.tools, p.system = t, conformance.New(t), scenario.Name, true, "Be brief."
 				for _, text := range []string{"Where are order 7 and 8?", "Thanks. And order 9?"} {
 					if status, answer := p.turn(text); status != http.StatusOK {
 						t.Fatalf("%d: %s", status, message(answer))
 					}
 				}
-				for _, f := range findings(p.server) {
+				for _, f := range violations(p.server) {
 					t.Error(f)
 				}
 			})
