@@ -31,6 +31,7 @@ type rawClient struct {
 	list     []any // the conversation
 	// change alters what is sent back of an answer, if not nil.
 	change func(answer []any) []any
+	forget bool // declares tools in the first request only
 }
 
 // field is where a wire has the conversation.
@@ -155,6 +156,7 @@ func (p *rawClient) call() (calls bool, status int, answer object) {
 	if status != http.StatusOK {
 		return false, status, answer
 	}
+	p.tools = p.tools && !p.forget
 	return p.take(answer), status, answer
 }
 

@@ -75,16 +75,18 @@ func (c *trial) name() string {
 
 // open makes a client as a document does.
 func (c *trial) open(p conformance.Case) model.Chat {
-	stage := c.server.Scenario(c.Scenario)
+	at := c.server.Scenario(c.Scenario)
 	m := &spec.Model{ID: "assistant", Provider: p.Provider, ModelID: p.Model, API: p.API, InferenceParams: p.Params,
 		Timeout: spec.Duration(time.Minute), Retry: &spec.RetryPolicy{MaxAttempts: 1}}
 	if p.Server != "" {
-		m.BaseURL = stage.BaseURL(p.Server)
+		if m.BaseURL = at.Address(p.Server); p.Provider == "anthropic" {
+			m.BaseURL += "/anthropic"
+		}
 	}
 	if p.Provider == "gcp-vertex" {
 		m.Auth = spec.Ref[spec.Auth]{ID: "token", To: &spec.BearerTokenAuth{Token: spec.NewSecret("token-of-vertex")}}
 	}
-	made, err := provider.New(m, provider.Options{Getenv: environment, HTTP: stage.Client(), Forms: c.forms})
+	made, err := provider.New(m, provider.Options{Getenv: environment, HTTP: at.Client(), Forms: c.forms})
 	testkit.Must(c.t, err)
 	return made
 }

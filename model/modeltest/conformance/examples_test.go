@@ -174,6 +174,7 @@ func examplesOfBedrock() []example {
 // examplesOfOthers are those of its rules.
 func examplesOfOthers() []example {
 	return []example{
+		{rule: "deepseek-reasoning-turn", at: deepseek, tools: true, turns: 1, change: func(l []any) []any { return lose(l) }, withoutTools: true, text: "The `reasoning_content` in the thinking mode must be passed back to the API."},
 		{rule: "deepseek-reasoning", at: deepseek, tools: true, change: lose, text: "The `reasoning_content` in the thinking mode must be passed back to the API."},
 		{rule: "deepseek-messages", at: opus.at("deepseek", "deepseek-v4-pro"), tools: true, change: lose, text: "The `content[].thinking` in the thinking mode must be passed back to the API."},
 		{rule: "deepseek-forced-choice", at: deepseek, tools: true, good: object{"tool_choice": "auto"}, bad: object{"tool_choice": "required"}, text: "Thinking mode does not support this tool_choice"},

@@ -278,6 +278,9 @@ func (b *Book) reasons(c *conversation) bool {
 	return false
 }
 
+// IsAbout reports whether a model of this name is one that the rule is about.
+func (r *Rule) IsAbout(model string) bool { return r.models.MatchString(model) }
+
 // matches reports whether a request is one that the rule is about.
 func (r *Rule) matches(c *conversation) bool {
 	return slices.Contains(r.Wires, c.wire.name) && (len(r.Servers) == 0 || slices.Contains(r.Servers, c.server.Name)) && r.models.MatchString(c.model) &&

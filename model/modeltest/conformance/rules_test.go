@@ -13,19 +13,20 @@ import (
 
 // example is a request that a rule accepts, and one that it refuses.
 type example struct {
-	rule     string
-	at       rawClient              // the server, the wire and the model
-	scenario string                 // tool is the default
-	good     object                 // the request without the conversation
-	bad      object                 // the same, refused; equal to good if nil
-	header   http.Header            // of the good request only
-	broken   http.Header            // of the bad request only
-	turns    int                    // of the conversation, 1 is the default
-	change   func(list []any) []any // what the bad client does to an answer before it sends it back
-	before   func(p *rawClient)     // what the bad client does before the last turn
-	tools    bool                   // declares find_order
-	text     string                 // the error of the provider; what the server notices if it refuses nothing
-	where    func(status int) bool  // of the bad request; 400 if nil
+	rule         string
+	at           rawClient              // the server, the wire and the model
+	scenario     string                 // tool is the default
+	good         object                 // the request without the conversation
+	bad          object                 // the same, refused; equal to good if nil
+	header       http.Header            // of the good request only
+	broken       http.Header            // of the bad request only
+	turns        int                    // of the conversation, 1 is the default
+	change       func(list []any) []any // what the bad client does to an answer before it sends it back
+	before       func(p *rawClient)     // what the bad client does before the last turn
+	tools        bool                   // declares find_order
+	withoutTools bool                   // declares it in the first request only
+	text         string                 // the error of the provider; what the server notices if it refuses nothing
+	where        func(status int) bool  // of the bad request; 400 if nil
 }
 
 var (
@@ -195,6 +196,7 @@ func (e example) send(t *testing.T, bad bool) (status int, text string, found []
 			p.body = e.bad
 		}
 	}
+	p.forget = e.withoutTools
 	var answer object
 	for i := range max(e.turns, 1) {
 		if bad && e.before != nil && i == e.turns-1 {

@@ -267,6 +267,16 @@ func (s Endpoint) BaseURL(server string) string {
 	return s.url + "/" + s.scenario + "/" + server + at.Base
 }
 
+// Address returns the base URL of the provider's own server, for the HTTP client of Client; that of BaseURL if the
+// provider has no fixed one.
+func (s Endpoint) Address(server string) string {
+	at, _ := s.book.server(server)
+	if len(at.Hosts) != 1 || strings.ContainsAny(at.Hosts[0], "*:") {
+		return s.BaseURL(server)
+	}
+	return "https://" + at.Hosts[0] + at.Base
+}
+
 // Client returns an HTTP client for which the server is all providers: it calls it in place of the providers'
 // own hosts, and nothing else.
 func (s Endpoint) Client() *http.Client { return &http.Client{Transport: s} }

@@ -133,9 +133,11 @@ func chatForm(c *conversation, a answer, i int) object {
 	return nil
 }
 
-// chatStops are the words for the end of an answer.
-var chatStops = map[string]string{"end": "stop", "calls": "tool_calls", "length": "length", "filter": "content_filter", "refusal": "content_filter",
-	"window": "model_context_window_exceeded", "malformed": "network_error", "pause": "stop", "continuation": "length"}
+// chatStops returns the words for the end of an answer.
+func chatStops() map[string]string {
+	return map[string]string{"end": "stop", "calls": "tool_calls", "length": "length", "filter": "content_filter", "refusal": "content_filter",
+		"window": "model_context_window_exceeded", "malformed": "network_error", "pause": "stop", "continuation": "length"}
+}
 
 // chatCalls returns the calls of an answer.
 func chatCalls(c *conversation, a answer, stream bool) array {
@@ -179,7 +181,7 @@ func wholeChat(c *conversation, a answer) object {
 		message["tool_calls"] = calls
 	}
 	out := object{"id": "chatcmpl-" + a.Nonce, "object": "chat.completion", "created": 1795824000, "model": c.model, "usage": chatUsage(a.Usage),
-		"choices": array{object{"index": 0, "finish_reason": a.stop(chatStops), "message": message}}}
+		"choices": array{object{"index": 0, "finish_reason": a.stop(chatStops()), "message": message}}}
 	if a.Tier != "" {
 		out["service_tier"] = a.Tier
 	}
@@ -204,11 +206,7 @@ func chatRecords(c *conversation, a answer) []object {
 		}
 	}
 	for _, text := range chunks(a.joined()) {
-		content := any(text)
-		if c.server.Reasoning == "parts" {
-			content = array{object{"type": "text", "text": text}}
-		}
-		list = append(list, record(object{"content": content}, nil))
+		list = append(list, record(object{"content": text}, nil))
 	}
 	for _, call := range chatCalls(c, a, true) {
 		call := call.(object)
@@ -220,7 +218,7 @@ func chatRecords(c *conversation, a answer) []object {
 			list = append(list, record(object{"tool_calls": array{object{"index": call["index"], "function": object{"arguments": text}}}}, nil))
 		}
 	}
-	last := record(object{}, a.stop(chatStops))
+	last := record(object{}, a.stop(chatStops()))
 	if a.Tier != "" {
 		last["service_tier"] = a.Tier
 	}

@@ -86,9 +86,11 @@ func converseForm(_ *conversation, a answer, i int) object {
 	return nil
 }
 
-// converseStops are the words for the end of an answer.
-var converseStops = map[string]string{"end": "end_turn", "calls": "tool_use", "length": "max_tokens", "filter": "content_filtered", "refusal": "guardrail_intervened",
-	"window": "model_context_window_exceeded", "malformed": "malformed_tool_use", "pause": "end_turn", "continuation": "max_tokens"}
+// converseStops returns the words for the end of an answer.
+func converseStops() map[string]string {
+	return map[string]string{"end": "end_turn", "calls": "tool_use", "length": "max_tokens", "filter": "content_filtered", "refusal": "guardrail_intervened",
+		"window": "model_context_window_exceeded", "malformed": "malformed_tool_use", "pause": "end_turn", "continuation": "max_tokens"}
+}
 
 // converseBlocks returns the blocks of an answer.
 func converseBlocks(c *conversation, a answer) array {
@@ -114,7 +116,7 @@ func converseUsage(u Usage) object {
 }
 
 func wholeConverse(c *conversation, a answer) object {
-	out := object{"output": object{"message": object{"role": assistant, "content": converseBlocks(c, a)}}, "stopReason": a.stop(converseStops), "usage": converseUsage(a.Usage), "metrics": object{"latencyMs": 1}}
+	out := object{"output": object{"message": object{"role": assistant, "content": converseBlocks(c, a)}}, "stopReason": a.stop(converseStops()), "usage": converseUsage(a.Usage), "metrics": object{"latencyMs": 1}}
 	if a.Tier != "" {
 		out["serviceTier"] = object{"type": a.Tier}
 	}
@@ -153,7 +155,7 @@ func converseRecords(c *conversation, a answer) []object {
 		}
 		list = append(list, object{"contentBlockStop": object{"contentBlockIndex": i}})
 	}
-	return append(list, object{"messageStop": object{"stopReason": a.stop(converseStops)}}, object{"metadata": object{"usage": converseUsage(a.Usage), "metrics": object{"latencyMs": 1}}})
+	return append(list, object{"messageStop": object{"stopReason": a.stop(converseStops())}}, object{"metadata": object{"usage": converseUsage(a.Usage), "metrics": object{"latencyMs": 1}}})
 }
 
 // awsFrame writes an event in AWS's binary form.

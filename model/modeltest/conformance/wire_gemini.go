@@ -105,9 +105,11 @@ func geminiParts(c *conversation, a answer) array {
 	return parts
 }
 
-// geminiStops are the words for the end of an answer.
-var geminiStops = map[string]string{"end": "STOP", "calls": "STOP", "length": "MAX_TOKENS", "filter": "SAFETY", "refusal": "PROHIBITED_CONTENT",
-	"window": "MAX_TOKENS", "malformed": "MALFORMED_FUNCTION_CALL", "pause": "CONTINUATION", "continuation": "CONTINUATION"}
+// geminiStops returns the words for the end of an answer.
+func geminiStops() map[string]string {
+	return map[string]string{"end": "STOP", "calls": "STOP", "length": "MAX_TOKENS", "filter": "SAFETY", "refusal": "PROHIBITED_CONTENT",
+		"window": "MAX_TOKENS", "malformed": "MALFORMED_FUNCTION_CALL", "pause": "CONTINUATION", "continuation": "CONTINUATION"}
+}
 
 func wholeGemini(c *conversation, a answer) object {
 	return geminiRecord(c, a, geminiParts(c, a), true)
@@ -119,7 +121,7 @@ func geminiRecord(c *conversation, a answer, parts array, last bool) object {
 	if !last {
 		return out
 	}
-	candidate["finishReason"] = a.stop(geminiStops)
+	candidate["finishReason"] = a.stop(geminiStops())
 	if a.Stop == "continuation" {
 		candidate["continuationToken"] = a.seal(0)
 	}

@@ -122,13 +122,15 @@ func messagesBlocks(c *conversation, a answer) array {
 	return blocks
 }
 
-// messagesStops are the words for the end of an answer.
-var messagesStops = map[string]string{"end": "end_turn", "calls": "tool_use", "length": "max_tokens", "filter": "refusal", "refusal": "refusal",
-	"window": "model_context_window_exceeded", "pause": "pause_turn", "malformed": "end_turn", "continuation": "max_tokens"}
+// messagesStops returns the words for the end of an answer.
+func messagesStops() map[string]string {
+	return map[string]string{"end": "end_turn", "calls": "tool_use", "length": "max_tokens", "filter": "refusal", "refusal": "refusal",
+		"window": "model_context_window_exceeded", "pause": "pause_turn", "malformed": "end_turn", "continuation": "max_tokens"}
+}
 
 func wholeMessages(c *conversation, a answer) object {
 	out := object{"id": "msg_" + a.Nonce, "type": "message", "role": assistant, "model": c.model, "content": messagesBlocks(c, a),
-		"stop_reason": a.stop(messagesStops), "stop_sequence": nil, "usage": messagesUsage(a)}
+		"stop_reason": a.stop(messagesStops()), "stop_sequence": nil, "usage": messagesUsage(a)}
 	if details := messagesDetails(a); details != nil {
 		out["stop_details"] = details
 	}

@@ -44,8 +44,10 @@ func ollamaForm(_ *conversation, a answer, i int) object {
 	return object{"thinking": a.proof(i)}
 }
 
-// ollamaStops are the words for the end of an answer.
-var ollamaStops = map[string]string{"end": "stop", "calls": "stop", "length": "length", "filter": "stop", "refusal": "stop", "window": "length", "malformed": "stop", "pause": "stop", "continuation": "length"}
+// ollamaStops returns the words for the end of an answer.
+func ollamaStops() map[string]string {
+	return map[string]string{"end": "stop", "calls": "stop", "length": "length", "filter": "stop", "refusal": "stop", "window": "length", "malformed": "stop", "pause": "stop", "continuation": "length"}
+}
 
 // ollamaMessage is the message of an answer.
 func ollamaMessage(c *conversation, a answer) object {
@@ -71,7 +73,7 @@ func ollamaRecord(c *conversation, message object) object {
 
 func wholeOllama(c *conversation, a answer) object {
 	out := ollamaRecord(c, ollamaMessage(c, a))
-	out["done"], out["done_reason"], out["prompt_eval_count"], out["eval_count"] = true, a.stop(ollamaStops), a.Usage.Input, a.Usage.Output
+	out["done"], out["done_reason"], out["prompt_eval_count"], out["eval_count"] = true, a.stop(ollamaStops()), a.Usage.Input, a.Usage.Output
 	return out
 }
 
