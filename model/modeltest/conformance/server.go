@@ -267,7 +267,7 @@ func (s Endpoint) BaseURL(server string) string {
 	return s.url + "/" + s.scenario + "/" + server + at.Base
 }
 
-// Address returns the base URL of the provider's own server, for the HTTP client of Client; that of BaseURL if the
+// Address returns the base URL of the service of a provider, for the HTTP client of Client; that of BaseURL if the
 // provider has no fixed one.
 func (s Endpoint) Address(server string) string {
 	at, _ := s.book.server(server)
