@@ -1,0 +1,268 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+)
+
+// sent is an answer of this server that came back within a conversation.
+type sent struct {
+	ref          // its name
+	token  token // of one of its items, if any came back
+	from   int   // the index of its first part
+	parts  []part
+	opaque bool // something opaque came back
+}
+
+// answers returns the answers that came back, from a part on.
+func (c *conversation) answers(from int) (list []sent) {
+	for _, run := range c.runs(from) {
+		one := sent{from: run.from}
+		named := false
+		for i := run.from; i < run.to; i++ {
+			p := c.parts[i]
+			if r, ok := c.identify(p); ok && !named {
+				one.ref, named = r, true
+			} else if ok && r.Nonce != one.Nonce {
+				list = append(list, one)
+				one = sent{ref: r, from: i}
+			}
+			if t, ok := tokenOf(p); ok {
+				one.token, one.opaque = t, true
+			}
+			one.parts = append(one.parts, p)
+		}
+		if named {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// scope returns the answers that a check is about.
+func (c *conversation) scope(p Check) []sent {
+	if p.Scope == "turn" {
+		return c.answers(c.turnStart())
+	}
+	return c.answers(0)
+}
+
+// carried: the items of an answer come back, unchanged and in their order.
+func carried(c *conversation, p Check) (list []breach) {
+	for _, s := range c.scope(p) {
+		if p.Partial && !s.opaque || p.SamePrefix && s.Nonce != c.nonce(s.from) {
+			continue
+		}
+		for _, b := range c.compare(s) {
+			if (p.Breaches == nil || slices.Contains(p.Breaches, b.kind)) && (p.Kinds == nil || slices.Contains(p.Kinds, b.name)) {
+				list = append(list, b)
+			}
+		}
+	}
+	return list
+}
+
+// nonce identifies the answer to a request that ends before a part.
+func (c *conversation) nonce(before int) string {
+	return letters(seal(c.origin, c.model, c.scenario.Name, c.prefix(before)), 4)
+}
+
+// compare returns how an answer that came back differs from the one that was sent.
+func (c *conversation) compare(s sent) (list []breach) {
+	a, ok := c.reissue(s.ref, s.token)
+	if !ok {
+		return []breach{{kind: "altered", at: s.parts[0].where}}
+	}
+	seen, last := map[int]bool{}, -1
+	for _, p := range s.parts {
+		i, ok := place(c, a, p, seen)
+		if !ok {
+			if slices.Contains([]string{"reasoning", "redacted", "compaction", "unknown", "server"}, p.kind) {
+				list = append(list, breach{kind: "altered", at: p.where, name: p.kind})
+			}
+			continue
+		}
+		if i < last {
+			list = append(list, breach{kind: "reordered", at: p.where, name: p.kind})
+		}
+		last = max(i, last)
+		form := c.wire.form(c, a, i)
+		seen[i] = seen[i] || form == nil || p.token != "" || p.kind != "call" && p.kind != "text"
+		if form != nil && seen[i] && !unchanged(p, form) {
+			list = append(list, breach{kind: "altered", at: p.where, name: a.items[i].Kind})
+		}
+		if c.wire.name == "responses" && c.server.Phases && (a.items[i].Kind == "text" || a.items[i].Kind == "commentary") && p.name != phaseOf(a.items[i]) {
+			list = append(list, breach{kind: "phase", at: p.where, name: a.items[i].Kind, value: p.name})
+		}
+	}
+	for i, item := range a.items {
+		if !seen[i] && c.wire.form(c, a, i) != nil {
+			list = append(list, breach{kind: "lost", at: s.parts[0].where, name: item.Kind, value: a.ref(i)})
+		}
+	}
+	return list
+}
+
+// phaseOf is the phase of a message.
+func phaseOf(i Item) string {
+	if i.Kind == "commentary" {
+		return "commentary"
+	}
+	return "final_answer"
+}
+
+// place returns the index of the item that a part was sent as.
+func place(c *conversation, a answer, p part, seen map[int]bool) (int, bool) {
+	if r, ok := c.identify(p); ok && r.Nonce == a.Nonce && r.Item < len(a.items) {
+		return r.Item, true
+	}
+	for i, item := range a.items {
+		if !seen[i] && (item.Kind == "text" || item.Kind == "commentary") && (p.kind == "text" || p.kind == "commentary") && strings.TrimSpace(item.Text) == strings.TrimSpace(p.text) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// unchanged reports whether a part has what must come back. An id may be left out.
+func unchanged(p part, form object) bool {
+	sent := node{}
+	if parsed, err := parseNode(encode(form)); err == nil {
+		sent = parsed
+	}
+	for name, want := range sent.fields() {
+		got := p.json.at(name)
+		if !got.exists() && (name == "id" || name == "status") {
+			continue
+		}
+		if withoutClosed(got).canonical() != withoutClosed(want).canonical() {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutClosed returns a thinking part of Mistral without the mark that it is complete, which streams do not have.
+func withoutClosed(n node) node {
+	members, ok := n.value.(object)
+	if !ok {
+		return n
+	}
+	out := object{}
+	for k, v := range members {
+		if k != "closed" {
+			out[k] = v
+		}
+	}
+	return node{out}
+}
+
+// native: nothing comes back to a server that another one has issued.
+func native(c *conversation, p Check) (list []breach) {
+	for _, at := range c.parts {
+		for text := range at.json.strings() {
+			for _, t := range findTokens(text) {
+				if t.Origin != c.origin {
+					list = append(list, breach{kind: "foreign", at: at.where, name: at.kind, value: t.Origin})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// bound: reasoning comes back to the model that made it, after the same conversation.
+func bound(c *conversation, _ Check) (list []breach) {
+	drop := c.body.at("thinking.block_binding.prefix_mismatch_behavior").text() == "drop_block"
+	for _, run := range c.runs(0) {
+		start, former := run.from, ""
+		for i := run.from; i < run.to; i++ {
+			p := c.parts[i]
+			if p.kind != "reasoning" && p.kind != "redacted" {
+				continue
+			}
+			t, ok := parseToken(p.token)
+			if ok && former != "" && t.Nonce != former {
+				start = i
+			}
+			former = t.Nonce
+			reason := ""
+			switch {
+			case !ok:
+				continue // another rule
+			case t.Model != c.model:
+				reason = "model_binding_mismatch"
+			case t.Origin != c.origin:
+				reason = "organization_binding_mismatch"
+			case t.Prefix != c.prefix(start):
+				reason = "prefix_binding_mismatch"
+			default:
+				continue
+			}
+			if drop {
+				c.dropped = append(c.dropped, object{"type": "thinking_dropped", "path": p.where, "reason": reason})
+				continue
+			}
+			list = append(list, breach{kind: "prefix", at: p.where, name: p.kind, value: reason})
+		}
+	}
+	return list
+}
+
+// thinkingFirst: answers of the current turn begin with reasoning.
+func thinkingFirst(c *conversation, _ Check) (list []breach) {
+	for _, r := range c.runs(c.turnStart()) {
+		if p := c.parts[r.from]; p.kind != "reasoning" && p.kind != "redacted" {
+			list = append(list, breach{at: p.where, name: p.json.at("type").text()})
+		}
+	}
+	return list
+}
+
+// callHas: messages with calls have a field.
+func callHas(c *conversation, p Check) (list []breach) {
+	from := 0
+	if p.Scope == "turn" {
+		from = c.turnStart()
+	}
+	for _, r := range c.runs(from) {
+		calls, reasoning := false, false
+		for _, part := range c.parts[r.from:r.to] {
+			calls = calls || part.kind == "call"
+			reasoning = reasoning || part.kind == "reasoning" && slices.Contains(p.Fields, part.name)
+		}
+		if calls && !reasoning {
+			list = append(list, breach{kind: "lost", at: c.parts[r.from].where})
+		}
+	}
+	return list
+}
+
+// sentinels are the documented signatures for calls of other models.
+var sentinels = [...]string{"skip_thought_signature_validator", "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=", "context_engineering_is_the_way_to_go", "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv"}
+
+// signedCalls: the first call of each answer of the current turn has a signature of this server, or a sentinel.
+func signedCalls(c *conversation, p Check) (list []breach) {
+	for _, r := range c.runs(c.turnStart()) {
+		first := true
+		for i := r.from; i < r.to; i++ {
+			part := c.parts[i]
+			if part.kind != "call" {
+				continue
+			}
+			t, ok := parseToken(part.token)
+			b := breach{at: part.where, name: part.name}
+			switch {
+			case part.token == "" && first:
+				b.kind = "missing"
+			case part.token != "" && !slices.Contains(sentinels[:], part.token) && (!ok || t.Origin != c.origin):
+				b.kind = "foreign"
+			}
+			if slices.Contains(p.Breaches, b.kind) {
+				list = append(list, b)
+			}
+			first = false
+		}
+	}
+	return list
+}
