@@ -192,6 +192,7 @@ func (r Rates) cost(u Usage, assumed *[]string) float64 {
 		rate("image_input", u.ImageInput, r.ImageInput, r.Input) +
 		rate("output", u.Output-u.Reasoning, r.Output, nil) +
 		rate("reasoning_output", u.Reasoning, r.ReasoningOutput, r.Output)
+	sum += rate("cache_write", u.Writes.Other, cmp.Or(r.CacheWrite5m, r.CacheWrite30m, r.CacheWrite1h, r.CacheWrite12h), r.Input)
 	for _, w := range []struct {
 		name   string
 		tokens int
