@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func times(rate *float64, factor float64) *float64 {
 	if rate == nil {
 		return nil
 	}
-	product := *rate * factor
+	product := math.Round(*rate*factor*1e9) / 1e9 // without rounding errors of the factor
 	return &product
 }
 
