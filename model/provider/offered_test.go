@@ -40,7 +40,7 @@ func TestListOffered(t *testing.T) {
 				_, _ = w.Write([]byte(c.answer))
 			}))
 			defer s.Close()
-			m := &spec.Model{ID: "m", Provider: c.provider, ModelID: "x", BaseURL: s.URL + "/v1", Auth: spec.Ref[spec.Auth]{To: &spec.APIKeyAuth{APIKey: "secret-key"}}}
+			m := &spec.Model{ID: "m", Provider: c.provider, ModelID: "x", BaseURL: s.URL + "/v1", Auth: spec.Ref[spec.Auth]{To: &spec.APIKeyAuth{APIKey: spec.NewSecret("secret-key")}}}
 			got, err := provider.ListOffered(t.Context(), m, provider.Options{Getenv: func(string) string { return "" }})
 			switch {
 			case name == "wrong key":

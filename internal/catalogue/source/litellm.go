@@ -24,8 +24,8 @@ var litellmProviders = map[string]string{
 type litellmRow struct {
 	Provider   string           `json:"litellm_provider"`
 	Mode       string           `json:"mode"`
-	MaxInput   json.Number      `json:"max_input_tokens"`
-	MaxOutput  json.Number      `json:"max_output_tokens"`
+	MaxInput   json.RawMessage  `json:"max_input_tokens"` // a number, or a text in some rows
+	MaxOutput  json.RawMessage  `json:"max_output_tokens"`
 	Vector     int              `json:"output_vector_size"`
 	Functions  catalogue.Answer `json:"supports_function_calling"`
 	Parallel   catalogue.Answer `json:"supports_parallel_function_calling"`
@@ -43,7 +43,9 @@ type litellmRow struct {
 func looksLikeLiteLLM(top map[string]json.RawMessage) bool {
 	for _, raw := range top {
 		var row litellmRow
-		return json.Unmarshal(raw, &row) == nil && row.Provider != ""
+		if json.Unmarshal(raw, &row) == nil && row.Provider != "" {
+			return true
+		}
 	}
 	return false
 }
@@ -107,8 +109,9 @@ func (r *litellmRow) model(provider, name string, kind catalogue.Kind, prices ma
 }
 
 // number reads a number, 0 for a text.
-func number(n json.Number) int {
-	value, _ := n.Float64()
+func number(n json.RawMessage) int {
+	var value float64
+	_ = json.Unmarshal(n, &value) // 0 for a text
 	return int(value)
 }
 
