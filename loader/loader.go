@@ -180,6 +180,7 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 	d.decodeDocument(tree, document)
 	d.reportUIHints()
 	document.Gaps = d.gaps.spec()
+	f.setCatalogue(document, path)
 	return f.result(document)
 }
 

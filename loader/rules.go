@@ -6,7 +6,7 @@ import "github.com/qtype-dev/qtype/spec/diag"
 func Rules() []diag.Rule {
 	return []diag.Rule{
 		ruleUnreadable, ruleSyntax, ruleSecondDocument, ruleTag, ruleUnset, ruleInclude, ruleIncludeCycle,
-		ruleText, ruleLimit, ruleDuplicateKey, ruleDotEnv,
+		ruleText, ruleLimit, ruleDuplicateKey, ruleDotEnv, ruleCatalogue,
 		ruleEmpty, ruleListKind, ruleUnknownField, ruleMissingField, ruleKind, ruleUnionTag, ruleChoice,
 		ruleRange, ruleNestedList, ruleOptionalMark, ruleUIHint, ruleCategories, ruleProperty,
 		ruleAWSAuth, ruleAWSRole, ruleVertexAuth, ruleTokenizer, ruleInlineObject, ruleBareStep, ruleAlias,
@@ -76,6 +76,10 @@ var (
 	ruleDotEnv = diag.Rule{
 		Code: "QT011", Severity: diag.Warning, Title: "a .env file has invalid lines",
 		Doc: "A .env file has lines of the form NAME=value; a value with spaces or # needs quotes. Other lines are ignored.",
+	}
+	ruleCatalogue = diag.Rule{
+		Code: "QT012", Severity: diag.Error, Title: "a file of models is invalid",
+		Doc: "models.yaml beside a document, or the file that the environment variable QTYPE_MODELS names, has rows of the catalogue of models below the key catalogue. A row has provider and id, and what the row of `qtype models show NAME --format json` has. What it says replaces the built-in row of that name.",
 	}
 )
 

@@ -59,7 +59,7 @@ func (b *batched) Embed(ctx context.Context, texts []string) ([][]float32, Usage
 	for len(texts) > 0 {
 		n := b.next(texts)
 		got, usage, err := b.try(ctx, texts[:n])
-		used.Input, used.Output, used.Cached = used.Input+usage.Input, used.Output+usage.Output, used.Cached+usage.Cached
+		used.Add(usage)
 		if err != nil {
 			return nil, used, err
 		}

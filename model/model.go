@@ -102,17 +102,6 @@ type Response struct {
 	NextAfter time.Duration `json:"-"` // how long the provider's headers request to wait before the next call
 }
 
-// Usage counts tokens as the provider does.
-type Usage struct {
-	Input  int // tokens read
-	Output int // tokens written
-	Cached int // tokens read from the provider's prompt cache, included in Input
-	// CacheWrite are the tokens written to the provider's prompt cache, included in Input.
-	CacheWrite int
-	Cost       float64 // by the prices of the model; 0 without prices
-	Model      string  // the id of the fallback that an Embedder called; empty for the model itself
-}
-
 // Call sends req and waits for the whole answer. It passes deltas of text and reasoning
 // to onDelta if that is not nil.
 func Call(ctx context.Context, m Chat, req Request, onDelta func(Event)) (*Response, error) {

@@ -155,11 +155,8 @@ func join(all, next *Response) *Response {
 	}
 	joined := *next
 	joined.Parts = max(all.Parts, 1) + 1
-	joined.Usage.Input += all.Usage.Input
-	joined.Usage.Output += all.Usage.Output
-	joined.Usage.Cached += all.Usage.Cached
-	joined.Usage.CacheWrite += all.Usage.CacheWrite
-	joined.Usage.Cost += all.Usage.Cost
+	joined.Usage = all.Usage
+	joined.Usage.Add(next.Usage)
 	joined.Message = next.Message.WithText(all.Message.Text() + next.Message.Text())
 	joined.Message.ID = all.Message.ID
 	return &joined

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -16,6 +17,7 @@ type observedChat struct {
 	model.Chat
 	declared *spec.Model
 	info     model.Info
+	prices   *catalogue.Prices // nil if they are unknown
 }
 
 // observeChat returns m with its calls reported; nil for nil.
@@ -23,7 +25,7 @@ func observeChat(m model.Chat, declared *spec.Model) model.Chat {
 	if m == nil {
 		return nil
 	}
-	return &observedChat{m, declared, m.Info()}
+	return &observedChat{m, declared, m.Info(), declared.CallPrices()}
 }
 
 // Generate sends the request, and reports it if the run has observers.
@@ -38,7 +40,7 @@ func (m *observedChat) Generate(ctx context.Context, req model.Request) iter.Seq
 func (m *observedChat) observed(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
 		ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationModel, ID: m.declared.ID,
-			Model: &m.info, Prices: m.declared.CallPrices(), Params: modelparams.Sent(m.declared), Request: &req, Failed: model.FailuresBefore(ctx)})
+			Model: &m.info, Prices: m.prices, Params: modelparams.Sent(m.declared), Request: &req, Failed: model.FailuresBefore(ctx)})
 		r := &steps.OperationResult{}
 		defer end(r)
 		for ev, err := range m.Chat.Generate(ctx, req) {
@@ -65,6 +67,7 @@ type observedEmbedder struct {
 	model.Embedder
 	declared *spec.Model
 	info     model.Info
+	prices   *catalogue.Prices // nil if they are unknown
 }
 
 // observeEmbedder returns m with its calls reported; nil for nil.
@@ -72,7 +75,7 @@ func observeEmbedder(m model.Embedder, declared *spec.Model) model.Embedder {
 	if m == nil {
 		return nil
 	}
-	return &observedEmbedder{m, declared, m.Info()}
+	return &observedEmbedder{m, declared, m.Info(), declared.CallPrices()}
 }
 
 // Embed calls the model, and reports it if the run has observers.
@@ -81,7 +84,7 @@ func (m *observedEmbedder) Embed(ctx context.Context, texts []string) ([][]float
 		return m.Embedder.Embed(ctx, texts)
 	}
 	ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationEmbedding, ID: m.declared.ID,
-		Model: &m.info, Prices: m.declared.CallPrices(), Texts: texts})
+		Model: &m.info, Prices: m.prices, Texts: texts})
 	r := &steps.OperationResult{}
 	defer end(r)
 	vectors, usage, err := m.Embedder.Embed(ctx, texts)

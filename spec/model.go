@@ -156,25 +156,6 @@ type Prices struct {
 	CacheWrite *float64 `yaml:"cache_write" validate:"omitempty,gte=0,lte=1000000000"`
 }
 
-// TokenCounts are the tokens of calls. Cached and CacheWrite are included in Input.
-type TokenCounts struct{ Input, Output, Cached, CacheWrite int }
-
-// Cost returns the price of tokens; 0 without prices.
-func (p *Prices) Cost(n TokenCounts) float64 {
-	if p == nil {
-		return 0
-	}
-	cached, written := p.Input, p.Input
-	if p.CachedInput != nil {
-		cached = *p.CachedInput
-	}
-	if p.CacheWrite != nil {
-		written = *p.CacheWrite
-	}
-	plain := n.Input - n.Cached - n.CacheWrite
-	return (float64(plain)*p.Input + float64(n.Cached)*cached + float64(n.CacheWrite)*written + float64(n.Output)*p.Output) / 1e6
-}
-
 // MockRule is one rule of a mock model. Exactly one of text, tool_calls, error and echo is its answer.
 type MockRule struct {
 	Positioned

@@ -55,12 +55,20 @@ func (m *EmbeddingModel) Conflict() (key, problem string) {
 		return "thinking", "an embedding model does not reason"
 	case !row.Embeddings:
 		return "provider", fmt.Sprintf("the provider %s has no embedding models", row.Name)
-	case len(row.EmbeddingModels) > 0 && !slices.ContainsFunc(row.EmbeddingModels, func(part string) bool { return strings.Contains(m.Name(), part) }):
-		return "model_id", fmt.Sprintf("%s is not an embedding model of %s that is supported: those of %s are", m.Name(), row.Name, strings.Join(row.EmbeddingModels, " and "))
+	case len(row.EmbeddingProtocols) > 0 && !slices.Contains(row.EmbeddingProtocols, m.embeddingProtocol()):
+		return "model_id", fmt.Sprintf("%s is not an embedding model of %s that is supported: the catalogue has none of that name with embedding_protocol %s", m.Name(), row.Name, strings.Join(row.EmbeddingProtocols, " or "))
 	case row.Client == LocalClient && strings.Contains(m.Name(), schemeEnd):
 		return "model_id", fmt.Sprintf("%q is an address; provider %s reads a local folder", m.Name(), row.Name)
 	}
 	return m.headersConflict(row)
+}
+
+// embeddingProtocol returns the form of requests to the model, empty if it is not known.
+func (m *EmbeddingModel) embeddingProtocol() string {
+	if known, ok := m.Known(); ok {
+		return known.EmbeddingProtocol
+	}
+	return ""
 }
 
 // AuthConflict returns why calls of the model cannot use its auth, empty if they can.

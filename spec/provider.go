@@ -11,28 +11,27 @@ import (
 // validator, the schema, the editor, the manual and the runtime read. What calls
 // the provider is the row of the same name in model/provider.
 type Provider struct {
-	Name            string          // the value of the key `provider`
-	Doc             string          // what it is, as a phrase for the manual and the editor
-	Client          ClientKind      // how calls reach it
-	Key             KeyPolicy       // when a call needs a key
-	KeyEnv          []string        // environment variables of the key, the preferred one first
-	BaseURL         string          // address of the provider's service, with REGION or RESOURCE where it depends on them; empty for none
-	BaseURLEnv      string          // environment variable that overrides BaseURL; empty for none
-	BaseURLOldEnv   string          // earlier name of BaseURLEnv, which is read if BaseURLEnv is not set; empty for none
-	BaseURLDoc      string          // what `base_url` must be; empty where the key is not allowed
-	NoPath          bool            // `base_url` has no path, except for the version v1
-	Auths           []string        // types of auth that it accepts; empty for none
-	ModelKeys       []string        // keys of Model that only this provider and others that list them have
-	ModelIDRequired bool            // `model_id` must be set: the provider does not know the document's ids
-	Tools           bool            // its chat models can call tools
-	Embeddings      bool            // it has embedding models
-	EmbeddingModels []string        // parts of the names of its embedding models, one of which a model_id must have; empty for any name
-	NoChat          bool            // it has no chat models
-	BuildTag        string          // only a build of the program with this tag can call it; empty for every build
-	PromptCache     bool            // prompts are cached by markers in requests, which prompt_cache: none leaves out
-	Caching         *PromptCaching  // how it caches prompts; nil if it does not, or if its rules are unknown
-	Forms           []string        // forms of structured output that its protocol has besides prompt: schema, json_object
-	ContextWindows  []ContextWindow // context windows of its models
+	Name               string         // the value of the key `provider`
+	Doc                string         // what it is, as a phrase for the manual and the editor
+	Client             ClientKind     // how calls reach it
+	Key                KeyPolicy      // when a call needs a key
+	KeyEnv             []string       // environment variables of the key, the preferred one first
+	BaseURL            string         // address of the provider's service, with REGION or RESOURCE where it depends on them; empty for none
+	BaseURLEnv         string         // environment variable that overrides BaseURL; empty for none
+	BaseURLOldEnv      string         // earlier name of BaseURLEnv, which is read if BaseURLEnv is not set; empty for none
+	BaseURLDoc         string         // what `base_url` must be; empty where the key is not allowed
+	NoPath             bool           // `base_url` has no path, except for the version v1
+	Auths              []string       // types of auth that it accepts; empty for none
+	ModelKeys          []string       // keys of Model that only this provider and others that list them have
+	ModelIDRequired    bool           // `model_id` must be set: the provider does not know the document's ids
+	Tools              bool           // its chat models can call tools
+	Embeddings         bool           // it has embedding models
+	EmbeddingProtocols []string       // forms of requests to its embedding models, one of which the catalogue must have for a model_id; empty for any name
+	NoChat             bool           // it has no chat models
+	BuildTag           string         // only a build of the program with this tag can call it; empty for every build
+	PromptCache        bool           // prompts are cached by markers in requests, which prompt_cache: none leaves out
+	Caching            *PromptCaching // how it caches prompts; nil if it does not, or if its rules are unknown
+	Forms              []string       // forms of structured output that its protocol has besides prompt: schema, json_object
 }
 
 // ClientKind is how calls reach a provider.
@@ -65,12 +64,6 @@ type PromptCaching struct {
 	Minimum int  // tokens of the shortest beginning that is cached
 	Block   int  // tokens by which the cached beginning grows
 	Writes  bool // what is written to the cache has the price cache_write
-}
-
-// ContextWindow is the context window of the models whose names begin with Prefix.
-type ContextWindow struct {
-	Prefix string // lower case
-	Tokens int    // what a model reads and writes in one call
 }
 
 // Providers lists the providers in the order in which messages and editors
@@ -164,9 +157,7 @@ func ValueDocs(f reflect.StructField) map[string]string {
 	return docs
 }
 
-// providerRows is the table. Context windows are those of the providers' model
-// pages of 2025; models that people run themselves are missing on purpose, since
-// their window is a setting of the server.
+// providerRows is the table.
 func providerRows() []Provider {
 	keys, forms := []string{"api_key", "bearer_token"}, []string{"schema", "json_object"}
 	return []Provider{
@@ -174,28 +165,16 @@ func providerRows() []Provider {
 			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api"},
 			Key: ServiceKey, KeyEnv: []string{"OPENAI_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLOldEnv: "OPENAI_API_BASE", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
-			ContextWindows: []ContextWindow{
-				{"chatgpt-4o", 128_000}, {"gpt-3.5-turbo", 16_385}, {"gpt-3.5-turbo-instruct", 4_096},
-				{"gpt-4", 8_192}, {"gpt-4-0125", 128_000}, {"gpt-4-1106", 128_000}, {"gpt-4-32k", 32_768},
-				{"gpt-4-turbo", 128_000}, {"gpt-4.1", 1_047_576}, {"gpt-4.5", 128_000}, {"gpt-4o", 128_000},
-				{"gpt-5", 400_000}, {"gpt-5-chat", 128_000}, {"gpt-oss", 131_072},
-				{"o1", 200_000}, {"o1-mini", 128_000}, {"o1-preview", 128_000}, {"o3", 200_000}, {"o4-mini", 200_000},
-			},
 		},
 		{
 			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
-			ContextWindows: []ContextWindow{
-				{"claude-2", 100_000}, {"claude-2.1", 200_000}, {"claude-3", 200_000},
-				{"claude-haiku-4", 200_000}, {"claude-opus-4", 200_000}, {"claude-sonnet-4", 200_000},
-			},
 		},
 		{
-			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, EmbeddingModels: []string{"amazon.titan-embed", "cohere.embed"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
+			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, EmbeddingProtocols: []string{"titan", "cohere", "cohere-v4"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
 			Key: CloudIdentity, KeyEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"}, Auths: append([]string{"aws"}, keys...),
 			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
-			ContextWindows: []ContextWindow{{"nova-lite", 300_000}, {"nova-micro", 128_000}, {"nova-premier", 1_000_000}, {"nova-pro", 300_000}},
 		},
 		{
 			Name: "azure-openai", Doc: "Azure OpenAI", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api", "api_version", "deployment"},
@@ -211,13 +190,11 @@ func providerRows() []Provider {
 			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 1}, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Auths: keys,
 			BaseURL: "https://generativelanguage.googleapis.com", BaseURLEnv: "GOOGLE_GEMINI_BASE_URL", BaseURLDoc: "the address before `/v1beta/models`",
-			ContextWindows: []ContextWindow{{"gemini-1.5-flash", 1_048_576}, {"gemini-1.5-pro", 2_097_152}, {"gemini-2", 1_048_576}},
 		},
 		{
 			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"MISTRAL_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.mistral.ai/v1", BaseURLDoc: "the address before `/chat/completions`",
-			ContextWindows: []ContextWindow{{"mistral-large", 131_072}, {"mistral-medium", 131_072}, {"mistral-small", 131_072}, {"open-mistral-7b", 32_768}},
 		},
 		{
 			Name: "hugot", Doc: "an ONNX model in the local folder `model_id`, run in this process", Client: LocalClient,

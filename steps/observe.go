@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -62,12 +63,12 @@ type Operation struct {
 	Rows    int            // batch: the number of its rows
 	Input   []value.Field  // row, cache: the variables that the step reads and that are set
 
-	Model   *model.Info     // model, embedding
-	Prices  *spec.Prices    // model, embedding; nil if the document has none
-	Params  map[string]any  // model: the inference parameters of the document
-	Request *model.Request  // model
-	Texts   []string        // embedding
-	Failed  []model.Failure // model: why the models before this one were not used, if it is a fallback
+	Model   *model.Info       // model, embedding
+	Prices  *catalogue.Prices // model, embedding; nil if they are unknown
+	Params  map[string]any    // model: the inference parameters of the document
+	Request *model.Request    // model
+	Texts   []string          // embedding
+	Failed  []model.Failure   // model: why the models before this one were not used, if it is a fallback
 
 	Tool      *tool.Info     // tool
 	Arguments map[string]any // tool

@@ -122,8 +122,8 @@ func (p *ruleContext) reportEmpty(n spec.Node, what, keys string) {
 }
 
 func moneyWithoutPrices() rule {
-	return rule{code: "QT439", warning: true, title: "budget in money for a model without prices",
-		doc: "The cost of a model call is computed from the model's prices, or from the built-in ones of common models. Calls of a model without prices do not count towards the budget.",
+	return rule{code: "QT439", title: "budget in money for a model without prices",
+		doc: "The cost of a model call is computed from the model's prices, or from those of the catalogue (`qtype models`). Calls of a model without prices would not count towards the budget.",
 		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai, model_id: our-model⟦│, prices: {input: 0.15, output: 0.6}⟧}",
 			in: "question: text", out: "answer: text", flow: "budget: {money: 2}",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}"},
@@ -131,11 +131,30 @@ func moneyWithoutPrices() rule {
 			if f.Budget == nil || f.Budget.Money == 0 {
 				return
 			}
-			for _, step := range f.Plan().Steps {
-				if m, _ := p.modelAndMemoryOf(step.Step); m != nil && m.CallPrices() == nil && !m.IsMock() {
+			for _, m := range calledModels(f) {
+				if m.CallPrices() == nil && !m.IsMock() {
 					p.list.Add(p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but the model %q has no prices", f.ID, m.ID).
 						WithRelated(idPlace(m), fmt.Sprintf("add prices: to the model %q", m.ID)))
 				}
 			}
 		})}
+}
+
+// calledModels lists the models that the steps of a flow call, and their fallbacks, once each.
+func calledModels(f *spec.Flow) []*spec.Model {
+	var all []*spec.Model
+	add := func(e spec.ModelEntity) {
+		if e != nil && !slices.Contains(all, e.Base()) {
+			all = append(all, e.Base())
+		}
+	}
+	for step := range f.Plan().All() {
+		for _, m := range step.Models() {
+			add(m)
+			for _, other := range m.Base().Fallbacks {
+				add(other.To)
+			}
+		}
+	}
+	return all
 }

@@ -26,13 +26,23 @@ func program() *cli.Program {
 			{Name: "run", Make: newRun, Group: running}, {Name: "chat", Make: newChat, Group: running}, {Name: "serve", Make: newServe, Group: running},
 			{Name: "worker", Make: newWorker, Group: running}, {Name: "test", Make: newTest, Group: running}, {Name: "eval", Make: newEval, Group: running},
 			{Name: "cost", Make: newCost, Group: running},
-		}, author.Commands(), []cli.Command{
+		}, withModels(author.Commands()), []cli.Command{
 			{Name: "mcp", Make: newMCP, Group: author.Group}, {Name: "convert", Make: newConvert, Group: author.Group},
 			{Name: "memory", Make: state.NewMemory, Group: stored}, {Name: "index", Make: state.NewIndex, Group: stored}, {Name: "cache", Make: state.NewCache, Group: stored},
 			{Name: "runs", Make: newRuns, Group: stored}, {Name: "login", Make: state.NewLogin, Group: stored}, {Name: "clean", Make: state.NewClean, Group: stored},
 			{Name: "version", Make: cli.NewVersion("qtype")},
 		}),
 	}
+}
+
+// withModels replaces the command models by one that also asks servers.
+func withModels(commands []cli.Command) []cli.Command {
+	for i := range commands {
+		if commands[i].Name == "models" {
+			commands[i].Make = newModels
+		}
+	}
+	return commands
 }
 
 // newRootFor returns the part of the command tree that a command line needs.

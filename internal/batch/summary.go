@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -104,8 +105,8 @@ func (s *summary) costText() string {
 	}
 	text := "cost " + textfmt.Amount(s.cost)
 	for step := range s.job.flow.Plan().All() {
-		if slices.ContainsFunc(step.Models(), func(m spec.ModelEntity) bool { return m.Base().HasBuiltinPrices() }) {
-			return text + " (with built-in prices of " + spec.PricesDate + ", in US dollars)"
+		if slices.ContainsFunc(step.Models(), func(m spec.ModelEntity) bool { return m.Base().HasListPrices() }) {
+			return text + " (with built-in prices of " + catalogue.Date + ", in US dollars)"
 		}
 	}
 	return text

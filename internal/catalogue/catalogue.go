@@ -24,13 +24,47 @@ type Catalogue struct {
 }
 
 // New returns a catalogue in which rows precede those of below; nil is the built-in
-// catalogue. The first of equal names wins.
+// catalogue. A row that has the id of one below changes what it says, and prices as a
+// whole. The first of equal names wins.
 func New(rows []Model, below *Catalogue) *Catalogue {
 	own := newIndex()
 	for i := range rows {
-		own.add(&rows[i])
+		own.add(below.changed(&rows[i]))
 	}
 	return &Catalogue{own: own, below: below}
+}
+
+// changed returns a row with what it does not say from the row of that id.
+func (c *Catalogue) changed(row *Model) *Model {
+	made := *row
+	if before, ok := c.Lookup(row.Provider, row.ID); ok && before.Provider == row.Provider && strings.EqualFold(before.ID, row.ID) {
+		made = before.clone()
+		if row.Prices != nil {
+			made.Prices = nil
+		}
+		text, err := json.Marshal(row)
+		if err == nil {
+			err = json.Unmarshal(text, &made)
+		}
+		if err != nil {
+			panic("catalogue: " + err.Error()) // a Model has a JSON form
+		}
+	}
+	made.Kind = cmp.Or(made.Kind, Chat)
+	return &made
+}
+
+// clone returns a deep copy.
+func (m *Model) clone() Model {
+	var made Model
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = json.Unmarshal(text, &made)
+	}
+	if err != nil {
+		panic("catalogue: " + err.Error()) // a Model has a JSON form
+	}
+	return made
 }
 
 // Lookup finds a model of the built-in catalogue. See Catalogue.Lookup.

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func times(rate *float64, factor float64) *float64 {
 	if rate == nil {
 		return nil
 	}
-	product := *rate * factor
+	product := math.Round(*rate*factor*1e9) / 1e9 // without rounding errors of the factor
 	return &product
 }
 
@@ -192,6 +193,7 @@ func (r Rates) cost(u Usage, assumed *[]string) float64 {
 		rate("image_input", u.ImageInput, r.ImageInput, r.Input) +
 		rate("output", u.Output-u.Reasoning, r.Output, nil) +
 		rate("reasoning_output", u.Reasoning, r.ReasoningOutput, r.Output)
+	sum += rate("cache_write", u.Writes.Other, cmp.Or(r.CacheWrite5m, r.CacheWrite30m, r.CacheWrite1h, r.CacheWrite12h), r.Input)
 	for _, w := range []struct {
 		name   string
 		tokens int

@@ -14,7 +14,7 @@ type Model struct {
 	Aliases   []string `json:"aliases,omitempty"`   // other names of the same model
 	Snapshots []string `json:"snapshots,omitempty"` // dated names of what ID stands for
 	Family    string   `json:"family,omitempty"`    // models of a family differ in size, not in kind
-	Kind      Kind     `json:"kind"`
+	Kind      Kind     `json:"kind,omitempty"`      // of a user's row without one: that of the row that it changes, or chat
 
 	ContextWindow int      `json:"context_window,omitempty"`    // tokens that it reads and writes in one call
 	MaxInput      int      `json:"max_input,omitempty"`         // tokens that it reads in one call

@@ -56,7 +56,7 @@ func spellings(provider, name string) []spelling {
 	switch provider {
 	case "":
 		return gatewaySpellings(s)
-	case "aws-bedrock", "bedrock-mantle":
+	case "aws-bedrock":
 		return bedrockSpellings(s)
 	case "google-ai":
 		s.name = strings.TrimPrefix(s.name, "models/")

@@ -85,11 +85,15 @@ type Usage struct {
 
 // CacheWrites are tokens written to a prompt cache, by their lifetime.
 type CacheWrites struct {
-	Minutes5, Minutes30, Hour1, Hours12 int
+	Minutes5  int `json:"5m,omitempty"`
+	Minutes30 int `json:"30m,omitempty"`
+	Hour1     int `json:"1h,omitempty"`
+	Hours12   int `json:"12h,omitempty"`
+	Other     int `json:"other,omitempty"` // of a lifetime that is not reported: the shortest one
 }
 
 // Sum is the number of all tokens.
-func (w CacheWrites) Sum() int { return w.Minutes5 + w.Minutes30 + w.Hour1 + w.Hours12 }
+func (w CacheWrites) Sum() int { return w.Minutes5 + w.Minutes30 + w.Hour1 + w.Hours12 + w.Other }
 
 // Charge is the price of a call.
 type Charge struct {
@@ -102,20 +106,17 @@ type Charge struct {
 // PriceAt returns the price of a call at a time, in the tier that the answer named; "" is
 // the standard tier. It is false if the model has no price.
 func (m *Model) PriceAt(on time.Time, tier string, u Usage) (Charge, bool) {
-	if m.Prices == nil || m.FineTuned {
+	if m.Prices == nil {
 		return Charge{}, false
 	}
-	return m.Prices.charge(on, tier, u)
+	return m.Prices.Charge(on, tier, u), true
 }
 
-// charge computes the price of a call: the rates of the day, of the length and of the tier,
+// Charge computes the price of a call: the rates of the day, of the length and of the tier,
 // then each kind of tokens.
-func (p *Prices) charge(on time.Time, tier string, u Usage) (Charge, bool) {
+func (p *Prices) Charge(on time.Time, tier string, u Usage) Charge {
 	var assumed []string
 	rates := p.at(on).long(u.Input).tier(tierName(tier), p.Uplifts, &assumed)
-	if rates.Input == nil && rates.Queries == nil {
-		return Charge{}, false
-	}
 	dollars := rates.cost(u, &assumed)
 	for _, name := range u.Uplifts {
 		if factor, ok := p.Uplifts[name]; ok {
@@ -124,15 +125,11 @@ func (p *Prices) charge(on time.Time, tier string, u Usage) (Charge, bool) {
 			assumed = append(assumed, name)
 		}
 	}
-	return Charge{Amount: dollars, Assumed: assumed}, true
+	return Charge{Amount: dollars, Assumed: assumed}
 }
 
-// RatesAt returns the rates of a call at a time, with so many tokens of input, in a tier.
-// It is false if the model has no price.
-func (m *Model) RatesAt(on time.Time, tier string, input int) (Rates, bool) {
-	if m.Prices == nil || m.FineTuned {
-		return Rates{}, false
-	}
+// RatesAt returns the rates of a call at a time, in a tier, that reads so many tokens.
+func (p *Prices) RatesAt(on time.Time, tier string, input int) Rates {
 	var assumed []string
-	return m.Prices.at(on).long(input).tier(tierName(tier), m.Prices.Uplifts, &assumed), true
+	return p.at(on).long(input).tier(tierName(tier), p.Uplifts, &assumed)
 }

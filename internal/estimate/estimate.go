@@ -17,9 +17,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -238,7 +240,7 @@ func priceSources(app *spec.Application) map[string]string {
 	for _, doc := range app.Documents() {
 		for _, m := range doc.Models {
 			switch base := m.Base(); {
-			case base.HasBuiltinPrices():
+			case base.HasListPrices():
 				sources[base.ID] = BuiltinPrices
 			case base.Prices != nil:
 				sources[base.ID] = DeclaredPrices
@@ -265,7 +267,7 @@ func (d *dryRun) Start(_ context.Context, op *steps.Operation) steps.Span {
 type call struct {
 	*dryRun
 	model  string
-	prices *spec.Prices
+	prices *catalogue.Prices
 	free   bool // a mock of the document
 }
 
@@ -285,14 +287,7 @@ func (c *call) End(r *steps.OperationResult) {
 		m = &ModelCost{ID: c.model, Priced: c.prices != nil || c.free}
 		c.used[c.model] = m
 	}
-	m.add(Amount{1, float64(used.Input), float64(used.Output), price(c.prices, float64(used.Input), float64(used.Output))})
-}
-
-func price(p *spec.Prices, input, output float64) float64 {
-	if p == nil {
-		return 0
-	}
-	return (input*p.Input + output*p.Output) / 1e6
+	m.add(Amount{1, float64(used.Input), float64(used.Output), used.Charge(c.prices, time.Now())})
 }
 
 // mocks replaces all that a run would call or change.

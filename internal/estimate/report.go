@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/spec"
 )
 
 // Limits are the most that a run may cost.
@@ -93,7 +93,7 @@ func (r *Report) writePrices(b *strings.Builder) {
 		models []string
 	}{
 		{"prices of %s: those of the document (key prices)\n", declared},
-		{"prices of %s: list prices of " + spec.PricesDate + " in US dollars, built into qtype; set prices in the model for others\n", builtin},
+		{"prices of %s: list prices of " + catalogue.Date + " in US dollars, built into qtype; set prices in the model for others\n", builtin},
 		{"no prices of %s: not part of the cost; set prices in the model\n", r.Unpriced},
 	} {
 		if len(l.models) > 0 {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -192,19 +193,35 @@ func ownBound(m *spec.Model) bound {
 		b.unpriced = []string{m.ID}
 		return b
 	}
-	input := p.Input // none of the tokens is in the provider's cache, and all are written to it
-	if p.CacheWrite != nil {
-		input = max(input, *p.CacheWrite)
+	rates := p.RatesAt(time.Now(), tierOf(m), info.ContextWindow)
+	input, answer := 0.0, 0.0 // none of the tokens is in the provider's cache, and all are written to it for the longest time
+	for _, rate := range []*float64{rates.Input, rates.CacheWrite5m, rates.CacheWrite30m, rates.CacheWrite1h, rates.CacheWrite12h} {
+		input = max(input, valueOf(rate))
 	}
-	b.perToken = max(input, p.Output) / 1e6
+	answer = max(valueOf(rates.Output), valueOf(rates.ReasoningOutput))
+	b.perToken = max(input, answer) / 1e6
 	output := b.tokens
 	if info.MaxTokens > 0 {
 		output = min(output, float64(info.MaxTokens))
 	}
-	if p.Output < input {
+	if answer < input {
 		output = 0
 	}
-	b.money = ((b.tokens-output)*input + output*p.Output) / 1e6
+	b.money = ((b.tokens-output)*input + output*answer) / 1e6
 	b.perCall = b.money
 	return b
+}
+
+// tierOf returns the tier of service that a model requests.
+func tierOf(m *spec.Model) string {
+	tier, _ := m.InferenceParams["service_tier"].(string)
+	return tier
+}
+
+// valueOf returns a rate, 0 if it is unknown.
+func valueOf(rate *float64) float64 {
+	if rate == nil {
+		return 0
+	}
+	return *rate
 }

@@ -132,6 +132,8 @@ func (c *completer) proposeValues(m *syntaxWord) {
 		c.proposeExpressionNames()
 	case c.isAloneOnLine() && c.proposeOpeners(t, m):
 	case m.field == nil:
+	case m.field.name == modelKey && m.mapping != nil:
+		c.proposeModels(m.mapping)
 	case len(m.field.enum) > 0 && t.Kind() == reflect.String:
 		c.proposeEnum(m.field)
 	case t.Kind() == reflect.Bool:

@@ -115,6 +115,9 @@ func (s *server) wordText(a *analysis, syntax *syntaxIndex, d *document, at int)
 	case roleReference:
 		return s.lastValidText(a, m), nil
 	case roleValue:
+		if m.field != nil && m.field.name == modelKey && m.mapping != nil {
+			return catalogueText(modelAt(m.mapping, a.catalogue())), nil
+		}
 		if m.field != nil && slices.Contains(m.field.enum, m.text) {
 			text := keyText(m.field, s.lang())
 			if doc := m.field.enumDocs[m.text]; doc != "" {

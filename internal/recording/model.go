@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/model"
@@ -61,6 +62,21 @@ type usageJSON struct {
 	Output int `json:"output"`
 	Cached int `json:"cached,omitempty"`
 	Write  int `json:"cache_write,omitempty"`
+
+	Writes    catalogue.CacheWrites `json:"cache_writes,omitzero"` // of Write, those whose lifetime is known
+	Reasoning int                   `json:"reasoning,omitempty"`
+	Audio     int                   `json:"audio_input,omitempty"`
+	Tier      string                `json:"tier,omitempty"`
+}
+
+// newUsageJSON returns what is recorded of a usage.
+func newUsageJSON(u model.Usage) *usageJSON {
+	return &usageJSON{Input: u.Input, Output: u.Output, Cached: u.Cached, Write: u.CacheWrite, Writes: u.CacheWrites, Reasoning: u.Reasoning, Audio: u.AudioInput, Tier: u.Tier}
+}
+
+// usage returns the usage that was recorded.
+func (u *usageJSON) usage() model.Usage {
+	return model.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached, CacheWrite: u.Write, CacheWrites: u.Writes, Reasoning: u.Reasoning, AudioInput: u.Audio, Tier: u.Tier}
 }
 
 // modelError is an *model.Error as it is recorded.
@@ -139,7 +155,7 @@ func (c *chatModel) call(ctx context.Context, req model.Request, emit func(model
 			message := r.Message
 			message.ID = "" // random
 			answer.Message, answer.Finish, answer.Reason, answer.Parts = &message, r.Finish, r.Reason, r.Parts
-			answer.Usage = &usageJSON{r.Usage.Input, r.Usage.Output, r.Usage.Cached, r.Usage.CacheWrite}
+			answer.Usage = newUsageJSON(r.Usage)
 			return answer, nil
 		}
 		answer.Deltas = append(answer.Deltas, deltaJSON{ev.Text, ev.Reasoning, ev.Commentary})
@@ -175,7 +191,7 @@ func (c *chatModel) last(r *chatResponse) (model.Event, error) {
 	}
 	out := &model.Response{Message: *r.Message, Finish: r.Finish, Reason: r.Reason, Parts: r.Parts}
 	if u := r.Usage; u != nil {
-		out.Usage = model.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached, CacheWrite: u.Write}
+		out.Usage = u.usage()
 	}
 	return model.Event{Response: out}, nil
 }

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -135,7 +134,10 @@ func usage(op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
 		set = append(set, attribute.Int("llm.token_count.prompt_details.cache_read", used.Cached), attribute.Int("gen_ai.usage.cache_read.input_tokens", used.Cached))
 	}
 	if p := op.Prices; p != nil {
-		total, out := *costOf(p, r), p.Cost(spec.TokenCounts{Output: used.Output})
+		read := callUsage(r)
+		read.Output, read.Reasoning = 0, 0
+		total := *costOf(p, r)
+		out := total - read.Charge(p, endOf(r))
 		set = append(set, attribute.Float64("llm.cost.prompt", total-out), attribute.Float64("llm.cost.completion", out), attribute.Float64("llm.cost.total", total))
 	}
 	return set

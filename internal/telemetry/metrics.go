@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -153,7 +153,7 @@ type measuredSpan struct {
 	place     place
 	kind      steps.OperationKind
 	id        string
-	prices    *spec.Prices
+	prices    *catalogue.Prices
 	begun     time.Time
 	outermost bool // a flow that no other one has called
 	end       func(*measuredSpan, *steps.OperationResult)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -243,26 +245,35 @@ func fieldsJSON(fields []value.Field) json.RawMessage {
 
 // tokensOf returns the tokens of a call of a model, nil for other operations.
 func tokensOf(r *steps.OperationResult) *Tokens {
-	u := r.Usage
-	if r.Response != nil {
-		u = r.Response.Usage
-	}
+	u := callUsage(r)
 	if u.Input == 0 && u.Output == 0 {
 		return nil
 	}
 	return &Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached}
 }
 
-// costOf returns the cost of a call of a model, nil if the document has no prices.
-func costOf(p *spec.Prices, r *steps.OperationResult) *float64 {
+// costOf returns the cost of a call of a model, nil if its prices are unknown.
+func costOf(p *catalogue.Prices, r *steps.OperationResult) *float64 {
 	used := tokensOf(r)
 	if p == nil || used == nil {
 		return nil
 	}
-	u := r.Usage
-	if r.Response != nil {
-		u = r.Response.Usage
-	}
-	cost := p.Cost(spec.TokenCounts{Input: u.Input, Output: u.Output, Cached: u.Cached, CacheWrite: u.CacheWrite})
+	cost := callUsage(r).Charge(p, endOf(r))
 	return &cost
+}
+
+// callUsage returns what a call of a model used.
+func callUsage(r *steps.OperationResult) model.Usage {
+	if r.Response != nil {
+		return r.Response.Usage
+	}
+	return r.Usage
+}
+
+// endOf returns when an operation ended, for its prices.
+func endOf(r *steps.OperationResult) time.Time {
+	if r.Ended.IsZero() {
+		return time.Now()
+	}
+	return r.Ended
 }

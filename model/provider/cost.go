@@ -3,7 +3,9 @@ package provider
 import (
 	"context"
 	"iter"
+	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -18,7 +20,7 @@ func withCost(m *spec.Model, c model.Chat) model.Chat {
 
 type pricedChat struct {
 	model.Chat
-	prices *spec.Prices
+	prices *catalogue.Prices
 }
 
 // Generate forwards the events of one call.
@@ -27,7 +29,7 @@ func (p *pricedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[
 		for ev, err := range p.Chat.Generate(ctx, req) {
 			if ev.Response != nil {
 				priced := *ev.Response
-				priced.Usage.Cost = cost(p.prices, priced.Usage)
+				priced.Usage.Cost = priced.Usage.Charge(p.prices, time.Now())
 				ev.Response = &priced
 			}
 			if !yield(ev, err) {
@@ -47,16 +49,12 @@ func withEmbeddingCost(m *spec.Model, e model.Embedder) model.Embedder {
 
 type pricedEmbedder struct {
 	model.Embedder
-	prices *spec.Prices
+	prices *catalogue.Prices
 }
 
 // Embed calls the model.
 func (p *pricedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	vectors, usage, err := p.Embedder.Embed(ctx, texts)
-	usage.Cost = cost(p.prices, usage)
+	usage.Cost = usage.Charge(p.prices, time.Now())
 	return vectors, usage, err
-}
-
-func cost(p *spec.Prices, u model.Usage) float64 {
-	return p.Cost(spec.TokenCounts{Input: u.Input, Output: u.Output, Cached: u.Cached, CacheWrite: u.CacheWrite})
 }

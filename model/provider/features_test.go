@@ -70,7 +70,7 @@ func newProbe(p spec.Provider, form string) probe {
 			status, body = 200, fmt.Sprintf(f.answer, f.ends[end])
 		}
 		s := modeltest.Serve(t, modeltest.Respond(status, "application/json", body, headers...))
-		m := spec.Model{ID: "m", Provider: p.Name, ModelID: "anthropic.claude-sonnet-4", BaseURL: s.URL, Retry: &spec.RetryPolicy{MaxAttempts: 1}, StructuredOutput: form,
+		m := spec.Model{ID: "m", Provider: p.Name, ModelID: "anthropic.claude-opus-4-8", BaseURL: s.URL, Retry: &spec.RetryPolicy{MaxAttempts: 1}, StructuredOutput: form,
 			Auth: spec.Ref[spec.Auth]{ID: "b", To: &spec.BearerTokenAuth{AuthBase: spec.AuthBase{ID: "b"}, Token: spec.NewSecret("token")}}}
 		if p.Name == "gcp-vertex" {
 			m.ModelID = "gemini-2.5-flash"

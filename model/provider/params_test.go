@@ -72,11 +72,14 @@ func modelsOf(row spec.Provider) []spec.ModelEntity {
 		}
 	}
 	if row.Embeddings {
-		for _, name := range append([]string{"text-embedding"}, row.EmbeddingModels...) {
+		names := []string{"text-embedding"}
+		if len(row.EmbeddingProtocols) > 0 {
+			names = []string{"amazon.titan-embed-text-v2:0", "cohere.embed-english-v3"}
+		}
+		for _, name := range names {
 			m := &spec.EmbeddingModel{Model: base, Dimensions: 3}
-			if m.ModelID = name; len(row.EmbeddingModels) == 0 || name != "text-embedding" {
-				all = append(all, m)
-			}
+			m.ModelID = name
+			all = append(all, m)
 		}
 	}
 	return all

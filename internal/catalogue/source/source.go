@@ -46,7 +46,7 @@ func read(text []byte) (Rows, error) {
 	case json.Unmarshal(text, &top) != nil:
 		return Rows{}, errors.New("the file is neither JSON nor JSON lines")
 	case top["sample_spec"] != nil || looksLikeLiteLLM(top):
-		return readLiteLLM(top)
+		return readLiteLLM(top), nil
 	}
 	return readModelsDev(top)
 }

@@ -5,6 +5,8 @@ package author
 import (
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/validate/lint"
@@ -28,6 +30,7 @@ func Commands() []cli.Command {
 	return []cli.Command{
 		{Name: "init", Make: NewInit, Group: Group}, {Name: "validate", Make: NewValidate, Group: Group}, {Name: "fmt", Make: NewFormat, Group: Group},
 		{Name: "diff", Make: NewDiff, Group: Group}, {Name: "explain", Make: NewExplain, Group: Group}, {Name: "schema", Make: NewSchema, Group: Group},
+		{Name: "models", Make: func(s *cli.Streams) *cobra.Command { return NewModels(s) }, Group: Group},
 		{Name: "lsp", Make: NewLSP, Group: Group}, {Name: "generate", Make: NewGenerate, Group: Group}, {Name: "visualize", Make: NewVisualize, Group: Group},
 	}
 }

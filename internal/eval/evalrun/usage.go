@@ -4,8 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
-	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -44,7 +45,7 @@ func (m *meter) Start(ctx context.Context, op *steps.Operation) steps.Span {
 type meteredCall struct {
 	ctx    context.Context
 	meter  *meter
-	prices *spec.Prices
+	prices *catalogue.Prices
 	model  string
 	mock   bool // a mock of the document, which costs nothing
 }
@@ -64,7 +65,7 @@ func (c *meteredCall) End(r *steps.OperationResult) {
 	u.Input, u.Output = u.Input+used.Input, u.Output+used.Output
 	switch {
 	case c.prices != nil:
-		u.Money += c.prices.Cost(spec.TokenCounts{Input: used.Input, Output: used.Output, Cached: used.Cached, CacheWrite: used.CacheWrite})
+		u.Money += used.Charge(c.prices, time.Now())
 	case !c.mock && !slices.Contains(u.Unpriced, c.model):
 		u.Unpriced = append(u.Unpriced, c.model)
 	}

@@ -10,10 +10,13 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -21,7 +24,7 @@ import (
 // CostOptions configure Cost.
 type CostOptions struct {
 	Rules  spec.PromptCaching // of the provider
-	Prices *spec.Prices       // of the model; nil if they are unknown
+	Prices *catalogue.Prices  // of the model; nil if they are unknown
 	Format Format             // default Text
 	// ContextWindow is Options.ContextWindow, for the declared policy.
 	ContextWindow int
@@ -30,7 +33,7 @@ type CostOptions struct {
 // CostOf returns the rules and the prices for PROVIDER or PROVIDER/MODEL: with a model its built-in
 // prices, else those of the first model of the application that the provider has.
 func CostOf(app *spec.Application, named string) (CostOptions, error) {
-	name, model, _ := strings.Cut(named, "/")
+	name, id, _ := strings.Cut(named, "/")
 	row, ok := spec.LookupProvider(name)
 	switch {
 	case !ok:
@@ -38,12 +41,15 @@ func CostOf(app *spec.Application, named string) (CostOptions, error) {
 	case row.Caching == nil:
 		return CostOptions{}, terminal.Usagef("the rules of the prompt cache of %s are unknown", name)
 	}
-	o := CostOptions{Rules: *row.Caching, Prices: spec.BuiltinPrices(name, model)}
-	if model != "" && o.Prices == nil {
+	o := CostOptions{Rules: *row.Caching}
+	if known, ok := catalogue.Lookup(name, id); ok {
+		o.Prices = known.Prices
+	}
+	if id != "" && o.Prices == nil {
 		return o, terminal.Usagef("the prices of %s are unknown; declare a model with prices and pass --cost %s", named, name)
 	}
 	for _, m := range app.Models {
-		if base := m.Base(); model == "" && o.Prices == nil && base.Provider == name {
+		if base := m.Base(); id == "" && o.Prices == nil && base.Provider == name {
 			o.Prices = base.CallPrices()
 		}
 	}
@@ -217,19 +223,14 @@ func promptTokens(m *memory.Memory, before, sent []chat.Message, rules spec.Prom
 	return prompt, cached
 }
 
-// callPrice returns the price of a prompt; 0 without prices.
+// callPrice returns the price of a prompt; 0 without prices. What the cache does not have is
+// written to it, if that has a price and the prompt is long enough.
 func callPrice(o CostOptions, prompt, cached int64) float64 {
-	if o.Prices == nil {
-		return 0
+	u := model.Usage{Input: int(prompt), Cached: int(cached)}
+	if o.Rules.Writes && prompt >= int64(o.Rules.Minimum) {
+		u.CacheWrite = int(prompt - cached)
 	}
-	read, written := o.Prices.Input, o.Prices.Input
-	if o.Prices.CachedInput != nil {
-		read = *o.Prices.CachedInput
-	}
-	if o.Rules.Writes && o.Prices.CacheWrite != nil && prompt >= int64(o.Rules.Minimum) {
-		written = *o.Prices.CacheWrite
-	}
-	return (float64(cached)*read + float64(prompt-cached)*written) / 1e6
+	return u.Charge(o.Prices, time.Now())
 }
 
 // grow notes the sizes of a window.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
@@ -29,8 +30,8 @@ func TestCost(t *testing.T) {
 			fmt.Fprintf(&in, `{"role":%q,"content":"%0100d"}`+"\n", role, n)
 		}
 	}
-	cached := 1.0
-	o := replay.CostOptions{Rules: spec.PromptCaching{Minimum: 100, Block: 10}, Prices: &spec.Prices{Input: 10, CachedInput: &cached}, Format: replay.JSON}
+	input, cached := 10.0, 1.0
+	o := replay.CostOptions{Rules: spec.PromptCaching{Minimum: 100, Block: 10}, Prices: &catalogue.Prices{TierRates: catalogue.TierRates{Rates: catalogue.Rates{Input: &input, CachedInput: &cached}}}, Format: replay.JSON}
 	m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyUnbounded, Counter: letters{}}, memory.NewInProcess())
 	testkit.Must(t, err)
 	question := int64(m.Tokens(chat.Text(chat.User, strings.Repeat("0", 100))))

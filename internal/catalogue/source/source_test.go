@@ -1,0 +1,118 @@
+package source_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/catalogue/source"
+	"github.com/qtype-dev/qtype/internal/testkit"
+)
+
+// TestRead_Embedded checks that the embedded catalogue is models.jsonl, every row.
+func TestRead_Embedded(t *testing.T) {
+	text, err := os.ReadFile("../models.jsonl")
+	testkit.Must(t, err)
+	rows, err := source.Read(text)
+	testkit.Must(t, err)
+	if d := cmp.Diff(rows.Models, catalogue.All()); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(rows.Servers, catalogue.Servers()); d != "" {
+		t.Error(d)
+	}
+	again, err := source.Lines(rows)
+	testkit.Must(t, err)
+	if string(again) != string(text) {
+		t.Error("models.jsonl is not in the form that generate writes: run go generate ./internal/catalogue")
+	}
+}
+
+// TestRead_Size checks that the program contains at most 150 kB.
+func TestRead_Size(t *testing.T) {
+	info, err := os.Stat("../models.jsonl.gz")
+	testkit.Must(t, err)
+	if info.Size() > 150_000 {
+		t.Errorf("%d bytes", info.Size())
+	}
+}
+
+// TestRead_Reference compares every fact of the reference list with the row, where the
+// list is there: QTYPE_MODELS_REFERENCE is its file.
+func TestRead_Reference(t *testing.T) {
+	file := os.Getenv("QTYPE_MODELS_REFERENCE")
+	if file == "" {
+		t.Skip("QTYPE_MODELS_REFERENCE is not set")
+	}
+	text, err := os.ReadFile(file)
+	testkit.Must(t, err)
+	rows, err := source.Read(text)
+	testkit.Must(t, err)
+	if d := cmp.Diff(rows.Models, catalogue.All()); d != "" {
+		t.Error(d)
+	}
+	t.Logf("%d models, %d servers", len(rows.Models), len(rows.Servers))
+}
+
+// TestRead_LiteLLM reads prices by tier and length, and skips what is not a model of a provider.
+func TestRead_LiteLLM(t *testing.T) {
+	rows, err := source.Read([]byte(`{
+		"gpt-6-sol": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": 922000, "max_output_tokens": 128000, "input_cost_per_token": 0.000002, "output_cost_per_token": 0.00001,
+			"input_cost_per_token_batches": 0.000001, "input_cost_per_token_above_272k_tokens": 0.000004, "input_cost_per_token_above_272k_tokens_priority": 0.000008, "supports_vision": true, "deprecation_date": "2027-05-01"},
+		"gemini/new": {"litellm_provider": "gemini", "mode": "chat", "max_input_tokens": "many", "input_cost_per_token": 1e-6},
+		"elsewhere/new": {"litellm_provider": "elsewhere", "mode": "chat"},
+		"painter": {"litellm_provider": "openai", "mode": "image_generation"}}`))
+	testkit.Must(t, err)
+	if len(rows.Models) != 2 || rows.Models[0].ID != "new" || rows.Models[0].Provider != "google-ai" || len(rows.Skipped) != 2 {
+		t.Fatalf("rows = %+v", rows)
+	}
+	m := rows.Models[1]
+	if *m.Prices.Input != 2 || *m.Prices.Batch.Input != 1 || *m.Prices.LongContext[0].Priority.Input != 8 || m.Prices.LongContext[0].Above != 272_000 || m.Shutdown != "2027-05-01" || !slices.Contains(m.Input, "image") {
+		t.Errorf("row = %+v", m)
+	}
+}
+
+// TestRead_ModelsDev reads models.dev's api.json.
+func TestRead_ModelsDev(t *testing.T) {
+	rows, err := source.Read([]byte(`{"google": {"id": "google", "models": {"gemini-9": {"id": "gemini-9", "reasoning": true, "tool_call": true,
+		"modalities": {"input": ["text"], "output": ["text"]}, "limit": {"context": 1000, "output": 100},
+		"cost": {"input": 1, "output": 2, "cache_read": 0.1, "context_over_200k": {"input": 2, "output": 4}}}}}}`))
+	testkit.Must(t, err)
+	m := rows.Models[0]
+	if m.Provider != "google-ai" || m.ContextWindow != 1000 || *m.Prices.CachedInput != 0.1 || *m.Prices.LongContext[0].Output != 4 || m.Reasoning.Mode != catalogue.ReasonsOptional {
+		t.Errorf("row = %+v", m)
+	}
+}
+
+// TestRead_Other rejects other files.
+func TestRead_Other(t *testing.T) {
+	for _, text := range []string{"", "hello", "7", "{}", `{"a": 1}`, "[1]", `[{"provider": "x", "id": "y", "new_key": 1}]`, `{"provider":"a"` + "\n{"} {
+		if rows, err := source.Read([]byte(text)); err == nil {
+			t.Errorf("%q = %+v", text, rows)
+		}
+	}
+}
+
+// TestUpdates writes new models, and what differs of others.
+func TestUpdates(t *testing.T) {
+	price := func(n float64) *catalogue.Prices {
+		return &catalogue.Prices{TierRates: catalogue.TierRates{Rates: catalogue.Rates{Input: &n}}}
+	}
+	updates := source.Updates([]catalogue.Model{
+		{Provider: "openai", ID: "gpt-6-sol", ContextWindow: 1_050_000, Prices: price(2)},
+		{Provider: "openai", ID: "gpt-6-luna", MaxOutput: 5, Prices: price(99)},
+		{Provider: "openai", ID: "gpt-9"},
+	}, nil)
+	want := []catalogue.Model{{Provider: "openai", ID: "gpt-6-luna", MaxOutput: 5, Prices: price(99)}, {Provider: "openai", ID: "gpt-9"}}
+	if d := cmp.Diff(want, updates); d != "" {
+		t.Error(d)
+	}
+	text, err := source.YAML(updates, "a file")
+	if err != nil || !source.Written(text) || !strings.Contains(string(text), `  - {"provider":"openai","id":"gpt-9"}`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}

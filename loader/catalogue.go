@@ -1,0 +1,254 @@
+package loader
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
+)
+
+// CatalogueFile is the name of a user's rows of the catalogue of models, beside the document.
+const CatalogueFile = "models.yaml"
+
+// CatalogueVariable is the environment variable that names a file of rows. It is read from
+// the process only: a .env file belongs to the document.
+const CatalogueVariable = "QTYPE_MODELS"
+
+// catalogueKey is the key of such a file. A models.yaml without it is a part of a document.
+const catalogueKey = "catalogue"
+
+// Catalogue returns the catalogue of models with the rows of the user: those of the file, if
+// there is one, precede those of the file that QTYPE_MODELS names.
+func Catalogue(ctx context.Context, path string, opts Options) (*catalogue.Catalogue, diag.List) {
+	f := newLoadState(ctx, opts, ".")
+	defer f.remote.close()
+	var rows *catalogue.Catalogue
+	for _, file := range f.catalogueFiles(path) {
+		rows = f.readCatalogue(file, rows)
+	}
+	f.diags.list.Sort()
+	return rows, f.diags.list
+}
+
+// setCatalogue sets the catalogue of the models of a document: the rows of the user precede
+// the built-in ones.
+func (f *loadState) setCatalogue(document *spec.Document, path string) {
+	models := document.Models
+	if app := document.Application; app != nil {
+		for _, d := range app.Documents() {
+			models = append(models, d.Models...)
+		}
+	}
+	if len(models) == 0 {
+		return
+	}
+	var rows *catalogue.Catalogue
+	for _, file := range f.catalogueFiles(path) {
+		rows = f.readCatalogue(file, rows)
+	}
+	for _, m := range models {
+		m.Base().Catalogue = rows
+	}
+}
+
+// catalogueFile is a file of rows.
+type catalogueFile struct {
+	path  string
+	named bool // by the variable; then it must exist and have the key
+}
+
+// catalogueFiles lists the files of rows, the weakest first. What is beside a document that
+// is restricted could change what its calls may cost, so it is not read.
+func (f *loadState) catalogueFiles(path string) []catalogueFile {
+	var files []catalogueFile
+	if named := os.Getenv(CatalogueVariable); named != "" {
+		files = append(files, catalogueFile{named, true})
+	}
+	_, remote := remotefs.Remote(path)
+	if remote || f.noIncludes || f.opts.Policy.Restricted() {
+		return files
+	}
+	return append(files, catalogueFile{filepath.Join(filepath.Dir(path), CatalogueFile), false})
+}
+
+// readCatalogue adds the rows of a file to those of below. Errors are diagnostics.
+func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue) *catalogue.Catalogue {
+	file := &source.File{Path: f.name(from.path)}
+	content, problem := f.readRows(from)
+	if problem != nil {
+		if from.named || problem.text != notExist {
+			f.diags.add(ruleCatalogue.At(source.Span{File: file}, "%s %s", file.Path, problem.text))
+		}
+		return below
+	}
+	file.Text = content
+	if !from.named && !bytes.Contains(content, []byte(catalogueKey)) {
+		return below
+	}
+	tree := (&builder{loadState: f, file: file, path: from.path}).buildRoot()
+	list := tree.get(catalogueKey)
+	if list == nil {
+		if from.named && tree.kind != broken {
+			f.diags.add(ruleCatalogue.At(tree.head(), "%s has no key %q", file.Path, catalogueKey).WithHint("write the rows below %s:", catalogueKey))
+		}
+		return below
+	}
+	f.files = append(f.files, file)
+	if list.kind != sequence {
+		f.diags.add(ruleCatalogue.At(list.head(), "%s must be a list of rows, not %s", catalogueKey, list.kind.noun()))
+		return below
+	}
+	var rows []catalogue.Model
+	for _, item := range list.items {
+		row, err := rowOf(item)
+		if err != nil {
+			f.diags.add(*err)
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return catalogue.New(rows, below)
+}
+
+// readRows reads a file of rows. What the user names, no policy limits.
+func (f *loadState) readRows(from catalogueFile) ([]byte, *readError) {
+	if !from.named {
+		return f.read(from.path, "")
+	}
+	in, err := openRegular(from.path, os.Stat, func() (*os.File, error) { return os.Open(from.path) })
+	if err != nil {
+		return nil, asReadError(err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, int64(f.opts.Limits.FileBytes)+1))
+	if err != nil {
+		return nil, asReadError(err)
+	}
+	return f.accept(text)
+}
+
+// rowOf decodes a row.
+func rowOf(n *node) (catalogue.Model, *diag.Diagnostic) {
+	report := func(at source.Span, format string, args ...any) (catalogue.Model, *diag.Diagnostic) {
+		found := ruleCatalogue.At(at, format, args...)
+		return catalogue.Model{}, &found
+	}
+	if n.kind != mapping {
+		return report(n.head(), "a row must be a mapping, not %s", n.kind.noun())
+	}
+	var text bytes.Buffer
+	writeJSON(&text, n)
+	var row catalogue.Model
+	in := json.NewDecoder(&text)
+	in.DisallowUnknownFields()
+	if err := in.Decode(&row); err != nil {
+		at, problem := explainRow(n, err)
+		return report(at, "%s", problem)
+	}
+	if key, problem := row.Problem(); key != "" {
+		at := n.head()
+		if value := n.get(key); value != nil {
+			at = value.head()
+		}
+		return report(at, "%s", problem)
+	}
+	return row, nil
+}
+
+// explainRow returns the place and the text of an error of the JSON decoder.
+func explainRow(n *node, err error) (source.Span, string) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at := n
+		for _, key := range strings.Split(wrong.Field, ".") {
+			if next := at.get(key); next != nil {
+				at = next
+			}
+		}
+		return at.head(), fmt.Sprintf("%s cannot be %s", wrong.Field, at.kind.noun())
+	}
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if key, ok := strings.CutPrefix(text, "unknown field "); ok {
+		name, _ := strconv.Unquote(key)
+		if at := findKey(n, name); at != nil {
+			return at.span, fmt.Sprintf("a row of the catalogue has no key %q", name)
+		}
+	}
+	return n.head(), text
+}
+
+// findKey returns the first key of a name in a value, at any depth.
+func findKey(n *node, name string) *node {
+	for _, p := range n.pairs {
+		if p.key.text == name {
+			return p.key
+		}
+	}
+	for _, p := range n.pairs {
+		if at := findKey(p.value, name); at != nil {
+			return at
+		}
+	}
+	for _, item := range n.items {
+		if at := findKey(item, name); at != nil {
+			return at
+		}
+	}
+	return nil
+}
+
+// writeJSON writes a value as JSON.
+func writeJSON(w *bytes.Buffer, n *node) {
+	switch n.kind {
+	case mapping:
+		w.WriteByte('{')
+		for i, p := range n.pairs {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			writeText(w, p.key.text)
+			w.WriteByte(':')
+			writeJSON(w, p.value)
+		}
+		w.WriteByte('}')
+	case sequence:
+		w.WriteByte('[')
+		for i, item := range n.items {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			writeJSON(w, item)
+		}
+		w.WriteByte(']')
+	case null, broken:
+		w.WriteString("null")
+	case boolean:
+		w.WriteString(strconv.FormatBool(slices.Contains([]string{"true", "yes", "on", "y"}, strings.ToLower(n.text))))
+	case integer, float:
+		if number := strings.ReplaceAll(n.text, "_", ""); json.Valid([]byte(number)) {
+			w.WriteString(number)
+			return
+		}
+		writeText(w, n.text)
+	default:
+		writeText(w, n.text)
+	}
+}
+
+// writeText writes a text as JSON.
+func writeText(w *bytes.Buffer, text string) {
+	encoded, _ := json.Marshal(text) // a text has a JSON form
+	w.Write(encoded)
+}

@@ -1,0 +1,92 @@
+package loader_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+const catalogued = "id: shop\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-6-sol}\n  - {type: Model, id: local, provider: ollama, model_id: our-model}\n"
+
+// loadCatalogued loads a document with a models.yaml beside it.
+func loadCatalogued(t *testing.T, rows string, opts loader.Options) (writer, local *spec.Model, problems string) {
+	t.Helper()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "app.qtype.yaml")
+	testkit.Must(t, os.WriteFile(path, []byte(catalogued), 0o600))
+	if rows != "" {
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, loader.CatalogueFile), []byte(rows), 0o600))
+	}
+	result, list := loader.Load(t.Context(), path, opts)
+	var texts []string
+	for _, d := range list {
+		texts = append(texts, d.Error())
+	}
+	models := result.Document.Application.Models
+	return models[0].Base(), models[1].Base(), strings.ReplaceAll(strings.Join(texts, "\n"), folder+string(filepath.Separator), "")
+}
+
+// TestCatalogue_Rows checks that rows change what they say, and add models.
+func TestCatalogue_Rows(t *testing.T) {
+	writer, local, problems := loadCatalogued(t, "catalogue:\n  - {provider: openai, id: gpt-6-sol, prices: {input: 1.5, output: 6}}\n  - {provider: ollama, id: our-model, context_window: 32_768}\n", loader.Options{})
+	known, ok := writer.Known()
+	if problems != "" || !ok || *known.Prices.Input != 1.5 || known.Prices.Batch != nil || known.ContextWindow != 1_050_000 || !known.Reasoning.Reasons() {
+		t.Errorf("gpt-6-sol = %+v, %s", known, problems)
+	}
+	if known, ok := local.Known(); !ok || known.ContextWindow != 32_768 || known.Prices != nil {
+		t.Errorf("our-model = %+v", known)
+	}
+}
+
+// TestCatalogue_Problems checks that errors have their place.
+func TestCatalogue_Problems(t *testing.T) {
+	for name, c := range map[string]struct{ rows, want string }{
+		"not ours":      {"- {type: Model, id: other, provider: mock}\n", ""},
+		"unknown key":   {"catalogue:\n  - {provider: openai, id: a,\n     windw: 5}\n", `models.yaml:3:6`},
+		"unknown price": {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, ouput: 2}}\n", `models.yaml:2:50`},
+		"wrong type":    {"catalogue:\n  - {provider: openai, id: a, context_window: large}\n", `models.yaml:2:47`},
+		"wrong price":   {"catalogue:\n  - {provider: openai, id: a, prices: {input: -1}}\n", `models.yaml:2:39`},
+		"no id":         {"catalogue:\n  - {provider: openai}\n", `a row needs the key id`},
+		"wrong date":    {"catalogue:\n  - {provider: openai, id: a, shutdown_date: tomorrow}\n", `shutdown_date must be a date`},
+		"no list":       {"catalogue: 7\n", `must be a list of rows`},
+		"a text":        {"catalogue: [gpt]\n", `a row must be a mapping`},
+		"not YAML":      {"catalogue: [\n", `QT002`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, problems := loadCatalogued(t, c.rows, loader.Options{})
+			if c.want == "" && problems != "" || !strings.Contains(problems, c.want) {
+				t.Errorf("problems %q, want %q", problems, c.want)
+			}
+		})
+	}
+}
+
+// TestCatalogue_Restricted checks that the file beside a restricted document is not read, and
+// that the variable names one for every document.
+func TestCatalogue_Restricted(t *testing.T) {
+	const rows = "catalogue:\n  - {provider: ollama, id: our-model, context_window: 5}\n"
+	policy := &trust.Policy{Level: trust.Sandboxed}
+	if _, local, problems := loadCatalogued(t, rows, loader.Options{Policy: policy}); problems != "" {
+		t.Error(problems)
+	} else if known, ok := local.Known(); ok {
+		t.Errorf("the row of a restricted document is used: %+v", known)
+	}
+	named := filepath.Join(t.TempDir(), "mine.yaml")
+	testkit.Must(t, os.WriteFile(named, []byte(rows), 0o600))
+	t.Setenv(loader.CatalogueVariable, named)
+	if _, local, problems := loadCatalogued(t, "", loader.Options{Policy: policy}); problems != "" {
+		t.Error(problems)
+	} else if known, ok := local.Known(); !ok || known.ContextWindow != 5 {
+		t.Error("the row of the user is not used")
+	}
+	t.Setenv(loader.CatalogueVariable, named+".missing")
+	if _, _, problems := loadCatalogued(t, "", loader.Options{}); !strings.Contains(problems, "mine.yaml.missing") {
+		t.Errorf("problems %q", problems)
+	}
+}
