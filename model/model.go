@@ -98,6 +98,7 @@ type Response struct {
 	Parts   int          // of how many answers it was joined, by WithTruncation; 0 for one
 	Model   string       // the id of the fallback that answered; empty for the model itself
 	Failed  []Failure    // why the models before that fallback were not used
+	Dropped []string     // what the provider left out of the request, one line each; nil for nothing
 
 	NextAfter time.Duration `json:"-"` // how long the provider's headers request to wait before the next call
 }

@@ -25,6 +25,7 @@ const (
 	EventShortened  EventKind = "shortened"   // a request was too long for the provider and is sent again without its oldest rounds
 	EventTurn       EventKind = "turn"        // a turn of a memory ended, or a step set its variables
 	EventRepaired   EventKind = "repaired"    // a conversation had tool calls without results, or results without calls; the request has neither
+	EventDropped    EventKind = "dropped"     // reasoning of earlier answers was not sent, because what comes before it has changed
 	EventFallback   EventKind = "fallback"    // a fallback answered, because the models before it failed
 	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
 	EventCacheMiss  EventKind = "cache-miss"  // the row's results were not in the step's cache
@@ -36,7 +37,7 @@ type Event struct {
 	Step    string           // the step's id
 	Session string           // the row's session
 	Row     int64            // the row's number
-	Text    string           // text, reasoning, commentary: the delta; tool-call: the arguments; tool-result: the result; shortened: what was left out; fallback: the error of the model that failed
+	Text    string           // text, reasoning, commentary: the delta; tool-call: the arguments; tool-result: the result; shortened, dropped: what was left out; fallback: the error of the model that failed
 	Tool    string           // the tool's name
 	CallID  string           // the tool call's id
 	Err     error            // tool-result, step-end: why the tool or the step failed

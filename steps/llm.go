@@ -105,8 +105,8 @@ func (d *conversation) finish(ctx context.Context, row *Row, msgs inputMessages,
 	return reply(ctx, d)
 }
 
-// generate sends the window and waits for the answer. It reports deltas and usage
-// as events. Reasoning is not stored.
+// generate sends the window and waits for the answer. It reports deltas, usage and what was
+// left out of the request as events.
 func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools []model.Tool) (chat.Message, error) {
 	budget := s.budget(ctx, tools)
 	window, err := s.observeWindow(ctx, d, budget)
@@ -127,6 +127,9 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Cost: resp.Usage.Cost, Model: resp.Model}))
 	for i := range resp.Failed {
 		Report(ctx, s.event(row, Event{Kind: EventFallback, Model: resp.Model, Text: resp.Failed[i].Message, Failed: &resp.Failed[i]}))
+	}
+	for _, what := range resp.Dropped {
+		Report(ctx, s.event(row, Event{Kind: EventDropped, Text: what}))
 	}
 	answer := resp.Message
 	if answer.ID == "" {

@@ -110,7 +110,8 @@ func appendOrigin(b []byte, o *Origin) []byte {
 	}
 	b = appendText(append(b, `,"origin":{"api":`...), o.API)
 	b = appendText(append(b, `,"server":`...), o.Server)
-	return append(appendText(append(b, `,"model":`...), o.Model), '}')
+	b = appendText(append(b, `,"model":`...), o.Model)
+	return append(appendOptional(b, `,"prefix":`, o.Prefix), '}')
 }
 
 // appendOptional appends a member of an object unless its text is empty.

@@ -107,12 +107,12 @@ func readOrigin(o object) (*Origin, error) {
 	if !o.has("origin") {
 		return nil, nil
 	}
-	from, err := readObject(o["origin"], `"origin"`, "api", "server", "model")
+	from, err := readObject(o["origin"], `"origin"`, "api", "server", "model", "prefix")
 	if err != nil {
 		return nil, err
 	}
 	var origin Origin
-	err = from.texts(map[string]*string{"api": &origin.API, "server": &origin.Server, "model": &origin.Model})
+	err = from.texts(map[string]*string{"api": &origin.API, "server": &origin.Server, "model": &origin.Model, "prefix": &origin.Prefix})
 	return &origin, err
 }
 

@@ -65,6 +65,12 @@ type Origin struct {
 	API    string // the protocol, such as responses
 	Server string // the address of the server, without credentials
 	Model  string // the provider's name of the model
+	Prefix string // digest of the request that the reasoning is bound to; empty for a model that binds none
+}
+
+// SentTo reports whether items of the origin can be sent to another one: only to itself.
+func (o *Origin) SentTo(to *Origin) bool {
+	return o != nil && o.API == to.API && o.Server == to.Server && o.Model == to.Model
 }
 
 // ToolCall is a model's request to call a tool.

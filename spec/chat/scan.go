@@ -168,6 +168,9 @@ func (s *scanner) origin() *Origin {
 	o.Server = s.text()
 	s.expect(`,"model":`)
 	o.Model = s.text()
+	if s.skip(`,"prefix":`) {
+		o.Prefix = s.text()
+	}
 	s.expect("}")
 	return o
 }

@@ -22,7 +22,7 @@ func TestScanMessage(t *testing.T) {
 			}
 			if b.Type == ItemType || rapid.Bool().Draw(t, "has item") {
 				b.Item = &Item{Field: text.Draw(t, "field"), JSON: text.Draw(t, "json")}
-				m.Origin = &Origin{API: text.Draw(t, "api"), Server: text.Draw(t, "server"), Model: text.Draw(t, "model")}
+				m.Origin = &Origin{API: text.Draw(t, "api"), Server: text.Draw(t, "server"), Model: text.Draw(t, "model"), Prefix: text.Draw(t, "prefix")}
 			}
 			m.Blocks = append(m.Blocks, b)
 		}

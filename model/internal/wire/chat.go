@@ -61,21 +61,29 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
 		req.Messages = ForOrigin(req.Messages, c.origin)
 		req.Tools = withObjectSchemas(req.Tools)
-		if req.Stream {
-			return c.request(ctx, req, emit)
+		if known := c.server.Info.Known; known != nil && known.Reasoning.BoundToPrefix {
+			return c.bound(ctx, req, emit)
 		}
-		ignore := func(model.Event) bool { return true }
-		req.Stream = c.streams.Load()
-		response, err := c.request(ctx, req, ignore)
-		if req.Stream || !refusesWhole(err) {
-			return response, err
-		}
-		req.Stream = true
-		if response, err = c.request(ctx, req, ignore); err == nil {
-			c.streams.Store(true)
-		}
-		return response, err
+		return c.send(ctx, req, emit)
 	})
+}
+
+// send sends a request, streamed if the caller or the model wants that.
+func (c Chat) send(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
+	if req.Stream {
+		return c.request(ctx, req, emit)
+	}
+	ignore := func(model.Event) bool { return true }
+	req.Stream = c.streams.Load()
+	response, err := c.request(ctx, req, ignore)
+	if req.Stream || !refusesWhole(err) {
+		return response, err
+	}
+	req.Stream = true
+	if response, err = c.request(ctx, req, ignore); err == nil {
+		c.streams.Store(true)
+	}
+	return response, err
 }
 
 // streamOnly are words of servers that refuse a request because its answer is not streamed.

@@ -18,7 +18,7 @@ func ForOrigin(messages []chat.Message, to *chat.Origin) []chat.Message {
 	out := messages
 	for i := range messages {
 		m := &messages[i]
-		own := m.Origin != nil && *m.Origin == *to
+		own := m.Origin.SentTo(to)
 		if m.Origin != nil && !own || slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.IsModels() && b.Item == nil && b.Call == nil }) {
 			if &out[0] == &messages[0] {
 				out = slices.Clone(messages)
