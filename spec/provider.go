@@ -107,8 +107,8 @@ func (a *APIKeyAuth) ModelKey() (key Secret, baseURL string) { return a.APIKey, 
 // ModelKey returns the token, which any server may get.
 func (a *BearerTokenAuth) ModelKey() (key Secret, baseURL string) { return a.Token, "" }
 
-// ValidateTag returns the validator rules of a field. The rules `provider` and
-// `policy` are expanded to a `oneof` with the names of all providers or policies.
+// ValidateTag returns the validator rules of a field. The rules `provider`, `hosted`
+// and `policy` are expanded to a `oneof` with the names of their rows.
 func ValidateTag(f reflect.StructField) string {
 	rules := strings.Split(f.Tag.Get("validate"), ",")
 	for i, rule := range rules {
@@ -134,6 +134,10 @@ func rowDocs(rule string) []rowDoc {
 	case "provider":
 		for _, p := range Providers() {
 			docs = append(docs, rowDoc{p.Name, p.Doc})
+		}
+	case "hosted":
+		for _, k := range HostedKinds() {
+			docs = append(docs, rowDoc{k.Name, k.Doc})
 		}
 	case "policy":
 		for _, p := range Policies() {

@@ -24,6 +24,19 @@ type ToolBase struct {
 	Inputs []*Variable `yaml:"inputs"`
 	// Outputs are the parts of the tool's result.
 	Outputs []*Variable `yaml:"outputs"`
+	// Deferred hides the tool from the model of an Agent until the model finds it by a search among the tools, where the provider has one. Other providers get it as any tool.
+	Deferred bool `yaml:"deferred" default:"false"`
+	// Grammar restricts the text that a model passes to the tool, whose only input must be a text. Providers without grammars get the tool with a text.
+	Grammar *ToolGrammar `yaml:"grammar"`
+}
+
+// ToolGrammar restricts a text that a model writes for a tool.
+type ToolGrammar struct {
+	Positioned
+	// Syntax is the form of the grammar.
+	Syntax string `yaml:"syntax" default:"lark" validate:"oneof=lark regex"`
+	// Definition is the grammar.
+	Definition string `yaml:"definition" jsonschema:"required"`
 }
 
 // EntityID is the id.
@@ -181,6 +194,15 @@ type ClientTool struct {
 	ToolBase
 	// Timeout ends a call that takes longer; without it there is no limit.
 	Timeout Duration `yaml:"timeout" validate:"gt=0"`
+}
+
+// HostedTool is a tool that the provider of the model runs itself, such as its web search. Only Agents can have it: the calls and their results are parts of the answer of the model, and no flow can call the tool.
+type HostedTool struct {
+	ToolBase `optional:"name,description" without:"inputs,outputs,grammar"`
+	// Hosted is the kind of the tool. Each provider has some of them.
+	Hosted string `yaml:"hosted" jsonschema:"required" validate:"hosted"`
+	// Settings are sent to the provider unchanged, such as {max_uses: 3}.
+	Settings map[string]any `yaml:"settings"`
 }
 
 // Index is a vector or document store.

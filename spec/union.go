@@ -33,7 +33,7 @@ func Unions() []Union {
 		{Name: "step", Type: reflect.TypeFor[Step](), Cases: stepCases()},
 		{Name: "tool", Type: reflect.TypeFor[Tool](), Cases: []Case{
 			of[APITool]("APITool"), of[ClientTool]("ClientTool"), of[CommandTool]("CommandTool"),
-			of[FlowTool]("FlowTool"), of[IndexTool]("IndexTool"), of[MCPTool]("MCPTool"), of[MemoryTool]("MemoryTool"), of[PythonFunctionTool]("PythonFunctionTool")}},
+			of[FlowTool]("FlowTool"), of[HostedTool]("HostedTool"), of[IndexTool]("IndexTool"), of[MCPTool]("MCPTool"), of[MemoryTool]("MemoryTool"), of[PythonFunctionTool]("PythonFunctionTool")}},
 		{Name: "model", Type: reflect.TypeFor[ModelEntity](), Cases: []Case{
 			of[EmbeddingModel]("EmbeddingModel"), of[Model]("Model")}},
 		{Name: "auth", Type: reflect.TypeFor[Auth](), TagOptional: true, Cases: []Case{

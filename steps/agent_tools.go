@@ -157,7 +157,11 @@ func (s *toolset) add(t tool.Tool) error {
 		return fmt.Errorf("tools %s and %s have the same name %q%s", other.Info().ID, info.ID, name, advice)
 	}
 	s.tools[name] = t
-	s.offers = append(s.offers, model.Tool{Name: name, Description: info.Description, Parameters: info.Parameters})
+	offer := model.Tool{Name: name, Description: info.Description, Parameters: info.Parameters, Hosted: info.Hosted, Settings: info.Settings, Deferred: info.Deferred}
+	if g := info.Grammar; g != nil {
+		offer.Grammar = &model.Grammar{Syntax: g.Syntax, Definition: g.Definition}
+	}
+	s.offers = append(s.offers, offer)
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 func toolRules() []rule {
-	return []rule{duplicateToolNames(), unknownPlaceholder(), requestConflict(), pythonName()}
+	return append(hostedRules(), duplicateToolNames(), unknownPlaceholder(), requestConflict(), pythonName())
 }
 
 func duplicateToolNames() rule {

@@ -30,6 +30,7 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	add(table, (*Factory).client, noProgram, noSource)
 	add(table, (*Factory).command, commandProgram, noSource)
 	add(table, (*Factory).flow, noProgram, noSource)
+	add(table, (*Factory).hosted, noProgram, noSource)
 	add(table, (*Factory).index, noProgram, noSource)
 	addServer(table, (*Factory).mcp, func(t *spec.MCPTool) string { return t.Command })
 	add(table, (*Factory).memory, noProgram, noSource)
