@@ -202,30 +202,34 @@ func TestRequest_ToolImages(t *testing.T) {
 // Markers of the prompt cache are after the tools, the system message and a conversation
 // that goes on, for models that Bedrock caches prompts of.
 func TestRequest_CachePoints(t *testing.T) {
-	point := object{"cachePoint": object{"type": "default"}}
 	for _, c := range []struct {
 		model                string
-		none                 bool
+		cache                string
 		system, tools, turns bool
 	}{
-		{"us.anthropic.claude-sonnet-4-20250514-v1:0", false, true, true, true},
-		{"anthropic.claude-3-7-sonnet-20250219-v1:0", false, true, true, true},
-		{"us.amazon.nova-lite-v1:0", false, true, false, true},
-		{"us.anthropic.claude-sonnet-4-20250514-v1:0", true, false, false, false},
-		{"anthropic.claude-3-5-sonnet-20240620-v1:0", false, false, false, false},
-		{"anthropic.claude-v2:1", false, false, false, false},
-		{"meta.llama3-70b-instruct-v1:0", false, false, false, false},
-		{"arn:aws:bedrock:us-east-1:1:application-inference-profile/a", false, false, false, false},
+		{"us.anthropic.claude-sonnet-4-20250514-v1:0", "auto", true, true, true},
+		{"anthropic.claude-3-7-sonnet-20250219-v1:0", "auto", true, true, true},
+		{"us.anthropic.claude-opus-5-5", "1h", true, true, true},
+		{"us.amazon.nova-lite-v1:0", "auto", true, false, true},
+		{"us.anthropic.claude-sonnet-4-20250514-v1:0", "none", false, false, false},
+		{"anthropic.claude-3-5-sonnet-20240620-v1:0", "auto", false, false, false},
+		{"anthropic.claude-v2:1", "auto", false, false, false},
+		{"meta.llama3-70b-instruct-v1:0", "auto", false, false, false},
+		{"arn:aws:bedrock:us-east-1:1:application-inference-profile/a", "auto", false, false, false},
 	} {
 		s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 		target := modeltest.Target{Info: model.Info{ID: "m", Name: c.model}, URL: s.URL, HTTP: s.Client()}
-		m, err := bedrock.New(bedrock.ChatConfig{Config: target.Config(), NoCache: c.none})
+		m, err := bedrock.New(bedrock.ChatConfig{Config: target.Config(), Cache: c.cache})
 		if err != nil {
 			t.Fatal(err)
 		}
 		req := model.Request{Messages: append([]chat.Message{chat.Text(chat.System, "Be brief.")}, modeltest.ToolImages()...), Tools: []model.Tool{{Name: "now"}}}
 		if _, err := model.Call(t.Context(), m, req, nil); err != nil {
 			t.Fatal(err)
+		}
+		point := object{"cachePoint": object{"type": "default"}}
+		if c.cache == "1h" {
+			point["cachePoint"].(object)["ttl"] = "1h"
 		}
 		marked := func(list any) bool {
 			all := list.([]any)
@@ -234,7 +238,7 @@ func TestRequest_CachePoints(t *testing.T) {
 		body := s.Requests()[0].Body
 		turns := body["messages"].([]any)
 		if marked(body["system"]) != c.system || marked(body["toolConfig"].(object)["tools"]) != c.tools || marked(turns[len(turns)-1].(object)["content"]) != c.turns {
-			t.Errorf("%s, none %v: sent %s", c.model, c.none, modeltest.JSON(body))
+			t.Errorf("%s, %s: sent %s", c.model, c.cache, modeltest.JSON(body))
 		}
 		if _, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "Once.")}}, nil); err != nil {
 			t.Fatal(err)

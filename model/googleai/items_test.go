@@ -298,7 +298,7 @@ func TestRequest_HostedTools(t *testing.T) {
 		"contents":   nil,
 		"toolConfig": object{"functionCallingConfig": object{"mode": "AUTO"}, "includeServerSideToolInvocations": true},
 		"tools": []any{object{"googleSearch": object{}}, object{"urlContext": object{}}, object{"fileSearch": object{"fileSearchStoreNames": []any{"a_b"}}},
-			object{"functionDeclarations": []any{object{"name": "now"}}}},
+			object{"functionDeclarations": []any{object{"name": "now", "parametersJsonSchema": object{"type": "object", "properties": object{}}}}}},
 	}
 	if d := cmp.Diff(want, body); d != "" {
 		t.Error(d)
