@@ -356,7 +356,11 @@ func TestEmbedder(t *testing.T) {
 		want       string
 		sent       string
 	}{
-		"amazon.titan-embed-text-v2:0":    {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3,"embeddingsByType":{"float":[1,2]}}`, "", "[[1 2]] 3", `{"dimensions":2,"inputText":"a","normalize":true}`},
+		"amazon.titan-embed-text-v2:0": {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3,"embeddingsByType":{"float":[1,2]}}`, "", "[[1 2]] 3", `{"dimensions":2,"inputText":"a","normalize":true}`},
+		"amazon.nova-2-multimodal-embeddings-v1:0": {256, []string{"a"}, `{"embeddings":[{"embeddingType":"TEXT","embedding":[1,2]}]}`, "5", "[[1 2]] 5",
+			`{"singleEmbeddingParams":{"embeddingDimension":256,"embeddingPurpose":"GENERIC_INDEX","normalize":true,"text":{"truncationMode":"NONE","value":"a"}},"taskType":"SINGLE_EMBEDDING"}`},
+		"amazon.nova-2-multimodal-embeddings-v1:0, query": {0, []string{"a"}, `{"embeddings":[{"embedding":[1,2]}]}`, "5", "[[1 2]] 5",
+			`{"singleEmbeddingParams":{"embeddingPurpose":"TEXT_RETRIEVAL","normalize":true,"text":{"truncationMode":"NONE","value":"a"}},"taskType":"SINGLE_EMBEDDING"}`},
 		"amazon.titan-embed-text-v1":      {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3}`, "", "[[1 2]] 3", `{"inputText":"a","normalize":true}`},
 		"cohere.embed-english-v3":         {2, []string{"a", "b"}, `{"embeddings":[[1,2],[3,4]],"id":"x","response_type":"embeddings_floats"}`, "5", "[[1 2] [3 4]] 5", `{"input_type":"search_document","normalize":true,"texts":["a","b"]}`},
 		"us.cohere.embed-v4:0":            {2, []string{"a"}, `{"embeddings":{"float":[[1,2]]}}`, "5", "[[1 2]] 5", `{"embedding_types":["float"],"input_type":"search_document","normalize":true,"output_dimension":2,"texts":["a"]}`},
