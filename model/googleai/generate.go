@@ -30,7 +30,7 @@ func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[mode
 			case err == nil && p.answer.token != "" && n < maxRequests:
 				continue
 			case err == nil && p.answer.token != "":
-				last, err = model.Event{}, &model.Error{Model: p.Info.ID, Endpoint: p.Info.Endpoint, Message: fmt.Sprintf("the answer is not complete after %d requests", n)}
+				last, err = model.Event{}, &model.Error{Model: p.Info.ID, Endpoint: p.Info.Endpoint, Message: fmt.Sprintf("the answer is not complete after %d requests (finish reason %s)", n, p.answer.finish)}
 			case err != nil && !p.unsigned && refusesSignature(err):
 				p.unsigned = true
 				continue
