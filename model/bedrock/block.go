@@ -28,7 +28,7 @@ type block struct {
 	Cited     *citedText      `json:"citationsContent,omitempty"` // of an answer
 	Cache     *cachePoint     `json:"cachePoint,omitempty"`
 
-	raw json.RawMessage // the whole of a block that only Bedrock knows, such as the use of its own tool
+	raw json.RawMessage // the whole of a block that only Bedrock knows, such as the use of a hosted tool
 }
 
 // MarshalJSON writes a block that only Bedrock knows as it came.

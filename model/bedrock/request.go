@@ -126,7 +126,7 @@ func withTexts(list any, raw json.RawMessage) any {
 	return append(all, more...)
 }
 
-// tierOf returns a service tier as Converse has it: flex is {"type": "flex"}.
+// tierOf returns a service tier in the form of Converse: flex is {"type": "flex"}.
 func tierOf(raw json.RawMessage) json.RawMessage {
 	var name string
 	if json.Unmarshal(raw, &name) != nil {

@@ -145,7 +145,7 @@ func (p *protocol) thinkingEnabled() bool {
 	return json.Unmarshal(raw, &thinking) == nil && thinking.Type == "enabled"
 }
 
-// addTextFormat asks for an answer in the form of a schema, which is a text in this protocol. A
+// addTextFormat requests an answer in the form of a schema, which is a text in this protocol. A
 // textFormat in the parameters precedes it.
 func addTextFormat(fields map[string]any, s *model.Schema) {
 	config, _ := fields["outputConfig"].(map[string]json.RawMessage)

@@ -285,8 +285,8 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// Tools that Google runs stand beside the functions, with their settings; the calls of both are
-// parts of one turn in the Gemini API.
+// Tools that Google runs are next to the functions, with their settings; the Gemini API accepts
+// the calls of both in one turn.
 func TestRequest_HostedTools(t *testing.T) {
 	m, s := gemini(t, "gemini-4-argon", map[string]any{"tool_config": map[string]any{"function_calling_config": map[string]any{"mode": "AUTO"}}}, false, event("STOP", `{"text":"Yes."}`))
 	hosted := []model.Tool{{Hosted: "web_search"}, {Hosted: "url_context"}, {Hosted: "file_search", Settings: json.RawMessage(`{"file_search_store_names":["a_b"]}`)}}
@@ -312,7 +312,7 @@ func TestRequest_HostedTools(t *testing.T) {
 	}
 }
 
-// Parameters stand where Google expects them, in its spelling; names of the document's own stay.
+// Parameters are where Google expects them, in its spelling; names in schemas and labels stay.
 func TestRequest_Places(t *testing.T) {
 	m, s := gemini(t, "gemini-4-argon", map[string]any{"service_tier": "flex", "cached_content": "cachedContents/1", "labels": map[string]any{"my_team": "a"}, "store": false,
 		"thinking_config": map[string]any{"thinking_level": "low", "include_thoughts": true}, "generation_config": map[string]any{"image_config": map[string]any{"aspect_ratio": "1:1"}},
