@@ -43,8 +43,20 @@ type tier struct {
 }
 
 // counts returns the usage in the terms of model.Usage.
-func (u usage) counts() model.Usage {
-	return model.Usage{Input: int(u.Input + u.Cached + u.Written), Output: int(u.Output), Cached: int(u.Cached), CacheWrite: int(u.Written)}
+func (u usage) counts(t tier) model.Usage {
+	sum := model.Usage{Input: int(u.Input + u.Cached + u.Written), Output: int(u.Output), Cached: int(u.Cached), CacheWrite: int(u.Written)}
+	if t.Type != "default" {
+		sum.Tier = t.Type
+	}
+	for _, d := range u.Details {
+		switch d.Lifetime {
+		case "5m":
+			sum.CacheWrites.Minutes5 += int(d.Tokens)
+		case "1h":
+			sum.CacheWrites.Hour1 += int(d.Tokens)
+		}
+	}
+	return sum
 }
 
 // citedText is a text of an answer with the sources that it cites.
@@ -97,6 +109,7 @@ type assembler struct {
 	blocks  map[int]*partial // of a stream, those that are not complete
 	stop    string
 	usage   usage
+	tier    tier
 	done    bool
 }
 
@@ -114,7 +127,7 @@ func (a *assembler) Whole(raw []byte) error {
 			return err
 		}
 	}
-	a.stop, a.usage = r.Stop, r.Usage
+	a.stop, a.usage, a.tier = r.Stop, r.Usage, r.Tier
 	return nil
 }
 
@@ -207,7 +220,7 @@ func (a *assembler) Response() (*model.Response, error) {
 			return nil, err
 		}
 	}
-	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage.counts()}
+	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage.counts(a.tier)}
 	resp.Finish, resp.Reason = wire.Finish(a.stop, a.draft.Calls())
 	return resp, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/bedrock"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -279,7 +280,8 @@ func TestRequest_CallsWithoutTools(t *testing.T) {
 func TestAnswer_Thoughts(t *testing.T) {
 	call := []chat.ToolCall{{ID: "c1", Name: "now", Arguments: "{}"}}
 	records := stream(modeltest.Answer{Reasoning: "Hm.", Calls: call})
-	records[len(records)-1] = frame("event", "metadata", object{"usage": object{"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokens": 7, "cacheWriteInputTokens": 1}})
+	records[len(records)-1] = frame("event", "metadata", object{"usage": object{"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokens": 7, "cacheWriteInputTokens": 3,
+		"cacheDetails": []object{{"ttl": "1h", "inputTokens": 2}, {"ttl": "5m", "inputTokens": 1}}}, "serviceTier": object{"type": "flex"}})
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/vnd.amazon.eventstream", strings.Join(records, "")))
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "x"}, URL: s.URL, HTTP: s.Client()})
 	if err != nil {
@@ -287,7 +289,7 @@ func TestAnswer_Thoughts(t *testing.T) {
 	}
 	req := model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.User, "When?")}, Tools: []model.Tool{{Name: "now"}}}
 	got, err := model.Call(t.Context(), m, req, nil)
-	if err != nil || got.Usage != (model.Usage{Input: 11, Output: 2, Cached: 7, CacheWrite: 1}) {
+	if err != nil || got.Usage != (model.Usage{Input: 13, Output: 2, Cached: 7, CacheWrite: 3, CacheWrites: catalogue.CacheWrites{Minutes5: 1, Hour1: 2}, Tier: "flex"}) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	req.Messages = append(req.Messages, got.Message, chat.Message{Role: chat.Tool, ToolCallID: "c1", Blocks: []chat.Block{{Type: "text", Text: "noon"}}})

@@ -86,7 +86,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	case ev.Stop != nil:
 		a.stop = cmp.Or(ev.Stop.Reason, "end_turn")
 	case ev.Metadata != nil:
-		a.usage, a.done = ev.Metadata.Usage, a.stop != ""
+		a.usage, a.tier, a.done = ev.Metadata.Usage, ev.Metadata.Tier, a.stop != ""
 	}
 	return nil, nil
 }

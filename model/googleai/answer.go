@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -38,11 +39,33 @@ type usage struct {
 	Candidates wire.Count `json:"candidatesTokenCount"`
 	Reasoning  wire.Count `json:"thoughtsTokenCount"`
 	Cached     wire.Count `json:"cachedContentTokenCount"`
+	Tier       string     `json:"serviceTier"`
+	Traffic    string     `json:"trafficType"` // of Vertex AI: ON_DEMAND_FLEX
+	Kinds      []struct {
+		Kind   string     `json:"modality"`
+		Tokens wire.Count `json:"tokenCount"`
+	} `json:"promptTokensDetails"`
 }
 
 // counts returns the usage in the terms of model.Usage.
 func (u usage) counts() model.Usage {
-	return model.Usage{Input: int(u.Prompt + u.Tools), Output: int(u.Candidates + u.Reasoning), Cached: int(u.Cached)}
+	sum := model.Usage{Input: int(u.Prompt + u.Tools), Output: int(u.Candidates + u.Reasoning), Cached: int(u.Cached), Reasoning: int(u.Reasoning), Tier: u.tier()}
+	for _, k := range u.Kinds {
+		if k.Kind == "AUDIO" {
+			sum.AudioInput += int(k.Tokens)
+		}
+	}
+	return sum
+}
+
+// tier returns the tier of service, empty for the standard one.
+func (u usage) tier() string {
+	for _, word := range []string{u.Tier, strings.TrimPrefix(u.Traffic, "ON_DEMAND_")} {
+		if word = strings.ToLower(word); word == "flex" || word == "priority" {
+			return word
+		}
+	}
+	return ""
 }
 
 // assembler builds a response from its parts.
@@ -71,9 +94,9 @@ func (a *assembler) next() {
 
 // total returns the usage of all requests for the answer.
 func (a *assembler) total() model.Usage {
-	u := a.before
-	u.Input, u.Output, u.Cached = u.Input+a.usage.Input, u.Output+a.usage.Output, u.Cached+a.usage.Cached
-	return u
+	sum := a.before
+	sum.Add(a.usage)
+	return sum
 }
 
 // Whole reads a response that is not streamed.

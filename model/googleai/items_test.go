@@ -54,7 +54,7 @@ func event(finish string, parts ...string) string {
 	if finish != "" {
 		finish = fmt.Sprintf(`,"finishReason":%q`, finish)
 	}
-	return `{"candidates":[{"index":0,"content":{"role":"model","parts":[` + strings.Join(parts, ",") + `]}` + finish + `}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2}}`
+	return `{"candidates":[{"index":0,"content":{"role":"model","parts":[` + strings.Join(parts, ",") + `]}` + finish + `}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":1,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":3}],"serviceTier":"flex"}}`
 }
 
 // stored returns a message as a memory returns it, in another process.
@@ -231,7 +231,7 @@ func TestContinuation(t *testing.T) {
 		m, s := gemini(t, "gemini-4-argon", nil, stream, paused, event("STOP", `{"text":"Friday.","thoughtSignature":"U0lH"}`))
 		var deltas []string
 		got, err := model.Call(t.Context(), m, model.Request{Stream: stream, Messages: []chat.Message{chat.Text(chat.User, "When?")}}, func(ev model.Event) { deltas = append(deltas, ev.Text) })
-		if err != nil || got.Message.Text() != "It is Friday." || got.Finish != "stop" || got.Usage != (model.Usage{Input: 10, Output: 4}) {
+		if err != nil || got.Message.Text() != "It is Friday." || got.Finish != "stop" || got.Usage != (model.Usage{Input: 10, Output: 6, Reasoning: 2, AudioInput: 6, Tier: "flex"}) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		if stream && strings.Join(deltas, "|") != "It is |Friday." {
