@@ -212,12 +212,12 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// A model that binds reasoning to what precedes it refuses it after a change: the request is sent
-// without that of earlier turns, and then without any.
+// A request whose reasoning the model refuses is sent without that of earlier turns, and then
+// without any.
 func TestItems_Refused(t *testing.T) {
 	const refusal = "{\"message\":\"The model returned the following errors: messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.\"}"
 	answer := message("tool_use", `{"reasoningContent":{"reasoningText":{"text":"Hm.","signature":"c2Vh"}}}`, `{"toolUse":{"toolUseId":"a","name":"find_order","input":{}}}`)
-	m, s := converse(t, "us.anthropic.claude-opus-5-5", nil, answer, refusal, refusal, answer)
+	m, s := converse(t, "us.anthropic.claude-opus-5", nil, answer, refusal, refusal, answer)
 	got, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "Where?")}}, nil)
 	if err != nil {
 		t.Fatal(err)
