@@ -24,7 +24,7 @@ type Model struct {
 	Dimensions    int      `json:"dimensions,omitempty"`        // of the vectors of an embedding model, without another setting
 
 	DimensionsSet     Answer `json:"dimensions_set,omitzero"`      // a request can set the dimensions
-	EmbeddingProtocol string `json:"embedding_protocol,omitempty"` // the form of requests on Bedrock: titan, cohere or cohere-v4
+	EmbeddingProtocol string `json:"embedding_protocol,omitempty"` // the form of requests on Bedrock: titan, nova, cohere or cohere-v4
 
 	Prices     *Prices     `json:"prices,omitempty"` // nil if unknown
 	Reasoning  Reasoning   `json:"reasoning,omitzero"`
