@@ -112,6 +112,9 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 	if app == nil {
 		return "", r.Diagnostics()
 	}
+	if kind != API { // whose report lists what a tool lacks; see package openapi
+		r.Rest(root)
+	}
 	return write(app, kind, file.Path), r.Diagnostics()
 }
 
@@ -147,10 +150,12 @@ func prompty(ctx context.Context, path string, opts loader.Options) (string, dia
 	if value == nil {
 		return "", r.Diagnostics()
 	}
-	app := promptflow.Prompty(r, input.FromValue(value), file, head[1])
+	root := input.FromValue(value)
+	app := promptflow.Prompty(r, root, file, head[1])
 	if app == nil {
 		return "", r.Diagnostics()
 	}
+	r.Rest(root)
 	return write(app, PromptFlow, file.Path), r.Diagnostics()
 }
 
