@@ -19,8 +19,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -164,27 +167,78 @@ var promptyHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 // maxProgram is the maximum size of a converted program in bytes.
 const maxProgram = 1 << 20
 
-// program converts the source of a program.
+// program converts the source of a program, of LangChain4j also all files of a folder.
 func program(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
 	opts.Limits.FileBytes = maxProgram
-	file, list := loader.LoadText(ctx, path, opts)
-	if list != nil {
-		return "", list
+	paths, err := programFiles(kind, path, opts)
+	if err != nil {
+		return "", diag.List{input.Malformed.At(source.Span{File: &source.File{Path: path}}, "%s", err)}
 	}
 	r := input.NewReport(nil)
+	var files []*source.File
+	var settings []langchain4j.Setting
+	for _, one := range paths {
+		if slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(one))) {
+			value, _, list := loader.LoadValue(ctx, one, opts)
+			if value == nil {
+				return "", list
+			}
+			settings = append(settings, langchain4j.FromYAML(input.FromValue(value))...)
+			continue
+		}
+		file, list := loader.LoadText(ctx, one, opts)
+		switch {
+		case list != nil:
+			return "", list
+		case strings.EqualFold(filepath.Ext(one), ".properties"):
+			settings = append(settings, langchain4j.FromProperties(file)...)
+		default:
+			files = append(files, file)
+		}
+	}
 	var app *document.App
-	switch {
-	case kind == LangGraph:
-		app = langgraph.Convert(r, []langgraph.Program{{File: file, Module: moduleName(path, opts)}}, false)
-	case strings.EqualFold(filepath.Ext(path), ".properties"):
-		app = langchain4j.Properties(r, file)
-	default:
-		app = langchain4j.Convert(r, file)
+	if kind == LangGraph {
+		app = langgraph.Convert(r, []langgraph.Program{{File: files[0], Module: moduleName(path, opts)}}, false)
+	} else {
+		app = langchain4j.Convert(r, files, settings)
 	}
 	if app == nil {
 		return "", r.Diagnostics()
 	}
-	return write(app, kind, file.Path), r.Diagnostics()
+	return write(app, kind, path), r.Diagnostics()
+}
+
+// maxFiles is the maximum number of files of a program that is a folder.
+const maxFiles = 2000
+
+// programFiles returns the files at a path: itself, or the Java files and settings below a folder.
+// Links are not followed.
+func programFiles(kind Kind, path string, opts loader.Options) ([]string, error) {
+	info, err := os.Stat(path)
+	if opts.Open != nil || err != nil || !info.IsDir() || kind != LangChain4j {
+		return []string{path}, nil
+	}
+	var all []string
+	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && at != path && slices.Contains([]string{"target", "build", "node_modules", "test"}, d.Name()), d.IsDir() && at != path && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		case filepath.Ext(at) == ".java", slices.Contains([]string{"application.properties", "application.yml", "application.yaml"}, d.Name()):
+			all = append(all, at)
+		}
+		if len(all) > maxFiles {
+			return fmt.Errorf("the folder has more than %d files: convert a part of it", maxFiles)
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.New("the folder has no Java file and no application.properties or application.yml")
+	}
+	return all, err
 }
 
 // module converts the source of a Python module. Its diagnostics are about the whole file.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,36 @@ func TestFile_NothingLost(t *testing.T) {
 			testkit.Must(t, err)
 			loseNothing(t, convert.PromptFlow, path, string(text))
 		})
+	}
+}
+
+// TestFile_NothingLostOfPrograms adds a setting, which does not exist, to each call and annotation of the
+// samples that is converted: the report must name it.
+func TestFile_NothingLostOfPrograms(t *testing.T) {
+	for _, c := range []struct {
+		kind   convert.Kind
+		ext    string
+		places string // what a setting is added after
+		added  string
+	}{
+		{convert.LangChain4j, ".java", `(?:ChatModel|Memory|AiServices)\b[^;]*?\.builder\([^()]*\)`, "." + unknown + "(1)"},
+		{convert.LangChain4j, ".java", `@(?:SystemMessage|UserMessage|Tool|AiService|RegisterAiService|V)\(`, unknown + " = 1, "},
+		{convert.LangGraph, ".py", `\b(?:ChatOpenAI|init_chat_model|create_agent|create_react_agent|StateGraph|trim_messages|bind_tools|with_structured_output|add_node|compile|Field|SystemMessage|llm\.invoke)\(`, unknown + "=1, "},
+	} {
+		for _, path := range samples(t, c.kind, c.ext) {
+			if filepath.Base(path) == "wrong.py" { // only the first of its calls of trim_messages is converted, which is reported
+				continue
+			}
+			text, err := os.ReadFile(path)
+			testkit.Must(t, err)
+			for _, at := range regexp.MustCompile(c.places).FindAllIndex(text, -1) {
+				changed := string(text[:at[1]]) + c.added + string(text[at[1]:])
+				file := testkit.WriteFile(t, filepath.Base(path), changed)
+				if document, list := convert.File(t.Context(), c.kind, file); document != "" && !strings.Contains(outcome("", list), unknown) {
+					t.Errorf("%s: %s is not reported after %s", path, unknown, text[at[0]:at[1]])
+				}
+			}
+		}
 	}
 }
 

@@ -36,6 +36,9 @@ func (r *Report) Add(d diag.Diagnostic) {
 	r.list.Add(d)
 }
 
+// IsReported reports whether a place was reported as lost.
+func (r *Report) IsReported(at source.Span) bool { return r.places[at] }
+
 // HasErrors reports whether an error was added.
 func (r *Report) HasErrors() bool { return r.list.Errors() > 0 }
 

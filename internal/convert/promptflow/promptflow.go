@@ -2,7 +2,6 @@
 package promptflow
 
 import (
-	"cmp"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -60,7 +59,7 @@ func Convert(r *input.Report, root *input.Node, read Read) *document.App {
 	r.Skip(root, "it describes where prompt flow runs", "environment", "environment_variables")
 	r.Skip(root, "it describes the file", "id", "type", "tags", "path", "language")
 	c.includes()
-	c.describe(cmp.Or(c.Text(root, "display_name"), c.Text(root, "name")))
+	c.describe(c.Text(root, "display_name"), c.Text(root, "name"))
 	c.readInputs()
 	c.readOutputs()
 	for _, n := range c.ordered() {
@@ -250,12 +249,14 @@ func (c *conversion) chatMark(n *input.Node, key string) {
 	}
 }
 
-// describe sets the description, and a comment with the name.
-func (c *conversion) describe(name string) {
+// describe sets the description, and comments with the names.
+func (c *conversion) describe(names ...string) {
 	c.app.Description = c.Text(c.root, "description")
 	c.root.Get("$schema").Use()
-	if name != "" {
-		c.app.Comments = append(c.app.Comments, "Name: "+name+".")
+	for _, name := range slices.Compact(names) {
+		if name != "" {
+			c.app.Comments = append(c.app.Comments, "Name: "+name+".")
+		}
 	}
 }
 

@@ -24,8 +24,7 @@ func Prompty(r *input.Report, head *input.Node, file *source.File, template int)
 	rename(head, "outputSchema", "outputs")
 	r.CheckKeys(head, "the file", "name", "displayName", "description", "version", "authors", "tags", "metadata", "model", "inputs", "outputs", "sample", "template", "tools", "base", "isBase", "$schema", "format", "environment", "kind")
 	r.Skip(head, "it describes the file", "version", "authors", "tags", "metadata", "kind")
-	c.describe(cmp.Or(c.Text(head, "displayName"), c.Text(head, "name")))
-	head.Get("name").Use()
+	c.describe(c.Text(head, "displayName"), c.Text(head, "name"))
 	c.templateFormat(head.Get("template"))
 	var values []input.Pair
 	if head.Has("inputs") {
