@@ -36,6 +36,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/promptflow"
 	"github.com/qtype-dev/qtype/internal/convert/pymodule"
 	"github.com/qtype-dev/qtype/internal/convert/xflow"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -102,7 +103,7 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 		app = airefinery.Convert(r, root)
 	case API:
 		var err error
-		if app, err = openapi.Convert(r, root, strings.TrimSuffix(baseName(file.Path), filepath.Ext(file.Path))); err != nil {
+		if app, err = openapi.Convert(r, root, strings.TrimSuffix(baseName(file.Path), filepath.Ext(file.Path)), references(ctx, path, opts)); err != nil {
 			r.Malformed(root, "%s", err)
 		}
 	case PromptFlow:
@@ -127,11 +128,35 @@ func reader(ctx context.Context, path string, opts loader.Options) promptflow.Re
 		if opts.Open != nil {
 			return nil, errors.New("standard input has no folder: give the name of the file")
 		}
-		file, list := loader.LoadText(ctx, filepath.Join(filepath.Dir(path), filepath.FromSlash(name)), opts)
+		at := filepath.Join(filepath.Dir(path), filepath.FromSlash(name))
+		if !trust.IsBelow(filepath.Dir(path), at) {
+			return nil, errors.New("a link leads out of the folder of the file")
+		}
+		file, list := loader.LoadText(ctx, at, opts)
 		if len(list) > 0 {
 			return nil, errors.New(list[0].Message)
 		}
 		return file, nil
+	}
+}
+
+// references returns a function that reads the files that an OpenAPI file refers to: those below its
+// folder, of which links do not lead out either.
+func references(ctx context.Context, path string, opts loader.Options) openapi.Read {
+	if opts.Open != nil {
+		return nil
+	}
+	folder := filepath.Dir(path)
+	return func(name string) (*input.Node, error) {
+		at := filepath.Join(folder, filepath.FromSlash(name))
+		if !trust.IsBelow(folder, at) {
+			return nil, errors.New("a link leads out of the folder of the file")
+		}
+		value, _, list := loader.LoadValue(ctx, at, opts)
+		if value == nil {
+			return nil, errors.New(list[0].Message)
+		}
+		return input.FromValue(value), nil
 	}
 }
 
@@ -178,7 +203,7 @@ func program(ctx context.Context, kind Kind, path string, opts loader.Options) (
 	var files []*source.File
 	var settings []langchain4j.Setting
 	for _, one := range paths {
-		if slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(one))) {
+		if kind == LangChain4j && slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(one))) {
 			value, _, list := loader.LoadValue(ctx, one, opts)
 			if value == nil {
 				return "", list
@@ -241,24 +266,47 @@ func programFiles(kind Kind, path string, opts loader.Options) ([]string, error)
 	return all, err
 }
 
-// module converts the source of a Python module. Its diagnostics are about the whole file.
+// module converts the source of a Python module, which may be named by its dotted name.
 func module(ctx context.Context, path string, opts loader.Options) (string, diag.List) {
+	name := path
+	if opts.Open == nil {
+		path = moduleFile(path)
+	}
+	if path == name {
+		name = moduleName(path, opts)
+	}
 	file, list := loader.LoadText(ctx, path, opts)
 	if list != nil {
 		return "", list
 	}
+	r := input.NewReport(nil)
 	malformed := func(err error) (string, diag.List) {
-		return "", diag.List{input.Malformed.At(source.Span{File: file}, "%s", err)}
+		r.Add(input.Malformed.At(input.Bytes(file, 0, 1), "%s", err))
+		return "", r.Diagnostics()
 	}
 	python, err := pymodule.Interpreter()
 	if err != nil {
 		return malformed(err)
 	}
-	app, err := pymodule.Convert(ctx, python, moduleName(path, opts), file.Text)
+	app, err := pymodule.Convert(ctx, r, python, name, file)
 	if err != nil {
 		return malformed(err)
 	}
-	return write(app, Module, file.Path), nil
+	return write(app, Module, file.Path), r.Diagnostics()
+}
+
+// moduleFile returns the file of a module by its dotted name, or the path itself if there is none.
+func moduleFile(name string) string {
+	if _, err := os.Stat(name); err == nil || !pymodule.IsPath(name) {
+		return name
+	}
+	at := filepath.FromSlash(strings.ReplaceAll(name, ".", "/"))
+	for _, path := range []string{at + ".py", filepath.Join(at, "__init__.py")} {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return name
 }
 
 // moduleName returns the name of the module at a path.

@@ -30,7 +30,7 @@ func (l *Link) Use() {
 // UseAll marks a call as read with its arguments. It accepts nil.
 func (l *Link) UseAll() {
 	l.Use()
-	for i := range l.Args {
+	for i := 0; l != nil && i < len(l.Args); i++ {
 		l.source.use(l.Args[i].at)
 	}
 }

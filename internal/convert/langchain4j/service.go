@@ -165,7 +165,9 @@ func (c *conversion) readInterface(name string, annotations []code.Link, at sour
 	}
 	c.claimAnnotations(annotations, "the service "+name)
 	s := &service{name: name, annotations: annotations, methods: methods, found: true, at: at, quarkus: annotation(annotations, "RegisterAiService") != nil}
-	c.addTools(s, registered.Arg("tools", -1), registered.Span)
+	if tools := registered.Arg("tools", -1); tools != nil {
+		c.addTools(s, tools, registered.Span)
+	}
 	if registered != nil && registered.Name == "AiService" {
 		for _, m := range c.methods {
 			s.tools = append(s.tools, c.tool(m))
