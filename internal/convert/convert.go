@@ -116,7 +116,7 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 	if app == nil {
 		return "", r.Diagnostics()
 	}
-	if kind != API { // whose report lists what a tool lacks; see package openapi
+	if kind != API { // whose keys are reported once for each name
 		r.Rest(root)
 	}
 	return write(app, kind, file.Path), r.Diagnostics()

@@ -139,6 +139,9 @@ func (n *Node) Elements() []*Node {
 	return n.Items
 }
 
+// IsRead reports whether a value was read.
+func (n *Node) IsRead() bool { return n.read }
+
 // Use marks a value as read with all that is in it. It accepts nil, and returns the value.
 func (n *Node) Use() *Node {
 	if n == nil || n.read && n.Kind < List {

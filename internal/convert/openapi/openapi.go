@@ -34,6 +34,7 @@ type converter struct {
 	load    Read                           // may be nil
 	files   map[string]*input.Node         // other files by their paths; nil for one that cannot be read
 	paths   map[*source.File]string        // of these files
+	parts   []*input.Node                  // of these files that were referred to
 }
 
 // methods are the methods that tools can have, in the order of the result.
@@ -73,6 +74,7 @@ func Convert(r *input.Report, root *input.Node, name string, read Read) (*docume
 		c.tool(o)
 	}
 	c.declareSchemes()
+	c.reportRest()
 	return c.app, nil
 }
 
@@ -135,27 +137,20 @@ func (c *converter) reserve(operations []*operation) {
 		}
 	}
 	for _, section := range []*input.Node{c.root.Get("components").Get("schemas"), c.root.Get("definitions")} {
-		for _, p := range pairs(section) {
+		if section == nil {
+			continue
+		}
+		for _, p := range section.Pairs { // which count as read if an operation refers to them
 			c.typeIDs[p.Value] = c.ids.New(pascal(p.Key), "Record")
 		}
 	}
 }
 
 // pairs returns the entries of a mapping, none for anything else.
-func pairs(n *input.Node) []input.Pair {
-	if n == nil {
-		return nil
-	}
-	return n.Pairs
-}
+func pairs(n *input.Node) []input.Pair { return n.Entries() }
 
 // items returns the elements of a list, none for anything else.
-func items(n *input.Node) []*input.Node {
-	if n == nil {
-		return nil
-	}
-	return n.Items
-}
+func items(n *input.Node) []*input.Node { return n.Elements() }
 
 // isTrue reports whether a value is true.
 func isTrue(n *input.Node) bool { return n.Scalar() == "true" }
@@ -271,6 +266,7 @@ func (c *converter) resolve(n *input.Node) *input.Node {
 		}
 		if root != c.root && c.typeIDs[n] == "" {
 			c.typeIDs[n] = c.ids.New(pascal(name), "Record")
+			c.parts = append(c.parts, n)
 		}
 	}
 	return nil
