@@ -29,7 +29,7 @@ func foreignFiles() []foreignFile {
 		{system: "a project file of AI Refinery", kind: "airefinery", keys: []string{"utility_agents|super_agents|memory_config|orchestrator"}},
 		{system: "a workflow of xFlow", kind: "xflow", keys: []string{"states", "start|specVersion|functions"}},
 		{system: "a langgraph.json", kind: "langgraph", keys: []string{"graphs", "dependencies|env|python_version"}},
-		{system: "application settings of LangChain4j", kind: "langchain4j", keys: []string{"langchain4j|quarkus"}},
+		{system: "a file of settings of LangChain4j", kind: "langchain4j", keys: []string{"langchain4j|quarkus"}},
 		{system: "a docker-agent file", keys: []string{"agents", "version|models|metadata"}},
 		{system: "a file of CrewAI agents", items: []string{"role", "goal", "backstory"}},
 		{system: "a file of CrewAI tasks", items: []string{"description", "expected_output"}},

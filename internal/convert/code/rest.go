@@ -116,11 +116,14 @@ func (s *Source) Statements(from, to int) []Part {
 		return nil
 	}
 	column := s.Token(from).Column
+	decorator := false // only decorators were read of the statement
 	for i := from; i < to; i++ {
 		t := s.Token(i)
-		decorated := len(all) > 0 && s.Token(all[len(all)-1].From).Is("@") && s.decorates(all[len(all)-1], i)
-		if i == from || t.First && t.Column <= column && !decorated {
-			all = append(all, Part{i, i})
+		if i == from || t.First && t.Column <= column {
+			if !decorator {
+				all = append(all, Part{i, i})
+			}
+			decorator = t.Is("@")
 		}
 		if t.kind == mark && strings.Contains("([{", t.Text) {
 			i = min(s.Close(i), to-1)
@@ -142,16 +145,6 @@ func (s *Source) Body(p Part) int {
 		}
 	}
 	return p.To
-}
-
-// decorates reports whether the token after decorators is still a part of their statement.
-func (s *Source) decorates(p Part, at int) bool {
-	for i := p.From; i < at; i++ {
-		if t := s.Token(i); t.First && (t.Is("def") || t.Is("class") || t.Is("async")) && t.Column == s.Token(p.From).Column {
-			return s.Token(at).Column > t.Column
-		}
-	}
-	return true
 }
 
 // SpanOf returns the place of the first token of a statement.

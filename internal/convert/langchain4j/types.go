@@ -44,11 +44,14 @@ func (c *conversion) readTypes() {
 	for i := 0; i+2 < len(s.Tokens); i++ {
 		switch t := s.Token(i); {
 		case (t.Is("record") || t.Is("enum") || t.Is("class")) && s.Token(i+1).IsWord() && (i == 0 || !s.Token(i-1).Is(".")):
-			d := &declared{kind: t.Text, name: s.Token(i + 1).Text, source: s, from: i, head: s.Index(i, "(", "{", ";")}
+			d := &declared{kind: t.Text, name: s.Token(i + 1).Text, source: s, from: i, head: c.next(i, "(", "{", ";")}
 			if d.kind != "record" {
-				d.head = s.Index(i, "{", ";")
+				d.head = c.next(i, "{", ";")
 			}
-			body := s.Index(i, "{", ";")
+			body := c.next(i, "{", ";")
+			if d.kind == "record" && d.head >= 0 && s.Token(d.head).Is("(") {
+				body = c.next(s.Close(d.head), "{", ";")
+			}
 			if d.head < 0 || s.Token(d.head).Is(";") || body < 0 {
 				continue
 			}
@@ -64,9 +67,19 @@ func (c *conversion) readTypes() {
 	}
 }
 
+// next returns the number of the first token after a place that is one of words, near it; -1 for none.
+func (c *conversion) next(i int, words ...string) int {
+	for end := min(i+maxModifiers, len(c.source.Tokens)); i < end; i++ {
+		if slices.ContainsFunc(words, c.source.Token(i).Is) {
+			return i
+		}
+	}
+	return -1
+}
+
 // isFinal reports whether the field at a token is declared as final.
 func (c *conversion) isFinal(i int) bool {
-	for ; i > 0; i-- {
+	for from := i; i > 0 && from-i < maxModifiers; i-- {
 		switch t := c.source.Token(i); {
 		case t.Is("final"):
 			return true
@@ -179,16 +192,25 @@ func (c *conversion) fields(d *declared) []parameter {
 	}
 	var all []parameter
 	for i := d.head + 1; i < closing; i++ {
-		end := d.source.Index(i, ";", "{", "=")
+		first := c.afterAnnotations(i)
+		end := c.next(first, ";", "{", "=", "(")
 		if end < 0 || end >= closing {
 			break
 		}
-		if next, paren := d.source.Token(end), d.source.Index(i, "("); next.Is(";") || next.Is("=") {
-			if first := c.afterAnnotations(i); !d.source.Token(first).Is("static") && (paren < 0 || paren > end || paren < first) {
+		if next := d.source.Token(end); next.Is(";") || next.Is("=") {
+			if !d.source.Token(first).Is("static") {
 				all = append(all, c.parameters(i, end)...)
 			}
-			i = d.source.Index(end, ";")
+			i = max(c.next(end, ";"), end)
 			continue
+		} else if next.Is("(") { // a method
+			if end = c.next(d.source.Close(end), "{", ";"); end < 0 {
+				break
+			}
+			if d.source.Token(end).Is(";") {
+				i = end
+				continue
+			}
 		}
 		i = d.source.Close(end)
 	}
@@ -217,9 +239,11 @@ func (c *conversion) restOfClasses() {
 	var at *code.Token
 	var names []string
 	for i := 0; i+1 < len(s.Tokens); i++ {
+		if !isMember(s, i) {
+			continue
+		}
 		m, after := c.method(i)
-		open := s.Token(after)
-		if m == nil || !open.Is("{") && !open.Is("throws") || after <= i || !isMember(s, i) {
+		if open := s.Token(after); m == nil || !open.Is("{") && !open.Is("throws") || after <= i {
 			continue
 		}
 		body := s.Index(after, "{")

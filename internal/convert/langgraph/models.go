@@ -85,13 +85,13 @@ func (c *conversion) argument(m *assistant.Model, call *code.Link, i int, a code
 			}
 		}
 		m.Parameters.Set(key, stops)
-	case key != "" && value.Decimal() != "":
+	case key != "" && key != "stop" && value.Decimal() != "":
 		m.Parameters.Set(key, document.Number(value.Decimal()))
 	case key != "":
 		c.Add(input.Assumed.At(a.Value.Span, "the value of %s is not in the file; the provider's default is used", a.Name))
 	case (a.Name == "timeout" || a.Name == "request_timeout") && value.Decimal() != "" && value.Decimal() != "0":
 		m.Timeout = value.Decimal() + "s"
-	case a.Name == "max_retries" && value.Decimal() != "":
+	case a.Name == "max_retries" && value.Decimal() != "" && value.Decimal()[0] != '-':
 		m.Retries, _ = value.Int()
 	case ignored(a.Name) != "":
 		c.Add(input.Ignored.At(a.Value.Span, "%s is ignored: %s", a.Name, ignored(a.Name)))

@@ -77,13 +77,21 @@ type messages struct {
 	f            *function
 	a            *assistant.Answer
 	conversation bool // the messages of the state are among them
+	depth        int
 }
 
 // add adds what an expression sends: a text, a message, the messages of the state, or a list of them.
 func (m *messages) add(e *code.Expr) {
 	e = m.local(e)
+	if e == nil {
+		return
+	}
+	if m.depth++; m.depth > maxNested {
+		m.Add(input.Unsupported.At(e.Span, "what the node %s sends to the model is made by the program; it is not converted", m.f.name))
+		return
+	}
+	defer func() { m.depth-- }()
 	switch text, filled, ok := m.text(e); {
-	case e == nil:
 	case e.Kind == code.List && !isPair(e), e.Kind == code.Sum:
 		for _, item := range e.Items {
 			m.add(item)
@@ -96,6 +104,9 @@ func (m *messages) add(e *code.Expr) {
 		m.message(e)
 	}
 }
+
+// maxNested limits lists in lists, and variables that contain themselves.
+const maxNested = 20
 
 // isPair reports whether a list is a message such as ("system", "Be brief.").
 func isPair(e *code.Expr) bool {
