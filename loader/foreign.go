@@ -13,7 +13,7 @@ import (
 type foreignFile struct {
 	system     string   // with its article
 	kind       string   // of qtype convert; empty if there is none
-	extensions []string // of files that are no YAML; nil for YAML and JSON
+	extensions []string // of files; nil for any
 	keys       []string // that the root has, all of them; "a|b" for one of them
 	items      []string // that the first value of the root has, a mapping; nil for any
 }

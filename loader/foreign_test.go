@@ -8,7 +8,7 @@ import (
 )
 
 // TestLoad_OtherSystems checks that the file of another system gets one diagnostic, with the command
-// that converts it, and that documents with similar mistakes do not.
+// that converts it, and that documents with similar keys do not.
 func TestLoad_OtherSystems(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"flow.dag.yaml", "inputs: {}\nnodes: []\nx: ${A}\n", "this is a flow of prompt flow, not a document; convert it: qtype convert promptflow flow.dag.yaml"},

@@ -112,7 +112,7 @@ func loseNothing(t *testing.T, kind convert.Kind, path, text string) {
 		shift = 1 // the line ---
 	}
 	isReported := func(n *yaml.Node) bool {
-		if n.Value == "$schema" { // it says the same as the kind
+		if n.Value == "$schema" { // it has no other meaning than the kind
 			return true
 		}
 		width := 0
@@ -142,7 +142,7 @@ func loseNothing(t *testing.T, kind convert.Kind, path, text string) {
 	})
 }
 
-// parse returns a tree whose positions are those of its own text; nil if it is not YAML.
+// parse returns a tree with the positions in the text that dump writes; nil if it is not YAML.
 func parse(t *testing.T, text string) *yaml.Node {
 	t.Helper()
 	var written, root yaml.Node

@@ -6,7 +6,7 @@ import (
 )
 
 // Rest reports each value below a root that the converter has neither read nor reported, so
-// that nothing is lost in silence. A value that is reported stands for all that is in it.
+// that nothing is lost in silence. A report of a value covers all that is in it.
 func (r *Report) Rest(root *Node) {
 	w := restWalk{Report: r, seen: map[*Node]bool{}, lost: func(at source.Span, name string) {
 		r.Add(Unsupported.At(at, "%s is not converted", name))

@@ -57,7 +57,7 @@ func (c *conversion) model(name, provider string, settings []setting, at source.
 	return c.Model(m)
 }
 
-// set sets what a setting says.
+// set applies a setting.
 func (c *conversion) set(m *assistant.Model, s setting) {
 	value := c.value(s.value)
 	key := assistant.Parameter(code.Java, s.name)

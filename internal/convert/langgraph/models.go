@@ -69,7 +69,7 @@ func (c *conversion) declareModel(e *code.Expr, name string) string {
 	return id
 }
 
-// argument sets what an argument of a model says.
+// argument applies an argument of a model.
 func (c *conversion) argument(m *assistant.Model, call *code.Link, i int, a code.Arg) {
 	key, value := assistant.Parameter(code.Python, a.Name), c.value(a.Value)
 	call.Arg(a.Name, i)

@@ -173,7 +173,7 @@ func (m *messages) message(e *code.Expr) {
 // user adds the message of the user: the prompt of a node without a conversation.
 func (m *messages) user(text string, filled bool, e *code.Expr) {
 	if m.conversation || m.a.Prompt != "" {
-		m.Add(input.Unsupported.At(e.Span, "the node %s sends a message of its own in the name of the user; it is not converted", m.f.name))
+		m.Add(input.Unsupported.At(e.Span, "the node %s adds a message in the name of the user; it is not converted", m.f.name))
 		return
 	}
 	m.a.Prompt = text
@@ -236,7 +236,7 @@ func (c *conversion) returned(f *function, a *assistant.Answer) {
 	}
 }
 
-// restOfNode reports the statements of a node beside the call of the model.
+// restOfNode reports the statements of a node other than the call of the model.
 func (c *conversion) restOfNode(f *function) {
 	for _, p := range c.source.Statements(f.from, f.to) {
 		first := c.source.Token(p.From)

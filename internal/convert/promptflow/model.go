@@ -160,7 +160,7 @@ func (c *conversion) declareMemory() string {
 // modelSettings is what names a model.
 type modelSettings struct {
 	azure      bool
-	provider   *input.Node // if the file names it; else the name of the model tells it
+	provider   *input.Node // if the file names it; else the name of the model implies it
 	version    string      // of the API of Azure; may be empty
 	parameters *input.Node // of the request
 	name       string      // if it is not one of the parameters

@@ -229,7 +229,7 @@ func (c *conversion) writeOutputs() {
 	}
 }
 
-// outputType reports an output whose variable has another type than the file says.
+// outputType reports an output whose variable has another type than in the file.
 func (c *conversion) outputType(o output, id string) {
 	written := c.Text(o.n, "type")
 	kind, known := kinds[written]

@@ -106,7 +106,7 @@ func Convert(ctx context.Context, r *input.Report, python, name string, file *so
 	case d.Error != "":
 		return nil, errors.New(d.Error)
 	case len(d.Functions) == 0 && len(d.Skipped) > 0:
-		return nil, fmt.Errorf("no function of module '%s' can be converted", name)
+		return nil, errors.New(d.Skipped[len(d.Skipped)-1].Reason)
 	case len(d.Functions) == 0:
 		return nil, fmt.Errorf("no public functions found in module '%s'", name)
 	}

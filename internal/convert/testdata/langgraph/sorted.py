@@ -11,7 +11,7 @@ class Part(BaseModel):
 
 
 class Ticket(BaseModel):
-    """What a letter asks for."""
+    """What a letter is about."""
     title: str = Field(description="in one line", max_length=80)
     urgent: bool = False
     due: Optional[str] = Field(default=None)

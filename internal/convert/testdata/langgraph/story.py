@@ -5,7 +5,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
 
 load_dotenv()
-UNUSED = "nobody reads this"
+UNUSED = "unused"
 MODEL = "gpt-4o-mini"
 
 
@@ -21,7 +21,7 @@ llm = ChatOpenAI(model=MODEL, timeout=20, max_retries=4, api_key="k", stop=["END
 def write(state: State):
     """Writes the story."""
     print("writing")
-    reply = llm.invoke(f"Tell of {state['hero']} in {state.get('chapters')} parts {{as JSON}}, {MODEL!r}")
+    reply = llm.invoke(f"Write about {state['hero']} in {state.get('chapters')} parts {{as JSON}}, {MODEL!r}")
     return {"story": reply.content, "log": 1}
 
 

@@ -8,6 +8,6 @@ interface Bot {
     @Moderate
     String chat(@MemoryId String visit, @UserMessage String text);
 
-    @UserMessage("Who is ill in: {{it}}")
-    Patient patient(String text);
+    @UserMessage("Who is named in: {{it}}")
+    Guest guest(String text);
 }

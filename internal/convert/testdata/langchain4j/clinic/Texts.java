@@ -20,7 +20,7 @@ final class Texts {
 enum Ward { NORTH, SOUTH }
 
 @Description("A person")
-class Patient {
+class Guest {
     static int count = 0;
     @Description("first and last name")
     String name;
