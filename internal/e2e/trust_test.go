@@ -104,6 +104,7 @@ var unrelated = map[string]string{
 	"internal/trust/state.go:StateFolder":                   "the state of the user",
 	"internal/cli/appflags/audit.go:Path":                   "a flag or a setting of the user",
 	"internal/localruns/files.go:EachFile":                  "files of the user",
+	"internal/convert/convert.go:programFiles":              "a file or folder that the user converts; links in it are not followed",
 	"internal/cleanup/files.go:isTrace":                     "files of the user",
 	"internal/remotefs/lock_unix.go:IsWritten":              "files of the user, for qtype clean",
 	"internal/eval/evalrun/files.go:Write":                  "a flag or a setting of the user",
