@@ -20,7 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// CatalogueFile is the name of a user's rows of the catalogue of models, beside the document.
+// CatalogueFile is the name of a user's rows of the catalogue of models, next to the document.
 const CatalogueFile = "models.yaml"
 
 // CatalogueVariable is the environment variable that names a file of rows. It is read from
@@ -70,7 +70,7 @@ type catalogueFile struct {
 	named bool // by the variable; then it must exist and have the key
 }
 
-// catalogueFiles lists the files of rows, the weakest first. What is beside a document that
+// catalogueFiles lists the files of rows, the weakest first. What is next to a document that
 // is restricted could change what its calls may cost, so it is not read.
 func (f *loadState) catalogueFiles(path string) []catalogueFile {
 	var files []catalogueFile

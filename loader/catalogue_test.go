@@ -14,7 +14,7 @@ import (
 
 const catalogued = "id: shop\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-6-sol}\n  - {type: Model, id: local, provider: ollama, model_id: our-model}\n"
 
-// loadCatalogued loads a document with a models.yaml beside it.
+// loadCatalogued loads a document with a models.yaml next to it.
 func loadCatalogued(t *testing.T, rows string, opts loader.Options) (writer, local *spec.Model, problems string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -67,7 +67,7 @@ func TestCatalogue_Problems(t *testing.T) {
 	}
 }
 
-// TestCatalogue_Restricted checks that the file beside a restricted document is not read, and
+// TestCatalogue_Restricted checks that the file next to a restricted document is not read, and
 // that the variable names one for every document.
 func TestCatalogue_Restricted(t *testing.T) {
 	const rows = "catalogue:\n  - {provider: ollama, id: our-model, context_window: 5}\n"

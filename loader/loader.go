@@ -177,6 +177,9 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 	d := newDecoder(f)
 	tree := root.buildRoot()
 	collectSecrets(f.redactor, tree, map[*node]bool{})
+	if f.explainForeign(file, path, tree) {
+		return f.result(document)
+	}
 	d.decodeDocument(tree, document)
 	d.reportUIHints()
 	document.Gaps = d.gaps.spec()

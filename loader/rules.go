@@ -79,7 +79,7 @@ var (
 	}
 	ruleCatalogue = diag.Rule{
 		Code: "QT012", Severity: diag.Error, Title: "a file of models is invalid",
-		Doc: "models.yaml beside a document, or the file that the environment variable QTYPE_MODELS names, has rows of the catalogue of models below the key catalogue. A row has provider and id, and what the row of `qtype models show NAME --format json` has. What it says replaces the built-in row of that name.",
+		Doc: "models.yaml next to a document, or the file that the environment variable QTYPE_MODELS names, has rows of the catalogue of models below the key catalogue. A row has provider and id, and what the row of `qtype models show NAME --format json` has. Its keys replace those of the built-in row of that name.",
 	}
 )
 

@@ -7,7 +7,7 @@ import "github.com/qtype-dev/qtype/spec/diag"
 var (
 	ruleEmpty = diag.Rule{
 		Code: "QT101", Severity: diag.Error, Title: "the document is neither a mapping nor a list",
-		Doc:   "A document is an application, a mapping with an id, or a list of auths, models, tools, types or variables. An empty file is neither.",
+		Doc:   "A document is an application, a mapping with an id, or a list of auths, models, tools, types or variables. An empty file is neither. Files of some other systems are recognized, with the command that converts them.",
 		Wrong: "# nothing but a comment\n",
 		Right: "id: shop\n",
 	}

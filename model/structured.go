@@ -147,7 +147,7 @@ const (
 )
 
 // rejection returns what a server rejected. The words are those of OpenAI, Anthropic,
-// Google, Mistral, Ollama, llama.cpp, llama-cpp-python and vLLM. A wrong guess costs a
+// Bedrock, Google, Mistral, Ollama, llama.cpp, llama-cpp-python and vLLM. A wrong guess costs a
 // request and is remembered only if the server accepts a weaker form.
 func rejection(err error) rejectionKind {
 	var failure *Error
@@ -164,11 +164,11 @@ func rejection(err error) rejectionKind {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 	}
 	switch {
-	case contains("invalid schema", "invalid json schema", "additionalproperties", "grammar", "$ref"):
+	case contains("invalid schema", "invalid json schema", "additionalproperties", "grammar", "$ref", "too many optional parameters"):
 		return schemaRejected
 	case contains("response_format", "response format", "json_schema", "json schema", "json_object", "json mode", "output_format", "output_config",
 		"output format", "responsejsonschema", "response_json_schema", "responseschema", "response_schema", "responsemimetype",
-		"response mime type", "response_mime_type", "structured output", "chatrequest.format", "invalid format"):
+		"response mime type", "response_mime_type", "structured output", "chatrequest.format", "invalid format", "outputconfig", "textformat", "tool_choice: type", "tool_choice forces"):
 		return formRejected
 	}
 	return notRejected

@@ -176,7 +176,7 @@ func providerRows() []Provider {
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 		},
 		{
-			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, EmbeddingProtocols: []string{"titan", "cohere", "cohere-v4"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
+			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, EmbeddingProtocols: []string{"titan", "nova", "cohere", "cohere-v4"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
 			Key: CloudIdentity, KeyEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"}, Auths: append([]string{"aws"}, keys...),
 			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
 		},

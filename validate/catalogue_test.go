@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/validate"
 )
 
-// TestCheck_CatalogueIsLazy checks, in a process of its own, that only a document with a
+// TestCheck_CatalogueIsLazy checks, in a separate process, that only a document with a
 // model that is called reads the catalogue.
 func TestCheck_CatalogueIsLazy(t *testing.T) {
 	if os.Getenv("QTYPE_TEST_CATALOGUE") == "" {

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // quoted returns an id in quotes.
@@ -131,12 +133,26 @@ func moneyWithoutPrices() rule {
 			if f.Budget == nil || f.Budget.Money == 0 {
 				return
 			}
+			var names []string
+			var places []diag.Related
 			for _, m := range calledModels(f) {
 				if m.CallPrices() == nil && !m.IsMock() {
-					p.list.Add(p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but the model %q has no prices", f.ID, m.ID).
-						WithRelated(idPlace(m), fmt.Sprintf("add prices: to the model %q", m.ID)))
+					names = append(names, strconv.Quote(m.ID))
+					places = append(places, diag.Related{Span: idPlace(m), Message: fmt.Sprintf("add prices: to the model %q", m.ID)})
 				}
 			}
+			if len(names) == 0 {
+				return
+			}
+			what := "the model " + names[0] + " has"
+			if len(names) > 1 {
+				what = "the models " + textfmt.List(names) + " have"
+			}
+			found := p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but %s no prices", f.ID, what)
+			for _, place := range places {
+				found = found.WithRelated(place.Span, place.Message)
+			}
+			p.list.Add(found)
 		})}
 }
 

@@ -34,10 +34,12 @@ func newConvert(s *cli.Streams) *cobra.Command {
   airefinery  a project file of AI Refinery, or only its memory_config
   xflow       a workflow of xFlow, a list of its states, or only a memory block
   promptflow  a flow.dag.yaml of prompt flow, or a Prompty file
-  langchain4j a Java file of a program with LangChain4j, or its application.properties
+  langchain4j a Java file of a program with LangChain4j, its application.properties or
+              application.yml, or the folder of all its files
   langgraph   a Python file of a program with LangGraph, or a langgraph.json
   api         an OpenAPI 3 or Swagger 2 file: a tool for each operation
-  module      a Python module: a tool for each public function; it is parsed, not run
+  module      a Python module, also by its dotted name: a tool for each public function;
+              it is parsed, not run
 
 FILE may be - for standard input. What the document cannot express is reported on
 standard error, with its location. After warnings the document has the same results

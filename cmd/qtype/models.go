@@ -17,13 +17,13 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// newModels returns qtype models, with the command that asks servers.
+// newModels returns qtype models, with the command that calls servers.
 func newModels(s *cli.Streams) *cobra.Command {
 	var sandbox bool
 	check := &cobra.Command{
 		Use:   "check APP",
-		Short: "Ask the servers of an application which of its models they have",
-		Long: `Asks the server of each model for the models that it has, with the credentials of the document,
+		Short: "Compare the models of an application with those that its servers have",
+		Long: `Requests the list of models from the server of each model, with the credentials of the document,
 and reports models that it does not have, and dates of shutdown. The exit status is 1 if one is missing.`,
 		Example: `  qtype models check app.qtype.yaml`,
 		Args:    cli.Arguments("a document: qtype models check APP"), ValidArgsFunction: cli.YAMLFiles,

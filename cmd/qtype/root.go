@@ -35,7 +35,7 @@ func program() *cli.Program {
 	}
 }
 
-// withModels replaces the command models by one that also asks servers.
+// withModels replaces the command models by one that also calls servers.
 func withModels(commands []cli.Command) []cli.Command {
 	for i := range commands {
 		if commands[i].Name == "models" {

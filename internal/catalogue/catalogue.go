@@ -3,7 +3,7 @@
 // embedded compressed, and read on the first lookup. A user's rows can precede it.
 //
 // Names are resolved exactly: a name that is not that of a row, or one of its documented
-// spellings, is unknown. No row stands for the names that begin as its own.
+// spellings, is unknown. No row is meant by a name that only begins like its name.
 package catalogue
 
 import (
@@ -24,7 +24,7 @@ type Catalogue struct {
 }
 
 // New returns a catalogue in which rows precede those of below; nil is the built-in
-// catalogue. A row that has the id of one below changes what it says, and prices as a
+// catalogue. A row that has the id of one below changes the keys that it has, and prices as a
 // whole. The first of equal names wins.
 func New(rows []Model, below *Catalogue) *Catalogue {
 	own := newIndex()

@@ -122,7 +122,7 @@ func (w Window) contains(on time.Time) bool {
 	})
 }
 
-// long returns the rates of a call that reads so many tokens.
+// long returns the rates of a call that reads a number of tokens.
 func (p Prices) long(input int) TierRates {
 	rates := p.TierRates
 	for _, l := range p.LongContext {
@@ -140,7 +140,7 @@ func (p Prices) long(input int) TierRates {
 	return rates
 }
 
-// tier returns the rates of a tier. A tier without rates of its own has the standard ones,
+// tier returns the rates of a tier. A tier without separate rates has the standard ones,
 // times the factor in uplifts, and is added to assumed if there is none.
 func (t TierRates) tier(name string, uplifts map[string]float64, assumed *[]string) Rates {
 	if name == "" {

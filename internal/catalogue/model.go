@@ -9,10 +9,10 @@ import (
 // known has its zero value. The JSON form is a line of models.jsonl and a row of a user's
 // models.yaml. Callers must not change a Model that a catalogue returned.
 type Model struct {
-	Provider  string   `json:"provider"`            // as in `provider` of a document; hosts with OpenAI's protocol have names of their own: deepseek, xai
+	Provider  string   `json:"provider"`            // as in `provider` of a document; hosts with OpenAI's protocol have other names: deepseek, xai
 	ID        string   `json:"id"`                  // as the provider spells it
 	Aliases   []string `json:"aliases,omitempty"`   // other names of the same model
-	Snapshots []string `json:"snapshots,omitempty"` // dated names of what ID stands for
+	Snapshots []string `json:"snapshots,omitempty"` // dated names of the model that ID means
 	Family    string   `json:"family,omitempty"`    // models of a family differ in size, not in kind
 	Kind      Kind     `json:"kind,omitempty"`      // of a user's row without one: that of the row that it changes, or chat
 
@@ -24,7 +24,7 @@ type Model struct {
 	Dimensions    int      `json:"dimensions,omitempty"`        // of the vectors of an embedding model, without another setting
 
 	DimensionsSet     Answer `json:"dimensions_set,omitzero"`      // a request can set the dimensions
-	EmbeddingProtocol string `json:"embedding_protocol,omitempty"` // the form of requests on Bedrock: titan, cohere or cohere-v4
+	EmbeddingProtocol string `json:"embedding_protocol,omitempty"` // the form of requests on Bedrock: titan, nova, cohere or cohere-v4
 
 	Prices     *Prices     `json:"prices,omitempty"` // nil if unknown
 	Reasoning  Reasoning   `json:"reasoning,omitzero"`
@@ -54,7 +54,7 @@ type Model struct {
 	// us.anthropic.claude-opus-5-5. The prices are those of the profile.
 	Profile string `json:"-"`
 	// FineTuned reports that a lookup named a fine-tuned model: it has the limits of this row,
-	// and prices of its own, which are unknown.
+	// and other prices, which are unknown.
 	FineTuned bool `json:"-"`
 }
 

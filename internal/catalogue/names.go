@@ -9,7 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// spelling is a name by which a model may be listed, and what the name says of it.
+// spelling is a name by which a model may be listed, and what the name adds to it.
 type spelling struct {
 	provider  string // empty for any
 	name      string // lower case
@@ -197,7 +197,7 @@ func bedrockSpellings(s spelling) []spelling {
 	return all
 }
 
-// apply returns the model with what the spelling says of it.
+// apply returns the model with what the spelling adds to it.
 func (s spelling) apply(m *Model) *Model {
 	if s == (spelling{provider: s.provider, name: s.name}) {
 		return m

@@ -61,7 +61,7 @@ type Window struct {
 	Hours    []string `json:"hours_utc"` // HH:MM-HH:MM; 00:00 as the end is midnight
 }
 
-// The tiers of service that have prices of their own. Other names have the standard rates.
+// The tiers of service that have separate prices. Other names have the standard rates.
 const (
 	TierBatch     = "batch"
 	TierFlex      = "flex"
@@ -98,7 +98,7 @@ func (w CacheWrites) Sum() int { return w.Minutes5 + w.Minutes30 + w.Hour1 + w.H
 // Charge is the price of a call.
 type Charge struct {
 	Amount float64 // US dollars
-	// Assumed names what was used and has no price of its own: the tier, or kinds of tokens.
+	// Assumed names what was used and has no separate price: the tier, or kinds of tokens.
 	// It is charged by the standard rates, with the factors that are known.
 	Assumed []string
 }
@@ -128,7 +128,7 @@ func (p *Prices) Charge(on time.Time, tier string, u Usage) Charge {
 	return Charge{Amount: dollars, Assumed: assumed}
 }
 
-// RatesAt returns the rates of a call at a time, in a tier, that reads so many tokens.
+// RatesAt returns the rates of a call at a time, in a tier, that reads a number of tokens.
 func (p *Prices) RatesAt(on time.Time, tier string, input int) Rates {
 	var assumed []string
 	return p.at(on).long(input).tier(tierName(tier), p.Uplifts, &assumed)

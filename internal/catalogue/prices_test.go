@@ -70,7 +70,7 @@ func TestPriceAt_LongContext(t *testing.T) {
 	}
 }
 
-// TestPriceAt_Assumed checks that what has no price of its own is named.
+// TestPriceAt_Assumed checks that what has no separate price is named.
 func TestPriceAt_Assumed(t *testing.T) {
 	m, _ := catalogue.Lookup("anthropic", "claude-opus-5-5")
 	got, ok := m.PriceAt(november, "priority", catalogue.Usage{Input: 1e6, Writes: catalogue.CacheWrites{Hours12: 1e6}, Uplifts: []string{"mars"}})

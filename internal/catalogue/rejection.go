@@ -26,7 +26,7 @@ type Condition string
 // The conditions.
 const (
 	Always          Condition = "always"
-	ReasoningOn     Condition = "reasoning_on"     // the request asks for reasoning, or the model reasons without a setting
+	ReasoningOn     Condition = "reasoning_on"     // the request has reasoning on, or the model reasons without a setting
 	ReasoningOff    Condition = "reasoning_off"    // the opposite
 	ThinkingEnabled Condition = "thinking_enabled" // thinking.type is enabled, not adaptive
 	AtEfforts       Condition = "efforts"          // the effort is one of Efforts

@@ -19,8 +19,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,6 +36,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/promptflow"
 	"github.com/qtype-dev/qtype/internal/convert/pymodule"
 	"github.com/qtype-dev/qtype/internal/convert/xflow"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -99,7 +103,7 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 		app = airefinery.Convert(r, root)
 	case API:
 		var err error
-		if app, err = openapi.Convert(r, root, strings.TrimSuffix(baseName(file.Path), filepath.Ext(file.Path))); err != nil {
+		if app, err = openapi.Convert(r, root, strings.TrimSuffix(baseName(file.Path), filepath.Ext(file.Path)), references(ctx, path, opts)); err != nil {
 			r.Malformed(root, "%s", err)
 		}
 	case PromptFlow:
@@ -112,6 +116,9 @@ func load(ctx context.Context, kind Kind, path string, opts loader.Options) (str
 	if app == nil {
 		return "", r.Diagnostics()
 	}
+	if kind != API { // whose keys are reported once for each name
+		r.Rest(root)
+	}
 	return write(app, kind, file.Path), r.Diagnostics()
 }
 
@@ -121,11 +128,35 @@ func reader(ctx context.Context, path string, opts loader.Options) promptflow.Re
 		if opts.Open != nil {
 			return nil, errors.New("standard input has no folder: give the name of the file")
 		}
-		file, list := loader.LoadText(ctx, filepath.Join(filepath.Dir(path), filepath.FromSlash(name)), opts)
+		at := filepath.Join(filepath.Dir(path), filepath.FromSlash(name))
+		if !trust.IsBelow(filepath.Dir(path), at) {
+			return nil, errors.New("a link leads out of the folder of the file")
+		}
+		file, list := loader.LoadText(ctx, at, opts)
 		if len(list) > 0 {
 			return nil, errors.New(list[0].Message)
 		}
 		return file, nil
+	}
+}
+
+// references returns a function that reads the files that an OpenAPI file refers to: those below its
+// folder, of which links do not lead out either.
+func references(ctx context.Context, path string, opts loader.Options) openapi.Read {
+	if opts.Open != nil {
+		return nil
+	}
+	folder := filepath.Dir(path)
+	return func(name string) (*input.Node, error) {
+		at := filepath.Join(folder, filepath.FromSlash(name))
+		if !trust.IsBelow(folder, at) {
+			return nil, errors.New("a link leads out of the folder of the file")
+		}
+		value, _, list := loader.LoadValue(ctx, at, opts)
+		if value == nil {
+			return nil, errors.New(list[0].Message)
+		}
+		return input.FromValue(value), nil
 	}
 }
 
@@ -147,10 +178,12 @@ func prompty(ctx context.Context, path string, opts loader.Options) (string, dia
 	if value == nil {
 		return "", r.Diagnostics()
 	}
-	app := promptflow.Prompty(r, input.FromValue(value), file, head[1])
+	root := input.FromValue(value)
+	app := promptflow.Prompty(r, root, file, head[1])
 	if app == nil {
 		return "", r.Diagnostics()
 	}
+	r.Rest(root)
 	return write(app, PromptFlow, file.Path), r.Diagnostics()
 }
 
@@ -159,47 +192,121 @@ var promptyHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 // maxProgram is the maximum size of a converted program in bytes.
 const maxProgram = 1 << 20
 
-// program converts the source of a program.
+// program converts the source of a program, of LangChain4j also all files of a folder.
 func program(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
 	opts.Limits.FileBytes = maxProgram
+	paths, err := programFiles(kind, path, opts)
+	if err != nil {
+		return "", diag.List{input.Malformed.At(source.Span{File: &source.File{Path: path}}, "%s", err)}
+	}
+	r := input.NewReport(nil)
+	var files []*source.File
+	var settings []langchain4j.Setting
+	for _, one := range paths {
+		if kind == LangChain4j && slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(one))) {
+			value, _, list := loader.LoadValue(ctx, one, opts)
+			if value == nil {
+				return "", list
+			}
+			settings = append(settings, langchain4j.FromYAML(input.FromValue(value))...)
+			continue
+		}
+		file, list := loader.LoadText(ctx, one, opts)
+		switch {
+		case list != nil:
+			return "", list
+		case strings.EqualFold(filepath.Ext(one), ".properties"):
+			settings = append(settings, langchain4j.FromProperties(file)...)
+		default:
+			files = append(files, file)
+		}
+	}
+	var app *document.App
+	if kind == LangGraph {
+		app = langgraph.Convert(r, []langgraph.Program{{File: files[0], Module: moduleName(path, opts)}}, false)
+	} else {
+		app = langchain4j.Convert(r, files, settings)
+	}
+	if app == nil {
+		return "", r.Diagnostics()
+	}
+	return write(app, kind, path), r.Diagnostics()
+}
+
+// maxFiles is the maximum number of files of a program that is a folder.
+const maxFiles = 2000
+
+// programFiles returns the files at a path: itself, or the Java files and settings below a folder.
+// Links are not followed.
+func programFiles(kind Kind, path string, opts loader.Options) ([]string, error) {
+	info, err := os.Stat(path)
+	if opts.Open != nil || err != nil || !info.IsDir() || kind != LangChain4j {
+		return []string{path}, nil
+	}
+	var all []string
+	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && at != path && slices.Contains([]string{"target", "build", "node_modules", "test"}, d.Name()), d.IsDir() && at != path && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		case filepath.Ext(at) == ".java", slices.Contains([]string{"application.properties", "application.yml", "application.yaml"}, d.Name()):
+			all = append(all, at)
+		}
+		if len(all) > maxFiles {
+			return fmt.Errorf("the folder has more than %d files: convert a part of it", maxFiles)
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.New("the folder has no Java file and no application.properties or application.yml")
+	}
+	return all, err
+}
+
+// module converts the source of a Python module, which may be named by its dotted name.
+func module(ctx context.Context, path string, opts loader.Options) (string, diag.List) {
+	name := path
+	if opts.Open == nil {
+		path = moduleFile(path)
+	}
+	if path == name {
+		name = moduleName(path, opts)
+	}
 	file, list := loader.LoadText(ctx, path, opts)
 	if list != nil {
 		return "", list
 	}
 	r := input.NewReport(nil)
-	var app *document.App
-	switch {
-	case kind == LangGraph:
-		app = langgraph.Convert(r, []langgraph.Program{{File: file, Module: moduleName(path, opts)}}, false)
-	case strings.EqualFold(filepath.Ext(path), ".properties"):
-		app = langchain4j.Properties(r, file)
-	default:
-		app = langchain4j.Convert(r, file)
-	}
-	if app == nil {
-		return "", r.Diagnostics()
-	}
-	return write(app, kind, file.Path), r.Diagnostics()
-}
-
-// module converts the source of a Python module. Its diagnostics are about the whole file.
-func module(ctx context.Context, path string, opts loader.Options) (string, diag.List) {
-	file, list := loader.LoadText(ctx, path, opts)
-	if list != nil {
-		return "", list
-	}
 	malformed := func(err error) (string, diag.List) {
-		return "", diag.List{input.Malformed.At(source.Span{File: file}, "%s", err)}
+		r.Add(input.Malformed.At(input.Bytes(file, 0, 1), "%s", err))
+		return "", r.Diagnostics()
 	}
 	python, err := pymodule.Interpreter()
 	if err != nil {
 		return malformed(err)
 	}
-	app, err := pymodule.Convert(ctx, python, moduleName(path, opts), file.Text)
+	app, err := pymodule.Convert(ctx, r, python, name, file)
 	if err != nil {
 		return malformed(err)
 	}
-	return write(app, Module, file.Path), nil
+	return write(app, Module, file.Path), r.Diagnostics()
+}
+
+// moduleFile returns the file of a module by its dotted name, or the path itself if there is none.
+func moduleFile(name string) string {
+	if _, err := os.Stat(name); err == nil || !pymodule.IsPath(name) {
+		return name
+	}
+	at := filepath.FromSlash(strings.ReplaceAll(name, ".", "/"))
+	for _, path := range []string{at + ".py", filepath.Join(at, "__init__.py")} {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return name
 }
 
 // moduleName returns the name of the module at a path.

@@ -18,7 +18,11 @@ import (
 
 func convertText(t testing.TB, kind convert.Kind, text string) (string, diag.List) {
 	t.Helper()
-	path := testkit.WriteFile(t, "file.yaml", text)
+	name := "file.yaml"
+	if kind == convert.LangChain4j {
+		name = "File.java"
+	}
+	path := testkit.WriteFile(t, name, text)
 	return convert.File(t.Context(), kind, path)
 }
 

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -194,11 +195,9 @@ func ownBound(m *spec.Model) bound {
 		return b
 	}
 	rates := p.RatesAt(time.Now(), tierOf(m), info.ContextWindow)
-	input, answer := 0.0, 0.0 // none of the tokens is in the provider's cache, and all are written to it for the longest time
-	for _, rate := range []*float64{rates.Input, rates.CacheWrite5m, rates.CacheWrite30m, rates.CacheWrite1h, rates.CacheWrite12h} {
-		input = max(input, valueOf(rate))
-	}
-	answer = max(valueOf(rates.Output), valueOf(rates.ReasoningOutput))
+	// None of the tokens is in the provider's cache, and all are written to it, for the lifetime that requests have: the shortest one.
+	input := max(valueOf(rates.Input), valueOf(cmp.Or(rates.CacheWrite5m, rates.CacheWrite30m, rates.CacheWrite1h, rates.CacheWrite12h)))
+	answer := max(valueOf(rates.Output), valueOf(rates.ReasoningOutput))
 	b.perToken = max(input, answer) / 1e6
 	output := b.tokens
 	if info.MaxTokens > 0 {

@@ -60,6 +60,28 @@ func TestHover_Arguments(t *testing.T) {
 	}
 }
 
+// TestModels_Catalogue checks that names of models are described and completed by the catalogue.
+func TestModels_Catalogue(t *testing.T) {
+	e := start(t, nil)
+	e.open(app, "id: shop\nmodels:\n  - {type: Model, id: writer, provider: anthropic, model_id: claude-opus-5-5}\n")
+	var h struct{ Contents struct{ Value string } }
+	e.call("textDocument/hover", e.positionOf(app, "claude-opus-5-5", 0, 3), &h)
+	for _, want := range []string{"**claude-opus-5-5** — anthropic", "Context window 1,000,000, output 128,000 tokens", "input $4", "Status active"} {
+		if !strings.Contains(h.Contents.Value, want) {
+			t.Errorf("hover lacks %q:\n%s", want, h.Contents.Value)
+		}
+	}
+	var list struct{ Items []struct{ Label string } }
+	e.call("textDocument/completion", e.positionOf(app, "claude-opus-5-5", 0, 3), &list)
+	labels := map[string]bool{}
+	for _, item := range list.Items {
+		labels[item.Label] = true
+	}
+	if !labels["claude-opus-5-5"] || labels["gpt-6-sol"] || labels["claude-3-opus-20240229"] {
+		t.Errorf("proposals %v", labels)
+	}
+}
+
 func TestHover_Diagnostic(t *testing.T) {
 	e := start(t, nil)
 	e.open(app, shopWith(t, "memory: chat_memory", "memory: chat_memry"))

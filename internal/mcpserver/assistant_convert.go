@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/openapi"
 	"github.com/qtype-dev/qtype/internal/convert/pymodule"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // maxFile is the maximum size of a converted file in bytes.
@@ -99,7 +100,7 @@ func (a *assistant) convertAPI(ctx context.Context, args arguments) (*answer, er
 	if parsed == nil || list.Errors() > 0 {
 		return nil, errors.New("API conversion failed: " + lines(list))
 	}
-	app, err := openapi.Convert(input.NewReport(nil), input.FromValue(parsed), name)
+	app, err := openapi.Convert(input.NewReport(nil), input.FromValue(parsed), name, nil)
 	if err != nil {
 		return nil, fmt.Errorf("API conversion failed: %w", err)
 	}
@@ -117,9 +118,9 @@ func (a *assistant) convertPython(ctx context.Context, args arguments) (*answer,
 		return nil, fmt.Errorf("Python module conversion failed: '%s' is not the dotted path of a module", name) //nolint:staticcheck // a name
 	}
 	file := strings.ReplaceAll(name, ".", "/")
-	source, err := a.read(file+".py", ".py")
+	program, err := a.read(file+".py", ".py")
 	if missing := new(fileError); errors.As(err, &missing) {
-		source, err = a.read(file+"/__init__.py", ".py")
+		program, err = a.read(file+"/__init__.py", ".py")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("Python module conversion failed: no module '%s' below the working directory: %w", name, err) //nolint:staticcheck // a name
@@ -128,7 +129,7 @@ func (a *assistant) convertPython(ctx context.Context, args arguments) (*answer,
 	if err != nil {
 		return nil, err
 	}
-	app, err := pymodule.Convert(ctx, python, name, source)
+	app, err := pymodule.Convert(ctx, input.NewReport(nil), python, name, &source.File{Path: file + ".py", Text: program})
 	if err != nil {
 		return nil, fmt.Errorf("Python module conversion failed: %w", err) //nolint:staticcheck // a name
 	}

@@ -4,21 +4,25 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // reply is an answer.
 type reply struct {
 	Output struct {
-		Message *turn `json:"message"`
+		Message *struct {
+			Content []json.RawMessage `json:"content"`
+		} `json:"message"`
 	} `json:"output"`
 	Stop  string `json:"stopReason"`
 	Usage usage  `json:"usage"`
+	Tier  tier   `json:"serviceTier"`
 }
 
 // usage counts tokens. Input excludes tokens read from and written to the prompt cache.
@@ -27,63 +31,86 @@ type usage struct {
 	Output  wire.Count `json:"outputTokens"`
 	Cached  wire.Count `json:"cacheReadInputTokens"`
 	Written wire.Count `json:"cacheWriteInputTokens"`
+	Details []struct {
+		Lifetime string     `json:"ttl"`
+		Tokens   wire.Count `json:"inputTokens"`
+	} `json:"cacheDetails"` // what was written, by its lifetime
 }
 
-// event is one event of a stream; one of its fields is set.
-type event struct {
-	Start *struct {
-		Index wire.Count `json:"contentBlockIndex"`
-		Start struct {
-			Use   *toolUse `json:"toolUse"`
-			Image *media   `json:"image"`
-		} `json:"start"`
-	} `json:"contentBlockStart"`
-	Delta *struct {
-		Index wire.Count `json:"contentBlockIndex"`
-		Delta delta      `json:"delta"`
-	} `json:"contentBlockDelta"`
-	Stop *struct {
-		Reason string `json:"stopReason"`
-	} `json:"messageStop"`
-	Metadata *struct {
-		Usage usage `json:"usage"`
-	} `json:"metadata"`
+// tier is the tier of service that answered.
+type tier struct {
+	Type string `json:"type"`
 }
 
-// delta is a part of a content block.
-type delta struct {
-	Text string `json:"text"`
-	Use  *struct {
-		Input string `json:"input"`
-	} `json:"toolUse"`
-	Reasoning *struct {
-		Text      string `json:"text"`
-		Signature string `json:"signature"`
-		Redacted  string `json:"redactedContent"`
-	} `json:"reasoningContent"`
-	Image *struct {
-		Source source `json:"source"`
-	} `json:"image"`
+// counts returns the usage in the terms of model.Usage.
+func (u usage) counts(t tier) model.Usage {
+	sum := model.Usage{Input: int(u.Input + u.Cached + u.Written), Output: int(u.Output), Cached: int(u.Cached), CacheWrite: int(u.Written)}
+	if t.Type != "default" {
+		sum.Tier = t.Type
+	}
+	for _, d := range u.Details {
+		switch d.Lifetime {
+		case "5m":
+			sum.CacheWrites.Minutes5 += int(d.Tokens)
+		case "1h":
+			sum.CacheWrites.Hour1 += int(d.Tokens)
+		}
+	}
+	return sum
 }
 
-// call is a partial tool call, image or thought of a stream.
-type call struct {
-	use                       *toolUse
-	image                     *media
-	input, thought, signature strings.Builder
-	redacted                  string
+// citedText is a text of an answer with the sources that it cites.
+type citedText struct {
+	Content []struct {
+		Text string `json:"text"`
+	} `json:"content"`
+	Citations []cited `json:"citations"`
+}
+
+// cited is a source that a text cites.
+type cited struct {
+	Title  string `json:"title"`
+	Source string `json:"source"` // of a result of a search
+	Quoted []struct {
+		Text string `json:"text"`
+	} `json:"sourceContent"`
+	Location struct {
+		Web *struct {
+			URL string `json:"url"`
+		} `json:"web"`
+		Page *struct {
+			Start int `json:"start"`
+		} `json:"documentPage"`
+	} `json:"location"`
+}
+
+// source returns the source in the terms of all providers.
+func (c cited) source(number int) citation.Source {
+	s := citation.Source{Number: number}
+	if c.Location.Web != nil {
+		s.URL = c.Location.Web.URL
+	}
+	if c.Location.Page != nil {
+		s.Page = c.Location.Page.Start
+	}
+	if len(c.Quoted) > 0 {
+		s.Text = c.Quoted[0].Text
+	}
+	s.ID = cmp.Or(c.Source, s.URL, c.Title)
+	s.Title = cmp.Or(c.Title, s.ID)
+	return s.Excerpt()
 }
 
 // assembler builds a response from its parts.
 type assembler struct {
-	protocol *protocol
-	draft    wire.ResponseBuilder
-	schema   bool    // whether the call of a tool is the answer
-	thoughts []block // signed thoughts that were not assigned to a call yet
-	blocks   map[int]*call
-	stop     string
-	usage    usage
-	done     bool
+	draft   wire.ResponseBuilder
+	schema  bool // whether the call of a tool is the answer
+	sources []cited
+	blocks  map[int]*partial // of a stream, those that are not complete
+	stop    string
+	usage   usage
+	tier    tier
+	done    bool
 }
 
 // Whole reads a response that is not streamed.
@@ -96,184 +123,104 @@ func (a *assembler) Whole(raw []byte) error {
 		return errors.New("no output message")
 	}
 	for _, b := range r.Output.Message.Content {
-		switch {
-		case b.Use != nil:
-			a.call(b.Use, string(b.Use.Input))
-		case len(b.Reasoning) > 0:
-			a.thoughts = append(a.thoughts, b)
-		case b.Image != nil:
-			if err := a.draft.AppendMedia("image/"+b.Image.Format, b.Image.Source.Bytes); err != nil {
-				return err
-			}
-		case b.Text != nil:
-			if _, err := a.draft.AppendText(*b.Text, ""); err != nil {
-				return err
-			}
+		if err := a.add(b); err != nil {
+			return err
 		}
 	}
-	a.stop, a.usage = r.Stop, r.Usage
+	a.stop, a.usage, a.tier = r.Stop, r.Usage, r.Tier
 	return nil
 }
 
-// Complete reports whether the closing event was read, or at the end the reason for which
-// the answer ended.
-func (a *assembler) Complete(atEnd bool) bool { return a.done || atEnd && a.stop != "" }
-
-// Chunk reads one event of a stream and returns its deltas.
-func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
-	if err := streamError(raw); err != nil {
-		return nil, err
-	}
-	var ev event
-	if err := json.Unmarshal(raw, &ev); err != nil {
-		return nil, wire.Shape(err)
+// add adds a complete block.
+func (a *assembler) add(raw json.RawMessage) error {
+	var b block
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return wire.Shape(err)
 	}
 	switch {
-	case ev.Start != nil:
-		if use := ev.Start.Start.Use; use != nil {
-			a.at(int(ev.Start.Index)).use = use
+	case b.Use != nil && b.Use.Type == "":
+		a.call(b.Use, string(b.Use.Input))
+		return nil
+	case len(b.Reasoning) > 0:
+		return a.reason(b.Reasoning)
+	case b.Image != nil:
+		return a.image(b.Image)
+	case b.Text != nil:
+		_, err := a.draft.AppendText(*b.Text, "")
+		return err
+	case b.Cited != nil:
+		for _, part := range b.Cited.Content {
+			if _, err := a.draft.AppendText(part.Text, ""); err != nil {
+				return err
+			}
 		}
-		a.at(int(ev.Start.Index)).image = ev.Start.Start.Image
-	case ev.Delta != nil:
-		return a.delta(a.at(int(ev.Delta.Index)), ev.Delta.Delta)
-	case ev.Stop != nil:
-		a.stop = cmp.Or(ev.Stop.Reason, "end_turn")
-	case ev.Metadata != nil:
-		a.usage, a.done = ev.Metadata.Usage, a.stop != ""
+		a.sources = append(a.sources, b.Cited.Citations...)
+		return nil
 	}
-	return nil, nil
+	return a.draft.AppendItem(chat.ItemType, "", chat.Item{Field: blockField, JSON: string(raw)})
 }
 
-// at returns the block with an index.
-func (a *assembler) at(index int) *call {
-	if a.blocks == nil {
-		a.blocks = map[int]*call{}
+// reason adds reasoning. What has a signature, or is encrypted, is an item.
+func (a *assembler) reason(raw json.RawMessage) error {
+	var r reasoning
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return wire.Shape(err)
 	}
-	if a.blocks[index] == nil {
-		a.blocks[index] = &call{}
+	if r.Text != nil {
+		if _, err := a.draft.AppendText("", r.Text.Text); err != nil {
+			return err
+		}
 	}
-	return a.blocks[index]
+	return a.seal(r, string(raw))
 }
 
-// delta adds a part of a block.
-func (a *assembler) delta(c *call, d delta) ([]model.Event, error) {
-	if d.Use != nil {
-		if c.input.Len()+len(d.Use.Input) > wire.MaxAnswer {
-			return nil, wire.ErrTooLong
-		}
-		c.input.WriteString(d.Use.Input)
-		if a.schema && d.Use.Input != "" {
-			return []model.Event{{Text: d.Use.Input}}, nil
-		}
-		return nil, nil
+// seal ends reasoning, the text of which is in the draft.
+func (a *assembler) seal(r reasoning, raw string) error {
+	if r.Redacted == "" && (r.Text == nil || r.Text.Signature == "") {
+		a.draft.Close()
+		return nil
 	}
-	if d.Image != nil {
-		return nil, c.addImage(d.Image.Source.Bytes)
-	}
-	thought := ""
-	if r := d.Reasoning; r != nil {
-		thought = r.Text
-		if c.thought.Len()+len(thought) > wire.MaxAnswer {
-			return nil, wire.ErrTooLong
-		}
-		c.thought.WriteString(r.Text)
-		c.signature.WriteString(r.Signature)
-		c.redacted = cmp.Or(r.Redacted, c.redacted)
-	}
-	return a.draft.AppendText(d.Text, thought)
+	return a.draft.Attach(chat.ReasoningType, chat.Item{Field: reasoningField, JSON: raw})
 }
 
-// addImage adds a part of an image.
-func (c *call) addImage(data []byte) error {
-	if c.image == nil {
-		c.image = &media{}
-	}
-	if len(c.image.Source.Bytes)+len(data) > wire.MaxAnswer {
-		return wire.ErrTooLong
-	}
-	c.image.Source.Bytes = append(c.image.Source.Bytes, data...)
-	return nil
-}
-
-// call adds a complete call, with the thoughts before it.
+// call adds a complete call.
 func (a *assembler) call(use *toolUse, input string) {
 	if a.schema {
 		_, _ = a.draft.AppendText(input, "") // its length was checked
 		return
 	}
-	id := a.draft.Call(use.ID, use.Name, input)
-	if len(a.thoughts) > 0 {
-		a.protocol.thoughts.Put(id, a.thoughts)
-		a.thoughts = nil
+	a.draft.Call(use.ID, use.Name, input)
+}
+
+// image adds an image.
+func (a *assembler) image(m *media) error {
+	kind := ""
+	if m.Format != "" {
+		kind = "image/" + m.Format
 	}
+	return a.draft.AppendMedia(kind, m.Source.Bytes)
 }
 
 // Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
-	indexes := make([]int, 0, len(a.blocks))
-	for i := range a.blocks {
-		indexes = append(indexes, i)
-	}
-	slices.Sort(indexes)
-	for _, i := range indexes {
-		switch c := a.blocks[i]; {
-		case c.use != nil:
-			a.call(c.use, c.input.String())
-		case c.image != nil:
-			kind := ""
-			if c.image.Format != "" {
-				kind = "image/" + c.image.Format
-			}
-			if err := a.draft.AppendMedia(kind, c.image.Source.Bytes); err != nil {
-				return nil, err
-			}
-		case c.signature.Len() > 0 || c.redacted != "":
-			a.thoughts = append(a.thoughts, c.signedThought())
+	for _, i := range slices.Sorted(maps.Keys(a.blocks)) {
+		if err := a.complete(i); err != nil {
+			return nil, err
 		}
 	}
-	u := model.Usage{Input: int(a.usage.Input + a.usage.Cached + a.usage.Written), Output: int(a.usage.Output), Cached: int(a.usage.Cached), CacheWrite: int(a.usage.Written)}
-	resp := &model.Response{Message: a.draft.Message(), Usage: u}
-	resp.Finish, resp.Reason = wire.Finish(a.stop, a.draft.Calls())
-	return resp, nil
-}
-
-// signedThought returns a thought as it must be sent back.
-func (c *call) signedThought() block {
-	content := map[string]any{"reasoningText": map[string]string{"text": c.thought.String(), "signature": c.signature.String()}}
-	if c.redacted != "" {
-		content = map[string]any{"redactedContent": c.redacted}
-	}
-	raw, _ := json.Marshal(content) // texts always encode
-	return block{Reasoning: raw}
-}
-
-// streamError returns the error that an event of a stream reports, nil for none.
-func streamError(raw []byte) error {
-	var ev map[string]struct {
-		Message string `json:"message"`
-		Upper   string `json:"Message"`
-		Status  int    `json:"originalStatusCode"`
-	}
-	if json.Unmarshal(raw, &ev) != nil {
-		return nil //nolint:nilerr // an event whose fields have other types is none of the errors
-	}
-	for kind, e := range ev {
-		status, known := exceptions()[kind]
-		if !known && !strings.HasSuffix(kind, "Exception") && !strings.HasSuffix(kind, "Error") {
+	seen := map[citation.Source]bool{}
+	for _, c := range a.sources {
+		key := c.source(0)
+		key.Text = ""
+		if seen[key] {
 			continue
 		}
-		if !known {
-			status = 500
+		seen[key] = true
+		if err := a.draft.AppendCitation(c.source(len(seen)).Block()); err != nil {
+			return nil, err
 		}
-		return &wire.StreamError{API: wire.APIError{Message: cmp.Or(e.Message, e.Upper, kind), Type: kind, Code: json.RawMessage(fmt.Sprint(status))}}
 	}
-	return nil
-}
-
-// exceptions are the errors within a stream, with the status that each has as a response.
-func exceptions() map[string]int {
-	return map[string]int{
-		"internalServerException": 500, "modelStreamErrorException": 424, "modelTimeoutException": 408,
-		"serviceUnavailableException": 503, "throttlingException": 429, "validationException": 400,
-	}
+	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage.counts(a.tier)}
+	resp.Finish, resp.Reason = wire.Finish(a.stop, a.draft.Calls())
+	return resp, nil
 }

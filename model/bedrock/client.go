@@ -3,6 +3,7 @@
 package bedrock
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,8 +21,14 @@ type Config = wire.Config
 // ChatConfig is the Config of a chat model.
 type ChatConfig struct {
 	Config
-	NoCache bool // leaves out the markers of the prompt cache
+	Cache string // prompt_cache of the document: none leaves out the markers; 5m or 1h is their lifetime
 }
+
+// The values of prompt_cache that are not lifetimes.
+const (
+	cacheNone    = "none"
+	cacheDefault = "auto"
+)
 
 // example is a base URL for error messages.
 const example = "https://bedrock-runtime.us-east-1.amazonaws.com"
@@ -36,14 +43,13 @@ func New(c ChatConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{wire.NewChat(s, &protocol{Server: s, cache: !c.NoCache}, "converse")}, nil
+	return &Client{wire.NewChat(s, &protocol{Server: s, cache: cmp.Or(c.Cache, cacheDefault)}, "converse")}, nil
 }
 
 // protocol is Converse.
 type protocol struct {
 	*wire.Server
-	cache    bool                 // whether requests have the markers of the prompt cache
-	thoughts wire.Recent[[]block] // signed thoughts, which some models require to be sent back, by the id of the call that follows them
+	cache string // prompt_cache
 }
 
 // Request encodes a request.
@@ -53,15 +59,12 @@ func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	if req.Stream {
 		method = "converse-stream"
 	}
-	call := wire.Call{URL: address(p.Server, method), Header: header(p.Key), Body: body}
-	if p.forcesTool(req) {
-		call.Answer = &assembler{protocol: p, schema: true}
-	}
-	return call, err
+	answer := &assembler{schema: p.schemaForm(req) == schemaTool}
+	return wire.Call{URL: address(p.Server, method), Header: header(p.Key), Body: body, Answer: answer}, err
 }
 
 // Answer returns a reader for one response.
-func (p *protocol) Answer() wire.ResponseReader { return &assembler{protocol: p} }
+func (p *protocol) Answer() wire.ResponseReader { return &assembler{} }
 
 // address returns the URL of a method of the model. Its id may be an ARN, with slashes and
 // colons; AWS expects them escaped, also in the signature.

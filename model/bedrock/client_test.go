@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/bedrock"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -202,30 +203,34 @@ func TestRequest_ToolImages(t *testing.T) {
 // Markers of the prompt cache are after the tools, the system message and a conversation
 // that goes on, for models that Bedrock caches prompts of.
 func TestRequest_CachePoints(t *testing.T) {
-	point := object{"cachePoint": object{"type": "default"}}
 	for _, c := range []struct {
 		model                string
-		none                 bool
+		cache                string
 		system, tools, turns bool
 	}{
-		{"us.anthropic.claude-sonnet-4-20250514-v1:0", false, true, true, true},
-		{"anthropic.claude-3-7-sonnet-20250219-v1:0", false, true, true, true},
-		{"us.amazon.nova-lite-v1:0", false, true, false, true},
-		{"us.anthropic.claude-sonnet-4-20250514-v1:0", true, false, false, false},
-		{"anthropic.claude-3-5-sonnet-20240620-v1:0", false, false, false, false},
-		{"anthropic.claude-v2:1", false, false, false, false},
-		{"meta.llama3-70b-instruct-v1:0", false, false, false, false},
-		{"arn:aws:bedrock:us-east-1:1:application-inference-profile/a", false, false, false, false},
+		{"us.anthropic.claude-sonnet-4-20250514-v1:0", "auto", true, true, true},
+		{"anthropic.claude-3-7-sonnet-20250219-v1:0", "auto", true, true, true},
+		{"us.anthropic.claude-opus-5-5", "1h", true, true, true},
+		{"us.amazon.nova-lite-v1:0", "auto", true, false, true},
+		{"us.anthropic.claude-sonnet-4-20250514-v1:0", "none", false, false, false},
+		{"anthropic.claude-3-5-sonnet-20240620-v1:0", "auto", false, false, false},
+		{"anthropic.claude-v2:1", "auto", false, false, false},
+		{"meta.llama3-70b-instruct-v1:0", "auto", false, false, false},
+		{"arn:aws:bedrock:us-east-1:1:application-inference-profile/a", "auto", false, false, false},
 	} {
 		s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 		target := modeltest.Target{Info: model.Info{ID: "m", Name: c.model}, URL: s.URL, HTTP: s.Client()}
-		m, err := bedrock.New(bedrock.ChatConfig{Config: target.Config(), NoCache: c.none})
+		m, err := bedrock.New(bedrock.ChatConfig{Config: target.Config(), Cache: c.cache})
 		if err != nil {
 			t.Fatal(err)
 		}
 		req := model.Request{Messages: append([]chat.Message{chat.Text(chat.System, "Be brief.")}, modeltest.ToolImages()...), Tools: []model.Tool{{Name: "now"}}}
 		if _, err := model.Call(t.Context(), m, req, nil); err != nil {
 			t.Fatal(err)
+		}
+		point := object{"cachePoint": object{"type": "default"}}
+		if c.cache == "1h" {
+			point["cachePoint"].(object)["ttl"] = "1h"
 		}
 		marked := func(list any) bool {
 			all := list.([]any)
@@ -234,7 +239,7 @@ func TestRequest_CachePoints(t *testing.T) {
 		body := s.Requests()[0].Body
 		turns := body["messages"].([]any)
 		if marked(body["system"]) != c.system || marked(body["toolConfig"].(object)["tools"]) != c.tools || marked(turns[len(turns)-1].(object)["content"]) != c.turns {
-			t.Errorf("%s, none %v: sent %s", c.model, c.none, modeltest.JSON(body))
+			t.Errorf("%s, %s: sent %s", c.model, c.cache, modeltest.JSON(body))
 		}
 		if _, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "Once.")}}, nil); err != nil {
 			t.Fatal(err)
@@ -275,7 +280,8 @@ func TestRequest_CallsWithoutTools(t *testing.T) {
 func TestAnswer_Thoughts(t *testing.T) {
 	call := []chat.ToolCall{{ID: "c1", Name: "now", Arguments: "{}"}}
 	records := stream(modeltest.Answer{Reasoning: "Hm.", Calls: call})
-	records[len(records)-1] = frame("event", "metadata", object{"usage": object{"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokens": 7, "cacheWriteInputTokens": 1}})
+	records[len(records)-1] = frame("event", "metadata", object{"usage": object{"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokens": 7, "cacheWriteInputTokens": 3,
+		"cacheDetails": []object{{"ttl": "1h", "inputTokens": 2}, {"ttl": "5m", "inputTokens": 1}}}, "serviceTier": object{"type": "flex"}})
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/vnd.amazon.eventstream", strings.Join(records, "")))
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "x"}, URL: s.URL, HTTP: s.Client()})
 	if err != nil {
@@ -283,7 +289,7 @@ func TestAnswer_Thoughts(t *testing.T) {
 	}
 	req := model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.User, "When?")}, Tools: []model.Tool{{Name: "now"}}}
 	got, err := model.Call(t.Context(), m, req, nil)
-	if err != nil || got.Usage != (model.Usage{Input: 11, Output: 2, Cached: 7, CacheWrite: 1}) {
+	if err != nil || got.Usage != (model.Usage{Input: 13, Output: 2, Cached: 7, CacheWrite: 3, CacheWrites: catalogue.CacheWrites{Minutes5: 1, Hour1: 2}, Tier: "flex"}) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	req.Messages = append(req.Messages, got.Message, chat.Message{Role: chat.Tool, ToolCallID: "c1", Blocks: []chat.Block{{Type: "text", Text: "noon"}}})
@@ -352,7 +358,11 @@ func TestEmbedder(t *testing.T) {
 		want       string
 		sent       string
 	}{
-		"amazon.titan-embed-text-v2:0":    {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3,"embeddingsByType":{"float":[1,2]}}`, "", "[[1 2]] 3", `{"dimensions":2,"inputText":"a","normalize":true}`},
+		"amazon.titan-embed-text-v2:0": {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3,"embeddingsByType":{"float":[1,2]}}`, "", "[[1 2]] 3", `{"dimensions":2,"inputText":"a","normalize":true}`},
+		"amazon.nova-2-multimodal-embeddings-v1:0": {256, []string{"a"}, `{"embeddings":[{"embeddingType":"TEXT","embedding":[1,2]}]}`, "5", "[[1 2]] 5",
+			`{"singleEmbeddingParams":{"embeddingDimension":256,"embeddingPurpose":"GENERIC_INDEX","normalize":true,"text":{"truncationMode":"NONE","value":"a"}},"taskType":"SINGLE_EMBEDDING"}`},
+		"amazon.nova-2-multimodal-embeddings-v1:0, query": {0, []string{"a"}, `{"embeddings":[{"embedding":[1,2]}]}`, "5", "[[1 2]] 5",
+			`{"singleEmbeddingParams":{"embeddingPurpose":"TEXT_RETRIEVAL","normalize":true,"text":{"truncationMode":"NONE","value":"a"}},"taskType":"SINGLE_EMBEDDING"}`},
 		"amazon.titan-embed-text-v1":      {2, []string{"a"}, `{"embedding":[1,2],"inputTextTokenCount":3}`, "", "[[1 2]] 3", `{"inputText":"a","normalize":true}`},
 		"cohere.embed-english-v3":         {2, []string{"a", "b"}, `{"embeddings":[[1,2],[3,4]],"id":"x","response_type":"embeddings_floats"}`, "5", "[[1 2] [3 4]] 5", `{"input_type":"search_document","normalize":true,"texts":["a","b"]}`},
 		"us.cohere.embed-v4:0":            {2, []string{"a"}, `{"embeddings":{"float":[[1,2]]}}`, "5", "[[1 2]] 5", `{"embedding_types":["float"],"input_type":"search_document","normalize":true,"output_dimension":2,"texts":["a"]}`},

@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// Embedder calls one embedding model of Amazon Titan or Cohere. It is safe for concurrent
-// use.
+// Embedder calls one embedding model of Amazon (Titan and Nova) or Cohere. It is safe for
+// concurrent use.
 type Embedder struct {
 	server *wire.Server
 	family family
@@ -34,6 +34,16 @@ type family struct {
 	params   modelparams.Protocol
 	request  func(r request, fields map[string]any)
 	response func(raw []byte) (vectors [][]float32, tokens int, err error)
+	nested   string // the field that has the parameters; empty for the request itself
+}
+
+// set adds a parameter to a request.
+func (f family) set(fields map[string]any, name string, value json.RawMessage) {
+	if nested, ok := fields[f.nested].(map[string]any); ok {
+		nested[wire.Camel(name)] = value
+		return
+	}
+	fields[name] = value
 }
 
 // NewEmbedder makes an Embedder. It calls nothing.
@@ -41,6 +51,8 @@ func NewEmbedder(c Config) (*Embedder, error) {
 	f := family{texts: 1, params: modelparams.Titan, request: titanRequest, response: titanResponse}
 	switch protocol := protocolOf(c.Info); protocol {
 	case "titan":
+	case "nova":
+		f.request, f.response, f.nested = novaRequest, novaResponse, novaParams
 	case "cohere", "cohere-v4":
 		f = family{texts: 96, params: modelparams.CohereEmbed, request: cohereRequest, response: cohereResponse}
 	default:
@@ -72,7 +84,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 	fields := map[string]any{}
 	e.family.request(request{info: e.server.Info, texts: texts, query: model.IsForQueries(ctx)}, fields)
 	for name, raw := range e.server.Encoded {
-		fields[name] = raw
+		e.family.set(fields, name, raw)
 	}
 	var vectors [][]float32
 	var used model.Usage
@@ -111,6 +123,39 @@ func titanResponse(raw []byte) ([][]float32, int, error) {
 		return nil, 0, errors.New("no embedding")
 	}
 	return [][]float32{r.Vector}, int(r.Tokens), nil
+}
+
+// novaParams is the field of Nova's requests that has their parameters.
+const novaParams = "singleEmbeddingParams"
+
+// novaRequest encodes a request of Nova. An embedding_purpose in inference_params replaces that
+// of the request.
+func novaRequest(r request, fields map[string]any) {
+	purpose := "GENERIC_INDEX"
+	if r.query {
+		purpose = "TEXT_RETRIEVAL"
+	}
+	params := map[string]any{"embeddingPurpose": purpose, "text": map[string]string{"truncationMode": "NONE", "value": r.texts[0]}}
+	if r.info.Dimensions > 0 {
+		params["embeddingDimension"] = r.info.Dimensions
+	}
+	fields["taskType"], fields[novaParams] = "SINGLE_EMBEDDING", params
+}
+
+func novaResponse(raw []byte) ([][]float32, int, error) {
+	var r struct {
+		Embeddings []struct {
+			Vector []float32 `json:"embedding"`
+		} `json:"embeddings"`
+		Tokens wire.Count `json:"inputTextTokenCount"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, 0, wire.Shape(err)
+	}
+	if len(r.Embeddings) == 0 {
+		return nil, 0, errors.New("no embedding")
+	}
+	return [][]float32{r.Embeddings[0].Vector}, int(r.Tokens), nil
 }
 
 // cohereRequest encodes a request of Cohere. An input_type in inference_params replaces that

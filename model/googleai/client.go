@@ -1,5 +1,5 @@
-// Package googleai is a client of the Gemini API (generativelanguage.googleapis.com),
-// with and without streaming.
+// Package googleai is a client of Gemini: the Gemini API (generativelanguage.googleapis.com)
+// and Vertex AI, with and without streaming.
 package googleai
 
 import (
@@ -16,12 +16,19 @@ import (
 // apiVersion is the version of the protocol where the base URL does not end with one.
 const apiVersion = "v1beta"
 
+// The services, which are the API of the origin of messages: each refuses the signatures of
+// the other.
+const (
+	geminiAPI = "gemini"
+	vertexAPI = "vertex"
+)
+
 // Config is the model and the server that a Client calls. BaseURL is the server's
 // address without /v1beta/models.
 type Config = wire.Config
 
 // Client calls one model of one server. It is safe for concurrent use.
-type Client struct{ wire.Chat }
+type Client struct{ protocol *protocol }
 
 // New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
@@ -29,7 +36,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &protocol{Server: s, endpoint: s.Base, header: http.Header{}}
+	p := &protocol{Server: s, api: geminiAPI, endpoint: s.Base, header: http.Header{}}
 	if !wire.IsVersion(path.Base(s.Base.Path)) {
 		p.endpoint = p.endpoint.JoinPath(apiVersion)
 	}
@@ -37,7 +44,7 @@ func New(c Config) (*Client, error) {
 	if c.Key != "" {
 		p.header.Set("X-Goog-Api-Key", c.Key)
 	}
-	return &Client{wire.NewChat(s, p, "gemini")}, nil
+	return &Client{p}, nil
 }
 
 // format describes the wire format.
@@ -46,22 +53,37 @@ func format(example string) wire.Format {
 		Params: modelparams.Gemini}
 }
 
-// protocol is Gemini's generateContent.
+// Info describes the model.
+func (c *Client) Info() model.Info { return c.protocol.Info }
+
+// protocol is Gemini's generateContent, for one call of the model.
 type protocol struct {
 	*wire.Server
-	endpoint   *url.URL            // URL of the model, without the method
-	header     http.Header         // the credential
-	signatures wire.Recent[string] // of the calls that the model made, by their ids: Gemini requires them to be sent back
+	api      string
+	endpoint *url.URL    // URL of the model, without the method
+	header   http.Header // the credential
+
+	unsigned bool       // Google refused the signatures: the request has none
+	answer   *assembler // reads the answer
 }
 
-// Request encodes a request.
+// Request encodes a request. It continues an answer that is not complete.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
-	return wire.Call{URL: p.address(req.Stream), Header: p.header, Body: body}, err
+	if err != nil {
+		return wire.Call{}, err
+	}
+	if p.answer != nil && p.answer.token != "" {
+		body["continuationToken"] = p.answer.token
+		p.answer.next()
+	} else {
+		p.answer = &assembler{}
+	}
+	return wire.Call{URL: p.address(req.Stream), Header: p.header, Body: body, Answer: p.answer}, nil
 }
 
 // Answer returns a reader for one response.
-func (p *protocol) Answer() wire.ResponseReader { return &assembler{signatures: &p.signatures} }
+func (p *protocol) Answer() wire.ResponseReader { return p.answer }
 
 // address returns the URL of a request: the method is part of the path.
 func (p *protocol) address(stream bool) string {

@@ -37,7 +37,7 @@ func reply(finish string, usage object, parts ...object) string {
 }
 
 func usage(a modeltest.Answer) object {
-	return object{"promptTokenCount": a.Input, "candidatesTokenCount": a.Output - 1, "thoughtsTokenCount": 1, "totalTokenCount": a.Input + a.Output}
+	return object{"promptTokenCount": a.Input, "candidatesTokenCount": a.Output, "totalTokenCount": a.Input + a.Output}
 }
 
 func finish(a modeltest.Answer) string {

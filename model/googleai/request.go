@@ -1,10 +1,9 @@
 package googleai
 
 import (
-	"encoding/base64"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,59 +12,6 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
-
-// content is everything that one side adds before the other side does.
-type content struct {
-	Role  string `json:"role,omitempty"` // user or model
-	Parts []part `json:"parts"`
-}
-
-// part is a part of a content, in a request and in an answer. One of its fields is set,
-// in addition to the two about thoughts.
-type part struct {
-	Text      string          `json:"text,omitempty"`
-	Inline    *blob           `json:"inlineData,omitempty"`
-	File      *file           `json:"fileData,omitempty"`
-	Call      *functionCall   `json:"functionCall,omitempty"`
-	Result    *functionResult `json:"functionResponse,omitempty"`
-	Thought   bool            `json:"thought,omitempty"`
-	Signature string          `json:"thoughtSignature,omitempty"`
-}
-
-type blob struct {
-	MimeType string `json:"mimeType"`
-	Data     string `json:"data"` // base64
-}
-
-type file struct {
-	MimeType string `json:"mimeType,omitempty"`
-	URI      string `json:"fileUri"`
-}
-
-type functionCall struct {
-	ID   string          `json:"id,omitempty"`
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args,omitempty"` // an object
-}
-
-type functionResult struct {
-	ID       string            `json:"id,omitempty"`
-	Name     string            `json:"name"`
-	Response map[string]string `json:"response"`
-	Parts    []resultPart      `json:"parts,omitempty"` // media, for models from Gemini 3
-}
-
-// resultPart is an image or another file in the result of a tool.
-type resultPart struct {
-	Inline *blob `json:"inlineData,omitempty"`
-}
-
-// function is a tool in Gemini's format.
-type function struct {
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
-}
 
 // body encodes a request.
 func (p *protocol) body(req model.Request) (map[string]any, error) {
@@ -80,10 +26,10 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	}
 	fields["contents"] = contents
 	if strings.TrimSpace(system) != "" {
-		fields["systemInstruction"] = content{Parts: []part{{Text: system}}}
+		fields["systemInstruction"] = content{Parts: []part{{Text: &system}}}
 	}
-	if len(req.Tools) > 0 {
-		fields["tools"] = []map[string][]function{{"functionDeclarations": functions(req.Tools)}}
+	if err := p.addTools(fields, req.Tools); err != nil {
+		return nil, err
 	}
 	if _, set := config["responseMimeType"]; req.Schema != nil && !set {
 		config["responseMimeType"] = "application/json"
@@ -97,41 +43,68 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	return fields, nil
 }
 
-// params splits the inference parameters: most belong to generationConfig, in Google's
-// spelling, so that max_tokens and topP both work.
+// topLevel are the parameters next to generationConfig, of the Gemini API and of Vertex AI.
+var topLevel = []string{"cachedContent", "labels", "modelArmorConfig", "outputConfig", "safetySettings", "serviceTier", "store", "toolConfig"}
+
+// params splits the inference parameters: most belong to generationConfig. All names are in
+// Google's spelling, so that max_tokens and topP both work.
 func (p *protocol) params() (fields, config map[string]any, err error) {
 	fields, config = map[string]any{}, map[string]any{}
 	for name, raw := range p.Encoded {
-		switch name := wire.Camel(name); name {
-		case "generationConfig":
-			var own map[string]any
+		switch name := wire.Camel(name); {
+		case name == "generationConfig":
+			var own map[string]json.RawMessage
 			if err := json.Unmarshal(raw, &own); err != nil {
 				return nil, nil, fmt.Errorf("inference_params: generationConfig must be a map")
 			}
-			maps.Copy(config, own)
-		case "cachedContent", "safetySettings", "toolConfig", "labels":
-			fields[name] = raw
-		case "maxTokens", "maxCompletionTokens":
+			for inner, value := range own {
+				config[wire.Camel(inner)] = camelNames(inner, value)
+			}
+		case slices.Contains(topLevel, name):
+			fields[name] = camelNames(name, raw)
+		case name == "maxTokens" || name == "maxCompletionTokens":
 			config["maxOutputTokens"] = raw
-		case "stop":
+		case name == "stop":
 			config["stopSequences"] = wire.TextList(raw)
 		default:
-			config[name] = raw
+			config[name] = camelNames(name, raw)
 		}
 	}
 	return fields, config, nil
 }
 
-func functions(tools []model.Tool) []function {
-	list := make([]function, len(tools))
-	for i, t := range tools {
-		list[i] = function{Name: t.Name, Description: t.Description, Parameters: t.Parameters}
+// camelNames returns the value of a parameter with its inner names in Google's spelling, such
+// as thinkingLevel. The names in schemas and labels are the document's own.
+func camelNames(name string, raw json.RawMessage) json.RawMessage {
+	switch name = wire.Camel(name); {
+	case strings.HasSuffix(strings.ToLower(name), "schema"), name == "labels":
+		return raw
 	}
-	return list
+	var object map[string]json.RawMessage
+	var list []json.RawMessage
+	var changed any
+	switch {
+	case json.Unmarshal(raw, &object) == nil && object != nil:
+		inner := make(map[string]json.RawMessage, len(object))
+		for key, value := range object {
+			inner[wire.Camel(key)] = camelNames(key, value)
+		}
+		changed = inner
+	case json.Unmarshal(raw, &list) == nil && list != nil:
+		for i, value := range list {
+			list[i] = camelNames(name, value)
+		}
+		changed = list
+	default:
+		return raw
+	}
+	raw, _ = json.Marshal(changed) // decoded JSON always encodes
+	return raw
 }
 
 // contents merges adjacent messages of one side: the results of several calls must be
-// in the content that follows the calls.
+// in the content that follows the calls. The first content must be the user's; a window that
+// begins with an answer gets one that states this.
 func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 	var all []content
 	names := map[string]string{} // tool names by the ids of the calls
@@ -152,28 +125,69 @@ func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 			resultsFirst(all[n-1].Parts)
 			continue
 		}
+		if len(all) == 0 && role == "model" {
+			note := "(earlier messages are omitted)"
+			all = append(all, content{Role: "user", Parts: []part{{Text: &note}}})
+		}
 		all = append(all, content{Role: role, Parts: parts})
+	}
+	if p.requiresSignatures() {
+		placeSignatures(all)
 	}
 	return all, nil
 }
 
+// noSignature is what Google documents for a call that has no signature, because another
+// model or another server made it.
+const noSignature = "skip_thought_signature_validator"
+
+// placeSignatures completes the steps of the current turn: the first call of each must have a
+// signature. The turn begins with the last content of the user that has no results of tools.
+func placeSignatures(contents []content) {
+	for _, c := range slices.Backward(contents) {
+		if c.Role == "user" {
+			if !slices.ContainsFunc(c.Parts, func(p part) bool { return p.Result != nil }) {
+				return
+			}
+			continue
+		}
+		if i := slices.IndexFunc(c.Parts, func(p part) bool { return p.Call != nil }); i >= 0 {
+			c.Parts[i].Signature = cmp.Or(c.Parts[i].Signature, noSignature)
+		}
+	}
+}
+
+// requiresSignatures reports whether the model refuses calls without a signature: those from
+// Gemini 3 on, whose thinking has levels.
+func (p *protocol) requiresSignatures() bool {
+	return p.unsigned || p.Info.Known != nil && p.Info.Known.Reasoning.Control == catalogue.ThinkingLevel
+}
+
 func (p *protocol) partsOf(m chat.Message, names map[string]string) ([]part, error) {
-	if name := names[m.ToolCallID]; wire.NormalizeRole(m.Role) == chat.Tool && name != "" {
+	role := wire.NormalizeRole(m.Role)
+	if name := names[m.ToolCallID]; role == chat.Tool && name != "" {
 		return p.result(m, name), nil
+	}
+	if p.unsigned {
+		m = m.WithoutItems()
 	}
 	var parts []part
 	for _, b := range m.Blocks {
-		p, err := partOf(b)
+		var made []part
+		var err error
+		if role == chat.Assistant {
+			made, err = answerParts(b)
+		} else if !b.IsText() || b.Text != "" { // an empty text is not a part
+			made = make([]part, 1)
+			made[0], err = partOf(b)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if p != (part{}) { // an empty text is not a part
-			parts = append(parts, p)
-		}
+		parts = append(parts, made...)
 	}
 	for _, call := range m.Calls() {
 		names[call.ID] = call.Name
-		parts = append(parts, part{Call: &functionCall{ID: call.ID, Name: call.Name, Args: wire.Arguments(call.Arguments)}, Signature: p.signatures.Find(call.ID)})
 	}
 	return parts, nil
 }
@@ -220,26 +234,4 @@ func resultsFirst(parts []part) {
 	if len(parts) > 0 && parts[0].Result != nil {
 		slices.SortStableFunc(parts, func(a, b part) int { return rank(a) - rank(b) })
 	}
-}
-
-// partOf encodes a block. Data of any type is sent inline; the model decides which
-// types it accepts.
-func partOf(b chat.Block) (part, error) {
-	mime := b.MimeType
-	media := b.Type == "image" || b.Type == "audio" || b.Type == "video" || b.Type == "file"
-	switch {
-	case b.Media():
-		if mime == "" && b.Type == "image" {
-			mime = wire.ImageType(b.Data)
-		}
-		if mime == "" {
-			return part{}, fmt.Errorf("%s cannot be sent to google-ai without its media type", b.Type)
-		}
-		return part{Inline: &blob{MimeType: mime, Data: base64.StdEncoding.EncodeToString(b.Data)}}, nil
-	case media && b.Text != "":
-		return part{File: &file{MimeType: mime, URI: b.Text}}, nil
-	case b.Type == "bytes":
-		return part{}, wire.UnsupportedContent(b, "google-ai")
-	}
-	return part{Text: b.Text}, nil
 }

@@ -35,11 +35,11 @@ func NewVertex(c VertexConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &protocol{Server: s, endpoint: s.Base.JoinPath(c.Path("google")...), header: http.Header{}}
+	p := &protocol{Server: s, api: vertexAPI, endpoint: s.Base.JoinPath(c.Path("google")...), header: http.Header{}}
 	if c.Key != "" {
 		p.header.Set("Authorization", "Bearer "+c.Key)
 	}
-	return &Client{wire.NewChat(s, p, "gemini")}, nil
+	return &Client{p}, nil
 }
 
 // VertexEmbedder calls an embedding model of Vertex AI. It is safe for concurrent use.

@@ -41,7 +41,7 @@ var builders = sync.OnceValue(func() map[string]builder {
 			return googleai.NewVertexEmbedder(vertexConfig(m, c))
 		}, account: googleAccount},
 		"aws-bedrock": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
-			return bedrock.New(bedrock.ChatConfig{Config: c, NoCache: m.PromptCache == "none"})
+			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
 		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
 		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
 		"hugot": {embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) {

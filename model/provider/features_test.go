@@ -119,7 +119,7 @@ func features() []feature {
 	return []feature{
 		{"Streaming", sends(model.Request{Stream: true}, `"stream":true`, "stream{", "streamGenerateContent")},
 		{"Tools", sends(model.Request{Tools: []model.Tool{{Name: "look_up", Description: "finds", Parameters: []byte(`{"type":"object","properties":{}}`)}}}, "look_up")},
-		{"JSON schema", sends(schema, `"mood"`)},
+		{"JSON schema", sends(schema, `"mood"`, `\"mood\"`)},
 		{"JSON object", func(t *testing.T, p spec.Provider, _ probe) bool {
 			sends := sends(schema, `"json_object"`, `"responseMimeType":"application/json"`, `"format":"json"`)
 			return slices.Contains(p.Forms, "json_object") && sends(t, p, newProbe(p, "json_object"))

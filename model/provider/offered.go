@@ -29,7 +29,7 @@ var ErrNoList = errors.New("the provider has no list of models that can be asked
 // listTime limits the request of a list.
 const listTime = 30 * time.Second
 
-// ListOffered asks the server of a model which models it has.
+// ListOffered requests the list of models from the server of a model.
 func ListOffered(ctx context.Context, m *spec.Model, opts Options) ([]Offered, error) {
 	opts = opts.withDefaults()
 	made, err := prepare(m, opts)

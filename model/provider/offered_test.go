@@ -11,7 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// TestListOffered asks a server with the list of each protocol.
+// TestListOffered calls a server with the list of each protocol.
 func TestListOffered(t *testing.T) {
 	for name, c := range map[string]struct {
 		provider, path, header, answer string

@@ -49,6 +49,8 @@ func addBedrockFacts(m *catalogue.Model) {
 	case m.Kind != catalogue.Embedding:
 	case publisher == "amazon" && strings.HasPrefix(name, "titan-embed"):
 		m.EmbeddingProtocol, m.DimensionsSet = "titan", answer(strings.HasPrefix(name, "titan-embed-text-v2"))
+	case publisher == "amazon" && strings.HasPrefix(name, "nova"):
+		m.EmbeddingProtocol, m.DimensionsSet = "nova", catalogue.Yes
 	case publisher == "cohere" && strings.HasPrefix(name, "embed-v4"):
 		m.EmbeddingProtocol, m.DimensionsSet = "cohere-v4", catalogue.Yes
 	case publisher == "cohere":

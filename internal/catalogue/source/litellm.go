@@ -140,7 +140,7 @@ func litellmPrices(keys map[string]json.RawMessage) *catalogue.Prices {
 	return made
 }
 
-// longRates returns the rates above so many thousand tokens.
+// longRates returns the rates above a number of thousand tokens.
 func longRates(p *catalogue.Prices, thousands string) *catalogue.TierRates {
 	above, _ := strconv.Atoi(thousands)
 	above *= 1000

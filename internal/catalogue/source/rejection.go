@@ -60,7 +60,7 @@ var names = []phrase{
 	{"tools (function tools) in /v1/chat/completions", catalogue.Rejection{Parameters: list("tools"), API: catalogue.ChatCompletions}},
 }
 
-// conditions are the ways in which the list says when a parameter is refused.
+// conditions are the ways in which the list describes when a parameter is refused.
 var conditions = []phrase{
 	{"always", catalogue.Rejection{When: catalogue.Always}},
 	{"Chat Completions, always", catalogue.Rejection{When: catalogue.Always, API: catalogue.ChatCompletions}},

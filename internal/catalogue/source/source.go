@@ -14,14 +14,14 @@ import (
 	"github.com/qtype-dev/qtype/internal/catalogue"
 )
 
-// Rows are what a file says.
+// Rows are the content of a file.
 type Rows struct {
 	Models  []catalogue.Model
 	Servers []catalogue.Server
 	Skipped []string // what was not read, and why
 }
 
-// Read reads a file in any of the formats, which its content tells.
+// Read reads a file in any of the formats, which its content decides.
 func Read(text []byte) (Rows, error) {
 	rows, err := read(text)
 	if err != nil {

@@ -250,16 +250,16 @@ func (p *project) clientAgent(a *agent) {
 	switch a.class {
 	case "CustomAgent":
 		p.Assumed(at, "agent %s is a function of your program; answer the client tool %s", a.name, tool)
-		if len(a.config.Pairs) > 0 {
-			p.Add(input.Unsupported.At(a.n.KeySpan("config"), "agent %s: its config is not passed to the client tool", a.name))
-		}
 	case "HumanAgent":
 		p.Assumed(at, "agent %s is a person, who answers the client tool %s", a.name, tool)
 		if len(a.config.Pairs) > 0 {
-			p.Ignored(a.n.KeySpan("config"), "agent %s: settings of the input are ignored", a.name)
+			p.Ignored(a.n.KeySpan("config"), "agent %s: settings of the input are ignored: %s", a.name, strings.Join(input.Keys(a.config), ", "))
 		}
 	default:
 		p.Unsupported(at, "agent %s (%s) has no counterpart; the document calls the client tool %s in its place", cmp.Or(a.name, "without name"), cmp.Or(a.class, "no class"), tool)
+	}
+	if a.class != "HumanAgent" && len(a.config.Use().Pairs) > 0 {
+		p.Add(input.Unsupported.At(a.n.KeySpan("config"), "agent %s: its config (%s) is not passed to the client tool", a.name, strings.Join(input.Keys(a.config), ", ")))
 	}
 	p.reflection(a.n, "agent "+a.name)
 	var sides []*document.Block

@@ -66,6 +66,9 @@ func Convert(r *input.Report, root *input.Node) *document.App {
 	var rest []string
 	for _, id := range p.order {
 		if !p.used[id] {
+			if s := p.values[id]; s != nil && len(s.names) > 0 {
+				p.Ignored(s.at, "the variables are ignored: no agent reads them")
+			}
 			rest = append(rest, id)
 		}
 	}

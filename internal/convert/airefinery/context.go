@@ -7,6 +7,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/convert/jq"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // store is a VariableMemoryModule: a memory with named values.
@@ -15,6 +16,7 @@ type store struct {
 	names  []string // of the values, in order
 	ids    []string // variables of the flows that read them
 	values []string // as in the file
+	at     source.Span
 }
 
 // contexts are what an agent reads in addition to the request.
@@ -52,7 +54,7 @@ func (p *project) contextsOf(config *input.Node) (found contexts) {
 	if all == nil {
 		return found
 	}
-	items := all.Items
+	items := all.Elements()
 	if all.Kind == input.Text {
 		p.Assumed(all, "contexts must be a list; using %s as its only entry", all.Describe())
 		items = []*input.Node{all}
@@ -61,9 +63,9 @@ func (p *project) contextsOf(config *input.Node) (found contexts) {
 	}
 	for _, n := range items {
 		name, part := n, (*input.Node)(nil)
-		if len(n.Pairs) == 1 { // a part of a memory
-			name = &input.Node{Kind: input.Text, Text: n.Pairs[0].Key, Span: n.Pairs[0].KeySpan}
-			part = n.Pairs[0].Value
+		if of := n.Entries(); len(of) == 1 { // a part of a memory
+			name = &input.Node{Kind: input.Text, Text: of[0].Key, Span: of[0].KeySpan}
+			part = of[0].Value
 		}
 		id := p.contextMemory(name.Text)
 		if s := p.values[id]; s != nil && (found.values == nil || found.values == s) {

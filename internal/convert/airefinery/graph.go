@@ -159,7 +159,7 @@ func (p *project) targets(item *input.Node, isLoop bool) []next {
 	}
 	names := []*input.Node{to}
 	if to.Kind == input.List {
-		names = to.Items
+		names = to.Elements()
 	}
 	var all []next
 	for _, name := range names {

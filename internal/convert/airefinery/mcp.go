@@ -19,7 +19,7 @@ func (p *project) mcpAgent(a *agent) {
 	wait := p.PositiveInt(a.config, "wait_time")
 	a.calls = p.PositiveInt(a.config, "max_tool_calls")
 	if servers := p.Map(a.config, "mcpServers"); servers != nil {
-		for _, pair := range servers.Pairs {
+		for _, pair := range servers.Entries() {
 			if p.AsMap(pair.Value, "server "+pair.Key) != nil {
 				p.server(a, pair.Key, pair.Value, wait)
 			}
@@ -54,8 +54,12 @@ func (p *project) mcpTool(a *agent, name string) *document.Block {
 // server declares the tools of a server: a program, or an address.
 func (p *project) server(a *agent, name string, n *input.Node, wait int) {
 	p.CheckKeys(n, "server "+name, "url", "type", "headers", "command", "args", "env")
-	if p.Text(n, "type") == "sse" {
+	switch kind := p.Text(n, "type"); kind {
+	case "sse":
 		p.Unsupported(n.Get("type"), "server %s: the transport SSE has no counterpart; set the address of the server's streamable HTTP", name)
+	case "", "stdio", "http", "http-stream", "streamable-http", "streamable_http":
+	default:
+		p.Malformed(n.Get("type"), "server %s: unknown type %q; using that of its other settings", name, kind)
 	}
 	b := p.mcpTool(a, name)
 	command := p.Text(n, "command")
@@ -77,7 +81,7 @@ func (p *project) server(a *agent, name string, n *input.Node, wait int) {
 	}
 	if env := p.Map(n, "env"); env != nil && len(env.Pairs) > 0 {
 		values := new(document.Block)
-		for _, pair := range env.Pairs {
+		for _, pair := range env.Entries() {
 			if !document.IsIdentifier(pair.Key) {
 				p.Malformed(pair.Value, "server %s: %q is not the name of an environment variable", name, pair.Key)
 				continue
@@ -116,7 +120,7 @@ func (p *project) headers(b *document.Block, headers *input.Node) {
 		return
 	}
 	tool := b.Entries[1].Value.(string)
-	for i, pair := range headers.Pairs {
+	for i, pair := range headers.Entries() {
 		if i > 0 {
 			p.Unsupported(pair.Value, "header %s is left out: the tool %s sends one header", pair.Key, tool)
 			continue

@@ -15,7 +15,7 @@ func (p *project) readMemories() {
 	owners := []*input.Node{p.root, p.root.Get("base_config"), p.root.Get("orchestrator")}
 	for _, key := range []string{"utility_agents", "super_agents"} {
 		if list := p.root.Get(key); list != nil {
-			for _, agent := range list.Items {
+			for _, agent := range list.Elements() {
 				owners = append(owners, agent, agent.Get("config"))
 			}
 		}
@@ -54,10 +54,11 @@ func (p *project) module(n *input.Node, number int) {
 		owner = "memory module " + name
 	}
 	if had, twice := p.sources[name]; twice && name != "" {
+		n.Use()
 		if had == n.Fingerprint() {
 			return // two agents declare the same memory
 		}
-		p.Malformed(n.Get("memory_name"), "duplicate memory module %s ignored", name)
+		p.Malformed(n, "duplicate memory module %s ignored", name)
 		return
 	}
 	classes := []string{"ChatMemoryModule", "VariableMemoryModule", "MemTreeModule"}
@@ -117,7 +118,8 @@ func (p *project) variableModule(n *input.Node, name, owner string) {
 		if values == nil {
 			return
 		}
-		for _, pair := range values.Pairs {
+		s.at = config.KeySpan("variables")
+		for _, pair := range values.Entries() {
 			if pair.Value.Kind >= input.List {
 				p.Unsupported(pair.Value, "%s: variable %s must be a single value, not %s", owner, pair.Key, pair.Value.Describe())
 				continue

@@ -9,7 +9,7 @@ import (
 
 // params copies the numeric parameters of a model.
 func (p *project) params(llm *input.Node, to *document.Block) {
-	for _, pair := range llm.Pairs {
+	for _, pair := range llm.Entries() {
 		switch {
 		case pair.Key == "model":
 		case pair.Value.Kind == input.Int || pair.Value.Kind == input.Float:

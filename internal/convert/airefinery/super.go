@@ -182,7 +182,7 @@ func (p *project) tasks(n *input.Node, key string) []string {
 	for _, item := range p.List(n, key) {
 		switch item.Kind {
 		case input.Map:
-			for _, pair := range item.Pairs {
+			for _, pair := range item.Entries() {
 				all = append(all, document.OneLine(pair.Key+": "+pair.Value.Text))
 			}
 		case input.List:

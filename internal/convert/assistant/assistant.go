@@ -39,6 +39,8 @@ type Model struct {
 	ID         string // the provider's name of the model; empty if the program does not say
 	BaseURL    string
 	Parameters *document.Block // of requests; may be nil
+	Timeout    string          // of a request, as in documents; empty for the default
+	Retries    int             // of a failed request, after the first one; -1 for the default
 	At         source.Span
 }
 
@@ -59,6 +61,12 @@ func (b *Builder) Model(m Model) string {
 		m.Parameters.Inline = true
 		block.Set("inference_params", m.Parameters)
 	}
+	if m.Timeout != "" {
+		block.Set("timeout", m.Timeout)
+	}
+	if m.Retries >= 0 {
+		block.Set("retry", (&document.Block{Inline: true}).Set("max_attempts", m.Retries+1))
+	}
 	b.App.Models = append(b.App.Models, block)
 	return id
 }
@@ -69,7 +77,7 @@ func (b *Builder) AnyModel(at source.Span) string {
 		id, _ := b.App.Models[0].Entries[1].Value.(string)
 		return id
 	}
-	return b.Model(Model{Name: "assistant", Provider: "openai", At: at})
+	return b.Model(Model{Name: "assistant", Provider: "openai", At: at, Retries: -1})
 }
 
 // Memory is the memory of a conversation.
@@ -101,9 +109,10 @@ func (b *Builder) Memory(m Memory) string {
 
 // Variable is a value with a name.
 type Variable struct {
-	Name     string
-	Kind     document.Kind
-	Optional bool // of tools only
+	Name        string
+	Kind        document.Kind
+	Optional    bool   // of tools only
+	Description string // of tools only; may be empty
 }
 
 // Tool is a function that a model may call.
@@ -126,7 +135,13 @@ func (b *Builder) Tool(t Tool) string {
 	} else {
 		block.Set("type", "ClientTool").Note("Answered at the terminal, or by --client-tool %s=COMMAND.", id).Set("id", id).Set("name", id)
 	}
-	block.Set("description", cmp.Or(t.Description, "The function "+t.Name+"."))
+	about := cmp.Or(t.Description, "The function "+t.Name+".")
+	for _, v := range t.Inputs {
+		if v.Description != "" {
+			about += "\n" + v.Name + ": " + v.Description
+		}
+	}
+	block.Set("description", about)
 	if t.Module != "" {
 		block.Set("function_name", t.Name).Set("module_path", t.Module)
 	}
@@ -149,11 +164,13 @@ func declare(id string, of *document.Type) *document.Block {
 // Answer is a call of a model with a message.
 type Answer struct {
 	Name                  string
-	Model, Memory, System string     // ids, and a text
-	Tools                 []string   // ids
-	MaxSteps              int        // of tools; 0 for the default
-	Prompt                string     // the message, in which {{name}} is a value; empty if it is the only input
-	Values                []Variable // of the prompt and the system message
+	Model, Memory, System string         // ids, and a text
+	Tools                 []string       // ids
+	MaxSteps              int            // of tools; 0 for the default
+	Prompt                string         // the message, in which {{name}} is a value; empty if it is the only input
+	Values                []Variable     // of the prompt and the system message
+	Output                string         // the name of the answer; empty for the default
+	Result                *document.Type // of the answer; nil for a text
 	At                    source.Span
 }
 
@@ -164,7 +181,7 @@ func (b *Builder) Answer(a Answer) {
 		b.used[id] = true
 	}
 	step := new(document.Block).Set("type", "LLMInference")
-	if len(a.Tools) > 0 {
+	if len(a.Tools) > 0 || a.Result != nil {
 		step = new(document.Block).Set("type", "Agent")
 	}
 	step.Set("id", b.ids.New(f.ID+"_answer", "answer")).Set("model", a.Model)
@@ -188,7 +205,7 @@ func (b *Builder) Answer(a Answer) {
 	if a.Prompt == "" {
 		message := &document.Type{Kind: document.Message, Declared: true}
 		f.Types = func(string) *document.Type { return message }
-		f.Inputs, f.Outputs, f.Conversational = []string{"question"}, []string{"answer"}, true
+		f.Inputs, f.Outputs, f.Conversational = []string{"question"}, []string{"answer"}, a.Result == nil
 	} else {
 		b.fill(f, a)
 	}
@@ -196,9 +213,46 @@ func (b *Builder) Answer(a Answer) {
 	if len(f.Steps) > 0 {
 		prompt = f.Steps[0].Writes
 	}
-	step.Set("inputs", document.NameList(prompt)).Set("outputs", document.NameList(f.Outputs))
-	f.Steps = append(f.Steps, &document.Step{Block: step, Reads: prompt, Writes: f.Outputs})
+	writes := b.resultOf(f, a)
+	step.Set("inputs", document.NameList(prompt)).Set("outputs", document.NameList(writes))
+	f.Steps = append(f.Steps, &document.Step{Block: step, Reads: prompt, Writes: writes})
+	if !slices.Equal(writes, f.Outputs) {
+		take := new(document.Block).Set("type", "Transform").Set("id", b.ids.New(f.ID+"_value", "value")).
+			Set("set", new(document.Block).Set(f.Outputs[0], document.Expression(writes[0]+".value")))
+		f.Steps = append(f.Steps, &document.Step{Block: take, Reads: writes, Writes: f.Outputs})
+	}
 	b.App.Flows = append(b.App.Flows, f)
+}
+
+// resultOf returns the variable that the model writes: the answer, or a record with it, as models
+// answer with a text or a record.
+func (b *Builder) resultOf(f *document.Flow, a Answer) []string {
+	if a.Result == nil {
+		return f.Outputs
+	}
+	before, answer := f.Types, f.Outputs[0]
+	result, written := a.Result, answer
+	if result.Kind != document.Record {
+		written = answer + "_record"
+		result = b.Record(f.ID+"_result", "", []*document.Field{{Name: "value", Type: a.Result}})
+	}
+	f.Types = func(id string) *document.Type {
+		switch id {
+		case written:
+			return result
+		case answer:
+			return a.Result
+		}
+		return before(id)
+	}
+	return []string{written}
+}
+
+// Record declares a custom type.
+func (b *Builder) Record(name, description string, fields []*document.Field) *document.Type {
+	t := &document.Type{Kind: document.Record, Declared: true, Name: b.ids.New(name, "Record"), Description: description, Fields: fields}
+	b.App.CustomTypes = append(b.App.CustomTypes, t)
+	return t
 }
 
 // placeholder matches a value in a prompt.
@@ -209,7 +263,7 @@ func (b *Builder) fill(f *document.Flow, a Answer) {
 	types := map[string]*document.Type{}
 	ids := map[string]string{}
 	local := document.NewIDs("")
-	for _, id := range []string{"question", "query"} {
+	for _, id := range []string{"question", "query", "answer"} {
 		delete(local.Taken, id)
 	}
 	for _, v := range a.Values {
@@ -237,8 +291,9 @@ func (b *Builder) fill(f *document.Flow, a Answer) {
 	text.WriteString(escape(a.Prompt[at:]))
 	f.Inputs = slices.DeleteFunc(f.Inputs, func(id string) bool { return !slices.Contains(reads, id) })
 	types["prompt"] = &document.Type{Kind: document.Text, Declared: true}
-	types["answer"] = types["prompt"]
-	f.Types, f.Outputs = func(id string) *document.Type { return types[id] }, []string{"answer"}
+	output := local.New(cmp.Or(a.Output, "answer"), "answer")
+	types[output] = types["prompt"]
+	f.Types, f.Outputs = func(id string) *document.Type { return types[id] }, []string{output}
 	step := new(document.Block).Set("type", "PromptTemplate").Set("id", b.ids.New(f.ID+"_prompt", "fill")).Set("template", text.String())
 	if len(reads) > 0 {
 		step.Set("inputs", document.NameList(reads))

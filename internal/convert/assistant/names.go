@@ -36,6 +36,7 @@ func parameters() []names {
 		{"max_tokens", []string{"maxTokens", "maxCompletionTokens", "maxOutputTokens", "numPredict"}, []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict"}},
 		{"presence_penalty", []string{"presencePenalty"}, []string{"presence_penalty"}},
 		{"frequency_penalty", []string{"frequencyPenalty"}, []string{"frequency_penalty"}},
+		{"stop", []string{"stop", "stopSequences"}, []string{"stop", "stop_sequences"}},
 		{"seed", []string{"seed", "randomSeed"}, []string{"seed"}},
 	}
 }

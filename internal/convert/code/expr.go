@@ -21,6 +21,7 @@ const (
 	List                   // a list, a tuple or an array
 	Map                    // a mapping
 	Chain                  // names and calls, joined by dots
+	Sum                    // expressions with + between them
 )
 
 // Expr is an expression.
@@ -28,10 +29,12 @@ type Expr struct {
 	Kind   ExprKind
 	Text   string  // of a string, number or boolean
 	Filled bool    // a string with values in it
-	Items  []*Expr // of a list; the values of a mapping
+	Items  []*Expr // of a list or a sum; the values of a mapping
 	Keys   []*Expr // of a mapping
 	Links  []Link  // of a chain
 	Span   source.Span
+	source *Source
+	from   int // the first token
 }
 
 // Link is a name in a chain, with the arguments of its call.
@@ -39,36 +42,43 @@ type Link struct {
 	Name   string
 	Called bool
 	Args   []Arg
+	Index  *Expr // of NAME[INDEX]; nil for none
 	Span   source.Span
+	source *Source
+	at     int // the token
 }
 
 // Arg is an argument of a call.
 type Arg struct {
 	Name  string // empty for one without a name
 	Value *Expr
+	at    int // the first token
 }
 
 // Arg returns the argument with a name, or the one at an index if that is not negative; nil for
-// none. It accepts nil.
+// none. The argument counts as read. It accepts nil.
 func (l *Link) Arg(name string, index int) *Expr {
 	if l == nil {
 		return nil
 	}
 	for i, a := range l.Args {
 		if a.Name != "" && a.Name == name || a.Name == "" && i == index {
+			l.source.use(a.at)
 			return a.Value
 		}
 	}
 	return nil
 }
 
-// Link returns the first call with one of the names; nil for none. It accepts nil.
+// Link returns the first call with one of the names, which counts as read; nil for none. It accepts
+// nil.
 func (e *Expr) Link(names ...string) *Link {
 	if e == nil {
 		return nil
 	}
 	for i := range e.Links {
 		if slices.Contains(names, e.Links[i].Name) {
+			e.Links[i].Use()
 			return &e.Links[i]
 		}
 	}
@@ -86,6 +96,9 @@ func (e *Expr) Name() string {
 	}
 	return strings.Join(names, ".")
 }
+
+// IsFalse reports whether an expression is the constant false. It accepts nil.
+func (e *Expr) IsFalse() bool { return e != nil && e.Kind == Bool && e.Text == "false" }
 
 // Last returns the last name of a chain, also if it is called: a method of a configuration is
 // the value that it returns. It accepts nil.
@@ -134,7 +147,7 @@ func (s *Source) Expr(from int) (*Expr, int) {
 // Call reads the name and arguments at a token; any text may follow them.
 func (s *Source) Call(from int) Link {
 	p := &parser{Source: s, at: from}
-	l := Link{Name: p.peek().Text, Span: p.Span(p.peek())}
+	l := Link{Name: p.peek().Text, Span: p.Span(p.peek()), source: s, at: p.at}
 	p.at++
 	if p.peek().Is("(") {
 		l.Called, l.Args = true, p.arguments()
@@ -162,6 +175,9 @@ func (p *parser) expression() *Expr {
 		return p.skip(begin)
 	}
 	e := p.primary()
+	if p.Language == Python && p.peek().Is("+") && (e.Kind != Text || p.ahead(1).kind != text) {
+		e = p.sum(begin, e)
+	}
 	for e.Kind == Text && !p.isEnd() {
 		switch next := p.peek(); {
 		case next.kind == text:
@@ -176,6 +192,16 @@ func (p *parser) expression() *Expr {
 	}
 	if !p.isEnd() {
 		return p.skip(begin)
+	}
+	return e
+}
+
+// sum reads the expressions after the first one of a sum.
+func (p *parser) sum(begin Token, first *Expr) *Expr {
+	e := &Expr{Kind: Sum, Items: []*Expr{first}, Span: p.Span(begin), source: p.Source, from: first.from}
+	for p.peek().Is("+") {
+		p.at++
+		e.Items = append(e.Items, p.primary())
 	}
 	return e
 }
@@ -199,7 +225,7 @@ func (p *parser) skip(begin Token) *Expr {
 // primary reads an expression without operators.
 func (p *parser) primary() *Expr {
 	t := p.peek()
-	e := &Expr{Span: p.Span(t)}
+	e := &Expr{Span: p.Span(t), source: p.Source, from: p.at}
 	switch {
 	case t.kind == text:
 		e.Kind, e.Text, e.Filled = Text, t.Text, t.filled
@@ -273,7 +299,7 @@ func (p *parser) chain(e *Expr) {
 	e.Kind = Chain
 	for {
 		t := p.peek()
-		l := Link{Name: t.Text, Span: p.Span(t)}
+		l := Link{Name: t.Text, Span: p.Span(t), source: p.Source, at: p.at}
 		p.at++
 		if p.Language == Java && p.peek().Is("<") {
 			p.skipGenerics()
@@ -281,11 +307,12 @@ func (p *parser) chain(e *Expr) {
 		if p.peek().Is("(") {
 			l.Called, l.Args = true, p.arguments()
 		}
-		e.Links = append(e.Links, l)
 		for p.peek().Is("[") {
+			l.Index, _ = p.Expr(p.at + 1)
 			p.at = p.Close(p.at) + 1
 			e.Kind = Other
 		}
+		e.Links = append(e.Links, l)
 		switch {
 		case p.peek().Is(".") && p.ahead(1).kind == word:
 			p.at++
@@ -323,7 +350,7 @@ func (p *parser) skipGenerics() {
 func (p *parser) arguments() []Arg {
 	var all []Arg
 	p.each(func() {
-		a := Arg{}
+		a := Arg{at: p.at}
 		if p.peek().kind == word && p.ahead(1).Is("=") && !p.ahead(2).Is("=") {
 			a.Name = p.peek().Text
 			p.at += 2

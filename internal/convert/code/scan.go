@@ -55,6 +55,10 @@ type Source struct {
 	Language Language
 	Tokens   []Token // the last one marks the end
 	closing  []int   // for each token that opens a bracket: the one that closes it
+
+	read   []bool // tokens that begin calls and arguments that were read; see Rest
+	parts  []bool // tokens of statements that were read as a whole
+	claims []claim
 }
 
 // maxTokens limits the tokens of a program.
@@ -73,7 +77,7 @@ func Scan(file *source.File, l Language) *Source {
 
 // pair finds the brackets that belong together. One that is not closed ends with the file.
 func (s *Source) pair() {
-	s.closing = make([]int, len(s.Tokens))
+	s.closing, s.read, s.parts = make([]int, len(s.Tokens)), make([]bool, len(s.Tokens)), make([]bool, len(s.Tokens))
 	var open []int
 	for i, t := range s.Tokens {
 		s.closing[i] = len(s.Tokens) - 1

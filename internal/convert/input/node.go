@@ -39,6 +39,8 @@ type Node struct {
 	Span  source.Span // position of the value
 	Items []*Node     // elements of a list
 	Pairs []Pair      // entries of a mapping, each key once
+
+	read bool // see Report.Rest
 }
 
 // Pair is a key of a mapping and its value.
@@ -94,8 +96,16 @@ func (n *Node) Mark() source.Span {
 	return s
 }
 
-// Get returns the value of a key, nil if it is absent or null.
+// Get returns the value of a key, nil if it is absent or null. The value counts as read.
 func (n *Node) Get(key string) *Node {
+	v := n.peek(key)
+	if v != nil {
+		v.read = true
+	}
+	return v
+}
+
+func (n *Node) peek(key string) *Node {
 	if n == nil {
 		return nil
 	}
@@ -105,6 +115,46 @@ func (n *Node) Get(key string) *Node {
 		}
 	}
 	return nil
+}
+
+// Entries returns the entries of a mapping, whose values count as read. It accepts nil.
+func (n *Node) Entries() []Pair {
+	if n == nil {
+		return nil
+	}
+	for _, p := range n.Pairs {
+		p.Value.read = true
+	}
+	return n.Pairs
+}
+
+// Elements returns the elements of a list, which count as read. It accepts nil.
+func (n *Node) Elements() []*Node {
+	if n == nil {
+		return nil
+	}
+	for _, item := range n.Items {
+		item.read = true
+	}
+	return n.Items
+}
+
+// IsRead reports whether a value was read.
+func (n *Node) IsRead() bool { return n.read }
+
+// Use marks a value as read with all that is in it. It accepts nil, and returns the value.
+func (n *Node) Use() *Node {
+	if n == nil || n.read && n.Kind < List {
+		return n
+	}
+	n.read = true
+	for _, item := range n.Items {
+		item.Use()
+	}
+	for _, p := range n.Pairs {
+		p.Value.Use()
+	}
+	return n
 }
 
 // KeySpan returns the span of a key, the mark of the mapping if it is absent.

@@ -15,13 +15,14 @@ type Report struct {
 	// times and reports only in the last pass.
 	Muted bool
 
-	list diag.List
-	seen map[string]bool // reported before: the value of an alias is read more than once
+	list   diag.List
+	seen   map[string]bool      // reported before: the value of an alias is read more than once
+	places map[source.Span]bool // places that were reported as lost; see Rest
 }
 
 // NewReport returns a Report that begins with the given diagnostics.
 func NewReport(list diag.List) *Report {
-	return &Report{list: list, seen: map[string]bool{}}
+	return &Report{list: list, seen: map[string]bool{}, places: map[source.Span]bool{}}
 }
 
 // Add adds a diagnostic unless it is muted or was added before.
@@ -31,8 +32,12 @@ func (r *Report) Add(d diag.Diagnostic) {
 		return
 	}
 	r.seen[key] = true
+	r.places[d.Span] = r.places[d.Span] || d.Code != Rules()[Assumed].Code
 	r.list.Add(d)
 }
+
+// IsReported reports whether a place was reported as lost.
+func (r *Report) IsReported(at source.Span) bool { return r.places[at] }
 
 // HasErrors reports whether an error was added.
 func (r *Report) HasErrors() bool { return r.list.Errors() > 0 }
@@ -140,7 +145,7 @@ func (r *Report) List(n *Node, key string) []*Node {
 		r.Malformed(v, "%s must be a list, not %s", key, v.Describe())
 		return nil
 	}
-	return v.Items
+	return v.Elements()
 }
 
 // Map returns the mapping at a key, nil if it is absent, and reports other values.

@@ -8,6 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/assistant"
 	"github.com/qtype-dev/qtype/internal/convert/code"
 	"github.com/qtype-dev/qtype/internal/convert/document"
+	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -19,6 +20,8 @@ type method struct {
 	parameters  []parameter
 	class       string // that declares it
 	at          source.Span
+	source      *code.Source
+	from, to    int // its tokens, without a body
 }
 
 // parameter is a parameter of a method.
@@ -56,7 +59,7 @@ func (c *conversion) annotations(i int) ([]code.Link, int) {
 // method reads the method at a token and returns the number of the token after it; nil if there
 // is none.
 func (c *conversion) method(i int) (*method, int) {
-	m := &method{}
+	m := &method{source: c.source, from: i}
 	m.annotations, i = c.annotations(i)
 	tokens := c.source.Tokens
 	depth := 0
@@ -70,14 +73,19 @@ func (c *conversion) method(i int) (*method, int) {
 			depth--
 		case t.Is("(") && depth == 0 && m.name != "":
 			m.parameters = c.parameters(i+1, c.source.Close(i))
-			return m, c.source.Close(i) + 1
+			m.to = c.source.Close(i) + 1
+			return m, m.to
 		}
-		if m.name != "" && !slices.Contains([]string{"public", "private", "protected", "static", "final", "abstract", "default", "synchronized"}, m.name) {
+		if m.name != "" && !slices.Contains(modifiers(), m.name) {
 			m.result += m.name
 		}
 		m.name, m.at = c.source.Token(i).Text, c.source.Span(c.source.Token(i))
 	}
 	return nil, i
+}
+
+func modifiers() []string {
+	return []string{"public", "private", "protected", "static", "final", "abstract", "default", "synchronized", "volatile", "transient"}
 }
 
 // parameters reads the parameters between two tokens.
@@ -94,7 +102,7 @@ func (c *conversion) parameters(i, end int) []parameter {
 			case t.Is(">"):
 				depth--
 			}
-			if p.name != "final" {
+			if !slices.Contains(modifiers(), p.name) {
 				p.of += p.name
 			}
 			p.name, named = c.source.Token(i).Text, c.source.Token(i).IsWord()
@@ -151,15 +159,33 @@ func (c *conversion) readTools() {
 func (c *conversion) tool(m *method) string {
 	declared := annotation(m.annotations, "Tool")
 	t := assistant.Tool{Name: m.name}
-	t.Description, _ = textOf(declared.Arg("value", 0), "\n")
-	if name, ok := textOf(declared.Arg("name", -1), ""); ok {
+	body := m.to
+	for !m.source.Token(body).Is("{") && !m.source.Token(body).Is(";") && body < len(m.source.Tokens)-1 {
+		body++
+	}
+	m.source.UseRange(m.from, m.source.Close(body)+1)
+	c.source = m.source
+	c.claimAnnotations(m.annotations, "the tool "+m.name)
+	t.Description, _ = c.text(declared.Arg("value", 0), "\n")
+	if name, ok := c.text(declared.Arg("name", -1), ""); ok {
 		t.Name = cmp.Or(name, t.Name)
 	}
 	t.Result, _ = kindOf(m.result)
+	if t.Result == document.Any && m.result != "Object" {
+		c.Add(input.Assumed.At(m.at, "the tool %s returns %s; any value is accepted", m.name, m.result))
+	}
 	for _, p := range m.parameters {
 		if annotation(p.annotations, "ToolMemoryId", "MemoryId") == nil {
-			kind, _ := kindOf(p.of)
-			t.Inputs = append(t.Inputs, assistant.Variable{Name: p.name, Kind: kind})
+			kind, known := kindOf(p.of)
+			if !known && p.of != "Object" {
+				c.Add(input.Assumed.At(m.at, "the parameter %s of the tool %s is a %s; any value is passed", p.name, m.name, p.of))
+			}
+			v := assistant.Variable{Name: p.name, Kind: kind}
+			c.claimAnnotations(p.annotations, "the parameter "+p.name)
+			about := annotation(p.annotations, "P")
+			v.Description, _ = c.text(about.Arg("value", 0), "\n")
+			v.Optional = about.Arg("required", -1).IsFalse()
+			t.Inputs = append(t.Inputs, v)
 		}
 	}
 	return c.Tool(t)

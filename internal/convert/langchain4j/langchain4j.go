@@ -22,17 +22,60 @@ type conversion struct {
 	chains   map[source.Span]string // ids of models and memories by their places
 	methods  []*method              // with the annotation Tool
 	services []*service
+
+	sources   []*code.Source
+	constants map[string]constant
+	types     map[string]*declared // records, enums and classes by their names
 }
 
 func newConversion(r *input.Report) *conversion {
-	return &conversion{Builder: assistant.NewBuilder(r, "langchain4j_app"), models: map[string]string{}, memories: map[string]string{}, chains: map[source.Span]string{}}
+	return &conversion{Builder: assistant.NewBuilder(r, "langchain4j_app"), models: map[string]string{}, memories: map[string]string{}, chains: map[source.Span]string{},
+		constants: map[string]constant{}, types: map[string]*declared{}}
 }
 
-// Convert converts a Java file. It returns nil if nothing can be converted.
-func Convert(r *input.Report, file *source.File) *document.App {
+// Convert converts Java files and files of properties of one program. It returns nil if nothing can
+// be converted.
+func Convert(r *input.Report, files []*source.File, settings []Setting) *document.App {
 	c := newConversion(r)
-	c.source = code.Scan(file, code.Java)
-	c.readTools()
+	c.properties(settings)
+	for _, file := range files {
+		c.sources = append(c.sources, code.Scan(file, code.Java))
+	}
+	c.each(c.readTypes)
+	c.each(c.readTools)
+	c.each(c.readChains)
+	c.each(c.readServices)
+	c.each(c.readInterfaces)
+	for _, s := range c.services {
+		c.answers(s)
+	}
+	at := source.Span{}
+	for _, file := range slices.Backward(files) {
+		at = input.Bytes(file, 0, 1)
+	}
+	if len(settings) > 0 {
+		at = input.Bytes(settings[0].At.File, 0, 1)
+	}
+	app := c.Finish("the file", at)
+	if app != nil {
+		c.each(func() {
+			c.source.Rest(r)
+			c.restOfClasses()
+		})
+	}
+	return app
+}
+
+// each calls a function for each file, which is then c.source.
+func (c *conversion) each(read func()) {
+	for _, s := range c.sources {
+		c.source = s
+		read()
+	}
+}
+
+// readChains declares the models and the memories.
+func (c *conversion) readChains() {
 	for i, t := range c.source.Tokens {
 		switch {
 		case !t.IsWord(), i > 0 && c.source.Token(i-1).Is("."):
@@ -40,18 +83,20 @@ func Convert(r *input.Report, file *source.File) *document.App {
 			if e, _ := c.source.Expr(i + 2); isDeclaration(e) {
 				c.chain(e, t.Text)
 			}
-		case t.Is("AiServices"):
-			e, _ := c.source.Expr(i)
-			c.build(e)
 		default:
 			c.declare(i)
 		}
 	}
-	c.readInterfaces()
-	for _, s := range c.services {
-		c.answers(s)
+}
+
+// readServices reads the chains that make services.
+func (c *conversion) readServices() {
+	for i, t := range c.source.Tokens {
+		if t.Is("AiServices") && (i == 0 || !c.source.Token(i-1).Is(".") && !c.source.Token(i-1).Is("import")) {
+			e, _ := c.source.Expr(i)
+			c.build(e)
+		}
 	}
-	return c.Finish("the file", input.Bytes(file, 0, 1))
 }
 
 // isDeclaration reports whether a chain makes a model or a memory.
@@ -102,22 +147,42 @@ func (c *conversion) resolve(e *code.Expr, known map[string]string) string {
 	return known[e.Last()]
 }
 
-// textOf returns the text of an expression, whose parts may be in a list.
-func textOf(e *code.Expr, delimiter string) (text string, ok bool) {
+// text returns the text of an expression, also of a constant of the program, whose parts may be in
+// a list.
+func (c *conversion) text(e *code.Expr, delimiter string) (text string, ok bool) {
+	e = c.value(e)
 	switch {
 	case e == nil:
 		return "", false
 	case e.Kind == code.Text:
 		return e.Text, true
-	case e.Kind == code.List:
-		var lines []string
-		for _, item := range e.Items {
-			if item.Kind != code.Text {
-				return "", false
-			}
-			lines = append(lines, item.Text)
-		}
+	}
+	if lines, ok := c.texts(e); ok {
 		return strings.Join(lines, delimiter), true
 	}
 	return "", false
+}
+
+// texts returns the texts of a list: {"a", "b"}, List.of("a", "b") or Arrays.asList("a", "b").
+func (c *conversion) texts(e *code.Expr) (lines []string, ok bool) {
+	e = c.value(e)
+	if e == nil {
+		return nil, false
+	}
+	items := e.Items
+	if call := e.Link("of", "asList"); call != nil && e.Kind == code.Chain {
+		for _, a := range call.Args {
+			items = append(items, a.Value)
+		}
+	} else if e.Kind != code.List {
+		return nil, false
+	}
+	for _, item := range items {
+		item = c.value(item)
+		if item.Kind != code.Text {
+			return nil, false
+		}
+		lines = append(lines, item.Text)
+	}
+	return lines, true
 }

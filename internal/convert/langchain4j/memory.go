@@ -16,28 +16,28 @@ var memoryClasses = []string{"MessageWindowChatMemory", "TokenWindowChatMemory"}
 func (c *conversion) memoryChain(e *code.Expr, name string) string {
 	first := e.Links[0]
 	m := assistant.Memory{Name: cmp.Or(name, "chat_memory")}
-	for _, l := range e.Links[1:] {
-		switch l.Name {
-		case "maxMessages", "withMaxMessages", "dynamicMaxMessages":
-			m.MaxMessages = c.limit(l, 10)
-		case "maxTokens", "withMaxTokens", "dynamicMaxTokens":
-			m.MaxTokens = c.limit(l, 1000)
-			if len(l.Args) > 1 {
-				c.Add(input.Ignored.At(l.Span, "the token counter is ignored: tokens are counted as the model's tokenizer counts them"))
-			}
-		case "id":
-			if id := l.Arg("", 0); id != nil && id.Kind == code.Text {
-				m.Note = "One conversation for each session: qtype run --session " + id.Text
-			}
-		case "chatMemoryStore":
-			if class := l.Arg("", 0).Last(); class != "InMemoryChatMemoryStore" && class != "SingleSlotChatMemoryStore" {
-				c.Add(input.Ignored.At(l.Span, "the store is ignored: memories store each session, in the store of --store or of the document"))
-			}
-		case "alwaysKeepSystemMessageFirst", "builder", "build", "tokenCountEstimator":
-		default:
-			c.Add(input.Unsupported.At(l.Span, "%s of the memory is not converted", l.Name))
+	c.source.Claim(e, "the memory")
+	e.Use("builder", "build")
+	if l := e.Link("maxMessages", "withMaxMessages", "dynamicMaxMessages"); l != nil {
+		m.MaxMessages = c.limit(*l, 10)
+	}
+	if l := e.Link("maxTokens", "withMaxTokens", "dynamicMaxTokens"); l != nil {
+		m.MaxTokens = c.limit(*l, 1000)
+		c.ignore(l, l.Arg("", 1) != nil, "the token counter is ignored: tokens are counted as the model's tokenizer counts them")
+	}
+	if l := e.Link("id"); l != nil {
+		if id, ok := c.text(l.Arg("", 0), ""); ok {
+			m.Note = "One conversation for each session: qtype run --session " + id
 		}
 	}
+	if l := e.Link("chatMemoryStore"); l != nil {
+		class := l.Arg("", 0).Last()
+		c.ignore(l, class != "InMemoryChatMemoryStore" && class != "SingleSlotChatMemoryStore", "the store is ignored: memories store each session, in the store of --store or of the document")
+	}
+	l := e.Link("alwaysKeepSystemMessageFirst")
+	c.ignore(l, l.Arg("", 0) != nil, "alwaysKeepSystemMessageFirst is ignored: the system message is always the first one")
+	l = e.Link("tokenCountEstimator")
+	c.ignore(l, l.Arg("", 0) != nil, "the token counter is ignored: tokens are counted as the model's tokenizer counts them")
 	if m.MaxMessages == 0 && m.MaxTokens == 0 {
 		if first.Name == "TokenWindowChatMemory" {
 			m.MaxTokens = 1000
@@ -50,9 +50,16 @@ func (c *conversion) memoryChain(e *code.Expr, name string) string {
 	return c.Memory(m)
 }
 
+// ignore reports a call without effect on the answers, if there is one.
+func (c *conversion) ignore(l *code.Link, given bool, reason string) {
+	if given {
+		c.Add(input.Ignored.At(l.Span, "%s", reason))
+	}
+}
+
 // limit returns the limit of a memory. One that is not in the file is replaced.
 func (c *conversion) limit(l code.Link, otherwise int) int {
-	value := l.Arg("", 0)
+	value := c.value(l.Arg("", 0))
 	if n, ok := value.Int(); ok {
 		return n
 	}

@@ -2,8 +2,12 @@ package langchain4j
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/convert/assistant"
 	"github.com/qtype-dev/qtype/internal/convert/code"
@@ -31,36 +35,88 @@ type setting struct {
 	at    source.Span
 }
 
-// isOperational reports whether a setting has no effect on the answers, or has a value of the environment.
-func isOperational(name string) bool {
-	return slices.Contains([]string{"apiKey", "organizationId", "projectId", "project", "location", "region", "logRequests", "logResponses", "logRequestsAndResponses", "timeout", "maxRetries", "listeners",
-		"httpClientBuilder", "customHeaders", "proxy", "build", "serviceVersion", "credentials", "client", "endpoint", "serviceUrl"}, name)
+// ignored returns why a setting has no effect on the answers; empty if it has one.
+func ignored(name string) string {
+	switch {
+	case slices.Contains([]string{"apiKey", "organizationId", "projectId", "project", "location", "region", "serviceVersion", "credentials", "endpoint", "serviceUrl"}, name):
+		return "it comes from the environment"
+	case slices.Contains([]string{"logRequests", "logResponses", "logRequestsAndResponses", "listeners"}, name):
+		return "logs and traces are those of qtype"
+	case slices.Contains([]string{"httpClientBuilder", "proxy", "client"}, name):
+		return "connections are those of qtype"
+	}
+	return ""
 }
 
 // model declares a model with settings and returns its id.
 func (c *conversion) model(name, provider string, settings []setting, at source.Span) string {
-	m := assistant.Model{Name: name, Provider: provider, Parameters: new(document.Block), At: at}
+	m := assistant.Model{Name: name, Provider: provider, Parameters: new(document.Block), At: at, Retries: -1}
 	for _, s := range settings {
-		key := assistant.Parameter(code.Java, s.name)
-		switch {
-		case slices.Contains([]string{"modelName", "modelId", "deploymentName", "model"}, s.name):
-			m.ID = c.text(s)
-		case s.name == "baseUrl":
-			m.BaseURL = c.text(s)
-		case key == "top_k" && provider == "openai":
-			c.Add(input.Unsupported.At(s.at, "%s is no parameter of %s", s.name, provider))
-		case key != "":
-			if number := s.value.Decimal(); number != "" {
-				set(m.Parameters, key, document.Number(number))
-			} else {
-				c.Add(input.Assumed.At(s.at, "the value of %s is not in the file; the provider's default is used", s.name))
-			}
-		case isOperational(s.name):
-		default:
-			c.Add(input.Unsupported.At(s.at, "the setting %s of the model is not converted", s.name))
-		}
+		c.set(&m, s)
 	}
 	return c.Model(m)
+}
+
+// set applies a setting.
+func (c *conversion) set(m *assistant.Model, s setting) {
+	value := c.value(s.value)
+	key := assistant.Parameter(code.Java, s.name)
+	switch {
+	case slices.Contains([]string{"modelName", "modelId", "deploymentName", "model"}, s.name):
+		m.ID = c.modelName(s)
+	case s.name == "baseUrl":
+		m.BaseURL = c.modelName(s)
+	case key == "top_k" && m.Provider == "openai":
+		c.Add(input.Unsupported.At(s.at, "%s is no parameter of %s", s.name, m.Provider))
+	case key == "stop":
+		if stops, ok := c.texts(value); ok {
+			set(m.Parameters, key, document.NameList(stops))
+		} else if stops, ok := c.text(value, ""); ok {
+			set(m.Parameters, key, document.NameList(strings.Split(stops, ",")))
+		} else {
+			c.Add(input.Assumed.At(s.at, "the value of stop is not in the file; answers do not end there"))
+		}
+	case key != "":
+		if number := value.Decimal(); number != "" {
+			set(m.Parameters, key, document.Number(number))
+		} else {
+			c.Add(input.Assumed.At(s.at, "the value of %s is not in the file; the provider's default is used", s.name))
+		}
+	case s.name == "timeout":
+		if m.Timeout = durationOf(value); m.Timeout == "" {
+			c.Add(input.Assumed.At(s.at, "the timeout is not in the file; using the default"))
+		}
+	case s.name == "maxRetries":
+		n, isPositive := value.Int()
+		if m.Retries = n; !isPositive && value.Decimal() != "0" {
+			m.Retries = -1
+			c.Add(input.Assumed.At(s.at, "the value of maxRetries is not in the file; using the default"))
+		}
+	case ignored(s.name) != "":
+		c.Add(input.Ignored.At(s.at, "%s is ignored: %s", s.name, ignored(s.name)))
+	default:
+		c.Add(input.Unsupported.At(s.at, "the setting %s of the model is not converted", s.name))
+	}
+}
+
+// durationOf returns the duration of Duration.ofSeconds(20), or of a text such as 20s or PT20S; empty
+// for another value.
+func durationOf(e *code.Expr) string {
+	if e == nil {
+		return ""
+	}
+	for name, unit := range map[string]string{"ofSeconds": "s", "ofMinutes": "m", "ofMillis": "ms", "ofHours": "h"} {
+		if l := e.Link(name); l != nil {
+			if n, ok := l.Arg("", 0).Int(); ok {
+				return strconv.Itoa(n) + unit
+			}
+		}
+	}
+	text := strings.ToLower(strings.TrimPrefix(e.Text, "PT"))
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return text
+	}
+	return ""
 }
 
 // set sets a key once: the last value counts.
@@ -69,20 +125,24 @@ func set(b *document.Block, key string, value any) {
 	b.Set(key, value)
 }
 
-// text returns the text of a setting; a name of a constant is its last part, as its value is
+// modelName returns the text of a setting; a name of a constant is its last part, as its value is
 // elsewhere.
-func (c *conversion) text(s setting) string {
-	if s.value != nil && s.value.Kind == code.Text {
-		return s.value.Text
+func (c *conversion) modelName(s setting) string {
+	if text, ok := c.text(s.value, ""); ok {
+		return text
 	}
 	if constant := s.value.Last(); constant != "" && strings.ToUpper(constant) == constant {
 		name := strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(constant, "_", "-")), "gpt-4-o", "gpt-4o")
+		name = versions().ReplaceAllString(name, "$1.$2")
 		c.Add(input.Assumed.At(s.at, "%s is the constant %s; using %s", s.name, constant, name))
 		return name
 	}
 	c.Add(input.Assumed.At(s.at, "the value of %s is not in the file", s.name))
 	return ""
 }
+
+// versions matches the version in a name such as gpt-4-1-nano. A date has more digits.
+var versions = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^((?:gpt|gemini)-\d)-(\d)\b`) })
 
 // modelChain declares the model that a chain such as OpenAiChatModel.builder()….build() makes.
 func (c *conversion) modelChain(e *code.Expr, name string) string {
@@ -92,16 +152,15 @@ func (c *conversion) modelChain(e *code.Expr, name string) string {
 		c.Add(input.Unsupported.At(first.Span, "the class %s has no counterpart; a model of openai is in its place", first.Name))
 		provider = "openai"
 	}
+	c.source.Claim(e, "the model")
+	e.Use("builder", "build")
 	var settings []setting
 	for _, l := range e.Links[1:] {
-		if l.Name == "builder" || !l.Called {
+		if l.Name == "builder" || l.Name == "build" || !l.Called {
 			continue
 		}
-		s := setting{name: l.Name, at: l.Span}
-		if len(l.Args) > 0 {
-			s.value = l.Args[0].Value
-		}
-		settings = append(settings, s)
+		l.Use()
+		settings = append(settings, setting{name: l.Name, at: l.Span, value: l.Arg("", 0)})
 	}
 	return c.model(cmp.Or(name, "assistant"), provider, settings, first.Span)
 }

@@ -9,20 +9,49 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/convert/assistant"
 	"github.com/qtype-dev/qtype/internal/convert/code"
-	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// property is an entry of a properties file.
-type property struct {
-	key, value string
-	at         source.Span
+// Setting is an entry of a file of properties.
+type Setting struct {
+	Key   string      // with dots
+	Value string      // as written
+	At    source.Span // position of the key
 }
 
-// properties returns the entries of a properties file in order.
-func properties(file *source.File) []property {
-	var all []property
+// FromYAML returns the settings of an application.yml, whose keys are joined by dots.
+func FromYAML(n *input.Node) []Setting { return fromYAML(n, "", n.Mark()) }
+
+func fromYAML(n *input.Node, key string, at source.Span) []Setting {
+	var all []Setting
+	switch n.Kind {
+	case input.Map:
+		for _, p := range n.Entries() {
+			all = append(all, fromYAML(p.Value, strings.TrimPrefix(key+"."+p.Key, "."), p.KeySpan)...)
+		}
+	case input.List: // as Spring reads it, a text with commas is a list
+		var texts []string
+		for i, item := range n.Elements() {
+			if item.Kind >= input.List {
+				all = append(all, fromYAML(item, key+"["+strconv.Itoa(i)+"]", item.Mark())...)
+				continue
+			}
+			texts = append(texts, item.Text)
+		}
+		if len(texts) > 0 {
+			all = append(all, Setting{key, strings.Join(texts, ","), at})
+		}
+	case input.Null:
+	default:
+		all = append(all, Setting{key, n.Text, at})
+	}
+	return all
+}
+
+// FromProperties returns the settings of a properties file in order.
+func FromProperties(file *source.File) []Setting {
+	var all []Setting
 	text, offset, begin := "", 0, 0
 	for line := range strings.Lines(string(file.Text)) {
 		trimmed := strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t\f")
@@ -40,27 +69,26 @@ func properties(file *source.File) []property {
 		text += trimmed
 		if i := strings.IndexAny(text, "=:"); i > 0 {
 			key := strings.TrimSpace(text[:i])
-			all = append(all, property{key, strings.TrimSpace(text[i+1:]), input.Bytes(file, begin, len(key))})
+			all = append(all, Setting{key, strings.TrimSpace(text[i+1:]), input.Bytes(file, begin, len(key))})
 		}
 		text = ""
 	}
 	return all
 }
 
-// Properties converts an application.properties file of Spring or Quarkus. It returns nil if
-// nothing can be converted.
-func Properties(r *input.Report, file *source.File) *document.App {
-	c := newConversion(r)
-	all := properties(file)
+// properties reads the settings of Spring or Quarkus.
+func (c *conversion) properties(all []Setting) {
 	models := map[string][]setting{} // by the provider, or NAME.PROVIDER
 	places := map[string]source.Span{}
-	memory := map[string]property{}
+	memory := map[string]Setting{}
+	var others []string
 	for _, p := range all {
-		rest, ours := strings.CutPrefix(strings.TrimPrefix(p.key, "quarkus."), "langchain4j.")
+		rest, ours := strings.CutPrefix(strings.TrimPrefix(p.Key, "quarkus."), "langchain4j.")
 		switch {
-		case strings.HasPrefix(p.key, "%") && strings.Contains(p.key, "langchain4j."):
-			c.Add(input.Ignored.At(p.at, "%s is of a profile; only settings without one are converted", p.key))
+		case strings.HasPrefix(p.Key, "%") && strings.Contains(p.Key, "langchain4j."):
+			c.Add(input.Ignored.At(p.At, "%s is of a profile; only settings without one are converted", p.Key))
 		case !ours:
+			others = append(others, p.Key)
 		case strings.HasPrefix(rest, "chat-memory."):
 			memory[rest[strings.LastIndexByte(rest, '.')+1:]] = p
 		default:
@@ -76,11 +104,13 @@ func Properties(r *input.Report, file *source.File) *document.App {
 		c.models[name] = c.model(name, provider, models[key], places[key])
 	}
 	c.propertyMemory(memory)
-	return c.Finish("the file", input.Bytes(file, 0, 1))
+	if i := slices.IndexFunc(all, func(p Setting) bool { return slices.Contains(others, p.Key) }); i >= 0 {
+		c.Add(input.Ignored.At(all[i].At, "settings of other libraries are ignored: %s", strings.Join(others, ", ")))
+	}
 }
 
 // property reads a key after langchain4j.
-func (c *conversion) property(rest string, p property, models map[string][]setting, places map[string]source.Span) {
+func (c *conversion) property(rest string, p Setting, models map[string][]setting, places map[string]source.Span) {
 	owner, name, isModel := strings.Cut(rest, ".chat-model.")
 	if !isModel {
 		owner, name, isModel = strings.Cut(rest, ".streaming-chat-model.")
@@ -94,21 +124,21 @@ func (c *conversion) property(rest string, p property, models map[string][]setti
 	_, named := assistant.Provider(code.Java, owner[strings.IndexByte(owner, '.')+1:])
 	switch {
 	case known || named:
-		models[owner] = append(models[owner], setting{name: camel(name), value: valueOf(p.value), at: p.at})
+		models[owner] = append(models[owner], setting{name: camel(name), value: valueOf(p.Value), at: p.At})
 		if places[owner].IsZero() {
-			places[owner] = p.at
+			places[owner] = p.At
 		}
 	case isModel:
-		c.Add(input.Unsupported.At(p.at, "the provider %s has no counterpart", owner))
-	case slices.Contains([]string{"log-requests", "log-responses", "timeout", "provider", "enable-integration"}, rest[strings.LastIndexByte(rest, '.')+1:]):
-		c.Add(input.Ignored.At(p.at, "%s is ignored", p.key))
+		c.Add(input.Unsupported.At(p.At, "the provider %s has no counterpart", owner))
+	case slices.Contains([]string{"log-requests", "log-responses", "provider", "enable-integration"}, rest[strings.LastIndexByte(rest, '.')+1:]):
+		c.Add(input.Ignored.At(p.At, "%s is ignored", p.Key))
 	default:
-		c.Add(input.Unsupported.At(p.at, "%s is not converted", p.key))
+		c.Add(input.Unsupported.At(p.At, "%s is not converted", p.Key))
 	}
 }
 
 // propertyMemory declares the memory of a properties file.
-func (c *conversion) propertyMemory(keys map[string]property) {
+func (c *conversion) propertyMemory(keys map[string]Setting) {
 	if len(keys) == 0 {
 		return
 	}
@@ -118,21 +148,21 @@ func (c *conversion) propertyMemory(keys map[string]property) {
 		if !ok {
 			return otherwise
 		}
-		return c.limit(code.Link{Name: key, Args: []code.Arg{{Value: valueOf(p.value)}}, Span: p.at}, otherwise)
+		return c.limit(code.Link{Name: key, Args: []code.Arg{{Value: valueOf(p.Value)}}, Span: p.At}, otherwise)
 	}
-	kind := strings.ToLower(strings.ReplaceAll(keys["type"].value, "_", "-"))
+	kind := strings.ToLower(strings.ReplaceAll(keys["type"].Value, "_", "-"))
 	switch _, tokens := keys["max-tokens"]; {
 	case kind == "token-window", kind == "" && tokens:
 		m.MaxTokens = limit("max-tokens", 1000)
 	case kind == "", kind == "message-window":
 		m.MaxMessages = limit("max-messages", 10)
 	default:
-		c.Add(input.Unsupported.At(keys["type"].at, "a memory of the type %s is not converted; using message_window", keys["type"].value))
+		c.Add(input.Unsupported.At(keys["type"].At, "a memory of the type %s is not converted; using message_window", keys["type"].Value))
 		m.MaxMessages = limit("max-messages", 10)
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains([]string{"type", "max-messages", "max-tokens"}, key) {
-			c.Add(input.Unsupported.At(keys[key].at, "%s is not converted", keys[key].key))
+			c.Add(input.Unsupported.At(keys[key].At, "%s is not converted", keys[key].Key))
 		}
 	}
 	c.Memory(m)

@@ -34,34 +34,39 @@ func (c *conversion) build(e *code.Expr) {
 	if first == nil || len(first.Args) == 0 || first.Args[0].Value.Kind != code.Chain {
 		return
 	}
-	s := &service{name: first.Args[0].Value.Links[0].Name, at: first.Span}
+	s := &service{name: first.Arg("", 0).Links[0].Name, at: first.Span}
+	c.source.Claim(e, "the service "+s.name)
+	e.Use("build")
 	if first.Name == "create" {
 		s.model = c.resolve(first.Arg("", 1), c.models)
 	}
+	if l := e.Link("chatModel", "chatLanguageModel", "streamingChatModel", "streamingChatLanguageModel"); l != nil {
+		s.model = c.resolve(l.Arg("", 0), c.models)
+	}
+	if l := e.Link("chatMemory", "chatMemoryProvider"); l != nil {
+		if s.memory = c.resolve(l.Arg("", 0), c.memories); s.memory == "" {
+			c.Add(input.Unsupported.At(l.Span, "the memory of %s is not in the file; one with 10 messages is in its place", s.name))
+			s.memory = c.Memory(assistant.Memory{Name: "chat_memory", MaxMessages: 10})
+		}
+	}
+	if l := e.Link("systemMessage", "systemMessageProvider"); l != nil {
+		var ok bool
+		if s.system, ok = c.text(l.Arg("", 0), "\n"); !ok {
+			c.Add(input.Unsupported.At(l.Span, "the system message of %s is no text in the file", s.name))
+		}
+	}
 	for _, l := range e.Links {
-		switch l.Name {
-		case "chatModel", "chatLanguageModel", "streamingChatModel", "streamingChatLanguageModel":
-			s.model = c.resolve(l.Arg("", 0), c.models)
-		case "chatMemory", "chatMemoryProvider":
-			if s.memory = c.resolve(l.Arg("", 0), c.memories); s.memory == "" {
-				c.Add(input.Unsupported.At(l.Span, "the memory of %s is not in the file; one with 10 messages is in its place", s.name))
-				s.memory = c.Memory(assistant.Memory{Name: "chat_memory", MaxMessages: 10})
-			}
-		case "systemMessage", "systemMessageProvider":
-			text, ok := textOf(l.Arg("", 0), "\n")
-			if !ok {
-				c.Add(input.Unsupported.At(l.Span, "the system message of %s is no text in the file", s.name))
-			}
-			s.system = text
-		case "tools":
+		if l.Name == "tools" { // which may be called more than once
+			l.UseAll()
 			for _, a := range l.Args {
 				c.addTools(s, a.Value, l.Span)
 			}
-		case "maxSequentialToolsInvocations":
-			s.steps, _ = l.Arg("", 0).Int()
-		case "AiServices", "builder", "create", "build":
-		default:
-			c.Add(input.Unsupported.At(l.Span, "%s of the service %s is not converted", l.Name, s.name))
+		}
+	}
+	if l := e.Link("maxSequentialToolsInvocations"); l != nil {
+		var ok bool
+		if s.steps, ok = c.value(l.Arg("", 0)).Int(); !ok {
+			c.Add(input.Assumed.At(l.Span, "the value of maxSequentialToolsInvocations is not in the file; using the default"))
 		}
 	}
 	c.services = append(c.services, s)
@@ -150,6 +155,7 @@ func (c *conversion) readInterface(name string, annotations []code.Link, at sour
 	for _, s := range c.services {
 		if s.name == name {
 			s.annotations, s.methods, s.found, known = annotations, methods, true, true
+			c.claimAnnotations(annotations, "the service "+name)
 		}
 	}
 	registered := annotation(annotations, "RegisterAiService", "AiService")
@@ -157,15 +163,10 @@ func (c *conversion) readInterface(name string, annotations []code.Link, at sour
 	if known || !isService {
 		return
 	}
+	c.claimAnnotations(annotations, "the service "+name)
 	s := &service{name: name, annotations: annotations, methods: methods, found: true, at: at, quarkus: annotation(annotations, "RegisterAiService") != nil}
-	for _, key := range []string{"tools", "toolProviderSupplier", "modelName", "chatMemoryProviderSupplier", "retrievalAugmentor"} {
-		switch value := registered.Arg(key, -1); {
-		case value == nil:
-		case key == "tools":
-			c.addTools(s, value, registered.Span)
-		default:
-			c.Add(input.Unsupported.At(registered.Span, "%s of the service %s is not converted", key, name))
-		}
+	if tools := registered.Arg("tools", -1); tools != nil {
+		c.addTools(s, tools, registered.Span)
 	}
 	if registered != nil && registered.Name == "AiService" {
 		for _, m := range c.methods {
@@ -207,6 +208,12 @@ func (c *conversion) answer(s *service, m *method) {
 		a.Name = s.name + "_" + m.name
 	}
 	a.System = s.system
+	m.source.UseRange(m.from, m.to)
+	c.source = m.source
+	c.claimAnnotations(m.annotations, "the method "+m.name)
+	for _, p := range m.parameters {
+		c.claimAnnotations(p.annotations, "the parameter "+p.name)
+	}
 	for _, all := range [][]code.Link{s.annotations, m.annotations} {
 		if l := annotation(all, "SystemMessage"); l != nil {
 			a.System = c.message(s, l)
@@ -228,18 +235,25 @@ func (c *conversion) answer(s *service, m *method) {
 	if a.Prompt == "" && values().MatchString(a.System) {
 		a.Prompt = "{{" + message + "}}"
 	}
-	if !isAnswer(m.result) {
+	if a.Result = c.resultType(m.result); a.Result == nil && !isAnswer(m.result) {
 		c.Add(input.Unsupported.At(m.at, "%s returns %s; the answer is a text here", m.name, m.result))
 	}
 	c.Answer(a)
 }
 
+// answerOf returns the type of an answer without those around it that say how it is delivered.
+func answerOf(of string) string {
+	for _, outer := range []string{"Result<", "Response<", "Flux<", "Multi<", "Uni<", "CompletableFuture<", "CompletionStage<"} {
+		if inner, ok := strings.CutPrefix(of, outer); ok {
+			of = strings.TrimSuffix(inner, ">")
+		}
+	}
+	return of
+}
+
 // isAnswer reports whether a method of a type returns the text of the model.
 func isAnswer(of string) bool {
-	for _, outer := range []string{"Result<", "Response<", "Flux<", "Multi<", "Uni<", "CompletableFuture<", "CompletionStage<"} {
-		of = strings.TrimPrefix(of, outer)
-	}
-	of = strings.TrimRight(of, ">")
+	of = answerOf(of)
 	return slices.Contains([]string{"String", "AiMessage", "TokenStream", "ChatResponse"}, of[strings.LastIndexByte(of, '.')+1:])
 }
 
@@ -252,7 +266,7 @@ func (c *conversion) values(s *service, m *method, a *assistant.Answer) (message
 		if annotation(p.annotations, "MemoryId", "UserName") != nil {
 			continue
 		}
-		if text, ok := textOf(v.Arg("value", 0), ""); ok {
+		if text, ok := c.text(v.Arg("value", 0), ""); ok {
 			name = text
 		} else if !s.quarkus && v == nil && !marked && len(m.parameters)-countMemory(m) == 1 {
 			a.Prompt = it().ReplaceAllString(a.Prompt, "{{"+name+"}}")
@@ -292,10 +306,10 @@ var (
 // message returns the text of a SystemMessage or UserMessage.
 func (c *conversion) message(s *service, l *code.Link) string {
 	delimiter := "\n"
-	if d := l.Arg("delimiter", -1); d != nil && d.Kind == code.Text {
-		delimiter = d.Text
+	if d, ok := c.text(l.Arg("delimiter", -1), ""); ok {
+		delimiter = d
 	}
-	text, ok := textOf(l.Arg("value", 0), delimiter)
+	text, ok := c.text(l.Arg("value", 0), delimiter)
 	switch {
 	case l.Arg("fromResource", -1) != nil:
 		c.Add(input.Unsupported.At(l.Span, "the text of %s is in a resource: copy it from there", l.Name))

@@ -18,6 +18,7 @@ type function struct {
 	name, doc  string
 	parameters []assistant.Variable
 	result     document.Kind
+	start      int  // the token def, or that of its first decorator
 	from, to   int  // the tokens of its body
 	decorated  bool // by tool, which makes an object of it
 }
@@ -30,7 +31,7 @@ var kinds = map[string]document.Kind{"str": document.Text, "int": document.Int, 
 // function reads the function at the token def.
 func (c *conversion) function(at int) *function {
 	tokens := c.source.Tokens
-	f := &function{name: c.source.Token(at + 1).Text, result: document.Text}
+	f := &function{name: c.source.Token(at + 1).Text, result: document.Text, start: at}
 	f.decorated = c.isTool(at)
 	open := at + 2
 	if open >= len(tokens) || !c.source.Token(open).Is("(") {
@@ -129,6 +130,7 @@ func (c *conversion) tools(e *code.Expr, at source.Span) []string {
 		f := c.functions[name]
 		switch {
 		case f != nil:
+			c.source.UseRange(f.start, f.to)
 			if f.decorated {
 				c.Add(input.Unsupported.At(item.Span, "@tool makes an object of the function %s: remove it, as qtype calls the function", f.name))
 			}
@@ -161,6 +163,7 @@ func (c *conversion) agent(e *code.Expr, name string) {
 	if call == nil {
 		return
 	}
+	c.source.Claim(e, "the agent")
 	a := assistant.Answer{Name: cmp.Or(name, "agent"), At: call.Span}
 	if text, _, ok := c.text(call.Arg("name", -1)); ok {
 		a.Name = cmp.Or(text, a.Name)
@@ -178,14 +181,18 @@ func (c *conversion) agent(e *code.Expr, name string) {
 		c.Add(input.Assumed.At(call.Span, "%s has no checkpointer; the limit of trim_messages is that of a memory", a.Name))
 		a.Memory = c.conversation()
 	}
-	known := []string{"model", "tools", "prompt", "system_prompt", "state_modifier", "messages_modifier", "checkpointer", "name", "debug", "version", "state_schema"}
-	for _, arg := range call.Args {
-		switch {
-		case arg.Name == "" || slices.Contains(known, arg.Name):
-		case arg.Name == "pre_model_hook" && c.window != nil:
-		default:
-			c.Add(input.Unsupported.At(arg.Value.Span, "the argument %s is not converted", arg.Name))
+	for _, key := range []string{"debug", "version"} {
+		if value := call.Arg(key, -1); value != nil {
+			c.Add(input.Ignored.At(value.Span, "%s is ignored: it has no effect on the answers", key))
 		}
+	}
+	if c.window != nil {
+		call.Arg("pre_model_hook", -1)
+	}
+	if of := call.Arg("response_format", -1); c.classes[of.Name()] != nil {
+		a.Result = c.record(of.Name())
+	} else if of != nil {
+		c.Add(input.Unsupported.At(of.Span, "response_format is not converted: its type is not a class of the file"))
 	}
 	c.Answer(a)
 }

@@ -3,7 +3,6 @@
 package langgraph
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/assistant"
@@ -30,20 +29,31 @@ type conversion struct {
 	models    map[string]string   // ids by variables
 	bound     map[string][]string // ids of the tools of a model, by variables
 	chains    map[source.Span]string
-	window    *assistant.Memory // of trim_messages; nil for none
-	memory    string            // id; empty until it is needed
+	window    *assistant.Memory    // of trim_messages; nil for none
+	memory    string               // id; empty until it is needed
+	ranges    map[string]code.Part // of the statements of values
+	classes   map[string]*class
+	state     string // the class of the state of the graph that is read
 }
 
 // Convert converts programs, with a flow for each agent and graph. It returns nil if nothing can
 // be converted. hosted are programs of a server, which stores conversations by itself.
 func Convert(r *input.Report, programs []Program, hosted bool) *document.App {
 	b := assistant.NewBuilder(r, "langgraph_app")
+	var rest []func()
 	for _, p := range programs {
 		c := &conversion{Builder: b, source: code.Scan(p.File, code.Python), module: p.Module, hosted: hosted, values: map[string]*code.Expr{},
-			functions: map[string]*function{}, models: map[string]string{}, bound: map[string][]string{}, chains: map[source.Span]string{}}
+			functions: map[string]*function{}, models: map[string]string{}, bound: map[string][]string{}, chains: map[source.Span]string{}, ranges: map[string]code.Part{}, classes: map[string]*class{}}
 		c.convert()
+		rest = append(rest, c.restOfProgram)
 	}
-	return b.Finish("the program", input.Bytes(programs[0].File, 0, 1))
+	app := b.Finish("the program", input.Bytes(programs[0].File, 0, 1))
+	for _, report := range rest {
+		if app != nil {
+			report()
+		}
+	}
+	return app
 }
 
 // notConverted returns the calls that are reported, with the reason.
@@ -79,7 +89,10 @@ func (c *conversion) readNames() {
 			f := c.function(i)
 			c.functions[f.name] = f
 		case t.First && t.IsWord() && i+1 < len(tokens) && c.source.Token(i+1).Is("="):
-			c.values[t.Text], _ = c.source.Expr(i + 2)
+			value, end := c.source.Expr(i + 2)
+			c.values[t.Text], c.ranges[t.Text] = value, code.Part{From: i, To: max(end, i+1)}
+		case t.Is("class") && t.First:
+			c.readClass(i)
 		}
 	}
 }
@@ -109,6 +122,7 @@ func (c *conversion) convert() {
 		}
 		switch reason := reasons[t.Text]; {
 		case reason != "":
+			c.source.UseRange(i, i+1)
 			c.Add(input.Unsupported.At(c.source.Span(t), "%s: %s", t.Text, reason))
 		case isModel(t.Text):
 			e, _ := c.source.Expr(i)
@@ -140,7 +154,7 @@ func (c *conversion) convert() {
 func (c *conversion) text(e *code.Expr) (text string, filled, ok bool) {
 	for range 5 { // of variables that name variables
 		if v := c.values[e.Name()]; v != nil && e.Name() != "" {
-			e = v
+			e = c.value(e)
 			continue
 		}
 		break
@@ -198,6 +212,9 @@ func (c *conversion) conversation() string {
 			break
 		}
 	}
+	for i := c.source.Index(0, checkpointers...); i >= 0; i = c.source.Index(i+1, checkpointers...) {
+		c.source.UseRange(i, i+1)
+	}
 	c.memory = c.Memory(m)
 	return c.memory
 }
@@ -217,6 +234,7 @@ func (c *conversion) readWindow() {
 			c.Add(input.Unsupported.At(call.Span, "only the first trim_messages is converted"))
 			continue
 		}
+		c.source.Claim(e, "the messages")
 		c.window = c.trim(call)
 	}
 }
@@ -241,10 +259,8 @@ func (c *conversion) trim(call *code.Link) *assistant.Memory {
 	if s := call.Arg("include_system", -1); s == nil || s.Text != "true" {
 		c.Add(input.Assumed.At(call.Span, "without include_system the system message is trimmed too; here it is always sent"))
 	}
-	for _, a := range call.Args {
-		if a.Name != "" && !slices.Contains([]string{"max_tokens", "token_counter", "strategy", "include_system", "start_on", "end_on", "allow_partial", "messages", "text_splitter"}, a.Name) {
-			c.Add(input.UnknownKey.At(a.Value.Span, "trim_messages: unknown argument %q ignored", a.Name))
-		}
+	for _, key := range []string{"messages", "start_on", "end_on", "text_splitter"} { // which say what is trimmed, and where
+		call.Arg(key, map[bool]int{true: 0, false: -1}[key == "messages"])
 	}
 	if partial := call.Arg("allow_partial", -1); partial != nil && partial.Text == "true" {
 		c.Add(input.Unsupported.At(partial.Span, "parts of messages are not sent: allow_partial has no counterpart"))
@@ -255,6 +271,7 @@ func (c *conversion) trim(call *code.Link) *assistant.Memory {
 // value returns the value of a variable, or the expression itself.
 func (c *conversion) value(e *code.Expr) *code.Expr {
 	if v := c.values[e.Name()]; v != nil && e.Name() != "" {
+		c.source.UseRange(c.ranges[e.Name()].From, c.ranges[e.Name()].To)
 		return v
 	}
 	return e

@@ -19,10 +19,17 @@ func isModel(name string) bool {
 		slices.Contains([]string{"ChatGroq", "ChatCohere", "ChatDeepSeek", "ChatXAI", "ChatFireworks", "ChatTogether", "ChatHuggingFace", "ChatNVIDIA", "ChatPerplexity"}, name)
 }
 
-// isOperational reports whether an argument has no effect on the answers, or has a value of the environment.
-func isOperational(name string) bool {
-	return slices.Contains([]string{"api_key", "openai_api_key", "anthropic_api_key", "google_api_key", "timeout", "max_retries", "streaming", "verbose", "callbacks", "api_version", "azure_endpoint", "region_name", "region",
-		"project", "location", "organization", "tags", "credentials_profile_name", "model_provider", "disable_streaming", "rate_limiter"}, name)
+// ignored returns why an argument has no effect on the answers; empty if it has one.
+func ignored(name string) string {
+	switch {
+	case slices.Contains([]string{"api_key", "openai_api_key", "anthropic_api_key", "google_api_key", "api_version", "azure_endpoint", "region_name", "region", "project", "location", "organization", "credentials_profile_name"}, name):
+		return "it comes from the environment"
+	case slices.Contains([]string{"verbose", "callbacks", "tags"}, name):
+		return "logs and traces are those of qtype"
+	case slices.Contains([]string{"streaming", "disable_streaming"}, name):
+		return "the caller chooses whether answers are streamed"
+	}
+	return ""
 }
 
 // declareModel declares the model that a chain makes, once for each place, and returns its id.
@@ -34,7 +41,8 @@ func (c *conversion) declareModel(e *code.Expr, name string) string {
 	if id := c.chains[call.Span]; id != "" {
 		return id
 	}
-	m := assistant.Model{Name: name, Parameters: new(document.Block), At: call.Span}
+	c.source.Claim(e, "the model")
+	m := assistant.Model{Name: name, Parameters: new(document.Block), At: call.Span, Retries: -1}
 	written := call.Arg("model", 0)
 	for _, other := range []string{"model_name", "model_id", "azure_deployment", "deployment_name"} {
 		if a := call.Arg(other, -1); a != nil {
@@ -54,22 +62,42 @@ func (c *conversion) declareModel(e *code.Expr, name string) string {
 		m.ID = text
 	}
 	for i, a := range call.Args {
-		key := assistant.Parameter(code.Python, a.Name)
-		switch {
-		case a.Name == "" && i == 0, slices.Contains([]string{"model", "model_name", "model_id", "azure_deployment", "deployment_name"}, a.Name), isOperational(a.Name), a.Value.Kind == code.Null:
-		case a.Name == "base_url":
-			m.BaseURL, _, _ = c.text(a.Value)
-		case key != "" && c.value(a.Value).Decimal() != "":
-			m.Parameters.Set(key, document.Number(c.value(a.Value).Decimal()))
-		case key != "":
-			c.Add(input.Assumed.At(a.Value.Span, "the value of %s is not in the file; the provider's default is used", a.Name))
-		default:
-			c.Add(input.Unsupported.At(a.Value.Span, "the argument %s of the model is not converted", cmp.Or(a.Name, "without a name")))
-		}
+		c.argument(&m, call, i, a)
 	}
 	id := c.Model(m)
 	c.chains[call.Span], c.models[name] = id, id
 	return id
+}
+
+// argument applies an argument of a model.
+func (c *conversion) argument(m *assistant.Model, call *code.Link, i int, a code.Arg) {
+	key, value := assistant.Parameter(code.Python, a.Name), c.value(a.Value)
+	call.Arg(a.Name, i)
+	switch {
+	case a.Name == "" && i == 0, slices.Contains([]string{"model", "model_name", "model_id", "azure_deployment", "deployment_name", "model_provider"}, a.Name), a.Value.Kind == code.Null:
+	case a.Name == "base_url":
+		m.BaseURL, _, _ = c.text(a.Value)
+	case key == "stop" && (value.Kind == code.List || value.Kind == code.Text):
+		stops := document.NameList{}
+		for _, item := range append(slices.Clone(value.Items), value) {
+			if text, _, ok := c.text(item); ok {
+				stops = append(stops, text)
+			}
+		}
+		m.Parameters.Set(key, stops)
+	case key != "" && key != "stop" && value.Decimal() != "":
+		m.Parameters.Set(key, document.Number(value.Decimal()))
+	case key != "":
+		c.Add(input.Assumed.At(a.Value.Span, "the value of %s is not in the file; the provider's default is used", a.Name))
+	case (a.Name == "timeout" || a.Name == "request_timeout") && value.Decimal() != "" && value.Decimal() != "0":
+		m.Timeout = value.Decimal() + "s"
+	case a.Name == "max_retries" && value.Decimal() != "" && value.Decimal()[0] != '-':
+		m.Retries, _ = value.Int()
+	case ignored(a.Name) != "":
+		c.Add(input.Ignored.At(a.Value.Span, "%s is ignored: %s", a.Name, ignored(a.Name)))
+	default:
+		c.Add(input.Unsupported.At(a.Value.Span, "the argument %s of the model is not converted", cmp.Or(a.Name, "without a name")))
+	}
 }
 
 // named returns the provider and the name of a model such as openai:gpt-4o.
@@ -100,7 +128,7 @@ func (c *conversion) model(e *code.Expr, at source.Span) (id string, tools []str
 	}
 	if e.Kind == code.Text {
 		provider, name := c.named(e.Text, "", e.Span)
-		return c.Model(assistant.Model{Name: "model", Provider: provider, ID: name, At: e.Span}), nil
+		return c.Model(assistant.Model{Name: "model", Provider: provider, ID: name, At: e.Span, Retries: -1}), nil
 	}
 	if len(e.Links) > 0 && isModel(e.Links[0].Name) {
 		return c.declareModel(e, ""), nil
@@ -110,7 +138,7 @@ func (c *conversion) model(e *code.Expr, at source.Span) (id string, tools []str
 		name = e.Links[0].Name
 	}
 	if v := c.values[name]; v != nil && v.Kind == code.Text {
-		return c.model(v, at)
+		return c.model(c.value(e), at)
 	}
 	if id := c.models[name]; id != "" {
 		return id, c.bound[name]
@@ -137,6 +165,7 @@ func (c *conversion) bind() {
 		if call == nil || name == "" {
 			continue
 		}
+		c.source.Claim(e, "the model")
 		id, _ := c.model(e, call.Span)
 		c.models[name], c.bound[name] = id, c.tools(call.Arg("tools", 0), call.Span)
 	}

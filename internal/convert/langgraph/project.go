@@ -19,17 +19,14 @@ func Project(r *input.Report, root *input.Node, read func(path string) (*source.
 		return nil
 	}
 	r.CheckKeys(root, "the file", "graphs", "dependencies", "env", "python_version", "node_version", "image_distro", "pip_config_file", "dockerfile_lines", "store", "auth", "http", "checkpointer", "ui", "base_image", "$schema")
-	for _, key := range []string{"store", "auth", "http"} {
-		if root.Get(key) != nil {
-			r.Add(input.Unsupported.At(root.KeySpan(key), "%s is not converted", key))
-		}
-	}
+	root.Get("$schema").Use()
+	r.Skip(root, "it describes where the program runs", "dependencies", "env", "python_version", "node_version", "image_distro", "pip_config_file", "dockerfile_lines", "base_image")
 	var programs []Program
 	graphs := r.Map(root, "graphs")
 	if graphs == nil {
 		return nil
 	}
-	for _, p := range graphs.Pairs {
+	for _, p := range graphs.Entries() {
 		named := p.Value
 		if named.Kind == input.Map {
 			named = named.Get("path")

@@ -85,7 +85,7 @@ func (c *converter) authOf(o *operation) string {
 		}
 	}
 	if !optional {
-		for _, p := range requirements.Items[0].Pairs {
+		for _, p := range requirements.Elements()[0].Pairs {
 			c.note(input.Unsupported, p.Value, "The security scheme %s has no counterpart.", p.Key)
 		}
 	}
@@ -96,7 +96,7 @@ func (c *converter) authOf(o *operation) string {
 // if tools do not support one of its schemes.
 func (c *converter) alternative(o *operation, alternative *input.Node) string {
 	var found []*scheme
-	for _, p := range alternative.Pairs {
+	for _, p := range alternative.Entries() {
 		i := slices.IndexFunc(c.schemes, func(s *scheme) bool { return s.name == p.Key })
 		if i < 0 || c.schemes[i].made == nil {
 			return ""
@@ -108,7 +108,7 @@ func (c *converter) alternative(o *operation, alternative *input.Node) string {
 	}
 	used := found[0]
 	used.used = true
-	for _, n := range alternative.Pairs[0].Value.Items {
+	for _, n := range alternative.Entries()[0].Value.Items {
 		if used.made.Entries[0].Value == "oauth2" && n.Text != "" && !slices.Contains(used.scopes, n.Text) {
 			used.scopes = append(used.scopes, n.Text)
 		}

@@ -200,7 +200,7 @@ func (b *toolBuilder) form(format string, fields []field) {
 // isFile reports whether a schema describes the content of a file.
 func isFile(schema *input.Node) bool {
 	switch {
-	case schema.Get("type").Scalar() == "file", schema.Get("format").Scalar() == "binary":
+	case schema.Get("format").Scalar() == "binary", schema.Get("type").Scalar() == "file":
 		return true
 	}
 	return schema.Get("contentMediaType") != nil && schema.Get("contentEncoding") == nil

@@ -5,13 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/source"
 )
+
+// Read returns a file by its path, with slashes, from the folder of the converted file.
+type Read func(path string) (*input.Node, error)
 
 // converter is the state of one conversion.
 type converter struct {
@@ -25,6 +31,10 @@ type converter struct {
 	types   map[*input.Node]*document.Type // of the schemas that were read
 	typeIDs map[*input.Node]string         // reserved ids of the named schemas
 	notes   map[string]bool                // comments that were made
+	load    Read                           // may be nil
+	files   map[string]*input.Node         // other files by their paths; nil for one that cannot be read
+	paths   map[*source.File]string        // of these files
+	parts   []*input.Node                  // of these files that were referred to
 }
 
 // methods are the methods that tools can have, in the order of the result.
@@ -32,7 +42,8 @@ var methods = []string{"get", "post", "put", "patch", "delete", "head", "options
 
 // Convert makes a tool of each operation. name is used as id if the file has no title.
 // What a tool cannot express is reported, and is a comment at the top of the document.
-func Convert(r *input.Report, root *input.Node, name string) (*document.App, error) {
+// read reads the other files that it refers to; nil if there are none.
+func Convert(r *input.Report, root *input.Node, name string, read Read) (*document.App, error) {
 	if root.Get("openapi") == nil && root.Get("swagger") == nil {
 		return nil, errors.New("it is not an OpenAPI file: it has neither the key openapi nor swagger")
 	}
@@ -47,7 +58,7 @@ func Convert(r *input.Report, root *input.Node, name string) (*document.App, err
 		id = "api"
 	}
 	c := &converter{report: r, root: root, ids: document.NewIDs(id), types: map[*input.Node]*document.Type{}, notes: map[string]bool{},
-		names: map[string]bool{}, typeIDs: map[*input.Node]string{},
+		names: map[string]bool{}, typeIDs: map[*input.Node]string{}, load: read, files: map[string]*input.Node{}, paths: map[*source.File]string{},
 		app: &document.App{ID: id, Description: oneLine(root.Get("info").Get("description").Scalar())}}
 	for _, name := range spec.BuiltInTypes() {
 		c.ids.Taken[name] = true
@@ -63,6 +74,7 @@ func Convert(r *input.Report, root *input.Node, name string) (*document.App, err
 		c.tool(o)
 	}
 	c.declareSchemes()
+	c.reportRest()
 	return c.app, nil
 }
 
@@ -125,27 +137,20 @@ func (c *converter) reserve(operations []*operation) {
 		}
 	}
 	for _, section := range []*input.Node{c.root.Get("components").Get("schemas"), c.root.Get("definitions")} {
-		for _, p := range pairs(section) {
+		if section == nil {
+			continue
+		}
+		for _, p := range section.Pairs { // which count as read if an operation refers to them
 			c.typeIDs[p.Value] = c.ids.New(pascal(p.Key), "Record")
 		}
 	}
 }
 
 // pairs returns the entries of a mapping, none for anything else.
-func pairs(n *input.Node) []input.Pair {
-	if n == nil {
-		return nil
-	}
-	return n.Pairs
-}
+func pairs(n *input.Node) []input.Pair { return n.Entries() }
 
 // items returns the elements of a list, none for anything else.
-func items(n *input.Node) []*input.Node {
-	if n == nil {
-		return nil
-	}
-	return n.Items
-}
+func items(n *input.Node) []*input.Node { return n.Elements() }
 
 // isTrue reports whether a value is true.
 func isTrue(n *input.Node) bool { return n.Scalar() == "true" }
@@ -230,7 +235,7 @@ func (c *converter) serverAddress(server *input.Node) string {
 	}
 }
 
-// resolve follows references within the file.
+// resolve follows references within the file, and to files below its folder.
 func (c *converter) resolve(n *input.Node) *input.Node {
 	const longest = 20
 	for range longest {
@@ -238,24 +243,70 @@ func (c *converter) resolve(n *input.Node) *input.Node {
 		if ref == nil || ref.Kind != input.Text {
 			return n
 		}
-		local, ok := strings.CutPrefix(ref.Text, "#/")
-		if !ok {
-			c.note(input.Unsupported, ref, "The reference %s to another file is not followed.", ref.Text)
+		at, fragment, _ := strings.Cut(ref.Text, "#")
+		root := c.fileOf(ref, at)
+		if root == nil {
 			return nil
 		}
-		if plain, err := url.PathUnescape(local); err == nil {
-			local = plain
+		if plain, err := url.PathUnescape(fragment); err == nil {
+			fragment = plain
 		}
-		n = c.root
-		for part := range strings.SplitSeq(local, "/") {
-			n = step(n, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
+		n = root
+		name := strings.TrimSuffix(path.Base(at), path.Ext(at))
+		for part := range strings.SplitSeq(strings.TrimPrefix(fragment, "/"), "/") {
+			if fragment == "" || fragment == "/" {
+				break
+			}
+			name = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+			n = step(n, name)
 		}
 		if n == nil {
 			c.note(input.Malformed, ref, "The reference %s leads to nothing in the file.", ref.Text)
 			return nil
 		}
+		if root != c.root && c.typeIDs[n] == "" {
+			c.typeIDs[n] = c.ids.New(pascal(name), "Record")
+			c.parts = append(c.parts, n)
+		}
 	}
 	return nil
+}
+
+// maxFiles limits the files that a file refers to.
+const maxFiles = 1000
+
+// fileOf returns the file that a reference leads to, which is the file with the reference if the
+// path is empty; nil for one that cannot be read.
+func (c *converter) fileOf(ref *input.Node, at string) *input.Node {
+	from := c.paths[ref.Span.File] // empty for the converted file
+	name := path.Clean(path.Join(path.Dir(from), at))
+	if at == "" {
+		if name = from; from == "" {
+			return c.root
+		}
+	}
+	root, known := c.files[name]
+	switch {
+	case known:
+		return root
+	case c.load == nil || strings.Contains(at, "://"):
+		c.note(input.Unsupported, ref, "The reference %s to another file is not followed.", ref.Text)
+		return nil
+	case !filepath.IsLocal(filepath.FromSlash(name)):
+		c.note(input.Unsupported, ref, "The reference %s is not followed: it leads out of the folder of the file.", ref.Text)
+		return nil
+	case len(c.files) >= maxFiles:
+		c.note(input.Unsupported, ref, "The reference %s is not followed: only %d files are read.", ref.Text, maxFiles)
+		return nil
+	}
+	root, err := c.load(name)
+	if err != nil {
+		c.note(input.Malformed, ref, "The reference %s leads to nothing: %s.", ref.Text, err)
+	} else {
+		c.paths[root.Span.File] = name
+	}
+	c.files[name] = root
+	return root
 }
 
 // step returns the value of a key, or of an index.

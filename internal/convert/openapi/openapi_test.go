@@ -27,7 +27,7 @@ func convert(t *testing.T, text string) string {
 	if parsed == nil {
 		return ""
 	}
-	app, err := openapi.Convert(input.NewReport(nil), input.FromValue(parsed), "api")
+	app, err := openapi.Convert(input.NewReport(nil), input.FromValue(parsed), "api", nil)
 	if err != nil {
 		return ""
 	}

@@ -202,7 +202,7 @@ func kindsOf(schema *input.Node) (kinds []string, nullable bool) {
 
 // nullConstant returns the constant null of a schema, if it has one.
 func nullConstant(schema *input.Node) []*input.Node {
-	for _, p := range schema.Pairs {
+	for _, p := range schema.Pairs { // Get returns no null
 		if p.Key == "const" && p.Value.Kind == input.Null {
 			return []*input.Node{p.Value}
 		}

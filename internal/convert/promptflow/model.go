@@ -33,16 +33,35 @@ func (c *conversion) callModel(n *input.Node, name string) {
 		case slices.Contains(requestParameters, p.Key), slices.Contains(modelParameters, p.Key):
 		case p.Key == "response_format" && p.Value.Get("type").Scalar() == "text":
 		case slices.Contains(otherParameters, p.Key):
-			if p.Value.Kind != input.Null && p.Value.Scalar() != "" {
+			if p.Value.Kind != input.Null && (p.Value.Kind >= input.List || p.Value.Scalar() != "") {
 				c.Unsupported(p.Value, "node %s: %s is not converted", name, p.Key)
 			}
 		default:
 			values = append(values, p)
 		}
 	}
-	chat := n.Get("api").Scalar() != "completion"
+	chat := c.isChat(n)
 	model := c.model(modelSettings{azure: n.Get("provider").Scalar() != "OpenAI", parameters: n.Get("inputs"), at: n})
 	c.answer(name, model, c.parse(file, 0, c.historyName(values)), values, file, chat)
+}
+
+// isChat reports whether the messages of a template are those of a chat.
+func (c *conversion) isChat(n *input.Node) bool {
+	api := c.Text(n, "api")
+	if api != "" && api != "chat" && api != "completion" {
+		c.Malformed(n.Get("api"), "api must be chat or completion, not %q", api)
+	}
+	return api != "completion"
+}
+
+// unread reports values that no template reads.
+func (c *conversion) unread(name string, values []input.Pair, parts []part) {
+	for _, v := range values {
+		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == v.Key }) {
+			v.Value.Use()
+			c.Ignored(v.KeySpan, "%s: the template does not read %s", name, v.Key)
+		}
+	}
 }
 
 // historyName returns the name that a template has for the conversation.
@@ -58,7 +77,16 @@ func (c *conversion) historyName(values []input.Pair) string {
 // answer adds the call of a model with the messages of a template.
 func (c *conversion) answer(name, model string, t template, values []input.Pair, file *source.File, chat bool) {
 	system, user := c.messages(t, file, chat)
+	read := slices.Concat(system, user)
+	for _, s := range t.sections {
+		read = append(read, s.parts...)
+	}
+	c.unread(name, slices.DeleteFunc(slices.Clone(values), func(p input.Pair) bool { return t.history && p.Key == c.historyName(values) }), read)
 	b := new(document.Block).Set("type", "LLMInference").Set("id", c.ids.New(name, "answer")).Set("model", model)
+	if len(c.clients) > 0 {
+		b.Entries[0].Value = "Agent"
+		b.Set("tools", c.clients)
+	}
 	if t.history {
 		b.Set("memory", c.declareMemory())
 	}
@@ -132,6 +160,8 @@ func (c *conversion) declareMemory() string {
 // modelSettings is what names a model.
 type modelSettings struct {
 	azure      bool
+	provider   *input.Node // if the file names it; else the name of the model implies it
+	version    string      // of the API of Azure; may be empty
 	parameters *input.Node // of the request
 	name       string      // if it is not one of the parameters
 	endpoint   string      // of Azure; empty for that of the environment
@@ -161,7 +191,7 @@ func (c *conversion) model(s modelSettings) string {
 			parameters.Set(key, v.Text)
 		case input.List:
 			var texts document.NameList
-			for _, item := range v.Items {
+			for _, item := range v.Elements() {
 				texts = append(texts, item.Scalar())
 			}
 			parameters.Set(key, texts)
@@ -174,11 +204,17 @@ func (c *conversion) model(s modelSettings) string {
 		return id
 	}
 	b, _ := document.NewModel(c.ids.New(name, "assistant"), name)
+	if p := s.provider.Scalar(); p != "" && !s.azure && !b.SetProvider(strings.ToLower(p)) {
+		c.Unsupported(s.provider, "the provider %s has no counterpart; that of the document is a guess by the name of the model", p)
+	}
 	if s.azure {
 		b = new(document.Block).Set("type", "Model").Set("id", b.Entries[1].Value).Set("provider", "azure-openai").Note("Needs AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY.").Set("model_id", name)
 		if s.endpoint != "" && s.endpoint != "${AZURE_OPENAI_ENDPOINT}" && // which is the default
 			(strings.Contains(s.endpoint, "${") || c.IsAddress(s.at.Mark(), s.endpoint)) {
 			b.Set("base_url", document.EnvText(s.endpoint))
+		}
+		if s.version != "" {
+			b.Set("api_version", s.version)
 		}
 	}
 	if len(parameters.Entries) > 0 {

@@ -1,6 +1,7 @@
 package promptflow
 
 import (
+	"cmp"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -40,8 +41,11 @@ func (c *conversion) node(n *input.Node) {
 // sourceOf returns the file that a node names.
 func (c *conversion) sourceOf(n *input.Node, name string) *source.File {
 	s := c.Map(n, "source")
+	if kind := c.Text(s, "type"); kind != "" && kind != "code" {
+		c.Malformed(s.Get("type"), "source of node %s: unknown type %q", name, kind)
+	}
 	if s == nil {
-		c.Malformed(n, "node %s has no source", name)
+		c.Malformed(n.Use(), "node %s has no source", name)
 		return nil
 	}
 	at := c.RequiredText(s, "path", "source of node "+name)
@@ -50,11 +54,13 @@ func (c *conversion) sourceOf(n *input.Node, name string) *source.File {
 	}
 	if !filepath.IsLocal(filepath.FromSlash(at)) {
 		c.Malformed(s.Get("path"), "node %s: the path is not below the folder of the flow", name)
+		c.Unsupported(n.Use(), "node %s is left out", name)
 		return nil
 	}
 	file, err := c.read(at)
 	if err != nil {
 		c.Malformed(s.Get("path"), "node %s: %s", name, err)
+		c.Unsupported(n.Use(), "node %s is left out", name)
 		return nil
 	}
 	return file
@@ -113,6 +119,7 @@ func (c *conversion) fillPrompt(n *input.Node, name string) {
 		}
 		all = append(all, s.parts...)
 	}
+	c.unread(name, c.parameters(n), all)
 	text, reads := c.bind(all, c.parameters(n), file)
 	id := c.result(name, &document.Type{Kind: document.Text, Declared: true})
 	c.addTemplate(name, text, reads, id)
@@ -155,7 +162,8 @@ func (c *conversion) callPython(n *input.Node, name string) {
 	if !known {
 		kind = document.Any
 	}
-	at := path.Clean(n.Get("source").Get("path").Text)
+	at := n.Get("source").Get("path").Text
+	at = path.Clean(cmp.Or(c.moved[at], at))
 	module := strings.ReplaceAll(strings.TrimSuffix(at, ".py"), "/", ".")
 	c.callTool(n, name, &document.Type{Kind: kind, Declared: true}, func(id string) *document.Block {
 		return new(document.Block).Set("type", "PythonFunctionTool").Set("id", id).Set("name", string(m[1])).
@@ -225,6 +233,26 @@ func constant(n *input.Node) (document.Expression, document.Kind, bool) {
 		return document.Expression(n.Text), document.Int, true
 	case input.Float:
 		return document.Expression(n.Text), document.Float, true
+	case input.List, input.Map:
+		var parts []string
+		for _, item := range n.Elements() {
+			text, _, ok := constant(item)
+			if !ok {
+				return "", 0, false
+			}
+			parts = append(parts, string(text))
+		}
+		if n.Kind == input.List {
+			return document.Expression("[" + strings.Join(parts, ", ") + "]"), document.Any, true
+		}
+		for _, p := range n.Entries() {
+			text, _, ok := constant(p.Value)
+			if !ok {
+				return "", 0, false
+			}
+			parts = append(parts, jq.Quote(p.Key)+": "+string(text))
+		}
+		return document.Expression("{" + strings.Join(parts, ", ") + "}"), document.Any, true
 	}
 	return "", 0, false
 }

@@ -2,6 +2,8 @@
 package promptflow
 
 import (
+	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,6 +32,12 @@ type conversion struct {
 	models  map[string]string         // ids of models by their settings
 	tools   map[string]string         // ids of tools by the paths of their files
 	wanted  map[string]string         // names of outputs of the flow by the node that they refer to
+
+	marks    []source.Span     // of the input and the output of a chat
+	included []string          // paths of additional_includes
+	moved    map[string]string // paths of files that were found there, by the paths of nodes
+
+	clients document.NameList // ids of the tools of a Prompty file
 }
 
 // Convert converts a flow. It returns nil if nothing can be converted.
@@ -48,12 +56,10 @@ func Convert(r *input.Report, root *input.Node, read Read) *document.App {
 	}
 	r.CheckKeys(root, "the flow", "inputs", "outputs", "nodes", "node_variants", "environment", "environment_variables", "additional_includes", "language",
 		"id", "name", "display_name", "description", "type", "tags", "path", "$schema")
-	for _, key := range []string{"environment", "environment_variables", "additional_includes"} {
-		if root.Get(key) != nil {
-			r.Ignored(root.KeySpan(key), "%s is ignored: it describes where prompt flow runs", key)
-		}
-	}
-	c.app.Description = c.Text(root, "description")
+	r.Skip(root, "it describes where prompt flow runs", "environment", "environment_variables")
+	r.Skip(root, "it describes the file", "id", "type", "tags", "path", "language")
+	c.includes()
+	c.describe(c.Text(root, "display_name"), c.Text(root, "name"))
 	c.readInputs()
 	c.readOutputs()
 	for _, n := range c.ordered() {
@@ -71,7 +77,7 @@ func Convert(r *input.Report, root *input.Node, read Read) *document.App {
 
 func newConversion(r *input.Report, root *input.Node, read Read) *conversion {
 	c := &conversion{Report: r, root: root, read: read, app: &document.App{ID: "prompt_flow_app"}, ids: document.NewIDs("prompt_flow_app"),
-		names: map[string]string{}, types: map[string]*document.Type{}, models: map[string]string{}, tools: map[string]string{}, wanted: map[string]string{}}
+		names: map[string]string{}, types: map[string]*document.Type{}, models: map[string]string{}, tools: map[string]string{}, wanted: map[string]string{}, moved: map[string]string{}}
 	c.flow = &document.Flow{ID: c.ids.New("main", "main"), Types: func(id string) *document.Type { return c.types[id] }}
 	for _, id := range []string{"question", "answer", "prompt", "query"} { // no conversational flow with these is made here
 		delete(c.ids.Taken, id)
@@ -82,6 +88,13 @@ func newConversion(r *input.Report, root *input.Node, read Read) *conversion {
 // finish returns the application. A flow that only answers a message is conversational.
 func (c *conversion) finish() *document.App {
 	f := c.flow
+	defer func() {
+		for _, at := range c.marks {
+			if !f.Conversational {
+				c.Ignored(at, "the mark of the chat is ignored: the flow has other inputs, outputs or steps than a conversation")
+			}
+		}
+	}()
 	if c.memory != "" && len(f.Steps) == 1 && len(f.Inputs) == 1 && len(f.Outputs) == 1 {
 		f.Conversational = true
 		message := &document.Type{Kind: document.Message, Declared: true}
@@ -109,29 +122,44 @@ func (c *conversion) readInputs() {
 	if inputs == nil {
 		return
 	}
-	for _, p := range inputs.Pairs {
+	for _, p := range inputs.Entries() {
 		n := c.AsMap(p.Value, "input "+p.Key)
 		if n == nil {
 			continue
 		}
 		c.CheckKeys(n, "input "+p.Key, "type", "default", "description", "is_chat_input", "is_chat_history")
 		if c.Bool(n, "is_chat_history") || p.Key == "chat_history" && n.Get("type").Scalar() == "list" {
-			c.history = p.Key
+			c.historyType(p.Key, n)
+			if d := n.Get("default"); d != nil && len(d.Use().Items) > 0 {
+				c.Assumed(d, "input %s: the default is not converted; a conversation begins without messages", p.Key)
+			}
 			continue
 		}
+		c.chatMark(n, "is_chat_input")
 		c.declareInput(p.Key, n)
+	}
+}
+
+// historyType notes the input with the conversation.
+func (c *conversion) historyType(name string, n *input.Node) {
+	c.history = name
+	if of := c.Text(n, "type"); of != "" && of != "list" && of != "array" && of != "thread" {
+		c.Malformed(n.Get("type"), "input %s: a conversation is a list, not %q", name, of)
 	}
 }
 
 // declareInput declares an input of the flow.
 func (c *conversion) declareInput(name string, n *input.Node) {
 	written := c.Text(n, "type")
+	if about := c.Text(n, "description"); about != "" {
+		c.app.Comments = append(c.app.Comments, "Input "+name+": "+about)
+	}
 	kind, known := kinds[written]
 	if !known {
 		kind = document.Text
 		c.Unsupported(n, "input %s: the type %q has no counterpart; using text", name, written)
 	}
-	if d := n.Get("default"); d != nil && d.Text != "" {
+	if d := n.Get("default"); d != nil && d.Text+d.Use().Fingerprint() != "" {
 		c.Assumed(d, "input %s: the default is not converted; each row must have the input", name)
 	}
 	id := c.variable("inputs."+name, name, &document.Type{Kind: kind, Declared: true})
@@ -162,7 +190,7 @@ func (c *conversion) outputs() []output {
 	if declared == nil {
 		return nil
 	}
-	for _, p := range declared.Pairs {
+	for _, p := range declared.Entries() {
 		n := c.AsMap(p.Value, "output "+p.Key)
 		if n == nil {
 			continue
@@ -182,6 +210,11 @@ func (c *conversion) outputs() []output {
 func (c *conversion) writeOutputs() {
 	for _, o := range c.outputs() {
 		id := c.names[o.of]
+		c.outputType(o, id)
+		c.chatMark(o.n, "is_chat_output")
+		if about := c.Text(o.n, "description"); about != "" {
+			c.app.Comments = append(c.app.Comments, "Output "+o.name+": "+about)
+		}
 		switch {
 		case id == "":
 			c.Unsupported(o.n.Get("reference"), "output %s: ${%s} is no result of a converted node", o.name, o.of)
@@ -193,6 +226,69 @@ func (c *conversion) writeOutputs() {
 	}
 	if len(c.flow.Outputs) == 0 && len(c.flow.Steps) > 0 {
 		c.flow.Outputs = slices.Clone(c.flow.Steps[len(c.flow.Steps)-1].Writes)
+	}
+}
+
+// outputType reports an output whose variable has another type than in the file.
+func (c *conversion) outputType(o output, id string) {
+	written := c.Text(o.n, "type")
+	kind, known := kinds[written]
+	switch of := c.types[id]; {
+	case written == "":
+	case !known:
+		c.Malformed(o.n.Get("type"), "output %s: unknown type %q", o.name, written)
+	case of != nil && of.Kind != kind && kind != document.Any && (of.Kind != document.Message || kind != document.Text):
+		c.Assumed(o.n.Get("type"), "output %s is declared as %s; its node returns the type %s", o.name, written, of.Text())
+	}
+}
+
+// chatMark reads is_chat_input and is_chat_output. A flow is conversational by its form.
+func (c *conversion) chatMark(n *input.Node, key string) {
+	if c.Bool(n, key) {
+		c.marks = append(c.marks, n.KeySpan(key))
+	}
+}
+
+// describe sets the description, and comments with the names.
+func (c *conversion) describe(names ...string) {
+	c.app.Description = c.Text(c.root, "description")
+	c.root.Get("$schema").Use()
+	for _, name := range slices.Compact(names) {
+		if name != "" {
+			c.app.Comments = append(c.app.Comments, "Name: "+name+".")
+		}
+	}
+}
+
+// includes reads additional_includes: files of other folders, which prompt flow copies to that of
+// the flow. Those below the folder are read where they are.
+func (c *conversion) includes() {
+	for _, n := range c.List(c.root, "additional_includes") {
+		at := filepath.ToSlash(filepath.Clean(filepath.FromSlash(n.Scalar())))
+		if n.Kind != input.Text || !filepath.IsLocal(filepath.FromSlash(at)) {
+			c.Unsupported(n, "additional_includes: %s is not below the folder of the flow; copy it there", n.Describe())
+			continue
+		}
+		c.included = append(c.included, at)
+	}
+	read := c.read
+	c.read = func(name string) (*source.File, error) {
+		file, err := read(name)
+		for _, at := range c.included {
+			if err == nil {
+				break
+			}
+			actual := at
+			if first, _, isBelow := strings.Cut(path.Clean(name), "/"); isBelow && first == path.Base(at) {
+				actual = path.Join(path.Dir(at), name)
+			} else if path.Base(at) != path.Base(name) {
+				continue
+			}
+			if file, err = read(actual); err == nil {
+				c.moved[name] = actual
+			}
+		}
+		return file, err
 	}
 }
 
@@ -223,7 +319,7 @@ func (c *conversion) ordered() []*input.Node {
 			continue
 		}
 		if byName[name] != nil {
-			c.Malformed(n.Get("name"), "node %s is declared twice", name)
+			c.Malformed(n.Use(), "node %s is declared twice", name)
 			continue
 		}
 		byName[name] = n
@@ -259,7 +355,7 @@ func (c *conversion) ordered() []*input.Node {
 // parameters returns the inputs of a node.
 func (c *conversion) parameters(n *input.Node) []input.Pair {
 	if inputs := n.Get("inputs"); inputs != nil && inputs.Kind == input.Map {
-		return inputs.Pairs
+		return inputs.Entries()
 	}
 	return nil
 }
@@ -277,9 +373,14 @@ func (c *conversion) variant(n *input.Node) *input.Node {
 		c.Malformed(n, "node %s: node_variants has no default variant of it", name)
 		return n
 	}
-	for _, p := range declared.Get("variants").Pairs {
+	for _, p := range declared.Get("variants").Entries() {
 		if p.Key != id {
 			c.Ignored(p.KeySpan, "variant %s of node %s is not the default one", p.Key, name)
+		}
+	}
+	for _, p := range chosen.Pairs {
+		if own := n.Get(p.Key); own != nil && own.Fingerprint() == p.Value.Fingerprint() {
+			p.Value.Use()
 		}
 	}
 	return n.Without(chosen.Pairs, "use_variants")

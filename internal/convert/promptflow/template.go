@@ -150,6 +150,8 @@ func (c *conversion) bind(parts []part, values []input.Pair, file *source.File) 
 		if id == "" {
 			if _, isReference := reference(v.Scalar()); !isReference && v.Kind < input.List {
 				b.WriteString(escape(v.Scalar()))
+			} else if v.Kind >= input.List {
+				c.Unsupported(v, "a template writes the input %s, %s, as Python does; it is not converted", p.name, v.Kind.Noun())
 			}
 			continue
 		}

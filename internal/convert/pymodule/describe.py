@@ -105,6 +105,17 @@ def function(node, classes):
     }
 
 
+def each(nodes, describe, skipped):
+    """Describes what can be described, and notes the rest with its line and the reason."""
+    found = []
+    for node in nodes:
+        try:
+            found.append(describe(node))
+        except (Unsupported, SyntaxError) as e:
+            skipped[node.name] = {"name": node.name, "line": node.lineno, "reason": str(e)}
+    return found
+
+
 def main():
     source = sys.stdin.buffer.read()
     try:
@@ -112,15 +123,17 @@ def main():
     except (SyntaxError, ValueError) as e:
         return {"error": f"the module cannot be parsed: {getattr(e, 'msg', e)}, line {getattr(e, 'lineno', '?')}"}
     records = [n for n in module.body if isinstance(n, ast.ClassDef) and is_record(n)]
-    classes = {n.name for n in records}
-    functions = [n for n in module.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
-    try:
-        return {
-            "functions": [function(n, classes) for n in functions],
-            "types": [{"name": n.name, "description": first_line(n), "fields": fields(n, classes, n.name)} for n in records],
-        }
-    except (Unsupported, SyntaxError) as e:
-        return {"error": str(e)}
+    functions = [n for n in module.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and not n.name.startswith("_")]
+    skipped = {}
+    while True:  # without a class that cannot be described, others that name it cannot be either
+        classes = {n.name for n in records} - skipped.keys()
+        before = len(skipped)
+        types = each([n for n in records if n.name not in skipped],
+                     lambda n: {"name": n.name, "description": first_line(n), "fields": fields(n, classes, n.name)}, skipped)
+        if len(skipped) == before:
+            break
+    found = each(functions, lambda n: function(n, classes), skipped)
+    return {"functions": found, "types": types, "skipped": sorted(skipped.values(), key=lambda s: s["line"])}
 
 
 json.dump(main(), sys.stdout)

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
+	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/subprocess"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // script describes a module. Python parses the source; it does not run it.
@@ -34,6 +36,10 @@ type description struct {
 	Types []struct {
 		Name, Description string
 		Fields            []variable
+	}
+	Skipped []struct { // functions and classes that have no counterpart
+		Name, Reason string
+		Line         int
 	}
 }
 
@@ -74,16 +80,16 @@ func Interpreter() (string, error) {
 	return found, nil
 }
 
-// Convert makes a tool of each public function of a module, whose dotted path is name.
-// python is the interpreter that parses source.
-func Convert(ctx context.Context, python, name string, source []byte) (*document.App, error) {
+// Convert makes a tool of each public function of a module, whose dotted path is name, and reports
+// those that have no counterpart. python is the interpreter that parses the file.
+func Convert(ctx context.Context, r *input.Report, python, name string, file *source.File) (*document.App, error) {
 	if !IsPath(name) {
 		return nil, fmt.Errorf("'%s' is not the dotted path of a module", name)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeLimit, fmt.Errorf("timed out after %s", timeLimit))
 	defer cancel()
 	p := subprocess.Program{Path: python, Args: []string{"-I", "-S", "-c", script}, MaxOutput: maxOutput, Supervisor: subprocess.SupervisorOf(ctx)}
-	out, err := p.Run(ctx, source)
+	out, err := p.Run(ctx, file.Text)
 	if err != nil {
 		return nil, fmt.Errorf("the module %s cannot be parsed: %w", name, err)
 	}
@@ -91,13 +97,24 @@ func Convert(ctx context.Context, python, name string, source []byte) (*document
 	if err := json.Unmarshal(out, &d); err != nil {
 		return nil, fmt.Errorf("the module %s cannot be parsed: %w", name, err)
 	}
+	for _, s := range d.Skipped {
+		width := len([]rune(file.Line(s.Line)))
+		at := source.Span{File: file, Start: source.Pos{Line: s.Line, Column: 1}, End: source.Pos{Line: s.Line, Column: width + 1}}
+		r.Add(input.Unsupported.At(at, "%s is left out: %s", s.Name, s.Reason))
+	}
 	switch {
 	case d.Error != "":
 		return nil, errors.New(d.Error)
+	case len(d.Functions) == 0 && len(d.Skipped) > 0:
+		return nil, errors.New(d.Skipped[len(d.Skipped)-1].Reason)
 	case len(d.Functions) == 0:
 		return nil, fmt.Errorf("no public functions found in module '%s'", name)
 	}
-	return d.document(name), nil
+	app := d.document(name)
+	for _, s := range d.Skipped {
+		app.Comments = append(app.Comments, s.Name+" is left out: "+s.Reason)
+	}
+	return app, nil
 }
 
 // document returns the application with the tools.

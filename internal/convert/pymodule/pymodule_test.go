@@ -6,7 +6,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/convert/pymodule"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,7 +42,7 @@ func TestConvert(t *testing.T) {
 		{"syntax", "def f(:\n", ""},
 		{"nothing public", "def _f() -> int:\n    return 1\n", ""},
 	} {
-		app, err := pymodule.Convert(t.Context(), python, "m", []byte(tt.source))
+		app, err := pymodule.Convert(t.Context(), input.NewReport(nil), python, "m", &source.File{Path: "m.py", Text: []byte(tt.source)})
 		switch {
 		case tt.want == "":
 			if err == nil || strings.Contains(err.Error(), "\n") {
@@ -52,7 +54,20 @@ func TestConvert(t *testing.T) {
 			t.Errorf("%s: %s is not in\n%s", tt.name, tt.want, app.YAML())
 		}
 	}
-	if _, err := pymodule.Convert(t.Context(), python, "my-tools", nil); err == nil {
+	const mixed = "class Q(TypedDict):\n    f: Callable\nclass P(TypedDict):\n    q: Q\ndef bad(a) -> str:\n    return a\ndef many(*a: int) -> int:\n    return 1\n" +
+		"def uses(p: P) -> int:\n    return 1\nasync def good(a: int) -> int:\n    return a\n"
+	r := input.NewReport(nil)
+	app, err := pymodule.Convert(t.Context(), r, python, "m", &source.File{Path: "m.py", Text: []byte(mixed)})
+	if err != nil || strings.Count(app.YAML(), "PythonFunctionTool") != 1 || !strings.Contains(app.YAML(), "m.good") {
+		t.Errorf("the function with types was not converted: %v", err)
+	}
+	list := r.Diagnostics().Error()
+	for _, want := range []string{"m.py:1:1: Q is left out: Q.f: the type Callable has no counterpart", "m.py:3:1: P is left out", "m.py:5:1: bad is left out", "m.py:7:1: many is left out", "m.py:9:1: uses is left out"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("%q is not in\n%s", want, list)
+		}
+	}
+	if _, err := pymodule.Convert(t.Context(), input.NewReport(nil), python, "my-tools", &source.File{}); err == nil {
 		t.Error("a name with a hyphen was accepted")
 	}
 }

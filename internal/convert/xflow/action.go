@@ -40,7 +40,7 @@ func (w *workflow) callback(s *state, f *document.Flow) {
 func (w *workflow) parallel(s *state, f *document.Flow) {
 	w.CheckKeys(s.n, "state "+s.name, common("branches", "completionType", "numCompleted")...)
 	if kind := w.Text(s.n, "completionType"); kind != "" && kind != "allOf" {
-		w.Unsupported(s.n.Get("completionType"), "state %s waits for all branches: %s has no counterpart", s.name, kind)
+		w.Unsupported(s.n.Get("completionType"), "state %s waits for all branches: %s %s has no counterpart", s.name, kind, s.n.Get("numCompleted").Scalar())
 	}
 	step := &document.Step{Block: w.newBlock("Parallel", s.name+"_branches"), All: true}
 	var names document.NameList
@@ -173,7 +173,7 @@ func (w *workflow) arguments(s *state, fn *function, arguments *input.Node, id s
 	if arguments == nil {
 		return bindings, nil
 	}
-	for _, pair := range arguments.Pairs {
+	for _, pair := range arguments.Entries() {
 		if !document.IsIdentifier(pair.Key) {
 			w.Unsupported(pair.Value, "state %s: the argument %q is left out, as its name is not an id", s.name, pair.Key)
 			continue

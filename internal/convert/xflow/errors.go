@@ -11,6 +11,11 @@ func (w *workflow) readErrors(s *state) {
 			continue
 		}
 		w.CheckKeys(m, "onErrors", "errorRef", "errorRefs", "transition", "end")
+		for _, key := range []string{"errorRef", "errorRefs"} {
+			if v := m.Get(key); v != nil {
+				w.Assumed(v.Use(), "state %s: errors have no names; this entry is for every error, not only for %s", s.name, v.Describe())
+			}
+		}
 		all = append(all, outcome{n: m, to: w.target(m, "onErrors of state "+s.name), failed: true})
 	}
 	if len(all) == 0 || s.kind == "switch" {

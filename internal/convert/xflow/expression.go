@@ -73,7 +73,7 @@ func (w *workflow) readFunctions() bool {
 	}
 	w.defined = map[string]string{}
 	only := true
-	for _, n := range all.Items {
+	for _, n := range all.Elements() {
 		operation := n.Get("operation").Scalar()
 		if n.Kind != input.Map || input.NormalizeName(n.Get("type").Scalar()) != "expression" || operation == "" {
 			only = false
@@ -106,7 +106,7 @@ func constants(n *input.Node) *jq.Expr {
 	case input.List:
 		elem := &document.Type{}
 		var items []string
-		for _, item := range n.Items {
+		for _, item := range n.Elements() {
 			c := constants(item)
 			if c == nil || c.Member != nil || c.Type.Kind == document.List {
 				return nil

@@ -118,10 +118,11 @@ func (w *workflow) configured(c *input.Node, fallback string) string {
 // targetModel declares the model of one target.
 func (w *workflow) targetModel(n *input.Node, fallback string) *document.Block {
 	w.CheckKeys(n, "a target of llmConfig", "provider", "apiKey", "overrideParams", "params", "model", "weight", "strategy", "targets", "temperature", "maxTokens", "topP", "timeout")
+	w.Skip(n, "each call goes to the first model that answers", "weight")
 	params := &document.Block{Inline: true}
 	name, timeout := w.Text(n, "model"), ""
 	take := func(from *input.Node) {
-		for _, p := range from.Pairs {
+		for _, p := range from.Entries() {
 			switch {
 			case p.Key == "model" || p.Key == "modelName":
 				name = cmp.Or(w.Text(from, p.Key), name)
@@ -136,7 +137,7 @@ func (w *workflow) targetModel(n *input.Node, fallback string) *document.Block {
 			}
 		}
 	}
-	for _, p := range n.Pairs {
+	for _, p := range n.Entries() {
 		if slices.Contains([]string{"temperature", "maxTokens", "topP", "timeout"}, p.Key) {
 			take(&input.Node{Kind: input.Map, Pairs: []input.Pair{p}})
 		}

@@ -102,13 +102,13 @@ func (s *schema) types(n *input.Node) (names []string, nullable bool) {
 	case t == nil && n.Get("items") != nil:
 		return []string{"array"}, false
 	case t == nil && n.Get("enum") != nil:
-		return s.typesOf(n.Get("enum").Items)
+		return s.typesOf(n.Get("enum").Elements())
 	case t == nil && n.Get("const") != nil:
 		return s.typesOf([]*input.Node{n.Get("const")})
 	case t == nil:
 		return nil, false
 	case t.Kind == input.List:
-		all = t.Items
+		all = t.Elements()
 	default:
 		all = []*input.Node{t}
 	}
@@ -180,7 +180,7 @@ func (s *schema) object(n *input.Node, path string, to *document.Type) {
 	if properties == nil {
 		return
 	}
-	for _, p := range properties.Pairs {
+	for _, p := range properties.Entries() {
 		if p.Key == "" {
 			s.Add(input.Malformed.At(p.KeySpan, "%s: property without a name", s.what))
 			continue
@@ -207,7 +207,7 @@ func (s *schema) describe(n *input.Node, path string) {
 	}
 	if e := n.Get("enum"); e != nil && e.Kind == input.List {
 		var words []string
-		for _, item := range e.Items {
+		for _, item := range e.Elements() {
 			words = append(words, item.Text)
 		}
 		notes = append(notes, "one of "+strings.Join(words, ", "))
@@ -217,17 +217,17 @@ func (s *schema) describe(n *input.Node, path string) {
 			notes = append(notes, key+" "+v.Text)
 		}
 	}
-	if len(notes) == 0 || path == "" {
+	if len(notes) == 0 {
 		return
 	}
-	s.notes = append(s.notes, path+": "+strings.Join(notes, "; "))
+	s.notes = append(s.notes, strings.TrimPrefix(path+": "+strings.Join(notes, "; "), ": "))
 }
 
 // checkKeys reports keywords that are unknown or have no effect.
 func (s *schema) checkKeys(n *input.Node, path string) {
 	known := append(limits(), "type", "properties", "required", "items", "description", "title", "format", "enum", "additionalProperties", "$schema", "$id", "$comment", "nullable", "$defs", "definitions")
 	input.NormalizeKeys(n, known...)
-	for _, p := range n.Pairs {
+	for _, p := range n.Entries() {
 		if p.Spelling != "" {
 			s.Add(input.UnknownKey.At(p.KeySpan, "%s: keyword %q read as %s", s.what, p.Spelling, p.Key))
 		}

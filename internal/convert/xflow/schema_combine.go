@@ -62,7 +62,7 @@ func (s *schema) alternative(n *input.Node) *input.Node {
 		}
 		var others []*input.Node
 		null := false
-		for _, one := range all.Items {
+		for _, one := range all.Elements() {
 			if t := one.Get("type"); t != nil && t.Kind < input.List && t.Text == "null" || one.Has("const") && one.Get("const") == nil {
 				null = true
 				continue

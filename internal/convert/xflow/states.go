@@ -64,7 +64,7 @@ func (w *workflow) steps(s *state, f *document.Flow) *state {
 		w.foreach(s, f)
 	case "sleep":
 		w.CheckKeys(s.n, "state "+s.name, common("duration")...)
-		w.Ignored(s.n.KeySpan("type"), "state %s sleeps, which a flow cannot; it is skipped", s.name)
+		w.Ignored(s.n.KeySpan("type"), "state %s sleeps %s, which a flow cannot; it is skipped", s.name, s.n.Get("duration").Scalar())
 	default:
 		w.unsupportedState(s)
 	}
@@ -125,7 +125,7 @@ func (w *workflow) reportRest(s *state) {
 		return
 	}
 	w.CheckKeys(filter, "stateDataFilter", "input", "output")
-	for _, p := range filter.Pairs {
+	for _, p := range filter.Entries() {
 		if text := strings.Join(strings.Fields(p.Value.Text), ""); text != "${.}" && text != "." {
 			w.Unsupported(p.Value, "state %s: the filter of its %s has no counterpart", s.name, p.Key)
 		}
@@ -144,7 +144,7 @@ func (w *workflow) convertInject(s *state, f *document.Flow) {
 	}
 	st := &document.Step{Block: w.newBlock("Transform", s.name+"_data")}
 	sets := new(document.Block)
-	for _, p := range data.Pairs {
+	for _, p := range data.Entries() {
 		c := w.constant(p.Value, p.Key)
 		if c == nil {
 			continue
@@ -239,7 +239,7 @@ func (w *workflow) constantText(n *input.Node, what string) *jq.Expr {
 func (w *workflow) constantList(n *input.Node, what string) *jq.Expr {
 	elem := &document.Type{}
 	var items, reads []string
-	for _, item := range n.Items {
+	for _, item := range n.Elements() {
 		c := w.constant(item, what)
 		if c == nil {
 			return nil
@@ -247,7 +247,7 @@ func (w *workflow) constantList(n *input.Node, what string) *jq.Expr {
 		reads = append(reads, w.reads...)
 		joined, ok := document.Join(elem, c.Type)
 		if !ok || c.IsNil() {
-			w.Unsupported(item, "%s: elements of a list have one type and are not null", what)
+			w.Unsupported(n, "%s: elements of a list have one type and are not null, unlike %s", what, item.Describe())
 			return nil
 		}
 		elem = joined
@@ -260,7 +260,7 @@ func (w *workflow) constantList(n *input.Node, what string) *jq.Expr {
 func (w *workflow) constantRecord(n *input.Node, what string) *jq.Expr {
 	of := &document.Type{Kind: document.Record, Declared: true}
 	var items, reads []string
-	for _, p := range n.Pairs {
+	for _, p := range n.Entries() {
 		c := w.constant(p.Value, what+"."+p.Key)
 		if c == nil {
 			return nil

@@ -70,9 +70,12 @@ func (w *workflow) declareTool(n *input.Node, id, name string) *document.Block {
 		description = name
 	}
 	inputs, about := w.variables(n, "parameters", name)
-	outputs, _ := w.variables(n, "output", name)
+	outputs, result := w.variables(n, "output", name)
 	if about != "" {
 		description += "\n" + about
+	}
+	if result != "" {
+		description += "\nResult: " + result
 	}
 	b := new(document.Block).Set("type", "ClientTool").Note("Answered at the terminal, or by --client-tool %s=COMMAND.", document.OneLine(id)).
 		Set("id", id).Set("name", name).Set("description", description)
@@ -102,7 +105,7 @@ func (w *workflow) variables(n *input.Node, key, tool string) (variables []*docu
 		case len(unwrapped(m).Pairs) == 0:
 		case key == "output" && of.Declared && of.IsFlat() && of.Kind != document.Unknown:
 			of.Settle(w.ids, tool+"_result", &w.parts.types)
-			return []*document.Block{variable("result", of)}, ""
+			return []*document.Block{variable("result", of)}, sc.about()
 		default:
 			w.Unsupported(m, "%s of tool %s is not an object with properties", key, tool)
 		}

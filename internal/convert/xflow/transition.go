@@ -41,6 +41,7 @@ func (w *workflow) target(n *input.Node, owner string) target {
 	end := n.Get("end")
 	if end != nil && end.Kind == input.Map {
 		w.CheckKeys(end, "end", "terminate", "produceEvents", "compensate", "continueAs")
+		w.Skip(end, "a flow ends with its last state", "terminate")
 		for _, key := range []string{"produceEvents", "compensate", "continueAs"} {
 			if v := end.Get(key); v != nil && !(v.Kind == input.Bool && v.Text == "false") {
 				w.Unsupported(v, "%s at the end of %s has no counterpart", key, owner)
@@ -176,11 +177,7 @@ func (w *workflow) reportUnreached() {
 	reached := w.start.reached()
 	for _, s := range w.states {
 		if s != w.start && !reached[s] {
-			at := s.n.Mark()
-			if n := s.n.Get("name"); n != nil {
-				at = n.Span
-			}
-			w.Ignored(at, "state %s is skipped: no transition leads to it", s.name)
+			w.Ignored(s.n.Use().Mark(), "state %s is skipped: no transition leads to it", s.name)
 		}
 	}
 	// Two states are in the same cycle if each can be reached from the other.

@@ -82,7 +82,7 @@ func Convert(r *input.Report, root *input.Node) *document.App {
 	input.NormalizeKeys(root, "memoryId", "memory", "states", "type")
 	switch {
 	case root.Kind == input.List && memoriesAlone(root):
-		return w.bareMemory(root.Items...)
+		return w.bareMemory(root.Elements()...)
 	case root.Kind == input.Map && root.Get("states") == nil && root.Get("memory") != nil && root.Get("type") == nil:
 		return w.bareMemory(root)
 	case root.Kind == input.Map && root.Get("states") == nil && root.Get("memoryId") != nil:
@@ -114,7 +114,7 @@ func Convert(r *input.Report, root *input.Node) *document.App {
 
 // memoriesAlone reports whether a list has memory blocks and no states.
 func memoriesAlone(n *input.Node) bool {
-	for _, item := range n.Items {
+	for _, item := range n.Elements() {
 		input.NormalizeKeys(item, "memoryId", "memory", "type", "name")
 		if item.Get("memory") == nil || item.Has("type") || item.Has("name") {
 			return false
@@ -129,7 +129,7 @@ const inferencePasses = 6
 
 // read reads the states and their transitions, and reports whether there are any.
 func (w *workflow) read() bool {
-	items := w.root.Items
+	items := w.root.Elements()
 	if w.root.Kind == input.Map {
 		w.CheckKeys(w.root, "the workflow", "id", "key", "name", "version", "specVersion", "description", "annotations", "metadata", "start", "states",
 			"dataInputSchema", "dataOutputSchema", "expressionLang", "functions", "events", "errors", "retries", "timeouts", "constants", "secrets", "auth", "autoRetries", "keepActive")
@@ -184,7 +184,8 @@ func (w *workflow) addState(n *input.Node) {
 		name = fmt.Sprintf("state_%d", len(w.states)+1)
 	}
 	if other := w.named(name); other != nil {
-		w.Add(input.Malformed.At(n.Get("name").Span, "duplicate state %s cannot be reached", name).WithRelated(other.n.Get("name").Span, "first declared here"))
+		w.Add(input.Malformed.At(n.Mark(), "duplicate state %s cannot be reached", name).WithRelated(other.n.Get("name").Span, "first declared here"))
+		n.Use()
 		return
 	}
 	w.states = append(w.states, &state{name: name, kind: input.NormalizeName(w.RequiredText(n, "type", "state "+name)), n: n})

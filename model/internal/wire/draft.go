@@ -85,16 +85,26 @@ func (d *ResponseBuilder) AppendItem(kind, text string, item chat.Item) error {
 }
 
 // Attach sets the item of the last block, and closes it. If the last block is of another type, or
-// has an item, an empty block of the type gets it.
+// has an item, an empty block of the type gets it. An empty type is that of any block.
 func (d *ResponseBuilder) Attach(kind string, item chat.Item) error {
 	if d.size += len(item.JSON); d.size > MaxAnswer {
 		return ErrTooLong
 	}
 	d.Close()
-	if n := len(d.blocks); n == 0 || d.blocks[n-1].Type != kind || d.blocks[n-1].Item != nil {
+	if n := len(d.blocks); n == 0 || kind != "" && d.blocks[n-1].Type != kind || d.blocks[n-1].Item != nil {
 		d.blocks = append(d.blocks, chat.Block{Type: kind})
 	}
 	d.blocks[len(d.blocks)-1].Item = &item
+	return nil
+}
+
+// AppendCitation adds a source of the answer, such as citation.Source makes it. Text that follows
+// begins another block.
+func (d *ResponseBuilder) AppendCitation(source chat.Block) error {
+	if d.size += len(source.Text); d.size > MaxAnswer {
+		return ErrTooLong
+	}
+	d.add(source)
 	return nil
 }
 

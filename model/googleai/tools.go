@@ -1,0 +1,94 @@
+package googleai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/model"
+)
+
+// function is a tool in Gemini's format.
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
+}
+
+// hostedTools are the names of Google's tools by their kind in documents.
+var hostedTools = map[string]string{
+	"google_search": "googleSearch", "web_search": "googleSearch", "grounding": "googleSearch",
+	"url_context": "urlContext", "web_fetch": "urlContext",
+	"code_execution": "codeExecution", "google_maps": "googleMaps", "file_search": "fileSearch", "computer_use": "computerUse",
+	"enterprise_web_search": "enterpriseWebSearch", "retrieval": "retrieval",
+}
+
+// serviceOnly are the tools that only one of Google's services has.
+var serviceOnly = map[string]string{"fileSearch": geminiAPI, "enterpriseWebSearch": vertexAPI, "retrieval": vertexAPI}
+
+// addTools adds the tools to a request: functions, and those that Google runs.
+func (p *protocol) addTools(fields map[string]any, tools []model.Tool) error {
+	var functions []function
+	var list []map[string]any
+	for _, t := range tools {
+		switch {
+		case t.Hosted != "":
+			own, err := p.hosted(t)
+			if err != nil {
+				return err
+			}
+			list = append(list, own)
+		case t.Grammar != nil:
+			return fmt.Errorf("the tool %s has a grammar, which %s does not have", t.Name, p.Info.Provider)
+		default:
+			functions = append(functions, function{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		}
+	}
+	if len(functions) > 0 {
+		if len(list) > 0 && p.api == geminiAPI {
+			config, err := withInvocations(fields["toolConfig"])
+			if err != nil {
+				return err
+			}
+			fields["toolConfig"] = config
+		}
+		list = append(list, map[string]any{"functionDeclarations": functions})
+	}
+	if len(list) > 0 {
+		fields["tools"] = list
+	}
+	return nil
+}
+
+// hosted encodes a tool that Google runs.
+func (p *protocol) hosted(t model.Tool) (map[string]any, error) {
+	name := hostedTools[t.Hosted]
+	if only := serviceOnly[name]; name == "" || only != "" && only != p.api {
+		kinds := slices.DeleteFunc(slices.Sorted(maps.Keys(hostedTools)), func(kind string) bool {
+			only := serviceOnly[hostedTools[kind]]
+			return only != "" && only != p.api
+		})
+		return nil, fmt.Errorf("%s has no hosted tool %s; it has %s", p.Info.Provider, t.Hosted, strings.Join(kinds, ", "))
+	}
+	settings := json.RawMessage("{}")
+	if len(t.Settings) > 0 {
+		settings = camelNames(name, t.Settings)
+	}
+	return map[string]any{name: settings}, nil
+}
+
+// withInvocations returns the toolConfig of a request with functions and hosted tools: the
+// model may then use both in one turn, and the calls of hosted tools are parts of the answer.
+func withInvocations(config any) (map[string]json.RawMessage, error) {
+	fields := map[string]json.RawMessage{}
+	if raw, ok := config.(json.RawMessage); ok && json.Unmarshal(raw, &fields) != nil {
+		return nil, errors.New("inference_params: toolConfig must be a map")
+	}
+	if _, set := fields["includeServerSideToolInvocations"]; !set {
+		fields["includeServerSideToolInvocations"] = json.RawMessage("true")
+	}
+	return fields, nil
+}
