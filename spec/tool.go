@@ -25,7 +25,7 @@ type ToolBase struct {
 	// Outputs are the parts of the tool's result.
 	Outputs []*Variable `yaml:"outputs"`
 	// Deferred hides the tool from the model of an Agent until the model finds it by a search among the tools, where the provider has one. Other providers get it as any tool.
-	Deferred bool `yaml:"deferred" default:"false"`
+	Deferred bool `yaml:"deferred" default:"false" example:"true"`
 	// Grammar restricts the text that a model passes to the tool, whose only input must be a text. Providers without grammars get the tool with a text.
 	Grammar *ToolGrammar `yaml:"grammar"`
 }

@@ -10,7 +10,7 @@ import (
 func hostedRules() []rule { return []rule{hostedUnavailable(), hostedCalled(), grammarInput()} }
 
 func hostedUnavailable() rule {
-	return rule{code: "QT493", title: "hosted tool that the provider does not have",
+	return rule{code: "QT496", title: "hosted tool that the provider does not have",
 		doc: "A HostedTool is run by the provider of the agent's model. Each provider has some kinds of hosted tools.",
 		sample: sample{head: `
 models:
