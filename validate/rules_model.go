@@ -275,8 +275,8 @@ models:
 }
 
 func promptCacheWithoutMarkers() rule {
-	return rule{code: "QT591", title: "prompt_cache none for a provider without markers",
-		doc: "prompt_cache: none leaves out the markers by which a provider caches prompts. Other providers cache without markers, or not at all, so the key has no effect.",
+	return rule{code: "QT591", title: "prompt_cache for a provider without markers",
+		doc: "prompt_cache is about the markers by which a provider caches prompts. Other providers cache without markers, or not at all, so the key has no effect.",
 		sample: sample{text: `
 id: example
 models:
@@ -284,8 +284,9 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && !row.PromptCache && base.PromptCache == "none" {
-				p.report(fieldKey(m, "prompt_cache"), "the provider %s has no markers of the prompt cache that could be left out", base.Provider)
+			set := base.PromptCache != "" && base.PromptCache != "auto"
+			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && set && !modelparams.MarksCache(m) {
+				p.report(fieldKey(m, "prompt_cache"), "the provider %s has no markers of the prompt cache, so that %s has no effect", base.Provider, base.PromptCache)
 			}
 		})}
 }

@@ -133,6 +133,13 @@ func Check(m spec.ModelEntity) error {
 	return err
 }
 
+// MarksCache reports whether requests to a model mark what the provider caches.
+func MarksCache(m spec.ModelEntity) bool {
+	_, embeds := m.(*spec.EmbeddingModel)
+	p := protocolOf(m.Base(), embeds)
+	return p == Messages || p == VertexMessages || p == Converse
+}
+
 // protocolOf returns the protocol by which a model is called, 0 for an unknown one.
 func protocolOf(m *spec.Model, embeds bool) Protocol {
 	row, known := spec.LookupProvider(m.Provider)

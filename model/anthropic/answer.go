@@ -4,37 +4,42 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"strings"
+	"fmt"
+	"slices"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
+// The reasons for which the provider ends an answer that this client reads itself.
+const (
+	stopPause      = "pause_turn" // the provider continues when it gets the answer back
+	stopCompaction = "compaction" // so it does after a summary of the conversation
+	stopRefusal    = "refusal"
+	finishPause    = "pause" // in a Response: the answer goes on
+)
+
 // message is a complete answer.
 type message struct {
-	Type       string          `json:"type"`
-	Content    []block         `json:"content"`
-	StopReason string          `json:"stop_reason"`
-	Usage      usage           `json:"usage"`
-	Error      json.RawMessage `json:"error"`
+	Type       string            `json:"type"`
+	Content    []json.RawMessage `json:"content"`
+	StopReason wire.Word         `json:"stop_reason"`
+	Details    stopDetails       `json:"stop_details"`
+	Usage      usage             `json:"usage"`
+	Changes    []change          `json:"input_transformations"`
+	Error      json.RawMessage   `json:"error"`
 }
 
-// block is a part of an answer.
-type block struct {
-	Type     string          `json:"type"` // text, thinking, redacted_thinking, tool_use, or a type of a server tool
-	Text     string          `json:"text"`
-	Thinking string          `json:"thinking"`
-	ID       string          `json:"id"`
-	Name     string          `json:"name"`
-	Input    json.RawMessage `json:"input"`
+// stopDetails is why the provider refused to answer.
+type stopDetails struct {
+	Category wire.Word `json:"category"` // such as cyber; empty if it names none
 }
 
-// usage counts tokens. Input excludes tokens read from and written to the prompt cache.
-type usage struct {
-	Input   wire.Count `json:"input_tokens"`
-	Output  wire.Count `json:"output_tokens"`
-	Cached  wire.Count `json:"cache_read_input_tokens"`
-	Created wire.Count `json:"cache_creation_input_tokens"`
+// change is a block of the request that the provider left out.
+type change struct {
+	Type   string `json:"type"` // thinking_dropped, thinking_mismatch_allowed
+	Path   string `json:"path"` // of the block in the request
+	Reason string `json:"reason"`
 }
 
 // event is one event of a stream.
@@ -42,33 +47,29 @@ type event struct {
 	Type    string          `json:"type"`
 	Index   wire.Count      `json:"index"`         // of the block, for content_block_…
 	Message *message        `json:"message"`       // for message_start
-	Block   *block          `json:"content_block"` // for content_block_start
+	Block   json.RawMessage `json:"content_block"` // for content_block_start
 	Usage   *usage          `json:"usage"`         // for message_delta: totals so far
+	Changes []change        `json:"input_transformations"`
 	Error   json.RawMessage `json:"error"`
-	Delta   struct {
-		Type       string `json:"type"`
-		Text       string `json:"text"`
-		Thinking   string `json:"thinking"`
-		Arguments  string `json:"partial_json"`
-		StopReason string `json:"stop_reason"`
-	} `json:"delta"`
+	Delta   json.RawMessage `json:"delta"`
 }
 
-// call is a partial tool call.
-type call struct {
-	id, name  string
-	whole     json.RawMessage // the input, if it came in one part
-	arguments strings.Builder // or in several parts
+// ending is the delta of message_delta.
+type ending struct {
+	StopReason wire.Word   `json:"stop_reason"`
+	Details    stopDetails `json:"stop_details"`
 }
 
 // assembler builds a response from its parts.
 type assembler struct {
-	draft  wire.ResponseBuilder
-	calls  []*call       // the calls so far
-	blocks map[int]*call // of a stream, by the index of their block
-	stop   string
-	usage  usage
-	done   bool
+	blocks  []*block           // in the order in which they began
+	open    map[wire.Count]int // of a stream: positions of blocks, by their index there
+	size    int                // bytes of all blocks
+	stop    string
+	details stopDetails
+	usage   usage
+	changes []change
+	done    bool
 }
 
 // Whole reads a response that is not streamed.
@@ -83,13 +84,12 @@ func (a *assembler) Whole(raw []byte) error {
 	if m.Type != "message" {
 		return errors.New(`its type is not "message"`)
 	}
-	for _, b := range m.Content {
-		a.begin(b)
-		if _, err := a.draft.AppendText(b.Text, ""); err != nil {
+	for _, raw := range m.Content {
+		if _, err := a.begin(raw); err != nil {
 			return err
 		}
 	}
-	a.stop, a.usage = m.StopReason, m.Usage
+	a.stop, a.details, a.usage, a.changes = string(m.StopReason), m.Details, m.Usage, m.Changes
 	return nil
 }
 
@@ -105,62 +105,137 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	if f, ok := wire.ReadAPIError(ev.Error); ok {
 		return nil, &wire.StreamError{API: f}
 	}
+	if len(ev.Changes) > 0 {
+		a.changes = ev.Changes
+	}
 	switch ev.Type {
 	case "message_start":
 		if ev.Message != nil {
-			a.usage = ev.Message.Usage
+			a.usage, a.changes = ev.Message.Usage, ev.Message.Changes
 		}
 	case "content_block_start":
-		if ev.Block != nil {
-			if a.blocks == nil {
-				a.blocks = map[int]*call{}
-			}
-			a.blocks[int(ev.Index)] = a.begin(*ev.Block)
-			return a.draft.AppendText(ev.Block.Text, ev.Block.Thinking)
-		}
+		return a.start(ev)
 	case "content_block_delta":
-		if c := a.blocks[int(ev.Index)]; c != nil && ev.Delta.Arguments != "" {
-			if c.arguments.Len()+len(ev.Delta.Arguments) > wire.MaxAnswer {
-				return nil, wire.ErrTooLong
-			}
-			c.arguments.WriteString(ev.Delta.Arguments)
-		}
-		return a.draft.AppendText(ev.Delta.Text, ev.Delta.Thinking)
+		return a.extend(ev)
 	case "message_delta":
-		a.stop = cmp.Or(ev.Delta.StopReason, a.stop)
-		a.sum(ev.Usage)
+		var end ending
+		if len(ev.Delta) > 0 {
+			if err := json.Unmarshal(ev.Delta, &end); err != nil {
+				return nil, wire.Shape(err)
+			}
+		}
+		a.stop = cmp.Or(string(end.StopReason), a.stop)
+		a.details.Category = cmp.Or(end.Details.Category, a.details.Category)
+		if ev.Usage != nil {
+			a.usage.update(*ev.Usage)
+		}
 	case "message_stop":
 		a.done = true
 	}
 	return nil, nil
 }
 
-// sum updates the counts; those that an event omits do not change.
-func (a *assembler) sum(u *usage) {
-	if u == nil {
-		return
+// start begins a block of a stream.
+func (a *assembler) start(ev event) ([]model.Event, error) {
+	if len(ev.Block) == 0 || string(ev.Block) == "null" {
+		return nil, nil
 	}
-	a.usage = usage{Input: cmp.Or(u.Input, a.usage.Input), Output: cmp.Or(u.Output, a.usage.Output),
-		Cached: cmp.Or(u.Cached, a.usage.Cached), Created: cmp.Or(u.Created, a.usage.Created)}
+	b, err := a.begin(slices.Clone(ev.Block))
+	if err != nil {
+		return nil, err
+	}
+	if a.open == nil {
+		a.open = map[wire.Count]int{}
+	}
+	a.open[ev.Index] = len(a.blocks) - 1
+	var reasoning string
+	if b.kind == thinkingType {
+		reasoning = b.members.text(thinkingType)
+	}
+	if b.kind != textType {
+		return deltas("", reasoning), nil
+	}
+	return deltas(b.members.text(textType), ""), nil
 }
 
-// begin begins a block; it returns the call if the block is one.
-func (a *assembler) begin(b block) *call {
-	if b.Type != "tool_use" {
-		return nil
+// extend adds a delta to a block of a stream. A server may leave out the begin of a block.
+func (a *assembler) extend(ev event) ([]model.Event, error) {
+	i, ok := a.open[ev.Index]
+	if !ok {
+		delta, err := parseObject(ev.Delta)
+		if err != nil {
+			return nil, err
+		}
+		begin := object{{"type", quote(textType)}, {textType, quote("")}}
+		if delta.text("type") == "thinking_delta" {
+			begin = object{{"type", quote(thinkingType)}, {thinkingType, quote("")}}
+		}
+		if _, err := a.start(event{Index: ev.Index, Block: begin.json()}); err != nil {
+			return nil, err
+		}
+		i = a.open[ev.Index]
 	}
-	c := &call{id: b.ID, name: b.Name, whole: b.Input}
-	a.calls = append(a.calls, c)
-	return c
+	if err := a.grow(len(ev.Delta)); err != nil {
+		return nil, err
+	}
+	text, reasoning, err := a.blocks[i].add(ev.Delta)
+	return deltas(text, reasoning), err
 }
 
-// Response returns the complete answer.
+// begin adds a block.
+func (a *assembler) begin(raw json.RawMessage) (*block, error) {
+	if err := a.grow(len(raw)); err != nil {
+		return nil, err
+	}
+	b, err := parseBlock(raw)
+	if err == nil {
+		a.blocks = append(a.blocks, b)
+	}
+	return b, err
+}
+
+// grow counts the bytes of an answer.
+func (a *assembler) grow(n int) error {
+	if a.size += n; a.size > wire.MaxAnswer {
+		return wire.ErrTooLong
+	}
+	return nil
+}
+
+// deltas returns the events for a text and for reasoning.
+func deltas(text, reasoning string) []model.Event {
+	switch {
+	case text != "":
+		return []model.Event{{Text: text}}
+	case reasoning != "":
+		return []model.Event{{Reasoning: reasoning}}
+	}
+	return nil
+}
+
+// Response returns the complete answer. The provider wants the parts of an answer that it refuses
+// to complete to be discarded.
 func (a *assembler) Response() (*model.Response, error) {
-	for _, c := range a.calls {
-		a.draft.Call(c.id, c.name, cmp.Or(c.arguments.String(), string(c.whole)))
+	resp := &model.Response{Usage: a.usage.total()}
+	if a.stop == stopRefusal {
+		a.blocks = nil
 	}
-	u := model.Usage{Input: int(a.usage.Input + a.usage.Cached + a.usage.Created), Output: int(a.usage.Output), Cached: int(a.usage.Cached), CacheWrite: int(a.usage.Created)}
-	resp := &model.Response{Message: a.draft.Message(), Usage: u}
-	resp.Finish, resp.Reason = wire.Finish(a.stop, len(a.calls))
+	var built builder
+	if err := built.add(a.blocks); err != nil {
+		return nil, err
+	}
+	resp.Message = built.draft.Message()
+	resp.Finish, resp.Reason = wire.Finish(a.stop, built.draft.Calls())
+	switch a.stop {
+	case stopPause, stopCompaction:
+		resp.Finish = finishPause
+	case stopRefusal:
+		if a.details.Category != "" {
+			resp.Reason = stopRefusal + ": " + string(a.details.Category)
+		}
+	}
+	for _, c := range a.changes {
+		resp.Dropped = append(resp.Dropped, fmt.Sprintf("%s at %s: %s", c.Type, c.Path, c.Reason))
+	}
 	return resp, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/anthropic"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -122,7 +123,7 @@ func TestContract(t *testing.T) {
 func TestVertex_Contract(t *testing.T) {
 	wire := contract()
 	wire.Open = func(to modeltest.Target) (model.Chat, error) {
-		return anthropic.NewVertex(to.Config(), []string{"v1", "publishers", "anthropic", "models", "some-model"})
+		return anthropic.NewVertex(anthropic.Config{Config: to.Config(), Cache: "none"}, []string{"v1", "publishers", "anthropic", "models", "some-model"})
 	}
 	wire.Parse = func(t testing.TB, r modeltest.Request) modeltest.Conversation {
 		method := map[bool]string{true: ":streamRawPredict", false: ":rawPredict"}[r.Body["stream"] == true]
@@ -172,7 +173,7 @@ func sent(t *testing.T, c func(*anthropic.Config), messages ...chat.Message) mod
 func TestRequest_MergesTurns(t *testing.T) {
 	picture := chat.Message{Role: chat.User, Blocks: []chat.Block{
 		{Type: "image", Data: []byte("\x89PNG\r\n\x1a\n")}, {Type: "image", Text: "https://a.example/b.png"}, {Type: "file", Data: []byte("%PDF"), MimeType: "application/pdf"}, {Type: "text", Text: " "}}}
-	r := sent(t, func(c *anthropic.Config) { c.NoCache = true }, chat.Text(chat.System, "One."), chat.Text(chat.Assistant, "I begin."), chat.Text(chat.User, "a"), chat.Text(chat.User, "b"), picture,
+	r := sent(t, func(c *anthropic.Config) { c.Cache = "none" }, chat.Text(chat.System, "One."), chat.Text(chat.Assistant, "I begin."), chat.Text(chat.User, "a"), chat.Text(chat.User, "b"), picture,
 		chat.Calling(chat.ToolCall{ID: "a:b/ü", Name: "f", Arguments: "no JSON"}),
 		chat.Message{Role: chat.Tool, ToolCallID: "a:b/ü", Blocks: []chat.Block{{Type: "text", Text: "r"}}}, chat.Text(chat.Developer, "Two."))
 	text := func(s string) object { return object{"type": "text", "text": s} }
@@ -196,7 +197,7 @@ func TestRequest_MergesTurns(t *testing.T) {
 
 // Images of the results of tools are parts of the results; other media are named.
 func TestRequest_ToolImages(t *testing.T) {
-	r := sent(t, func(c *anthropic.Config) { c.NoCache = true }, append(modeltest.ToolImages(), chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "file", Data: []byte("Dear shop"), MimeType: "text/plain"}}})...)
+	r := sent(t, func(c *anthropic.Config) { c.Cache = "none" }, append(modeltest.ToolImages(), chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "file", Data: []byte("Dear shop"), MimeType: "text/plain"}}})...)
 	text := func(s string) object { return object{"type": "text", "text": s} }
 	want := object{"role": "user", "content": []any{
 		object{"type": "tool_result", "tool_use_id": "call00001", "content": []any{text("a plot"),
@@ -216,19 +217,28 @@ func TestRequest_URLAndCredentials(t *testing.T) {
 	}
 }
 
-func TestUsage_IncludesCache(t *testing.T) {
-	s := modeltest.Serve(t, modeltest.Respond(200, "application/json",
-		`{"type":"message","content":[{"type":"text","text":"x"}],"stop_reason":"refusal","usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":3}}`))
-	m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := model.Call(t.Context(), m, model.Request{}, nil)
-	if err != nil || got.Usage != (model.Usage{Input: 125, Output: 3, Cached: 100, CacheWrite: 20}) || got.Finish != "content_filter" {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if m.Info().MaxTokens != anthropic.DefaultMaxTokens {
-		t.Errorf("Info().MaxTokens is %d", m.Info().MaxTokens)
+// The counts are those of all iterations, by kind and by lifetime of the cache; a stream updates them.
+func TestUsage(t *testing.T) {
+	const counts = `"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"cache_creation":{"ephemeral_5m_input_tokens":15,"ephemeral_1h_input_tokens":5}`
+	const end = `"output_tokens":3,"output_tokens_details":{"thinking_tokens":2},"service_tier":"priority","iterations":[{"type":"compaction","input_tokens":50,"output_tokens":4},{"type":"message","input_tokens":5,"output_tokens":3}]`
+	want := model.Usage{Input: 175, Output: 7, Cached: 100, CacheWrite: 20, CacheWrites: catalogue.CacheWrites{Minutes5: 15, Hour1: 5}, Reasoning: 2, Tier: "priority"}
+	for kind, body := range map[string]string{
+		"application/json": `{"type":"message","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn","usage":{` + counts + "," + end + `}}`,
+		"text/event-stream": "data: {\"type\":\"message_start\",\"message\":{\"usage\":{" + counts + ",\"output_tokens\":1}}}\n\n" +
+			"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{" + end + "}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
+	} {
+		s := modeltest.Serve(t, modeltest.Respond(200, kind, body))
+		m, err := open(modeltest.Target{Info: model.Info{ID: "m"}, URL: s.URL, HTTP: s.Client()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := model.Call(t.Context(), m, model.Request{Stream: kind != "application/json"}, nil)
+		if err != nil || got.Usage != want {
+			t.Errorf("%s: got %+v, %v", kind, got, err)
+		}
+		if m.Info().MaxTokens != anthropic.DefaultMaxTokens {
+			t.Errorf("Info().MaxTokens is %d", m.Info().MaxTokens)
+		}
 	}
 }
 

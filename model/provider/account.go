@@ -84,7 +84,7 @@ func vertexConfig(_ spec.Model, c wire.Config) googleai.VertexConfig {
 func vertexChat(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 	config := vertexConfig(m, c)
 	if modelparams.VertexChat(m.Name()) == modelparams.VertexMessages {
-		return anthropic.NewVertex(c, config.Path("anthropic"))
+		return anthropic.NewVertex(anthropic.Config{Config: c, Cache: m.PromptCache}, config.Path("anthropic"))
 	}
 	return googleai.NewVertex(config)
 }

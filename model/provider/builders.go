@@ -32,7 +32,7 @@ type builder struct {
 var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
 		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
-			return anthropic.New(anthropic.Config{Config: c, NoCache: m.PromptCache == "none", Bearer: isToken(m)})
+			return anthropic.New(anthropic.Config{Config: c, Cache: m.PromptCache, Bearer: isToken(m)})
 		}},
 		"azure-openai": {chat: azureChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return openai.NewAzureEmbedder(azureConfig(m, c))

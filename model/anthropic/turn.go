@@ -1,0 +1,192 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// turn is a message of the protocol: everything that one side adds before the other
+// side does.
+type turn struct {
+	Role    string `json:"role"` // user or assistant
+	Content []part `json:"content"`
+}
+
+// The roles of turns.
+const (
+	userRole      = "user"
+	assistantRole = "assistant"
+)
+
+// part is a content block of a turn; the fields of its type are set.
+type part struct {
+	Type      string          `json:"type"` // text, image, document, tool_use, tool_result, or that of raw
+	Text      string          `json:"text,omitempty"`
+	Source    *source         `json:"source,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	Content   any             `json:"content,omitempty"` // of a tool_result: a string, or parts if it has media
+	Cache     json.RawMessage `json:"cache_control,omitempty"`
+
+	raw json.RawMessage // the whole block, as the provider sent it; nil for the fields above
+}
+
+// MarshalJSON writes the fields, or the block of the provider.
+func (p part) MarshalJSON() ([]byte, error) {
+	if p.raw != nil {
+		return p.raw, nil
+	}
+	type fields part
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(fields(p))
+	return b.Bytes(), err
+}
+
+// source is the data or the address of an image or a document.
+type source struct {
+	Type      string `json:"type"` // base64, text or url
+	MediaType string `json:"media_type,omitempty"`
+	Data      string `json:"data,omitempty"`
+	URL       string `json:"url,omitempty"`
+}
+
+// turnsOf merges adjacent messages of one side: the results of several calls must be in
+// the turn that follows the calls. The first turn must be the user's; a window that
+// begins with an answer gets one that states this, unless it begins with the provider's own
+// summary of what was before.
+func turnsOf(messages []chat.Message) ([]turn, error) {
+	var turns []turn
+	for _, m := range fromSummary(messages) {
+		role := userRole
+		if wire.NormalizeRole(m.Role) == chat.Assistant {
+			role = assistantRole
+		}
+		parts, err := partsOf(m)
+		if err != nil {
+			return nil, err
+		}
+		if len(parts) == 0 { // empty content is not allowed
+			continue
+		}
+		if len(turns) == 0 && role == assistantRole && parts[0].Type != compactionType {
+			turns = append(turns, textTurn("(earlier messages are omitted)"))
+		}
+		if n := len(turns); n > 0 && turns[n-1].Role == role {
+			turns[n-1].Content = append(turns[n-1].Content, parts...)
+			continue
+		}
+		turns = append(turns, turn{Role: role, Content: parts})
+	}
+	return turns, nil
+}
+
+// textTurn returns a turn of the user with a text.
+func textTurn(text string) turn {
+	return turn{Role: userRole, Content: []part{{Type: textType, Text: text}}}
+}
+
+// fromSummary returns the messages from the last signed summary of the provider on: it must be
+// the first block. A summary without a signature may follow what it replaces.
+func fromSummary(messages []chat.Message) []chat.Message {
+	for i := len(messages) - 1; i >= 0; i-- {
+		for j := len(messages[i].Blocks) - 1; j >= 0; j-- {
+			item := messages[i].Blocks[j].Item
+			if item == nil || item.Field != compactionType {
+				continue
+			}
+			if summary, err := parseObject([]byte(item.JSON)); err == nil && summary.text("signature") != "" {
+				kept := slices.Clone(messages[i:])
+				kept[0].Blocks = kept[0].Blocks[j:]
+				return kept
+			}
+		}
+	}
+	return messages
+}
+
+func partsOf(m chat.Message) ([]part, error) {
+	if wire.NormalizeRole(m.Role) == chat.Tool && m.ToolCallID != "" {
+		return []part{{Type: "tool_result", ToolUseID: wire.PlainID(m.ToolCallID), Content: resultOf(m)}}, nil
+	}
+	var parts []part
+	for _, b := range m.Blocks {
+		switch {
+		case b.Item != nil:
+			parts = append(parts, itemParts(b)...)
+		case b.Call != nil:
+			parts = append(parts, callPart(*b.Call))
+		default:
+			p, err := partOf(b)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, p)
+		}
+	}
+	return slices.DeleteFunc(parts, isBlank), nil
+}
+
+// isBlank reports whether a part is a text without content, which is rejected.
+func isBlank(p part) bool { return p.Type == textType && strings.TrimSpace(p.Text) == "" }
+
+// resultOf encodes the result of a tool: its text, or parts if it has media.
+func resultOf(m chat.Message) any {
+	var parts []part
+	media := false
+	for _, b := range m.Blocks {
+		p, err := partOf(b)
+		if err != nil {
+			p = part{Type: "text", Text: wire.ResultNote(b)}
+		}
+		media = media || p.Type != "text" || err != nil
+		if p.Type != "text" || strings.TrimSpace(p.Text) != "" {
+			parts = append(parts, p)
+		}
+	}
+	if text := m.Text(); !media && text != "" {
+		return text
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return parts
+}
+
+// partOf encodes a block: text, an image, or a document: PDF or text.
+func partOf(b chat.Block) (part, error) {
+	from := &source{Type: "url", URL: b.Text}
+	if b.Media() {
+		from = &source{Type: "base64", MediaType: b.MimeType, Data: base64.StdEncoding.EncodeToString(b.Data)}
+	}
+	switch b.Type {
+	case "image":
+		if b.Media() && from.MediaType == "" {
+			from.MediaType = wire.ImageType(b.Data)
+		}
+		return part{Type: "image", Source: from}, nil
+	case "file":
+		if text, ok := wire.FileText(b); ok {
+			return part{Type: "document", Source: &source{Type: "text", MediaType: "text/plain", Data: text}}, nil
+		}
+		if !b.Media() || b.MimeType == "application/pdf" {
+			return part{Type: "document", Source: from}, nil
+		}
+		return part{}, wire.UnsupportedContent(b, "anthropic")
+	case "audio", "video", "bytes":
+		return part{}, wire.UnsupportedContent(b, "anthropic")
+	}
+	if b.Media() {
+		return part{}, wire.UnsupportedContent(b, "anthropic")
+	}
+	return part{Type: "text", Text: b.Text}, nil
+}
