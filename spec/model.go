@@ -34,7 +34,7 @@ type Model struct {
 	Headers map[string]Secret `yaml:"headers" secret:"named"`
 	// BaseURL is the address of the server, such as http://localhost:11434/v1. The default is the variable of the provider, such as OPENAI_BASE_URL, and then the provider's own service.
 	BaseURL string `yaml:"base_url" validate:"omitempty,http_url"`
-	// API is the protocol of OpenAI's models: chat is chat completions, responses the Responses API. The default is chat.
+	// API is the protocol of OpenAI's models: chat is chat completions, responses the Responses API. The default is chat, and responses for models of OpenAI's own service and of Azure OpenAI that refuse tools in chat completions.
 	API string `yaml:"api" validate:"omitempty,oneof=chat responses"`
 	// Deployment is the name of the deployment in Azure OpenAI. The default is the model_id.
 	Deployment string `yaml:"deployment"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -284,8 +285,14 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && !row.PromptCache && base.PromptCache == "none" {
+			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && !row.PromptCache && base.PromptCache == "none" && !hasCacheMarkers(base) {
 				p.report(fieldKey(m, "prompt_cache"), "the provider %s has no markers of the prompt cache that could be left out", base.Provider)
 			}
 		})}
+}
+
+// hasCacheMarkers reports whether a request can mark what the provider caches of a model.
+func hasCacheMarkers(m *spec.Model) bool {
+	known, ok := m.Known()
+	return ok && known.Cache.Breakpoints == catalogue.Yes
 }
