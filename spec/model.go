@@ -52,7 +52,7 @@ type Model struct {
 	Fallbacks []Ref[ModelEntity] `yaml:"fallbacks"`
 	// StructuredOutput is how a required form of the answer is requested: schema sends the provider a JSON schema, json_object requests any JSON object, prompt relies on the system message. auto uses the first of these that the server accepts, and remembers it while the process runs.
 	StructuredOutput string `yaml:"structured_output" default:"auto" validate:"omitempty,oneof=schema json_object prompt auto"`
-	// PromptCache is whether requests have the markers by which the provider caches the beginning of a prompt: tools, system message, and the conversation where it goes on. Other providers cache without markers.
+	// PromptCache is whether requests have the markers by which the provider caches the beginning of a prompt: tools, system message, and the conversation where it goes on; of OpenAI's models that have markers, the system message. Other providers cache without markers.
 	PromptCache string `yaml:"prompt_cache" default:"auto" validate:"omitempty,oneof=auto none"`
 	// OnTruncation is what happens to an answer that the provider ended at the token limit or by its content filter: error fails the call, warn uses the answer and prints a warning, continue requests the rest of the answer at the token limit, at most 8 times, and joins the parts.
 	OnTruncation string `yaml:"on_truncation" default:"error" validate:"omitempty,oneof=error warn continue"`

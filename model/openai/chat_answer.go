@@ -226,15 +226,15 @@ func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	spoken, err := a.media(part)
+	if err != nil {
+		return nil, err
+	}
 	more, err := a.content(part.Content)
 	if err != nil {
 		return nil, err
 	}
 	events = append(events, more...)
-	spoken, err := a.media(part)
-	if err != nil {
-		return nil, err
-	}
 	a.refused = a.refused || part.Refusal != ""
 	if more, err = a.appendText(part.Refusal + spoken); err != nil {
 		return nil, err
