@@ -20,6 +20,13 @@ func (m *Model) UsesResponses() bool {
 	}
 	known, ok := m.Known()
 	effort, _ := m.InferenceParams["reasoning_effort"].(string)
+	switch m.Thinking {
+	case "":
+	case ThinkingOff:
+		effort = "none"
+	default:
+		effort = string(m.Thinking)
+	}
 	return ok && (known.Reasoning.ResponsesOnly || known.Reasoning.RefusesToolsInChat(effort))
 }
 

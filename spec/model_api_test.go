@@ -19,6 +19,8 @@ func TestModel_UsesResponses(t *testing.T) {
 		"no tools at all":                {spec.Model{Provider: "openai", ModelID: "gpt-6.2-astra", InferenceParams: effort("low")}, true},
 		"reasoning is off by default":    {spec.Model{Provider: "openai", ModelID: "gpt-5.4"}, false},
 		"reasoning is set":               {spec.Model{Provider: "openai", ModelID: "gpt-5.4", InferenceParams: effort("high")}, true},
+		"thinking is set":                {spec.Model{Provider: "openai", ModelID: "gpt-5.4", Thinking: "high"}, true},
+		"thinking is off":                {spec.Model{Provider: "openai", ModelID: "gpt-6-sol", Thinking: "off"}, false},
 		"tools in chat completions":      {spec.Model{Provider: "openai", ModelID: "gpt-4o"}, false},
 		"an unknown name":                {spec.Model{Provider: "openai", ModelID: "gpt-99"}, false},
 		"a region of the service":        {spec.Model{Provider: "openai", ModelID: "gpt-6-sol", BaseURL: "https://eu.api.openai.com/v1"}, true},

@@ -17,6 +17,7 @@ import (
 type completion struct {
 	Choices []choice        `json:"choices"`
 	Usage   *usage          `json:"usage"`
+	Tier    wire.Word       `json:"service_tier"` // that was used
 	Error   json.RawMessage `json:"error"`
 }
 
@@ -66,12 +67,17 @@ type usage struct {
 	Details    struct {
 		Cached wire.Count `json:"cached_tokens"`
 		Writes wire.Count `json:"cache_write_tokens"`
+		Audio  wire.Count `json:"audio_tokens"`
 	} `json:"prompt_tokens_details"`
+	Written struct {
+		Reasoning wire.Count `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 // tokens returns the usage.
 func (u *usage) tokens() model.Usage {
-	return model.Usage{Input: int(u.Prompt), Output: int(u.Completion), Cached: int(max(u.Details.Cached, u.CacheHit)), CacheWrite: int(u.Details.Writes)}
+	return model.Usage{Input: int(u.Prompt), Output: int(u.Completion), Cached: int(max(u.Details.Cached, u.CacheHit)),
+		CacheWrite: int(u.Details.Writes), AudioInput: int(u.Details.Audio), Reasoning: int(u.Written.Reasoning)}
 }
 
 // assembler builds a response from its parts.
@@ -183,7 +189,12 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 // take adds the first choice: only one is requested.
 func (a *assembler) take(c completion) ([]model.Event, error) {
 	if c.Usage != nil { // totals, so the newest count replaces an older one
+		tier := a.usage.Tier
 		a.usage = c.Usage.tokens()
+		a.usage.Tier = tier
+	}
+	if c.Tier != "" {
+		a.usage.Tier = string(c.Tier)
 	}
 	var events []model.Event
 	for _, ch := range c.Choices {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -21,6 +22,7 @@ type responseObject struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
 	Usage *responseUsage `json:"usage"`
+	Tier  wire.Word      `json:"service_tier"` // that was used
 }
 
 type responseUsage struct {
@@ -29,7 +31,21 @@ type responseUsage struct {
 	Details struct {
 		Cached wire.Count `json:"cached_tokens"`
 		Writes wire.Count `json:"cache_write_tokens"`
+		ByLife struct {
+			Minutes30 wire.Count `json:"ttl_30m_tokens"`
+			Hours12   wire.Count `json:"ttl_12h_tokens"`
+		} `json:"cache_write_tokens_details"`
 	} `json:"input_tokens_details"`
+	Written struct {
+		Reasoning wire.Count `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+// tokens returns the usage.
+func (u *responseUsage) tokens() model.Usage {
+	writes := catalogue.CacheWrites{Minutes30: int(u.Details.ByLife.Minutes30), Hours12: int(u.Details.ByLife.Hours12)}
+	return model.Usage{Input: int(u.Input), Output: int(u.Output), Cached: int(u.Details.Cached), Reasoning: int(u.Written.Reasoning),
+		CacheWrite: max(int(u.Details.Writes), writes.Sum()), CacheWrites: writes}
 }
 
 // outputItem is an item of an output. Items of other types than the client reads have none of this.
@@ -347,8 +363,9 @@ func (a *responseReader) close(r responseObject) (events []model.Event, err erro
 		a.draft.Append(b)
 	}
 	if u := r.Usage; u != nil {
-		a.usage = model.Usage{Input: int(u.Input), Output: int(u.Output), Cached: int(u.Details.Cached), CacheWrite: int(u.Details.Writes)}
+		a.usage = u.tokens()
 	}
+	a.usage.Tier = string(r.Tier)
 	if r.Incomplete != nil && r.Status == "incomplete" {
 		a.finish = r.Incomplete.Reason
 	}

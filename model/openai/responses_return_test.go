@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/modeltest"
@@ -194,6 +195,27 @@ func TestResponses_Failed(t *testing.T) {
 			if f := failure(t, v.model, stream); !strings.Contains(f.Message, want) || !f.Temporary {
 				t.Errorf("%s: got %q, temporary %v", body, f.Message, f.Temporary)
 			}
+		}
+	}
+}
+
+// TestUsage has the tokens that providers charge differently, and the tier that was used.
+func TestUsage(t *testing.T) {
+	chatBody := `{"service_tier":"priority","choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"}}],"usage":{"prompt_tokens":90,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":30,"audio_tokens":4},"completion_tokens_details":{"reasoning_tokens":6}}}`
+	hit := `{"choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"}}],"usage":{"prompt_tokens":90,"completion_tokens":9,"prompt_cache_hit_tokens":64}}`
+	response := `{"status":"completed","service_tier":"flex","output":[` + commentary + `],"usage":{"input_tokens":90,"output_tokens":9,"input_tokens_details":{"cached_tokens":5,"cache_write_tokens":30,"cache_write_tokens_details":{"ttl_30m_tokens":10,"ttl_12h_tokens":20}},"output_tokens_details":{"reasoning_tokens":6}}}`
+	for _, c := range []struct {
+		open opener
+		body string
+		want model.Usage
+	}{
+		{openai.New, chatBody, model.Usage{Input: 90, Output: 9, Cached: 5, CacheWrite: 30, AudioInput: 4, Reasoning: 6, Tier: "priority"}},
+		{openai.New, hit, model.Usage{Input: 90, Output: 9, Cached: 64}},
+		{openai.NewResponses, response, model.Usage{Input: 90, Output: 9, Cached: 5, CacheWrite: 30, CacheWrites: catalogue.CacheWrites{Minutes30: 10, Hours12: 20}, Reasoning: 6, Tier: "flex"}},
+	} {
+		v := converse(t, c.open, model.Info{ID: "m", Name: "some-model"}, nil, modeltest.Respond(200, "application/json", c.body))
+		if d := cmp.Diff(c.want, v.say(t, false, chat.Text(chat.User, "x")).Usage); d != "" {
+			t.Error(d)
 		}
 	}
 }
