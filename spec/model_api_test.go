@@ -7,7 +7,7 @@ import (
 )
 
 // Models of OpenAI that refuse tools in chat completions are called by the Responses API, on the
-// service of the provider and unless the document says otherwise.
+// service of the provider and unless the document declares another API.
 func TestModel_UsesResponses(t *testing.T) {
 	effort := func(level string) map[string]any { return map[string]any{"reasoning_effort": level} }
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ const (
 	requiredInCall = "reasoning_content" // models can require it with calls
 )
 
-// returnPolicy is which messages of a conversation keep what the server sent beside their texts.
+// returnPolicy is which messages of a conversation keep what the server sent next to their texts.
 type returnPolicy struct {
 	texts bool // messages without calls
 	past  bool // messages of earlier turns
@@ -69,7 +69,7 @@ func (r returnPolicy) apply(messages []chat.Message) []chat.Message {
 // isReturned reports whether a block has reasoning, or nothing but an item.
 func isReturned(b chat.Block) bool { return b.IsModels() && b.Call == nil }
 
-// returnedFields sets the fields of an encoded message that the server sent beside the text.
+// returnedFields sets the fields of an encoded message that the server sent next to the text.
 func returnedFields(fields object, m *chat.Message) {
 	texts := map[string]string{}
 	for _, b := range m.Blocks {

@@ -115,7 +115,7 @@ func (r *reasoning) end(draft *wire.ResponseBuilder) error {
 	return draft.Attach(chat.ReasoningType, chat.Item{Field: field})
 }
 
-// close adds what goes back beside the texts, before the calls.
+// close adds what goes back next to the texts, before the calls.
 func (r *reasoning) close(draft *wire.ResponseBuilder) error {
 	if err := r.end(draft); err != nil {
 		return err

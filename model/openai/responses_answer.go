@@ -232,7 +232,7 @@ func (a *responseReader) item(raw json.RawMessage) ([]model.Event, error) {
 	return nil, a.draft.AppendItem(chat.ItemType, "", chat.Item{Field: kind.Type, JSON: string(raw)})
 }
 
-// message adds a message: a part of the answer, or what the model says before it.
+// message adds a message: a part of the answer, or what the model writes before it.
 func (a *responseReader) message(it *outputItem) (events []model.Event, err error) {
 	parts, err := it.parts()
 	if err != nil {
@@ -293,7 +293,7 @@ func (a *responseReader) reasoning(raw json.RawMessage, it *outputItem) ([]model
 	return []model.Event{{Reasoning: text}}, err
 }
 
-// call adds a call. What the item has beside the call goes back with it, such as its namespace.
+// call adds a call. What the item has in addition to the call goes back with it, such as its namespace.
 func (a *responseReader) call(raw json.RawMessage, it *outputItem) error {
 	arguments, err := argumentText(it.Arguments)
 	if err != nil {

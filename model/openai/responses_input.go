@@ -178,7 +178,7 @@ func (in *inputs) newest() int {
 // isCompacted reports whether the conversation has a compaction.
 func (in *inputs) isCompacted() bool { return in.newest() >= 0 }
 
-// compacted returns the items from the newest compaction on, which stands for all before it. Calls
+// compacted returns the items from the newest compaction on, which replaces all before it. Calls
 // whose outputs follow it stay, as an output needs its call.
 func (in *inputs) compacted() []json.RawMessage {
 	first := max(0, in.newest())

@@ -53,7 +53,7 @@ const (
 	asked      = `{"type":"message","role":"user","content":[{"type":"input_text","text":"Where?"}]}`
 	callBack   = `{"type":"function_call","call_id":"c1","name":"find","arguments":"{\"n\":7}","namespace":"orders","caller":{"type":"program","caller_id":"p1"}}`
 	customBack = `{"type":"custom_tool_call","call_id":"c2","name":"run","input":"a b"}`
-	toldBack   = `{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look."}]}`
+	noteBack   = `{"type":"message","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look."}]}`
 	resultOne  = `{"type":"function_call_output","call_id":"c1","output":"shipped","caller":{"type":"program","caller_id":"p1"}}`
 	resultTwo  = `{"type":"custom_tool_call_output","call_id":"c2","output":"shipped"}`
 )
@@ -63,7 +63,7 @@ func TestReturn_Responses(t *testing.T) {
 	for name, c := range map[string]struct {
 		items, want []string
 	}{
-		"reasoning before commentary and calls":       {[]string{sealed, commentary, called, sealedToo, custom}, []string{asked, sealed, toldBack, callBack, sealedToo, customBack, resultOne, resultTwo}},
+		"reasoning before commentary and calls":       {[]string{sealed, commentary, called, sealedToo, custom}, []string{asked, sealed, noteBack, callBack, sealedToo, customBack, resultOne, resultTwo}},
 		"hosted and unknown items":                    {[]string{sealed, searched, unknown, called}, []string{asked, sealed, searched, unknown, callBack, resultOne}},
 		"a generated image":                           {[]string{sealed, drawn, called}, []string{asked, sealed, drawn, callBack, resultOne}},
 		"a compaction":                                {[]string{sealed, compaction, sealedToo, called}, []string{compaction, sealedToo, callBack, resultOne}},
@@ -93,7 +93,7 @@ func TestReturn_Responses(t *testing.T) {
 	}
 }
 
-// The text of an answer is that of its final message; what the model says before is commentary.
+// The text of an answer is that of its final message; what the model writes before is commentary.
 func TestResponses_Phases(t *testing.T) {
 	final := strings.NewReplacer("commentary", "final_answer", "I look.", "Here.", `"annotations":[]`,
 		`"annotations":[{"type":"url_citation","url":"https://shop.example","title":"Shop","start_index":0,"end_index":4},{"type":"file_citation","file_id":"f"}]`).Replace(commentary)
@@ -103,21 +103,21 @@ func TestResponses_Phases(t *testing.T) {
 		`{"type":"response.output_item.done","item":`+final+`}`, `{"type":"response.completed","response":{"status":"completed","output":[]}}`)
 	for name, answer := range map[string]http.HandlerFunc{"whole": output(false, commentary, final), "stream": output(true, commentary, final), "deltas": deltas} {
 		v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6.1-sol"), nil, answer)
-		var said, told strings.Builder
+		var text, notes strings.Builder
 		got, err := model.Call(t.Context(), v.model, model.Request{Stream: name != "whole", Messages: []chat.Message{chat.Text(chat.User, "Where?")}}, func(ev model.Event) {
-			said.WriteString(ev.Text)
-			told.WriteString(ev.Commentary)
+			text.WriteString(ev.Text)
+			notes.WriteString(ev.Commentary)
 		})
 		testkit.Must(t, err)
-		if got.Message.Text() != "Here." || name != "whole" && (said.String() != "Here." || told.String() != "I look.") {
-			t.Errorf("%s: text %q, deltas %q and %q", name, got.Message.Text(), said.String(), told.String())
+		if got.Message.Text() != "Here." || name != "whole" && (text.String() != "Here." || notes.String() != "I look.") {
+			t.Errorf("%s: text %q, deltas %q and %q", name, got.Message.Text(), text.String(), notes.String())
 		}
 		last := got.Message.Blocks[len(got.Message.Blocks)-1]
 		if last.Type != "citation_url" || last.Text != `{"title":"Shop","url":"https://shop.example"}` {
 			t.Errorf("%s: the last block is %+v", name, last)
 		}
 		v.say(t, false, chat.Text(chat.User, "Where?"), stored(t, got.Message), chat.Text(chat.User, "Where?"))
-		want := decoded(t, asked, toldBack, strings.NewReplacer("commentary", "final_answer", "I look.", "Here.").Replace(toldBack), asked)
+		want := decoded(t, asked, noteBack, strings.NewReplacer("commentary", "final_answer", "I look.", "Here.").Replace(noteBack), asked)
 		if d := cmp.Diff(want, v.sent(1, "input")); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
