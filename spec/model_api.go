@@ -30,8 +30,8 @@ func (m *Model) UsesResponses() bool {
 	return ok && (known.Reasoning.ResponsesOnly || known.Reasoning.RefusesToolsInChat(effort))
 }
 
-// OwnService reports whether the document calls the service of the provider, or a server that
-// stands for it: one that a variable of the environment names, or an endpoint of Azure OpenAI.
+// OwnService reports whether the document calls the service of the provider, or a server in its
+// place: one that a variable of the environment names, or an endpoint of Azure OpenAI.
 func (m *Model) OwnService() bool {
 	row, ok := LookupProvider(m.Provider)
 	return ok && (m.BaseURL == "" || row.Name == "azure-openai" || isOwnService(row.BaseURL, m.BaseURL))
