@@ -164,11 +164,12 @@ func rejection(err error) rejectionKind {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 	}
 	switch {
-	case contains("invalid schema", "invalid json schema", "additionalproperties", "grammar", "$ref", "recursive schema", "too many optional parameters", "output_config.format.schema"):
+	case contains("invalid schema", "invalid json schema", "additionalproperties", "grammar", "$ref", "recursive schema", "too many optional parameters", "too many strict tools", "output_config.format.schema"):
 		return schemaRejected
 	case contains("response_format", "response format", "json_schema", "json schema", "json_object", "json mode", "output_format", "output_config",
 		"output format", "responsejsonschema", "response_json_schema", "responseschema", "response_schema", "responsemimetype",
-		"response mime type", "response_mime_type", "structured output", "chatrequest.format", "invalid format", "outputconfig", "textformat", "tool_choice: type", "tool_choice forces"):
+		"response mime type", "response_mime_type", "structured output", "chatrequest.format", "invalid format",
+		"outputconfig", "textformat", "tool_choice: type", "tool_choice forces", "does not support this tool_choice"):
 		return formRejected
 	}
 	return notRejected

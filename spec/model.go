@@ -34,7 +34,7 @@ type Model struct {
 	Headers map[string]Secret `yaml:"headers" secret:"named"`
 	// BaseURL is the address of the server, such as http://localhost:11434/v1. The default is the variable of the provider, such as OPENAI_BASE_URL, and then the provider's own service.
 	BaseURL string `yaml:"base_url" validate:"omitempty,http_url"`
-	// API is the protocol of OpenAI's models: chat is chat completions, responses the Responses API. The default is chat.
+	// API is the protocol of OpenAI's models: chat is chat completions, responses the Responses API. The default is chat, and responses for models of OpenAI's own service and of Azure OpenAI that refuse tools in chat completions.
 	API string `yaml:"api" validate:"omitempty,oneof=chat responses"`
 	// Deployment is the name of the deployment in Azure OpenAI. The default is the model_id.
 	Deployment string `yaml:"deployment"`
@@ -52,7 +52,7 @@ type Model struct {
 	Fallbacks []Ref[ModelEntity] `yaml:"fallbacks"`
 	// StructuredOutput is how a required form of the answer is requested: schema sends the provider a JSON schema, json_object requests any JSON object, prompt relies on the system message. auto uses the first of these that the server accepts, and remembers it while the process runs.
 	StructuredOutput string `yaml:"structured_output" default:"auto" validate:"omitempty,oneof=schema json_object prompt auto"`
-	// PromptCache is whether requests have the markers by which the provider caches the beginning of a prompt: tools, system message, and the conversation where it goes on. auto leaves the lifetime of what is cached to the provider, 5m and 1h set it, none leaves out the markers. Other providers cache without markers.
+	// PromptCache is whether requests have the markers by which the provider caches the beginning of a prompt: tools, system message, and the conversation where it goes on; of OpenAI's models that have markers, the system message. auto leaves the lifetime of what is cached to the provider, 5m and 1h set it, none leaves out the markers. Other providers cache without markers.
 	PromptCache string `yaml:"prompt_cache" default:"auto" validate:"omitempty,oneof=auto 5m 1h none"`
 	// OnTruncation is what happens to an answer that the provider ended at the token limit or by its content filter: error fails the call, warn uses the answer and prints a warning, continue requests the rest of the answer at the token limit, at most 8 times, and joins the parts.
 	OnTruncation string `yaml:"on_truncation" default:"error" validate:"omitempty,oneof=error warn continue"`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -285,8 +286,14 @@ models:
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
 			set := base.PromptCache != "" && base.PromptCache != "auto"
-			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && set && !modelparams.MarksCache(m) {
+			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && set && !modelparams.MarksCache(m) && !(base.PromptCache == "none" && hasCacheMarkers(base)) {
 				p.report(fieldKey(m, "prompt_cache"), "the provider %s has no markers of the prompt cache, so that %s has no effect", base.Provider, base.PromptCache)
 			}
 		})}
+}
+
+// hasCacheMarkers reports whether a request can mark what the provider caches of a model.
+func hasCacheMarkers(m *spec.Model) bool {
+	known, ok := m.Known()
+	return ok && known.Cache.Breakpoints == catalogue.Yes
 }

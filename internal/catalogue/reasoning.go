@@ -61,3 +61,17 @@ const (
 
 // Reasons reports whether the model can reason.
 func (r Reasoning) Reasons() bool { return r.Mode == ReasonsOptional || r.Mode == ReasonsAlways }
+
+// RefusesToolsInChat reports whether Chat Completions refuses function tools of the model in a
+// request with an effort, which is empty where the request has none.
+func (r Reasoning) RefusesToolsInChat(effort string) bool {
+	switch r.ChatTools {
+	case ToolsNever:
+		return true
+	case ToolsIfSetOff:
+		return effort != "none"
+	case ToolsIfOff:
+		return effort != "" && effort != "none"
+	}
+	return false
+}

@@ -1,5 +1,7 @@
 package catalogue
 
+import "slices"
+
 // Rejection is a parameter, or a value of one, that a model refuses.
 type Rejection struct {
 	Parameters []string  `json:"parameters"`            // names as in the request; dots separate nested names
@@ -35,3 +37,16 @@ const (
 
 // ChatCompletions is the endpoint /chat/completions, in Rejection.API.
 const ChatCompletions = "chat_completions"
+
+// Rejects reports whether an endpoint always refuses a parameter, with every value. It is false
+// for nil, which is an unknown model.
+func (m *Model) Rejects(parameter, api string) bool {
+	return m != nil && slices.ContainsFunc(m.Rejected, func(r Rejection) bool {
+		return r.When == Always && !r.Missing && len(r.Values) == 0 && len(r.Except) == 0 && (r.API == "" || r.API == api) && slices.Contains(r.Parameters, parameter)
+	})
+}
+
+// Requires reports whether the model refuses some requests without a parameter. It is false for nil.
+func (m *Model) Requires(parameter string) bool {
+	return m != nil && slices.ContainsFunc(m.Rejected, func(r Rejection) bool { return r.Missing && slices.Contains(r.Parameters, parameter) })
+}

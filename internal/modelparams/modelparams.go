@@ -165,7 +165,7 @@ func protocolOf(m *spec.Model, embeds bool) Protocol {
 	case "ollama":
 		return either(embeds, Embeddings, Ollama)
 	}
-	return either(embeds, Embeddings, openAIChat(m.API))
+	return either(embeds, Embeddings, either(m.UsesResponses(), Responses, ChatCompletions))
 }
 
 func either(first bool, a, b Protocol) Protocol {
@@ -174,9 +174,6 @@ func either(first bool, a, b Protocol) Protocol {
 	}
 	return b
 }
-
-// openAIChat returns the protocol of an API that a model of OpenAI declares.
-func openAIChat(api string) Protocol { return either(api == "responses", Responses, ChatCompletions) }
 
 // VertexChat returns the protocol of a chat model of Vertex AI.
 func VertexChat(name string) Protocol {

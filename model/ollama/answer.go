@@ -6,6 +6,7 @@ import (
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // line is an answer, or one line of a streamed one.
@@ -24,9 +25,10 @@ type line struct {
 
 // assembler builds a response from its parts.
 type assembler struct {
-	draft wire.ResponseBuilder
-	think wire.ThinkSplitter
-	last  line // the closing line
+	draft    wire.ResponseBuilder
+	think    wire.ThinkSplitter
+	thinking bool // whether the last block is thinking that goes back
+	last     line // the closing line
 }
 
 // Whole reads a response that is not streamed.
@@ -62,19 +64,59 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		}
 		return nil, nil
 	}
+	events, err := a.add(m.Content, m.Thinking, l.Done)
+	if err != nil {
+		return nil, err
+	}
 	for _, c := range m.ToolCalls { // each comes in one part
+		if err := a.endThinking(); err != nil {
+			return nil, err
+		}
 		a.draft.Call(c.ID, c.Function.Name, string(c.Function.Arguments))
 	}
-	text, thought := a.think.Add(m.Content)
-	if l.Done {
+	return events, nil
+}
+
+// add adds text and thinking, and returns the deltas for them. Some models have their thinking in
+// the text, which does not go back.
+func (a *assembler) add(content, thinking string, last bool) ([]model.Event, error) {
+	text, thought := a.think.Add(content)
+	if last {
 		rest, more := a.think.End()
 		text, thought = text+rest, thought+more
 	}
-	return a.draft.AppendText(text, m.Thinking+thought)
+	events, err := a.draft.AppendText("", thinking+thought)
+	if err != nil {
+		return nil, err
+	}
+	a.thinking = thinking != "" || a.thinking && thought == ""
+	if text == "" {
+		return events, nil
+	}
+	if err := a.endThinking(); err != nil {
+		return nil, err
+	}
+	more, err := a.draft.AppendText(text, "")
+	return append(events, more...), err
 }
+
+// endThinking marks the last block as thinking that goes back.
+func (a *assembler) endThinking() error {
+	ends := a.thinking
+	if a.thinking = false; !ends {
+		return nil
+	}
+	return a.draft.Attach(chat.ReasoningType, chat.Item{Field: thinkingField})
+}
+
+// thinkingField is the field of a message with reasoning.
+const thinkingField = "thinking"
 
 // Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
+	if err := a.endThinking(); err != nil {
+		return nil, err
+	}
 	resp := &model.Response{Message: a.draft.Message(), Usage: model.Usage{Input: int(a.last.Input), Output: int(a.last.Output)}}
 	resp.Finish, resp.Reason = wire.Finish(a.last.Reason, a.draft.Calls())
 	return resp, nil

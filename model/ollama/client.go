@@ -15,8 +15,9 @@ import (
 // address without /api/chat.
 type Config struct {
 	wire.Config
-	// ContextWindow is sent as the size of the context; 0 uses the default of the
-	// server, which is small and truncates longer conversations without an error.
+	// ContextWindow is sent as the size of the context; 0 uses the default of the server: 4,096,
+	// 32,768 or 262,144 tokens with less than 24, less than 48, or more GiB of GPU memory. Longer
+	// conversations are truncated without an error.
 	ContextWindow int
 }
 

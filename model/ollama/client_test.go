@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/modeltest"
@@ -131,5 +132,44 @@ func TestRequest_ToolImages(t *testing.T) {
 	}
 	if d := cmp.Diff(want, s.Requests()[0].Body["messages"].([]any)[2:]); d != "" {
 		t.Error(d)
+	}
+}
+
+// Thinking goes back with the calls of a turn, until it ends.
+func TestReturn_Thinking(t *testing.T) {
+	whole := `{"message":{"role":"assistant","content":"","thinking":"Hm.","tool_calls":[{"id":"c1","function":{"name":"find","arguments":{}}}]},"done":true,"done_reason":"stop"}`
+	pieces := `{"message":{"role":"assistant","content":"","thinking":"H"},"done":false}` + "\n" + `{"message":{"role":"assistant","content":"","thinking":"m."},"done":false}` + "\n" +
+		`{"message":{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"find","arguments":{}}}]},"done":false}` + "\n" + `{"message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}` + "\n"
+	for _, stream := range []bool{false, true} {
+		answer := map[bool]string{false: whole, true: pieces}[stream]
+		s := modeltest.Serve(t, modeltest.Respond(200, "application/x-ndjson", answer), modeltest.Respond(200, "application/x-ndjson", whole))
+		m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "gpt-oss"}, URL: s.URL, HTTP: s.Client()})
+		testkit.Must(t, err)
+		messages := []chat.Message{chat.Text(chat.User, "Where?")}
+		for i := range 3 {
+			got, err := model.Call(t.Context(), m, model.Request{Stream: stream && i == 0, Messages: messages}, nil)
+			testkit.Must(t, err)
+			if i == 0 {
+				messages = append(messages, got.Message, chat.Message{Role: chat.Tool, ToolCallID: "c1", Blocks: []chat.Block{{Type: "text", Text: "shipped"}}})
+			}
+			if i == 1 {
+				messages = append(messages, chat.Text(chat.Assistant, "Here."), chat.Text(chat.User, "And now?"))
+			}
+		}
+		for request, want := range map[int]any{1: "Hm.", 2: nil} {
+			if got := s.Requests()[request].Body["messages"].([]any)[1].(object)["thinking"]; got != want {
+				t.Errorf("stream %v, request %d: thinking is %v", stream, request, got)
+			}
+		}
+	}
+}
+
+func TestRequest_HostedTool(t *testing.T) {
+	s := modeltest.Serve(t)
+	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "gpt-oss"}, URL: s.URL, HTTP: s.Client()})
+	testkit.Must(t, err)
+	_, err = model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}, Tools: []model.Tool{{Name: "search", Hosted: "web_search"}}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "tool search: Ollama has no hosted tool web_search") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 type message struct {
 	Role       chat.Role `json:"role"`
 	Content    string    `json:"content"`
-	Images     [][]byte  `json:"images,omitempty"` // base64 in JSON
+	Thinking   string    `json:"thinking,omitempty"` // of an answer with calls, until its turn ends
+	Images     [][]byte  `json:"images,omitempty"`   // base64 in JSON
 	ToolCalls  []request `json:"tool_calls,omitempty"`
 	ToolName   string    `json:"tool_name,omitempty"` // for the result of a tool
 	ToolCallID string    `json:"tool_call_id,omitempty"`
@@ -70,6 +71,9 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		return nil, err
 	}
 	fields["model"], fields["messages"], fields["stream"] = p.Info.Name, messages, req.Stream
+	if err := wire.NoHostedTools(req.Tools, "Ollama"); err != nil {
+		return nil, err
+	}
 	if len(req.Tools) > 0 {
 		fields["tools"] = wire.Functions(req.Tools)
 	}
@@ -84,7 +88,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 
 func messagesOf(list []chat.Message) ([]message, error) {
 	names := map[string]string{} // tool names by the ids of the calls
-	messages := make([]message, len(list))
+	messages, turn := make([]message, len(list)), wire.TurnStart(list)
 	for i, m := range list {
 		to := &messages[i]
 		to.Role, to.ToolCallID, to.ToolName = wire.NormalizeRole(m.Role), m.ToolCallID, names[m.ToolCallID]
@@ -92,6 +96,11 @@ func messagesOf(list []chat.Message) ([]message, error) {
 		for _, b := range m.Blocks {
 			text, isText := wire.FileText(b)
 			switch {
+			case b.Item != nil && b.Item.Field == thinkingField:
+				if i >= turn && m.HasCalls() {
+					to.Thinking += b.Text
+				}
+			case b.IsModels(), b.IsCitation():
 			case isText:
 				texts = append(texts, text)
 			case b.Type == "image" && b.Media():

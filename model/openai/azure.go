@@ -24,7 +24,7 @@ func NewAzure(c AzureConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{wire.NewChat(s, &protocol{Server: s, target: c.target(s, "chat/completions")}, "chat")}, nil
+	return &Client{wire.NewChat(s, newProtocol(s, c.target(s, "chat/completions")), "chat")}, nil
 }
 
 // NewAzureEmbedder makes an Embedder. It calls nothing.

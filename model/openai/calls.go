@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // callPart is a tool call, or a part of one.
@@ -18,6 +19,11 @@ type callPart struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
 	} `json:"function"`
+	Custom *struct { // in place of the function
+		Name  string `json:"name"`
+		Input string `json:"input"`
+	} `json:"custom"`
+	Extra json.RawMessage `json:"extra_content"` // of Google: a signature
 }
 
 // call is a partial tool call.
@@ -25,6 +31,8 @@ type call struct {
 	index     int
 	id, name  string
 	arguments strings.Builder
+	custom    bool            // whether the arguments are a text in a grammar
+	extra     json.RawMessage // extra_content
 }
 
 // call adds a part of a tool call to the call it belongs to, or a whole call.
@@ -44,6 +52,12 @@ func (a *assembler) call(p callPart, whole bool) error {
 		}
 		a.calls = append(a.calls, slot)
 	}
+	if p.Custom != nil {
+		slot.custom, p.Function.Name, p.Function.Arguments = true, p.Custom.Name, encode(p.Custom.Input)
+	}
+	if isSet(p.Extra) {
+		slot.extra = p.Extra
+	}
 	slot.id = cmp.Or(slot.id, p.ID)
 	if slot.arguments.Len() == 0 && p.Function.Name != slot.name { // some servers also send names in parts
 		slot.name += p.Function.Name
@@ -56,6 +70,22 @@ func (a *assembler) call(p callPart, whole bool) error {
 		return wire.ErrTooLong
 	}
 	slot.arguments.WriteString(arguments)
+	return nil
+}
+
+// addCall adds a complete call to the answer.
+func (a *assembler) addCall(c *call) error {
+	arguments := c.arguments.String()
+	if c.custom {
+		arguments = textArguments(a.texts[c.name], arguments)
+	}
+	a.draft.Call(c.id, c.name, arguments)
+	switch {
+	case c.custom:
+		return a.draft.Attach(chat.CallType, chat.Item{Field: customField})
+	case c.extra != nil:
+		return a.draft.Attach(chat.CallType, chat.Item{Field: callField, JSON: string(c.extra)})
+	}
 	return nil
 }
 

@@ -30,7 +30,10 @@ func newClient(c Config, mistral bool) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &protocol{Server: s, target: newTarget(s, "chat/completions"), mistral: mistral}
+	p := newProtocol(s, newTarget(s, "chat/completions"))
+	if p.mistral = mistral; mistral {
+		p.returns = returnPolicy{texts: true, past: true}
+	}
 	return &Client{wire.NewChat(s, p, "chat")}, nil
 }
 
@@ -59,16 +62,22 @@ type protocol struct {
 	*wire.Server
 	target
 	mistral bool // whether the server rejects what Mistral's protocol does not have
+	returns returnPolicy
+}
+
+func newProtocol(s *wire.Server, t target) *protocol {
+	return &protocol{Server: s, target: t, returns: newReturnPolicy(s.Info.Known, s.Encoded["thinking"])}
 }
 
 // Request encodes a request.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
-	return wire.Call{URL: p.endpoint, Header: p.header, Body: body}, err
+	answer := &assembler{reasoning: newReasoning(p.Server), texts: textProperties(req.Tools)}
+	return wire.Call{URL: p.endpoint, Header: p.header, Body: body, Answer: answer}, err
 }
 
-// Answer returns a reader for one response.
-func (p *protocol) Answer() wire.ResponseReader { return &assembler{} }
+// Answer returns a reader for the response to a request without tools.
+func (p *protocol) Answer() wire.ResponseReader { return &assembler{reasoning: newReasoning(p.Server)} }
 
 // bearer returns the headers of requests; an empty key sends no Authorization.
 func bearer(key string) http.Header {

@@ -1,16 +1,15 @@
 package openai
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"errors"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // NewResponses makes a Client of OpenAI's Responses API. Conversations are those of the
@@ -33,80 +32,51 @@ func NewAzureResponses(c AzureConfig) (*Client, error) {
 }
 
 func responsesFormat(example string) wire.Format {
-	return wire.Format{Answers: "response", Example: example,
-		Params: modelparams.Responses}
+	return wire.Format{Answers: "response", Example: example, Params: modelparams.Responses}
 }
 
-// responses is the Responses API.
+// responses is the Responses API. It is immutable.
 type responses struct {
 	*wire.Server
 	target
-	thoughts wire.Recent[[]json.RawMessage] // reasoning items, which must be sent back, by the id of the call that follows them
-}
-
-// item is an input item: a message, a call or the result of a call.
-type item struct {
-	Type      string        `json:"type"`
-	Role      string        `json:"role,omitempty"`
-	Content   []contentPart `json:"content,omitempty"`
-	CallID    string        `json:"call_id,omitempty"`
-	Name      string        `json:"name,omitempty"`
-	Arguments string        `json:"arguments,omitempty"`
-	Output    any           `json:"output,omitempty"` // of a call: a string, or parts if it has media
-}
-
-type contentPart struct {
-	Type     string `json:"type"`
-	Text     string `json:"text,omitempty"`
-	ImageURL string `json:"image_url,omitempty"`
-	FileURL  string `json:"file_url,omitempty"`
-	FileName string `json:"filename,omitempty"`
-	FileData string `json:"file_data,omitempty"`
 }
 
 // Request encodes a request.
 func (p *responses) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
-	return wire.Call{URL: p.endpoint, Header: p.header, Body: body}, err
+	answer := &responseReader{texts: textProperties(req.Tools)}
+	return wire.Call{URL: p.endpoint, Header: p.header, Body: body, Answer: answer}, err
 }
 
-// Answer returns a reader for one response.
-func (p *responses) Answer() wire.ResponseReader { return &responseReader{protocol: p} }
+// Answer returns a reader for the response to a request without tools.
+func (p *responses) Answer() wire.ResponseReader { return &responseReader{} }
 
-// body encodes a request. Parameters of chat completions have their names in this API.
+// body encodes a request.
 func (p *responses) body(req model.Request) (map[string]any, error) {
-	fields := map[string]any{"store": false}
-	for name, raw := range p.Encoded {
-		switch name {
-		case "max_tokens", "max_completion_tokens":
-			fields["max_output_tokens"] = raw
-		case "reasoning_effort":
-			fields["reasoning"] = map[string]any{"effort": raw}
-		default:
-			fields[name] = raw
-		}
-	}
-	if _, set := fields["include"]; !set && p.reasons() {
-		fields["include"] = []string{"reasoning.encrypted_content"}
-	}
-	system, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
-	if strings.TrimSpace(system) != "" {
-		fields["instructions"] = system
-	}
-	input := []any{}
-	for _, m := range rest {
-		items, err := p.items(m)
-		if err != nil {
+	fields := p.params(req.Schema)
+	system, rest := wire.Split(req.Messages)
+	in := inputs{calls: map[string]*callAttributes{}}
+	for i := range rest {
+		if err := in.add(&rest[i]); err != nil {
 			return nil, err
 		}
-		input = append(input, items...)
+	}
+	input := in.compacted()
+	switch {
+	case strings.TrimSpace(system) == "":
+	case marksSystem(p.Server, system) && !in.isCompacted():
+		content := []cachedText{{"input_text", system, explicitCache()}}
+		input = slices.Insert(input, 0, encode(cachedMessage{Type: "message", Role: "developer", Content: content}))
+	default:
+		fields["instructions"] = system
 	}
 	fields["model"], fields["input"] = p.model, input
-	if len(req.Tools) > 0 {
-		fields["tools"] = responseTools(req.Tools)
+	tools, err := responseTools(req.Tools)
+	if err != nil {
+		return nil, err
 	}
-	if _, set := fields["text"]; req.Schema != nil && !set {
-		fields["text"] = map[string]any{"format": textFormat(req.Schema)}
+	if len(tools) > 0 {
+		fields["tools"] = tools
 	}
 	if req.Stream {
 		fields["stream"] = true
@@ -114,265 +84,111 @@ func (p *responses) body(req model.Request) (map[string]any, error) {
 	return fields, nil
 }
 
-// reasons reports whether the model reasons: others reject the request for its thoughts.
-func (p *responses) reasons() bool {
-	return p.Info.Known != nil && p.Info.Known.Reasoning.Reasons()
+// cachedMessage is a message whose end is a breakpoint of the cache.
+type cachedMessage struct {
+	Type    string       `json:"type"`
+	Role    string       `json:"role"`
+	Content []cachedText `json:"content"`
 }
 
-// responseTools declares tools, which this API binds to their schemas by default.
-func responseTools(tools []model.Tool) []map[string]any {
-	list := make([]map[string]any, len(tools))
-	for i, t := range tools {
-		list[i] = map[string]any{"type": "function", "name": t.Name, "parameters": t.Parameters, "strict": false}
-		if t.Description != "" {
-			list[i]["description"] = t.Description
-		}
-	}
-	return list
-}
-
-// textFormat requests the form of an answer: that of chat completions, without a level.
-func textFormat(s *model.Schema) map[string]any {
-	format := responseFormat(s)
-	inner, ok := format["json_schema"].(map[string]any)
-	if !ok {
-		return format
-	}
-	inner["type"] = "json_schema"
-	return inner
-}
-
-// items encodes a message.
-func (p *responses) items(m chat.Message) ([]any, error) {
-	role := wire.NormalizeRole(m.Role)
-	if role == chat.Tool {
-		return []any{item{Type: "function_call_output", CallID: m.ToolCallID, Output: responseOutput(m)}}, nil
-	}
-	message := item{Type: "message", Role: string(role)}
-	for _, b := range m.Blocks {
-		part, err := responsePart(b, role)
-		if err != nil {
-			return nil, err
-		}
-		if part != (contentPart{}) {
-			message.Content = append(message.Content, part)
-		}
-	}
-	var items []any
-	if len(message.Content) > 0 {
-		items = append(items, message)
-	}
-	for _, c := range m.Calls() {
-		for _, thought := range p.thoughts.Find(c.ID) {
-			items = append(items, thought)
-		}
-		items = append(items, item{Type: "function_call", CallID: c.ID, Name: c.Name, Arguments: string(wire.Arguments(c.Arguments))})
-	}
-	return items, nil
-}
-
-// responseOutput encodes the result of a tool: its text, or parts if it has media.
-func responseOutput(m chat.Message) any {
-	if !slices.ContainsFunc(m.Blocks, chat.Block.Media) {
-		return m.Text()
-	}
-	parts := []contentPart{}
-	for _, b := range m.Blocks {
-		part, err := responsePart(b, chat.Tool)
-		if err != nil {
-			part = contentPart{Type: "input_text", Text: wire.ResultNote(b)}
-		}
-		if part != (contentPart{}) {
-			parts = append(parts, part)
-		}
-	}
-	return parts
-}
-
-// responsePart encodes a block: a text, an image or a file; empty for an empty text.
-func responsePart(b chat.Block, role chat.Role) (contentPart, error) {
-	data := func(mime string) string {
-		return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(b.Data)
-	}
-	switch {
-	case b.Type == "image" && !b.Media():
-		return contentPart{Type: "input_image", ImageURL: b.Text}, nil
-	case b.Type == "image":
-		mime := b.MimeType
-		if mime == "" {
-			mime = wire.ImageType(b.Data)
-		}
-		return contentPart{Type: "input_image", ImageURL: data(mime)}, nil
-	case b.Type == "file" && !b.Media():
-		return contentPart{Type: "input_file", FileURL: b.Text}, nil
-	case b.Type == "file" && b.MimeType == "application/pdf":
-		return contentPart{Type: "input_file", FileName: "document.pdf", FileData: data(b.MimeType)}, nil
-	case b.Media():
-		if text, ok := wire.FileText(b); ok {
-			return contentPart{Type: "input_text", Text: text}, nil
-		}
-		return contentPart{}, wire.UnsupportedContent(b, "the Responses API")
-	case b.Text == "":
-		return contentPart{}, nil
-	case role == chat.Assistant:
-		return contentPart{Type: "output_text", Text: b.Text}, nil
-	}
-	return contentPart{Type: "input_text", Text: b.Text}, nil
-}
-
-// responseObject is a response, complete or not.
-type responseObject struct {
-	Output     []json.RawMessage `json:"output"`
-	Status     string            `json:"status"`
-	Error      json.RawMessage   `json:"error"`
-	Incomplete *struct {
-		Reason string `json:"reason"`
-	} `json:"incomplete_details"`
-	Usage *struct {
-		Input   wire.Count `json:"input_tokens"`
-		Output  wire.Count `json:"output_tokens"`
-		Details struct {
-			Cached wire.Count `json:"cached_tokens"`
-		} `json:"input_tokens_details"`
-	} `json:"usage"`
-}
-
-// responseReader builds a response from its parts.
-type responseReader struct {
-	protocol *responses
-	draft    wire.ResponseBuilder
-	streamed bool              // whether the texts came as deltas
-	thoughts []json.RawMessage // that were not assigned to a call yet
-	finish   string
-	usage    model.Usage
-	done     bool
-}
-
-// Complete reports whether the closing event was read.
-func (a *responseReader) Complete(bool) bool { return a.done }
-
-// Whole reads a response that is not streamed.
-func (a *responseReader) Whole(raw []byte) error {
-	var r responseObject
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return wire.Shape(err)
-	}
-	if r.Output == nil {
-		return errors.New("no output")
-	}
-	for _, raw := range r.Output {
-		if err := a.item(raw); err != nil {
-			return err
-		}
-	}
-	return a.close(r)
-}
-
-// Chunk reads one event of a stream and returns its deltas.
-func (a *responseReader) Chunk(raw []byte) ([]model.Event, error) {
-	var ev struct {
-		Type     string          `json:"type"`
-		Delta    json.RawMessage `json:"delta"`
-		Item     json.RawMessage `json:"item"`
-		Response responseObject  `json:"response"`
-	}
-	if err := json.Unmarshal(raw, &ev); err != nil {
-		return nil, wire.Shape(err)
-	}
-	var delta string
-	switch ev.Type {
-	case "response.output_text.delta", "response.refusal.delta":
-		if err := json.Unmarshal(ev.Delta, &delta); err != nil {
-			return nil, wire.Shape(err)
-		}
-		a.streamed = true
-		if ev.Type == "response.refusal.delta" {
-			a.finish = "refusal"
-		}
-		return a.draft.AppendText(delta, "")
-	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		if err := json.Unmarshal(ev.Delta, &delta); err != nil {
-			return nil, wire.Shape(err)
-		}
-		return a.draft.AppendText("", delta)
-	case "response.output_item.done":
-		return nil, a.item(ev.Item)
-	case "response.completed", "response.incomplete", "response.failed":
-		a.done = true
-		return nil, a.close(ev.Response)
-	case "error", "": // an error, also without the form of an event
-		if f, ok := wire.ParseAPIError(raw); ok {
-			if f.Type == "error" {
-				f.Type = "server_error"
+// params returns the parameters of the document. Names of chat completions with the same meaning
+// become the names of this API, unless the document has these too; objects are merged.
+func (p *responses) params(schema *model.Schema) map[string]any {
+	given := maps.Clone(p.Encoded)
+	take := func(names ...string) (first json.RawMessage) {
+		for _, name := range names {
+			if raw := given[name]; isSet(raw) && first == nil {
+				first = raw
 			}
-			return nil, &wire.StreamError{API: f}
+			delete(given, name)
 		}
+		return first
 	}
-	return nil, nil
+	fields := map[string]any{"store": false}
+	if limit := take("max_output_tokens", "max_completion_tokens", "max_tokens"); limit != nil {
+		fields["max_output_tokens"] = limit
+	}
+	if reasoning := merged(take("reasoning"), object{"effort": take("reasoning_effort")}); reasoning != nil {
+		fields["reasoning"] = reasoning
+	}
+	text := object{"verbosity": take("verbosity"), "format": flatFormat(take("response_format"))}
+	if schema != nil && text["format"] == nil {
+		text["format"] = flatFormat(encode(responseFormat(schema)))
+	}
+	if text := merged(take("text"), text); text != nil {
+		fields["text"] = text
+	}
+	if choice := take("tool_choice"); choice != nil {
+		fields["tool_choice"] = flatChoice(choice)
+	}
+	if include := included(take("include"), p.Info.Known); include != nil {
+		fields["include"] = include
+	}
+	if p.NoCache && hasBreakpoints(p.Server) {
+		fields["prompt_cache_options"] = explicitCache()
+	}
+	for name, raw := range given {
+		fields[name] = raw
+	}
+	return fields
 }
 
-// item adds a complete item of the output.
-func (a *responseReader) item(raw json.RawMessage) error {
-	var it struct {
-		Type      string `json:"type"`
-		CallID    string `json:"call_id"`
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-		Result    string `json:"result"` // an image that a tool of OpenAI made
-		Content   []struct {
-			Text    string `json:"text"`
-			Refusal string `json:"refusal"`
-		} `json:"content"`
+// merged returns an object of the document with more keys where it does not have them, nil for an
+// empty one. A value that is not an object is left to the server.
+func merged(raw json.RawMessage, more object) json.RawMessage {
+	var all object
+	if isSet(raw) && json.Unmarshal(raw, &all) != nil {
+		return raw
 	}
-	if err := json.Unmarshal(raw, &it); err != nil {
-		return wire.Shape(err)
+	if all == nil {
+		all = object{}
 	}
-	switch it.Type {
-	case "reasoning":
-		a.thoughts = append(a.thoughts, raw)
-	case "function_call":
-		id := a.draft.Call(it.CallID, it.Name, it.Arguments)
-		if len(a.thoughts) > 0 && a.protocol.reasons() {
-			a.protocol.thoughts.Put(id, a.thoughts)
-		}
-		a.thoughts = nil
-	case "image_generation_call":
-		if it.Result != "" {
-			return a.draft.AppendBase64("", it.Result)
-		}
-	case "message":
-		for _, c := range it.Content {
-			if c.Refusal != "" {
-				a.finish = "refusal"
-			}
-			if a.streamed {
-				continue
-			}
-			if _, err := a.draft.AppendText(c.Text+c.Refusal, ""); err != nil {
-				return err
-			}
+	for name, value := range more {
+		if value != nil && !isSet(all[name]) {
+			all[name] = value
 		}
 	}
-	return nil
+	if len(all) == 0 {
+		return nil
+	}
+	return encode(all)
 }
 
-// close reads what a response has in addition to its output.
-func (a *responseReader) close(r responseObject) error {
-	if f, ok := wire.ReadAPIError(r.Error); ok {
-		return &wire.StreamError{API: f}
-	}
-	if u := r.Usage; u != nil {
-		a.usage = model.Usage{Input: int(u.Input), Output: int(u.Output), Cached: int(u.Details.Cached)}
-	}
-	if r.Incomplete != nil && r.Status == "incomplete" {
-		a.finish = r.Incomplete.Reason
-	}
-	return nil
+// flatFormat returns a response_format without the level that this API does not have.
+func flatFormat(raw json.RawMessage) json.RawMessage { return flat(raw, "json_schema") }
+
+// flatChoice returns a tool_choice without the levels that this API does not have.
+func flatChoice(raw json.RawMessage) json.RawMessage {
+	return flat(flat(flat(raw, "function"), "custom"), "allowed_tools")
 }
 
-// Response returns the complete answer.
-func (a *responseReader) Response() (*model.Response, error) {
-	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage}
-	resp.Finish, resp.Reason = wire.Finish(a.finish, a.draft.Calls())
-	return resp, nil
+// flat moves the keys of the object under a key to the level of the key.
+func flat(raw json.RawMessage, key string) json.RawMessage {
+	var outer, inner object
+	if json.Unmarshal(raw, &outer) != nil || json.Unmarshal(outer[key], &inner) != nil {
+		return raw
+	}
+	delete(outer, key)
+	maps.Copy(outer, inner)
+	return encode(outer)
+}
+
+// encryptedReasoning is what requests include: the server does not store the reasoning.
+const encryptedReasoning = "reasoning.encrypted_content"
+
+// included returns what the document includes, and encryptedReasoning: models without reasoning
+// refuse a request for it.
+func included(raw json.RawMessage, known *catalogue.Model) json.RawMessage {
+	if known != nil && known.Reasoning.Mode == catalogue.ReasonsNever {
+		return raw
+	}
+	var list []json.RawMessage
+	if isSet(raw) && json.Unmarshal(raw, &list) != nil {
+		return raw // not a list: the server explains it
+	}
+	own := encode(encryptedReasoning)
+	if !slices.ContainsFunc(list, func(r json.RawMessage) bool { return string(r) == string(own) }) {
+		list = append(list, own)
+	}
+	return encode(list)
 }

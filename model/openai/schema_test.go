@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/model/openai"
@@ -76,6 +77,31 @@ func TestStructuredOutput_Learned(t *testing.T) {
 	}
 	if got := strings.Join(formats, " "); got != "json_schema json_object json_object" {
 		t.Error(got)
+	}
+}
+
+// A weaker form is used where servers and models refuse the schema, or the tool that has it.
+func TestStructuredOutput_Rejections(t *testing.T) {
+	for message, learned := range map[string]bool{
+		"This response_format type is unavailable now":                                             true,
+		`tool_choice: type "tool" and "any" are not supported for this model.`:                     true,
+		"Thinking mode does not support this tool_choice":                                          true,
+		"Schemas contains too many optional parameters (30), which is more than the 24 allowed.":   false,
+		"Too many strict tools (21). The maximum number of strict tools supported is 20.":          false,
+		"Compiled grammar is too large, please simplify your tool schemas or reduce their number.": false,
+	} {
+		s := modeltest.Serve(t, modeltest.Respond(400, "application/json", modeltest.JSON(object{"error": object{"message": message}})), modeltest.Respond(200, "application/json", okAnswer))
+		m, err := provider.New(&spec.Model{ID: "m", Provider: "openai", BaseURL: s.URL + "/v1", Retry: &spec.RetryPolicy{MaxAttempts: 1}},
+			provider.Options{HTTP: s.Client(), Getenv: func(string) string { return "" }})
+		testkit.Must(t, err)
+		req := model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}, Schema: &model.Schema{Name: "thing", JSON: json.RawMessage(`{"type":"object"}`)}}
+		for range 2 {
+			_, err = model.Call(t.Context(), m, req, nil)
+			testkit.Must(t, err)
+		}
+		if form := s.Requests()[2].Body["response_format"].(object)["type"]; (form == "json_object") != learned {
+			t.Errorf("%s: the next request has the form %v", message, form)
+		}
 	}
 }
 

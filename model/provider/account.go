@@ -105,9 +105,18 @@ func azureAccount(m *spec.Model, c *wire.Config, opts Options) (missing string, 
 	}
 	c.Credential = id.Name()
 	c.Authorize = func(req *http.Request, _ []byte) error {
-		return id.Authorize(req, "https://cognitiveservices.azure.com")
+		return id.Authorize(req, azureResource(req.URL.Hostname()))
 	}
 	return "", nil
+}
+
+// azureResource returns the resource of tokens for a host: endpoints of projects in Azure AI Foundry
+// have another one than Azure OpenAI.
+func azureResource(host string) string {
+	if strings.HasSuffix(strings.ToLower(host), ".services.ai.azure.com") {
+		return "https://ai.azure.com"
+	}
+	return "https://cognitiveservices.azure.com"
 }
 
 func azureConfig(m spec.Model, c wire.Config) openai.AzureConfig {
@@ -115,15 +124,15 @@ func azureConfig(m spec.Model, c wire.Config) openai.AzureConfig {
 }
 
 func azureChat(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
-	if m.API == "responses" {
+	if m.UsesResponses() {
 		return openai.NewAzureResponses(azureConfig(m, c))
 	}
 	return openai.NewAzure(azureConfig(m, c))
 }
 
-// openaiChat makes a model of the API that the document declares.
+// openaiChat makes a model of the API that the document declares, or that the model needs.
 func openaiChat(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
-	if m.API == "responses" {
+	if m.UsesResponses() {
 		return openai.NewResponses(c)
 	}
 	return openai.New(c)

@@ -39,6 +39,8 @@ func TestAnswers_Media(t *testing.T) {
 	image, sound := base64.StdEncoding.EncodeToString([]byte(modeltest.PNG)), base64.StdEncoding.EncodeToString([]byte(wave))
 	text := func(s string) chat.Block { return chat.Block{Type: "text", Text: s} }
 	picture := chat.Block{Type: "image", Data: []byte(modeltest.PNG), MimeType: "image/png"}
+	drawn := picture
+	drawn.Item = &chat.Item{Field: "image_generation_call", JSON: `{"status":"completed","type":"image_generation_call"}`}
 	spoken := chat.Block{Type: "audio", Data: []byte(wave), MimeType: "audio/wav"}
 	const stream, note = "text/event-stream", "[an image of type image/png, which cannot be passed to this model]"
 	for name, c := range map[string]struct {
@@ -75,7 +77,7 @@ func TestAnswers_Media(t *testing.T) {
 			[]chat.Block{picture, text("A cat:")}, note},
 		"responses": {spec.Model{Provider: "openai", ModelID: "gpt-5", API: "responses"}, "",
 			fmt.Sprintf(`{"status":"completed","output":[{"type":"image_generation_call","status":"completed","result":%q},{"type":"message","content":[{"type":"output_text","text":"A cat."}]}]}`, image),
-			[]chat.Block{picture, text("A cat.")}, note},
+			[]chat.Block{drawn, text("A cat.")}, `"result":"` + image},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind := "application/json"

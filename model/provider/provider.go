@@ -196,7 +196,8 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 		return nil, err
 	}
 	c := &client{builder: build, config: wire.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, row.BaseURL), BaseURLEnv: variable, Key: cred.key,
-		Credential: cmp.Or(cred.name, firstOf(row.KeyEnv)), Params: params, Headers: headers, HTTP: opts.HTTP}}
+		Credential: cmp.Or(cred.name, firstOf(row.KeyEnv)), Params: params, Headers: headers, HTTP: opts.HTTP,
+		Own: m.OwnService(), NoCache: m.PromptCache == "none"}}
 	if cred.key == "" {
 		switch {
 		case row.Key == spec.AlwaysKey:

@@ -66,6 +66,9 @@ func (d *ResponseBuilder) add(b chat.Block) {
 	d.blocks = append(d.blocks, b)
 }
 
+// Append adds a block that is complete, such as a citation.
+func (d *ResponseBuilder) Append(b chat.Block) { d.add(b) }
+
 // Close ends the last block: text that follows begins another one.
 func (d *ResponseBuilder) Close() {
 	if d.open {

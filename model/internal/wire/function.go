@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/qtype-dev/qtype/model"
@@ -25,6 +26,17 @@ func Functions(tools []model.Tool) []Function {
 		f.Type, f.Function.Name, f.Function.Description, f.Function.Parameters = "function", t.Name, t.Description, t.Parameters
 	}
 	return list
+}
+
+// NoHostedTools returns the error of a tool that a provider without hosted tools cannot run, nil for
+// none.
+func NoHostedTools(tools []model.Tool, provider string) error {
+	for _, t := range tools {
+		if t.Hosted != "" {
+			return fmt.Errorf("tool %s: %s has no hosted tool %s", t.Name, provider, t.Hosted)
+		}
+	}
+	return nil
 }
 
 // EmptySchema is the schema of a tool without arguments.

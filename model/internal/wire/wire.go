@@ -43,6 +43,8 @@ type Config struct {
 	Headers    http.Header    // that the document adds to each request; nil for none
 	HTTP       *http.Client   // carries the calls; nil means http.DefaultTransport
 	Account    Account        // where the model is in a cloud; zero for others
+	Own        bool           // the server is the provider's own, with all of its protocol; other servers have less
+	NoCache    bool           // requests do not ask the provider to cache prompts
 
 	// Authorize adds credentials that a request cannot have as a fixed Key: a signature, or a
 	// token that expires. Its errors are one line without secrets. Nil for none.

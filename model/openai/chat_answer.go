@@ -5,18 +5,19 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // completion is an answer, or one event of a streamed one.
 type completion struct {
 	Choices []choice        `json:"choices"`
 	Usage   *usage          `json:"usage"`
+	Tier    wire.Word       `json:"service_tier"` // that was used
 	Error   json.RawMessage `json:"error"`
 }
 
@@ -34,7 +35,9 @@ type delta struct {
 	Refusal   string          `json:"refusal"`           // in place of the content
 	Reasoning json.RawMessage `json:"reasoning_content"` // DeepSeek's, vLLM's and others' name
 	Thinking  json.RawMessage `json:"reasoning"`         // OpenRouter's and Ollama's name
+	Details   detailList      `json:"reasoning_details"` // OpenRouter's and MiniMax's
 	ToolCalls []callPart      `json:"tool_calls"`
+	Citations []annotation    `json:"annotations"`
 	Audio     *struct {
 		Data       string `json:"data"` // base64
 		Transcript string `json:"transcript"`
@@ -44,27 +47,55 @@ type delta struct {
 			URL string `json:"url"`
 		} `json:"image_url"`
 	} `json:"images"`
+
+	named json.RawMessage // the field that the catalogue names
+}
+
+// detailList is a list; another value has no elements.
+type detailList []json.RawMessage
+
+// UnmarshalJSON reads a list.
+func (l *detailList) UnmarshalJSON(raw []byte) error {
+	_ = json.Unmarshal(raw, (*[]json.RawMessage)(l)) // leaves it empty
+	return nil
 }
 
 type usage struct {
 	Prompt     wire.Count `json:"prompt_tokens"`
 	Completion wire.Count `json:"completion_tokens"`
+	CacheHit   wire.Count `json:"prompt_cache_hit_tokens"` // DeepSeek's name of cached_tokens
 	Details    struct {
 		Cached wire.Count `json:"cached_tokens"`
+		Writes wire.Count `json:"cache_write_tokens"`
+		Audio  wire.Count `json:"audio_tokens"`
 	} `json:"prompt_tokens_details"`
+	Written struct {
+		Reasoning wire.Count `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// tokens returns the usage.
+func (u *usage) tokens() model.Usage {
+	return model.Usage{Input: int(u.Prompt), Output: int(u.Completion), Cached: int(max(u.Details.Cached, u.CacheHit)),
+		CacheWrite: int(u.Details.Writes), AudioInput: int(u.Details.Audio), Reasoning: int(u.Written.Reasoning)}
 }
 
 // assembler builds a response from its parts.
 type assembler struct {
-	draft   wire.ResponseBuilder
-	think   wire.ThinkSplitter
-	refused bool
-	calls   []*call // the calls so far
-	sound   []byte  // the spoken answer so far
-	finish  string
-	usage   model.Usage
-	begun   bool // whether a choice was read
-	done    bool // whether the closing record was read
+	draft     wire.ResponseBuilder
+	think     wire.ThinkSplitter
+	reasoning reasoning
+	texts     map[string]string // the properties of the arguments that get texts, by tool
+	cited     []chat.Block      // the sources
+	part      object            // the attributes of a part with reasoning that is not complete; nil for none
+	thought   bool              // whether that part has text
+	refused   bool
+	calls     []*call // the calls so far
+	sound     []byte  // the spoken answer so far
+	finish    string
+	usage     model.Usage
+	begun     bool // whether a choice was read
+	done      bool // whether the closing record was read
 }
 
 // Complete reports whether the closing record was read; at the end of a stream also
@@ -85,18 +116,57 @@ func (a *assembler) Whole(raw []byte) error {
 	}
 	c.Choices = c.Choices[:1]
 	c.Choices[0].Index = 0 // some servers number from 1
+	if err := a.readNamed(raw, c.Choices); err != nil {
+		return err
+	}
 	if _, err := a.take(c); err != nil {
 		return err
 	}
-	_, err := a.draft.AppendText(a.think.End())
+	_, err := a.endText()
 	return err
+}
+
+// endText adds what was held back of the text.
+func (a *assembler) endText() ([]model.Event, error) {
+	text, thought := a.think.End()
+	events, err := a.appendReasoning(thought, "")
+	if err != nil {
+		return nil, err
+	}
+	more, err := a.appendText(text)
+	return append(events, more...), err
+}
+
+// readNamed reads the field with reasoning that only the catalogue names.
+func (a *assembler) readNamed(raw []byte, choices []choice) error {
+	if a.reasoning.named == "" {
+		return nil
+	}
+	var c struct {
+		Choices []struct {
+			Delta   object `json:"delta"`
+			Message object `json:"message"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return wire.Shape(err)
+	}
+	for i, ch := range choices {
+		if ch.Delta != nil {
+			ch.Delta.named = c.Choices[i].Delta[a.reasoning.named]
+		}
+		if ch.Message != nil {
+			ch.Message.named = c.Choices[i].Message[a.reasoning.named]
+		}
+	}
+	return nil
 }
 
 // Chunk reads one event of a stream and returns its deltas.
 func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	if string(raw) == "[DONE]" {
 		a.done = true
-		return a.draft.AppendText(a.think.End())
+		return a.endText()
 	}
 	var c completion
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -110,13 +180,21 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 			return nil, &wire.StreamError{API: f}
 		}
 	}
+	if err := a.readNamed(raw, c.Choices); err != nil {
+		return nil, err
+	}
 	return a.take(c)
 }
 
 // take adds the first choice: only one is requested.
 func (a *assembler) take(c completion) ([]model.Event, error) {
 	if c.Usage != nil { // totals, so the newest count replaces an older one
-		a.usage = model.Usage{Input: int(c.Usage.Prompt), Output: int(c.Usage.Completion), Cached: int(c.Usage.Details.Cached)}
+		tier := a.usage.Tier
+		a.usage = c.Usage.tokens()
+		a.usage.Tier = tier
+	}
+	if c.Tier != "" {
+		a.usage.Tier = string(c.Tier)
 	}
 	var events []model.Event
 	for _, ch := range c.Choices {
@@ -145,7 +223,7 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 		if ch.Finish == "" {
 			continue
 		}
-		if evs, err = a.draft.AppendText(a.think.End()); err != nil {
+		if evs, err = a.endText(); err != nil {
 			return nil, err
 		}
 		events = append(events, evs...)
@@ -155,36 +233,65 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 
 // add adds a part of the message; with whole each tool call is complete.
 func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
-	text, reasoning, err := contentText(part.Content)
+	events, err := a.appendReasoning(a.reasoning.read(part))
 	if err != nil {
 		return nil, err
-	}
-	text, thought := a.think.Add(text)
-	reasoning += thought
-	for _, raw := range []json.RawMessage{part.Reasoning, part.Thinking} {
-		if more, _, err := contentText(raw); err == nil && reasoning == "" {
-			reasoning = more
-		}
-	}
-	if part.Refusal != "" {
-		a.refused = true
-		text += part.Refusal
 	}
 	spoken, err := a.media(part)
 	if err != nil {
 		return nil, err
 	}
-	text += spoken
+	more, err := a.content(part.Content)
+	if err != nil {
+		return nil, err
+	}
+	events = append(events, more...)
+	a.refused = a.refused || part.Refusal != ""
+	if more, err = a.appendText(part.Refusal + spoken); err != nil {
+		return nil, err
+	}
 	for _, p := range part.ToolCalls {
 		if err := a.call(p, whole); err != nil {
 			return nil, err
 		}
 	}
-	return a.draft.AppendText(text, reasoning)
+	for _, c := range part.Citations {
+		a.cited = cite(a.cited, c)
+	}
+	return append(events, more...), nil
+}
+
+// content adds the content of a part: text, or parts, which Mistral sends with the reasoning.
+func (a *assembler) content(raw json.RawMessage) ([]model.Event, error) {
+	if len(raw) > 0 && (raw[0] == '[' || raw[0] == '{') {
+		return a.parts(raw)
+	}
+	text, _, err := contentText(raw)
+	if err != nil {
+		return nil, err
+	}
+	if a.reasoning.keeps {
+		if a.reasoning.content.Len()+len(text) > wire.MaxAnswer {
+			return nil, wire.ErrTooLong
+		}
+		a.reasoning.content.WriteString(text)
+	}
+	text, thought := a.think.Add(text)
+	events, err := a.appendReasoning(thought, "")
+	if err != nil {
+		return nil, err
+	}
+	more, err := a.appendText(text)
+	return append(events, more...), err
 }
 
 // media adds the sound and the images of a part, and returns the text of the sound.
 func (a *assembler) media(part *delta) (text string, err error) {
+	if len(part.Images) > 0 {
+		if err := a.endReasoning(); err != nil {
+			return "", err
+		}
+	}
 	for _, image := range part.Images {
 		head, data, found := strings.Cut(image.Image.URL, ";base64,")
 		if mime, ok := strings.CutPrefix(head, "data:"); !found || !ok {
@@ -207,45 +314,21 @@ func (a *assembler) media(part *delta) (text string, err error) {
 	return part.Audio.Transcript, nil
 }
 
-// contentText reads text, null, or a list of parts, which reasoning models of Mistral
-// return; it separates the reasoning among the parts.
-func contentText(raw json.RawMessage) (text, reasoning string, err error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return "", "", nil
-	}
-	switch raw[0] {
-	case '{': // a part without a list
-		raw = slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
-	case '"':
-		err = json.Unmarshal(raw, &text)
-		return text, "", err
-	}
-	var parts []struct {
-		Type     string          `json:"type"`
-		Text     string          `json:"text"`
-		Thinking json.RawMessage `json:"thinking"`
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return "", "", errors.New("the content is neither text nor a list of parts")
-	}
-	for _, p := range parts {
-		if p.Type == "thinking" {
-			more, _, _ := contentText(p.Thinking)
-			reasoning += more
-			continue
-		}
-		text += p.Text
-	}
-	return text, reasoning, nil
-}
-
 // Response returns the complete answer.
 func (a *assembler) Response() (*model.Response, error) {
 	if !a.begun {
 		return nil, errors.New("no choices")
 	}
+	if err := errors.Join(a.endPart(), a.reasoning.close(&a.draft)); err != nil {
+		return nil, err
+	}
+	for _, b := range a.cited {
+		a.draft.Append(b)
+	}
 	for _, c := range a.calls {
-		a.draft.Call(c.id, c.name, c.arguments.String())
+		if err := a.addCall(c); err != nil {
+			return nil, err
+		}
 	}
 	if a.refused {
 		a.finish = "refusal"

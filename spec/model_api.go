@@ -1,0 +1,44 @@
+package spec
+
+// The protocols of OpenAI's models, values of Model.API.
+const (
+	ChatAPI      = "chat"      // Chat Completions
+	ResponsesAPI = "responses" // the Responses API
+)
+
+// UsesResponses reports whether a model of OpenAI or Azure OpenAI is called by the Responses API:
+// as the document declares, or else if the service of the provider answers some requests of the
+// model only there. Other servers may not have the API, and are called by Chat Completions.
+func (m *Model) UsesResponses() bool {
+	switch {
+	case m.Provider != "openai" && m.Provider != "azure-openai":
+		return false
+	case m.API != "":
+		return m.API == ResponsesAPI
+	case !m.OwnService() || m.datedAPI():
+		return false
+	}
+	known, ok := m.Known()
+	effort, _ := m.InferenceParams["reasoning_effort"].(string)
+	switch m.Thinking {
+	case "":
+	case ThinkingOff:
+		effort = "none"
+	default:
+		effort = string(m.Thinking)
+	}
+	return ok && (known.Reasoning.ResponsesOnly || known.Reasoning.RefusesToolsInChat(effort))
+}
+
+// OwnService reports whether the document calls the service of the provider, or a server in its
+// place: one that a variable of the environment names, or an endpoint of Azure OpenAI.
+func (m *Model) OwnService() bool {
+	row, ok := LookupProvider(m.Provider)
+	return ok && (m.BaseURL == "" || row.Name == "azure-openai" || isOwnService(row.BaseURL, m.BaseURL))
+}
+
+// datedAPI reports whether the document has a version of Azure OpenAI's protocol with a date:
+// most of them are older than the Responses API.
+func (m *Model) datedAPI() bool {
+	return m.APIVersion != "" && m.APIVersion != "v1" && m.APIVersion != "preview"
+}
