@@ -34,7 +34,7 @@ func New(c Config) (*Client, error) {
 		c.Info.MaxTokens = DefaultMaxTokens
 	}
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://api.anthropic.com",
-		Params: modelparams.Messages})
+		Params: modelparams.Messages, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func NewVertex(c wire.Config, path []string) (*Client, error) {
 		c.Info.MaxTokens = DefaultMaxTokens
 	}
 	s, err := wire.NewServer(c, wire.Format{Answers: "message", Example: "https://us-east5-aiplatform.googleapis.com",
-		Params: modelparams.VertexMessages})
+		Params: modelparams.VertexMessages, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}})
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func New(c Config) (*Client, error) {
 // format describes the wire format.
 func format(example string) wire.Format {
 	return wire.Format{Answers: "Gemini response", Example: example,
-		Params: modelparams.Gemini}
+		Params: modelparams.Gemini, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}}
 }
 
 // protocol is Gemini's generateContent.
