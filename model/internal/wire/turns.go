@@ -42,19 +42,19 @@ func (r TurnRules) Order(messages []chat.Message) []chat.Message {
 }
 
 // isPaused reports whether an answer may be one that the provider continues: it has an item
-// of the provider, such as a call of a tool of the provider's own.
+// of the provider, such as a call of a hosted tool.
 func isPaused(m chat.Message) bool {
 	return slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.Type == chat.ItemType })
 }
 
 // withoutBlank returns messages with a text in those of the user that have no content and no
-// message of the user beside them: clients leave out empty content, and join the messages of
+// message of the user next to them: clients leave out empty content, and join the messages of
 // one side.
 func withoutBlank(messages []chat.Message) []chat.Message {
 	changed := messages
 	for i, m := range messages {
-		beside := i > 0 && isUsers(messages[i-1]) && !isBlank(messages[i-1]) || i+1 < len(messages) && isUsers(messages[i+1])
-		if !isUsers(m) || beside || !isBlank(m) {
+		adjacent := i > 0 && isUsers(messages[i-1]) && !isBlank(messages[i-1]) || i+1 < len(messages) && isUsers(messages[i+1])
+		if !isUsers(m) || adjacent || !isBlank(m) {
 			continue
 		}
 		if &changed[0] == &messages[0] {
