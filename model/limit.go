@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/qtype-dev/qtype/internal/tokenizer"
 )
 
 // minute is the window of a rate limit: any 60 seconds, not those of the clock.
@@ -153,15 +151,7 @@ func (l *Limiter) estimate(info Info, texts []string, answered bool) int {
 	if limits.Tokens == 0 {
 		return 0
 	}
-	n := 0
-	enc, err := tokenizer.For(info.Encoding)
-	for _, text := range texts {
-		if err == nil {
-			n += enc.Count(text)
-		} else {
-			n += len(text) / 4 // about what the vocabularies give for English text
-		}
-	}
+	n := countTokens(info, texts)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if answered {

@@ -21,6 +21,7 @@ type Usage struct {
 	Queries     int     // searches that a reranker is charged for
 	Tier        string  // the tier of service that the answer names, in the provider's word; empty for the standard one
 	Cost        float64 // by the prices of the model; 0 without prices
+	Estimated   bool    // whether Input and Output are estimates, because the server reports no usage
 	Model       string  // the id of the fallback that an Embedder called; empty for the model itself
 }
 
@@ -43,6 +44,7 @@ func (u *Usage) Add(other Usage) {
 	w, o := &u.CacheWrites, other.CacheWrites
 	w.Minutes5, w.Minutes30, w.Hour1, w.Hours12 = w.Minutes5+o.Minutes5, w.Minutes30+o.Minutes30, w.Hour1+o.Hour1, w.Hours12+o.Hours12
 	u.Reasoning, u.AudioInput, u.Queries, u.Cost = u.Reasoning+other.Reasoning, u.AudioInput+other.AudioInput, u.Queries+other.Queries, u.Cost+other.Cost
+	u.Estimated = u.Estimated || other.Estimated
 	if other.Tier != "" {
 		u.Tier = other.Tier
 	}

@@ -33,23 +33,24 @@ const (
 
 // Event reports something that happened inside a step while it processed a row.
 type Event struct {
-	Kind    EventKind        // what happened
-	Step    string           // the step's id
-	Session string           // the row's session
-	Row     int64            // the row's number
-	Text    string           // text, reasoning, commentary: the delta; tool-call: the arguments; tool-result: the result; shortened, dropped: what was left out; fallback: the error of the model that failed
-	Tool    string           // the tool's name
-	CallID  string           // the tool call's id
-	Err     error            // tool-result, step-end: why the tool or the step failed
-	Source  *citation.Source // source: the passage
-	Input   int              // usage: tokens read
-	Output  int              // usage: tokens written
-	Cached  int              // usage: tokens read from the provider's prompt cache, included in Input
-	Cost    float64          // usage: by the prices of the model; 0 without prices
-	Model   string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own. fallback: the model that answered
-	Memory  string           // turn: the memory's id
-	Flushes int              // turn: how often messages left the window
-	Failed  *model.Failure   // fallback: why a model did not answer
+	Kind      EventKind        // what happened
+	Step      string           // the step's id
+	Session   string           // the row's session
+	Row       int64            // the row's number
+	Text      string           // text, reasoning, commentary: the delta; tool-call: the arguments; tool-result: the result; shortened, dropped: what was left out; fallback: the error of the model that failed
+	Tool      string           // the tool's name
+	CallID    string           // the tool call's id
+	Err       error            // tool-result, step-end: why the tool or the step failed
+	Source    *citation.Source // source: the passage
+	Input     int              // usage: tokens read
+	Output    int              // usage: tokens written
+	Estimated bool             // usage: Input and Output are estimates, because the server reports none
+	Cached    int              // usage: tokens read from the provider's prompt cache, included in Input
+	Cost      float64          // usage: by the prices of the model; 0 without prices
+	Model     string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own. fallback: the model that answered
+	Memory    string           // turn: the memory's id
+	Flushes   int              // turn: how often messages left the window
+	Failed    *model.Failure   // fallback: why a model did not answer
 }
 
 type eventsKey struct{}

@@ -119,12 +119,12 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	s.schema.applyTo(&req)
 	resp, err := s.callFitted(ctx, row, d, req, budget)
 	if incomplete, ok := errors.AsType[*model.IncompleteError](err); ok { // its tokens were used
-		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Cached: incomplete.Usage.Cached, Cost: incomplete.Usage.Cost, Model: incomplete.Answer.Model}))
+		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Cached: incomplete.Usage.Cached, Estimated: incomplete.Usage.Estimated, Cost: incomplete.Usage.Cost, Model: incomplete.Answer.Model}))
 	}
 	if err != nil {
 		return chat.Message{}, err
 	}
-	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Cost: resp.Usage.Cost, Model: resp.Model}))
+	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Estimated: resp.Usage.Estimated, Cost: resp.Usage.Cost, Model: resp.Model}))
 	for i := range resp.Failed {
 		Report(ctx, s.event(row, Event{Kind: EventFallback, Model: resp.Model, Text: resp.Failed[i].Message, Failed: &resp.Failed[i]}))
 	}

@@ -43,7 +43,11 @@ func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req
 		}
 	}
 	if err == nil && !s.model.Info().Mock && resp.Model == "" {
-		d.turn.Calibrate(resp.Usage.Input)
+		counted := resp.Usage.Input
+		if resp.Usage.Estimated {
+			counted = 0
+		}
+		d.turn.Calibrate(counted)
 	}
 	return resp, err
 }

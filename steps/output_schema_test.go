@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
-// TestAgent_OutputForms reads an answer of a custom type at the first attempt, whatever is
+// TestAgent_OutputForms reads an answer of a custom type at the first attempt with any text
 // around its JSON.
 func TestAgent_OutputForms(t *testing.T) {
 	const object = `{"name":"Ada","age":36}`

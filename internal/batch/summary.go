@@ -39,6 +39,7 @@ type summary struct {
 	input     atomic.Int64          // tokens
 	output    atomic.Int64          // tokens
 	cached    atomic.Int64          // tokens
+	estimated atomic.Bool           // whether some tokens are estimates
 	mu        sync.Mutex
 	cost      float64
 	fallbacks map[string]int // answers of fallbacks, by the models and the reason
@@ -74,6 +75,9 @@ func (s *summary) event(ev steps.Event) {
 		s.input.Add(int64(ev.Input))
 		s.output.Add(int64(ev.Output))
 		s.cached.Add(int64(ev.Cached))
+		if ev.Estimated {
+			s.estimated.Store(true)
+		}
 		s.addCost(ev.Cost)
 	}
 	if ev.Kind == steps.EventTurn {
@@ -218,6 +222,9 @@ func (s *summary) usage() string {
 		parts = append(parts, fmt.Sprintf("tokens %s in, %s out", textfmt.Thousands(in), textfmt.Thousands(out)))
 		if n := s.cached.Load(); n > 0 {
 			parts[0] = strings.Replace(parts[0], " in,", fmt.Sprintf(" in (%s cached),", textfmt.Thousands(n)), 1)
+		}
+		if s.estimated.Load() {
+			parts[0] += " (estimated: a server reports no usage)"
 		}
 		if cost := s.costText(); cost != "" {
 			parts = append(parts, cost)

@@ -153,6 +153,7 @@ type event struct {
 	Memory, Session, Model string
 	Failed                 *model.Failure
 	Input, Output, Cached  int
+	Estimated              bool // whether some of them are estimates
 	Flushes                int
 	Calls                  int // of models and tools
 	Cost                   float64
@@ -188,6 +189,7 @@ func (s *eventSums) add(ev event) {
 	}
 	sum := &s.all[at]
 	sum.Input, sum.Output, sum.Cached = sum.Input+ev.Input, sum.Output+ev.Output, sum.Cached+ev.Cached
+	sum.Estimated = sum.Estimated || ev.Estimated
 	sum.Cost, sum.Flushes, sum.Calls = sum.Cost+ev.Cost, sum.Flushes+ev.Flushes, sum.Calls+ev.Calls
 }
 
@@ -200,7 +202,7 @@ func (s *eventSums) addAll(all []event) {
 
 // eventOf returns what is kept of an event.
 func eventOf(ev steps.Event) event {
-	kept := event{Kind: ev.Kind, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Cost: ev.Cost, Flushes: ev.Flushes, Memory: ev.Memory, Failed: ev.Failed}
+	kept := event{Kind: ev.Kind, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Estimated: ev.Estimated, Cost: ev.Cost, Flushes: ev.Flushes, Memory: ev.Memory, Failed: ev.Failed}
 	if ev.Kind == steps.EventUsage || ev.Kind == steps.EventToolCall {
 		kept.Calls = 1
 	}
@@ -215,7 +217,7 @@ func eventOf(ev steps.Event) event {
 
 // event is the reverse of eventOf.
 func (e event) event() steps.Event {
-	return steps.Event{Kind: e.Kind, Input: e.Input, Output: e.Output, Cached: e.Cached, Cost: e.Cost, Flushes: e.Flushes,
+	return steps.Event{Kind: e.Kind, Input: e.Input, Output: e.Output, Cached: e.Cached, Estimated: e.Estimated, Cost: e.Cost, Flushes: e.Flushes,
 		Memory: e.Memory, Session: e.Session, Model: e.Model, Failed: e.Failed}
 }
 

@@ -133,6 +133,9 @@ func usage(op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
 	if used.Cached > 0 {
 		set = append(set, attribute.Int("llm.token_count.prompt_details.cache_read", used.Cached), attribute.Int("gen_ai.usage.cache_read.input_tokens", used.Cached))
 	}
+	if used.Estimated {
+		set = append(set, attribute.Bool("qtype.usage.estimated", true))
+	}
 	if p := op.Prices; p != nil {
 		read := callUsage(r)
 		read.Output, read.Reasoning = 0, 0

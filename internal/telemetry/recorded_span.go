@@ -42,6 +42,8 @@ type Tokens struct {
 	Input  int `json:"input"`            // tokens read
 	Output int `json:"output"`           // tokens written
 	Cached int `json:"cached,omitempty"` // of those read, from the provider's prompt cache
+
+	Estimated bool `json:"estimated,omitempty"` // whether they are estimates, because the server reports none
 }
 
 // spanOwner keeps the spans of an observer. Its lock guards them.
@@ -249,7 +251,7 @@ func tokensOf(r *steps.OperationResult) *Tokens {
 	if u.Input == 0 && u.Output == 0 {
 		return nil
 	}
-	return &Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached}
+	return &Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached, Estimated: u.Estimated}
 }
 
 // costOf returns the cost of a call of a model, nil if its prices are unknown.

@@ -116,7 +116,11 @@ func usageNotes(t *telemetry.Tokens, cost *float64) []string {
 		if t.Cached > 0 {
 			text += fmt.Sprintf(" (%s cached)", textfmt.Thousands(t.Cached))
 		}
-		notes = append(notes, fmt.Sprintf("%s, %s out", text, textfmt.Thousands(t.Output)))
+		text += fmt.Sprintf(", %s out", textfmt.Thousands(t.Output))
+		if t.Estimated {
+			text += " (estimated)"
+		}
+		notes = append(notes, text)
 	}
 	if cost != nil && *cost > 0 {
 		notes = append(notes, "cost "+textfmt.Amount(*cost))
@@ -296,6 +300,7 @@ func totalsOf(spans []telemetry.Span, roots []*entry) totals {
 			t.tokens.Input += s.Tokens.Input
 			t.tokens.Output += s.Tokens.Output
 			t.tokens.Cached += s.Tokens.Cached
+			t.tokens.Estimated = t.tokens.Estimated || s.Tokens.Estimated
 		}
 		if s.Cost != nil {
 			t.cost += *s.Cost

@@ -53,7 +53,7 @@ type Client struct {
 // New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://api.anthropic.com",
-		Params: modelparams.Messages})
+		Params: modelparams.Messages, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func New(c Config) (*Client, error) {
 // as a list; the key is a token. It calls nothing.
 func NewVertex(c Config, path []string) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://us-east5-aiplatform.googleapis.com",
-		Params: modelparams.VertexMessages})
+		Params: modelparams.VertexMessages, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}})
 	if err != nil {
 		return nil, err
 	}

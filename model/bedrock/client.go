@@ -39,7 +39,7 @@ type Client struct{ wire.Chat }
 // New makes a Client. It calls nothing.
 func New(c ChatConfig) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "Converse response", Example: example, Records: newFrames,
-		Params: modelparams.Converse})
+		Params: modelparams.Converse, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func New(c Config) (*Client, error) {
 // format describes the wire format.
 func format(example string) wire.Format {
 	return wire.Format{Answers: "Gemini response", Example: example,
-		Params: modelparams.Gemini}
+		Params: modelparams.Gemini, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}}
 }
 
 // Info describes the model.

@@ -26,7 +26,11 @@ func New(c Config) (*Client, error) { return newClient(c, false) }
 func NewMistral(c Config) (*Client, error) { return newClient(c, true) }
 
 func newClient(c Config, mistral bool) (*Client, error) {
-	s, err := wire.NewServer(c, chatFormat(example))
+	form := chatFormat(example)
+	if mistral {
+		form.Turns = wire.TurnRules{UserLast: true, NoBlank: true}
+	}
+	s, err := wire.NewServer(c, form)
 	if err != nil {
 		return nil, err
 	}

@@ -373,7 +373,7 @@ func TestStreamOnly(t *testing.T) {
 	s := serve(t, status(400, refusal), streamed, streamed, status(400, refusal))
 	m := s.talk(t, nil)
 	for range 2 {
-		got, err := model.Call(t.Context(), m, ask("x"), func(ev model.Event) { t.Errorf("a delta that nobody asked for: %+v", ev) })
+		got, err := model.Call(t.Context(), m, ask("x"), func(ev model.Event) { t.Errorf("a delta that was not requested: %+v", ev) })
 		if err != nil || got.Message.Text() != "streamed" {
 			t.Fatalf("got %+v, %v", got, err)
 		}

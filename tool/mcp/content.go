@@ -16,7 +16,7 @@ import (
 
 // read returns the value of a result: its structured content, else its text, which is
 // parsed if it is a JSON object or list, or the bytes of a single image or file. Texts and
-// files are a list, in their order. Texts beside structured content that say more than it
+// files are a list, in their order. Texts next to structured content that say more than it
 // are its field content, as files are.
 func read(result *sdk.CallToolResult) (any, error) {
 	files := filesOf(result.Content)
@@ -151,8 +151,8 @@ func withFiles(v any, files [][]byte) (with any, placed []bool) {
 	return v, placed
 }
 
-// others returns the texts and files beside a structured result that are not in it, in their
-// order. Servers also send the result itself as text, or its parts. placed tells which files are
+// others returns the texts and files next to a structured result that are not in it, in their
+// order. Servers also send the result itself as text, or its parts. placed reports which files are
 // in it.
 func others(result *sdk.CallToolResult, placed []bool) []any {
 	var rest []any
@@ -193,7 +193,7 @@ func holds(v, inner any) bool {
 }
 
 // withContent returns a structured result with its other contents as the field content,
-// unless it has one; one text is not a list. A result that is no object becomes a field.
+// unless it has one; one text is not a list. A result that is not an object becomes a field.
 func withContent(v any, more []any) any {
 	if len(more) == 0 {
 		return v

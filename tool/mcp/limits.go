@@ -16,7 +16,7 @@ const (
 )
 
 // messageReader reads messages, one a line. It fails if one is too long: the library keeps
-// it in memory until it is complete. Other lines, which programs print by mistake, are
+// it in memory until it is complete. Other lines, which programs print between them, are
 // skipped.
 type messageReader struct {
 	from  *bufio.Reader

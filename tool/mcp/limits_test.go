@@ -24,7 +24,7 @@ func TestMessageReader(t *testing.T) {
 	}
 }
 
-// TestMessageReader_Stray: what programs print by mistake is skipped, before a message on the
+// TestMessageReader_Stray: what programs print between messages is skipped, before a message on the
 // same line too.
 func TestMessageReader_Stray(t *testing.T) {
 	const printed = "Starting ...\n\n{\"id\":1}\r\n{'a': 1}\nwith {\"no\" end\nno line end {\"id\":2}\n[{\"id\":3}]\n{\"id\":4}"

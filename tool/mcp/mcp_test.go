@@ -148,7 +148,7 @@ func TestServer_Program(t *testing.T) {
 	}
 }
 
-// TestServer_Noise: lines that a program prints by mistake are named once, and the server works.
+// TestServer_Noise: lines that a program prints between messages are named once, and the server works.
 func TestServer_Noise(t *testing.T) {
 	d := program(t)
 	d.Env["QTYPE_TEST_NOISE"], d.Prefix = spec.NewSecret("1"), "first_"

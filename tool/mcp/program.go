@@ -23,7 +23,7 @@ const terminationTime = time.Second
 // output is what a program wrote besides messages, and how it ended.
 type output struct {
 	tail   subprocess.Tail // end of its standard error
-	warned sync.Once       // whether a line that is no message was reported
+	warned sync.Once       // whether a line that is not a message was reported
 	warn   func(string)    // receives warnings; may be nil
 
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ func (o *output) end() string {
 	return o.how
 }
 
-// stray returns a function that reports the first line of a server's output that is no
+// stray returns a function that reports the first line of a server's output that is not a
 // message.
 func (o *output) stray(server string) func(line []byte) {
 	return func(line []byte) {

@@ -83,8 +83,9 @@ type Usage struct {
 	Input  int    `json:"input"`
 	Output int    `json:"output"`
 
-	Cached int     `json:"cached,omitempty"` // tokens of the input from the provider's prompt cache
-	Cost   float64 `json:"cost,omitempty"`   // by the prices of the model
+	Estimated bool    `json:"estimated,omitempty"` // whether Input and Output are estimates, because the server of the model reports none
+	Cached    int     `json:"cached,omitempty"`    // tokens of the input from the provider's prompt cache
+	Cost      float64 `json:"cost,omitempty"`      // by the prices of the model
 }
 
 // Result is one row that came out of the flow.

@@ -226,7 +226,7 @@ func (r *Run) hear(ev steps.Event) {
 		e.Error = ev.Err.Error()
 	}
 	if ev.Kind == steps.EventUsage {
-		e.Usage = &Usage{Model: ev.Model, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Cost: ev.Cost}
+		e.Usage = &Usage{Model: ev.Model, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Estimated: ev.Estimated, Cost: ev.Cost}
 	}
 	r.add(e, nil)
 }

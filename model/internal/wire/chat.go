@@ -59,7 +59,7 @@ func (c Chat) Info() model.Info { return c.server.Info }
 // answers are streamed, without deltas, if the caller wants none.
 func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
-		req.Messages = ForOrigin(req.Messages, c.origin)
+		req.Messages = c.server.form.Turns.Order(ForOrigin(req.Messages, c.origin))
 		req.Tools = withObjectSchemas(req.Tools)
 		if known := c.server.Info.Known; known != nil && known.Reasoning.BoundToPrefix {
 			return c.bound(ctx, req, emit)

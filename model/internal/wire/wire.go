@@ -72,6 +72,7 @@ type Format struct {
 	Example string               // a base URL for error messages
 	Params  modelparams.Protocol // decides which parameters a request can have
 	Lines   bool                 // whether a stream is one JSON object per line instead of server-sent events
+	Turns   TurnRules            // the order of messages
 
 	Records func(io.Reader) RecordReader // reads a stream of another format; nil for server-sent events or lines
 }

@@ -1,0 +1,74 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// Texts of messages that requests need and the conversation does not have.
+const (
+	omittedText  = "(earlier messages are omitted)" // before an answer or a call that begins the window
+	continueText = "(continue)"                     // after an answer that ends it
+	blankText    = "(empty message)"                // in place of a message of the user without content
+)
+
+// TurnRules are what a protocol requires of the order of messages.
+type TurnRules struct {
+	UserFirst bool // the first message after the system's is the user's
+	UserLast  bool // the last message is the user's or a tool's
+	NoBlank   bool // messages of the user have content
+}
+
+// Order returns messages that follow the rules. It adds texts and changes nothing else; an
+// answer that the provider paused stays the last message.
+func (r TurnRules) Order(messages []chat.Message) []chat.Message {
+	ordered := messages
+	if r.NoBlank {
+		ordered = withoutBlank(messages)
+	}
+	first := slices.IndexFunc(ordered, func(m chat.Message) bool { return NormalizeRole(m.Role) != chat.System })
+	if first < 0 {
+		first = len(ordered)
+	}
+	if r.UserFirst && first < len(ordered) && NormalizeRole(ordered[first].Role) != chat.User {
+		ordered = slices.Insert(slices.Clone(ordered), first, chat.Text(chat.User, omittedText))
+	}
+	if last := len(ordered) - 1; r.UserLast && (last < first || NormalizeRole(ordered[last].Role) == chat.Assistant && !isPaused(ordered[last])) {
+		ordered = append(slices.Clip(ordered), chat.Text(chat.User, continueText))
+	}
+	return ordered
+}
+
+// isPaused reports whether an answer may be one that the provider continues: it has an item
+// of the provider, such as a call of a hosted tool.
+func isPaused(m chat.Message) bool {
+	return slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.Type == chat.ItemType })
+}
+
+// withoutBlank returns messages with a text in those of the user that have no content and no
+// message of the user next to them: clients leave out empty content, and join the messages of
+// one side.
+func withoutBlank(messages []chat.Message) []chat.Message {
+	changed := messages
+	for i, m := range messages {
+		adjacent := i > 0 && isUsers(messages[i-1]) && !isBlank(messages[i-1]) || i+1 < len(messages) && isUsers(messages[i+1])
+		if !isUsers(m) || adjacent || !isBlank(m) {
+			continue
+		}
+		if &changed[0] == &messages[0] {
+			changed = slices.Clone(messages)
+		}
+		changed[i].Blocks = []chat.Block{{Type: "text", Text: blankText}}
+	}
+	return changed
+}
+
+// isUsers reports whether a message is the user's.
+func isUsers(m chat.Message) bool { return NormalizeRole(m.Role) == chat.User }
+
+// isBlank reports whether a message has neither media nor text other than spaces.
+func isBlank(m chat.Message) bool {
+	return !slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.Data != nil || strings.TrimSpace(b.Text) != "" })
+}

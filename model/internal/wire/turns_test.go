@@ -1,0 +1,60 @@
+package wire_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// TestTurnRules writes messages as role:text.
+func TestTurnRules(t *testing.T) {
+	all := wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}
+	for given, want := range map[string]string{
+		"system:s user:q":               "system:s user:q",
+		"user:q assistant:a user:q":     "user:q assistant:a user:q",
+		"system:s assistant:a user:q":   "system:s user:(earlier messages are omitted) assistant:a user:q",
+		"assistant:call tool:r":         "user:(earlier messages are omitted) assistant:call tool:r",
+		"tool:r user:q":                 "user:(earlier messages are omitted) tool:r user:q",
+		"user:q assistant:a":            "user:q assistant:a user:(continue)",
+		"user:q model:a":                "user:q model:a user:(continue)",
+		"user:q assistant:item":         "user:q assistant:item",
+		"user:":                         "user:(empty message)",
+		"user:q assistant:a user:":      "user:q assistant:a user:(empty message)",
+		"user: user:q":                  "user: user:q",
+		"user:q user:":                  "user:q user:",
+		"user: user:":                   "user: user:(empty message)",
+		"system:s":                      "system:s user:(continue)",
+		"":                              "user:(continue)",
+		"assistant:a":                   "user:(earlier messages are omitted) assistant:a user:(continue)",
+		"user:q assistant:call tool:ok": "user:q assistant:call tool:ok",
+	} {
+		var messages []chat.Message
+		for _, field := range strings.Fields(given) {
+			role, text, _ := strings.Cut(field, ":")
+			m := chat.Text(chat.Role(role), text)
+			if text == "item" {
+				m.Blocks[0].Type = chat.ItemType
+			}
+			messages = append(messages, m)
+		}
+		show := func(all []chat.Message) string {
+			var lines []string
+			for _, m := range all {
+				lines = append(lines, string(m.Role)+":"+m.Blocks[0].Text)
+			}
+			return strings.Join(lines, " ")
+		}
+		before := show(messages)
+		if got := show(all.Order(messages)); got != want {
+			t.Errorf("%q: got %q, want %q", given, got, want)
+		}
+		if show(messages) != before {
+			t.Errorf("%q: the messages of the conversation were changed", given)
+		}
+		if got := show(wire.TurnRules{}.Order(messages)); got != before {
+			t.Errorf("%q without rules: got %q", given, got)
+		}
+	}
+}
