@@ -25,6 +25,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/auditlog"
 	"github.com/qtype-dev/qtype/internal/authoring"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -189,6 +190,7 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 	if p.checked.Lookup != nil {
 		o.run.Getenv, o.run.DocumentEnv = p.environment(o.run.Warn)
 	}
+	httpx.Pin(context.Background(), p.checked.Policy)
 	o.run.Cache, o.run.Policy, o.run.Redactor, o.run.Supervisor = !o.ephemeral, p.checked.Policy, p.checked.Redactor, p.supervisor
 	return runtime.New(p.Document.Application, o.run)
 }

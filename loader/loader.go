@@ -160,7 +160,7 @@ func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Re
 
 func newLoadState(ctx context.Context, opts Options, folder string) *loadState {
 	opts.Limits = opts.Limits.orDefault()
-	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait)}, diags: &diagnostics{limit: opts.Limits.Diagnostics, seen: map[string]bool{}}}
+	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait, opts.Policy)}, diags: &diagnostics{limit: opts.Limits.Diagnostics, seen: map[string]bool{}}}
 	f.work, _ = os.Getwd()
 	var found diag.List
 	f.redactor = redact.From(ctx)
