@@ -37,7 +37,7 @@ func (s *Server) newGeneration(app *runtime.App) *generation {
 		s.log.Error("feedback is not accepted", "error", err)
 	}
 	allowed := func(ctx context.Context, flow *spec.Flow) bool { return access.Allowed(flow, access.PrincipalOf(ctx)) }
-	if g.mcp, err = mcpserver.Application(app, mcpserver.ApplicationOptions{Version: s.opts.Version, Allowed: allowed, Run: s.runForMCP(app)}); err != nil {
+	if g.mcp, err = mcpserver.Application(app, mcpserver.ApplicationOptions{Version: s.opts.Version, Allowed: allowed, Run: s.runForMCP(app), ErrorText: s.errorText}); err != nil {
 		s.log.Error("flows are not offered to MCP clients", "error", err)
 	}
 	return g
@@ -57,6 +57,17 @@ func (s *Server) runForMCP(app *runtime.App) func(context.Context, string, iter.
 		ctx = s.lease(tool.WithHandlers(ctx, handlers), rand.Text(), nil)
 		return app.Run(s.observe(ctx, ""), flow, rows, opts...)
 	}
+}
+
+// errorText returns what a client of MCP, whose runs have no id, reads about an error.
+func (s *Server) errorText(ctx context.Context, err error) string {
+	text, complete := runtime.PublicText(err)
+	if complete {
+		return text
+	}
+	id := "mcp_" + rand.Text()
+	s.log.ErrorContext(ctx, "a part of a run failed", "run", id, "error", err.Error())
+	return text + "; the log of the server has the details of run " + id
 }
 
 // lease returns a context in which turns wait for those of the session that other servers run,
