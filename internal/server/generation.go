@@ -1,15 +1,19 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"io"
 	"iter"
 	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/mcpserver"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -94,5 +98,24 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, errNoMCP)
 		return
 	}
+	if r.Method == http.MethodPost {
+		body, err := host.ReadBody(w, r)
+		if err == nil {
+			_, err = schema.ParseBody(body)
+		}
+		if err != nil {
+			respondMCP(w, problem.Of(err))
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	g.mcp.ServeHTTP(w, r)
+}
+
+// respondMCP answers a request to MCP whose body cannot be read.
+func respondMCP(w http.ResponseWriter, p *problem.Problem) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(p.Status)
+	b := appendJSON([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":`), "Parse error: "+p.Error())
+	_, _ = w.Write(append(b, "}}\n"...)) // it fails only if the client is gone
 }
