@@ -110,7 +110,7 @@ func checkDeclared(kind string, b *value.Record) error {
 	return nil
 }
 
-// only returns an error if an object has another field: callers choose what a message says, not
+// only returns an error if an object has another field: callers choose the content of a message, not
 // where it is from.
 func only(r *value.Record, names ...string) error {
 	for _, name := range r.Names() {

@@ -1,6 +1,6 @@
 package redact
 
-// PublicError is an error whose text callers of a server may read: it says what is wrong with
+// PublicError is an error whose text callers of a server may read: it names what is wrong with
 // their values or with the answer of a model, and nothing about servers, files or credentials.
 type PublicError struct{ Err error }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBodies sends bodies that are no UTF-8, or are compressed, to each protocol: none takes them
+// TestBodies sends bodies that are not UTF-8, or are compressed, to each protocol: none takes them
 // for something else.
 func TestBodies(t *testing.T) {
 	s := serve(t)
