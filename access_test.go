@@ -62,6 +62,12 @@ func runAt(t *testing.T, address, q string, opts ...qtype.Option) string {
 		return err.Error()
 	}
 	defer func() { testkit.Must(t, app.Close(t.Context())) }()
+	return runApp(t, app, q)
+}
+
+// runApp runs the first flow of an application on one row. It returns all errors as a text.
+func runApp(t *testing.T, app *runtime.App, q string) string {
+	t.Helper()
 	var texts []string
 	rows := slices.Values([]runtime.Input{{Session: "s", Values: map[string]any{"q": q}}})
 	for row, err := range app.Run(t.Context(), "", rows) {

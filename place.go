@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/storeurl"
@@ -99,6 +100,9 @@ func findPlace(p *Program) (storePlace, error) {
 		return storePlace{file: placeIn(folder, document)}, err
 	}
 	file := filepath.Join(filepath.Dir(document), filepath.FromSlash(DefaultStore))
+	if !trust.IsWithin(filepath.Dir(document), file) {
+		return storePlace{}, fmt.Errorf("%s is, or is in, a symbolic link that leaves the folder of the document, so no conversations are stored there: name the store with --store sqlite:FILE, or its folder with %s", file, homeVariable)
+	}
 	if exists(file) {
 		return storePlace{file, noteOther(p, file)}, nil
 	}
@@ -175,10 +179,11 @@ func isWritable(folder string) bool {
 }
 
 // formerPlace returns the place of earlier versions, below the working directory, if it
-// is another one than file and has conversations of the application; otherwise "".
+// is another one than file and has conversations of the application; otherwise "". A
+// restricted document gets none: they may be those of another document with its id.
 func formerPlace(p *Program, file string) string {
 	former := filepath.FromSlash(DefaultStore)
-	if isSame(former, file) || !exists(former) || !hasConversations(former, p.Document.Application) {
+	if p.checked.Policy.Restricted() || !trust.IsWithin(".", former) || isSame(former, file) || !exists(former) || !hasConversations(former, p.Document.Application) {
 		return ""
 	}
 	return former

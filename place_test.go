@@ -91,6 +91,60 @@ func TestDefaultStore_Former(t *testing.T) {
 	expectTalk(t, 8, "has conversations of earlier versions, too", "a/app.qtype.yaml")
 }
 
+// TestDefaultStore_Links puts links to the conversations of another application into the folder
+// of a document with its ids.
+func TestDefaultStore_Links(t *testing.T) {
+	t.Setenv("QTYPE_HOME", "")
+	mine, working := t.TempDir(), t.TempDir()
+	t.Chdir(working)
+	expectTalk(t, 2, "", filepath.Join(mine, "app.qtype.yaml"))
+	stored := func(name string) string { return filepath.Join(mine, ".qtype", name) }
+	for name, c := range map[string]struct{ link, target string }{
+		"folder":      {".qtype", stored("")},
+		"file":        {".qtype/memory.db", stored("memory.db")},
+		"no file yet": {".qtype/memory.db", stored("new.db")},
+		"journal":     {".qtype/memory.db-wal", stored("new.wal")},
+	} {
+		for _, opts := range [][]qtype.Option{nil, {qtype.WithSandbox()}} {
+			folder := t.TempDir()
+			document, link := filepath.Join(folder, "app.qtype.yaml"), filepath.Join(folder, c.link)
+			if c.link == ".qtype" {
+				writeTalk(t, document)
+			} else {
+				expectTalk(t, 2, "", document)
+				testkit.Must(t, os.RemoveAll(link))
+			}
+			testkit.Must(t, os.Symlink(c.target, link))
+			app, err := qtype.Open(t.Context(), document, opts...)
+			if err == nil {
+				_, err = app.Memory("notes").Window(t.Context(), "s")
+				testkit.Must(t, app.Close(t.Context()))
+			}
+			if err == nil || !strings.Contains(err.Error(), "symbolic link") {
+				t.Errorf("%s: got %v", name, err)
+			}
+			if _, err := os.Stat(c.target); err == nil && strings.Contains(c.target, "new") {
+				t.Errorf("%s: %s was made", name, c.target)
+			}
+		}
+	}
+}
+
+// writeTalk writes the document of askOnce.
+func writeTalk(t *testing.T, path string) {
+	t.Helper()
+	testkit.Must(t, os.WriteFile(path, []byte(strings.NewReplacer("ID", "app", "STORES", "").Replace(talkDocument)), 0o600))
+}
+
+// TestDefaultStore_FormerOfOthers runs a document that the user restricts in a folder in which
+// another one, with its ids, has stored conversations.
+func TestDefaultStore_FormerOfOthers(t *testing.T) {
+	t.Setenv("QTYPE_HOME", "")
+	t.Chdir(t.TempDir())
+	expectTalk(t, 2, "", "app.qtype.yaml")
+	expectTalk(t, 2, "", filepath.Join(t.TempDir(), "app.qtype.yaml"), qtype.WithSandbox())
+}
+
 // TestDefaultStore_Elsewhere uses QTYPE_HOME, and the folder of the user where that of
 // the document cannot be written.
 func TestDefaultStore_Elsewhere(t *testing.T) {

@@ -21,9 +21,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/auditlog"
 	"github.com/qtype-dev/qtype/internal/authoring"
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -185,9 +187,26 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 		}
 		o.run.Default = store
 	}
-	if lookup := p.checked.Lookup; o.run.Getenv == nil && lookup != nil {
-		o.run.Getenv = func(name string) string { v, _ := lookup(name); return v }
+	if p.checked.Lookup != nil {
+		o.run.Getenv, o.run.DocumentEnv = p.environment(o.run.Warn)
 	}
+	httpx.Pin(context.Background(), p.checked.Policy)
 	o.run.Cache, o.run.Policy, o.run.Redactor, o.run.Supervisor = !o.ephemeral, p.checked.Policy, p.checked.Redactor, p.supervisor
 	return runtime.New(p.Document.Application, o.run)
+}
+
+// environment returns the environment of the user and that of the document. warn, which may
+// be nil, receives what a .env file sets and the user does not.
+func (p *Program) environment(warn func(string)) (user, document func(name string) string) {
+	document = func(name string) string { v, _ := p.checked.Lookup(name); return v }
+	var warned sync.Map
+	return func(name string) string {
+		v, found := p.checked.User(name)
+		if !found && warn != nil && document(name) != "" {
+			if _, again := warned.LoadOrStore(name, true); !again {
+				warn(fmt.Sprintf("%s of the .env file is not used: the document is restricted, and its .env file does not choose where your credentials go; set %s in the environment", name, name))
+			}
+		}
+		return v
+	}, document
 }

@@ -110,14 +110,15 @@ func nextOf(text, signs string, from, known int) int {
 const maxDotEnv = 1 << 20
 
 // environment combines the environment of the process with the .env files in the
-// folder of the root document and in the working directory, in this order.
-func environment(opts Options, folder string) (lookup func(string) (string, bool), diags diag.List) {
+// folder of the root document and in the working directory, in this order. The files are
+// a part of a restricted document: they are not the environment of the user.
+func environment(opts Options, folder string) (lookup, user func(string) (string, bool), diags diag.List) {
 	process := opts.Lookup
 	if process == nil {
 		process = os.LookupEnv
 	}
 	if opts.NoDotEnv {
-		return process, nil
+		return process, process, nil
 	}
 	var files []map[string]string
 	seen := map[string]bool{}
@@ -132,7 +133,7 @@ func environment(opts Options, folder string) (lookup func(string) (string, bool
 		files = append(files, values)
 		diags.Add(found...)
 	}
-	return func(name string) (string, bool) {
+	lookup = func(name string) (string, bool) {
 		if value, found := process(name); found {
 			return value, true
 		}
@@ -142,7 +143,11 @@ func environment(opts Options, folder string) (lookup func(string) (string, bool
 			}
 		}
 		return "", false
-	}, diags
+	}
+	if opts.Policy.Restricted() {
+		return lookup, process, diags
+	}
+	return lookup, lookup, diags
 }
 
 // readDotEnv reads a .env file, if it exists. Its content may be secret, so

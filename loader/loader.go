@@ -69,6 +69,7 @@ type Result struct {
 	Document *spec.Document                   // never nil; empty if nothing could be read
 	Files    []*source.File                   // the root document, then its includes in the order of reading
 	Lookup   func(name string) (string, bool) // the environment of the document: the process first, then the .env files
+	User     func(name string) (string, bool) // the environment of the user: Lookup, for a restricted document without the .env files
 }
 
 // Load reads the document at path. The result is never nil; with errors in the list
@@ -159,12 +160,12 @@ func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Re
 
 func newLoadState(ctx context.Context, opts Options, folder string) *loadState {
 	opts.Limits = opts.Limits.orDefault()
-	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait)}, diags: &diagnostics{limit: opts.Limits.Diagnostics, seen: map[string]bool{}}}
+	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait, opts.Policy)}, diags: &diagnostics{limit: opts.Limits.Diagnostics, seen: map[string]bool{}}}
 	f.work, _ = os.Getwd()
 	var found diag.List
 	f.redactor = redact.From(ctx)
-	f.lookup, found = environment(opts, folder)
-	f.lookup = secretLookup(f.redactor, f.lookup)
+	f.lookup, f.user, found = environment(opts, folder)
+	f.lookup, f.user = secretLookup(f.redactor, f.lookup), secretLookup(f.redactor, f.user)
 	f.diags.add(found...)
 	return f
 }
@@ -190,7 +191,7 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 func (f *loadState) result(document *spec.Document) (*Result, diag.List) {
 	f.diags.list.Sort()
 	collectHidden(f.redactor, f.files)
-	return &Result{Document: document, Files: f.files, Lookup: f.lookup}, f.diags.list
+	return &Result{Document: document, Files: f.files, Lookup: f.lookup, User: f.user}, f.diags.list
 }
 
 // orDefault replaces zero limits by the defaults.

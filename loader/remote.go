@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/trust"
 )
 
 // remote reads the remote files of a document, each once, sequentially, within one
@@ -18,6 +19,7 @@ type remote struct {
 	spent  time.Duration // time used so far
 	base   string        // address below which redirects must stay; empty for any
 	known  map[string]fetched
+	seen   *trust.Seen // gets the addresses of servers
 }
 
 // fetched is the response of a server.
@@ -29,8 +31,11 @@ type fetched struct {
 // idleTimeout is the maximum time without data from a server: a user waits for it.
 const idleTimeout = 10 * time.Second
 
-func newRemote(wait time.Duration) *remote {
-	r := &remote{wait: wait, known: map[string]fetched{}}
+func newRemote(wait time.Duration, policy *trust.Policy) *remote {
+	r := &remote{wait: wait, known: map[string]fetched{}, seen: &trust.Seen{}}
+	if policy != nil && policy.Seen != nil {
+		r.seen = policy.Seen
+	}
 	r.client = &remotefs.Client{IdleTimeout: min(idleTimeout, wait), Allow: r.allow}
 	return r
 }
@@ -60,7 +65,7 @@ func (r *remote) fetch(ctx context.Context, address, base string, most int64) ([
 	within, cancel := context.WithTimeout(ctx, r.wait-r.spent)
 	defer cancel()
 	r.base = base
-	text, err := r.fetchAll(within, address, most)
+	text, err := r.fetchAll(trust.WithReading(within, r.seen), address, most)
 	if err != nil && ctx.Err() == nil && errors.Is(within.Err(), context.DeadlineExceeded) {
 		return nil, &readError{text: fmt.Sprintf("cannot be read: the remote files of the document took longer than %s", r.wait)}
 	}

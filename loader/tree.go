@@ -15,6 +15,7 @@ import (
 type loadState struct {
 	*reader
 	lookup   func(string) (string, bool)
+	user     func(string) (string, bool)
 	redactor *redact.Redactor // gets the secrets of the document; nil for none
 	diags    *diagnostics
 	aliased  int  // values that aliases added so far

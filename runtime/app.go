@@ -31,7 +31,7 @@ import (
 type Options struct {
 	Store   memory.Store                       // the store of all memories; nil: those that the document names
 	Default memory.Store                       // the store of memories for which the document names none; nil: in process
-	Getenv  func(string) string                // the environment; nil: os.Getenv
+	Getenv  func(string) string                // the environment of the user, which chooses servers and identities for credentials; nil: os.Getenv
 	Policy  *trust.Policy                      // what the document may reach; nil: everything
 	HTTP    *http.Client                       // for models and tools; nil: the App makes one
 	Clients func(id string) tool.ClientHandler // returns the handler of the ClientTool with an id; nil, or a nil handler, if there is none
@@ -41,6 +41,8 @@ type Options struct {
 	Mocks   Mocks                              // replace models, tools and indexes, for tests
 	Audit   func(tool.AuditRecord) error       // records approvals and calls of tools; after an error a call is refused; nil for none
 	Cache   bool                               // cache the vectors of embedding models on disk, unless a model disables it
+
+	DocumentEnv func(string) string // the environment of the document: also the .env files of one that is restricted; nil: Getenv
 
 	Redactor *redact.Redactor // replaces secrets in errors and in what models and tools return; the App adds those that it reads; nil: the App makes one
 

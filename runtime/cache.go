@@ -11,6 +11,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/stepcache"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -42,8 +43,13 @@ func (a *App) SharedCache() *stepcache.Shared {
 
 // cacheOf returns the cache of a folder, nil if the document may not write there.
 func (a *App) cacheOf(folder string) *stepcache.Cache {
+	isDefault := folder == spec.CacheDirectory
 	folder = a.opts.Policy.Output(folder)
-	if err := a.opts.Policy.Write(folder); err != nil {
+	err := a.opts.Policy.Write(folder)
+	if isDefault && !trust.IsWithin(filepath.Dir(folder), folder) {
+		err = fmt.Errorf("%s is a symbolic link to another folder; name that with directory", folder)
+	}
+	if err != nil {
 		if a.opts.Warn != nil {
 			a.opts.Warn("nothing is cached: " + err.Error())
 		}

@@ -25,6 +25,9 @@ func New(app *spec.Application, opts Options) (*App, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
+	if opts.DocumentEnv == nil {
+		opts.DocumentEnv = opts.Getenv
+	}
 	if opts.Mocks.Fixtures != "" {
 		opts.Policy = opts.Policy.WithFixtures(opts.Mocks.Fixtures)
 	}

@@ -23,6 +23,7 @@ type node struct {
 	permits  chan struct{}         // has limit tokens if the stage has more workers than that
 	onError  errorPolicy           // what to do with rows that the step failed on
 	outputs  []int                 // the slots that the step writes
+	computes bool                  // the step reaches nothing but the values of the row
 	cached   bool                  // a cache is in front of the step
 	maxWait  time.Duration         // how long a batch waits for more rows; 0 for no limit
 	timed    bool                  // the time of the step is measured
@@ -59,7 +60,7 @@ const (
 // newNode wraps a step that was built.
 func newNode(p *spec.StepPlan, r steps.Runner, l *layout) (*node, error) {
 	base := p.Step.Common()
-	n := &node{id: base.ID, plan: p, count: &counter{}, onError: errorPolicy(base.OnError)}
+	n := &node{id: base.ID, plan: p, computes: p.OnlyComputes(), count: &counter{}, onError: errorPolicy(base.OnError)}
 	for _, ref := range base.AllOutputs() {
 		n.outputs = append(n.outputs, l.Slot(ref.To))
 	}

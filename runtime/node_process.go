@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/stepcache"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -90,7 +91,11 @@ func (n *node) countRow(r *steps.Row) {
 // fail marks a row as failed in this step.
 func (n *node) fail(row *steps.Row, err error) *steps.Row {
 	n.countFailure()
-	row.Err = &steps.Error{Step: n.id, Err: n.redactor.Error(err)}
+	shown := n.redactor.Error(err)
+	if _, nested := err.(*steps.Error); n.computes && !nested { //nolint:errorlint // as Error.Path
+		shown = &redact.PublicError{Err: shown} // only the values of the row are in it
+	}
+	row.Err = &steps.Error{Step: n.id, Err: shown}
 	return row
 }
 

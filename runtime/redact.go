@@ -32,7 +32,7 @@ func knownSecrets(app *spec.Application, opts Options) *redact.Redactor {
 		names = append(names, p.KeyEnv...)
 	}
 	for _, name := range names {
-		r.Add(opts.Getenv(name))
+		r.Add(opts.DocumentEnv(name))
 	}
 	return r
 }

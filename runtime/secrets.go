@@ -34,4 +34,4 @@ func (a *App) secret(s spec.Secret) (text string, err error) {
 func (a *App) Secret(s spec.Secret) (string, error) { return a.secret(s) }
 
 // Getenv returns a variable of the environment that the document sees.
-func (a *App) Getenv(name string) string { return a.opts.Policy.Getenv(a.opts.Getenv)(name) }
+func (a *App) Getenv(name string) string { return a.opts.Policy.Getenv(a.opts.DocumentEnv)(name) }

@@ -16,14 +16,15 @@ func (p *StepPlan) IsComputation() bool { return onlyCompute(p.All()) }
 
 func onlyCompute(all iter.Seq[*StepPlan]) bool {
 	for s := range all {
-		if !s.onlyComputes() {
+		if !s.OnlyComputes() {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *StepPlan) onlyComputes() bool {
+// OnlyComputes reports whether the step itself reaches nothing but the values of its row.
+func (p *StepPlan) OnlyComputes() bool {
 	return stepTag(p.Step, "work") == "compute" && len(p.Memories()) == 0 && len(p.Tools()) == 0
 }
 
@@ -31,7 +32,7 @@ func (p *StepPlan) onlyComputes() bool {
 // call mock models that answer at once.
 func (p *StepPlan) IsQuick() bool {
 	for s := range p.All() {
-		if !s.onlyComputes() && !s.callsQuickMock() {
+		if !s.OnlyComputes() && !s.callsQuickMock() {
 			return false
 		}
 	}

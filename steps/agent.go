@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -267,15 +268,15 @@ func (a *agent) call(ctx context.Context, call chat.ToolCall) (toolResult, error
 	own := a.toolbox.current()
 	t, ok := own.tools[call.Name]
 	if !ok {
-		return nil, fmt.Errorf("there is no tool %q; tools are %s%s", call.Name, listed(own.names()), diag.DidYouMean(call.Name, own.names()))
+		return nil, &redact.PublicError{Err: fmt.Errorf("there is no tool %q; tools are %s%s", call.Name, listed(own.names()), diag.DidYouMean(call.Name, own.names()))}
 	}
 	given, err := readArguments(call.Arguments)
 	if err != nil {
-		return nil, err
+		return nil, &redact.PublicError{Err: err}
 	}
 	args, err := arguments(t.Info().Inputs, given)
 	if err != nil {
-		return nil, err
+		return nil, &redact.PublicError{Err: err}
 	}
 	if err := a.approval.confirm(ctx, t.Info(), args); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
@@ -78,9 +79,9 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 	case err != nil:
 		return fmt.Errorf("%s was not called: approval failed: %w", info.Name, err)
 	case !yes && reason != "":
-		return fmt.Errorf("%s was not called: the user rejected the call: %s", info.Name, reason)
+		return &redact.PublicError{Err: fmt.Errorf("%s was not called: the user rejected the call: %s", info.Name, reason)}
 	case !yes:
-		return fmt.Errorf("%s was not called: the user rejected the call", info.Name)
+		return &redact.PublicError{Err: fmt.Errorf("%s was not called: the user rejected the call", info.Name)}
 	}
 	return nil
 }

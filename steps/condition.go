@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -35,7 +36,7 @@ func NewCondition(x *spec.Expression) (*Condition, error) {
 func (c *Condition) Variables() []*spec.Variable { return c.vars }
 
 // Holds evaluates the condition; get returns a variable's value by its id.
-func (c *Condition) Holds(get func(id string) (any, bool)) (bool, error) {
+func (c *Condition) Holds(ctx context.Context, get func(id string) (any, bool)) (bool, error) {
 	row := &Row{Values: make([]any, len(c.vars))}
 	for i, v := range c.vars {
 		found, ok := get(v.ID)
@@ -44,5 +45,5 @@ func (c *Condition) Holds(get func(id string) (any, bool)) (bool, error) {
 		}
 		row.Values[i] = found
 	}
-	return c.formula.holds(row)
+	return c.formula.holds(ctx, row)
 }

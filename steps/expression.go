@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -78,8 +79,8 @@ func (e *Env) condition(x *spec.Expression) (*formula, error) {
 }
 
 // holds evaluates a condition. null is neither true nor false.
-func (f *formula) holds(row *Row) (bool, error) {
-	v, err := f.value(row)
+func (f *formula) holds(ctx context.Context, row *Row) (bool, error) {
+	v, err := f.value(ctx, row)
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +92,7 @@ func (f *formula) holds(row *Row) (bool, error) {
 }
 
 // value evaluates the expression on a row and returns a run-time value.
-func (f *formula) value(row *Row) (any, error) {
+func (f *formula) value(ctx context.Context, row *Row) (any, error) {
 	if f.bare {
 		return f.vars[0].orNull(row), nil
 	}
@@ -103,7 +104,7 @@ func (f *formula) value(row *Row) (any, error) {
 		}
 		values[s.of.ID] = toExpr(v)
 	}
-	v, err := f.program.Run(values)
+	v, err := f.program.Run(ctx, values)
 	if err == nil {
 		err = expression.Measure(v)
 	}

@@ -61,5 +61,5 @@ func (l *loop) round(ctx context.Context, row *Row) (bool, error) {
 	if err := l.body.set(row, outputs); err != nil || l.until == nil {
 		return false, err
 	}
-	return l.until.holds(row)
+	return l.until.holds(ctx, row)
 }

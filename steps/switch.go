@@ -48,7 +48,7 @@ func buildSwitch(s *spec.Switch, env *Env) (Runner, error) {
 func (c *switchStep) Process(ctx context.Context, row *Row, emit Emit) error {
 	chosen := c.other
 	for _, one := range c.cases {
-		yes, err := one.when.holds(row)
+		yes, err := one.when.holds(ctx, row)
 		if err != nil {
 			return err
 		}

@@ -39,10 +39,10 @@ func buildTransform(s *spec.Transform, env *Env) (Runner, error) {
 
 // Process evaluates all expressions on the row as it came, then sets the variables,
 // each converted to its declared type.
-func (t *transform) Process(_ context.Context, row *Row, emit Emit) error {
+func (t *transform) Process(ctx context.Context, row *Row, emit Emit) error {
 	values := make([]any, len(t.sets))
 	for i, set := range t.sets {
-		v, err := set.value(row)
+		v, err := set.value(ctx, row)
 		if err != nil {
 			return fmt.Errorf("set %s: %w", set.to.of.ID, err)
 		}
@@ -55,8 +55,8 @@ func (t *transform) Process(_ context.Context, row *Row, emit Emit) error {
 }
 
 // value returns the variable's new value.
-func (a assignment) value(row *Row) (any, error) {
-	v, err := a.from.value(row)
+func (a assignment) value(ctx context.Context, row *Row) (any, error) {
+	v, err := a.from.value(ctx, row)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli/author"
 	"github.com/qtype-dev/qtype/internal/mcpserver"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -106,6 +108,9 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	if m.address == "" { // the user could as well run the document
 		ctx = m.clients.Audit.Context(ctx)
 		o.Allowed = func(context.Context, *spec.Flow) bool { return true }
+		o.ErrorText = func(_ context.Context, err error) string { return err.Error() }
+	} else {
+		o.ErrorText = func(_ context.Context, err error) string { return m.publicText(err) }
 	}
 	server, err := mcpserver.Application(app, o)
 	if err != nil {
@@ -113,6 +118,17 @@ func (m *mcpCommand) run(ctx context.Context, hasFolder bool) (err error) {
 	}
 	defer server.Close()
 	return m.serve(ctx, server)
+}
+
+// publicText returns what a client of another user reads about an error. The rest is printed here.
+func (m *mcpCommand) publicText(err error) string {
+	text, complete := runtime.PublicText(err)
+	if complete {
+		return text
+	}
+	id := "mcp_" + rand.Text()
+	m.Logger("error: ")("run " + id + ": " + err.Error())
+	return text + "; the output of the server has the details of run " + id
 }
 
 // assist serves coding assistants. Without files the converters read none.

@@ -41,7 +41,8 @@ type Options struct {
 type Program struct {
 	Document *spec.Document                   // the document; empty if nothing could be read
 	Files    []*source.File                   // all files that were read, the root first
-	Lookup   func(name string) (string, bool) // the environment of the user, .env files included
+	Lookup   func(name string) (string, bool) // the environment of the document, .env files included
+	User     func(name string) (string, bool) // the environment of the user; see loader.Result
 	Policy   *trust.Policy                    // what the document may reach; nil for everything
 	Redactor *redact.Redactor                 // knows the secrets of the document
 }
@@ -54,7 +55,7 @@ func Check(ctx context.Context, path string, o Options) (*Program, diag.List) {
 	if o.Edit != nil && list.Errors() == 0 {
 		o.Edit(loaded.Document)
 	}
-	p := &Program{Document: loaded.Document, Files: loaded.Files, Lookup: loaded.Lookup, Policy: policy, Redactor: redactor}
+	p := &Program{Document: loaded.Document, Files: loaded.Files, Lookup: loaded.Lookup, User: loaded.User, Policy: policy, Redactor: redactor}
 	list = append(list, validate.Check(loaded.Document)...)
 	// A comment can silence a warning, but not an error: the document could not run.
 	list = lint.IgnoreWarnings(p.Files, list)

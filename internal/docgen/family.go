@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // family is one page: the structs that it starts with, and a text above them. The
@@ -72,7 +73,37 @@ func typesText() string {
 - A custom type by its id.
 - ` + "`list[TYPE]`" + ` is a list; a variable may also write it as ` + "`{element_type: TYPE}`" + `.
 - ` + "`TYPE?`" + ` is optional: the value may be null.
-`
+
+` + messageText(quoted)
+}
+
+// messageText describes the JSON form of a message.
+func messageText(quoted func([]string) string) string {
+	var roles []string
+	for _, r := range chat.Roles() {
+		roles = append(roles, string(r))
+	}
+	return strings.NewReplacer("'", "`", "ROLES", quoted(roles)).Replace(`## ChatMessage
+
+A message of a conversation, as an object. A text is a message of the user with that text.
+
+Each block is an object with 'type', 'content' and, for media, 'mime_type'. 'type' is a primitive type. The content of 'text', 'date', 'datetime' and 'time' is a text; that of a number or a boolean is the value; that of a citation is an object. The content of 'bytes', 'file', 'image', 'audio' and 'video' is '{"base64": "…"}' or a data URL, and in a file of rows also '{"path": "…"}' or '{"url": "…"}'.
+
+Media have the same rules as inputs of these types: size and content are checked, and callers of a server name no files, and addresses only if the server fetches attachments. Messages of 'system' and 'developer' have no media. Blocks of other types are made by providers only.
+
+| Key | Value | Default | Description |
+| --- | --- | --- | --- |
+| 'role' | text: ROLES | **required** | Who the message is from. |
+| 'blocks' | list of objects | **required** | The content, in order. |
+| 'id' | text |  | The id of the message; without it the message gets a new one. Example: 'id: m-1'. |
+| 'name' | text |  | The name of the sender. Example: 'name: Ada'. |
+| 'tool_calls' | list of objects |  | The calls that an assistant requests: id, name and arguments, a JSON text. Example: 'tool_calls: [{id: c1, name: add, arguments: "{}"}]'. |
+| 'tool_call_id' | text |  | The call that the message of a tool answers. Example: 'tool_call_id: c1'. |
+
+'''yaml qtype:ignore
+{role: user, blocks: [{type: text, content: What is this?}, {type: image, content: {base64: iVBORw0KGgo…}, mime_type: image/png}]}
+'''
+`)
 }
 
 // unionOf returns the union of which a struct is a case; the zero Union for none.

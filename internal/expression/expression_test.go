@@ -44,7 +44,7 @@ func run(t *testing.T, text string) (any, expression.Result, error) {
 	if err != nil {
 		return nil, result, err
 	}
-	v, err := p.Run(values())
+	v, err := p.Run(t.Context(), values())
 	return v, result, err
 }
 

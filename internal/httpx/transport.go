@@ -1,12 +1,16 @@
 package httpx
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -41,24 +45,61 @@ func Dialer() *net.Dialer {
 func Proxy(req *http.Request) (*url.URL, error) { return policyProxy(http.ProxyFromEnvironment, req) }
 
 func policyProxy(proxyFor func(*http.Request) (*url.URL, error), req *http.Request) (*url.URL, error) {
-	p := trust.From(req.Context())
-	if err := p.Address(req.URL); err != nil {
+	p, reading, host := trust.From(req.Context()), trust.ReadingOf(req.Context()), trust.HostPort(req.URL)
+	if err := errors.Join(p.Address(req.URL), reading.Request(host)); err != nil {
 		return nil, err
 	}
-	if p.AllowsPrivate(req.URL) {
+	if !p.Restricted() && reading == nil {
 		return proxyFor(req) // without a name resolution, which may be slow where only the proxy has one
 	}
 	return CheckProxied(proxyFor, req, func(addresses []netip.Addr) error {
 		if len(addresses) == 0 {
 			return p.Unresolved(req.URL)
 		}
+		if p.Unseen(host) {
+			p.Seen.Add(host, addresses...)
+		}
 		for _, ip := range addresses {
-			if err := p.Dial(trust.HostPort(req.URL), netip.AddrPortFrom(ip, 1).String()); err != nil {
+			to := netip.AddrPortFrom(ip, 1).String()
+			if err := cmp.Or(p.Dial(host, to), reading.Dial(host, to)); err != nil {
 				return err
 			}
+			reading.Connected(host, to)
 		}
 		return nil
 	})
+}
+
+// pinTime limits the resolution of the names that the user allows a document.
+const pinTime = 5 * time.Second
+
+// Pin records the addresses of the servers that the user allows a document to call, also at private
+// addresses. A name that is not resolved has those of its first use.
+func Pin(ctx context.Context, p *trust.Policy) {
+	if !p.Restricted() || p.Seen == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pinTime)
+	defer cancel()
+	var wait sync.WaitGroup
+	for _, host := range p.Grants.Hosts {
+		wait.Go(func() { pin(ctx, p, host) })
+	}
+	wait.Wait()
+}
+
+// pin records the addresses of one server.
+func pin(ctx context.Context, p *trust.Policy, host string) {
+	name := host
+	if before, _, err := net.SplitHostPort(host); err == nil {
+		name = before
+	}
+	if strings.HasPrefix(name, "*.") || !p.Unseen(host) {
+		return
+	}
+	if addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name); err == nil {
+		p.Seen.Add(host, addresses...)
+	}
 }
 
 // trustProxy is the environment variable by which a user declares that the proxy refuses private
@@ -90,11 +131,19 @@ func CheckProxied(proxyFor func(*http.Request) (*url.URL, error), req *http.Requ
 // DialContext connects to a server as Dialer does, if the policy of the document of the
 // context allows its resolved address.
 func DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	d := Dialer()
-	if p := trust.From(ctx); p.Restricted() && !IsProxy(http.ProxyFromEnvironment, address) {
-		d.Control = func(_, resolved string, _ syscall.RawConn) error { return p.Dial(address, resolved) }
+	d, p, reading := Dialer(), trust.From(ctx), trust.ReadingOf(ctx)
+	if !p.Restricted() && reading == nil || IsProxy(http.ProxyFromEnvironment, address) {
+		return d.DialContext(ctx, network, address)
 	}
-	return d.DialContext(ctx, network, address)
+	pin(ctx, p, address)
+	d.Control = func(_, resolved string, _ syscall.RawConn) error {
+		return cmp.Or(p.Dial(address, resolved), reading.Dial(address, resolved))
+	}
+	conn, err := d.DialContext(ctx, network, address)
+	if err == nil {
+		reading.Connected(address, conn.RemoteAddr().String())
+	}
+	return conn, err
 }
 
 // IsProxy reports whether the address is that of the proxy for outgoing calls. The

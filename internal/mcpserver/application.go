@@ -32,6 +32,9 @@ type ApplicationOptions struct {
 	// Run replaces App.Run, for a server that manages runs; nil: App.Run.
 	Run func(ctx context.Context, flowID string, rows iter.Seq[runtime.Input], opts ...runtime.RunOption) iter.Seq2[*runtime.Result, error]
 
+	// ErrorText returns what the caller reads about an error of a run; nil: runtime.PublicText.
+	ErrorText func(ctx context.Context, err error) string
+
 	// AnswerTimeout is how long a run of a client of protocol 2026-07-28 waits for the
 	// answer to a question; 0: 10 minutes. Clients of earlier versions have no limit.
 	AnswerTimeout time.Duration
@@ -50,6 +53,12 @@ type application struct {
 // if it begins with a PromptTemplate; memories are resources. The caller closes the
 // server before the App.
 func Application(app *runtime.App, opts ApplicationOptions) (*Server, error) {
+	if opts.ErrorText == nil {
+		opts.ErrorText = func(_ context.Context, err error) string {
+			text, _ := runtime.PublicText(err)
+			return text
+		}
+	}
 	if opts.Run == nil {
 		opts.Run = app.Run
 	}

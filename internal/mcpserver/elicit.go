@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
@@ -28,13 +29,13 @@ func withAsker(ctx context.Context, a asker) context.Context {
 func HasClient(ctx context.Context) bool { return ctx.Value(askerKey{}) != nil }
 
 // errNoElicitation is the error of a question to a client that cannot put it to its user.
-var errNoElicitation = errors.New("the MCP client does not support elicitation, which is needed to answer for its user")
+var errNoElicitation = &redact.PublicError{Err: errors.New("the MCP client does not support elicitation, which is needed to answer for its user")}
 
 // askClient puts a question to the client that has started the run.
 func askClient(ctx context.Context, question *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 	a, ok := ctx.Value(askerKey{}).(asker)
 	if !ok {
-		return nil, errors.New("the run was not started by an MCP client")
+		return nil, &redact.PublicError{Err: errors.New("the run was not started by an MCP client")}
 	}
 	return a.ask(ctx, question)
 }
@@ -91,9 +92,9 @@ func HandleClientTool(ctx context.Context, call tool.Request) (any, error) {
 	case err != nil:
 		return nil, err
 	case answer.Action == "decline":
-		return nil, errors.New("the user declined to answer")
+		return nil, &redact.PublicError{Err: errors.New("the user declined to answer")}
 	case answer.Action != "accept":
-		return nil, errors.New("the user dismissed the request")
+		return nil, &redact.PublicError{Err: errors.New("the user dismissed the request")}
 	}
 	return formResult(call.Outputs, answer.Content)
 }
@@ -152,7 +153,7 @@ func formResult(vars []*spec.Variable, fields map[string]any) (any, error) {
 		if s, isText := given.(string); isText {
 			parsed, err := formValue(v.Type, s)
 			if err != nil {
-				return nil, fmt.Errorf("the answer %s: %w", v.ID, err)
+				return nil, &redact.PublicError{Err: fmt.Errorf("the answer %s: %w", v.ID, err)}
 			}
 			given = parsed
 		}

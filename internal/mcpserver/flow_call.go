@@ -47,7 +47,11 @@ func (a *application) run(ctx context.Context, req *sdk.CallToolRequest, t *flow
 	rows := a.opts.Run(p.listen(ctx), t.flow.ID, slices.Values([]runtime.Input{in}))
 	for row, err := range rows {
 		if err != nil {
-			return failed(err.Error())
+			return failed(a.opts.ErrorText(ctx, err))
+		}
+		if row.Err != nil {
+			r.errors = append(r.errors, rowError{row.Number, row.Err.Step, a.opts.ErrorText(ctx, row.Err), runtime.ErrorCode(row.Err)})
+			continue
 		}
 		r.add(row)
 		p.row(len(r.rows))
@@ -76,10 +80,6 @@ type rowError struct {
 }
 
 func (r *flowResult) add(row *runtime.Result) {
-	if row.Err != nil {
-		r.errors = append(r.errors, rowError{row.Number, row.Err.Step, row.Err.Error(), runtime.ErrorCode(row.Err)})
-		return
-	}
 	fields, media, err := r.tool.outputs(row)
 	if err != nil {
 		r.errors = append(r.errors, rowError{Row: row.Number, Message: err.Error(), Type: runtime.CodeFailed})

@@ -63,7 +63,7 @@ func has(t spec.Type, seen map[*spec.CustomType]bool) bool {
 			}
 		}
 	}
-	return t.IsMedia()
+	return t.IsMedia() || t.Is("ChatMessage")
 }
 
 // Load returns a value of a type with the content of all its media. Values that do not fit
@@ -77,6 +77,8 @@ func (s *Source) Load(ctx context.Context, t spec.Type, raw any) (any, error) {
 		return s.list(ctx, *t.Elem, raw)
 	case t.Custom != nil:
 		return s.record(ctx, t.Custom, raw)
+	case t.Is("ChatMessage"):
+		return s.message(ctx, t, parsed(raw, "{"))
 	case !t.IsMedia():
 		return raw, nil
 	}

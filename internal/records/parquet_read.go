@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/parquet-go/parquet-go"
@@ -26,6 +27,11 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 		return parquet.OpenFile(&meterAt{file, size, &r.read}, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	}
 	f, err := open()
+	if err == nil {
+		if reason := tooLarge(f.Metadata()); reason != "" {
+			return &FileError{Path: r.path, Reason: reason}
+		}
+	}
 	if err == nil && usesLZ4(f.Metadata()) {
 		if file, size, err = r.withoutLZ4(file, f.Metadata()); err == nil {
 			f, err = open()
@@ -65,6 +71,25 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 		return rec, err
 	}
 	return nil
+}
+
+const (
+	maxExpansion = 1000      // how many times larger than in the file the values of a column may be
+	minExpanded  = 256 << 20 // bytes of a column that may have any expansion
+)
+
+// tooLarge returns why a file is not read whose columns have very much more values than bytes: it
+// would take the memory of the computer. It is empty for other files.
+func tooLarge(m *format.FileMetaData) string {
+	for _, group := range m.RowGroups {
+		for _, c := range group.Columns {
+			expanded, stored := c.MetaData.TotalUncompressedSize, max(c.MetaData.TotalCompressedSize, 1)
+			if expanded > minExpanded && expanded/maxExpansion > stored {
+				return fmt.Sprintf("has a column, %s, whose %d bytes expand to %d MiB, which is not read", strings.Join(c.MetaData.PathInSchema, "."), stored, expanded>>20)
+			}
+		}
+	}
+	return ""
 }
 
 // leafMeanings returns the logical type of each leaf column; nil for a plain one. The

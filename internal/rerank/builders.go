@@ -20,7 +20,8 @@ var errNoRanking = errors.New("the answer is not that of a reranker; check base_
 
 // Options are what rankers need of the application.
 type Options struct {
-	Getenv   func(name string) string                           // the environment; nil means os.Getenv
+	Getenv   func(name string) string                           // the environment of the user; nil means os.Getenv
+	Key      func(name string) string                           // the environment for keys, which may be one of the document; nil means Getenv
 	HTTP     *http.Client                                       // carries the calls; nil means NewClient
 	Secret   func(spec.Secret) (string, error)                  // resolves references to a secret manager; nil where there is none
 	Policy   *trust.Policy                                      // what the document may reach; nil allows everything
@@ -32,6 +33,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
+	}
+	if o.Key == nil {
+		o.Key = o.Getenv
 	}
 	if o.HTTP == nil {
 		o.HTTP = NewClient()
@@ -164,7 +168,7 @@ func findKey(s *spec.Reranker, row spec.RankMethod, opts Options) (key, host str
 			return "", "", nil
 		}
 		for _, name := range row.KeyEnv {
-			key = cmp.Or(key, strings.TrimSpace(opts.Getenv(name)))
+			key = cmp.Or(key, strings.TrimSpace(opts.Key(name)))
 		}
 		return key, "", nil
 	}

@@ -1,15 +1,19 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"io"
 	"iter"
 	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/mcpserver"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
+	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -37,7 +41,7 @@ func (s *Server) newGeneration(app *runtime.App) *generation {
 		s.log.Error("feedback is not accepted", "error", err)
 	}
 	allowed := func(ctx context.Context, flow *spec.Flow) bool { return access.Allowed(flow, access.PrincipalOf(ctx)) }
-	if g.mcp, err = mcpserver.Application(app, mcpserver.ApplicationOptions{Version: s.opts.Version, Allowed: allowed, Run: s.runForMCP(app)}); err != nil {
+	if g.mcp, err = mcpserver.Application(app, mcpserver.ApplicationOptions{Version: s.opts.Version, Allowed: allowed, Run: s.runForMCP(app), ErrorText: s.errorText}); err != nil {
 		s.log.Error("flows are not offered to MCP clients", "error", err)
 	}
 	return g
@@ -57,6 +61,17 @@ func (s *Server) runForMCP(app *runtime.App) func(context.Context, string, iter.
 		ctx = s.lease(tool.WithHandlers(ctx, handlers), rand.Text(), nil)
 		return app.Run(s.observe(ctx, ""), flow, rows, opts...)
 	}
+}
+
+// errorText returns what a client of MCP, whose runs have no id, reads about an error.
+func (s *Server) errorText(ctx context.Context, err error) string {
+	text, complete := runtime.PublicText(err)
+	if complete {
+		return text
+	}
+	id := "mcp_" + rand.Text()
+	s.log.ErrorContext(ctx, "a part of a run failed", "run", id, "error", err.Error())
+	return text + "; the log of the server has the details of run " + id
 }
 
 // lease returns a context in which turns wait for those of the session that other servers run,
@@ -83,5 +98,24 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, errNoMCP)
 		return
 	}
+	if r.Method == http.MethodPost {
+		body, err := host.ReadBody(w, r)
+		if err == nil {
+			_, err = schema.ParseBody(body)
+		}
+		if err != nil {
+			respondMCP(w, problem.Of(err))
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	g.mcp.ServeHTTP(w, r)
+}
+
+// respondMCP answers a request to MCP whose body cannot be read.
+func respondMCP(w http.ResponseWriter, p *problem.Problem) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(p.Status)
+	b := appendJSON([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":`), "Parse error: "+p.Error())
+	_, _ = w.Write(append(b, "}}\n"...)) // it fails only if the client is gone
 }

@@ -144,7 +144,7 @@ func prepareFile(path string, create bool) (found bool, err error) {
 	case err == nil && info.IsDir():
 		return false, ErrDirectory
 	case err == nil:
-		return true, nil
+		return true, refuseLinks(path)
 	case !errors.Is(err, fs.ErrNotExist):
 		return false, err
 	case !create:
@@ -160,7 +160,22 @@ func prepareFile(path string, create bool) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return true, file.Close()
+	return true, errors.Join(file.Close(), refuseLinks(path))
+}
+
+// refuseLinks returns an error if a file that SQLite keeps next to the file at path is a symbolic
+// link. SQLite makes none, and would write to its target.
+func refuseLinks(path string) error {
+	whole, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+		if info, err := os.Lstat(whole + suffix); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s is a symbolic link: remove it", whole+suffix)
+		}
+	}
+	return nil
 }
 
 // ignoreInGit writes a .gitignore to the folder .qtype of a document, so that its

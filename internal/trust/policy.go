@@ -32,6 +32,8 @@ type Policy struct {
 	Grants Grants  // what the user allows in addition
 	Limits *Limits // what the organization allows at most; nil for no limit
 
+	Seen *Seen // the addresses of Origin and Grants.Hosts when the document was read; nil for no comparison
+
 	Changed bool // the user has trusted another version of the document
 
 	Fixtures string // the folder of a test in which all files of the document are; empty for none
@@ -186,12 +188,17 @@ func (p *Policy) Service(host string) error {
 // Dial returns an error if the document may not connect to the resolved address of a
 // server. host is the name and port before the resolution.
 func (p *Policy) Dial(host, resolved string) error {
-	if !p.Restricted() || p.knows(host) {
+	if !p.Restricted() {
 		return nil
 	}
 	to, err := netip.ParseAddrPort(resolved)
-	if err == nil && !IsPrivate(to.Addr()) {
+	switch {
+	case err == nil && !IsPrivate(to.Addr()):
 		return nil
+	case err == nil && p.knows(host) && p.isSeen(host, to.Addr()):
+		return nil
+	case err == nil && p.knows(host):
+		return p.refuse("call the private address "+to.Addr().String()+", which "+host+" did not have when the document was read", "--allow-host "+to.Addr().String())
 	}
 	return p.refuse("call the private server "+host, "--allow-host "+host)
 }
@@ -268,7 +275,7 @@ func notInScheme(r rune) bool {
 // ForDocument returns the policy of the document at a path: an address is untrusted, a
 // local file is trusted unless it is sandboxed.
 func ForDocument(path string, sandbox bool, grants Grants, limits *Limits) *Policy {
-	p := &Policy{Grants: grants, Limits: limits}
+	p := &Policy{Grants: grants, Limits: limits, Seen: &Seen{}}
 	switch {
 	case IsAddress(path):
 		p.Level = Untrusted

@@ -29,7 +29,7 @@ func findCredential(m *spec.Model, row spec.Provider, opts Options) (credential,
 		return c, err
 	}
 	for _, variable := range row.KeyEnv {
-		if key := strings.TrimSpace(opts.Getenv(variable)); key != "" {
+		if key := strings.TrimSpace(opts.Key(variable)); key != "" {
 			if err := opts.Policy.Credential(variable, m.BaseURL, isOwnServer(m, row)); err != nil {
 				return credential{}, authError(m, err)
 			}

@@ -24,7 +24,8 @@ import (
 
 // Options are the environment, the transport and the secrets of models.
 type Options struct {
-	Getenv func(name string) string          // the environment; nil means os.Getenv
+	Getenv func(name string) string          // the environment of the user; nil means os.Getenv
+	Key    func(name string) string          // the environment for keys, which may be one of the document; nil means Getenv
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Calls  int                               // the number of calls at once, and so of connections to a server that are kept open; not used with HTTP; 0 means 64
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
@@ -46,6 +47,9 @@ const defaultCalls = 64
 func (o Options) withDefaults() Options {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
+	}
+	if o.Key == nil {
+		o.Key = o.Getenv
 	}
 	if o.HTTP == nil {
 		// No timeout for the answer: a model may think for a minute before its

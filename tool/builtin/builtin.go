@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
@@ -102,7 +103,7 @@ func (c *builtinTool) Call(ctx context.Context, args map[string]any) (any, error
 	}
 	result, err := c.run(read)
 	if err != nil {
-		return nil, &tool.FailedError{Tool: c.info.ID, Message: err.Error(), Err: err}
+		return nil, &tool.FailedError{Tool: c.info.ID, Message: err.Error(), Err: &redact.PublicError{Err: err}}
 	}
 	return result, nil
 }

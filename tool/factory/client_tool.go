@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
@@ -78,7 +79,9 @@ func (a *clientTool) Call(ctx context.Context, args map[string]any) (any, error)
 		err = context.Cause(limited)
 	}
 	if err == nil {
-		raw, err = CoerceResult(a.outputs, value.FromGo(raw))
+		if raw, err = CoerceResult(a.outputs, value.FromGo(raw)); err != nil {
+			err = &redact.PublicError{Err: err} // the client's own values
+		}
 	}
 	if err != nil {
 		return nil, &tool.FailedError{Tool: a.info.ID, Message: httpx.SingleLine(err.Error(), 1000), Err: err}

@@ -117,7 +117,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 			failed = row.Err.Error()
 		default:
 			rows++
-			r.checkConditions(t, conditions, row)
+			r.checkConditions(ctx, t, conditions, row)
 		}
 	}
 	r.checkEnd(t, rows, failed)
@@ -146,10 +146,10 @@ func compile(t *spec.Turn) ([]*steps.Condition, error) {
 }
 
 // checkConditions checks the conditions on a result row.
-func (r *testRun) checkConditions(t *spec.Turn, conditions []*steps.Condition, row *runtime.Result) {
+func (r *testRun) checkConditions(ctx context.Context, t *spec.Turn, conditions []*steps.Condition, row *runtime.Result) {
 	for i, c := range conditions {
 		place := t.Expect[i].Span
-		holds, err := c.Holds(row.Get)
+		holds, err := c.Holds(ctx, row.Get)
 		switch {
 		case err != nil:
 			r.diagnostics.Add(apptest.Expectation.At(place, "the condition cannot be evaluated: %s", err))

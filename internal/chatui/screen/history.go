@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,6 +33,10 @@ func OpenHistory(path string, redact func(string) string) (*History, error) {
 	h := &History{path: path, redact: redact}
 	if path == "" {
 		return h, nil
+	}
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		h.path = ""
+		return h, fmt.Errorf("%s is not a regular file, so that nothing is stored there", path)
 	}
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

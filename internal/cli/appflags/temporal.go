@@ -2,6 +2,7 @@ package appflags
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 
@@ -132,6 +134,9 @@ func (f *Temporal) At(document string) (durable.Config, error) {
 			folder = filepath.Dir(remotefs.Path(document))
 		}
 		cfg.Blobs = filepath.Join(folder, ".qtype", "blobs")
+		if !trust.IsWithin(folder, cfg.Blobs) {
+			return cfg, fmt.Errorf("%s is, or is in, a symbolic link that leaves the folder of the document: name the folder with --blobs", cfg.Blobs)
+		}
 	}
 	if _, remote := remotefs.Remote(cfg.Blobs); !remote {
 		if full, err := filepath.Abs(remotefs.Path(cfg.Blobs)); err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -122,5 +123,6 @@ func embeddingProblem(err error) error {
 	if _, ok := errors.AsType[*model.Error](err); !ok {
 		return err
 	}
-	return modelProblem(problem.New(http.StatusBadGateway, "model_failed", "%s", err), "model", err)
+	text, _ := runtime.PublicText(err)
+	return modelProblem(problem.New(http.StatusBadGateway, "model_failed", "%s", text), "model", err)
 }

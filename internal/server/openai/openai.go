@@ -5,11 +5,7 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
@@ -17,9 +13,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 )
-
-// maxBody is the largest body that is read where access control sets no limit.
-const maxBody = 32 << 20
 
 // ignoredHeader names the parameters of a request that have no effect.
 const ignoredHeader = "X-Ignored-Parameters"
@@ -64,19 +57,12 @@ func (a *api) handle(serve func(http.ResponseWriter, *request) error) http.Handl
 
 // read reads the body of a request. The error is a *problem.Problem.
 func (a *api) read(w http.ResponseWriter, r *http.Request) (*request, error) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if r.Header.Get("Content-Type") != "" && (err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json")) {
-		return nil, problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the Content-Type must be application/json")
+	if err := host.RequireJSON(r); err != nil {
+		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := host.ReadBody(w, r)
 	if err != nil {
-		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, problem.New(http.StatusRequestEntityTooLarge, "body_too_large", "the body is larger than %d bytes", large.Limit)
-		}
-		if p := problem.Of(err); p != nil {
-			return nil, p
-		}
-		return nil, problem.New(http.StatusBadRequest, "incomplete_body", "the body could not be read")
+		return nil, err
 	}
 	req := &request{Request: r, app: a.Current(), principal: access.PrincipalOf(r.Context()), body: body}
 	req.params, err = parseParams(body)
@@ -85,11 +71,11 @@ func (a *api) read(w http.ResponseWriter, r *http.Request) (*request, error) {
 
 // parseParams parses the body of a request. The error is a *problem.Problem.
 func parseParams(body []byte) (params, error) {
+	if _, err := schema.ParseBody(body); err != nil {
+		return nil, err
+	}
 	var p params
 	if err := json.Unmarshal(body, &p); err != nil || p == nil {
-		if _, err := schema.ParseBody(body); err != nil {
-			return nil, err
-		}
 		return nil, problem.New(http.StatusBadRequest, "invalid_request", "the body must be a JSON object")
 	}
 	return p, nil

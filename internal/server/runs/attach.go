@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -45,7 +46,7 @@ func (m *Manager) AttachWaiting(ctx context.Context, app *runtime.App, owner, id
 }
 
 // errDeleted ends the snapshot of a run that is not stored any more.
-var errDeleted = errors.New("the run was deleted")
+var errDeleted = &redact.PublicError{Err: errors.New("the run was deleted")}
 
 // observer adds to a snapshot what another process stores about its run.
 type observer struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -18,7 +19,7 @@ type callerTool struct {
 }
 
 // errNoResult ends a run whose client has not answered.
-var errNoResult = errors.New("the client did not send the results of its tools in time")
+var errNoResult = &redact.PublicError{Err: errors.New("the client did not send the results of its tools in time")}
 
 // asker returns the Ask of the run, which ends if its client does not send the result of a tool
 // that it offers in time.

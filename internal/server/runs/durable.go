@@ -131,7 +131,7 @@ func (m *Manager) settle(r *Run, cause error) error {
 	defer cancel()
 	s := r.State()
 	s.Updated = time.Now().UTC()
-	s.end(cause)
+	s.end(cause, func(err error) string { return r.public(err) })
 	err := r.record.saveState(ctx, r.Flow, s, r.record.checkOwner)
 	if errors.Is(err, errTaken) || errors.Is(err, errDeleted) {
 		return err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -19,7 +20,7 @@ const (
 )
 
 // errUnanswered is the cause with which a run ends whose client does not answer.
-var errUnanswered = errors.New("the run has waited too long for an answer")
+var errUnanswered = &redact.PublicError{Err: errors.New("the run has waited too long for an answer")}
 
 // maintain renews the leases of the runs of this process and reads what other
 // processes have stored for them.

@@ -179,7 +179,7 @@ func (m *Manager) claim(ctx context.Context, r *Run) (existing *Run, err error) 
 
 func (m *Manager) newRun(s *Start) *Run {
 	r := &Run{ID: s.ID, Flow: s.Flow, Session: s.Session, Owner: s.Owner, Created: time.Now().UTC(), detached: s.Detached, digest: s.Digest,
-		app: s.App, requests: newRequests(), finished: make(chan struct{}), decided: make(chan struct{})}
+		app: s.App, log: m.opts.Log, requests: newRequests(), finished: make(chan struct{}), decided: make(chan struct{})}
 	if r.ID == "" {
 		r.ID = "run_" + rand.Text()
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -249,7 +250,7 @@ func (ask Ask) RunClientTool(ctx context.Context, call tool.Request) (any, error
 	case err != nil:
 		return nil, err
 	case a.Error != "":
-		return nil, errors.New(a.Error)
+		return nil, &redact.PublicError{Err: errors.New(a.Error)}
 	}
 	return value.Parse(string(a.Result))
 }

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +69,8 @@ type Run struct {
 	remote   bool      // a snapshot of a run of another process
 
 	app      *runtime.App
-	digest   string // of the request; see Start
+	log      *slog.Logger // nil: nothing is logged
+	digest   string       // of the request; see Start
 	requests *requests
 	record   *record // nil if it does not survive a restart
 	err      error   // the error that ended it; set before finished is closed
@@ -223,12 +225,28 @@ func (r *Run) add(ev Event, change func(*State)) {
 func (r *Run) hear(ev steps.Event) {
 	e := Event{Type: types[ev.Kind], Step: ev.Step, Row: ev.Row, Text: ev.Text, Tool: ev.Tool, Call: ev.CallID, Source: ev.Source}
 	if ev.Err != nil {
-		e.Error = ev.Err.Error()
+		e.Error = r.public(ev.Err, "row", ev.Row, "step", ev.Step, "call", ev.CallID)
+		if ev.Kind == steps.EventToolResult {
+			e.Text = e.Error
+		}
 	}
 	if ev.Kind == steps.EventUsage {
 		e.Usage = &Usage{Model: ev.Model, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Estimated: ev.Estimated, Cost: ev.Cost}
 	}
 	r.add(e, nil)
+}
+
+// public returns the text of an error for callers. What it leaves out is logged for the operator, by the
+// id of the run.
+func (r *Run) public(err error, where ...any) string {
+	text, complete := runtime.PublicText(err)
+	if complete {
+		return text
+	}
+	if r.log != nil {
+		r.log.Error("a part of a run failed", append([]any{"run", r.ID, "flow", r.Flow.ID, "error", err.Error()}, where...)...)
+	}
+	return text + "; the log of the server has the details of run " + r.ID
 }
 
 // addResult adds a row that came out of the flow.
@@ -238,10 +256,11 @@ func (r *Run) addResult(res *runtime.Result) {
 		row.SpanID, row.TraceID = res.Trace.Span, res.Trace.Trace
 	}
 	if res.Err != nil {
-		row.Error, row.Code, row.exception = res.Err.Error(), runtime.ErrorCode(res.Err), res.Err
-		if path, reason := res.Err.Path(); len(path) > 0 {
-			row.Step, row.Error = path[0], reason.Error()
+		var reason error = res.Err
+		if path, of := res.Err.Path(); len(path) > 0 {
+			row.Step, reason = path[0], of
 		}
+		row.Error, row.Code, row.exception = r.public(reason, "row", res.Number, "step", row.Step), runtime.ErrorCode(res.Err), res.Err
 	} else {
 		row.Outputs = res.AppendOutputs(make([]any, 0, len(r.Flow.Outputs)))
 	}
@@ -260,12 +279,12 @@ func (r *Run) finish(err error) {
 	r.mu.Lock()
 	r.cancel = nil // it would keep the request
 	r.mu.Unlock()
-	r.add(Event{Type: RunFinished}, func(s *State) { s.end(err) })
+	r.add(Event{Type: RunFinished}, func(s *State) { s.end(err, func(err error) string { return r.public(err) }) })
 	close(r.finished)
 }
 
-// end sets the status of a run that the engine ended with err.
-func (s *State) end(err error) {
+// end sets the status of a run that the engine ended with err, whose text public returns.
+func (s *State) end(err error, public func(error) string) {
 	s.Status = Succeeded
 	_ = errors.As(err, &s.budget)
 	switch {
@@ -274,7 +293,7 @@ func (s *State) end(err error) {
 	case errors.Is(err, memory.ErrSuspended):
 		s.Status, s.Error = Suspended, suspendedText
 	case err != nil:
-		s.Status, s.Error = Failed, err.Error()
+		s.Status, s.Error = Failed, public(err)
 	case s.Rows.Failed > 0 && s.Rows.Failed == s.Rows.Done:
 		s.Status = Failed
 	}

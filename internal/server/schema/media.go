@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/mediafile"
@@ -14,7 +15,7 @@ import (
 type Fetcher func(url string) (data []byte, mediaType string, err error)
 
 // FetchMedia replaces addresses in a row by their content: texts of inputs of the types
-// image, audio, video and file, and of lists of these, that begin as a URL does.
+// image, audio, video and file, of lists of these and of blocks of messages, that begin as a URL does.
 func (f *Flow) FetchMedia(row *value.Record, fetch Fetcher) (*value.Record, error) {
 	for _, v := range f.Inputs {
 		raw, ok := row.Get(v.ID)
@@ -33,7 +34,7 @@ func (f *Flow) FetchMedia(row *value.Record, fetch Fetcher) (*value.Record, erro
 func fetchValue(t spec.Type, raw any, fetch Fetcher) (any, error) {
 	switch x := raw.(type) {
 	case []any:
-		if t.Elem == nil || !isFetched(*t.Elem) {
+		if t.Elem == nil || !isFetched(*t.Elem) && !t.Elem.Is("ChatMessage") {
 			return raw, nil
 		}
 		all := make([]any, len(x))
@@ -44,6 +45,10 @@ func fetchValue(t spec.Type, raw any, fetch Fetcher) (any, error) {
 			}
 		}
 		return all, nil
+	case *value.Record:
+		if t.Is("ChatMessage") {
+			return fetchBlocks(x, fetch)
+		}
 	case string:
 		if isFetched(t) && isURL(x) {
 			data, _, err := fetch(x)
@@ -51,6 +56,39 @@ func fetchValue(t spec.Type, raw any, fetch Fetcher) (any, error) {
 		}
 	}
 	return raw, nil
+}
+
+// fetchBlocks replaces the addresses of the media of a message.
+func fetchBlocks(m *value.Record, fetch Fetcher) (any, error) {
+	list, _ := m.Get("blocks")
+	blocks, _ := list.([]any)
+	if len(blocks) == 0 {
+		return m, nil
+	}
+	fetched := slices.Clone(blocks)
+	for i, item := range blocks {
+		b, ok := item.(*value.Record)
+		if !ok {
+			continue
+		}
+		kind, _ := b.Get("type")
+		content, _ := b.Get("content")
+		address := content
+		if r, ok := content.(*value.Record); ok && r.Len() == 1 {
+			address, _ = r.Get("url")
+		}
+		name, _ := kind.(string)
+		text, ok := address.(string)
+		if !ok || !isFetched(spec.Type{Name: name}) || !isURL(text) {
+			continue
+		}
+		data, _, err := fetch(text)
+		if err != nil {
+			return nil, err
+		}
+		fetched[i] = b.With("content", data)
+	}
+	return m.With("blocks", fetched), nil
 }
 
 // isFetched reports whether a text of a type may be an address. Bytes are never one.

@@ -101,10 +101,10 @@ func coerce(t *rapid.T, typ spec.Type, text string) any {
 func drawMessage(t *rapid.T) chat.Message {
 	m := chat.Message{ID: rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"), Role: rapid.SampledFrom(chat.Roles()).Draw(t, "role")}
 	for range rapid.IntRange(0, 3).Draw(t, "blocks") {
-		if rapid.Bool().Draw(t, "is text") {
+		if rapid.Bool().Draw(t, "is text") || m.Role == chat.System || m.Role == chat.Developer {
 			m.Blocks = append(m.Blocks, chat.Block{Type: "text", Text: rapid.String().Draw(t, "text")})
 		} else {
-			m.Blocks = append(m.Blocks, chat.Block{Type: "image", MimeType: "image/png", Data: rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "image")})
+			m.Blocks = append(m.Blocks, chat.Block{Type: "image", MimeType: "image/png", Data: append([]byte("\x89PNG\r\n\x1a\n"), rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "image")...)})
 		}
 	}
 	return m

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -18,7 +17,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/transcript"
 )
@@ -176,9 +177,13 @@ func readJSON(w http.ResponseWriter, r *http.Request, to any, limit int64) error
 	if err := checkType(r, "application/json"); err != nil {
 		return err
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	raw, err := host.ReadBody(w, r)
 	if err != nil {
-		return bodyError(err)
+		return err
+	}
+	if _, err := schema.ParseBody(raw); err != nil {
+		return err
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()

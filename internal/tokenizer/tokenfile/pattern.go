@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dlclark/regexp2"
 )
@@ -103,11 +104,16 @@ func regex(expr string) (pattern, error) {
 	if err != nil {
 		return nil, &UnsupportedError{Part: fmt.Sprintf("the regular expression %q (%v)", expr, err)}
 	}
+	r.MatchTimeout = matchTime
 	return func(text string) []segment { return matches(r, text) }, nil
 }
 
-// matches returns the matches of r, and what is between them. r was compiled without a
-// time limit, so that it returns no errors.
+// matchTime limits the search for one match: expressions with nested repetitions can take longer than
+// any text is worth.
+const matchTime = 500 * time.Millisecond
+
+// matches returns the matches of r, and what is between them. After a search that takes too long the rest
+// of the text is one segment: tokens are counted, though others than those of the model.
 func matches(r *regexp2.Regexp, text string) []segment {
 	runes := []rune(text)
 	var out []segment
