@@ -430,12 +430,12 @@ func TestTranslate_SameResultAsJQ(t *testing.T) {
 				}
 				want, more := query.Run(data).Next()
 				if _, failed := want.(error); failed || !more {
-					if got, err := program.Run(data); err == nil && expression.Measure(got) == nil {
+					if got, err := program.Run(t.Context(), data); err == nil && expression.Measure(got) == nil {
 						rt.Fatalf("%s returns %v, jq fails with %v for %v", c.Source, got, want, data)
 					}
 					return
 				}
-				got, err := program.Run(data)
+				got, err := program.Run(t.Context(), data)
 				if err == nil {
 					err = expression.Measure(got)
 				}

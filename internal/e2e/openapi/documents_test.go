@@ -198,7 +198,7 @@ func (c *apiCaller) call(t *testing.T, o *apiOperation) {
 	own.Endpoint, own.AllowPrivate = c.address+strings.TrimPrefix(pathOf(t, declared.Endpoint), base), true
 	own.Auth = spec.Ref[spec.Auth]{} // the token servers of documents do not exist
 	if c.stripe {
-		own.Headers = map[string]string{"Authorization": "Bearer sk_test_123"}
+		own.Headers = map[string]spec.Secret{"Authorization": spec.NewSecret("Bearer sk_test_123")}
 	}
 	made, err := tool.NewAPI(&own, tool.Options{})
 	if err != nil {
