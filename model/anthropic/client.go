@@ -53,7 +53,7 @@ type Client struct {
 // New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://api.anthropic.com",
-		Params: modelparams.Messages, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}})
+		Params: modelparams.Messages, Turns: turnRules(c.Info.Known)})
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func New(c Config) (*Client, error) {
 // as a list; the key is a token. It calls nothing.
 func NewVertex(c Config, path []string) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://us-east5-aiplatform.googleapis.com",
-		Params: modelparams.VertexMessages, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}})
+		Params: modelparams.VertexMessages, Turns: turnRules(c.Info.Known)})
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +98,8 @@ func newClient(p *protocol) *Client {
 	p.Info.MaxTokens = cmp.Or(int(set), p.Info.MaxTokens, defaultMaxTokens(p.Info.Known, p.Encoded))
 	p.betas = betasOf(p.Encoded)
 	p.given = strings.FieldsFunc(p.Headers.Get(betaHeader), func(r rune) bool { return r == ',' || r == ' ' })
-	paused := *p
-	paused.continues = true
-	return &Client{Chat: wire.NewChat(p.Server, p, "messages"), paused: wire.NewChat(p.Server, &paused, "messages")}
+	talk := wire.NewChat(p.Server, p, "messages")
+	return &Client{Chat: talk, paused: talk.Continuing()}
 }
 
 // defaultMaxTokens returns max_tokens of a document that does not set it. It must exceed the
@@ -124,14 +123,13 @@ func samples(params map[string]json.RawMessage) bool {
 // protocol is the Messages API. It is immutable.
 type protocol struct {
 	*wire.Server
-	vertex    bool        // whether the model is one of Vertex AI
-	official  bool        // whether the server is Anthropic's own
-	continues bool        // whether requests end with an answer that goes on
-	endpoint  string      // URL of requests
-	header    http.Header // version and credential
-	cache     string      // lifetime of the prompt cache
-	betas     []string    // the features that the parameters of the document need
-	given     []string    // the features that its headers name, which are added to requests
+	vertex   bool        // whether the model is one of Vertex AI
+	official bool        // whether the server is Anthropic's own
+	endpoint string      // URL of requests
+	header   http.Header // version and credential
+	cache    string      // lifetime of the prompt cache
+	betas    []string    // the features that the parameters of the document need
+	given    []string    // the features that its headers name, which are added to requests
 }
 
 // Request encodes a request.
@@ -170,8 +168,16 @@ func (p *protocol) thinksAdaptively() bool {
 }
 
 // rejects reports whether the model is known to refuse a parameter.
-func (p *protocol) rejects(parameter string) bool {
-	return p.Info.Known != nil && slices.ContainsFunc(p.Info.Known.Rejected, func(r catalogue.Rejection) bool {
+func (p *protocol) rejects(parameter string) bool { return rejects(p.Info.Known, parameter) }
+
+func rejects(known *catalogue.Model, parameter string) bool {
+	return known != nil && slices.ContainsFunc(known.Rejected, func(r catalogue.Rejection) bool {
 		return slices.Contains(r.Parameters, parameter)
 	})
+}
+
+// turnRules are what the protocol requires of the order of messages. Newer models do not continue an
+// answer that the conversation ends with.
+func turnRules(known *catalogue.Model) wire.TurnRules {
+	return wire.TurnRules{UserFirst: true, UserLast: rejects(known, "prefill"), NoBlank: true}
 }

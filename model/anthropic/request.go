@@ -8,7 +8,6 @@ import (
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
-	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // body encodes a request and returns the beta features that it needs. Parameters that the document
@@ -19,7 +18,7 @@ func (p *protocol) body(req model.Request) (fields map[string]any, features []st
 		fields[name] = raw
 	}
 	text, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
-	turns, err := p.turnsOf(rest)
+	turns, err := turnsOf(rest)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,16 +98,6 @@ func thinksFirst(turns []turn) bool {
 		begin = i - 1
 	}
 	return begin < 0 || isThinkingPart(turns[begin].Content[0])
-}
-
-// turnsOf encodes a conversation. Newer models do not continue an answer that the conversation ends
-// with, unless the provider paused it.
-func (p *protocol) turnsOf(messages []chat.Message) ([]turn, error) {
-	turns, err := turnsOf(messages)
-	if n := len(turns); n > 0 && turns[n-1].Role == assistantRole && !p.continues && p.rejects("prefill") {
-		turns = append(turns, textTurn("(continue)"))
-	}
-	return turns, err
 }
 
 // requestFormat adds the schema of the answer to output_config, whose other fields the

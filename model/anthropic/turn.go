@@ -61,9 +61,7 @@ type source struct {
 }
 
 // turnsOf merges adjacent messages of one side: the results of several calls must be in
-// the turn that follows the calls. The first turn must be the user's; a window that
-// begins with an answer gets one that states this, unless it begins with the provider's own
-// summary of what was before.
+// the turn that follows the calls.
 func turnsOf(messages []chat.Message) ([]turn, error) {
 	var turns []turn
 	for _, m := range fromSummary(messages) {
@@ -78,9 +76,6 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 		if len(parts) == 0 { // empty content is not allowed
 			continue
 		}
-		if len(turns) == 0 && role == assistantRole && parts[0].Type != compactionType {
-			turns = append(turns, textTurn("(earlier messages are omitted)"))
-		}
 		if n := len(turns); n > 0 && turns[n-1].Role == role {
 			turns[n-1].Content = append(turns[n-1].Content, parts...)
 			continue
@@ -88,11 +83,6 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 		turns = append(turns, turn{Role: role, Content: parts})
 	}
 	return turns, nil
-}
-
-// textTurn returns a turn of the user with a text.
-func textTurn(text string) turn {
-	return turn{Role: userRole, Content: []part{{Type: textType, Text: text}}}
 }
 
 // fromSummary returns the messages from the last signed summary of the provider on: it must be

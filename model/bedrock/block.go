@@ -89,9 +89,6 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 		if len(blocks) == 0 { // empty content is not allowed
 			continue
 		}
-		if len(turns) == 0 && role == "assistant" {
-			turns = append(turns, turn{Role: "user", Content: []block{textBlock("(earlier messages are omitted)")}})
-		}
 		if n := len(turns); n > 0 && turns[n-1].Role == role {
 			turns[n-1].Content = append(turns[n-1].Content, blocks...)
 			continue

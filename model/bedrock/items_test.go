@@ -313,9 +313,8 @@ func TestRequest_HostedTools(t *testing.T) {
 		t.Error(d)
 	}
 	for want, tool := range map[string]model.Tool{
-		"aws-bedrock has no hosted tool mcp; it has":           {Hosted: "mcp"},
-		"the hosted tool grounding has no settings":            {Hosted: "grounding", Settings: json.RawMessage(`{"x":1}`)},
-		"tool say has a grammar, which aws-bedrock does not h": {Name: "say", Grammar: &model.Grammar{Syntax: "lark"}},
+		"aws-bedrock has no hosted tool mcp; it has": {Hosted: "mcp"},
+		"the hosted tool grounding has no settings":  {Hosted: "grounding", Settings: json.RawMessage(`{"x":1}`)},
 	} {
 		req.Tools = []model.Tool{tool}
 		if _, err := model.Call(t.Context(), m, req, nil); err == nil || !strings.Contains(err.Error(), want) {

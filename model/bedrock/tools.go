@@ -85,8 +85,6 @@ func toolEntries(tools []model.Tool) ([]toolEntry, error) {
 	for i, t := range tools {
 		name := hostedTools[t.Hosted]
 		switch {
-		case t.Hosted == "" && t.Grammar != nil:
-			return nil, fmt.Errorf("the tool %s has a grammar, which aws-bedrock does not have", t.Name)
 		case t.Hosted == "":
 			s := toolSpec{Name: t.Name, Description: t.Description}
 			s.Schema.JSON = t.Parameters

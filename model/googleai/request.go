@@ -103,8 +103,7 @@ func camelNames(name string, raw json.RawMessage) json.RawMessage {
 }
 
 // contents merges adjacent messages of one side: the results of several calls must be
-// in the content that follows the calls. The first content must be the user's; a window that
-// begins with an answer gets one that states this.
+// in the content that follows the calls.
 func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 	var all []content
 	names := map[string]string{} // tool names by the ids of the calls
@@ -124,10 +123,6 @@ func (p *protocol) contents(messages []chat.Message) ([]content, error) {
 			all[n-1].Parts = append(all[n-1].Parts, parts...)
 			resultsFirst(all[n-1].Parts)
 			continue
-		}
-		if len(all) == 0 && role == "model" {
-			note := "(earlier messages are omitted)"
-			all = append(all, content{Role: "user", Parts: []part{{Text: &note}}})
 		}
 		all = append(all, content{Role: role, Parts: parts})
 	}

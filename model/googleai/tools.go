@@ -41,8 +41,6 @@ func (p *protocol) addTools(fields map[string]any, tools []model.Tool) error {
 				return err
 			}
 			list = append(list, own)
-		case t.Grammar != nil:
-			return fmt.Errorf("the tool %s has a grammar, which %s does not have", t.Name, p.Info.Provider)
 		default:
 			functions = append(functions, function{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
 		}

@@ -44,12 +44,19 @@ type Chat struct {
 	protocol Protocol
 	origin   *chat.Origin // of the messages that the model makes
 	streams  *atomic.Bool // whether the server has refused a request whose answer is not streamed
+	paused   bool         // whether requests may end with an answer, which the model continues
 }
 
 // NewChat makes a Chat from a server and its protocol. Its name, such as responses, is the API of
 // the origin of messages: items are sent only to the protocol, server and model that made them.
 func NewChat(s *Server, p Protocol, name string) Chat {
 	return Chat{server: s, protocol: p, streams: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
+}
+
+// Continuing returns a Chat whose requests may end with an answer that the provider has paused.
+func (c Chat) Continuing() Chat {
+	c.paused = true
+	return c
 }
 
 // Info describes the model.
@@ -59,7 +66,9 @@ func (c Chat) Info() model.Info { return c.server.Info }
 // answers are streamed, without deltas, if the caller wants none.
 func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
-		req.Messages = c.server.form.Turns.Order(ForOrigin(req.Messages, c.origin))
+		rules := c.server.form.Turns
+		rules.UserLast = rules.UserLast && !c.paused
+		req.Messages = rules.Order(ForOrigin(req.Messages, c.origin))
 		req.Tools = withObjectSchemas(req.Tools)
 		if known := c.server.Info.Known; known != nil && known.Reasoning.BoundToPrefix {
 			return c.bound(ctx, req, emit)

@@ -21,8 +21,7 @@ type TurnRules struct {
 	NoBlank   bool // messages of the user have content
 }
 
-// Order returns messages that follow the rules. It adds texts and changes nothing else; an
-// answer that the provider paused stays the last message.
+// Order returns messages that follow the rules. It adds texts and changes nothing else.
 func (r TurnRules) Order(messages []chat.Message) []chat.Message {
 	ordered := messages
 	if r.NoBlank {
@@ -35,16 +34,10 @@ func (r TurnRules) Order(messages []chat.Message) []chat.Message {
 	if r.UserFirst && first < len(ordered) && NormalizeRole(ordered[first].Role) != chat.User {
 		ordered = slices.Insert(slices.Clone(ordered), first, chat.Text(chat.User, omittedText))
 	}
-	if last := len(ordered) - 1; r.UserLast && (last < first || NormalizeRole(ordered[last].Role) == chat.Assistant && !isPaused(ordered[last])) {
+	if last := len(ordered) - 1; r.UserLast && (last < first || NormalizeRole(ordered[last].Role) == chat.Assistant) {
 		ordered = append(slices.Clip(ordered), chat.Text(chat.User, continueText))
 	}
 	return ordered
-}
-
-// isPaused reports whether an answer may be one that the provider continues: it has an item
-// of the provider, such as a call of a hosted tool.
-func isPaused(m chat.Message) bool {
-	return slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.Type == chat.ItemType })
 }
 
 // withoutBlank returns messages with a text in those of the user that have no content and no

@@ -19,7 +19,6 @@ func TestTurnRules(t *testing.T) {
 		"tool:r user:q":                 "user:(earlier messages are omitted) tool:r user:q",
 		"user:q assistant:a":            "user:q assistant:a user:(continue)",
 		"user:q model:a":                "user:q model:a user:(continue)",
-		"user:q assistant:item":         "user:q assistant:item",
 		"user:":                         "user:(empty message)",
 		"user:q assistant:a user:":      "user:q assistant:a user:(empty message)",
 		"user: user:q":                  "user: user:q",
