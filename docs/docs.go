@@ -4,7 +4,8 @@ package docs
 
 import "embed"
 
-// Files are the pages, by their paths in this folder.
+// Files are the pages for users, by their paths in this folder. Decision records are for those who
+// change the program, and not part of it.
 //
-//go:embed *.md */*.md
+//go:embed *.md concepts/*.md howto/*.md reference/*.md start/*.md
 var Files embed.FS

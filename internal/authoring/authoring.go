@@ -4,10 +4,13 @@
 package authoring
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
-	_ "embed" // schema.json is part of the program
+	_ "embed" // the schema is part of the program
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/diagram"
 	"github.com/qtype-dev/qtype/internal/redact"
@@ -22,11 +25,23 @@ import (
 	"github.com/qtype-dev/qtype/validate/lint"
 )
 
-//go:embed schema.json
-var schemaJSON string
+//go:embed schema.json.gz
+var compressedSchema []byte
 
 // Schema returns the JSON schema of a document, for editors.
-func Schema() string { return schemaJSON }
+func Schema() string { return schema() }
+
+var schema = sync.OnceValue(func() string {
+	unzip, err := gzip.NewReader(bytes.NewReader(compressedSchema))
+	if err != nil {
+		return "" // unreachable: the file is generated and tested
+	}
+	text, err := io.ReadAll(unzip)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+})
 
 // Options are how a document is read. The zero value reads a file of the user.
 type Options struct {

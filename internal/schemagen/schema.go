@@ -26,7 +26,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-//go:generate go run ./generate -spec ../../spec -out ../../schema.json -copy ../authoring/schema.json -tests ../apptest/schema.json -evaluations ../eval/schema.json
+//go:generate go run ./generate -spec ../../spec -out ../../schema.json -copy ../authoring/schema.json.gz -tests ../apptest/schema.json -evaluations ../eval/schema.json
 
 // draft is the dialect of the schema.
 const draft = "http://json-schema.org/draft-07/schema#"
