@@ -1,6 +1,6 @@
 // Package catalogue has what is known of models: limits, prices, reasoning, parameters that
 // they refuse, dates of shutdown and replacements. The built-in catalogue is models.jsonl,
-// embedded compressed, and read on the first lookup. A user's rows can precede it.
+// embedded compressed, and read on the first lookup of a model of the provider. A user's rows can precede it.
 //
 // Names are resolved exactly: a name that is not that of a row, or one of its documented
 // spellings, is unknown. No row is meant by a name that only begins like its name.
@@ -84,10 +84,13 @@ func Nearest(provider, name string) []string { return (*Catalogue)(nil).Nearest(
 // Google's models on Vertex, OpenAI's on Azure. It is false for an unknown name.
 func (c *Catalogue) Lookup(provider, name string) (*Model, bool) {
 	for _, spelling := range spellings(provider, name) {
-		for rows := range c.indexes() {
-			if m := rows.find(spelling); m != nil {
+		for at := c; at != nil && at.own != nil; at = at.below {
+			if m := at.own.find(spelling); m != nil {
 				return m, true
 			}
+		}
+		if m := builtin().find(spelling); m != nil {
+			return m, true
 		}
 	}
 	return nil, false
@@ -101,7 +104,7 @@ func (c *Catalogue) indexes() iter.Seq[*index] {
 				return
 			}
 		}
-		yield(builtin())
+		yield(builtin().all())
 	}
 }
 
@@ -122,7 +125,7 @@ func (c *Catalogue) All() []Model {
 }
 
 // Servers lists the hosts that serve a protocol of another provider.
-func Servers() []Server { return builtin().servers }
+func Servers() []Server { return builtin().providers[serversFile]().servers }
 
 // Suggested returns the id of the model of a provider that examples and templates name, empty
 // for none.

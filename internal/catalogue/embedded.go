@@ -1,12 +1,13 @@
 package catalogue
 
 import (
+	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -16,10 +17,10 @@ import (
 // Date is the day on which the built-in catalogue was collected.
 const Date = "2026-11-28"
 
-// compressed is models.jsonl, written by generate.
+// archive has the lines of models.jsonl, a file for each provider; it is written by generate.
 //
-//go:embed models.jsonl.gz
-var compressed []byte
+//go:embed models.zip
+var archive []byte
 
 // loaded reports that the built-in catalogue was read.
 var loaded atomic.Bool
@@ -28,15 +29,62 @@ var loaded atomic.Bool
 // not read it.
 func Loaded() bool { return loaded.Load() }
 
-// builtin returns the rows of the built-in catalogue.
-var builtin = sync.OnceValue(func() *index {
+// library is the built-in catalogue. The rows of a provider are read when one of them is looked
+// up: most documents name the models of one.
+type library struct {
+	providers map[string]func() *index
+	all       func() *index // the rows of all providers, and the servers
+}
+
+// builtin returns the built-in catalogue.
+var builtin = sync.OnceValue(func() *library {
 	loaded.Store(true)
-	x, err := readLines(compressed)
+	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
 		panic("catalogue: " + err.Error()) // a test reads the embedded file
 	}
-	return x
+	l := &library{providers: map[string]func() *index{}}
+	for _, f := range files.File {
+		l.providers[strings.TrimSuffix(f.Name, ".jsonl")] = sync.OnceValue(func() *index { return mustRead(newIndex(), f) })
+	}
+	l.all = sync.OnceValue(func() *index {
+		x := newIndex()
+		for _, f := range files.File {
+			mustRead(x, f)
+		}
+		return x
+	})
+	return l
 })
+
+// find returns the model of a spelling, nil for none.
+func (l *library) find(s spelling) *Model {
+	if s.provider == "" {
+		return l.all().find(s)
+	}
+	if rows, ok := l.providers[s.provider]; ok {
+		return rows().find(s)
+	}
+	return nil
+}
+
+// serversFile is the file of the archive with the hosts of other providers' protocols.
+const serversFile = "servers"
+
+// mustRead adds the lines of a file of the archive to an index.
+func mustRead(x *index, f *zip.File) *index {
+	in, err := f.Open()
+	if err == nil {
+		var text []byte
+		if text, err = io.ReadAll(in); err == nil {
+			err = x.addLines(text)
+		}
+	}
+	if err != nil {
+		panic(fmt.Sprintf("catalogue: %s: %v", f.Name, err)) // a test reads the embedded file
+	}
+	return x
+}
 
 // line is what the index needs of a line of models.jsonl.
 type line struct {
@@ -46,25 +94,16 @@ type line struct {
 	Snapshots []string `json:"snapshots"`
 }
 
-// readLines reads the names of the rows of a compressed file of JSON lines.
-func readLines(compressed []byte) (*index, error) {
-	unzip, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(unzip)
-	if err != nil {
-		return nil, err
-	}
-	x := newIndex()
+// addLines adds the rows of JSON lines.
+func (x *index) addLines(text []byte) error {
 	for number := 1; len(text) > 0; number++ {
 		var one []byte
 		one, text, _ = bytes.Cut(text, []byte("\n"))
 		if err := x.addLine(one); err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+			return fmt.Errorf("line %d: %w", number, err)
 		}
 	}
-	return x, nil
+	return nil
 }
 
 // addLine adds a line of models.jsonl: a model, or a server if it has no id. The names are

@@ -4,10 +4,15 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
-	"compress/gzip"
+	"compress/flate"
+	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/qtype-dev/qtype/internal/catalogue/source"
 )
@@ -38,16 +43,42 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	var zipped bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
-	if _, err := zip.Write(lines); err != nil {
-		return err
-	}
-	if err := zip.Close(); err != nil {
-		return err
-	}
 	if err := os.WriteFile(name, lines, 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(name+".gz", zipped.Bytes(), 0o644)
+	zipped, err := archive(lines)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile("models.zip", zipped, 0o644)
+}
+
+// archive packs lines into a file for each provider, and one for the servers, which have no kind.
+func archive(lines []byte) ([]byte, error) {
+	texts := map[string][]byte{}
+	for line := range bytes.Lines(lines) {
+		var of struct{ Provider, Kind string }
+		if err := json.Unmarshal(line, &of); err != nil {
+			return nil, err
+		}
+		name := of.Provider
+		if of.Kind == "" {
+			name = "servers"
+		}
+		texts[name] = append(texts[name], line...)
+	}
+	var zipped bytes.Buffer
+	files := zip.NewWriter(&zipped)
+	files.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		w, err := files.CreateHeader(&zip.FileHeader{Name: name + ".jsonl", Method: zip.Deflate}) // without a time: the archive is reproducible
+		if err == nil {
+			_, err = w.Write(texts[name])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	err := files.Close()
+	return zipped.Bytes(), err
 }

@@ -34,7 +34,7 @@ func TestRead_Embedded(t *testing.T) {
 
 // TestRead_Size checks that the program contains at most 150 kB.
 func TestRead_Size(t *testing.T) {
-	info, err := os.Stat("../models.jsonl.gz")
+	info, err := os.Stat("../models.zip")
 	testkit.Must(t, err)
 	if info.Size() > 150_000 {
 		t.Errorf("%d bytes", info.Size())
