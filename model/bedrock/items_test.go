@@ -103,32 +103,6 @@ func streamed(t *testing.T, stop string, blocks ...string) string {
 	return b.String() + frame("event", "messageStop", object{"stopReason": stop}) + frame("event", "metadata", object{"usage": object{"inputTokens": 3, "outputTokens": 2}})
 }
 
-// stored returns a message as a memory returns it, in another process.
-func stored(t *testing.T, m chat.Message) chat.Message {
-	t.Helper()
-	raw, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back chat.Message
-	if err := json.Unmarshal(raw, &back); err != nil {
-		t.Fatal(err)
-	}
-	return back
-}
-
-// answered returns a conversation that goes on after an answer.
-func answered(m chat.Message) []chat.Message {
-	messages := []chat.Message{chat.Text(chat.User, "Where is order 7?"), m}
-	for _, c := range m.Calls() {
-		messages = append(messages, chat.Message{Role: chat.Tool, Name: c.Name, ToolCallID: c.ID, Blocks: []chat.Block{{Type: "text", Text: "shipped"}}})
-	}
-	if len(m.Calls()) == 0 {
-		messages = append(messages, chat.Text(chat.User, "And 8?"))
-	}
-	return messages
-}
-
 // blocksSent returns the blocks of the answer in a request, without markers of the prompt cache.
 func blocksSent(r modeltest.Request) any {
 	content := r.Body["messages"].([]any)[1].(object)["content"].([]any)
@@ -166,7 +140,7 @@ func TestItems_ComeBack(t *testing.T) {
 				if err != nil || got.Message.Text() != c.text {
 					t.Fatalf("got %+v, %v", got, err)
 				}
-				if _, err := model.Call(t.Context(), m, model.Request{Stream: stream, Messages: answered(stored(t, got.Message))}, nil); err != nil {
+				if _, err := model.Call(t.Context(), m, model.Request{Stream: stream, Messages: modeltest.Answered(modeltest.Stored(t, got.Message))}, nil); err != nil {
 					t.Fatal(err)
 				}
 				wanted := c.want
@@ -181,7 +155,7 @@ func TestItems_ComeBack(t *testing.T) {
 					t.Error(d)
 				}
 				other, o := converse(t, "us.anthropic.claude-opus-4-8", nil, message("end_turn", `{"text":"Yes."}`))
-				if _, err := model.Call(t.Context(), other, model.Request{Messages: answered(stored(t, got.Message))}, nil); err != nil {
+				if _, err := model.Call(t.Context(), other, model.Request{Messages: modeltest.Answered(modeltest.Stored(t, got.Message))}, nil); err != nil {
 					t.Fatal(err)
 				}
 				if sent := modeltest.JSON(o.Requests()[0].Body); strings.Contains(sent, "reasoningContent") || strings.Contains(sent, "server_tool_use") {
@@ -222,8 +196,8 @@ func TestItems_Refused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	earlier := append(answered(got.Message), chat.Text(chat.Assistant, "Friday."))
-	if _, err := model.Call(t.Context(), m, model.Request{Messages: append(earlier, answered(got.Message)...)}, nil); err != nil {
+	earlier := append(modeltest.Answered(got.Message), chat.Text(chat.Assistant, "Friday."))
+	if _, err := model.Call(t.Context(), m, model.Request{Messages: append(earlier, modeltest.Answered(got.Message)...)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	var counts []int

@@ -57,33 +57,6 @@ func event(finish string, parts ...string) string {
 	return `{"candidates":[{"index":0,"content":{"role":"model","parts":[` + strings.Join(parts, ",") + `]}` + finish + `}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"thoughtsTokenCount":1,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":3}],"serviceTier":"flex"}}`
 }
 
-// stored returns a message as a memory returns it, in another process.
-func stored(t *testing.T, m chat.Message) chat.Message {
-	t.Helper()
-	raw, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back chat.Message
-	if err := json.Unmarshal(raw, &back); err != nil {
-		t.Fatal(err)
-	}
-	return back
-}
-
-// answered returns the next request of a conversation after an answer: the results of its
-// calls, or another question.
-func answered(m chat.Message) []chat.Message {
-	messages := []chat.Message{chat.Text(chat.User, "Where is order 7?"), m}
-	for _, c := range m.Calls() {
-		messages = append(messages, chat.Message{Role: chat.Tool, Name: c.Name, ToolCallID: c.ID, Blocks: []chat.Block{{Type: "text", Text: "shipped"}}})
-	}
-	if len(m.Calls()) == 0 {
-		messages = append(messages, chat.Text(chat.User, "And 8?"))
-	}
-	return messages
-}
-
 // partsSent returns the parts of the answer in a request.
 func partsSent(r modeltest.Request) any { return r.Body["contents"].([]any)[1].(object)["parts"] }
 
@@ -127,7 +100,7 @@ func TestItems_ComeBack(t *testing.T) {
 				if err != nil || got.Message.Text() != c.text {
 					t.Fatalf("got %+v, %v", got, err)
 				}
-				if _, err := model.Call(t.Context(), m, model.Request{Stream: stream, Messages: answered(stored(t, got.Message))}, nil); err != nil {
+				if _, err := model.Call(t.Context(), m, model.Request{Stream: stream, Messages: modeltest.Answered(modeltest.Stored(t, got.Message))}, nil); err != nil {
 					t.Fatal(err)
 				}
 				wanted := c.want
@@ -180,7 +153,7 @@ func TestItems_Foreign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		messages := answered(stored(t, got.Message))
+		messages := modeltest.Answered(modeltest.Stored(t, got.Message))
 		if c.later {
 			messages = append(messages, chat.Text(chat.Assistant, "Friday."), chat.Text(chat.User, "And 8?"))
 		}
@@ -208,7 +181,7 @@ func TestItems_Refused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := model.Request{Stream: stream, Messages: answered(got.Message)}
+		req := model.Request{Stream: stream, Messages: modeltest.Answered(got.Message)}
 		if _, err := model.Call(t.Context(), m, req, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +250,7 @@ func TestCitations(t *testing.T) {
 	if d := cmp.Diff(want, sources); d != "" {
 		t.Error(d)
 	}
-	if _, err := model.Call(t.Context(), m, model.Request{Messages: answered(stored(t, got.Message))}, nil); err != nil {
+	if _, err := model.Call(t.Context(), m, model.Request{Messages: modeltest.Answered(modeltest.Stored(t, got.Message))}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(any([]any{object{"text": "Friday."}}), partsSent(s.Requests()[1])); d != "" {

@@ -78,7 +78,7 @@ func TestReturn_Responses(t *testing.T) {
 			if got.Message.Text() != "" || got.Finish != "tool_calls" {
 				t.Errorf("%s: text %q, finish %s", name, got.Message.Text(), got.Finish)
 			}
-			answer := stored(t, got.Message)
+			answer := modeltest.Stored(t, got.Message)
 			turn := append([]chat.Message{question, answer}, results(answer)...)
 			v.say(t, stream, turn...)
 			if d := cmp.Diff(decoded(t, c.want...), v.sent(1, "input")); d != "" {
@@ -116,7 +116,7 @@ func TestResponses_Phases(t *testing.T) {
 		if last.Type != "citation_url" || last.Text != `{"title":"Shop","url":"https://shop.example"}` {
 			t.Errorf("%s: the last block is %+v", name, last)
 		}
-		v.say(t, false, chat.Text(chat.User, "Where?"), stored(t, got.Message), chat.Text(chat.User, "Where?"))
+		v.say(t, false, chat.Text(chat.User, "Where?"), modeltest.Stored(t, got.Message), chat.Text(chat.User, "Where?"))
 		want := decoded(t, asked, noteBack, strings.NewReplacer("commentary", "final_answer", "I look.", "Here.").Replace(noteBack), asked)
 		if d := cmp.Diff(want, v.sent(1, "input")); d != "" {
 			t.Errorf("%s: %s", name, d)

@@ -29,15 +29,6 @@ func known(t *testing.T, provider, name string) model.Info {
 	return model.Info{ID: "m", Provider: provider, Name: name, Known: row}
 }
 
-// stored returns a message as a store returns it.
-func stored(t *testing.T, m chat.Message) (out chat.Message) {
-	t.Helper()
-	raw, err := json.Marshal(m)
-	testkit.Must(t, err)
-	testkit.Must(t, json.Unmarshal(raw, &out))
-	return out
-}
-
 // conversation is a client with the requests that its server got.
 type conversation struct {
 	model  model.Chat
@@ -145,7 +136,7 @@ func TestReturn_Chat(t *testing.T) {
 				}
 				v := converse(t, c.open, info, c.params, first, whole, whole)
 				question := chat.Text(chat.User, "Where?")
-				answer := stored(t, v.say(t, stream, question).Message)
+				answer := modeltest.Stored(t, v.say(t, stream, question).Message)
 				turn := append([]chat.Message{question, answer}, results(answer)...)
 				v.say(t, false, turn...)
 				v.say(t, false, append(turn, chat.Text(chat.Assistant, "Here."), question)...)
@@ -197,7 +188,7 @@ func TestReturn_Calls(t *testing.T) {
 		if calls := got.Message.Calls(); len(calls) != 2 || calls[1].Arguments != `{"code":"a \"b\""}` {
 			t.Errorf("got %+v", calls)
 		}
-		message := stored(t, got.Message)
+		message := modeltest.Stored(t, got.Message)
 		req.Messages = append(append(req.Messages, message), results(message)...)
 		_, err = model.Call(t.Context(), v.model, req, nil)
 		testkit.Must(t, err)
