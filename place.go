@@ -183,7 +183,7 @@ func isWritable(folder string) bool {
 // restricted document gets none: they may be those of another document with its id.
 func formerPlace(p *Program, file string) string {
 	former := filepath.FromSlash(DefaultStore)
-	if p.checked.Policy.Restricted() || !trust.IsWithin(".", former) || isSame(former, file) || !exists(former) || !hasConversations(former, p.Document.Application) {
+	if p.checked == nil || p.checked.Policy.Restricted() || !trust.IsWithin(".", former) || isSame(former, file) || !exists(former) || !hasConversations(former, p.Document.Application) {
 		return ""
 	}
 	return former

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,6 +87,9 @@ func (f *loadState) catalogueFiles(path string) []catalogueFile {
 
 // readCatalogue adds the rows of a file to those of below. Errors are diagnostics.
 func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue) *catalogue.Catalogue {
+	if _, err := os.Stat(from.path); !from.named && errors.Is(err, fs.ErrNotExist) {
+		return below // before a policy decides on a file that is not there
+	}
 	file := &source.File{Path: f.name(from.path)}
 	content, problem := f.readRows(from)
 	if problem != nil {

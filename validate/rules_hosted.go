@@ -49,10 +49,9 @@ func hostedCalled() rule {
 		doc: "The calls of a HostedTool never reach the application, so that a step cannot call it and a person cannot approve its calls. Only the tools of an Agent can have it.",
 		sample: sample{head: sampleModel + `
 tools:
-  - {type: HostedTool, id: web, hosted: web_search}
-  - {type: ClientTool, id: pay, name: pay, description: Pays}`,
+  - {type: HostedTool, id: web, hosted: web_search}`,
 			in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: Agent, id: help, model: writer, tools: [web, pay], approve: [⟦web│pay⟧], inputs: [question], outputs: [answer]}"},
+			steps: "- {type: Agent, id: help, model: writer, tools: [web]⟦, approve: [web]│⟧, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s spec.Step) {
 			switch s := s.(type) {
 			case *spec.InvokeTool:

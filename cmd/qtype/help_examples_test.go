@@ -98,11 +98,12 @@ func TestHelp_Headings(t *testing.T) {
 
 // isRunElsewhere reports whether an example needs more than files: facts that a model has
 // extracted (memory_user.txtar), a Temporal server (temporal_test.go), files that are not
-// formatted, for which the command fails (fmt.txtar), or a store with encryption
-// (memory_reencrypt.txtar).
+// formatted, for which the command fails (fmt.txtar), a store with encryption
+// (memory_reencrypt.txtar), or a server of the internet (models.txtar).
 func isRunElsewhere(line string) bool {
 	return strings.HasPrefix(line, "qtype memory facts") || strings.Contains(line, "temporal") || strings.HasPrefix(line, "qtype runs") || strings.HasPrefix(line, "qtype fmt --diff") ||
-		strings.HasPrefix(line, "qtype memory reencrypt") || strings.HasPrefix(line, "qtype login")
+		strings.HasPrefix(line, "qtype memory reencrypt") || strings.HasPrefix(line, "qtype login") ||
+		strings.HasPrefix(line, "qtype models update")
 }
 
 // runExample runs one line of a shell.

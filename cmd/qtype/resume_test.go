@@ -190,7 +190,7 @@ func (k *killable) start(ctx context.Context, t *testing.T, more ...string) *exe
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "qtype", append(k.args[:len(k.args):len(k.args)], more...)...)
 	cmd.Dir = k.dir
-	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=key-123", "NO_PROXY=*")
 	cmd.Stderr = &strings.Builder{}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
