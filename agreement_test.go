@@ -55,7 +55,8 @@ func TestValidateAgreesWithRun(t *testing.T) {
 // accepts: a provider without models of that kind, a key of chat models.
 func refusedValues() []string {
 	return []string{"Model.provider=hugot", "EmbeddingModel.provider=anthropic", "EmbeddingModel.provider=langchaingo:huggingface",
-		"EmbeddingModel.provider=langchaingo:mistral", "EmbeddingModel.provider=langchaingo:ollama", "EmbeddingModel.api=chat", "EmbeddingModel.api=responses"}
+		"EmbeddingModel.provider=langchaingo:mistral", "EmbeddingModel.provider=langchaingo:ollama", "EmbeddingModel.api=chat", "EmbeddingModel.api=responses",
+		"EmbeddingModel.prompt_cache=5m", "EmbeddingModel.prompt_cache=1h", "EmbeddingModel.prompt_cache=none"}
 }
 
 // The outcomes of a value, the better ones later.

@@ -1,7 +1,7 @@
 package validate
 
 import (
-	"fmt"
+	"slices"
 
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -10,11 +10,11 @@ import (
 func hostedRules() []rule { return []rule{hostedUnavailable(), hostedCalled(), grammarInput()} }
 
 func hostedUnavailable() rule {
-	return rule{code: "QT496", title: "hosted tool that the provider does not have",
-		doc: "A HostedTool is run by the provider of the agent's model. Each provider has some kinds of hosted tools.",
+	return rule{code: "QT496", title: "hosted tool that an agent cannot have",
+		doc: "A HostedTool is run by the provider of the agent's model. Each provider has some kinds of hosted tools. Their calls never reach the application, so that a person cannot approve them.",
 		sample: sample{head: `
 models:
-  - {type: Model, id: writer, provider: ⟦mistral│anthropic⟧, model_id: ⟦mistral-large-2512│claude-sonnet-5-5⟧}
+  - {type: Model, id: writer, provider: ⟦mistral│google-ai⟧, model_id: ⟦mistral-large-2512│gemini-3.8-flash⟧}
 tools:
   - {type: HostedTool, id: web, hosted: web_search}`,
 			in: "question: ChatMessage", out: "answer: ChatMessage",
@@ -34,6 +34,9 @@ tools:
 				if !ok {
 					continue
 				}
+				if i := slices.IndexFunc(s.Approve, func(r spec.Ref[spec.Tool]) bool { return r.To == ref.To }); i >= 0 {
+					p.report(s.Approve[i].Span, "agent %q: the provider runs the tool %q, so that a person cannot approve its calls", s.ID, hosted.ID)
+				}
 				for _, m := range models {
 					if problem := hosted.HostedConflict(m); problem != "" {
 						p.report(ref.Span, "agent %q: the model %q cannot have the tool %q: %s", s.ID, m.ID, hosted.ID, problem)
@@ -45,30 +48,24 @@ tools:
 }
 
 func hostedCalled() rule {
-	return rule{code: "QT494", title: "hosted tool that is called by the application",
-		doc: "The calls of a HostedTool never reach the application, so that a step cannot call it and a person cannot approve its calls. Only the tools of an Agent can have it.",
-		sample: sample{head: sampleModel + `
+	return rule{code: "QT494", title: "hosted tool of a step without a model",
+		doc: "The provider of a model runs a HostedTool, and its calls never reach the application. A step without a model, such as InvokeTool, cannot call it.",
+		sample: sample{head: `
 tools:
-  - {type: HostedTool, id: web, hosted: web_search}`,
-			in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: Agent, id: help, model: writer, tools: [web]⟦, approve: [web]│⟧, inputs: [question], outputs: [answer]}"},
+  - ⟦{type: HostedTool, id: report, hosted: web_search}│{type: APITool, id: report, name: report, description: Reports the weather, endpoint: "https://weather.example/report", outputs: [{id: report, type: text}]}⟧`,
+			out:   "summary: text",
+			steps: "- {type: InvokeTool, id: ask, tool: report, output_bindings: {⟦│report: summary⟧}}"},
 		check: on(func(p *ruleContext, s spec.Step) {
-			switch s := s.(type) {
-			case *spec.InvokeTool:
-				p.reportHosted(s.Tool, fmt.Sprintf("step %q cannot call it", s.ID))
-			case *spec.Agent:
-				for _, ref := range s.Approve {
-					p.reportHosted(ref, "its calls cannot be approved")
+			plan := spec.PlanStep(s)
+			if plan.Model() != nil {
+				return
+			}
+			for _, tool := range plan.Tools() {
+				if hosted, ok := tool.(*spec.HostedTool); ok {
+					p.report(placeOf(s, "tool", "id"), "step %q has no model, whose provider could run the tool %q", s.EntityID(), hosted.ID)
 				}
 			}
 		})}
-}
-
-// reportHosted reports a reference to a HostedTool.
-func (p *ruleContext) reportHosted(ref spec.Ref[spec.Tool], problem string) {
-	if hosted, ok := ref.To.(*spec.HostedTool); ok {
-		p.report(ref.Span, "the provider of the model runs the tool %q: %s", hosted.ID, problem)
-	}
 }
 
 func grammarInput() rule {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -103,14 +104,16 @@ func fineTunedBase(name string) (string, bool) {
 }
 
 // dated is a name with a date: gpt-5.5-2026-04-23, claude-haiku-4-5-20251001.
-var dated = regexp.MustCompile(`^(.+)-(\d{4}-\d{2}-\d{2}|\d{8})$`)
+var dated = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(.+)-(\d{4}-\d{2}-\d{2}|\d{8})$`)
+})
 
 // withoutDate removes the date of a snapshot, or -latest. Other suffixes are other models.
 func withoutDate(name string) (string, bool) {
 	if base, ok := strings.CutSuffix(name, "-latest"); ok {
 		return base, true
 	}
-	found := dated.FindStringSubmatch(name)
+	found := dated().FindStringSubmatch(name)
 	if found == nil {
 		return "", false
 	}
@@ -159,15 +162,19 @@ func vertexSpellings(s spelling) []spelling {
 var regions = [...]string{"global", "us-gov", "us", "eu", "apac", "jp", "au", "ca", "sa"}
 
 // bedrockVersion is the end of Bedrock's ids: -v1, -v1:0, -v2:0:200k.
-var bedrockVersion = regexp.MustCompile(`-v(\d+)(:\d+)?(:\d+k)?$`)
+var bedrockVersion = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-v(\d+)(:\d+)?(:\d+k)?$`)
+})
 
 // arn is the ARN of a model or of an inference profile that Bedrock defines.
-var arn = regexp.MustCompile(`^arn:[^:]*:bedrock:[^:]*:[^:]*:(?:foundation-model|inference-profile)/(.+)$`)
+var arn = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^arn:[^:]*:bedrock:[^:]*:[^:]*:(?:foundation-model|inference-profile)/(.+)$`)
+})
 
 // bedrockSpellings are those of ids and ARNs of models and inference profiles.
 func bedrockSpellings(s spelling) []spelling {
 	if strings.HasPrefix(s.name, "arn:") {
-		found := arn.FindStringSubmatch(s.name)
+		found := arn().FindStringSubmatch(s.name)
 		if found == nil {
 			return nil // an application-inference-profile and the like do not name their model
 		}
@@ -181,7 +188,7 @@ func bedrockSpellings(s spelling) []spelling {
 			break
 		}
 	}
-	version := bedrockVersion.FindStringSubmatchIndex(s.name)
+	version := bedrockVersion().FindStringSubmatchIndex(s.name)
 	if version == nil {
 		return all
 	}

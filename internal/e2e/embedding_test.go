@@ -102,7 +102,7 @@ func TestEmbedding_Fallbacks(t *testing.T) {
 	defer spare.Close()
 	const document = `id: search
 models:
-  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: small, dimensions: 2, base_url: "%s/v1", retry: {max_attempts: 1}, fallbacks: [elsewhere]}
+  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: small, dimensions: 2, base_url: "%s/v1", retry: {max_attempts: 1}, fallbacks: [elsewhere], prices: {input: 0}}
   - {type: EmbeddingModel, id: elsewhere, provider: openai, model_id: publisher/small, dimensions: 2, base_url: "%s/v1", retry: {max_attempts: 1}, prices: {input: 1000000}}
 flows:
   - id: main

@@ -19,6 +19,7 @@ import (
 var httpClients = map[string]string{
 	"index/internal/remote/client.go:NewClient":        "follows none",
 	"internal/accesstoken/accesstoken.go:Client":       "follows none",
+	"internal/cli/author/models.go:readSource":         "httpx.CheckRedirect; sends no credentials",
 	"internal/estimate/estimate.go:Run":                "sends nothing",
 	"internal/recording/http.go:Client":                "the transport of the client of a tool or model, which decides",
 	"internal/remotefs/cloud_s3.go:openS3":             "follows none",

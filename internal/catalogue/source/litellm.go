@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 )
@@ -116,13 +117,15 @@ func number(n json.RawMessage) int {
 }
 
 // litellmPrice is the name of a price: what, above how many thousand tokens, in which tier.
-var litellmPrice = regexp.MustCompile(`^(input_cost_per_token|output_cost_per_token|cache_read_input_token_cost|cache_creation_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_audio_token|input_cost_per_image_token|output_cost_per_reasoning_token|input_cost_per_query)(?:_above_(\d+)k_tokens)?(?:_(batches|flex|priority))?$`)
+var litellmPrice = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(input_cost_per_token|output_cost_per_token|cache_read_input_token_cost|cache_creation_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_audio_token|input_cost_per_image_token|output_cost_per_reasoning_token|input_cost_per_query)(?:_above_(\d+)k_tokens)?(?:_(batches|flex|priority))?$`)
+})
 
 // litellmPrices reads the prices of a model, nil if it has none.
 func litellmPrices(keys map[string]json.RawMessage) *catalogue.Prices {
 	made := &catalogue.Prices{}
 	for key, raw := range keys {
-		parts := litellmPrice.FindStringSubmatch(key)
+		parts := litellmPrice().FindStringSubmatch(key)
 		var token float64
 		if parts == nil || json.Unmarshal(raw, &token) != nil {
 			continue

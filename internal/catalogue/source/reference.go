@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 )
@@ -290,7 +291,9 @@ type referenceReasoning struct {
 }
 
 // thinkingType is a value of thinking.type with a condition in brackets.
-var thinkingType = regexp.MustCompile(`^([a-z_]+)(?: \((.*)\))?$`)
+var thinkingType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z_]+)(?: \((.*)\))?$`)
+})
 
 // reasoning converts what sets reasoning.
 func (r referenceReasoning) reasoning(provider string) (catalogue.Reasoning, error) {
@@ -299,7 +302,7 @@ func (r referenceReasoning) reasoning(provider string) (catalogue.Reasoning, err
 		Context: r.Context, Modes: r.Modes, Answer: r.Answer, ResponsesOnly: r.ResponsesOnly, Note: r.Note, DefaultEffort: r.DefaultEffort,
 	}
 	for _, text := range r.ThinkingTypes {
-		parts := thinkingType.FindStringSubmatch(text)
+		parts := thinkingType().FindStringSubmatch(text)
 		if parts == nil {
 			return made, fmt.Errorf("thinking type %q", text)
 		}
