@@ -90,6 +90,9 @@ func (c *chatStream) text(delta string)      { c.part(`{"content":`, delta) }
 func (c *chatStream) separate()              { c.text("\n\n") }
 func (c *chatStream) reasoning(delta string) { c.part(`{"reasoning_content":`, delta) }
 
+// commentary appends commentary as reasoning, because clients take all content for the answer.
+func (c *chatStream) commentary(delta string) { c.reasoning(delta) }
+
 func (c *chatStream) answer(m *chat.Message) {
 	var delta struct {
 		Annotations []annotation `json:"annotations,omitempty"`
