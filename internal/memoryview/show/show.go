@@ -129,7 +129,7 @@ func (p *Printer) items(m *chat.Message) string {
 		}
 		b.WriteString("    " + plain(item.String()))
 		if o := m.Origin; o != nil {
-			b.WriteString(plain(fmt.Sprintf(" from %s, %s, %s", o.Model, o.API, o.Server)))
+			b.WriteString(" from " + plain(fmt.Sprintf("%s, %s, %s", o.Model, o.API, o.Server)))
 		}
 		b.WriteString("\n")
 		if item.JSON != "" {
@@ -165,7 +165,7 @@ func (p *Printer) roleColumn(m chat.Message) string {
 }
 
 // maxThought is how many characters of reasoning or commentary a line shows.
-const maxThought = 60
+const maxThought = 20
 
 // content returns a message on one line: texts, [media], → tool(arguments), the beginning of reasoning and
 // commentary, and the names of items without text.
