@@ -61,17 +61,20 @@ func TestCommentary_Protocols(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, body string
 		want       []string
+		headers    []string
 	}{
 		"AI SDK": {"/flows/talk/stream", chatOf("c", "hi"), []string{`{"type":"reasoning-start","id":"com_2","providerMetadata":{"qtype":{"phase":"commentary"}}}`,
-			`{"type":"reasoning-delta","id":"com_2","delta":"look."}`, `{"type":"text-delta","id":"txt_3","delta":"Done."}`}},
-		"AG-UI":                     {"/flows/talk/agui", aguiOf("a", `{"id": "m", "role": "user", "content": "hi"}`, ""), []string{`"type":"REASONING_MESSAGE_CONTENT"`, `"delta":"look."`, `"delta":"Done."`}},
-		"chat completions":          {"/v1/chat/completions", `{"model": "talk", ` + question + `}`, []string{`"content":"Done."`, `"reasoning_content":"Hm.\n\nI look."`}},
-		"chat completions, streams": {"/v1/chat/completions", `{"model": "talk", "stream": true, ` + question + `}`, []string{`{"reasoning_content":"look."}`, `{"content":"Done."}`}},
+			`{"type":"reasoning-delta","id":"com_2","delta":"look."}`, `{"type":"text-delta","id":"txt_3","delta":"Done."}`}, nil},
+		"AG-UI":                     {"/flows/talk/agui", aguiOf("a", `{"id": "m", "role": "user", "content": "hi"}`, ""), []string{`"type":"REASONING_MESSAGE_CONTENT"`, `"delta":"look."`, `"delta":"Done."`}, nil},
+		"chat completions":          {"/v1/chat/completions", `{"model": "talk", ` + question + `}`, []string{`"content":"Done."`, `"reasoning_content":"Hm.\n\nI look."`}, nil},
+		"chat completions, streams": {"/v1/chat/completions", `{"model": "talk", "stream": true, ` + question + `}`, []string{`{"reasoning_content":"look."}`, `{"content":"Done."}`}, nil},
 		"responses": {"/v1/responses", `{"model": "talk", "input": "hi"}`, []string{`"type":"message","role":"assistant","phase":"commentary","status":"completed","content":[{"type":"output_text","text":"I look."`,
-			`"type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Done."`}},
-		"responses, streams": {"/v1/responses", `{"model": "talk", "input": "hi", "stream": true}`, []string{`"phase":"commentary"`, `"delta":"look."`}},
+			`"type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Done."`}, nil},
+		"responses, streams": {"/v1/responses", `{"model": "talk", "input": "hi", "stream": true}`, []string{`"phase":"commentary"`, `"delta":"look."`}, nil},
+		"A2A": {"/flows/talk/a2a", `{"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}}`,
+			[]string{`"parts":[{"text":"I look."}]`, `"state":"TASK_STATE_WORKING"`, `"parts":[{"text":"Done."}]`}, []string{"A2A-Version", "1.0"}},
 	} {
-		got := s.post(c.path, c.body)
+		got := s.post(c.path, c.body, c.headers...)
 		for _, want := range c.want {
 			if !strings.Contains(got.body, want) {
 				t.Errorf("%s: %s is missing in\n%s", name, want, got.body)
