@@ -16,7 +16,7 @@ import (
 	messages "github.com/qtype-dev/qtype/spec/chat"
 )
 
-// commentingModel says what it does before it answers.
+// commentingModel comments before it answers.
 type commentingModel struct{ info model.Info }
 
 func (m commentingModel) Info() model.Info { return m.info }
@@ -29,7 +29,7 @@ func (m commentingModel) Generate(context.Context, model.Request) iter.Seq2[mode
 	}
 }
 
-// TestChat_Commentary: commentary is a line of its own and not part of the answer.
+// TestChat_Commentary: commentary is a separate line and not part of the answer.
 func TestChat_Commentary(t *testing.T) {
 	mocks := runtime.Mocks{Model: func(m *spec.Model) (model.Chat, error) { return commentingModel{model.Describe(m)}, nil }}
 	app, err := qtype.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", document), qtype.WithEphemeral(), qtype.WithMocks(mocks))

@@ -31,7 +31,7 @@ type live struct {
 	shown     strings.Builder // the source of the text since the last call of a tool
 	pieces    pieces          // of the text
 	reasoning strings.Builder // since it was shortened last
-	comment   strings.Builder // what the model says before its answer, since it was shown last
+	comment   strings.Builder // what the model writes before its answer, since it was shown last
 	thinking  time.Time       // when the reasoning began; zero for none
 	calls     map[string]time.Time
 	begun     time.Time // when the current activity began

@@ -69,7 +69,7 @@ type answer struct {
 	steps   map[string]bool // whose text is the answer
 	shown   strings.Builder // the answer's text since the last tool call
 	pieces  pieces          // of the text
-	comment strings.Builder // what the model says before its answer, since it was shown last
+	comment strings.Builder // what the model writes before its answer, since it was shown last
 	open    bool            // the line has no line end yet
 	sources []citation.Source
 }

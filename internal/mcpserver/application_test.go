@@ -307,7 +307,7 @@ func TestApplication_Resources(t *testing.T) {
 	})
 }
 
-// Reasoning is progress of a kind of its own, and not part of the result.
+// Reasoning is progress of another kind, and not part of the result.
 func TestApplication_ReasoningProgress(t *testing.T) {
 	notes := make(chan *sdk.ProgressNotificationParams, 100)
 	opts := &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *sdk.ProgressNotificationClientRequest) { notes <- req.Params }}

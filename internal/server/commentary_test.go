@@ -86,7 +86,7 @@ func TestCommentary_Protocols(t *testing.T) {
 	}
 }
 
-// The events of a run have commentary by a type of its own; its result has the answer only, and the stored
+// The events of a run have commentary by a separate type; its result has the answer only, and the stored
 // conversation all but the item.
 func TestCommentary_RunAndSession(t *testing.T) {
 	s := serveCommenting(t)

@@ -120,7 +120,7 @@ func TestReasoning_SuspendedRun(t *testing.T) {
 		rows := func(yield func(runtime.Input) bool) {
 			yield(runtime.Input{Session: "me", Values: map[string]any{"message": "pay 7"}})
 		}
-		for range app.Run(ctx, "talk", rows) { // the model tells how it ended
+		for range app.Run(ctx, "talk", rows) { // the requests to the model show how it ended
 		}
 		stop(nil)
 		testkit.Must(t, app.Close(t.Context()))

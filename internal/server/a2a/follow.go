@@ -124,14 +124,14 @@ func (q *requests) followRemote(ctx context.Context, s *sent, u *updates, yield 
 
 // updates converts the events of a run to those of its task.
 type updates struct {
-	run    *runs.Run
-	flow   *schema.Flow
-	info   sdk.TaskInfo
-	answer map[string]bool // steps whose text is the answer; nil: all
-	text   string          // of the answer so far
-	said   string          // commentary that no status has yet
-	notes  int             // statuses with commentary
-	open   int             // requests without an answer
+	run     *runs.Run
+	flow    *schema.Flow
+	info    sdk.TaskInfo
+	answer  map[string]bool // steps whose text is the answer; nil: all
+	text    string          // of the answer so far
+	comment string          // commentary that no status has yet
+	notes   int             // statuses with commentary
+	open    int             // requests without an answer
 }
 
 func newUpdates(q *requests, run *runs.Run) *updates {
@@ -164,16 +164,16 @@ func (u *updates) task(s *sent) *sdk.Task {
 // when it is complete.
 func (u *updates) of(ev *runs.Event) []sdk.Event {
 	if ev.Type == runs.CommentaryDelta {
-		u.said += ev.Text
+		u.comment += ev.Text
 		return nil
 	}
-	if u.said == "" || ev.Type == runs.UsageReported {
+	if u.comment == "" || ev.Type == runs.UsageReported {
 		return u.next(ev)
 	}
 	note := u.working(ev.Time)
 	u.notes++
-	note.Status.Message = message(u.info, u.run, "commentary_"+strconv.Itoa(u.notes), sdk.NewTextPart(u.said))
-	u.said = ""
+	note.Status.Message = message(u.info, u.run, "commentary_"+strconv.Itoa(u.notes), sdk.NewTextPart(u.comment))
+	u.comment = ""
 	return append([]sdk.Event{note}, u.next(ev)...)
 }
 

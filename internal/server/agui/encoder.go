@@ -171,7 +171,7 @@ func (e *Encoder) delta(b []byte, ev *runs.Event) []byte {
 	return deltaObject(b, "TEXT_MESSAGE_CONTENT", e.text, ev.Text)
 }
 
-// reasoningDelta appends reasoning, or commentary, which has messages of its own. Clients send text
+// reasoningDelta appends reasoning, or commentary, which has separate messages. Clients send text
 // messages back as answers, so commentary is not one.
 func (e *Encoder) reasoningDelta(b []byte, text string, commentary bool) []byte {
 	if e.text != "" || e.commentary != commentary {

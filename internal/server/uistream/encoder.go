@@ -159,7 +159,7 @@ type partKind int
 const (
 	textPart       partKind = iota // the answer
 	reasoningPart                  // the model's reasoning, and the text of steps that do not write the answer
-	commentaryPart                 // what the model says before its answer
+	commentaryPart                 // what the model writes before its answer
 )
 
 // chunk returns the name of the part in the types of chunks. The protocol has no part for commentary.
@@ -171,7 +171,7 @@ func (k partKind) chunk() string {
 	return "reasoning"
 }
 
-// startPart appends the start of a part. A part with commentary says so in its metadata.
+// startPart appends the start of a part. The metadata of a part with commentary names its phase.
 func (e *Encoder) startPart(b []byte, p *openPart) []byte {
 	fields := []field{{"id", p.id}}
 	if p.kind == commentaryPart {
