@@ -85,7 +85,7 @@ type Schema struct {
 type Event struct {
 	Text       string    // a delta of the answer's text
 	Reasoning  string    // a delta of the model's reasoning
-	Commentary string    // a delta of what the model says before its answer, such as "I look it up."
+	Commentary string    // a delta of what the model writes before its answer, such as "I look it up."
 	Response   *Response // the whole response: always the last event
 }
 

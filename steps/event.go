@@ -16,7 +16,7 @@ const (
 	EventStepStart  EventKind = "step-start"  // a step begins to process a row
 	EventStepEnd    EventKind = "step-end"    // a step has its first result for the row, or failed
 	EventReasoning  EventKind = "reasoning"   // a delta of a model's reasoning
-	EventCommentary EventKind = "commentary"  // a delta of what a model says before its answer
+	EventCommentary EventKind = "commentary"  // a delta of what a model writes before its answer
 	EventText       EventKind = "text"        // a delta of an answer's text
 	EventToolCall   EventKind = "tool-call"   // a tool is about to be called
 	EventToolResult EventKind = "tool-result" // a tool returned or failed

@@ -139,7 +139,8 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 }
 
 // call returns the response to one request: the recorded one if an earlier run has
-// made the call, whose text is reported as one delta. Answers of mocks are not recorded, as
+// made the call, whose text is reported as one delta; its reasoning and commentary are not
+// reported again, because they were shown when it was made. Answers of mocks are not recorded, as
 // they are free and the same each time, except those with tool calls, which have new ids.
 func (s *llmStep) call(ctx context.Context, row *Row, req model.Request) (*model.Response, error) {
 	log := callRecorderFrom(ctx)
@@ -228,8 +229,8 @@ var errEmptyAnswer = errors.New("the model gave an empty answer")
 
 // isEmpty reports whether a message has neither text, other than spaces, nor media.
 func isEmpty(m chat.Message) bool {
-	for _, b := range m.Blocks {
-		if b.Media() || strings.TrimSpace(b.Text) != "" {
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Media() || !b.IsModels() && strings.TrimSpace(b.Text) != "" {
 			return false
 		}
 	}

@@ -31,6 +31,7 @@ type live struct {
 	shown     strings.Builder // the source of the text since the last call of a tool
 	pieces    pieces          // of the text
 	reasoning strings.Builder // since it was shortened last
+	comment   strings.Builder // what the model writes before its answer, since it was shown last
 	thinking  time.Time       // when the reasoning began; zero for none
 	calls     map[string]time.Time
 	begun     time.Time // when the current activity began
@@ -72,6 +73,8 @@ func (l *live) event(ev steps.Event) {
 			l.wait("reasoning")
 		}
 		l.reasoning.WriteString(ev.Text)
+	case steps.EventCommentary:
+		l.comment.WriteString(ev.Text)
 	case steps.EventText:
 		if l.steps[ev.Step] {
 			l.shorten()
@@ -116,8 +119,16 @@ func (l *live) note(mark, text string) {
 	}
 }
 
-// shorten replaces the reasoning by one line.
+// shorten replaces the reasoning by one line, and shows the commentary after it.
 func (l *live) shorten() {
+	l.shortenReasoning()
+	if text := l.comment.String(); strings.TrimSpace(text) != "" {
+		l.note("·", textfmt.OneLine(text))
+	}
+	l.comment.Reset()
+}
+
+func (l *live) shortenReasoning() {
 	if l.thinking.IsZero() {
 		return
 	}

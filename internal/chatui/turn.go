@@ -30,7 +30,7 @@ func (c *Chat) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 	values := maps.Clone(t.fixed)
 	values[t.input.ID] = text
 	a := &answer{chat: c, steps: t.flow.Writers(t.output.ID)}
-	kinds := []steps.EventKind{steps.EventToolCall, steps.EventToolResult, steps.EventSource}
+	kinds := []steps.EventKind{steps.EventCommentary, steps.EventToolCall, steps.EventToolResult, steps.EventSource}
 	if c.Streams.OutTerminal {
 		kinds = append(kinds, steps.EventText)
 	}
@@ -69,6 +69,7 @@ type answer struct {
 	steps   map[string]bool // whose text is the answer
 	shown   strings.Builder // the answer's text since the last tool call
 	pieces  pieces          // of the text
+	comment strings.Builder // what the model writes before its answer, since it was shown last
 	open    bool            // the line has no line end yet
 	sources []citation.Source
 }
@@ -77,7 +78,12 @@ type answer struct {
 func (a *answer) event(ev steps.Event) {
 	a.chat.mu.Lock()
 	defer a.chat.mu.Unlock()
+	if ev.Kind != steps.EventCommentary {
+		a.showComment()
+	}
 	switch ev.Kind {
+	case steps.EventCommentary:
+		a.comment.WriteString(ev.Text)
 	case steps.EventText:
 		if a.steps[ev.Step] {
 			a.write(ev.Text)
@@ -103,6 +109,15 @@ func (a *answer) note(text string) {
 	if !a.chat.Quiet {
 		fmt.Fprintln(a.chat.Streams.Err, "  "+textfmt.Ellipsis(terminal.Clean(text), maxToolText))
 	}
+}
+
+// showComment writes the commentary so far as a line.
+func (a *answer) showComment() {
+	if text := a.comment.String(); strings.TrimSpace(text) != "" {
+		a.abort()
+		a.note("· " + textfmt.OneLine(text))
+	}
+	a.comment.Reset()
 }
 
 // listSources writes the passages that the answer cites.
@@ -160,6 +175,7 @@ func (a *answer) end(text string) {
 	a.chat.mu.Lock()
 	defer a.chat.mu.Unlock()
 	text = terminal.Printable(text)
+	a.showComment()
 	a.print(a.pieces.end())
 	if text != a.shown.String() || text == "" {
 		a.abort()

@@ -49,6 +49,8 @@ func message(text string) chat.Message {
 	m := chat.Text(chat.Assistant, text)
 	m.Blocks = append(m.Blocks, chat.Block{Type: "image", Data: []byte{0, 255, 'x'}, MimeType: "image/png"}, chat.Block{Type: "image", Text: "https://a.example/b.png"})
 	m = m.With(chat.ToolCall{ID: "call_1", Name: "find", Arguments: `{"a": 1}`})
+	m.Origin = &chat.Origin{API: "messages", Server: "https://api.example", Model: "m", Prefix: "p"}
+	m.Blocks = append(m.Blocks, chat.Block{Type: chat.ReasoningType, Text: "<hm>", Item: &chat.Item{Field: "thinking", JSON: `{ "s": "\u0061<&" }`}})
 	return m
 }
 

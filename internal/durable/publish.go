@@ -186,6 +186,12 @@ func eventKey(ev *streamedEvent) string {
 	return fmt.Sprintf("%s %q %d %q %q %q %q %d %d %q", e.Kind, e.Step, e.Row, e.Tool, e.CallID, e.Text, ev.Err, e.Input, e.Output, source)
 }
 
+// isUnrecorded reports whether an event is a delta of reasoning or commentary. A recorded answer does not
+// report them again, so each one comes from another call of the model.
+func isUnrecorded(ev *streamedEvent) bool {
+	return ev.Requests == nil && (ev.Event.Kind == steps.EventReasoning || ev.Event.Kind == steps.EventCommentary)
+}
+
 // add adds an event of an earlier attempt.
 func (s *seenEvents) add(ev *streamedEvent) {
 	if s.counts == nil {
@@ -207,7 +213,7 @@ func (s *seenEvents) takeNew(ev *streamedEvent) bool {
 	key, isText := textKey(ev)
 	if !isText {
 		key = eventKey(ev)
-		if ev.Event.Kind == steps.EventReasoning && ev.Requests == nil || s.counts[key] == 0 { // recorded answers have no reasoning
+		if isUnrecorded(ev) || s.counts[key] == 0 {
 			return true
 		}
 		s.counts[key]--

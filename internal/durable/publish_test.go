@@ -26,6 +26,7 @@ func text(delta string) *streamedEvent {
 // TestSeenEvents: an attempt that repeats a row reports only what an earlier one has not.
 func TestSeenEvents(t *testing.T) {
 	start := &streamedEvent{Event: steps.Event{Kind: steps.EventStepStart, Step: "say", Row: 1}}
+	comment := &streamedEvent{Event: steps.Event{Kind: steps.EventCommentary, Step: "say", Row: 1, Text: "I look."}}
 	for name, c := range map[string]struct {
 		before, now []*streamedEvent
 		want        string
@@ -38,6 +39,7 @@ func TestSeenEvents(t *testing.T) {
 		"the same event again":  {[]*streamedEvent{start}, []*streamedEvent{start, start}, "start"},
 		"text of another row":   {[]*streamedEvent{text("Graz")}, []*streamedEvent{{Event: steps.Event{Kind: steps.EventText, Step: "say", Row: 2, Text: "Graz"}}}, "Graz"},
 		"reasoning is no text":  {[]*streamedEvent{text("Graz")}, []*streamedEvent{{Event: steps.Event{Kind: steps.EventReasoning, Step: "say", Row: 1, Text: "Graz"}}}, "Graz"},
+		"commentary again":      {[]*streamedEvent{comment, text("Graz")}, []*streamedEvent{comment, text("Graz")}, "I look."},
 		"a request":             {[]*streamedEvent{{Requests: []streamedRequest{{Kind: Approval}}}}, []*streamedEvent{{Requests: []streamedRequest{{Kind: Approval}}}, start}, "start"},
 		"a text without a rest": {[]*streamedEvent{text("Graz")}, []*streamedEvent{text("Graz")}, ""},
 	} {

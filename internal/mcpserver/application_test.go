@@ -306,3 +306,21 @@ func TestApplication_Resources(t *testing.T) {
 		}
 	})
 }
+
+// Reasoning is progress of another kind, and not part of the result.
+func TestApplication_ReasoningProgress(t *testing.T) {
+	notes := make(chan *sdk.ProgressNotificationParams, 100)
+	opts := &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *sdk.ProgressNotificationClientRequest) { notes <- req.Params }}
+	s := connect(t, serveHTTP(t, serveApp(t, openApp(t), mcpserver.ApplicationOptions{})), "", "", opts)
+	params := &sdk.CallToolParams{Name: "talk", Arguments: object{"message": "ponder"}}
+	params.SetProgressToken("p")
+	r, err := s.CallTool(t.Context(), params)
+	testkit.Must(t, err)
+	texts := map[any]string{}
+	for n := <-notes; n.Meta["qtype/event"] != "row"; n = <-notes {
+		texts[n.Meta["qtype/event"]] += n.Message
+	}
+	if texts["reasoning"] != "Let me see." || texts["text"] != "Seen." || resultOf(r).Text != "Seen." {
+		t.Errorf("got %q and the result %q", texts, resultOf(r).Text)
+	}
+}

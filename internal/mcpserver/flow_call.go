@@ -161,5 +161,5 @@ func (p *progress) listen(ctx context.Context) context.Context {
 	if p == nil {
 		return ctx
 	}
-	return steps.WithEvents(ctx, p.event, steps.EventText, steps.EventToolCall)
+	return steps.WithEvents(ctx, p.event, steps.EventText, steps.EventReasoning, steps.EventCommentary, steps.EventToolCall)
 }

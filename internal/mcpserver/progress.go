@@ -34,10 +34,19 @@ type target struct {
 
 // note is one thing to notify of.
 type note struct {
-	kind string // text, tool or row
+	kind string // text, reasoning, commentary, tool or row
 	step string
 	text string
 }
+
+// The kinds of notes that are complete; all others are deltas.
+const (
+	toolNote = "tool"
+	rowNote  = "row"
+)
+
+// isDelta reports whether the note is a part of a text.
+func (n note) isDelta() bool { return n.kind != toolNote && n.kind != rowNote }
 
 // newProgress returns the progress of a call, nil if the client has not requested it.
 func newProgress(ctx context.Context, req *sdk.CallToolRequest) *progress {
@@ -76,23 +85,23 @@ func (p *progress) detach() {
 
 // event takes an event of a step.
 func (p *progress) event(ev steps.Event) {
-	if ev.Kind == steps.EventText {
-		p.add(note{"text", ev.Step, ev.Text})
+	if ev.Kind == steps.EventToolCall {
+		p.add(note{toolNote, ev.Step, fmt.Sprintf("calling %s", ev.Tool)})
 		return
 	}
-	p.add(note{"tool", ev.Step, fmt.Sprintf("calling %s", ev.Tool)})
+	p.add(note{string(ev.Kind), ev.Step, ev.Text})
 }
 
 // row reports that the flow has returned n rows.
 func (p *progress) row(n int) {
 	if p != nil {
-		p.add(note{"row", "", fmt.Sprintf("row %d", n)})
+		p.add(note{rowNote, "", fmt.Sprintf("row %d", n)})
 	}
 }
 
 func (p *progress) add(n note) {
 	p.mu.Lock()
-	if last := len(p.pending) - 1; n.kind == "text" && last >= 0 && p.pending[last].kind == "text" && p.pending[last].step == n.step {
+	if last := len(p.pending) - 1; n.isDelta() && last >= 0 && p.pending[last].kind == n.kind && p.pending[last].step == n.step {
 		p.pending[last].text += n.text
 	} else {
 		p.pending = append(p.pending, n)

@@ -16,7 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
-func (v *View) printer() *show.Printer { return &show.Printer{Out: v.Out, Width: v.Width} }
+func (v *View) printer() *show.Printer { return &show.Printer{Out: v.Out, Width: v.Width, Raw: v.Raw} }
 
 // Page selects messages of a session by their positions.
 type Page struct {
@@ -67,7 +67,7 @@ func (v *View) Window(ctx context.Context, m Memory, session string, page Page) 
 		if window.System != nil {
 			entries = slices.Insert(entries, window.SystemAt, window.System)
 		}
-		return terminal.WriteJSON(v.Out, messagesJSON(pinned, entries...)...)
+		return terminal.WriteJSON(v.Out, v.messagesJSON(pinned, entries...)...)
 	}
 	flush, err := lastFlush(ctx, m, session)
 	if err != nil {
@@ -122,7 +122,7 @@ func (v *View) History(ctx context.Context, m Memory, session string, page Page)
 	}
 	for e, err := range m.HistoryRange(ctx, session, max(page.From, 1), last) {
 		if err == nil && v.JSON {
-			err = terminal.WriteJSON(v.Out, messagesJSON(pinned, &e)...)
+			err = terminal.WriteJSON(v.Out, v.messagesJSON(pinned, &e)...)
 		} else if err == nil {
 			if e.Turn != turn {
 				turn = e.Turn
@@ -178,13 +178,18 @@ type messageJSON struct {
 	Pinned  bool            `json:"pinned,omitempty"` // the policy keeps it
 	Tokens  int             `json:"tokens"`           // its size
 	Time    time.Time       `json:"time,omitzero"`    // zero for the system message of a step
-	Message json.RawMessage `json:"message"`          // the message in OpenAI's form
+	Message json.RawMessage `json:"message"`          // the message in the language's form
 }
 
-func messagesJSON(pinned func(seq int64) bool, entries ...*memory.Entry) []messageJSON {
+// messagesJSON returns messages as JSON. Items are in them only if they are asked for.
+func (v *View) messagesJSON(pinned func(seq int64) bool, entries ...*memory.Entry) []messageJSON {
 	all := make([]messageJSON, 0, len(entries))
 	for _, e := range entries {
-		text, err := json.Marshal(e.Message)
+		shown := e.Message
+		if !v.Raw {
+			shown = shown.Redacted()
+		}
+		text, err := json.Marshal(shown)
 		if err != nil {
 			text = []byte("null") // cannot happen: a message always has a JSON form
 		}

@@ -45,6 +45,7 @@ type View struct {
 	Width int       // columns of the terminal; 0 for a default
 	JSON  bool      // one JSON object a line
 	Full  bool      // History writes whole messages, not one line of each
+	Raw   bool      // also the items of providers; without it they are only named
 }
 
 // maxCandidates bounds the sessions that are read for a message.

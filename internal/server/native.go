@@ -69,7 +69,7 @@ func (e *nativeEncoder) Append(b []byte, ev *runs.Event) []byte {
 	switch ev.Type {
 	case runs.RunStarted:
 		out.Run, out.Flow, out.Session = e.run.ID, e.run.Flow.ID, e.session
-	case runs.TextDelta, runs.ReasoningDelta:
+	case runs.TextDelta, runs.ReasoningDelta, runs.CommentaryDelta:
 		out.Text = &ev.Text
 	case runs.StepStarted:
 		e.started[stepRow{ev.Step, ev.Row}] = ev.Time

@@ -95,7 +95,7 @@ func publicParams(params map[string]any) map[string]any {
 func calledModel(operation string, op *steps.Operation) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.provider.name", op.Model.Provider),
-		attribute.String("gen_ai.system", op.Model.Provider), attribute.String("gen_ai.request.model", op.Model.Name),
+		attribute.String("gen_ai.request.model", op.Model.Name),
 		attribute.String("qtype.model.id", op.ID), attribute.Bool("qtype.model.mock", op.Model.Mock),
 	}
 }
@@ -103,7 +103,8 @@ func calledModel(operation string, op *steps.Operation) []attribute.KeyValue {
 func modelEnd(c content, op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
 	var set []attribute.KeyValue
 	if !r.FirstDelta.IsZero() {
-		set = append(set, attribute.Bool("gen_ai.request.stream", true))
+		set = append(set, attribute.Bool("gen_ai.request.stream", true),
+			attribute.Float64("gen_ai.response.time_to_first_chunk", r.FirstDelta.Sub(op.Begun).Seconds()))
 	}
 	if r.Response == nil {
 		return set
@@ -118,6 +119,18 @@ func modelEnd(c content, op *steps.Operation, r *steps.OperationResult) []attrib
 		return append(set, c.text("output", text)...)
 	}
 	return append(set, c.json("output", encode(m.Calls()))...)
+}
+
+// usageDetails are the attributes with the tokens that cost more or less than others.
+func usageDetails(u model.Usage) []attribute.KeyValue {
+	var set []attribute.KeyValue
+	if u.CacheWrite > 0 {
+		set = append(set, attribute.Int("llm.token_count.prompt_details.cache_write", u.CacheWrite), attribute.Int("gen_ai.usage.cache_creation.input_tokens", u.CacheWrite))
+	}
+	if u.Reasoning > 0 {
+		set = append(set, attribute.Int("llm.token_count.completion_details.reasoning", u.Reasoning), attribute.Int("gen_ai.usage.reasoning.output_tokens", u.Reasoning))
+	}
+	return set
 }
 
 // usage are the attributes with tokens and their cost.
@@ -136,6 +149,7 @@ func usage(op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
 	if used.Estimated {
 		set = append(set, attribute.Bool("qtype.usage.estimated", true))
 	}
+	set = append(set, usageDetails(callUsage(r))...)
 	if p := op.Prices; p != nil {
 		read := callUsage(r)
 		read.Output, read.Reasoning = 0, 0
@@ -173,7 +187,7 @@ func toolStart(c content, op *steps.Operation) []attribute.KeyValue {
 	if c.hidden {
 		return set
 	}
-	arguments := encode(op.Arguments)
+	arguments := value.JSON(value.FromGo(op.Arguments))
 	return append(append(set, c.json("input", arguments)...), attribute.String("tool.parameters", c.cut(string(arguments))))
 }
 

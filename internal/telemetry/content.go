@@ -47,14 +47,20 @@ func (c content) cut(text string) string {
 	return fmt.Sprintf("%s [… %d bytes more]", text[:n], len(text)-n)
 }
 
-// messageText returns the text of a message; media are named, not written.
+// messageText returns the text of a message; media and items are named, not written.
 func (c content) messageText(m *chat.Message) string {
 	text := m.Text()
 	var b strings.Builder
 	b.WriteString(text)
 	for _, block := range m.Blocks {
-		if block.Media() {
+		switch {
+		case block.Media():
 			fmt.Fprintf(&b, "[%s, %d bytes]", block.Type, len(block.Data))
+		case block.IsModels() && block.Text != "":
+			fmt.Fprintf(&b, "[%s: %s]", block.Type, block.Text)
+		}
+		if block.Item != nil {
+			b.WriteString(block.Item.String())
 		}
 	}
 	return b.String()

@@ -162,11 +162,11 @@ func (s *recordedSpan) step() string {
 func (s *recordedSpan) input() json.RawMessage {
 	switch {
 	case s.messages != nil:
-		return encode(map[string]any{"messages": s.messages})
+		return encodeMessages(s.messages)
 	case s.op.Texts != nil:
 		return encode(s.op.Texts)
 	case s.op.Arguments != nil:
-		return encode(s.op.Arguments)
+		return value.JSON(value.FromGo(s.op.Arguments))
 	case s.op.Input != nil:
 		return fieldsJSON(s.op.Input)
 	case s.result.Input != nil:
@@ -182,7 +182,7 @@ func (s *recordedSpan) output() json.RawMessage {
 	case s.dropped, s.end.IsZero():
 		return nil
 	case r.Response != nil:
-		return encode(r.Response.Message)
+		return encode(r.Response.Message.Redacted())
 	case r.Output != nil:
 		return fieldsJSON(r.Output)
 	case s.op.Kind == steps.OperationTool && r.Err == nil:
@@ -238,6 +238,15 @@ func encode(v any) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return text
+}
+
+// encodeMessages returns the messages of a call of a model as JSON, with the names of their items.
+func encodeMessages(messages []chat.Message) json.RawMessage {
+	shown := make([]chat.Message, len(messages))
+	for i := range messages {
+		shown[i] = messages[i].Redacted()
+	}
+	return encode(map[string]any{"messages": shown})
 }
 
 // fieldsJSON returns variables as a JSON object.

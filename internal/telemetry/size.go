@@ -36,11 +36,9 @@ func resultSize(r *steps.OperationResult) int64 {
 
 func messageSize(m *chat.Message) int64 {
 	n := int64(128)
-	for _, b := range m.Blocks {
-		n += int64(len(b.Text)) + int64(len(b.Data))*4/3
-	}
-	for _, c := range m.Calls() {
-		n += int64(len(c.Name) + len(c.Arguments))
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		n += int64(b.Size()) + int64(len(b.Data))/3 // data is written in base64
 	}
 	return n
 }

@@ -85,6 +85,9 @@ func (t *Tracer) Start(ctx context.Context, op *steps.Operation) steps.Span {
 		opts = append(opts, trace.WithTimestamp(op.Begun))
 	}
 	s := &tracedSpan{tracer: t, describer: d, op: *op}
+	if s.op.Begun.IsZero() {
+		s.op.Begun = time.Now()
+	}
 	_, s.span = t.tracer.Start(ctx, d.name(op), opts...)
 	id := s.span.SpanContext()
 	s.id = steps.TraceID{Trace: id.TraceID().String(), Span: id.SpanID().String()}

@@ -198,7 +198,8 @@ func (d *description) messages(s *telemetry.Span) []block {
 	return blocks
 }
 
-// messageText returns the text of a message, its media by type and size, and its calls of tools.
+// messageText returns the text of a message, its media and items by type and size, its reasoning and
+// commentary, and its calls of tools.
 func messageText(m chat.Message) string {
 	var parts []string
 	if text := m.Text(); text != "" {
@@ -207,6 +208,12 @@ func messageText(m chat.Message) string {
 	for _, b := range m.Blocks {
 		if b.Media() {
 			parts = append(parts, fmt.Sprintf("[%s, %s]", b.Type, textfmt.Bytes(int64(len(b.Data)))))
+		}
+		if b.IsModels() && b.Text != "" {
+			parts = append(parts, fmt.Sprintf("[%s: %s]", b.Type, b.Text))
+		}
+		if b.Item != nil {
+			parts = append(parts, b.Item.JSON) // the span has its name and size only
 		}
 	}
 	for _, c := range m.Calls() {

@@ -1,6 +1,12 @@
 package chat
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
 
 // CallBlock returns the block of a call.
 func CallBlock(c ToolCall) Block { return Block{Type: CallType, Call: &c} }
@@ -88,6 +94,42 @@ func (m Message) WithoutItems() Message {
 	}
 	m.Blocks = kept
 	return m
+}
+
+// String names the item without its JSON, which only its provider may read.
+func (i *Item) String() string {
+	return fmt.Sprintf("[item %s, %s bytes]", i.Field, textfmt.Thousands(len(i.JSON)))
+}
+
+// Redacted returns the message with the names of its items in place of their JSON, for logs and traces.
+func (m Message) Redacted() Message {
+	if !slices.ContainsFunc(m.Blocks, func(b Block) bool { return b.Item != nil }) {
+		return m
+	}
+	m.Blocks = slices.Clone(m.Blocks)
+	for i := range m.Blocks {
+		if item := m.Blocks[i].Item; item != nil {
+			m.Blocks[i].Item = &Item{Field: item.Field, JSON: item.String()}
+		}
+	}
+	return m
+}
+
+// CheckGiven returns an error if the message has what only models make: reasoning, commentary, items or
+// an origin. The message of a caller must not have them, because they would be sent as if a model had made them.
+func (m Message) CheckGiven() error {
+	for i := range m.Blocks {
+		switch b := &m.Blocks[i]; {
+		case b.Item != nil:
+			return fmt.Errorf("blocks[%d]: an item can only come from a model: remove it", i)
+		case b.IsModels() && b.Call == nil:
+			return fmt.Errorf("blocks[%d]: a block of type %s can only come from a model: remove it", i, b.Type)
+		}
+	}
+	if m.Origin != nil {
+		return errors.New("origin: it can only come from a model: remove it")
+	}
+	return nil
 }
 
 // Content returns the message as its reader sees it: without items, reasoning and commentary, and

@@ -37,6 +37,12 @@ func TestMessage_Parts(t *testing.T) {
 	if d := cmp.Diff(answered(), m); d != "" {
 		t.Errorf("the message itself was changed: %s", d)
 	}
+	if got := m.Redacted().Blocks[0].Item.JSON; got != "[item thinking, 7 bytes]" {
+		t.Errorf("a log has %s", got)
+	}
+	if m.CheckGiven() == nil || m.Content().CheckGiven() != nil {
+		t.Errorf("a caller may give %v, not %v", m.CheckGiven(), m.Content().CheckGiven())
+	}
 	if m.Text() != "Done." || !m.HasCalls() || len(m.Calls()) != 1 {
 		t.Errorf("text %q, calls %v", m.Text(), m.Calls())
 	}

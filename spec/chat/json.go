@@ -51,7 +51,7 @@ type blockJSON struct {
 func (m Message) MarshalJSON() ([]byte, error) {
 	size := 64 + len(m.ID) + len(m.Name) + len(m.ToolCallID)
 	for i := range m.Blocks {
-		size += 48 + m.Blocks[i].textSize()
+		size += 48 + m.Blocks[i].Size()
 	}
 	return appendMessage(make([]byte, 0, size), &m)
 }
@@ -238,9 +238,9 @@ func readItem(o object) (*Item, error) {
 	return &item, err
 }
 
-// textSize returns the bytes of the texts of a block.
-func (b *Block) textSize() int {
-	n := len(b.Text)
+// Size returns the bytes of all that the block holds, about as many as its JSON has.
+func (b *Block) Size() int {
+	n := len(b.Text) + len(b.Data)
 	if b.Call != nil {
 		n += len(b.Call.ID) + len(b.Call.Name) + len(b.Call.Arguments)
 	}

@@ -37,7 +37,7 @@ func Roles() []Role {
 // The types of the blocks that only models make. Values of callers cannot have them.
 const (
 	ReasoningType  = "reasoning"  // the model's reasoning
-	CommentaryType = "commentary" // what the model says before its answer, such as "I look it up."
+	CommentaryType = "commentary" // what the model writes before its answer, such as "I look it up."
 	CallType       = "tool_call"  // a call of a tool, which is in Block.Call
 	ItemType       = "item"       // nothing but a provider's item, which is in Block.Item
 )

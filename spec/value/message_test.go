@@ -75,3 +75,22 @@ func TestParseCell_Objects(t *testing.T) {
 		}
 	}
 }
+
+// TestCoerce_ModelsBlocks: a value that a tool or a caller gives as a message has nothing that only models make.
+func TestCoerce_ModelsBlocks(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"role": "assistant", "blocks": [{"type": "reasoning", "content": "x"}]}`:                                         "blocks[0]: a block of type reasoning can only come from a model",
+		`{"role": "assistant", "blocks": [{"type": "text", "content": "x", "item": {"field": "signature", "json": "1"}}]}`: "blocks[0]: an item can only come from a model",
+		`{"role": "assistant", "blocks": [], "origin": {"api": "messages"}}`:                                               "origin: it can only come from a model",
+		`{"role": "assistant", "blocks": [], "tool_calls": [{"id": "1", "name": "f", "arguments": "{}"}]}`:                 "",
+	} {
+		v, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Coerce(spec.Type{Name: chatMessage}, v)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -178,6 +178,9 @@ func coerceMessage(t spec.Type, v any) (any, *Error) {
 		if err := json.Unmarshal(JSON(v), &m); err != nil {
 			return nil, &Error{Reason: err.Error()}
 		}
+		if err := m.CheckGiven(); err != nil {
+			return nil, &Error{Reason: err.Error()}
+		}
 		if m.ID == "" {
 			m.ID = chat.NewID()
 		}

@@ -111,6 +111,7 @@ func appendFloat(b []byte, f float64) []byte {
 // messageRecord returns a message as a record, with the data of media as bytes.
 func messageRecord(m chat.Message) *value.Record {
 	r := value.AsRecord(m)
+	m = m.Content().WithoutCalls()
 	blocks := make([]any, len(m.Blocks))
 	for i, block := range m.Blocks {
 		var content any = block.Text

@@ -124,8 +124,11 @@ func (r *memoryCommand) view() *memoryview.View {
 
 func newShow(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "show", "Show the context that the next model call would receive", withSession|withFormat|withPage)
+	raw := r.cmd.Flags().Bool("raw", false, "also what providers sent with answers and want back, such as signatures of reasoning: field, origin, size and JSON")
 	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
-		return r.view().Window(ctx, m, session, r.page)
+		v := r.view()
+		v.Raw = *raw
+		return v.Window(ctx, m, session, r.page)
 	})
 }
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memoryview/transfer"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
@@ -49,7 +51,11 @@ func newExport(s *cli.Streams) *cobra.Command {
 		if full {
 			return transfer.Export(ctx, m, r.Out, session)
 		}
-		if err := replay.Export(ctx, m.Memory, session, r.Out, failed); err != nil || !variables {
+		shortened, err := replay.Export(ctx, m.Memory, session, r.Out, failed)
+		if shortened > 0 {
+			fmt.Fprintf(r.Err, "warning: %s written without reasoning, commentary or items of providers, for which OpenAI's format has no place; --full keeps them\n", textfmt.Count(shortened, "message"))
+		}
+		if err != nil || !variables {
 			return err
 		}
 		return replay.ExportVariables(ctx, m.Memory, session, r.Out)

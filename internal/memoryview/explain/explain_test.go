@@ -131,8 +131,10 @@ func TestTurn_Omitted(t *testing.T) {
 func TestExport(t *testing.T) {
 	m := newSession(t)
 	var out, all, again strings.Builder
-	testkit.Must(t, replay.Export(t.Context(), m, "s", &out, false))
-	testkit.Must(t, replay.Export(t.Context(), m, "s", &all, true))
+	_, err := replay.Export(t.Context(), m, "s", &out, false)
+	testkit.Must(t, err)
+	_, err = replay.Export(t.Context(), m, "s", &all, true)
+	testkit.Must(t, err)
 	if n, with := strings.Count(out.String(), "\n"), strings.Count(all.String(), "\n"); n != 7 || with != 8 {
 		t.Errorf("%d lines, %d with the failed turn", n, with)
 	}

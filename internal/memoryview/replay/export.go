@@ -12,20 +12,24 @@ import (
 
 // Export writes the conversation of a session as input of Run: messages as they are now,
 // without those that were rewound or deleted, and those of failed turns unless failed is
-// set.
-func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer, failed bool) error {
+// set. shortened is how many messages had reasoning, commentary or items of providers, for which OpenAI's
+// format has no place.
+func Export(ctx context.Context, m *memory.Memory, session string, out io.Writer, failed bool) (shortened int, err error) {
 	for e, err := range m.Messages(ctx, session) {
 		if err != nil {
-			return err
+			return shortened, err
 		}
 		if e.Status == store.Failed && !failed {
 			continue
 		}
+		if e.Message.CheckGiven() != nil {
+			shortened++
+		}
 		if _, err := out.Write(append(chat.OpenAI(e.Message), '\n')); err != nil {
-			return err
+			return shortened, err
 		}
 	}
-	return nil
+	return shortened, nil
 }
 
 // variablesOperation is the operation that sets named values.

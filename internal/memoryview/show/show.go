@@ -31,6 +31,7 @@ type Printer struct {
 	Width   int                    // columns of a line; 0 means 86
 	Context *memory.ContextPreview // printed by Window; nil if the memory has no context blocks
 	Pinned  func(seq int64) bool   // reports whether a message is pinned; nil for none
+	Raw     bool                   // print the items of providers below their messages
 	tools   map[string]string      // names of called tools by call id
 }
 
@@ -75,18 +76,20 @@ func (p *Printer) FullMessage(m chat.Message, tokens int) error {
 	count := textfmt.Thousands(tokens)
 	b.WriteString(runewidth.FillRight(strings.TrimSpace(p.roleColumn(m)), p.width()-len(count)-1) + " " + count + "\n")
 	for _, block := range m.Blocks {
-		if block.Type == chat.ItemType {
-			continue
-		}
 		text := content(chat.Message{Blocks: []chat.Block{block}})
-		if !block.Media() && block.Type == "text" {
+		switch {
+		case text == "":
+			continue
+		case block.IsText() && block.Type == "text":
 			text = terminal.Printable(strings.TrimRight(block.Text, "\n"))
+		case block.IsModels() && block.Call == nil && block.Text != "":
+			text = block.Type + ": " + terminal.Printable(strings.TrimRight(block.Text, "\n"))
 		}
 		for l := range strings.SplitSeq(text, "\n") {
 			b.WriteString(strings.TrimRight("  "+l, " ") + "\n")
 		}
 	}
-	_, err := io.WriteString(p.Out, b.String())
+	_, err := io.WriteString(p.Out, b.String()+p.items(&m))
 	return err
 }
 
@@ -109,7 +112,31 @@ func (p *Printer) entry(e *memory.Entry) string {
 	if p.Pinned != nil && p.Pinned(e.Seq) {
 		m.Blocks = slices.Insert(slices.Clone(m.Blocks), 0, chat.Block{Type: "text", Text: "[pinned]"})
 	}
-	return p.line(m, e.Tokens)
+	return p.line(m, e.Tokens) + p.items(&m)
+}
+
+// items returns the items of a message: the field, the origin, the size and the JSON of each; empty unless
+// they are asked for.
+func (p *Printer) items(m *chat.Message) string {
+	if !p.Raw {
+		return ""
+	}
+	var b strings.Builder
+	for i := range m.Blocks {
+		item := m.Blocks[i].Item
+		if item == nil {
+			continue
+		}
+		b.WriteString("    " + plain(item.String()))
+		if o := m.Origin; o != nil {
+			b.WriteString(" from " + plain(fmt.Sprintf("%s, %s, %s", o.Model, o.API, o.Server)))
+		}
+		b.WriteString("\n")
+		if item.JSON != "" {
+			b.WriteString("      " + plain(item.JSON) + "\n")
+		}
+	}
+	return b.String()
 }
 
 // line returns `role  text  tokens`, with the text truncated to fit.
@@ -137,7 +164,11 @@ func (p *Printer) roleColumn(m chat.Message) string {
 	return string(m.Role)
 }
 
-// content returns a message on one line: texts, [media], → tool(arguments).
+// maxThought is how many characters of reasoning or commentary a line shows.
+const maxThought = 20
+
+// content returns a message on one line: texts, [media], → tool(arguments), the beginning of reasoning and
+// commentary, and the names of items without text.
 func content(m chat.Message) string {
 	var parts []string
 	for _, b := range m.Blocks {
@@ -148,8 +179,10 @@ func content(m chat.Message) string {
 			parts = append(parts, fmt.Sprintf("[%s %s]", b.Type, plain(b.Text)))
 		case b.Call != nil:
 			parts = append(parts, fmt.Sprintf("→ %s(%s)", plain(b.Call.Name), plain(b.Call.Arguments)))
-		case b.Type == chat.ReasoningType && b.Text != "":
-			parts = append(parts, "("+plain(b.Text)+")")
+		case b.IsModels() && b.Text != "":
+			parts = append(parts, fmt.Sprintf("(%s: %s)", b.Type, textfmt.Ellipsis(plain(b.Text), maxThought)))
+		case b.Item != nil && b.Text == "":
+			parts = append(parts, plain(b.Item.String()))
 		case b.Text != "":
 			parts = append(parts, plain(b.Text))
 		}

@@ -2,6 +2,7 @@ package a2a
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
@@ -123,12 +124,14 @@ func (q *requests) followRemote(ctx context.Context, s *sent, u *updates, yield 
 
 // updates converts the events of a run to those of its task.
 type updates struct {
-	run    *runs.Run
-	flow   *schema.Flow
-	info   sdk.TaskInfo
-	answer map[string]bool // steps whose text is the answer; nil: all
-	text   string          // of the answer so far
-	open   int             // requests without an answer
+	run     *runs.Run
+	flow    *schema.Flow
+	info    sdk.TaskInfo
+	answer  map[string]bool // steps whose text is the answer; nil: all
+	text    string          // of the answer so far
+	comment string          // commentary that no status has yet
+	notes   int             // statuses with commentary
+	open    int             // requests without an answer
 }
 
 func newUpdates(q *requests, run *runs.Run) *updates {
@@ -157,8 +160,25 @@ func (u *updates) task(s *sent) *sdk.Task {
 	return t
 }
 
-// of returns the events of the task for an event of the run.
+// of returns the events of the task for an event of the run. Commentary is the message of a status
+// when it is complete.
 func (u *updates) of(ev *runs.Event) []sdk.Event {
+	if ev.Type == runs.CommentaryDelta {
+		u.comment += ev.Text
+		return nil
+	}
+	if u.comment == "" || ev.Type == runs.UsageReported {
+		return u.next(ev)
+	}
+	note := u.working(ev.Time)
+	u.notes++
+	note.Status.Message = message(u.info, u.run, "commentary_"+strconv.Itoa(u.notes), sdk.NewTextPart(u.comment))
+	u.comment = ""
+	return append([]sdk.Event{note}, u.next(ev)...)
+}
+
+// next returns the events of the task for an event of the run that is not commentary.
+func (u *updates) next(ev *runs.Event) []sdk.Event {
 	switch ev.Type {
 	case runs.RunStarted:
 		return []sdk.Event{u.working(ev.Time)}

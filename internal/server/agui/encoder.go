@@ -24,6 +24,7 @@ type Encoder struct {
 	Opened func(req *runs.Request, call string) bool
 
 	text, reasoning string // ids of the open messages; empty for none
+	commentary      bool   // reasoning is the id of a message with commentary
 	parent          string // id of the message to which tool calls belong; empty for none
 	parts           int    // messages that were opened
 	streamed        map[int64]bool
@@ -101,7 +102,9 @@ func (e *Encoder) Append(b []byte, ev *runs.Event) []byte {
 	case runs.TextDelta:
 		return e.delta(b, ev)
 	case runs.ReasoningDelta:
-		return e.reasoningDelta(b, ev.Text)
+		return e.reasoningDelta(b, ev.Text, false)
+	case runs.CommentaryDelta:
+		return e.reasoningDelta(b, ev.Text, true)
 	case runs.ToolCalled:
 		return e.toolCalled(b, ev)
 	case runs.ToolReturned:
@@ -154,7 +157,7 @@ func (e *Encoder) stepFinished(b []byte, step string) []byte {
 // delta appends text of an answer. The text of other steps is shown as reasoning.
 func (e *Encoder) delta(b []byte, ev *runs.Event) []byte {
 	if e.answer != nil && !e.answer[ev.Step] {
-		return e.reasoningDelta(b, ev.Text)
+		return e.reasoningDelta(b, ev.Text, false)
 	}
 	e.streamed[ev.Row] = true
 	if e.reasoning != "" {
@@ -168,12 +171,14 @@ func (e *Encoder) delta(b []byte, ev *runs.Event) []byte {
 	return deltaObject(b, "TEXT_MESSAGE_CONTENT", e.text, ev.Text)
 }
 
-func (e *Encoder) reasoningDelta(b []byte, text string) []byte {
-	if e.text != "" {
+// reasoningDelta appends reasoning, or commentary, which has separate messages. Clients send text
+// messages back as answers, so commentary is not one.
+func (e *Encoder) reasoningDelta(b []byte, text string, commentary bool) []byte {
+	if e.text != "" || e.commentary != commentary {
 		b = e.closeMessages(b)
 	}
 	if e.reasoning == "" {
-		e.reasoning = e.newMessage()
+		e.reasoning, e.commentary = e.newMessage(), commentary
 		b = object(b, "REASONING_START", field{"messageId", e.reasoning})
 		b = object(b, "REASONING_MESSAGE_START", field{"messageId", e.reasoning}, field{"role", "reasoning"})
 	}

@@ -213,12 +213,26 @@ type chatMessage struct {
 	ToolCalls   []chatCall   `json:"tool_calls,omitempty"`
 }
 
+// thoughts separates reasoning and commentary, for which chat completions have one member: clients take all
+// content for the answer.
+type thoughts struct{ begun, commentary bool }
+
+// next returns the text of the next delta of one of them.
+func (t *thoughts) next(commentary bool, delta string) string {
+	if delta != "" && t.begun && t.commentary != commentary {
+		delta = "\n\n" + delta
+	}
+	t.begun, t.commentary = t.begun || delta != "", commentary
+	return delta
+}
+
 // chatAnswer is the whole answer. It is a sink.
 type chatAnswer struct {
 	head    chatHead
 	run     string
 	written strings.Builder
 	thought strings.Builder
+	thoughts
 	message chatMessage
 	reason  string
 	tokens  runs.Usage
@@ -227,7 +241,8 @@ type chatAnswer struct {
 
 func (c *chatAnswer) text(delta string)        { c.written.WriteString(delta) }
 func (c *chatAnswer) separate()                { c.text("\n\n") }
-func (c *chatAnswer) reasoning(delta string)   { c.thought.WriteString(delta) }
+func (c *chatAnswer) reasoning(delta string)   { c.thought.WriteString(c.thoughts.next(false, delta)) }
+func (c *chatAnswer) commentary(delta string)  { c.thought.WriteString(c.thoughts.next(true, delta)) }
 func (c *chatAnswer) used(tokens runs.Usage)   { c.tokens = tokens }
 func (c *chatAnswer) fail(p *problem.Problem)  { c.problem = p }
 func (c *chatAnswer) failed() *problem.Problem { return c.problem }

@@ -12,9 +12,10 @@ import (
 
 // chatStream writes an answer as chunks of a chat completion.
 type chatStream struct {
-	head    []byte // of each chunk, up to its choices
-	run     string
-	usage   bool // the last chunk has the usage
+	head  []byte // of each chunk, up to its choices
+	run   string
+	usage bool // the last chunk has the usage
+	thoughts
 	tokens  runs.Usage
 	buf     []byte
 	begun   bool
@@ -86,9 +87,11 @@ func (c *chatStream) part(member, text string) {
 	c.close("")
 }
 
-func (c *chatStream) text(delta string)      { c.part(`{"content":`, delta) }
-func (c *chatStream) separate()              { c.text("\n\n") }
-func (c *chatStream) reasoning(delta string) { c.part(`{"reasoning_content":`, delta) }
+func (c *chatStream) text(delta string)       { c.part(`{"content":`, delta) }
+func (c *chatStream) separate()               { c.text("\n\n") }
+func (c *chatStream) reasoning(delta string)  { c.thought(c.thoughts.next(false, delta)) }
+func (c *chatStream) commentary(delta string) { c.thought(c.thoughts.next(true, delta)) }
+func (c *chatStream) thought(text string)     { c.part(`{"reasoning_content":`, text) }
 
 func (c *chatStream) answer(m *chat.Message) {
 	var delta struct {

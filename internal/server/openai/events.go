@@ -20,6 +20,7 @@ type sink interface {
 	text(delta string)
 	separate() // the next text is of another call of a model
 	reasoning(delta string)
+	commentary(delta string)
 	answer(m *chat.Message)        // the whole answer, after its text
 	used(tokens runs.Usage)        // before one of the following
 	calls(pending []*runs.Request) // the run waits for its client: the end of the response
@@ -79,6 +80,8 @@ func (r *reader) read(ev *runs.Event) {
 		r.text(ev)
 	case runs.ReasoningDelta:
 		r.to.reasoning(ev.Text)
+	case runs.CommentaryDelta:
+		r.to.commentary(ev.Text)
 	case runs.ToolReturned, runs.StepFinished:
 		r.pause = r.streamed
 	case runs.SourceCited:

@@ -24,17 +24,23 @@ type openItem struct {
 // textKind is what the events of a kind of text are called.
 type textKind struct {
 	item, prefix, part, event string
+
+	phase string // of a message; empty for the answer
 }
 
+// commentaryPhase is the phase of a message that is not the answer.
+const commentaryPhase = "commentary"
+
 var (
-	messageText   = textKind{"message", "msg_", "output_text", "response.output_text"}
-	reasoningText = textKind{"reasoning", "rs_", "reasoning_text", "response.reasoning_text"}
+	messageText    = textKind{"message", "msg_", "output_text", "response.output_text", ""}
+	commentaryText = textKind{"message", "msg_", "output_text", "response.output_text", commentaryPhase}
+	reasoningText  = textKind{"reasoning", "rs_", "reasoning_text", "response.reasoning_text", ""}
 )
 
 // part returns the text part of the item.
 func (o *openItem) part(text string) textPart {
 	p := textPart{Type: o.kind.part, Text: text}
-	if o.kind == messageText {
+	if o.kind != reasoningText {
 		notes := o.notes
 		if notes == nil {
 			notes = []any{}
@@ -64,9 +70,10 @@ func (r *response) begin() {
 	r.emit("response.in_progress", member{"response", r})
 }
 
-func (r *response) text(delta string)      { r.delta(messageText, delta) }
-func (r *response) reasoning(delta string) { r.delta(reasoningText, delta) }
-func (r *response) separate()              { r.closeItem() }
+func (r *response) text(delta string)       { r.delta(messageText, delta) }
+func (r *response) reasoning(delta string)  { r.delta(reasoningText, delta) }
+func (r *response) commentary(delta string) { r.delta(commentaryText, delta) }
+func (r *response) separate()               { r.closeItem() }
 
 // delta appends text to the item of its kind.
 func (r *response) delta(kind textKind, text string) {
@@ -84,8 +91,8 @@ func (r *response) delta(kind textKind, text string) {
 
 func (r *response) openItem(kind textKind) {
 	o := &openItem{kind: kind, index: len(r.Output), item: textItem{ID: kind.prefix + rand.Text(), Type: kind.item, Status: "in_progress", Content: []textPart{}}}
-	if kind == messageText {
-		o.item.Role = "assistant"
+	if kind != reasoningText {
+		o.item.Role, o.item.Phase = "assistant", kind.phase
 	} else {
 		o.item.Summary = &[]textPart{}
 	}
@@ -98,7 +105,7 @@ func (r *response) openItem(kind textKind) {
 func (r *response) emitPart(event string, more ...member) {
 	o := r.current
 	members := append([]member{{"item_id", o.item.ID}, {"output_index", o.index}, {"content_index", 0}}, more...)
-	if o.kind == messageText {
+	if o.kind != reasoningText {
 		members = append(members, member{"logprobs", []struct{}{}})
 	}
 	r.emit(event, members...)

@@ -105,6 +105,7 @@ type textItem struct {
 	ID      string      `json:"id"`
 	Type    string      `json:"type"`
 	Role    string      `json:"role,omitempty"`
+	Phase   string      `json:"phase,omitempty"` // commentary, or empty for the answer
 	Status  string      `json:"status"`
 	Content []textPart  `json:"content"`
 	Summary *[]textPart `json:"summary,omitempty"` // reasoning

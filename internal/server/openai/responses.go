@@ -246,6 +246,7 @@ type item struct {
 	Approval  string          `json:"approval_request_id"`
 	Approve   *bool           `json:"approve"`
 	Reason    string          `json:"reason"`
+	Phase     string          `json:"phase"`
 }
 
 // approvalPrefix begins the ids of requests for approvals.
@@ -262,6 +263,9 @@ func parseItem(pointer string, raw json.RawMessage, fetch fetchFunc) (*message, 
 	var err error
 	switch in.Type {
 	case "", "message":
+		if in.Phase == commentaryPhase {
+			return nil, nil
+		}
 		return parseMessage(pointer, raw, fetch)
 	case "function_call":
 		m.Role, m.Blocks = chat.Assistant, []chat.Block{chat.CallBlock(chat.ToolCall{ID: in.CallID, Name: in.Name, Arguments: in.Arguments})}

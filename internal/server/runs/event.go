@@ -21,6 +21,7 @@ const (
 	StepFinished    Type = "step.finished"
 	TextDelta       Type = "text.delta"
 	ReasoningDelta  Type = "reasoning.delta"
+	CommentaryDelta Type = "commentary.delta"
 	ToolCalled      Type = "tool.called"
 	ToolReturned    Type = "tool.returned"
 	RequestOpened   Type = "request.opened"
@@ -37,6 +38,7 @@ var types = map[steps.EventKind]Type{
 	steps.EventStepEnd:    StepFinished,
 	steps.EventText:       TextDelta,
 	steps.EventReasoning:  ReasoningDelta,
+	steps.EventCommentary: CommentaryDelta,
 	steps.EventToolCall:   ToolCalled,
 	steps.EventToolResult: ToolReturned,
 	steps.EventSource:     SourceCited,
@@ -44,7 +46,7 @@ var types = map[steps.EventKind]Type{
 }
 
 // kinds are the events of the engine that a stream has.
-var kinds = []steps.EventKind{steps.EventStepStart, steps.EventStepEnd, steps.EventText, steps.EventReasoning,
+var kinds = []steps.EventKind{steps.EventStepStart, steps.EventStepEnd, steps.EventText, steps.EventReasoning, steps.EventCommentary,
 	steps.EventToolCall, steps.EventToolResult, steps.EventSource, steps.EventUsage}
 
 // EventKinds returns the events of the engine that a run with Start.Events has.

@@ -57,7 +57,7 @@ func valueSizeOf(v any) int {
 	case chat.Message:
 		n := valueSize
 		for i := range v.Blocks {
-			n += valueSize + len(v.Blocks[i].Text) + len(v.Blocks[i].Data)
+			n += valueSize + v.Blocks[i].Size()
 		}
 		return n
 	}

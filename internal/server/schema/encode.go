@@ -39,17 +39,24 @@ func (f *Flow) Record(values []any) *value.Record {
 	return value.NewRecord("", fields...)
 }
 
-// AnswerOf returns the answer of a conversational flow among its outputs, nil if it has none.
+// AnswerOf returns the answer of a conversational flow among its outputs, nil if it has none. It has
+// only the content of the message: reasoning and commentary have their own events.
 func (f *Flow) AnswerOf(values []any) *chat.Message {
 	for i, v := range f.Outputs {
 		if f.Answer == nil || v.ID != f.Answer.ID || i >= len(values) {
 			continue
 		}
 		if m, ok := values[i].(chat.Message); ok {
+			m = m.Content()
 			return &m
 		}
 	}
 	return nil
+}
+
+// Commentary returns the metadata of a reasoning part of the AI SDK whose text is commentary.
+func Commentary() map[string]map[string]string {
+	return map[string]map[string]string{"qtype": {"phase": "commentary"}}
 }
 
 // DataURL returns the content of a block as a URL, empty for text.

@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// part is a part of a message of the AI SDK: a text, a file, a source or a tool call.
+// part is a part of a message of the AI SDK: a text, reasoning, a file, a source or a tool call.
 type part struct {
-	Type       string          `json:"type"` // text, file, source-url, source-document, or tool- and the tool's name
+	Type       string          `json:"type"` // text, reasoning, file, source-url, source-document, or tool- and the tool's name
 	Text       *string         `json:"text,omitempty"`
 	MediaType  string          `json:"mediaType,omitempty"`
 	URL        string          `json:"url,omitempty"` // file: a data URL, or the URL that the message names
@@ -24,7 +24,7 @@ type part struct {
 	SourceID   string          `json:"sourceId,omitempty"`
 	Title      string          `json:"title,omitempty"`
 	Filename   string          `json:"filename,omitempty"`
-	Metadata   json.RawMessage `json:"providerMetadata,omitempty"` // source: the whole citation
+	Metadata   json.RawMessage `json:"providerMetadata,omitempty"` // source: the whole citation; commentary: that it is
 }
 
 // sourcePart returns the part of a citation.
@@ -72,8 +72,11 @@ func partOf(b chat.Block) (p part, ok bool) {
 	switch {
 	case b.Call != nil:
 		return part{Type: "tool-" + b.Call.Name, ToolCallID: b.Call.ID, State: "input-available", Input: schema.JSONOrText(b.Call.Arguments)}, true
-	case b.Type == chat.ReasoningType, b.Type == chat.CommentaryType:
+	case b.Type == chat.ReasoningType:
 		return part{Type: "reasoning", Text: &b.Text, State: "done"}, b.Text != ""
+	case b.Type == chat.CommentaryType:
+		metadata, _ := json.Marshal(schema.Commentary()) // texts always encode
+		return part{Type: "reasoning", Text: &b.Text, State: "done", Metadata: metadata}, b.Text != ""
 	case b.Type == chat.ItemType:
 		return part{}, false
 	case b.Media():

@@ -90,7 +90,9 @@ func (e *Encoder) Append(b []byte, ev *runs.Event) []byte {
 	case runs.TextDelta:
 		return e.delta(b, ev)
 	case runs.ReasoningDelta:
-		return e.partDelta(b, ev, "reasoning")
+		return e.partDelta(b, ev, reasoningPart)
+	case runs.CommentaryDelta:
+		return e.partDelta(b, ev, commentaryPart)
 	case runs.ToolCalled:
 		return e.toolCalled(b, ev)
 	case runs.ToolReturned:
@@ -145,36 +147,65 @@ func (e *Encoder) Pause(b []byte) []byte {
 // openPart is a part that has not ended. Steps and rows that run at the same time have
 // separate parts.
 type openPart struct {
-	step, kind, id string // kind: text or reasoning
-	row            int64
+	step string
+	kind partKind
+	id   string
+	row  int64
+}
+
+// partKind is what a part of text has.
+type partKind int
+
+const (
+	textPart       partKind = iota // the answer
+	reasoningPart                  // the model's reasoning, and the text of steps that do not write the answer
+	commentaryPart                 // what the model writes before its answer
+)
+
+// chunk returns the name of the part in the types of chunks. The protocol has no part for commentary.
+// Clients show text parts as the answer, so it is a reasoning part.
+func (k partKind) chunk() string {
+	if k == textPart {
+		return "text"
+	}
+	return "reasoning"
+}
+
+// startPart appends the start of a part. The metadata of a part with commentary names its phase.
+func (e *Encoder) startPart(b []byte, p *openPart) []byte {
+	fields := []field{{"id", p.id}}
+	if p.kind == commentaryPart {
+		fields = append(fields, field{"providerMetadata", schema.Commentary()})
+	}
+	return e.object(b, p.kind.chunk()+"-start", fields...)
 }
 
 // delta appends text of an answer. The text of other steps is shown as reasoning.
 func (e *Encoder) delta(b []byte, ev *runs.Event) []byte {
 	if e.answer != nil && !e.answer[ev.Step] {
-		return e.partDelta(b, ev, "reasoning")
+		return e.partDelta(b, ev, reasoningPart)
 	}
 	e.streamed[ev.Row] = true
-	return e.partDelta(b, ev, "text")
+	return e.partDelta(b, ev, textPart)
 }
 
 // partDelta appends text to the open part of a step and row, which it opens if there is none.
-func (e *Encoder) partDelta(b []byte, ev *runs.Event, kind string) []byte {
+func (e *Encoder) partDelta(b []byte, ev *runs.Event, kind partKind) []byte {
 	for i, p := range e.open {
 		if p.step != ev.Step || p.row != ev.Row {
 			continue
 		}
 		if p.kind == kind {
-			return e.deltaFrame(b, kind+"-delta", p.id, ev.Text)
+			return e.deltaFrame(b, kind.chunk()+"-delta", p.id, ev.Text)
 		}
-		b = e.object(b, p.kind+"-end", field{"id", p.id})
+		b = e.object(b, p.kind.chunk()+"-end", field{"id", p.id})
 		e.open = slices.Delete(e.open, i, i+1)
 		break
 	}
-	p := openPart{ev.Step, kind, e.newPart(map[string]string{"text": "txt", "reasoning": "rsn"}[kind]), ev.Row}
+	p := openPart{ev.Step, kind, e.newPart(map[partKind]string{textPart: "txt", reasoningPart: "rsn", commentaryPart: "com"}[kind]), ev.Row}
 	e.open = append(e.open, p)
-	b = e.object(b, kind+"-start", field{"id", p.id})
-	return e.deltaFrame(b, kind+"-delta", p.id, ev.Text)
+	b = e.startPart(b, &p)
+	return e.deltaFrame(b, kind.chunk()+"-delta", p.id, ev.Text)
 }
 
 // newPart returns the id of a new part.
@@ -186,7 +217,7 @@ func (e *Encoder) newPart(kind string) string {
 // closeParts ends the open parts: clients forget them at the begin and the end of a step.
 func (e *Encoder) closeParts(b []byte) []byte {
 	for _, p := range e.open {
-		b = e.object(b, p.kind+"-end", field{"id", p.id})
+		b = e.object(b, p.kind.chunk()+"-end", field{"id", p.id})
 	}
 	e.open = e.open[:0]
 	return b

@@ -201,7 +201,8 @@ func isImage(b chat.Block) bool { return b.Type == "image" }
 // shorter.
 func (c *Compactor) captioned(e *store.Entry) *store.Entry {
 	f := *e
-	f.Message.Blocks = slices.Clone(e.Message.Blocks)
+	f.Message = e.Message.WithoutItems() // they were made for the images
+	f.Message.Blocks = slices.Clone(f.Message.Blocks)
 	for i, b := range f.Message.Blocks {
 		if isImage(b) {
 			f.Message.Blocks[i] = chat.Block{Type: "text", Text: caption(b)}

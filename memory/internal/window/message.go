@@ -49,7 +49,7 @@ func NewEntry(c Counter, msg chat.Message) *store.Entry {
 func isValidUTF8(msg *chat.Message) bool {
 	for i := range msg.Blocks {
 		b := &msg.Blocks[i]
-		if !utf8.ValidString(b.Text) || !utf8.ValidString(b.MimeType) || b.Item != nil && !utf8.ValidString(b.Item.JSON) {
+		if !utf8.ValidString(b.Text) || !utf8.ValidString(b.MimeType) || b.Item != nil && !(utf8.ValidString(b.Item.Field) && utf8.ValidString(b.Item.JSON)) {
 			return false
 		}
 		if c := b.Call; c != nil && !(utf8.ValidString(c.ID) && utf8.ValidString(c.Name) && utf8.ValidString(c.Arguments)) {
@@ -69,7 +69,7 @@ func sanitizeUTF8(msg chat.Message) chat.Message {
 			msg.Blocks[i].Call = &chat.ToolCall{ID: ValidText(c.ID), Name: ValidText(c.Name), Arguments: ValidText(c.Arguments)}
 		}
 		if item := b.Item; item != nil {
-			msg.Blocks[i].Item = &chat.Item{Field: item.Field, JSON: ValidText(item.JSON)}
+			msg.Blocks[i].Item = &chat.Item{Field: ValidText(item.Field), JSON: ValidText(item.JSON)}
 		}
 	}
 	msg.ID, msg.Name, msg.ToolCallID = ValidText(msg.ID), ValidText(msg.Name), ValidText(msg.ToolCallID)
