@@ -236,3 +236,16 @@ func (r *row) get() *Model {
 	})
 	return r.model
 }
+
+// HasProvider reports whether the catalogue has models of a provider.
+func (c *Catalogue) HasProvider(provider string) bool {
+	if _, ok := builtin().providers[provider]; ok {
+		return true
+	}
+	for ; c != nil && c.own != nil; c = c.below {
+		if slices.ContainsFunc(c.own.rows, func(r *row) bool { return r.provider == provider }) {
+			return true
+		}
+	}
+	return false
+}
