@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -17,21 +16,11 @@ func (p *ruleContext) reportParams(m *spec.Model, problems []modelparams.Problem
 			continue
 		}
 		d := p.reportAt(at.Span(), "model %q: %s", m.ID, problem.Text)
-		if value, isInt := valueOf(m, problem.Path).(int); isInt && problem.Number > 0 {
-			d = d.WithReplacement(fmt.Sprint(value), fmt.Sprint(problem.Number))
+		if problem.Limit > 0 {
+			d = d.WithNumber(problem.Number, problem.Limit)
 		}
 		p.list.Add(d)
 	}
-}
-
-// valueOf returns an inference parameter.
-func valueOf(m *spec.Model, path []string) any {
-	var value any = m.InferenceParams
-	for _, name := range path {
-		inner, _ := value.(map[string]any)
-		value = inner[name]
-	}
-	return value
 }
 
 func unlistedValue() rule {

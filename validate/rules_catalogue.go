@@ -108,7 +108,10 @@ func (p *ruleContext) withAdaptedParams(d diag.Diagnostic, m spec.ModelEntity, n
 	}
 	next := *m.Base()
 	next.ModelID = name
-	fixes, ok := p.adaptParams(&next)
+	removed, fixes, ok := adaptParams(&next)
+	if len(removed) > 0 {
+		d = d.WithHint("use model_id: %s, without %s, which it refuses", name, strings.Join(removed, ", "))
+	}
 	if !ok {
 		return d.WithoutFix()
 	}
@@ -191,6 +194,6 @@ func fixedDimensions() rule {
 			default:
 				return
 			}
-			p.list.Add(p.reportAt(placeOf(m, "dimensions", "id"), "%s", problem).WithReplacement(fmt.Sprint(m.Dimensions), fmt.Sprint(row.Dimensions)))
+			p.list.Add(p.reportAt(placeOf(m, "dimensions", "id"), "%s", problem).WithNumber(m.Dimensions, row.Dimensions))
 		})}
 }

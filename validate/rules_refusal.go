@@ -51,6 +51,8 @@ func (p *ruleContext) reportRefusal(m *spec.Model, r modelparams.Refusal) {
 		d = d.WithHint("write api: responses")
 	case r.Name == "tools":
 		d = d.WithHint("write api: responses, or set reasoning_effort to none if the model has it")
+	case len(r.Accepted) > 0:
+		d = d.WithHint("%s takes %s", m.Name(), strings.Join(r.Accepted, ", "))
 	case written:
 		d = d.WithHint("remove %s", r.Name)
 		if fixes, ok := removeParams(m, [][]string{r.Path}); ok && len(r.Rule.Values) == 0 {
@@ -92,23 +94,29 @@ func paramAt(m *spec.Model, path []string) (*spec.Position, bool) {
 	return at, ok && len(path) > 0
 }
 
-// adaptParams returns the edits by which the parameters of a document suit a model that takes the
-// place of another one. It is false if they are not clear.
-func (p *ruleContext) adaptParams(next *spec.Model) ([]diag.Fix, bool) {
+// adaptParams returns what a model that takes the place of another one refuses of the parameters
+// of the document, and the edits that remove it. It is false if they are not clear.
+func adaptParams(next *spec.Model) (removed []string, fixes []diag.Fix, ok bool) {
 	var paths [][]string
+	ok = true
 	for _, r := range modelparams.Refusals(next, false) {
-		if r.Path == nil {
-			return nil, false
-		}
 		path := r.Path
+		if path == nil {
+			ok = false
+			continue
+		}
 		if path[0] == "thinking" { // its keys depend on each other
 			path = path[:1]
 		}
-		if !slices.ContainsFunc(paths, func(known []string) bool { return slices.Equal(known, path) }) {
-			paths = append(paths, path)
+		if name := strings.Join(path, "."); !slices.Contains(removed, name) {
+			paths, removed = append(paths, path), append(removed, name)
 		}
 	}
-	return removeParams(next, paths)
+	if !ok {
+		return removed, nil, false
+	}
+	fixes, ok = removeParams(next, paths)
+	return removed, fixes, ok
 }
 
 // removeParams returns the edits that remove parameters from inference_params. It is false if

@@ -14,6 +14,8 @@ type Refusal struct {
 	Rule catalogue.Rejection
 	Path []string // where inference_params has it; empty for tools, and for what thinking means
 	Name string   // the parameter, as the document writes it
+
+	Accepted []string // the values that the model takes; empty if the parameter itself is refused, or they are not known
 }
 
 // Refusals lists the parameters that a model refuses, by the catalogue, of those that are sent to
@@ -39,10 +41,33 @@ func Refusals(m *spec.Model, tools bool) []Refusal {
 			if !found || name == "tools" || isTranslated(name, protocol, row.Provider) || !refuses(rule, value) {
 				continue
 			}
-			refused = append(refused, Refusal{Rule: rule, Path: written(m, path), Name: strings.Join(path, ".")})
+			made := Refusal{Rule: rule, Path: written(m, path), Name: strings.Join(path, ".")}
+			if len(rule.Values) > 0 {
+				made.Accepted = asked.values(name)
+			}
+			refused = append(refused, made)
 		}
 	}
 	return refused
+}
+
+// values lists the values that a model takes for a parameter, as far as the catalogue has them.
+func (r request) values(name string) []string {
+	switch name {
+	case "reasoning_effort", "output_config.effort":
+		return r.row.Reasoning.Efforts
+	case "thinkingLevel":
+		return r.row.Reasoning.Levels
+	case "thinking.type":
+		return r.row.Reasoning.ThinkingTypes
+	case "tool_choice":
+		return r.row.Tools.ToolChoices
+	case "reasoning.context":
+		return r.row.Reasoning.Context
+	case "reasoning.mode":
+		return r.row.Reasoning.Modes
+	}
+	return nil
 }
 
 // isTranslated reports whether the client sends a parameter under the name that the model takes.

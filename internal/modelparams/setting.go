@@ -10,9 +10,10 @@ import (
 
 // Problem is what is doubtful about a parameter of a document.
 type Problem struct {
-	Path   []string // in inference_params; empty for none
+	Path   []string // in inference_params
 	Text   string   // with the name of the parameter
-	Number int      // the nearest number that the model takes; 0 for none
+	Number int      // the value, if it is a number
+	Limit  int      // the nearest number that the model takes; 0 for none
 }
 
 // Unlisted lists the values that the catalogue does not have among those that a model takes:
@@ -29,17 +30,11 @@ func Unlisted(m *spec.Model) []Problem {
 	}
 	r := row.Reasoning
 	var found []Problem
-	for _, setting := range []struct {
-		name   string
-		values []string
-	}{
-		{"reasoning_effort", r.Efforts}, {"output_config.effort", r.Efforts}, {"thinkingLevel", r.Levels}, {"thinking.type", r.ThinkingTypes},
-		{"reasoning.context", r.Context}, {"reasoning.mode", r.Modes}, {"tool_choice", row.Tools.ToolChoices},
-	} {
-		path, value, written := asked.find(setting.name)
-		text := textOf(value)
-		if written && !isRefused(path) && len(setting.values) > 0 && isDecided(text) && !slices.ContainsFunc(setting.values, func(v string) bool { return strings.EqualFold(v, text) }) {
-			found = append(found, Problem{Path: path, Text: fmt.Sprintf("%s %s is not one of the values of %s: %s", strings.Join(path, "."), text, row.ID, strings.Join(setting.values, ", "))})
+	for _, name := range []string{"reasoning_effort", "output_config.effort", "thinkingLevel", "thinking.type", "reasoning.context", "reasoning.mode", "tool_choice"} {
+		path, value, written := asked.find(name)
+		text, values := textOf(value), asked.values(name)
+		if written && !isRefused(path) && len(values) > 0 && isDecided(text) && !slices.ContainsFunc(values, func(v string) bool { return strings.EqualFold(v, text) }) {
+			found = append(found, Problem{Path: path, Text: fmt.Sprintf("%s %s is not one of the values of %s: %s", strings.Join(path, "."), text, row.ID, strings.Join(values, ", "))})
 		}
 	}
 	if r.Budget == nil {
@@ -53,9 +48,9 @@ func Unlisted(m *spec.Model) []Problem {
 		}
 		switch {
 		case n < r.Budget.Min:
-			found = append(found, Problem{path, fmt.Sprintf("%s is %d; %s takes at least %d tokens", strings.Join(path, "."), n, row.ID, r.Budget.Min), r.Budget.Min})
+			found = append(found, Problem{path, fmt.Sprintf("%s is %d; %s takes at least %d tokens", strings.Join(path, "."), n, row.ID, r.Budget.Min), n, r.Budget.Min})
 		case r.Budget.Max > 0 && n > r.Budget.Max:
-			found = append(found, Problem{path, fmt.Sprintf("%s is %d; %s takes at most %d tokens", strings.Join(path, "."), n, row.ID, r.Budget.Max), r.Budget.Max})
+			found = append(found, Problem{path, fmt.Sprintf("%s is %d; %s takes at most %d tokens", strings.Join(path, "."), n, row.ID, r.Budget.Max), n, r.Budget.Max})
 		}
 	}
 	return found
@@ -78,11 +73,11 @@ func OverLimit(m *spec.Model) []Problem {
 	for _, name := range limits() {
 		path, value, written := asked.find(name)
 		n, isNumber := number(value)
-		if !written || !isNumber {
+		if !written || !isNumber || slices.ContainsFunc(found, func(p Problem) bool { return slices.Equal(p.Path, path) }) {
 			continue
 		}
 		if row.MaxOutput > 0 && n > row.MaxOutput {
-			found = append(found, Problem{path, fmt.Sprintf("%s is %d, but %s writes at most %d tokens in one call", strings.Join(path, "."), n, row.ID, row.MaxOutput), row.MaxOutput})
+			found = append(found, Problem{path, fmt.Sprintf("%s is %d, but %s writes at most %d tokens in one call", strings.Join(path, "."), n, row.ID, row.MaxOutput), n, row.MaxOutput})
 		}
 		if _, value, written := (request{params: Sent(m), row: row}).find("thinking.budget_tokens"); written {
 			if budget, isNumber := number(value); isNumber && budget >= n {
