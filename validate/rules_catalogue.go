@@ -37,11 +37,11 @@ func isNamed(m *spec.Model) bool {
 }
 
 // modelPlace is where the name of a model is.
-func modelPlace(m spec.ModelEntity) []string { return []string{"model_id", "id"} }
+func modelPlace() []string { return []string{"model_id", "id"} }
 
 func stoppedModel() rule {
 	return rule{code: "QT600", title: "model that is shut down",
-		doc:    "The provider has shut the model down: each call fails. With `--on DAY` validate checks as if it were that day. The fix names the model that the provider recommends, and removes the parameters that it refuses.",
+		doc:    "The provider has shut the model down: each call fails. With `--on DAY` validate checks as if it were that day. Runs do not look at the day, and only warn of models that the catalogue lists as retired. The fix names the model that the provider recommends, and removes the parameters that it refuses.",
 		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: ⟦gpt-4│gpt-6-luna⟧}\n"},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			row := knownModel(m.Base())
@@ -83,7 +83,10 @@ func (p *ruleContext) reportSuccessor(m spec.ModelEntity, row *catalogue.Model, 
 	if !p.doc.Day.IsZero() {
 		until = p.doc.Day.AddDate(0, 0, noticeDays)
 	}
-	d := p.reportAt(placeOf(m, modelPlace(m)...), "%s", problem)
+	d := p.reportAt(placeOf(m, modelPlace()...), "%s", problem)
+	if p.doc.Day.IsZero() { // a run, whose calls may be answered by a recording or offline
+		d = d.WithSeverity(diag.Warning)
+	}
 	name, next := base.Catalogue.Successor(row, until)
 	switch {
 	case next == nil && row.Replacement != "":
@@ -132,7 +135,7 @@ func unknownModel() rule {
 			if _, ok := m.Known(); ok {
 				return
 			}
-			d := p.reportAt(placeOf(e, modelPlace(e)...), "the catalogue has no model %q of %s, so its limits and prices are unknown", m.ModelID, service)
+			d := p.reportAt(placeOf(e, modelPlace()...), "the catalogue has no model %q of %s, so its limits and prices are unknown", m.ModelID, service)
 			add := fmt.Sprintf("a new model is a row of models.yaml: {provider: %s, id: %s, context_window: …}", service, m.ModelID)
 			if near := m.Catalogue.Nearest(service, m.ModelID); len(near) > 0 {
 				p.list.Add(d.WithSuggestion(near[0]).WithHint("similar names: %s; %s", strings.Join(near, ", "), add))
@@ -171,7 +174,7 @@ func otherKindOfModel() rule {
 			}
 			if row.Kind != wanted {
 				is := map[catalogue.Kind]string{catalogue.Chat: "a chat model", catalogue.Embedding: "an embedding model", catalogue.Rerank: "a model for reranking"}[row.Kind]
-				p.report(placeOf(m, modelPlace(m)...), "%s of %s is %s, not one for the type %s", row.ID, row.Provider, is, kind)
+				p.report(placeOf(m, modelPlace()...), "%s of %s is %s, not one for the type %s", row.ID, row.Provider, is, kind)
 			}
 		})}
 }
