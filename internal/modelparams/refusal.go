@@ -29,7 +29,11 @@ func Refusals(m *spec.Model, tools bool) []Refusal {
 	protocol := protocolOf(m, false)
 	asked := request{params: Sent(m), row: row}
 	var refused []Refusal
-	for _, rule := range row.Rejected {
+	rules := row.Rejected
+	if protocol == Responses {
+		rules = append(slices.Clone(rules), onlyInChat())
+	}
+	for _, rule := range rules {
 		if rule.Missing || rule.API == catalogue.ChatCompletions && protocol != ChatCompletions || !asked.meets(rule) {
 			continue
 		}
@@ -38,7 +42,7 @@ func Refusals(m *spec.Model, tools bool) []Refusal {
 				refused = append(refused, Refusal{Rule: rule, Name: name})
 			}
 			path, value, found := asked.find(name)
-			if !found || name == "tools" || isTranslated(name, protocol, row.Provider) || !refuses(rule, value) {
+			if !found || name == "tools" || hasName(refused, strings.Join(path, ".")) || isTranslated(name, protocol, row.Provider) || !refuses(rule, value) {
 				continue
 			}
 			made := Refusal{Rule: rule, Path: written(m, path), Name: strings.Join(path, ".")}
@@ -49,6 +53,20 @@ func Refusals(m *spec.Model, tools bool) []Refusal {
 		}
 	}
 	return refused
+}
+
+// hasName reports whether a parameter is among those that are refused.
+func hasName(refused []Refusal, name string) bool {
+	return slices.ContainsFunc(refused, func(r Refusal) bool { return r.Name == name })
+}
+
+// onlyInChat is the rule of the parameters of Chat Completions that the Responses API does not have,
+// and that the client does not translate.
+func onlyInChat() catalogue.Rejection {
+	return catalogue.Rejection{
+		Parameters: []string{"stop", "seed", "logit_bias", "presence_penalty", "frequency_penalty", "logprobs", "prediction", "modalities", "audio", "web_search_options", "functions", "function_call"},
+		When:       catalogue.Always, Status: 400, Error: "the Responses API, by which it is called, has no such parameter",
+	}
 }
 
 // values lists the values that a model takes for a parameter, as far as the catalogue has them.
