@@ -129,7 +129,7 @@ func unknownModel() rule {
 		check: on(func(p *ruleContext, e spec.ModelEntity) {
 			m := e.Base()
 			service := m.Service()
-			if service == "" || m.ModelID == "" || !isNamed(m) || !m.Catalogue.HasProvider(service) || namesNoModel(m) {
+			if _, own := spec.LookupProvider(service); !own || m.ModelID == "" || !isNamed(m) || !m.Catalogue.HasProvider(service) || namesNoModel(m) {
 				return
 			}
 			if _, ok := m.Known(); ok {

@@ -72,6 +72,7 @@ func TestModels_Unknown(t *testing.T) {
 		"provider: openai, model_id: gpt-6-lunar":                                                        "similar names: gpt-6-luna",
 		"provider: mistral, model_id: our-model":                                                         "{provider: mistral, id: our-model, context_window: …}",
 		"provider: openai, base_url: 'http://a/v1', model_id: our-model":                                 "",
+		"provider: openai, base_url: 'https://api.groq.com/openai/v1', model_id: our-model":              "",
 		"provider: ollama, model_id: our-model":                                                          "",
 		"provider: azure-openai, model_id: our-deployment, base_url: 'https://a.openai.azure.com'":       "",
 		"provider: aws-bedrock, model_id: 'arn:aws:bedrock:us-east-1:1:application-inference-profile/x'": "",

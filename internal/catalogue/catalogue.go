@@ -49,6 +49,9 @@ func (c *Catalogue) changed(row *Model) *Model {
 		if err != nil {
 			panic("catalogue: " + err.Error()) // a Model has a JSON form
 		}
+		if row.Rejected != nil { // an empty list says that nothing is refused
+			made.Rejected = row.Rejected
+		}
 	}
 	made.Kind = cmp.Or(made.Kind, Chat)
 	return &made
