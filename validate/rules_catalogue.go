@@ -93,7 +93,7 @@ func (p *ruleContext) reportSuccessor(m spec.ModelEntity, row *catalogue.Model, 
 		d = d.WithHint("the provider names %s as the replacement", row.Replacement)
 	case next == nil:
 		d = d.WithHint("the catalogue has no replacement; `qtype models %s` lists the models of the provider", row.Provider)
-	case base.Provider == "azure-openai" && base.Deployment == "": // model_id is the name of a deployment
+	case base.Provider == "azure-openai": // what answers is the deployment, whatever model_id says
 		d = d.WithHint("use a deployment of %s", name)
 	default:
 		d = d.WithHint("use model_id: %s", name)

@@ -132,3 +132,26 @@ func TestModels_Fix(t *testing.T) {
 		}
 	}
 }
+
+// TestModels_Window: the window of the catalogue is compared with a memory, and that of the
+// document comes first.
+func TestModels_Window(t *testing.T) {
+	for model, want := range map[string]bool{
+		"model_id: gpt-3.5-turbo":                         true,
+		"model_id: gpt-3.5-turbo, context_window: 200000": false,
+		"model_id: gpt-6-luna":                            false,
+	} {
+		got := texts(checkModel(t, "  - {type: Model, id: writer, provider: openai, "+model+`}
+memories: [{id: chats}]
+flows:
+  - id: main
+    variables: [{id: question, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [question]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: reply, model: writer, memory: chats, inputs: [question], outputs: [answer]}]
+`, "", nil))
+		if strings.Contains(got, "QT411: the memory \"chats\" holds up to") != want {
+			t.Errorf("%s: got %s", model, got)
+		}
+	}
+}

@@ -225,9 +225,17 @@ func (r request) meets(rule catalogue.Rejection) bool {
 	return false
 }
 
+// reasoningSetting is a parameter that sets whether a model reasons, with the value that it has
+// for no.
+type reasoningSetting struct{ name, off string }
+
+func reasoningSettings() []reasoningSetting {
+	return []reasoningSetting{{"reasoning_effort", "none"}, {"thinking.type", "disabled"}, {"enable_thinking", "false"}, {"thinkingBudget", "0"}}
+}
+
 // reasons reports whether the model reasons for the request, and whether that is certain.
 func (r request) reasons() (on, certain bool) {
-	for _, setting := range []struct{ name, off string }{{"reasoning_effort", "none"}, {"thinking.type", "disabled"}, {"enable_thinking", "false"}, {"thinkingBudget", "0"}} {
+	for _, setting := range reasoningSettings() {
 		if word := r.word(setting.name); word != "" {
 			return word != setting.off, isDecided(word)
 		}

@@ -90,3 +90,26 @@ func TestOverLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestUnlisted: efforts, levels and budgets are those of the model.
+func TestUnlisted(t *testing.T) {
+	type params = map[string]any
+	for _, c := range []struct {
+		model spec.Model
+		want  string
+	}{
+		{spec.Model{Provider: "openai", ModelID: "gpt-6-sol", InferenceParams: params{"reasoning_effort": "highest"}}, "reasoning_effort highest is not one of the values of gpt-6-sol: none, low"},
+		{spec.Model{Provider: "openai", ModelID: "gpt-6-sol", InferenceParams: params{"reasoning_effort": "minimal"}}, ""}, // refused, which Refusals says
+		{spec.Model{Provider: "openai", ModelID: "gpt-6-sol", InferenceParams: params{"reasoning_effort": "${EFFORT}"}}, ""},
+		{spec.Model{Provider: "openai", ModelID: "gpt-4.1", InferenceParams: params{"reasoning_effort": "low"}}, "reasoning_effort: gpt-4.1 does not reason"},
+		{spec.Model{Provider: "openai", ModelID: "gpt-4.1", InferenceParams: params{"reasoning_effort": "none"}}, ""},
+		{spec.Model{Provider: "google-ai", ModelID: "gemini-2.5-flash", InferenceParams: params{"thinkingConfig": params{"thinkingBudget": 99999}}}, "takes at most 24576 tokens"},
+		{spec.Model{Provider: "google-ai", ModelID: "gemini-2.5-flash", InferenceParams: params{"thinkingConfig": params{"thinkingBudget": -1}}}, ""},
+		{spec.Model{Provider: "anthropic", ModelID: "claude-sonnet-4-5", InferenceParams: params{"thinking": params{"type": "enabled", "budget_tokens": 10}}}, "takes at least 1024 tokens"},
+	} {
+		problems := modelparams.Unlisted(&c.model)
+		if c.want == "" && len(problems) > 0 || c.want != "" && (len(problems) != 1 || !strings.Contains(problems[0].Text, c.want)) {
+			t.Errorf("%s %v: got %v, want %q", c.model.ModelID, c.model.InferenceParams, problems, c.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -37,6 +38,9 @@ func Unlisted(m *spec.Model) []Problem {
 			found = append(found, Problem{Path: path, Text: fmt.Sprintf("%s %s is not one of the values of %s: %s", strings.Join(path, "."), text, row.ID, strings.Join(values, ", "))})
 		}
 	}
+	if r.Mode == catalogue.ReasonsNever {
+		return append(found, asked.withoutReasoning()...)
+	}
 	if r.Budget == nil {
 		return found
 	}
@@ -51,6 +55,19 @@ func Unlisted(m *spec.Model) []Problem {
 			found = append(found, Problem{path, fmt.Sprintf("%s is %d; %s takes at least %d tokens", strings.Join(path, "."), n, row.ID, r.Budget.Min), n, r.Budget.Min})
 		case r.Budget.Max > 0 && n > r.Budget.Max:
 			found = append(found, Problem{path, fmt.Sprintf("%s is %d; %s takes at most %d tokens", strings.Join(path, "."), n, row.ID, r.Budget.Max), n, r.Budget.Max})
+		}
+	}
+	return found
+}
+
+// withoutReasoning lists the settings of reasoning of a model that does not reason, except those
+// that turn it off.
+func (r request) withoutReasoning() []Problem {
+	var found []Problem
+	for _, setting := range reasoningSettings() {
+		path, value, written := r.find(setting.name)
+		if text := textOf(value); written && text != setting.off && isDecided(text) {
+			found = append(found, Problem{Path: path, Text: fmt.Sprintf("%s: %s does not reason", strings.Join(path, "."), r.row.ID)})
 		}
 	}
 	return found
