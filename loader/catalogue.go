@@ -44,8 +44,9 @@ func Catalogue(ctx context.Context, path string, opts Options) (*catalogue.Catal
 	return rows, f.diags.list
 }
 
-// setCatalogue sets the catalogue of the models of a document: the rows of the user precede
-// the built-in ones.
+// setCatalogue sets what the document does not say of its models: the catalogue, in which the
+// rows of the user precede the built-in ones, the names of Options.Models, and whether the
+// environment names the server.
 func (f *loadState) setCatalogue(document *spec.Document, path string) {
 	models := document.Models
 	if app := document.Application; app != nil {
@@ -60,9 +61,43 @@ func (f *loadState) setCatalogue(document *spec.Document, path string) {
 	for _, file := range f.catalogueFiles(path) {
 		rows = f.readCatalogue(file, rows)
 	}
-	for _, m := range models {
-		m.Base().Catalogue = rows
+	for _, e := range models {
+		m := e.Base()
+		m.Catalogue = rows
+		if name, ok := f.opts.Models[m.ID]; ok {
+			replaceModel(m, name)
+		}
+		m.Elsewhere = f.hasOtherServer(m)
 	}
+}
+
+// replaceModel gives a model another name, or PROVIDER/NAME.
+func replaceModel(m *spec.Model, name string) {
+	m.ModelID = name
+	if provider, rest, ok := strings.Cut(name, "/"); ok {
+		if _, known := spec.LookupProvider(provider); known {
+			m.ModelID = rest
+			if provider != m.Provider { // the address and the protocol are those of the old one
+				m.Provider, m.BaseURL, m.API, m.Deployment, m.APIVersion = provider, "", "", "", ""
+			}
+		}
+	}
+}
+
+// hasOtherServer reports whether a variable of the environment names the server of a model.
+func (f *loadState) hasOtherServer(m *spec.Model) bool {
+	row, ok := spec.LookupProvider(m.Provider)
+	if !ok || m.BaseURL != "" {
+		return false
+	}
+	for _, name := range []string{row.BaseURLEnv, row.BaseURLOldEnv} {
+		if name != "" {
+			if address, _ := f.lookup(name); address != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // catalogueFile is a file of rows.

@@ -50,6 +50,12 @@ type Options struct {
 	// Policy is what the document may reach: includes that it may read, and environment
 	// variables. nil allows everything.
 	Policy *trust.Policy
+	// Day is the day for which the document is checked: models are shut down on a day. Zero
+	// is no day; models that are known to be shut down are then the only ones.
+	Day time.Time
+	// Models are names of models that replace those of the document, by the id of the model.
+	// PROVIDER/NAME also replaces the provider.
+	Models map[string]string
 }
 
 // Limits bound the resources that a document may use. A zero field means the default.
@@ -183,7 +189,7 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 	}
 	d.decodeDocument(tree, document)
 	d.reportUIHints()
-	document.Gaps = d.gaps.spec()
+	document.Gaps, document.Day = d.gaps.spec(), f.opts.Day
 	f.setCatalogue(document, path)
 	return f.result(document)
 }

@@ -1,5 +1,7 @@
 package spec
 
+import "time"
+
 // Document is one file's content: an application, or a list of one kind.
 type Document struct {
 	Positioned
@@ -9,6 +11,7 @@ type Document struct {
 	Tools       []Tool        // set for a list of tools
 	Types       []*CustomType // set for a list of types
 	Variables   []*Variable   // set for a list of variables
+	Day         time.Time     // the day for which the document is checked; zero for none
 	Gaps        Unknowns      // what the parts that could not be read may have held; of the root document alone
 }
 

@@ -18,6 +18,17 @@ func (m *Model) Known() (*catalogue.Model, bool) {
 	return m.Catalogue.Lookup(m.service(row), m.Name())
 }
 
+// Service returns the provider of the catalogue whose own service answers the model's calls. It
+// is empty for another server, and for one that the document does not name: a variable of the
+// environment does.
+func (m *Model) Service() string {
+	row, ok := LookupProvider(m.Provider)
+	if !ok || row.Client == MockClient || row.Client == LocalClient || m.Elsewhere {
+		return ""
+	}
+	return m.service(row)
+}
+
 // service returns the provider of the catalogue whose service the model calls, empty for an
 // unknown server.
 func (m *Model) service(row Provider) string {

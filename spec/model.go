@@ -67,6 +67,8 @@ type Model struct {
 
 	// Catalogue is where Known looks the model up; nil is the built-in catalogue.
 	Catalogue *catalogue.Catalogue `yaml:"-"`
+	// Elsewhere reports that a variable of the environment names the server of the model.
+	Elsewhere bool `yaml:"-"`
 }
 
 // EntityID returns the id.

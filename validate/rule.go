@@ -62,7 +62,7 @@ func (r rule) severity() diag.Severity {
 func table() []rule {
 	all := slices.Concat(linkRules(), typeRules(), applicationRules(), flowRules(), interfaceRules(),
 		signatureRules(), dataRules(), invocationRules(), memoryRules(), policyRules(), contextRules(),
-		encryptionRules(), modelRules(), toolRules(), agentRules(), syncRules(), fileRules(), filterRules(), argumentRules(), splitterRules(), rerankerRules(), citationRules(), authRules(), indexRules(),
+		encryptionRules(), modelRules(), catalogueRules(), toolRules(), agentRules(), syncRules(), fileRules(), filterRules(), argumentRules(), splitterRules(), rerankerRules(), citationRules(), authRules(), indexRules(),
 		expressionRules(), controlRules(), referenceRules(), externalRules(), secretRules(), queryRules(), allowRules(), unusedSettingRules(),
 		availableRules(), flowLint(), stepLint(), templateLint(), documentLint())
 	slices.SortStableFunc(all, func(a, b rule) int { return strings.Compare(a.code, b.code) })

@@ -33,7 +33,7 @@ memories:
 
 func memoryTooLarge() rule {
 	return rule{code: "QT411", warning: true, title: "memory larger than the model's context window",
-		doc: "The memory can grow larger than the model's declared context_window, so messages are cut before the memory's limit is reached.",
+		doc: "The memory can grow larger than the context window of the model, which is its context_window or that of the catalogue, so messages are cut before the memory's limit is reached.",
 		sample: sample{head: `models:
   - {type: Model, id: writer, provider: openai, context_window: 8192}
 memories:
@@ -41,8 +41,12 @@ memories:
 			steps: "- {type: LLMInference, id: reply, model: writer, memory: chat_memory, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s spec.Step) {
 			model, memory := p.modelAndMemoryOf(s)
-			if model == nil || memory == nil || memory.To == nil || model.ContextWindow == 0 {
+			if model == nil || memory == nil || memory.To == nil {
 				return
+			}
+			window, owner := model.ContextWindow, fmt.Sprintf("model %q", model.ID)
+			if row := knownModel(model); window == 0 && row != nil {
+				window, owner = row.ContextWindow, row.ID+" of "+row.Provider
 			}
 			row, _ := memory.To.Row()
 			if len(row.Limits) == 0 || row.Limits[0].Unit != spec.UnitTokens {
@@ -50,9 +54,9 @@ memories:
 			}
 			key := row.Limits[0].Key
 			limit := int(memory.To.Limit(key))
-			if limit > model.ContextWindow {
-				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, but the context window of model %q is %d",
-					memory.ID, limit, model.ID, model.ContextWindow).
+			if window > 0 && limit > window {
+				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, but the context window of %s is %d",
+					memory.ID, limit, owner, window).
 					WithRelated(placeOf(memory.To, key, "id"), fmt.Sprintf("%s is %d", key, limit)))
 			}
 		})}

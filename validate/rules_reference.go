@@ -83,7 +83,7 @@ func incompatibleFallback() rule {
 id: example
 models:
   - {type: Model, id: writer, provider: openai, fallbacks: [spare]}
-  - {type: ⟦EmbeddingModel, dimensions: 8│Model⟧, id: spare, provider: mistral, model_id: mistral-embed}
+  - {type: ⟦EmbeddingModel, dimensions: 8│Model⟧, id: spare, provider: ollama, model_id: spare}
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			model, isEmbedding := m.(*spec.EmbeddingModel)

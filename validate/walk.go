@@ -57,6 +57,7 @@ type checker struct {
 	variables map[*spec.Flow]targets   // cache of variablesFor
 	targets   map[reflect.Type]targets // cache of targetsOf for other entities
 	callers   map[*spec.Flow]callers   // cache of callersOf
+	withTools map[*spec.Model]bool     // cache of usesTools
 }
 
 // callers are the steps that run a flow, of several the one with the first id.

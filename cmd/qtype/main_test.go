@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 type leakless struct{ tests *testing.M }
 
 func (l leakless) Run() int {
+	os.Setenv("SOURCE_DATE_EPOCH", testkit.Day)
 	status := l.tests.Run()
 	if status != 0 {
 		return status
@@ -84,6 +85,7 @@ func runScripts(t *testing.T, chosen func(name string) bool) {
 			env.Setenv("SITE", site.URL)
 			env.Setenv("NO_PROXY", "*")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.state")
+			env.Setenv("SOURCE_DATE_EPOCH", testkit.Day)
 			env.Setenv("GORACE", os.Getenv("GORACE")) // how long programs with the race detector wait at their end
 			return os.WriteFile(env.WorkDir+"/app.qtype.yaml", []byte(inbox), 0o600)
 		},

@@ -49,6 +49,9 @@ func (c *Catalogue) changed(row *Model) *Model {
 		if err != nil {
 			panic("catalogue: " + err.Error()) // a Model has a JSON form
 		}
+		if row.Rejected != nil { // an empty list says that nothing is refused
+			made.Rejected = row.Rejected
+		}
 	}
 	made.Kind = cmp.Or(made.Kind, Chat)
 	return &made
@@ -235,4 +238,17 @@ func (r *row) get() *Model {
 		}
 	})
 	return r.model
+}
+
+// HasProvider reports whether the catalogue has models of a provider.
+func (c *Catalogue) HasProvider(provider string) bool {
+	if _, ok := builtin().providers[provider]; ok {
+		return true
+	}
+	for ; c != nil && c.own != nil; c = c.below {
+		if slices.ContainsFunc(c.own.rows, func(r *row) bool { return r.provider == provider }) {
+			return true
+		}
+	}
+	return false
 }

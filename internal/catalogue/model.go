@@ -41,6 +41,7 @@ type Model struct {
 	Status      Status `json:"status,omitempty"`
 	Shutdown    string `json:"shutdown_date,omitempty"` // YYYY-MM-DD
 	Replacement string `json:"replacement,omitempty"`   // the model that the provider recommends in its place
+	Redirected  bool   `json:"redirected,omitempty"`    // from the shutdown date on, the provider answers the name with Replacement
 
 	Note         string   `json:"note,omitempty"`         // what no other field can say
 	Disagreement []string `json:"disagreement,omitempty"` // where sources differ; the row has the first

@@ -16,6 +16,9 @@ const rulesPage = "https://github.com/qtype-dev/qtype/blob/main/docs/rules.md#"
 // unusedCode is the code of entities that nothing uses, which editors fade out.
 const unusedCode = "QT915"
 
+// The codes of models that are shut down, or will be, which editors strike through.
+const stoppedCode, stoppingCode = "QT600", "QT601"
+
 // diagnose checks documents and returns the diagnostics by path, and the versions
 // of the documents that were checked.
 func (s *server) diagnose(ctx context.Context, docs []*document) (found map[string][]protocol.Diagnostic, versions map[string]int) {
@@ -77,8 +80,11 @@ func (s *server) diagnostic(a *analysis, f diag.Diagnostic) protocol.Diagnostic 
 	if f.Hint != "" {
 		d.Message += "\n" + f.Hint
 	}
-	if f.Code == unusedCode {
+	switch f.Code {
+	case unusedCode:
 		d.Tags = []int{protocol.DiagnosticTagUnnecessary}
+	case stoppedCode, stoppingCode:
+		d.Tags = []int{protocol.DiagnosticTagDeprecated}
 	}
 	for _, r := range f.Related {
 		if r.Span.File != nil {

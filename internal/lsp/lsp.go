@@ -32,6 +32,8 @@ type Options struct {
 	// Isolated makes the server read no files and no environment variables: a document
 	// of anyone can be open.
 	Isolated bool
+	// Today returns the day for which documents are checked; nil is no day.
+	Today func() time.Time
 }
 
 // ErrNoShutdown is returned by [Serve] if the editor ended the connection without

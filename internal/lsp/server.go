@@ -39,7 +39,7 @@ type server struct {
 }
 
 func newServer(lang func() *language, opts Options) *server {
-	s := &server{lang: lang, opts: opts, workspace: newWorkspace(lang, opts.Isolated), exited: make(chan struct{}), requests: map[jsonrpc2.ID]context.CancelFunc{}}
+	s := &server{lang: lang, opts: opts, workspace: newWorkspace(lang, opts), exited: make(chan struct{}), requests: map[jsonrpc2.ID]context.CancelFunc{}}
 	s.idle = sync.NewCond(&s.mu)
 	s.publisher = newPublisher(s)
 	s.methods = map[string]requestHandler{

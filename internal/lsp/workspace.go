@@ -25,7 +25,8 @@ type workspace struct {
 	workDir string // the folder to which relative paths refer
 	remote  *remoteCache
 
-	isolated bool // no files and no environment variables are read
+	isolated bool             // no files and no environment variables are read
+	today    func() time.Time // nil for no day
 
 	scanning sync.Mutex // held during a scan of the folders, so that others wait for its result
 
@@ -47,9 +48,9 @@ type root struct {
 	lastValid *analysis  // the latest analysis of valid YAML; nil for none
 }
 
-func newWorkspace(lang func() *language, isolated bool) *workspace {
+func newWorkspace(lang func() *language, opts Options) *workspace {
 	work, _ := os.Getwd()
-	w := &workspace{lang: lang, isolated: isolated, workDir: work, remote: newRemoteCache(), changed: map[string]uint64{}, docs: map[string]*document{},
+	w := &workspace{lang: lang, isolated: opts.Isolated, today: opts.Today, workDir: work, remote: newRemoteCache(), changed: map[string]uint64{}, docs: map[string]*document{},
 		uris: map[string]string{}, roots: map[string]*root{}, includes: map[string][]string{}}
 	w.remote.isIncluded = w.isIncluded
 	return w
@@ -308,6 +309,9 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 		return nil, nil // the loader checks the address, then calls Fetch
 	}
 	opts := loader.Options{Open: open, Fetch: w.remote.read}
+	if w.today != nil {
+		opts.Day = w.today()
+	}
 	if w.isolated {
 		opts.NoDotEnv, opts.Offline = true, true
 		opts.Lookup = func(string) (string, bool) { return "", false }

@@ -2,6 +2,7 @@ package diag
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -71,6 +72,15 @@ func (d Diagnostic) WithReplacement(old, replacement string) Diagnostic {
 		return d.WithFix(`'` + replacement + `'`)
 	}
 	return d
+}
+
+// WithNumber returns the diagnostic with a fix that replaces a whole number at its span. It
+// does nothing if the source text is written otherwise.
+func (d Diagnostic) WithNumber(old, replacement int) Diagnostic {
+	if written(d.Span) != strconv.Itoa(old) {
+		return d
+	}
+	return d.WithFix(strconv.Itoa(replacement))
 }
 
 // WithQuotes returns the diagnostic with a fix that quotes the scalar at its span.

@@ -152,7 +152,7 @@ func (r *referenceRow) model() (catalogue.Model, error) {
 		Cache:     catalogue.PromptCache{Supported: r.Cache.Supported, MinTokens: int(r.Cache.MinTokens), Breakpoints: r.Cache.Breakpoints, Lifetimes: r.Cache.Lifetimes},
 		Endpoints: r.Endpoints, Profiles: r.Profiles, PlainID: r.PlainID, BaseURL: r.BaseURL,
 		Status: r.Status, Shutdown: r.Shutdown, Replacement: r.Replacement[strings.LastIndexByte(r.Replacement, '/')+1:],
-		Note: r.Note, Disagreement: r.Disagreement, ThirdParty: r.ThirdParty, Sources: r.sources(),
+		Redirected: strings.Contains(r.Note, "answers these names with"), Note: r.Note, Disagreement: r.Disagreement, ThirdParty: r.ThirdParty, Sources: r.sources(),
 	}
 	addClientFacts(&m)
 	return m, err

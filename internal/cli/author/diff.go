@@ -17,26 +17,43 @@ import (
 type diffCommand struct {
 	*cli.Streams
 	format *cli.EnumFlag
+	models modelFlag // names that replace those of the document
 }
 
 // NewDiff returns qtype diff.
 func NewDiff(s *cli.Streams) *cobra.Command {
 	d := &diffCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
-		Use:   "diff OLD NEW",
+		Use:   "diff OLD NEW | --model ID=NAME PATH",
 		Short: "Show semantic changes between two documents",
 		Long: `Compares two documents by their meaning, not by their text. Each change is
 classified: it breaks callers or stored conversations, changes the behavior, or is
 harmless. The exit status is 1 if there is a breaking change: of an input or output
-that is served, of a memory's settings, or of a tool.`,
+that is served, of a memory's settings, or of a tool.
+
+With --model, one document is compared with itself as if a model had another name: what
+would be reported by validate, and the limits and prices of both models. The exit status
+is 1 if there would be errors.`,
 		Example: `  qtype diff old.qtype.yaml new.qtype.yaml
   git show main:app.qtype.yaml >/tmp/old.qtype.yaml && qtype diff /tmp/old.qtype.yaml app.qtype.yaml
+  qtype diff --model assistant=gpt-6-luna app.qtype.yaml
   qtype diff --format json old.qtype.yaml new.qtype.yaml`,
-		Args:              cli.Arguments("the old document: qtype diff OLD NEW", "the new document: qtype diff OLD NEW"),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(d.models) > 0 {
+				return cli.Arguments("a document: qtype diff --model ID=NAME PATH")(c, args)
+			}
+			return cli.Arguments("the old document: qtype diff OLD NEW", "the new document: qtype diff OLD NEW")(c, args)
+		},
 		ValidArgsFunction: cli.YAMLFiles,
-		RunE:              func(c *cobra.Command, args []string) error { return d.run(c.Context(), args[0], args[1]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(d.models) > 0 {
+				return d.runModels(c.Context(), args[0])
+			}
+			return d.run(c.Context(), args[0], args[1])
+		},
 	}
 	d.format.AddTo(c, "format", "", "output format")
+	c.Flags().Var(&d.models, "model", "compare as if the model ID were NAME or PROVIDER/NAME; repeatable")
 	return c
 }
 

@@ -27,6 +27,8 @@ type validateCommand struct {
 	fix    bool
 	diff   bool
 	watch  bool
+	on     string    // the day for which documents are checked; empty for today
+	models modelFlag // names that replace those of the document
 }
 
 // NewValidate returns qtype validate.
@@ -43,11 +45,16 @@ and s3://…, gs://… and az://… in a build with -tags cloud. No secrets are 
 and network access only for remote includes. The exit status is 1 if there are
 errors; warnings count with --strict.
 
+Models that are shut down, or will be within 90 days, are reported; --on checks as if
+it were another day, and --model as if a model had another name.
+
 A comment  # qtype:ignore QT917  at the end of a line, or on the line above,
 silences that code there.`,
 		Example: `  qtype validate app.qtype.yaml
   qtype validate --strict examples docs --markdown
   qtype validate --fix --diff .
+  qtype validate --on 2027-02-01 app.qtype.yaml
+  qtype validate --model assistant=gpt-6-luna app.qtype.yaml
   qtype validate --format github .`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -70,6 +77,8 @@ silences that code there.`,
 	f.BoolVar(&v.fix, "fix", false, "apply safe fixes in place")
 	f.BoolVar(&v.diff, "diff", false, "print the fixes as a diff")
 	f.BoolVar(&v.load.Offline, "offline", false, "do not read remote includes")
+	f.StringVar(&v.on, "on", "", "check as if it were `DAY`, such as 2027-01-31")
+	f.Var(&v.models, "model", "check as if the model ID were NAME or PROVIDER/NAME; repeatable")
 	f.BoolVarP(&v.watch, "watch", "w", false, "watch files and re-check on change")
 	return c
 }
@@ -80,6 +89,8 @@ func (v *validateCommand) check(c *cobra.Command) error {
 	switch {
 	case v.watch && (v.fix || v.diff):
 		reason = "--watch cannot be used with --fix or --diff"
+	case len(v.models) > 0 && (v.fix || v.diff):
+		reason = "--model cannot be used with --fix or --diff"
 	case v.diff && v.format.Value != "text":
 		reason = "--diff cannot be used with --format " + v.format.Value
 	}
@@ -91,6 +102,13 @@ func (v *validateCommand) check(c *cobra.Command) error {
 
 func (v *validateCommand) run(ctx context.Context) error {
 	begin := time.Now()
+	var err error
+	if v.load.Day, err = dayOf(v.on); err != nil {
+		return err
+	}
+	if err := v.replaceModels(ctx); err != nil {
+		return err
+	}
 	switch {
 	case v.watch:
 		return v.watchFiles(ctx)
@@ -106,6 +124,22 @@ func (v *validateCommand) run(ctx context.Context) error {
 		return cli.ErrInterrupted
 	}
 	return v.write(results, time.Since(begin))
+}
+
+// replaceModels sets the names of models that --model gives for one document.
+func (v *validateCommand) replaceModels(ctx context.Context) error {
+	if len(v.models) == 0 {
+		return nil
+	}
+	if len(v.find.Paths) != 1 {
+		return terminal.Usagef("--model needs one document, not %d", len(v.find.Paths))
+	}
+	loaded, _ := loader.Load(ctx, v.find.Paths[0], v.load) // errors are reported by the check
+	if err := authoring.HasModels(loaded.Document, v.models); err != nil {
+		return err
+	}
+	v.load.Models = v.models
+	return nil
 }
 
 // printer returns what writes the results.

@@ -40,6 +40,9 @@ const (
 // DiagnosticTagUnnecessary makes editors fade a range out.
 const DiagnosticTagUnnecessary = 1
 
+// DiagnosticTagDeprecated makes editors strike a range through.
+const DiagnosticTagDeprecated = 2
+
 // PublishDiagnosticsParams are all diagnostics of a document.
 type PublishDiagnosticsParams struct {
 	URI         string       `json:"uri"`               // the document

@@ -16,6 +16,7 @@ var families = []struct{ prefix, title, text string }{
 	{"QT3", "Meaning", "Consistency of the parts of a document, as in QType (Python)."},
 	{"QT4", "Meaning, beyond QType", "The same for this project's additions to the language."},
 	{"QT5", "Retrieval", "Readers, splitters, indexes and rerankers."},
+	{"QT6", "Models", "What the catalogue knows of the models of a document: `qtype models`."},
 	{"QT9", "Warnings", "The document works but is probably not what was intended."},
 }
 

@@ -1,0 +1,133 @@
+package validate
+
+import (
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/modelparams"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// reportParams reports what is doubtful about inference_params.
+func (p *ruleContext) reportParams(m *spec.Model, problems []modelparams.Problem) {
+	for _, problem := range problems {
+		at, ok := paramAt(m, problem.Path)
+		if !ok {
+			continue
+		}
+		d := p.reportAt(at.Span(), "model %q: %s", m.ID, problem.Text)
+		if problem.Limit > 0 {
+			d = d.WithNumber(problem.Number, problem.Limit)
+		}
+		p.list.Add(d)
+	}
+}
+
+func unlistedValue() rule {
+	return rule{code: "QT606", warning: true, title: "value that the model does not take",
+		doc:    "The catalogue lists the efforts, levels and types of thinking of the model, and the limits of its budget. The key `thinking` of a model takes the same words for all models.",
+		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-6-luna, inference_params: {reasoning_effort: ⟦highest│high⟧}}\n"},
+		check: on(func(p *ruleContext, m *spec.Model) {
+			if knownModel(m) != nil && m.Position().Complete("inference_params") {
+				p.reportParams(m, modelparams.Unlisted(m))
+			}
+		})}
+}
+
+func twoFormsOfSetting() rule {
+	return rule{code: "QT607", warning: true, title: "two forms of one setting",
+		doc:    "Some parameters set the same: max_tokens, max_completion_tokens and max_output_tokens; reasoning_effort and the effort of reasoning; thinkingLevel and thinkingBudget; a parameter beside generationConfig and inside it. Providers refuse both, or use one of them.",
+		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-6-luna, inference_params: {max_tokens: 500⟦, max_completion_tokens: 800│⟧}}\n"},
+		check: on(func(p *ruleContext, m *spec.Model) {
+			if !m.IsMock() && m.Position().Complete("inference_params") {
+				p.reportParams(m, modelparams.TwoForms(m))
+			}
+		})}
+}
+
+func tooManyTokens() rule {
+	return rule{code: "QT608", warning: true, title: "limit of an answer above that of the model",
+		doc:    "A model writes a limited number of tokens in one call, its reasoning included. Providers refuse a higher limit, or one that is not above the tokens for thinking.",
+		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: anthropic, model_id: claude-haiku-4-5, inference_params: {max_tokens: ⟦100000│64000⟧}}\n"},
+		check: on(func(p *ruleContext, m *spec.Model) {
+			if knownModel(m) != nil && m.Position().Complete("inference_params") && isDecided(string(m.Thinking)) {
+				p.reportParams(m, modelparams.OverLimit(m))
+			}
+		})}
+}
+
+func modelWithoutTools() rule {
+	return rule{code: "QT609", warning: true, title: "agent with a model that cannot call tools",
+		doc: "By the catalogue the model does not call functions: the provider refuses requests with tools, or the model never calls one.",
+		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: mistral, model_id: ⟦open-mistral-nemo│mistral-large-4⟧}\n" + sampleTool, in: "question: text", out: "answer: text",
+			steps: "- {type: Agent, id: reply, model: writer, tools: [weather], inputs: [question], outputs: [answer]}"},
+		check: on(func(p *ruleContext, s *spec.Agent) {
+			if s.Model.To == nil || len(s.Tools)+len(s.Handoffs) == 0 {
+				return
+			}
+			if row := knownModel(s.Model.To.Base()); row != nil && row.Kind == catalogue.Chat && row.Tools.FunctionCalling == catalogue.No {
+				p.report(s.Model.Span, "the agent %q has tools, but %s of %s does not call functions", s.ID, row.ID, row.Provider)
+			}
+		})}
+}
+
+func modelWithoutMedia() rule {
+	return rule{code: "QT610", warning: true, title: "media for a model that does not read them",
+		doc: "By the catalogue the model does not read images, audio, video or documents: the provider refuses the request, or the model gets the text only.",
+		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: mistral, model_id: ⟦codestral-latest│mistral-large-4⟧}", in: "photo: image", out: "answer: text",
+			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [photo], outputs: [answer]}"},
+		check: on(func(p *ruleContext, s *spec.LLMInference) {
+			if s.Model.To == nil {
+				return
+			}
+			row := knownModel(s.Model.To.Base())
+			if row == nil || row.Kind != catalogue.Chat || len(row.Input) == 0 {
+				return
+			}
+			for i := range s.Inputs {
+				v := s.Inputs[i].To
+				if v == nil {
+					continue
+				}
+				kind := v.Type
+				for kind.Elem != nil {
+					kind = *kind.Elem
+				}
+				if kinds := modalitiesOf(kind.Name); kinds != nil && !slices.ContainsFunc(row.Input, func(in string) bool { return slices.Contains(kinds, in) }) {
+					p.report(s.Inputs[i].Span, "%s of %s does not read %s: the input %q of step %q has the type %s", row.ID, row.Provider, mediaName(kind.Name), v.ID, s.ID, v.Type)
+				}
+			}
+		})}
+}
+
+// modalitiesOf returns the modalities of the catalogue that a media type may be; nil for a type
+// that is none, or that can be a text.
+func modalitiesOf(name string) []string {
+	switch name {
+	case "image", "audio", "video":
+		return []string{name}
+	case "file":
+		return []string{"pdf", "image", "audio", "video"}
+	}
+	return nil
+}
+
+// mediaName names the values of a media type.
+func mediaName(name string) string {
+	return map[string]string{"image": "images", "audio": "audio", "video": "videos", "file": "documents"}[name]
+}
+
+func modelWithoutSchema() rule {
+	return rule{code: "QT611", warning: true, title: "JSON schema for a model that has no structured output",
+		doc:    "By the catalogue the model takes no JSON schema. With structured_output: auto the request falls back to a JSON object, or to the schema in the system message.",
+		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: ⟦gpt-5.5-pro│gpt-6-luna⟧, structured_output: schema}\n"},
+		check: on(func(p *ruleContext, m *spec.Model) {
+			row := knownModel(m)
+			if row == nil || m.StructuredOutput != "schema" || !m.Position().Complete("structured_output") {
+				return
+			}
+			if s := row.Structured; s.JSONSchema == catalogue.No && s.ForcedTool != catalogue.Yes && s.By == "" {
+				p.list.Add(p.reportAt(placeOf(m, "structured_output", "id"), "%s of %s takes no JSON schema", row.ID, row.Provider).WithHint("write structured_output: auto"))
+			}
+		})}
+}
