@@ -53,12 +53,20 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 		messages, err = t.withContext(r.context, b, r.view, sent)
 	} else {
 		w := t.memory.arrange(r.view, sent)
-		messages = w.Messages()
+		messages = asSent(w.Messages())
 	}
 	if r.repairable {
 		messages, _ = chat.Balance(messages)
 	}
 	return messages, err
+}
+
+// asSent returns messages as models receive them.
+func asSent(messages []chat.Message) []chat.Message {
+	for i := range messages {
+		messages[i] = messages[i].AsSent()
+	}
+	return messages
 }
 
 // fittedCall is what a call sends.

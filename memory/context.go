@@ -46,10 +46,20 @@ type PortableContext interface {
 type TurnContext interface {
 	// Refresh updates the context before a call of the model.
 	Refresh() error
+	// State returns what the turn has read once, as JSON; Restore makes another turn send it.
+	State() ([]byte, error)
+	Restore(state []byte) error
+	// Kept returns the id of the message that the context of the last call precedes, and the
+	// text; empty if there was none.
+	Kept() (id, text string)
 	// Assemble returns the context of a call that sends these messages; system is
 	// nil for none. With preview set a user message is still to come.
 	Assemble(system *store.Entry, sent []*store.Entry, preview bool) CallContext
 }
+
+// Repeater returns what an earlier attempt of a turn has recorded, else the result of read,
+// which it records.
+type Repeater func(read func() ([]byte, error)) ([]byte, error)
 
 // CallContext is the context of one call of the model.
 type CallContext interface {

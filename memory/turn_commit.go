@@ -52,6 +52,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
+	t.keepContext()
 	if d, ok := t.memory.reader.Store.(store.Deduplicator); !ok || !d.Distinct() {
 		if err := t.dropKnown(ctx, t.base); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory/internal/budget"
@@ -21,10 +22,54 @@ func (t *Turn) refreshContext() error {
 	if t.memory.context == nil {
 		return nil
 	}
-	if t.context == nil {
-		t.context = t.memory.context.Begin(contextSession{t})
+	if t.context != nil {
+		return t.context.Refresh()
+	}
+	t.context = t.memory.context.Begin(contextSession{t})
+	if t.repeat == nil {
+		return t.context.Refresh()
+	}
+	refreshed := false
+	state, err := t.repeat(func() ([]byte, error) {
+		refreshed = true
+		if err := t.context.Refresh(); err != nil {
+			return nil, err
+		}
+		return t.context.State()
+	})
+	if err != nil || refreshed {
+		return err
+	}
+	if err := t.context.Restore(state); err != nil {
+		return fmt.Errorf("memory %s: the recorded context of the turn is damaged: %w", t.memory.id, err)
 	}
 	return t.context.Refresh()
+}
+
+// Repeat makes a turn that may be repeated after an interruption send the same context in each
+// attempt. It must be called before the first call of a model.
+func (t *Turn) Repeat(r Repeater) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.repeat = r
+}
+
+// keepContext makes the context of the last call a part of its question, which is stored with it.
+func (t *Turn) keepContext() {
+	if !t.memory.keepsContext || t.context == nil {
+		return
+	}
+	id, text := t.context.Kept()
+	i := slices.IndexFunc(t.staged, func(e *store.Entry) bool { return e.Message.ID == id })
+	if text == "" || i < 0 || t.staged[i].Message.Context != "" {
+		return
+	}
+	e := *t.staged[i] // callers may know the former one
+	e.Message.Context = text
+	added := window.TokensOf(t.memory.reader.Counter, &e.Message) - e.Tokens
+	e.Tokens += added
+	t.staged[i] = &e
+	t.others = max(t.others-added, 0) // it counts as a message from now on
 }
 
 // withContext cuts the context to the room that the messages leave, and returns

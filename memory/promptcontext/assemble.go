@@ -16,6 +16,7 @@ import (
 type blockContent struct {
 	block   *Block
 	units   []contextUnit // in the order in which they are sent
+	all     []contextUnit // the units before any was cut
 	problem string        // why it is out of date or empty
 	through int64         // summary: position of the newest message that it covers
 	pending bool          // retrieval: not computed yet
@@ -35,11 +36,12 @@ type contextUnit struct {
 // stable reports whether a block is sent with the system message. Such blocks
 // change only when messages are evicted, so that between two flushes each request
 // begins with the bytes of the one before, which providers cache. The other
-// blocks may change with every message and precede the newest one.
+// blocks may change with every message and precede the question of the turn.
 func (b *Block) stable() bool { return b.Kind == Pinned || b.Kind == Summary || b.Kind == Facts }
 
 // callContext is the context of one call.
 type callContext struct {
+	turn    *turnContext
 	session memory.ContextSession
 	parts   []blockContent
 	system  *memory.Entry // the stable parts follow it; nil for none
@@ -49,10 +51,12 @@ type callContext struct {
 
 // Assemble returns the context as it would be sent if there were room for all of it.
 func (t *turnContext) Assemble(system *memory.Entry, sent []*memory.Entry, preview bool) memory.CallContext {
-	c := &callContext{session: t.session, system: system, hasUser: preview || lastUser(sent) >= 0, sizes: map[string]int{}}
+	at := t.place(sent)
+	c := &callContext{turn: t, session: t.session, system: system, hasUser: preview || at >= 0, sizes: map[string]int{}}
 	if !t.begun {
 		t.preview()
 	}
+	stored := !preview && at >= 0 && sent[at].Message.Context != ""
 	for i := range t.source.blocks {
 		p := blockContent{block: &t.source.blocks[i]}
 		p.problem = t.problems[p.block.Kind]
@@ -70,9 +74,27 @@ func (t *turnContext) Assemble(system *memory.Entry, sent []*memory.Entry, previ
 		case Retrieval:
 			p.units, p.pending = t.retrieved, preview
 		}
+		if stored && !p.block.stable() { // the question has it already
+			p.units = nil
+		}
+		p.all = p.units
+		if i < len(t.sent) && slices.Equal(t.sent[i].all, p.all) { // as in the call before
+			p.units, p.cut = t.sent[i].units, t.sent[i].cut
+		}
 		c.parts = append(c.parts, p)
 	}
 	return c
+}
+
+// place returns the index of the message that the context precedes, -1 for none: the newest user
+// message of the first call, also in later calls of the turn.
+func (t *turnContext) place(sent []*memory.Entry) int {
+	if t.placed != "" {
+		if at := slices.IndexFunc(sent, func(e *memory.Entry) bool { return e.Message.ID == t.placed }); at >= 0 {
+			return at
+		}
+	}
+	return lastUser(sent)
 }
 
 // preview reads what Assemble needs without a call of a model. What cannot be read is a problem of its block.
@@ -288,13 +310,17 @@ func (c *callContext) Messages(sent []*memory.Entry) []chat.Message {
 	if head := c.systemMessage(); head != nil {
 		out = append(out, *head)
 	}
-	newest, text := lastUser(sent), c.volatileText()
+	at, text := c.turn.place(sent), c.volatileText()
 	for i, e := range sent {
 		m := e.Message
-		if i == newest && text != "" {
-			m.Blocks = slices.Insert(slices.Clone(m.Blocks), 0, chat.Block{Type: "text", Text: text, MimeType: chat.MemoryMimeType})
+		if i == at && text != "" {
+			m.Context = text
 		}
-		out = append(out, m)
+		out = append(out, m.AsSent())
+	}
+	c.turn.sent, c.turn.text = c.parts, text
+	if at >= 0 {
+		c.turn.placed = sent[at].Message.ID
 	}
 	return out
 }
