@@ -73,11 +73,11 @@ func (t *Turn) keepContext() {
 }
 
 // withContext cuts the context to the room that the messages leave, and returns
-// what is sent.
-func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*store.Entry) ([]chat.Message, error) {
+// what is sent, with a report of each block.
+func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*store.Entry) ([]chat.Message, []store.ContextBlockReport, error) {
 	room, err := t.contextRoom(c, v, sent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	call := &t.call.Call
 	call.Room = room
@@ -86,11 +86,12 @@ func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*stor
 	}
 	c.Shrink(max(room, 0))
 	call.Estimate += c.Tokens()
-	call.Context = c.Report()
+	report := c.Report()
+	call.Context = slices.Clone(report)
 	for i := range call.Context {
 		call.Context[i].Text = "" // stores do not encrypt events
 	}
-	return c.Messages(sent), nil
+	return c.Messages(sent), report, nil
 }
 
 // contextRoom returns how many tokens the messages leave for the context.

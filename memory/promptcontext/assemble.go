@@ -294,7 +294,7 @@ func (c *callContext) Report() []store.ContextBlockReport {
 		p := &c.parts[i]
 		text := p.text()
 		all[i] = store.ContextBlockReport{Block: p.block.Kind, Priority: p.block.Priority, Tokens: c.count(text), Units: len(p.units), Cut: p.cut,
-			Through: p.through, Problem: p.problem, Text: text, Pending: p.pending, Stable: p.block.stable()}
+			Through: p.through, Problem: p.problem, Text: text, Pending: p.pending, Stable: p.block.stable() || !c.hasUser}
 		for _, u := range p.units {
 			if u.seq > 0 {
 				all[i].Found = append(all[i].Found, u.seq)
