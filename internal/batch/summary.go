@@ -90,9 +90,7 @@ func (s *summary) event(ev steps.Event) {
 		s.fallbacks[fmt.Sprintf("%s → %s: %s", ev.Failed.Model, ev.Model, ev.Failed.Reason())]++
 	}
 	if ev.Kind == steps.EventDropped {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.dropped[fmt.Sprintf("%s: %s", ev.Step, ev.Text)]++
+		s.addDropped(ev)
 	}
 	if ev.Kind == steps.EventToolResult && ev.Err != nil && ev.CallID != "" { // otherwise a step called the tool, and its row has failed
 		s.addToolFailure(ev)
@@ -153,7 +151,7 @@ func (s *summary) print() {
 	s.printLines(s.reasonLines()...)
 	s.printLines(s.handled(), s.toolFailures())
 	if !j.Quiet {
-		s.printLines(s.usage(), s.outages(), s.caches(), s.indexes(), s.times())
+		s.printLines(s.usage(), s.outages(), s.reasoningDropped(), s.caches(), s.indexes(), s.times())
 	}
 	switch {
 	case s.failed == 0:
