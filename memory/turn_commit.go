@@ -68,6 +68,24 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 	return err
 }
 
+// keepContext makes the context of the last call a part of its question, which is stored with it.
+func (t *Turn) keepContext() {
+	if !t.memory.keepsContext || t.context == nil {
+		return
+	}
+	id, text := t.context.Kept()
+	i := slices.IndexFunc(t.staged, func(e *store.Entry) bool { return e.Message.ID == id })
+	if text == "" || i < 0 || t.staged[i].Message.Context != "" {
+		return
+	}
+	e := *t.staged[i] // callers may know the former one
+	e.Message.Context = text
+	added := window.TokensOf(t.memory.reader.Counter, &e.Message) - e.Tokens
+	e.Tokens += added
+	t.staged[i] = &e
+	t.others = max(t.others-added, 0) // it counts as a message from now on
+}
+
 // store makes the change of a commit. After an error it is unknown whether it was made;
 // the next call finds out.
 func (t *Turn) store(ctx context.Context, each bool) error {

@@ -54,24 +54,6 @@ func (t *Turn) Repeat(r Repeater) {
 	t.repeat = r
 }
 
-// keepContext makes the context of the last call a part of its question, which is stored with it.
-func (t *Turn) keepContext() {
-	if !t.memory.keepsContext || t.context == nil {
-		return
-	}
-	id, text := t.context.Kept()
-	i := slices.IndexFunc(t.staged, func(e *store.Entry) bool { return e.Message.ID == id })
-	if text == "" || i < 0 || t.staged[i].Message.Context != "" {
-		return
-	}
-	e := *t.staged[i] // callers may know the former one
-	e.Message.Context = text
-	added := window.TokensOf(t.memory.reader.Counter, &e.Message) - e.Tokens
-	e.Tokens += added
-	t.staged[i] = &e
-	t.others = max(t.others-added, 0) // it counts as a message from now on
-}
-
 // withContext cuts the context to the room that the messages leave, and returns
 // what is sent, with a report of each block.
 func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*store.Entry) ([]chat.Message, []store.ContextBlockReport, error) {

@@ -54,7 +54,7 @@ func Compare(before, now []Part) Difference {
 		d.Reason = ContextChanged
 	case b.Kind == Context && slices.ContainsFunc(now, isOf):
 		d.Reason = ContextLeft
-	case i < 0:
+	case i < 0 || in == nil:
 		d.Reason, d.Kind = Left, Message
 	case now[i].Form == Shortened || b.Form == Shortened && now[i].Form == Whole:
 		d.Reason = ResultShort
