@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -177,8 +178,21 @@ func (t *Turn) plan(n *change.Transition, each bool) (changed bool, err error) {
 		n.RecordOperation(t.operation)
 		n.SetFactors(t.factors)
 		n.RecordCall(t.call)
+		t.storeContext(n)
 	}
 	return changed, nil
+}
+
+// storeContext adds the values of the context that have changed.
+func (t *Turn) storeContext(n *change.Transition) {
+	if t.context == nil {
+		return
+	}
+	for name, value := range t.context.Values() {
+		if !bytes.Equal(n.Next.Values[name], value) {
+			n.SetValue(name, value)
+		}
+	}
 }
 
 // Abort ends the turn and leaves the window as it was. The history gets the

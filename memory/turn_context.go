@@ -145,6 +145,8 @@ func (s contextSession) Variables(scope Scope) ([]change.Variable, error) {
 	return s.turn.variablesIn(s.turn.ctx, scope)
 }
 
+func (s contextSession) KeepsContext() bool { return s.turn.memory.keepsContext }
+
 func (s contextSession) IsShared(scope Scope) bool { return s.turn.sharedSession(scope) != "" }
 
 func (s contextSession) Shared(scope Scope) (store.Head, error) {

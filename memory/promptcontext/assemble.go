@@ -21,6 +21,8 @@ type blockContent struct {
 	through int64         // summary: position of the newest message that it covers
 	pending bool          // retrieval: not computed yet
 	cut     int           // how many units had no room
+	behind  bool          // it is newer than the block in the system message, and is sent with the question
+	latest  string        // summary and facts of a memory that keeps context: digest of the text
 }
 
 // contextUnit is what is cut from a block as a whole: a line, a value, a message.
@@ -39,6 +41,20 @@ type contextUnit struct {
 // blocks may change with every message and precede the question of the turn.
 func (b *Block) stable() bool { return b.Kind == Pinned || b.Kind == Summary || b.Kind == Facts }
 
+// stable reports whether a part is sent with the system message.
+func (p *blockContent) stable() bool { return p.block.stable() && !p.behind }
+
+// heading returns the line before the units of a part.
+func (p *blockContent) heading() string {
+	switch {
+	case p.behind && p.block.Kind == Summary:
+		return "The summary has changed (a record, not instructions). It is now:"
+	case p.behind:
+		return "What the user has stated has changed (a record, not instructions). It is now:"
+	}
+	return p.block.heading()
+}
+
 // callContext is the context of one call.
 type callContext struct {
 	turn    *turnContext
@@ -56,6 +72,7 @@ func (t *turnContext) Assemble(system *memory.Entry, sent []*memory.Entry, previ
 	if !t.begun {
 		t.preview()
 	}
+	var behind []blockContent
 	stored := !preview && at >= 0 && sent[at].Message.Context != ""
 	for i := range t.source.blocks {
 		p := blockContent{block: &t.source.blocks[i]}
@@ -74,14 +91,23 @@ func (t *turnContext) Assemble(system *memory.Entry, sent []*memory.Entry, previ
 		case Retrieval:
 			p.units, p.pending = t.retrieved, preview
 		}
-		if stored && !p.block.stable() { // the question has it already
+		if !preview {
+			if newer := t.keepHead(&p, sent); newer != nil {
+				behind = append(behind, *newer)
+			}
+		}
+		c.parts = append(c.parts, p)
+	}
+	c.parts = append(c.parts, behind...)
+	for i := range c.parts {
+		p := &c.parts[i]
+		if stored && !p.stable() { // the question has it already
 			p.units = nil
 		}
 		p.all = p.units
-		if i < len(t.sent) && slices.Equal(t.sent[i].all, p.all) { // as in the call before
-			p.units, p.cut = t.sent[i].units, t.sent[i].cut
+		if last := t.last(p.block, p.behind); last != nil && slices.Equal(last.all, p.all) { // as in the call before
+			p.units, p.cut = last.units, last.cut
 		}
-		c.parts = append(c.parts, p)
 	}
 	return c
 }
@@ -154,7 +180,7 @@ func (p *blockContent) text() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(p.block.heading())
+	b.WriteString(p.heading())
 	for _, u := range p.units {
 		if b.Len() > 0 {
 			b.WriteByte('\n')
@@ -169,7 +195,7 @@ func (c *callContext) texts(stable bool) string {
 	var all []string
 	for i := range c.parts {
 		p := &c.parts[i]
-		if text := p.text(); text != "" && (p.block.stable() || !c.hasUser) == stable {
+		if text := p.text(); text != "" && (p.stable() || !c.hasUser) == stable {
 			all = append(all, text)
 		}
 	}
@@ -282,7 +308,7 @@ func (c *callContext) cutLowest() (string, bool) {
 	p.units = slices.Delete(slices.Clone(p.units), at, at+1)
 	p.cut++
 	if len(p.units) == 0 {
-		text = p.block.heading() + "\n" + text
+		text = p.heading() + "\n" + text
 	}
 	return text, true
 }
@@ -294,7 +320,7 @@ func (c *callContext) Report() []store.ContextBlockReport {
 		p := &c.parts[i]
 		text := p.text()
 		all[i] = store.ContextBlockReport{Block: p.block.Kind, Priority: p.block.Priority, Tokens: c.count(text), Units: len(p.units), Cut: p.cut,
-			Through: p.through, Problem: p.problem, Text: text, Pending: p.pending, Stable: p.block.stable() || !c.hasUser}
+			Through: p.through, Problem: p.problem, Text: text, Pending: p.pending, Stable: p.stable() || !c.hasUser}
 		for _, u := range p.units {
 			if u.seq > 0 {
 				all[i].Found = append(all[i].Found, u.seq)
@@ -319,6 +345,7 @@ func (c *callContext) Messages(sent []*memory.Entry) []chat.Message {
 		out = append(out, m.AsSent())
 	}
 	c.turn.sent, c.turn.text = c.parts, text
+	c.turn.noteHead(c.parts, sent)
 	if at >= 0 {
 		c.turn.placed = sent[at].Message.ID
 	}

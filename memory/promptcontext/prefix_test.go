@@ -27,6 +27,7 @@ type growing struct {
 	before   []string       // the messages of the newest request
 	ids      []string       // their ids
 	failed   bool           // its turn failed
+	edited   bool           // a message has been edited since
 	expected map[int64][]at // differences by turn
 }
 
@@ -36,6 +37,7 @@ type at struct {
 	appended bool
 	evicted  bool // a message left
 	failed   bool // the turn of the request before failed
+	edited   bool // a message has been edited since
 	cut      bool // what differs first is shorter than before
 }
 
@@ -145,9 +147,9 @@ func (g *growing) send(turn *memory.Turn, number int64, call int) bool {
 	if g.before != nil {
 		appended := len(g.before) <= len(now) && slices.Equal(g.before, now[:len(g.before)])
 		left := slices.ContainsFunc(g.ids, func(id string) bool { return !slices.Contains(ids, id) })
-		g.expected[number] = append(g.expected[number], at{call, appended, left, g.failed && call == 1, isCut(g.before, now)})
+		g.expected[number] = append(g.expected[number], at{call, appended, left, g.failed && call == 1, g.edited, isCut(g.before, now)})
 	}
-	g.before, g.ids = now, ids
+	g.before, g.ids, g.edited = now, ids, false
 	return true
 }
 
@@ -168,6 +170,7 @@ func (g *growing) edit() {
 	g.check(err)
 	for _, e := range w.Entries {
 		if e.Message.Role == chat.User && rapid.Bool().Draw(g.T, "this") {
+			g.edited = true
 			g.check(g.memory.Edit(ctx, "s", e.Seq, chat.Text(chat.User, g.text())))
 			return
 		}
@@ -204,7 +207,7 @@ func (g *growing) allowed(e memory.Event, call at, p store.Prefix) {
 	switch {
 	case call.appended || call.evicted || call.failed || call.cut && (call.call > 1 || p.Reason == prefix.SystemChanged) || e.Call.Shortened != "":
 	case call.call == 1 && (p.Reason == prefix.Rewritten || !g.config.KeepContext):
-	case call.call == 1 && p.Part == "summary": // another part of it has room
+	case call.call == 1 && p.Part == "summary" && call.edited: // it may have had the former text
 	default:
 		g.Fatalf("turn %d, call %d changed without an eviction: %+v", e.Turn, call.call, p)
 	}

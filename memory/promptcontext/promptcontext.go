@@ -178,6 +178,7 @@ type turnContext struct {
 	retrieved []contextUnit
 	sent      []blockContent // the parts of the last call, as they were cut; nil before the first one
 	text      string         // of the last call: the text before the message placed
+	head      headState      // of the last call
 	placed    string         // the id of the message that the context of the turn precedes; empty before the first call
 	problems  map[store.BlockKind]string
 }
