@@ -212,3 +212,58 @@ func (g *growing) allowed(e memory.Event, call at, p store.Prefix) {
 		g.Fatalf("turn %d, call %d changed without an eviction: %+v", e.Turn, call.call, p)
 	}
 }
+
+// TestKeepContext_NewerSummaryFollows: a summary that is written late goes with the question, and
+// the system message stays until messages leave.
+func TestKeepContext_NewerSummaryFollows(t *testing.T) {
+	summarizer := &listSummarizer{fails: errors.New("down")}
+	m, err := memory.New(memory.Config{ID: "m", Counter: runes{}, KeepContext: true, Limits: memory.Limits{"token_limit": 900, "chat_history_token_ratio": 0.5, "token_flush_size": 100},
+		Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Pinned, Text: "Be kind."}, promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, Summarizer: summarizer})}, memory.NewInProcess())
+	testkit.Must(t, err)
+	runTurn(t, m, strings.Repeat("a", 200), strings.Repeat("b", 200))
+	runTurn(t, m, strings.Repeat("c", 50), strings.Repeat("d", 50))
+	before := textsOf(runTurn(t, m, "e", "f"))
+	summarizer.fails = nil
+	after := textsOf(runTurn(t, m, "g", "h"))
+	again := textsOf(runTurn(t, m, "i", "j"))
+	if before[0] != after[0] || after[0] != again[0] {
+		t.Errorf("the system message was\n%q, then\n%q and\n%q", before[0], after[0], again[0])
+	}
+	if last := after[len(after)-1]; !strings.Contains(last, "The summary has changed") || !strings.HasSuffix(last, "g") {
+		t.Errorf("the question is %q", last)
+	}
+	if !slices.Equal(after, again[:len(after)]) || strings.Contains(again[len(again)-1], "summary") {
+		t.Errorf("the next request is\n%q, after\n%q", again, after)
+	}
+}
+
+// TestTurn_RepeatsContext: a turn that is repeated after an interruption sends the context of its
+// first attempt, although a variable has another value by then.
+func TestTurn_RepeatsContext(t *testing.T) {
+	m := contextual(t, memory.NewInProcess(), 4000, promptcontext.Block{Kind: promptcontext.Variables, Priority: 1})
+	set := func(value string) {
+		testkit.Must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "plan", Value: []byte(value)}))
+	}
+	var recorded []byte
+	attempt := func(reason error) []string {
+		turn, err := m.Begin(t.Context(), "s")
+		testkit.Must(t, err)
+		turn.Repeat(func(read func() ([]byte, error)) ([]byte, error) {
+			if recorded == nil {
+				recorded, err = read()
+			}
+			return recorded, err
+		})
+		testkit.Must(t, turn.Add(chat.Text(chat.User, "Which plan?")))
+		sent, err := turn.Fit(memory.Budget{})
+		testkit.Must(t, err)
+		testkit.Must(t, turn.Abort(t.Context(), reason))
+		return textsOf(sent)
+	}
+	set(`"Gold"`)
+	first := attempt(memory.ErrSuspended)
+	set(`"Silver"`)
+	if again := attempt(memory.ErrSuspended); !slices.Equal(first, again) || !strings.Contains(first[0], "Gold") {
+		t.Errorf("the first attempt sends %q, the next one %q", first, again)
+	}
+}
