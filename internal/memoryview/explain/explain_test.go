@@ -159,7 +159,7 @@ func TestTurn_Rewound(t *testing.T) {
 	testkit.Must(t, err)
 	var b strings.Builder
 	testkit.Must(t, r.Write(&b))
-	want := "turn 4 sent 3 messages, 29 tokens, to small\nleft out: messages 3 to 4: turn 2 and later ones were rewound in turn 3\n"
+	want := "turn 4 sent 3 messages, 29 tokens, to small\nthe request differs from the request before at byte 2, after 21 tokens: message 3 is not sent any\n  more; a cache of the provider does not have the 8 tokens that followed\nleft out: messages 3 to 4: turn 2 and later ones were rewound in turn 3\n"
 	if b.String() != want {
 		t.Errorf("got %s\nwant %s", b.String(), want)
 	}
@@ -184,9 +184,9 @@ func TestTurn_Revised(t *testing.T) {
 		2: "turn 2 called no model: message 1 was edited\n",
 		3: "turn 3 called no model: message 2 was deleted\n",
 		4: "turn 4 sent 2 messages, 18 tokens, to small\nthe request differs from the request before at byte 0, after 0 tokens: message 1 has another text; a\n  cache of the provider does not have the 8 tokens that followed\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n",
-		6: "turn 6 sent 2 messages, 18 tokens, to small\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n" +
+		6: "turn 6 sent 2 messages, 18 tokens, to small\nthe request begins with the whole request before: 18 tokens\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n" +
 			"left out: messages 4 to 5: turn 4 and later ones were rewound in turn 5\n",
-		8: "turn 8 sent 3 messages, 29 tokens, to small\nleft out: messages 4 to 5: turn 4 and later ones were rewound in turn 5\n" +
+		8: "turn 8 sent 3 messages, 29 tokens, to small\nthe request differs from the request before at byte 0, after 0 tokens: message 1 has another text; a\n  cache of the provider does not have the 18 tokens that followed\nleft out: messages 4 to 5: turn 4 and later ones were rewound in turn 5\n" +
 			"left out: messages 6 to 7: turn 2 and later ones were rewound in turn 7\n",
 	} {
 		r, err := explain.Turn(t.Context(), m, "s", turn)
