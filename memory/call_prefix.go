@@ -15,7 +15,7 @@ func (t *Turn) notePrefix(isFirst bool, messages []chat.Message, sent []*store.E
 	n := t.call
 	before := n.Parts
 	if raw := t.base.Values[change.RequestValue]; isFirst && len(raw) > 0 {
-		before, _ = prefix.Decode(raw) // a damaged one says nothing
+		before, _ = prefix.Decode(raw) // a damaged one is none
 	}
 	n.Parts = t.partsOf(messages, sent, context)
 	d := prefix.Compare(before, n.Parts)

@@ -67,15 +67,12 @@ const (
 	PrefixFresh  Prefix = "fresh"  // only the newest question has context
 )
 
-// MovesContext reports whether the memory has context blocks that are sent with the question:
-// what they contain differs from one question to the next.
+// MovesContext reports whether the memory has context blocks whose content changes in a
+// conversation: all but pinned texts.
 func (m *Memory) MovesContext() bool {
 	return slices.ContainsFunc(m.Context, func(b ContextBlock) bool {
-		switch b.(type) {
-		case *VariablesBlock, *RetrievalBlock:
-			return true
-		}
-		return false
+		_, pinned := b.(*PinnedBlock)
+		return !pinned
 	})
 }
 

@@ -80,7 +80,7 @@ func ModelsOf(app *spec.Application, m *spec.Memory) []*spec.Model {
 }
 
 // KeepsContext reports whether a memory stores the context of a question with it: if the
-// document says so, or leaves the choice and a model of the memory binds its reasoning to the
+// document has prefix: stable, or leaves the choice and a model of the memory binds its reasoning to the
 // requests before.
 func KeepsContext(app *spec.Application, m *spec.Memory) bool {
 	if !m.MovesContext() || m.Prefix == spec.PrefixFresh {

@@ -64,7 +64,7 @@ func OfText(kind Kind, text string, tokens int) Part {
 	return Part{Kind: kind, Bytes: s.bytes, Tokens: tokens, sum: s.sum}
 }
 
-// summer computes the checksum of texts. Checksums tell versions of a part apart, not attacks.
+// summer computes the checksum of texts. Checksums are for versions of a part, not against attacks.
 type summer struct {
 	sum   uint32
 	bytes int

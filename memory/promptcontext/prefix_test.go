@@ -177,19 +177,19 @@ func (g *growing) edit() {
 	}
 }
 
-// compare compares what the events tell of the requests with what was sent.
+// compare compares the record of the requests in the events with what was sent.
 func (g *growing) compare() {
 	for e, err := range g.memory.Events(context.Background(), "s") {
 		g.check(err)
 		if e.Kind != store.EventSent {
 			continue
 		}
-		told := map[int]store.Prefix{}
+		recorded := map[int]store.Prefix{}
 		for _, p := range e.Call.Prefix {
-			told[p.Call] = p
+			recorded[p.Call] = p
 		}
 		for _, call := range g.expected[e.Turn] {
-			p, found := told[call.call]
+			p, found := recorded[call.call]
 			if call.appended != (p.Reason == prefix.Appended) || call.call == 1 && !found {
 				g.Fatalf("turn %d, call %d: the request begins with the one before: %t, the event has %+v", e.Turn, call.call, call.appended, p)
 			}

@@ -25,9 +25,9 @@ type Report struct {
 	Failed   string      `json:"failed,omitempty"` // why the turn failed, if it did
 	Time     time.Time   `json:"time"`             // time of its end
 	Change   string      `json:"change,omitempty"` // what the turn did to earlier messages: edited, deleted or rewound them
+	Prefix   []Prefix    `json:"prefix,omitempty"` // how the first call, and each later one that does not, continues the request before
 	Sent     []Message   `json:"sent"`             // messages that were sent, oldest first
 	Missing  []Gap       `json:"missing"`          // earlier messages that were not sent
-	Prefix   []Prefix    `json:"prefix,omitempty"` // how the first call, and each later one that does not, continues the request before
 
 	page bool // Select was called
 }
