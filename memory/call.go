@@ -46,19 +46,31 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent := r.sent()
+	sent, isFirst := r.sent(), t.call == nil
 	t.noteCall(b, r, sent)
 	var messages []chat.Message
+	var report []store.ContextBlockReport
 	if r.context != nil {
-		messages, err = t.withContext(r.context, b, r.view, sent)
+		if messages, report, err = t.withContext(r.context, b, r.view, sent); err != nil {
+			return nil, err
+		}
 	} else {
 		w := t.memory.arrange(r.view, sent)
-		messages = w.Messages()
+		messages = asSent(w.Messages())
 	}
 	if r.repairable {
 		messages, _ = chat.Balance(messages)
 	}
-	return messages, err
+	t.notePrefix(isFirst, messages, sent, report)
+	return messages, nil
+}
+
+// asSent returns messages as models receive them.
+func asSent(messages []chat.Message) []chat.Message {
+	for i := range messages {
+		messages[i] = messages[i].AsSent()
+	}
+	return messages
 }
 
 // fittedCall is what a call sends.
@@ -203,6 +215,9 @@ func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*store.Entry) {
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
 		n.First, n.From, n.Last, n.To = first.Message.ID, first.Seq, last.Message.ID, last.Seq
+	}
+	if last := t.call; last != nil {
+		n.Parts, n.Call.Prefix, n.Differs = last.Parts, last.Call.Prefix, last.Differs
 	}
 	n.Omitted = t.omitted(sent)
 	for _, e := range sent {

@@ -46,10 +46,22 @@ type PortableContext interface {
 type TurnContext interface {
 	// Refresh updates the context before a call of the model.
 	Refresh() error
+	// State returns what the turn has read once, as JSON; Restore makes another turn send it.
+	State() ([]byte, error)
+	Restore(state []byte) error
+	// Kept returns the id of the message that the context of the last call precedes, and the
+	// text; empty if there was none.
+	Kept() (id, text string)
+	// Values returns the values of the session that a commit of the turn stores.
+	Values() map[string][]byte
 	// Assemble returns the context of a call that sends these messages; system is
 	// nil for none. With preview set a user message is still to come.
 	Assemble(system *store.Entry, sent []*store.Entry, preview bool) CallContext
 }
+
+// Repeater returns what an earlier attempt of a turn has recorded, else the result of read,
+// which it records.
+type Repeater func(read func() ([]byte, error)) ([]byte, error)
 
 // CallContext is the context of one call of the model.
 type CallContext interface {
@@ -79,6 +91,8 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	// Variables returns the variables of a scope, those of the turn included, the
 	// one that was set last at the end.
 	Variables(scope Scope) ([]change.Variable, error)
+	// KeepsContext reports whether the context of a question is stored with it.
+	KeepsContext() bool
 	// IsShared reports whether what belongs to a scope is not stored in the session
 	// itself: other sessions use it too.
 	IsShared(scope Scope) bool

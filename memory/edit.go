@@ -94,6 +94,8 @@ func (m *Memory) Edit(ctx context.Context, session string, position int64, msg c
 	}
 	msg.ID = ""
 	return m.revise(ctx, session, position, func(t *Turn, base *window.View, n *change.Transition, old *store.Entry) (bool, error) {
+		msg := msg
+		msg.Context = old.Message.Context // what was sent before it
 		text := window.NewEntry(m.reader.Counter, msg)
 		same := text.Message
 		if same.ID = old.Message.ID; reflect.DeepEqual(same, old.Message) {

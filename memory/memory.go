@@ -61,45 +61,47 @@ type Config struct {
 	Limits          window.Limits // the limits of the policy; a limit that is not there has its default
 	KeepSystemFirst bool          // message_window, token_window: a new system message goes to the front, not to the end
 
-	LimitsOf func(session string) window.Limits // the limits of a session, called at every read and write; nil: Limits, or those of SetLimits
-	Turns    TurnPolicy                         // what Begin does while another turn of the session is active; empty: it waits
-	Lease    time.Duration                      // with Turns other than Queue: how long a session stays busy after a process with a turn was killed; 0: 15 seconds
-	TTL      time.Duration                      // a session is deleted when nothing was added to it for this long; 0: never
-	Counter  window.Counter                     // counts tokens; required
-	Scope    Scope                              // which sessions are one conversation: those of a user, or all; empty: each is one
-	Context  ContextSource                      // flush: what is sent in addition to the messages; nil: nothing
-	Live     int                                // sessions whose windows are cached in this process; 0: 4,096, or all with NewInProcess
-	Now      func() time.Time                   // the clock; nil: time.Now
-	Audit    Auditor                            // records reads and deletions; nil: nothing is recorded
-	Compact  window.Compaction                  // what is shortened before messages leave; zero: nothing
-	Observe  store.Observer                     // is notified of the operations of the store; nil: nothing is
+	LimitsOf    func(session string) window.Limits // the limits of a session, called at every read and write; nil: Limits, or those of SetLimits
+	Turns       TurnPolicy                         // what Begin does while another turn of the session is active; empty: it waits
+	Lease       time.Duration                      // with Turns other than Queue: how long a session stays busy after a process with a turn was killed; 0: 15 seconds
+	TTL         time.Duration                      // a session is deleted when nothing was added to it for this long; 0: never
+	Counter     window.Counter                     // counts tokens; required
+	Scope       Scope                              // which sessions are one conversation: those of a user, or all; empty: each is one
+	Context     ContextSource                      // flush: what is sent in addition to the messages; nil: nothing
+	KeepContext bool                               // context that was sent with a question is stored and sent with it as long as it is in the window
+	Live        int                                // sessions whose windows are cached in this process; 0: 4,096, or all with NewInProcess
+	Now         func() time.Time                   // the clock; nil: time.Now
+	Audit       Auditor                            // records reads and deletions; nil: nothing is recorded
+	Compact     window.Compaction                  // what is shortened before messages leave; zero: nothing
+	Observe     store.Observer                     // is notified of the operations of the store; nil: nothing is
 }
 
 // Memory is one declared memory with all its sessions. It is safe for
 // concurrent use and shared by the steps that name it.
 type Memory struct {
-	id          string
-	kind        window.Kind
-	systemFirst bool // keep_system_first
-	limitsOf    func(session string) window.Limits
-	turns       TurnPolicy
-	lease       time.Duration // 0 for defaultLease
-	clock       store.ServerClock
-	ttl         time.Duration
-	scope       Scope
-	audit       Auditor
-	now         func() time.Time
-	reader      history.Reader   // reads the store
-	local       store.LocalStore // that of reader, if it is in this process
-	observer    store.Observer   // of the operations of local; nil for none
-	policy      atomic.Pointer[window.Policy]
-	sessions    locks.Table
-	turnsPool   sync.Pool     // of *Turn that ended and that no caller knows
-	transitions sync.Pool     // of *transition
-	views       sync.Pool     // of *view
-	context     ContextSource // nil for none
-	compactAt   float64       // Compaction.At
-	accepted    budget.Sizes  // of the requests of this process
+	id           string
+	kind         window.Kind
+	systemFirst  bool // keep_system_first
+	limitsOf     func(session string) window.Limits
+	turns        TurnPolicy
+	lease        time.Duration // 0 for defaultLease
+	clock        store.ServerClock
+	ttl          time.Duration
+	scope        Scope
+	audit        Auditor
+	now          func() time.Time
+	reader       history.Reader   // reads the store
+	local        store.LocalStore // that of reader, if it is in this process
+	observer     store.Observer   // of the operations of local; nil for none
+	policy       atomic.Pointer[window.Policy]
+	sessions     locks.Table
+	turnsPool    sync.Pool     // of *Turn that ended and that no caller knows
+	transitions  sync.Pool     // of *transition
+	views        sync.Pool     // of *view
+	context      ContextSource // nil for none
+	compactAt    float64       // Compaction.At
+	keepsContext bool          // Config.KeepContext
+	accepted     budget.Sizes  // of the requests of this process
 }
 
 // defaultCachedSessions is the number of sessions whose windows are cached by default. Those of
@@ -118,7 +120,7 @@ func New(cfg Config, store store.Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf, turns: cfg.Turns, lease: cfg.Lease, observer: cfg.Observe,
-		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At}
+		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At, keepsContext: cfg.KeepContext}
 	m.reader = history.Reader{Memory: cfg.ID, Store: store.Observe(backend, cfg.Observe), Counter: cfg.Counter, Measured: kind.Measured,
 		Compactor: window.NewCompactor(cfg.Compact, cfg.Counter)}
 	if m.turns == "" {

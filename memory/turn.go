@@ -46,6 +46,7 @@ type Turn struct {
 	rejected  int                         // number of rejected requests
 	suspected int                         // estimated size of the newest request that was rejected without a reason, 0 for none
 	context   TurnContext                 // nil without context, and before the first call of a model
+	repeat    Repeater                    // records what the context has read; nil records nothing
 	operation string                      // the idempotency key, empty for none
 	done      bool                        // the session has committed the operation before
 	report    *TurnReport                 // nil if none is wanted
@@ -194,9 +195,13 @@ func (t *Turn) add(msgs []chat.Message) error {
 		return err
 	}
 	for i := range msgs {
+		if msgs[i].Context != "" { // only the memory adds it
+			msgs = slices.Clone(msgs)
+			msgs[i].Context = ""
+		}
 		if id := msgs[i].ID; id != "" {
 			if t.isStaged(id) || t.base.Has(id) {
-				t.repeat(id)
+				t.noteRepeated(id)
 				continue
 			}
 			t.unchecked = t.unchecked || !t.base.IsComplete()
@@ -206,8 +211,8 @@ func (t *Turn) add(msgs []chat.Message) error {
 	return nil
 }
 
-// repeat records that a message of the window was added again.
-func (t *Turn) repeat(id string) {
+// noteRepeated records that a message of the window was added again.
+func (t *Turn) noteRepeated(id string) {
 	for _, e := range t.base.Entries {
 		if e.Message.ID == id && window.IsUser(e) {
 			t.repeated = append(t.repeated, e)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -52,6 +53,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
+	t.keepContext()
 	if d, ok := t.memory.reader.Store.(store.Deduplicator); !ok || !d.Distinct() {
 		if err := t.dropKnown(ctx, t.base); err != nil {
 			return err
@@ -65,6 +67,24 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 		t.end()
 	}
 	return err
+}
+
+// keepContext makes the context of the last call a part of its question, which is stored with it.
+func (t *Turn) keepContext() {
+	if !t.memory.keepsContext || t.context == nil {
+		return
+	}
+	id, text := t.context.Kept()
+	i := slices.IndexFunc(t.staged, func(e *store.Entry) bool { return e.Message.ID == id })
+	if text == "" || i < 0 || t.staged[i].Message.Context != "" {
+		return
+	}
+	e := *t.staged[i] // callers may know the former one
+	e.Message.Context = text
+	added := window.TokensOf(t.memory.reader.Counter, &e.Message) - e.Tokens
+	e.Tokens += added
+	t.staged[i] = &e
+	t.others = max(t.others-added, 0) // it counts as a message from now on
 }
 
 // store makes the change of a commit. After an error it is unknown whether it was made;
@@ -158,8 +178,21 @@ func (t *Turn) plan(n *change.Transition, each bool) (changed bool, err error) {
 		n.RecordOperation(t.operation)
 		n.SetFactors(t.factors)
 		n.RecordCall(t.call)
+		t.storeContext(n)
 	}
 	return changed, nil
+}
+
+// storeContext adds the values of the context that have changed.
+func (t *Turn) storeContext(n *change.Transition) {
+	if t.context == nil {
+		return
+	}
+	for name, value := range t.context.Values() {
+		if !bytes.Equal(n.Next.Values[name], value) {
+			n.SetValue(name, value)
+		}
+	}
 }
 
 // Abort ends the turn and leaves the window as it was. The history gets the

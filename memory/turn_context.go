@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory/internal/budget"
@@ -21,18 +22,44 @@ func (t *Turn) refreshContext() error {
 	if t.memory.context == nil {
 		return nil
 	}
-	if t.context == nil {
-		t.context = t.memory.context.Begin(contextSession{t})
+	if t.context != nil {
+		return t.context.Refresh()
+	}
+	t.context = t.memory.context.Begin(contextSession{t})
+	if t.repeat == nil {
+		return t.context.Refresh()
+	}
+	refreshed := false
+	state, err := t.repeat(func() ([]byte, error) {
+		refreshed = true
+		if err := t.context.Refresh(); err != nil {
+			return nil, err
+		}
+		return t.context.State()
+	})
+	if err != nil || refreshed {
+		return err
+	}
+	if err := t.context.Restore(state); err != nil {
+		return fmt.Errorf("memory %s: the recorded context of the turn is damaged: %w", t.memory.id, err)
 	}
 	return t.context.Refresh()
 }
 
+// Repeat makes a turn that may be repeated after an interruption send the same context in each
+// attempt. It must be called before the first call of a model.
+func (t *Turn) Repeat(r Repeater) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.repeat = r
+}
+
 // withContext cuts the context to the room that the messages leave, and returns
-// what is sent.
-func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*store.Entry) ([]chat.Message, error) {
+// what is sent, with a report of each block.
+func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*store.Entry) ([]chat.Message, []store.ContextBlockReport, error) {
 	room, err := t.contextRoom(c, v, sent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	call := &t.call.Call
 	call.Room = room
@@ -41,11 +68,12 @@ func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*stor
 	}
 	c.Shrink(max(room, 0))
 	call.Estimate += c.Tokens()
-	call.Context = c.Report()
+	report := c.Report()
+	call.Context = slices.Clone(report)
 	for i := range call.Context {
 		call.Context[i].Text = "" // stores do not encrypt events
 	}
-	return c.Messages(sent), nil
+	return c.Messages(sent), report, nil
 }
 
 // contextRoom returns how many tokens the messages leave for the context.
@@ -116,6 +144,8 @@ func (s contextSession) Now() time.Time        { return s.turn.memory.moment() }
 func (s contextSession) Variables(scope Scope) ([]change.Variable, error) {
 	return s.turn.variablesIn(s.turn.ctx, scope)
 }
+
+func (s contextSession) KeepsContext() bool { return s.turn.memory.keepsContext }
 
 func (s contextSession) IsShared(scope Scope) bool { return s.turn.sharedSession(scope) != "" }
 

@@ -20,6 +20,7 @@ func (a *App) memoryConfig(app *spec.Application, m *spec.Memory) memory.Config 
 	cfg := MemoryConfig(m, Counter(a.spec, m))
 	cfg.ID, cfg.Observe = a.namespace(app, m)+"/"+m.ID, observeStore
 	cfg.Audit = a.auditor(m)
+	cfg.KeepContext = memoryconfig.KeepsContext(a.spec, m)
 	if cfg.Context != nil {
 		cfg.Context = promptcontext.New(a.opts.Warn, memoryconfig.Blocks(m, a.sharedModels())...)
 	}

@@ -33,6 +33,8 @@ type Memory struct {
 	KeepToolResults int `yaml:"keep_tool_results" default:"3" validate:"gte=0"`
 	// DropImages is the number of newest rounds that keep their images; a round is one user message, or several that directly follow each other, up to the next one. Images of older rounds are sent as captions that name the type and the size, in each call. Without it all images are sent.
 	DropImages int `yaml:"drop_images" validate:"gt=0"`
+	// Prefix selects what happens to variables and retrieved messages that were sent with an earlier question: stable (they are stored with it and sent again, so that requests only grow until messages leave the window), fresh (they are left out, so that each request differs from the one before at the earlier question) or auto (stable if a model that uses the memory binds its reasoning to the request before it, else fresh).
+	Prefix Prefix `yaml:"prefix" default:"auto" validate:"oneof=auto stable fresh"`
 	// Tokenizer counts tokens: an encoding of OpenAI (o200k_base, cl100k_base, p50k_base, p50k_edit or r50k_base), or the path of a model's tokenizer.json of Hugging Face or .model file of SentencePiece, relative to the file with the key; by default the encoding of the model that reads the memory, which is an estimate for models of others.
 	Tokenizer Tokenizer `yaml:"tokenizer"`
 	// Store is where the memory is stored: the id of a store, or a URL such as postgres://host/db; by default the application's first store.
@@ -54,6 +56,25 @@ func (m *Memory) EntityID() string { return m.ID }
 
 // Kind is KindMemory.
 func (m *Memory) Kind() Kind { return KindMemory }
+
+// Prefix is the key prefix of a memory.
+type Prefix string
+
+// The values of the key prefix.
+const (
+	PrefixAuto   Prefix = "auto"   // stable if a model binds its reasoning to the prefix, else fresh
+	PrefixStable Prefix = "stable" // the context of earlier questions stays
+	PrefixFresh  Prefix = "fresh"  // only the newest question has context
+)
+
+// MovesContext reports whether the memory has context blocks whose content changes in a
+// conversation: all but pinned texts.
+func (m *Memory) MovesContext() bool {
+	return slices.ContainsFunc(m.Context, func(b ContextBlock) bool {
+		_, pinned := b.(*PinnedBlock)
+		return !pinned
+	})
+}
 
 // StoreRef is the store of a memory: one that the document declares, or the URL of one.
 type StoreRef struct {

@@ -69,13 +69,14 @@ const (
 	settingShortenResults  = "shorten_tool_results"
 	settingKeepResults     = "keep_tool_results"
 	settingDropImages      = "drop_images"
+	settingPrefix          = "prefix"
 	settingCompactAt       = "compact_at"
 )
 
 // Policies returns the rows of all policies, the default first.
 func Policies() []PolicyRow {
 	return []PolicyRow{
-		{Name: PolicyFlush, Doc: "blocks of old messages, QType's way", Settings: []string{settingContext, settingCompactAt, settingShortenResults, settingKeepResults, settingDropImages}, Limits: []PolicyLimit{
+		{Name: PolicyFlush, Doc: "blocks of old messages, QType's way", Settings: []string{settingContext, settingCompactAt, settingShortenResults, settingKeepResults, settingDropImages, settingPrefix}, Limits: []PolicyLimit{
 			{Key: "token_limit", Unit: UnitTokens, Stricter: LowerIsStricter, Doc: "the most tokens that chat messages and context together may hold"},
 			{Key: "chat_history_token_ratio", Unit: UnitShare, Stricter: LowerIsStricter, Doc: "the share of token_limit for chat messages, above 0 and at most 1; the rest is for context"},
 			{Key: "token_flush_size", Unit: UnitTokens, Doc: "how many tokens at least leave at a time once the chat share is exceeded"},

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,10 +45,24 @@ func beginConversation(ctx context.Context, m *memory.Memory, session, system st
 		return nil, err
 	}
 	d.turn = turn
+	repeatContext(ctx, turn, own.ID(), session)
 	if system != "" {
 		turn.System(system)
 	}
 	return d, nil
+}
+
+// repeatContext makes a turn of a run that is repeated send the context of the first attempt.
+func repeatContext(ctx context.Context, turn *memory.Turn, memory, session string) {
+	log := callRecorderFrom(ctx)
+	if log == nil {
+		return
+	}
+	key := log.key(ctx, "context", memory, session)
+	turn.Repeat(func(read func() ([]byte, error)) ([]byte, error) {
+		state, _, err := recorded(ctx, key, func() (json.RawMessage, error) { return read() })
+		return state, err
+	})
 }
 
 // add appends messages; nothing is stored before the commit.

@@ -22,7 +22,7 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, compact_at replaces chat_history_token_ratio and token_flush_size, telemetry is sent to an http or https address, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, on_truncation, structured_output and context_window of a model for the messages of a chat, which an EmbeddingModel does not get, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
+		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, prefix of a memory is for context blocks that change, compact_at replaces chat_history_token_ratio and token_flush_size, telemetry is sent to an http or https address, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, on_truncation, structured_output and context_window of a model for the messages of a chat, which an EmbeddingModel does not get, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedEmbeddingSettings), on(unusedAudience), on(unusedEndpoint))}
@@ -52,6 +52,10 @@ func rateLimitWithoutLimit(p *ruleContext, l *spec.RateLimit) {
 func unusedMemorySettings(p *ruleContext, m *spec.Memory) {
 	if at, given := m.Position().Lookup("keep_tool_results"); given && m.ShortenToolResults == 0 {
 		p.list.Add(p.reportAt(at.Span(), "keep_tool_results of memory %q has no effect without shorten_tool_results", m.ID))
+	}
+	row, _ := m.Row()
+	if at, given := m.Position().Lookup("prefix"); given && row.Supports("prefix") && !m.MovesContext() {
+		p.list.Add(p.reportAt(at.Span(), "prefix of memory %q has no effect without context blocks that change, such as variables", m.ID))
 	}
 	for _, key := range []string{"chat_history_token_ratio", "token_flush_size"} {
 		if at, given := m.Position().Lookup(key); given && m.CompactAt > 0 {

@@ -21,6 +21,30 @@ func (s *summary) addToolFailure(ev steps.Event) {
 	}
 }
 
+// addDropped counts a call of a model that was sent without a part of the conversation.
+func (s *summary) addDropped(ev steps.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what := terminal.Clean(ev.Step + ": " + ev.Text)
+	if s.dropped[what] > 0 || len(s.dropped) < maxReasons {
+		s.dropped[what]++
+	}
+}
+
+// reasoningDropped returns a line with what was not sent to models; empty if there was nothing.
+func (s *summary) reasoningDropped() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parts, more := mostFrequent(s.dropped)
+	if len(parts) == 0 {
+		return ""
+	}
+	if more > 0 {
+		parts = append(parts, textfmt.Count(more, "reason")+" more")
+	}
+	return "not sent " + strings.Join(parts, " · ")
+}
+
 // handled returns a line with the rows on which steps have failed that then dropped them or continued without
 // their outputs; empty if there were none.
 func (s *summary) handled() string {

@@ -43,6 +43,7 @@ type summary struct {
 	mu        sync.Mutex
 	cost      float64
 	fallbacks map[string]int // answers of fallbacks, by the models and the reason
+	dropped   map[string]int // what was not sent to models, by what and why
 	tools     map[string]int // failed calls of tools by models, by the tool and the reason
 }
 
@@ -53,7 +54,7 @@ type memoryUse struct {
 }
 
 func newSummary(j *job, p *runtime.Progress) *summary {
-	return &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, memories: map[string]*memoryUse{}, fallbacks: map[string]int{}, tools: map[string]int{}}
+	return &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, memories: map[string]*memoryUse{}, fallbacks: map[string]int{}, dropped: map[string]int{}, tools: map[string]int{}}
 }
 
 // addTurn counts a turn of a memory.
@@ -87,6 +88,9 @@ func (s *summary) event(ev steps.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.fallbacks[fmt.Sprintf("%s → %s: %s", ev.Failed.Model, ev.Model, ev.Failed.Reason())]++
+	}
+	if ev.Kind == steps.EventDropped {
+		s.addDropped(ev)
 	}
 	if ev.Kind == steps.EventToolResult && ev.Err != nil && ev.CallID != "" { // otherwise a step called the tool, and its row has failed
 		s.addToolFailure(ev)
@@ -147,7 +151,7 @@ func (s *summary) print() {
 	s.printLines(s.reasonLines()...)
 	s.printLines(s.handled(), s.toolFailures())
 	if !j.Quiet {
-		s.printLines(s.usage(), s.outages(), s.caches(), s.indexes(), s.times())
+		s.printLines(s.usage(), s.outages(), s.reasoningDropped(), s.caches(), s.indexes(), s.times())
 	}
 	switch {
 	case s.failed == 0:

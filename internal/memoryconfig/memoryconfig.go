@@ -3,6 +3,7 @@
 package memoryconfig
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +77,24 @@ func ModelsOf(app *spec.Application, m *spec.Memory) []*spec.Model {
 		}
 	}
 	return called
+}
+
+// KeepsContext reports whether a memory stores the context of a question with it: if the
+// document has prefix: stable, or leaves the choice and a model of the memory binds its reasoning to the
+// requests before.
+func KeepsContext(app *spec.Application, m *spec.Memory) bool {
+	if !m.MovesContext() || m.Prefix == spec.PrefixFresh {
+		return false
+	}
+	return m.Prefix == spec.PrefixStable || slices.ContainsFunc(ModelsOf(app, m), bindsPrefix)
+}
+
+// bindsPrefix reports whether a model, or one that answers in its place, binds its reasoning.
+func bindsPrefix(m *spec.Model) bool {
+	if known, ok := m.Known(); ok && known.Reasoning.BoundToPrefix {
+		return true
+	}
+	return slices.ContainsFunc(m.Fallbacks, func(f spec.Ref[spec.ModelEntity]) bool { return f.To != nil && bindsPrefix(f.To.Base()) })
 }
 
 // lazyCounter loads its vocabulary when it counts the first message.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -218,6 +219,7 @@ func (s *recordedSpan) addAttributes(to map[string]any) {
 	set("first_token_ms", milliseconds(r.FirstDelta.Sub(s.begun)), !r.FirstDelta.IsZero())
 	if r.Response != nil {
 		to["finish_reason"] = r.Response.Finish
+		set("dropped", strings.Join(r.Response.Dropped, "; "), len(r.Response.Dropped) > 0)
 	}
 	set("vectors", r.Vectors, r.Vectors != 0)
 	set("outputs", r.Done, op.Kind == steps.OperationFlow || op.Kind == steps.OperationBatch)

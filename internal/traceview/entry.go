@@ -158,6 +158,9 @@ func (e *entry) describeModel(d *description) {
 	if reason := fmt.Sprint(e.span.Attributes["finish_reason"]); e.span.Attributes["finish_reason"] != nil && reason != "stop" {
 		e.notes = append(e.notes, "finish reason "+reason)
 	}
+	if dropped, ok := e.span.Attributes["dropped"].(string); ok {
+		e.notes = append(e.notes, "not sent: "+dropped)
+	}
 	e.blocks = append(e.blocks, d.messages(e.span)...)
 	var answer chat.Message
 	if json.Unmarshal(e.span.Output, &answer) == nil && len(e.span.Output) > 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/prefix"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -108,11 +109,35 @@ func (l *eventLog) addSent(e *store.Event) bool {
 	}
 	b = append(b, cut)
 	b = binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(c.Factor))) // short for numbers such as 1.5
-	b = binary.AppendUvarint(b, uint64(len(c.Model)))
-	b = append(b, c.Model...)
+	b = appendText(b, c.Model)
+	b = binary.AppendVarint(b, int64(len(c.Prefix)))
+	for i := range c.Prefix {
+		p := &c.Prefix[i]
+		for _, n := range prefixNumbers(p) {
+			b = binary.AppendVarint(b, int64(*n))
+		}
+		b = binary.AppendVarint(b, p.Message)
+		b = appendText(appendText(b, string(p.Reason)), string(p.Part))
+	}
 	l.encoded = b
 	return true
 }
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// text removes a text from the begin of the encoded events.
+func (l *eventLog) text() string {
+	n, size := binary.Uvarint(l.encoded)
+	end := size + int(n)
+	text := string(l.encoded[size:end])
+	l.encoded = l.encoded[end:]
+	return text
+}
+
+// prefixNumbers returns the numbers of a description of a prefix.
+func prefixNumbers(p *store.Prefix) [4]*int { return [...]*int{&p.Call, &p.Bytes, &p.Tokens, &p.Lost} }
 
 // callNumbers returns the numbers of a call.
 func callNumbers(c *store.Call) [11]*int {
@@ -134,8 +159,17 @@ func (l *eventLog) decodeSent() store.Event {
 	factor, size := binary.Uvarint(l.encoded)
 	l.encoded = l.encoded[size:]
 	c.Factor = math.Float64frombits(bits.ReverseBytes64(factor))
-	model, size := binary.Uvarint(l.encoded)
-	end := size + int(model)
-	c.Model, l.encoded = string(l.encoded[size:end]), l.encoded[end:]
+	c.Model = l.text()
+	if n := int(l.next()); n > 0 {
+		c.Prefix = make([]store.Prefix, n)
+	}
+	for i := range c.Prefix {
+		p := &c.Prefix[i]
+		for _, n := range prefixNumbers(p) {
+			*n = int(l.next())
+		}
+		p.Message = l.next()
+		p.Reason, p.Part = prefix.Reason(l.text()), prefix.Kind(l.text())
+	}
 	return e
 }

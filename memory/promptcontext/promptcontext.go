@@ -165,7 +165,8 @@ func (b *Block) complete() error {
 }
 
 // turnContext is the context of one turn. Variables and retrieved messages are
-// computed once, so that all calls of an agent's loop begin with the same bytes.
+// computed once and stay before the same message, so that all calls of an agent's loop
+// begin with the same bytes. What a tool sets in between is sent in the next turn.
 type turnContext struct {
 	source    *source
 	session   memory.ContextSession
@@ -175,6 +176,10 @@ type turnContext struct {
 	facts     factState
 	question  string // the id of the user message that retrieved are for
 	retrieved []contextUnit
+	sent      []blockContent // the parts of the last call, as they were cut; nil before the first one
+	text      string         // of the last call: the text before the message placed
+	head      headState      // of the last call
+	placed    string         // the id of the message that the context of the turn precedes; empty before the first call
 	problems  map[store.BlockKind]string
 }
 
@@ -205,7 +210,7 @@ func (t *turnContext) Refresh() error {
 		t.problems[b.block.Kind] = problem
 	}
 	question := t.session.NewestUser()
-	if t.source.retrieval == nil || question == nil || question.ID == t.question {
+	if t.source.retrieval == nil || question == nil || t.question != "" {
 		return nil
 	}
 	found, problem, err := t.retrieve(question.Text())

@@ -48,6 +48,9 @@ func summaryOf(h memory.Head) summaryState {
 // Stale removes the summary if it has a message from a position on, and the facts of such messages.
 func (c *source) Stale(h memory.Head, from int64) map[string][]byte {
 	stale := map[string][]byte{}
+	if h.Values[headValue] != nil {
+		stale[headValue] = nil
+	}
 	if summaryOf(h).To >= from {
 		stale[summaryValue] = nil
 	}

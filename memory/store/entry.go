@@ -3,6 +3,7 @@ package store
 import (
 	"time"
 
+	"github.com/qtype-dev/qtype/memory/prefix"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -135,8 +136,22 @@ type Call struct {
 	Cut           bool    `json:"cut,omitempty"`            // max_context shortened the first messages
 	Calls         int     `json:"calls"`                    // number of calls in the turn
 
+	Prefix []Prefix `json:"prefix,omitempty"` // how the first call of the turn continues the request before, and each further call that does not begin with it
+
 	Room    int                  `json:"room,omitempty"`    // tokens available for the context; 0 without context
 	Context []ContextBlockReport `json:"context,omitempty"` // what was sent of each context block
+}
+
+// Prefix describes how much of a request is the beginning of the request before: what a
+// provider's cache has of it. Tools and the syntax of the provider do not count.
+type Prefix struct {
+	Call    int           `json:"call"`              // number of the call in the turn, from 1
+	Bytes   int           `json:"bytes"`             // where the first difference is: bytes of the texts, calls and media of the equal parts
+	Tokens  int           `json:"tokens"`            // tokens of the equal parts
+	Lost    int           `json:"lost,omitempty"`    // tokens of the request before that follow them
+	Reason  prefix.Reason `json:"reason,omitempty"`  // why they end; empty if the request begins with the whole one before
+	Part    prefix.Kind   `json:"part,omitempty"`    // what is different
+	Message int64         `json:"message,omitempty"` // position of the message concerned, 0 for none
 }
 
 // BlockKind is the kind of a context block, as in documents.

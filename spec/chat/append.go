@@ -36,6 +36,7 @@ func appendMessage(b []byte, m *Message) ([]byte, error) {
 		b = appendToolCalls(append(b, `,"tool_calls":[`...), calls)
 	}
 	b = appendOptional(b, `,"tool_call_id":`, m.ToolCallID)
+	b = appendOptional(b, `,"context":`, m.Context)
 	return append(appendOrigin(b, m.Origin), '}'), nil
 }
 

@@ -14,7 +14,7 @@ import (
 //
 //	{"role": "user", "blocks": [{"type": "text", "content": "hello"}]}
 //
-// id, name, tool_calls, tool_call_id and origin are written if they are set, so that a stored
+// id, name, tool_calls, tool_call_id, context and origin are written if they are set, so that a stored
 // message can be restored. Bytes are written {"base64": "…"}; a plain string is read
 // as its UTF-8 bytes.
 //
@@ -75,14 +75,14 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 
 // readMessage reads a message in any form of its JSON.
 func readMessage(data []byte) (in Message, err error) {
-	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id", "origin")
+	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id", "context", "origin")
 	if err != nil {
 		return in, err
 	}
 	if in.Role, err = o.role(); err != nil {
 		return in, err
 	}
-	if err := o.texts(map[string]*string{"id": &in.ID, "name": &in.Name, "tool_call_id": &in.ToolCallID}); err != nil {
+	if err := o.texts(map[string]*string{"id": &in.ID, "name": &in.Name, "tool_call_id": &in.ToolCallID, "context": &in.Context}); err != nil {
 		return in, err
 	}
 	if !o.has("blocks") {

@@ -17,3 +17,14 @@ func (m Message) TextWithoutMemory() string {
 	m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), remembered)
 	return m.Text()
 }
+
+// AsSent returns the message as a model receives it: its context is a block before the others.
+func (m Message) AsSent() Message {
+	if m.Context == "" {
+		return m
+	}
+	blocks := make([]Block, 0, len(m.Blocks)+1)
+	blocks = append(blocks, Block{Type: "text", Text: m.Context, MimeType: MemoryMimeType})
+	m.Blocks, m.Context = append(blocks, m.Blocks...), ""
+	return m
+}

@@ -87,6 +87,7 @@ type Message struct {
 	Name       string  // name of the sender, usually empty
 	Blocks     []Block // the content
 	ToolCallID string  // of a tool's message: the call that it answers
+	Context    string  // of a stored question: what a memory sent before its text and sends again; see AsSent
 	Origin     *Origin // what made the items of the blocks; nil without items. It is shared and must not be changed
 }
 

@@ -32,6 +32,9 @@ func scanMessage(data []byte) (m Message, ok bool) {
 	if s.skip(`,"tool_call_id":`) {
 		m.ToolCallID = s.text()
 	}
+	if s.skip(`,"context":`) {
+		m.Context = s.text()
+	}
 	if s.skip(`,"origin":{"api":`) {
 		m.Origin = s.origin()
 	}

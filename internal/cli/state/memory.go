@@ -7,12 +7,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/memoryview/explain"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // memoryCommand is a subcommand of qtype memory.
@@ -147,11 +149,16 @@ func newExplainTurn(s *cli.Streams) *cobra.Command {
 	turn := r.cmd.Flags().Int64P("turn", "t", 0, "`NUMBER` of the turn (default: the newest one)")
 	r.cmd.Flags().Lookup("limit").Usage = "the most `MESSAGES` that were sent, and the most ranges that were not (default: all)"
 	r.check(func() error { return checkTurn(r.cmd.Flags(), *turn) })
-	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		m, session, err := r.Conversation(ctx, app)
+		if err != nil {
+			return err
+		}
 		report, err := explain.Turn(ctx, m.Memory, session, *turn)
 		if err != nil {
 			return err
 		}
+		report.AddPrices(func(model string) *catalogue.Prices { return pricesOf(app.Spec(), model) })
 		if r.page != (memoryview.Page{}) {
 			report.Select(r.page.From, r.page.Limit)
 		}
@@ -160,6 +167,16 @@ func newExplainTurn(s *cli.Streams) *cobra.Command {
 		}
 		return report.Write(r.Out)
 	})
+}
+
+// pricesOf returns the prices of the model that a provider names so; nil if they are unknown.
+func pricesOf(app *spec.Application, model string) *catalogue.Prices {
+	for _, m := range app.Models {
+		if base := m.Base(); base.Name() == model {
+			return base.CallPrices()
+		}
+	}
+	return nil
 }
 
 // checkTurn returns an error if --turn is given and is not the number of a turn.

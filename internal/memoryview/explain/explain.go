@@ -25,6 +25,7 @@ type Report struct {
 	Failed   string      `json:"failed,omitempty"` // why the turn failed, if it did
 	Time     time.Time   `json:"time"`             // time of its end
 	Change   string      `json:"change,omitempty"` // what the turn did to earlier messages: edited, deleted or rewound them
+	Prefix   []Prefix    `json:"prefix,omitempty"` // how the first call, and each later one that does not, continues the request before
 	Sent     []Message   `json:"sent"`             // messages that were sent, oldest first
 	Missing  []Gap       `json:"missing"`          // earlier messages that were not sent
 
@@ -215,6 +216,7 @@ func (r *Report) writeCall(b *strings.Builder) {
 	if r.Call.Cut {
 		b.WriteString("the first message was truncated at its start (max_context)\n")
 	}
+	r.writePrefix(b)
 	if r.Call.Calls > 1 {
 		fmt.Fprintf(b, "this was the last of %d calls\n", r.Call.Calls)
 	}

@@ -51,8 +51,10 @@ func TestTurn(t *testing.T) {
 		1: "turn 1 called no model: its messages were appended\n",
 		2: "turn 2 sent 2 messages, 37 tokens, to small (context window 120, 20 for the answer)\npreceded by a system message of 17 tokens\n",
 		3: "turn 3 sent 3 messages, 71 tokens, to small (context window 120, 20 for the answer)\npreceded by a system message of 17 tokens\n" +
+			"the request differs from the request before at byte 8, after 17 tokens: message 1 is not sent any\n  more; a cache of the provider does not have the 37 tokens that followed\n" +
 			"the turn failed: no answer\nleft out: message 1: over the context window of 120 in this call\n",
 		0: "turn 5 sent 1 message, 22 tokens, to small (context window 80, 20 for the answer)\npreceded by a system message of 17 tokens\n" +
+			"the request differs from the request before at byte 23, after 39 tokens: message 3 is not sent any\n  more; a cache of the provider does not have the 49 tokens that followed\n" +
 			"left out: messages 1 to 3, flushed in turn 4: 113 tokens exceeded the chat share of 100 (token_limit\n" +
 			"          200 × chat_history_token_ratio 0.5); at least 20 had to leave, 64 left, to the start of a\n          round\n" +
 			"left out: message 4, added in turn 3, which failed: no answer\n" +
@@ -120,7 +122,7 @@ func TestTurn_Omitted(t *testing.T) {
 	testkit.Must(t, err)
 	var b strings.Builder
 	testkit.Must(t, r.Write(&b))
-	want := "turn 1 sent 3 messages, 50 tokens, to small\nthis was the last of 3 calls\n" +
+	want := "turn 1 sent 3 messages, 50 tokens, to small\ncall 3 differs from the request before at byte 1, after 8 tokens: message 2 is not sent any more; a\n  cache of the provider does not have the 42 tokens that followed\nthis was the last of 3 calls\n" +
 		"left out: messages 2 to 3: over the policy's limit in this call; the question of the turn stays\n"
 	if b.String() != want {
 		t.Errorf("got %s\nwant %s", b.String(), want)
@@ -159,7 +161,7 @@ func TestTurn_Rewound(t *testing.T) {
 	testkit.Must(t, err)
 	var b strings.Builder
 	testkit.Must(t, r.Write(&b))
-	want := "turn 4 sent 3 messages, 29 tokens, to small\nleft out: messages 3 to 4: turn 2 and later ones were rewound in turn 3\n"
+	want := "turn 4 sent 3 messages, 29 tokens, to small\nthe request differs from the request before at byte 2, after 21 tokens: message 3 is not sent any\n  more; a cache of the provider does not have the 8 tokens that followed\nleft out: messages 3 to 4: turn 2 and later ones were rewound in turn 3\n"
 	if b.String() != want {
 		t.Errorf("got %s\nwant %s", b.String(), want)
 	}
@@ -183,10 +185,10 @@ func TestTurn_Revised(t *testing.T) {
 		1: "turn 1 sent 1 message, 8 tokens, to small\n",
 		2: "turn 2 called no model: message 1 was edited\n",
 		3: "turn 3 called no model: message 2 was deleted\n",
-		4: "turn 4 sent 2 messages, 18 tokens, to small\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n",
-		6: "turn 6 sent 2 messages, 18 tokens, to small\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n" +
+		4: "turn 4 sent 2 messages, 18 tokens, to small\nthe request differs from the request before at byte 0, after 0 tokens: message 1 has another text; a\n  cache of the provider does not have the 8 tokens that followed\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n",
+		6: "turn 6 sent 2 messages, 18 tokens, to small\nthe request begins with the whole request before: 18 tokens\nmessage 1 was sent with its new text, message 3\nleft out: message 2: deleted in turn 3\n" +
 			"left out: messages 4 to 5: turn 4 and later ones were rewound in turn 5\n",
-		8: "turn 8 sent 3 messages, 29 tokens, to small\nleft out: messages 4 to 5: turn 4 and later ones were rewound in turn 5\n" +
+		8: "turn 8 sent 3 messages, 29 tokens, to small\nthe request differs from the request before at byte 0, after 0 tokens: message 1 has another text; a\n  cache of the provider does not have the 18 tokens that followed\nleft out: messages 4 to 5: turn 4 and later ones were rewound in turn 5\n" +
 			"left out: messages 6 to 7: turn 2 and later ones were rewound in turn 7\n",
 	} {
 		r, err := explain.Turn(t.Context(), m, "s", turn)

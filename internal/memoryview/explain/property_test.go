@@ -123,6 +123,7 @@ func TestTurn_EqualsNaive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			want.addPrefix() // it is a part of the event
 			got, err := Turn(t.Context(), m, "s", turn)
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("turn %d: %v\ngot  %+v\nwant %+v", turn, err, got, want)

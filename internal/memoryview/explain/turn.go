@@ -79,6 +79,7 @@ func Turn(ctx context.Context, m *memory.Memory, session string, turn int64) (*R
 		return nil, err
 	}
 	r.addNewer(messages)
+	r.addPrefix()
 	return r.Report, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/prefix"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -173,7 +174,7 @@ func costOf(ctx context.Context, cfg memory.Config, lines []costLine, o CostOpti
 		return row, size, err
 	}
 	var price float64
-	var before []chat.Message
+	var before []prefix.Part
 	for _, l := range lines {
 		if l.message == nil {
 			if err := m.Clear(ctx, session); err != nil {
@@ -188,11 +189,12 @@ func costOf(ctx context.Context, cfg memory.Config, lines []costLine, o CostOpti
 				return row, size, &LineError{Line: l.line, Err: err}
 			}
 			sent := w.Messages()
-			prompt, cached := promptTokens(m, before, sent, o.Rules)
+			parts := partsOf(m, sent)
+			prompt, cached := promptTokens(before, parts, o.Rules)
 			row.Calls, row.Prompt, row.Cached = row.Calls+1, row.Prompt+prompt, row.Cached+cached
 			price += callPrice(o, prompt, cached)
 			size.grow(sent, int(prompt))
-			before = sent
+			before = parts
 		}
 		if err := m.Append(ctx, session, *l.message); err != nil {
 			return row, size, &LineError{Line: l.line, Err: err}
@@ -205,22 +207,24 @@ func costOf(ctx context.Context, cfg memory.Config, lines []costLine, o CostOpti
 	return row, size, nil
 }
 
-// promptTokens returns the tokens of a prompt, and how many of them the cache has: those of
-// the messages that begin the prompt before, too, in whole blocks.
-func promptTokens(m *memory.Memory, before, sent []chat.Message, rules spec.PromptCaching) (prompt, cached int64) {
-	same := true
+// partsOf returns the parts of a request.
+func partsOf(m *memory.Memory, sent []chat.Message) []prefix.Part {
+	parts := make([]prefix.Part, len(sent))
 	for i := range sent {
-		n := int64(m.Tokens(sent[i]))
-		prompt += n
-		same = same && i < len(before) && bytes.Equal(chat.OpenAI(before[i]), chat.OpenAI(sent[i]))
-		if same {
-			cached += n
-		}
+		parts[i] = prefix.Of(prefix.Message, &sent[i], sent[i].AsSent().Blocks)
+		parts[i].Tokens = m.Tokens(sent[i])
 	}
+	return parts
+}
+
+// promptTokens returns the tokens of a prompt, and how many of them the cache has: those of
+// the parts that begin the prompt before, too, in whole blocks.
+func promptTokens(before, sent []prefix.Part, rules spec.PromptCaching) (prompt, cached int64) {
+	cached = int64(prefix.Common(before, sent).Tokens)
 	if cached -= cached % int64(max(rules.Block, 1)); cached < int64(rules.Minimum) {
 		cached = 0
 	}
-	return prompt, cached
+	return int64(prefix.Sum(sent)), cached
 }
 
 // callPrice returns the price of a prompt; 0 without prices. What the cache does not have is

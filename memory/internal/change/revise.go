@@ -140,7 +140,7 @@ func (t *Transition) DropContext(c dependent, from int64) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Next.Values)) { // of a context that the memory had earlier
-		if !slices.Contains([]string{StepSystemValue, IdempotencyValue, budget.CalibrationValue, repairsValue, LeaseValue, variablesValue, replacedValue}, name) {
+		if !slices.Contains([]string{StepSystemValue, IdempotencyValue, budget.CalibrationValue, RequestValue, repairsValue, LeaseValue, variablesValue, replacedValue}, name) {
 			t.SetValue(name, nil)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/memory/prefix"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -343,7 +344,39 @@ type CallRecord struct {
 	Omitted     []*store.Entry // messages after the first one that were not sent
 	Estimated   bool           // the messages were fitted with a margin
 	Tokens      int
+	Parts       []prefix.Part // the request
+	Differs     []Differing   // ids of messages in Call.Prefix that had no position yet
 	Call        store.Call
+}
+
+// Differing is the id of a message that an element of Call.Prefix concerns.
+type Differing struct {
+	Index int // of the element
+	ID    string
+}
+
+// RequestValue is the value with the parts of the newest request of a session.
+const RequestValue = "request"
+
+// recordParts stores the request, with the positions that its messages have by now.
+func (t *Transition) recordParts(n *CallRecord) {
+	positions := map[string]int64{}
+	for _, added := range t.Change.Entries {
+		positions[added.Message.ID] = added.Seq
+	}
+	parts := slices.Clone(n.Parts)
+	for i := range parts {
+		if at := positions[parts[i].ID]; at > 0 {
+			parts[i].Seq = at
+		}
+	}
+	n.Call.Prefix = slices.Clone(n.Call.Prefix)
+	for _, d := range n.Differs {
+		n.Call.Prefix[d.Index].Message = positions[d.ID]
+	}
+	if len(parts) > 0 {
+		t.SetValue(RequestValue, prefix.Encode(parts))
+	}
 }
 
 // StoredRepairs returns the repairs of the newest call of a session.
@@ -364,6 +397,7 @@ func (t *Transition) RecordCall(n *CallRecord) {
 	if n.Call.Repairs != StoredRepairs(t.Next.Values) {
 		t.SetValue(repairsValue, strconv.AppendInt(nil, int64(n.Call.Repairs), 10))
 	}
+	t.recordParts(n)
 	e := store.Event{Kind: store.EventSent, Turn: t.Next.State.Turns, From: n.From, To: n.To, Messages: n.Messages,
 		Tokens: n.Tokens, Call: &n.Call, Time: t.Next.State.LastSaid}
 	for _, added := range t.Change.Entries { // the turn's messages have positions by now

@@ -56,7 +56,7 @@ func isValidUTF8(msg *chat.Message) bool {
 			return false
 		}
 	}
-	return utf8.ValidString(msg.ID) && utf8.ValidString(msg.Name) && utf8.ValidString(msg.ToolCallID)
+	return utf8.ValidString(msg.Context) && utf8.ValidString(msg.ID) && utf8.ValidString(msg.Name) && utf8.ValidString(msg.ToolCallID)
 }
 
 // sanitizeUTF8 returns a copy of msg with valid UTF-8 in all texts. Stores write
@@ -73,6 +73,7 @@ func sanitizeUTF8(msg chat.Message) chat.Message {
 		}
 	}
 	msg.ID, msg.Name, msg.ToolCallID = ValidText(msg.ID), ValidText(msg.Name), ValidText(msg.ToolCallID)
+	msg.Context = ValidText(msg.Context)
 	return msg
 }
 
@@ -112,7 +113,7 @@ func LastUser(entries []*store.Entry) int {
 
 // approximateBytes returns about how much memory an entry uses: media use more than their tokens.
 func approximateBytes(e *store.Entry) int {
-	n := 512 // the structs around the texts
+	n := 512 + len(e.Message.Context) // the structs around the texts
 	for i := range e.Message.Blocks {
 		b := &e.Message.Blocks[i]
 		n += len(b.Text) + len(b.Data)

@@ -34,11 +34,18 @@ func Tokens(c Counter, m chat.Message) int { return TokensOf(c, &m) }
 // TokensOf is Tokens for a message that it does not copy.
 func TokensOf(c Counter, m *chat.Message) int {
 	if own, ok := c.(MessageCounter); ok {
+		if m.Context != "" {
+			sent := m.AsSent()
+			m = &sent
+		}
 		return own.CountMessage(m)
 	}
 	n := 3 + c.Count(string(m.Role))
 	for i := range m.Blocks {
 		n += blockTokens(c, &m.Blocks[i])
+	}
+	if m.Context != "" {
+		n += c.Count(m.Context + "\n") // as it is joined to the text
 	}
 	if m.Name != "" {
 		n += 1 + c.Count(m.Name)

@@ -1,0 +1,69 @@
+package prefix
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+)
+
+// kinds are the kinds of parts in their stored form. The order is fixed.
+func kinds() []Kind {
+	return []Kind{System, Context, Message, "pinned", "summary", "facts", "variables", "retrieval"}
+}
+
+// Encode returns parts as a text that a session keeps: without their content and their ids.
+func Encode(parts []Part) []byte {
+	var raw []byte
+	last := int64(0)
+	for i := range parts {
+		p := &parts[i]
+		kind := 0
+		for k, name := range kinds() {
+			if name == p.Kind {
+				kind = k
+			}
+		}
+		raw = append(raw, byte(kind)<<4|byte(p.Form))
+		raw = binary.AppendVarint(raw, p.Seq-last)
+		raw = binary.AppendUvarint(raw, uint64(max(p.Bytes, 0)))
+		raw = binary.AppendUvarint(raw, uint64(max(p.Tokens, 0)))
+		raw = binary.BigEndian.AppendUint32(raw, p.sum)
+		last = p.Seq
+	}
+	return base64.RawStdEncoding.AppendEncode(nil, raw)
+}
+
+var errDamaged = errors.New("the stored form of a request is damaged")
+
+// Decode reads what Encode wrote.
+func Decode(text []byte) ([]Part, error) {
+	raw, err := base64.RawStdEncoding.DecodeString(string(text))
+	if err != nil {
+		return nil, errDamaged
+	}
+	var parts []Part
+	last := int64(0)
+	for len(raw) > 0 {
+		kind, form := int(raw[0]>>4), Form(raw[0]&15)
+		raw = raw[1:]
+		seq, n := binary.Varint(raw)
+		if n <= 0 || kind >= len(kinds()) {
+			return nil, errDamaged
+		}
+		raw = raw[n:]
+		var sizes [2]uint64
+		for i := range sizes {
+			if sizes[i], n = binary.Uvarint(raw); n <= 0 {
+				return nil, errDamaged
+			}
+			raw = raw[n:]
+		}
+		if len(raw) < 4 {
+			return nil, errDamaged
+		}
+		last += seq
+		parts = append(parts, Part{Kind: kinds()[kind], Seq: last, Form: form, Bytes: int(sizes[0]), Tokens: int(sizes[1]), sum: binary.BigEndian.Uint32(raw)})
+		raw = raw[4:]
+	}
+	return parts, nil
+}
