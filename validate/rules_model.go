@@ -172,7 +172,7 @@ models:
 func embeddingAsChatModel() rule {
 	return rule{code: "QT414", warning: true, title: "embedding model used as a chat model",
 		doc: "An embedding model turns texts into vectors. LLMInference and Agent need a chat model.",
-		sample: sample{head: "models:\n  - {type: ⟦EmbeddingModel, dimensions: 8│Model⟧, id: writer, provider: openai, model_id: gpt-4o-mini}",
+		sample: sample{head: "models:\n  - {type: ⟦EmbeddingModel, dimensions: 8│Model⟧, id: writer, provider: openai, model_id: gpt-6-luna}",
 			in: "question: text", out: "answer: text",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s spec.Step) {
