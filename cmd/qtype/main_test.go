@@ -113,7 +113,7 @@ models:
   - type: Model
     id: assistant
     provider: openai
-    model_id: gpt-6-luna
+    model_id: gpt-5.4-mini # by chat completions, with an exact tokenizer
     offline: practice
     retry: {max_attempts: 3, initial_delay: 1ms}
   - type: Model
