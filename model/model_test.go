@@ -18,9 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContextWindow(t *testing.T) {
 	tests := map[string]int{
-		"gpt-4o": 128_000, "gpt-4o-mini-2024-07-18": 128_000, "openai/gpt-4.1-mini": 1_047_576, "gpt-4": 8_192, "gpt-4-turbo-2024-04-09": 128_000,
-		"GPT-5": 272_000, "gpt-6-sol": 922_000, "o3-pro": 200_000, "anthropic/claude-opus-4-8": 1_000_000, "us.amazon.nova-lite-v1:0": 300_000,
-		"gemini-2.5-flash": 1_048_576, "gpt-5.55": 0, "llama3.1": 0, "": 0, "g": 0,
+		"gpt-5.2": 272_000, "gpt-5.4-mini-2026-03-17": 272_000, "openai/gpt-6-luna": 922_000, "GPT-6-SOL": 922_000, "anthropic/claude-opus-4-8": 1_000_000, "us.amazon.nova-lite-v1:0": 300_000,
+		"gemini-3.8-flash": 1_048_576, "gpt-5.55": 0, "llama3.1": 0, "": 0, "g": 0,
 	}
 	for name, want := range tests {
 		if got := model.Describe(&spec.Model{Provider: "openai", BaseURL: "https://gateway.example/v1", ModelID: name}).ContextWindow; got != want {

@@ -21,7 +21,7 @@ func TestModel_UsesResponses(t *testing.T) {
 		"reasoning is set":               {spec.Model{Provider: "openai", ModelID: "gpt-5.4", InferenceParams: effort("high")}, true},
 		"thinking is set":                {spec.Model{Provider: "openai", ModelID: "gpt-5.4", Thinking: "high"}, true},
 		"thinking is off":                {spec.Model{Provider: "openai", ModelID: "gpt-6-sol", Thinking: "off"}, false},
-		"tools in chat completions":      {spec.Model{Provider: "openai", ModelID: "gpt-4o"}, false},
+		"tools in chat completions":      {spec.Model{Provider: "openai", ModelID: "gpt-5.2"}, false},
 		"an unknown name":                {spec.Model{Provider: "openai", ModelID: "gpt-99"}, false},
 		"a region of the service":        {spec.Model{Provider: "openai", ModelID: "gpt-6-sol", BaseURL: "https://eu.api.openai.com/v1"}, true},
 		"another server":                 {spec.Model{Provider: "openai", ModelID: "gpt-6-sol", BaseURL: "http://gateway.local/v1"}, false},

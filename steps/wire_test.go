@@ -221,7 +221,7 @@ type testEnv struct {
 
 func newTestEnv(t testing.TB, s *llm, l layout, cfg memory.Config) *testEnv {
 	t.Helper()
-	w := &testEnv{model: &spec.Model{ID: "m", Provider: "openai", ModelID: "gpt-4o", BaseURL: s.URL + "/v1", Retry: &spec.RetryPolicy{MaxAttempts: 1}},
+	w := &testEnv{model: &spec.Model{ID: "m", Provider: "openai", ModelID: "gpt-6-sol", BaseURL: s.URL + "/v1", Retry: &spec.RetryPolicy{MaxAttempts: 1}},
 		memory: &spec.Memory{ID: "chat_memory"}}
 	made, err := provider.New(w.model, provider.Options{Getenv: func(string) string { return "" }, HTTP: s.Client()})
 	if err != nil {

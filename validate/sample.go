@@ -115,7 +115,7 @@ func writeLines(b *strings.Builder, indent int, text string) {
 
 // Declarations that several samples use.
 const (
-	sampleModel   = "models:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini}"
+	sampleModel   = "models:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-6-luna}"
 	sampleVectors = "models:\n  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: 1536}"
 	sampleTool    = `tools:
   - type: APITool

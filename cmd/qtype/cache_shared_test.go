@@ -18,7 +18,7 @@ import (
 
 // caches is a flow with a cache and no memory.
 const caches = `id: caches
-models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
   - id: main
     variables: [{id: text, type: text}, {id: answer, type: text}]

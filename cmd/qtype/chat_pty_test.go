@@ -125,7 +125,7 @@ func TestChat_OnTerminal(t *testing.T) {
 	folder := t.TempDir()
 	document := `id: tales
 memories: [{id: notes}]
-models: [{type: Model, id: teller, provider: openai, model_id: gpt-4o, base_url: "` + server.URL + `"}]
+models: [{type: Model, id: teller, provider: openai, model_id: gpt-6-sol, base_url: "` + server.URL + `"}]
 flows:
   - id: talk
     interface: {type: Conversational}

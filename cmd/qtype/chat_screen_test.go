@@ -111,8 +111,8 @@ func chatFolder(t *testing.T, s *chatServer) string {
 	document := `id: tales
 memories: [{id: notes, policy: token_window, max_tokens: 4000}]
 models:
-  - {type: Model, id: teller, provider: openai, model_id: gpt-4o, base_url: "` + s.URL + `"}
-  - {type: Model, id: other, provider: openai, model_id: gpt-4o-mini, base_url: "` + s.URL + `"}
+  - {type: Model, id: teller, provider: openai, model_id: gpt-5.4, base_url: "` + s.URL + `"}
+  - {type: Model, id: other, provider: openai, model_id: gpt-6-luna, base_url: "` + s.URL + `"}
 tools:
   - {type: ClientTool, id: pay, name: pay, description: Pays, inputs: [{id: amount, type: int}, {id: note, type: text}], outputs: [{id: receipt, type: text}]}
 flows:
@@ -137,13 +137,13 @@ func TestChatScreen_Editing(t *testing.T) {
 	d.say("wrld\x1b[D\x1b[D\x1b[Do\x01hello \x1b[F!")
 	d.ready("hello world!")
 	d.say("\r")
-	d.see("gpt-4o answers: HELLO WORLD!")
+	d.see("gpt-5.4 answers: HELLO WORLD!")
 	d.ready("")
 	d.say("\x1b[200~one\ntwo 漢字\r\nthree\x1b[201~")
 	d.see("you> one\n...> two 漢字\n...> three")
 	d.golden("pasted")
 	d.say("\r")
-	d.see("gpt-4o answers: ONE", "TWO 漢字", "THREE (3 messages)")
+	d.see("gpt-5.4 answers: ONE", "TWO 漢字", "THREE (3 messages)")
 	d.ready("")
 	d.say("/se\t")
 	d.see("/session  /sessions")
@@ -289,7 +289,7 @@ func TestChatScreen_Commands(t *testing.T) {
 		{"/details", "had no reasoning and called no tools"},
 		{"/memory", "has no conversations in"},
 		{"first", "answers: FIRST (1 messages)"},
-		{"/retry", "again: \"first\"\ngpt-4o answers: FIRST (1 messages)"},
+		{"/retry", "again: \"first\"\ngpt-5.4 answers: FIRST (1 messages)"},
 		{"/edit second", "answers: SECOND (1 messages)"},
 		{"/undo", "undone: \"second\""},
 		{"third", "answers: THIRD (1 messages)"},
@@ -306,8 +306,8 @@ func TestChatScreen_Commands(t *testing.T) {
 		{"with it", "A NOTE"},
 		{"/model", "models of the document: teller, other"},
 		{"/model tellr", "did you mean \"teller\"?"},
-		{"/model other", "gpt-4o-mini answers from now on"},
-		{"who", "gpt-4o-mini answers: WHO (5 messages)"},
+		{"/model other", "gpt-6-luna answers from now on"},
+		{"who", "gpt-6-luna answers: WHO (5 messages)"},
 		{"/new me", "session \"me\" exists, with"},
 		{"/new", "new session s2"},
 		{"hello", "answers: HELLO (1 messages)"},
@@ -333,7 +333,7 @@ func TestChatScreen_Commands(t *testing.T) {
 	d.ready("")
 	d.say("/quit\r")
 	d.waitEnd(cmd)
-	if saved := testkit.ReadFile(t, filepath.Join(folder, "out.md")); !strings.Contains(saved, "# tales, session me\n\n## You, ") || !strings.Contains(saved, "gpt-4o answers: THIRD") {
+	if saved := testkit.ReadFile(t, filepath.Join(folder, "out.md")); !strings.Contains(saved, "# tales, session me\n\n## You, ") || !strings.Contains(saved, "gpt-5.4 answers: THIRD") {
 		t.Errorf("saved %q", saved)
 	}
 }

@@ -58,7 +58,7 @@ Without metrics the output is compared with the column expected.`,
 		f.StringVar(&e.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
 		f.StringVarP(&e.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.StringArrayVar(&e.Metrics, "metric", nil, "add a metric: a `TYPE`, or its keys in YAML: 'type: regexp, pattern: ^ok'")
-		f.StringArrayVar(&e.Variants, "variant", nil, "add a variant: its `KEYS` in YAML: 'id: small, models: {writer: gpt-4o-mini}'")
+		f.StringArrayVar(&e.Variants, "variant", nil, "add a variant: its `KEYS` in YAML: 'id: small, models: {writer: gpt-6-luna}'")
 	})
 	cli.AddFlags(f, "Rows", func() {
 		f.StringVar(&e.Session, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")

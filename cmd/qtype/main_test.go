@@ -115,7 +115,7 @@ models:
   - type: Model
     id: assistant
     provider: openai
-    model_id: gpt-4o-mini
+    model_id: gpt-5.4-mini # by chat completions, with an exact tokenizer
     offline: practice
     retry: {max_attempts: 3, initial_delay: 1ms}
   - type: Model

@@ -172,7 +172,7 @@ func newEchoing(t *testing.T, e *echoModel, address, steps string, rows int, out
 	for row := range rows {
 		fmt.Fprintf(&in, "row %d\n", row+1)
 	}
-	document := "id: app\nmodels: [{type: Model, id: echo, provider: openai, model_id: gpt-4o-mini, base_url: \"%s/v1\", retry: {max_attempts: 1}}]\n" +
+	document := "id: app\nmodels: [{type: Model, id: echo, provider: openai, model_id: gpt-6-luna, base_url: \"%s/v1\", retry: {max_attempts: 1}}]\n" +
 		"flows:\n  - id: main\n" + steps
 	k := newKillableOf(t, address, map[string]string{"in.csv": in.String(), "app.qtype.yaml": document}, out)
 	k.watch = e.calls

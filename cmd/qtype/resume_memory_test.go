@@ -17,7 +17,7 @@ import (
 // twoTurns has two turns of a memory in one row and then calls another model: the run
 // is killed during that call.
 const twoTurns = `id: some
-models: [{type: Model, id: lists, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: lists, provider: openai, model_id: gpt-6-luna, base_url: "%s/v1", retry: {max_attempts: 1}}]
 memories: [{id: talk, policy: message_window, max_messages: 2}]
 flows:
   - id: main

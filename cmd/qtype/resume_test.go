@@ -27,7 +27,7 @@ import (
 // makesSome calls a model for a list, and makes a row of each of its items: no row,
 // one or two. Some answers are not lists.
 const makesSome = `id: some
-models: [{type: Model, id: lists, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: lists, provider: openai, model_id: gpt-6-luna, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
   - id: main
     variables:

@@ -34,7 +34,7 @@ func TestRuns_Local(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	k := newKillableOf(t, model.URL, map[string]string{"in.csv": "text\n1\n2\n3\n4\n", "app.qtype.yaml": `id: answers
-models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
   - id: main
     variables: [{id: text, type: text}, {id: answer, type: text}]

@@ -28,7 +28,7 @@ import (
 
 // desk is a flow with an agent, one of whose tools requires approval.
 const desk = `id: desk
-models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "URL/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "URL/v1", retry: {max_attempts: 1}}]
 memories: [{id: talk, token_limit: 50000}]
 tools:
   - {type: APITool, id: lookup, name: lookup, description: finds an order, endpoint: "URL/lookup", method: POST, allow_private: true, inputs: [{id: order, type: text}], outputs: [{id: state, type: text}]}

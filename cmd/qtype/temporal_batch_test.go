@@ -19,7 +19,7 @@ import (
 
 // summarizes is a flow with batch steps between and after its calls of a model.
 const summarizes = `id: summarizes
-models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
   - id: main
     variables:

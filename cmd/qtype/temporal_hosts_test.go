@@ -23,7 +23,7 @@ import (
 
 // hostsDocument is a flow whose memory is on a server.
 const hostsDocument = `id: hosts
-models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "http://MODEL/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "http://MODEL/v1", retry: {max_attempts: 1}}]
 stores: [{id: db, type: postgres, url: "STORE"}]
 memories: [{id: talk, policy: unbounded, store: db}]
 flows:

@@ -26,8 +26,8 @@ import (
 // and a flow that only computes.
 const served = `id: served
 models:
-  - {type: Model, id: say, provider: openai, model_id: gpt-4o-mini, base_url: "URL/say/v1", retry: {max_attempts: 1}}
-  - {type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "URL/v1", retry: {max_attempts: 1}}
+  - {type: Model, id: say, provider: openai, model_id: gpt-6-luna, base_url: "URL/say/v1", retry: {max_attempts: 1}}
+  - {type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "URL/v1", retry: {max_attempts: 1}}
 memories: [{id: talk, token_limit: 50000}]
 tools:
   - {type: APITool, id: lookup, name: lookup, description: finds an order, endpoint: "URL/lookup", method: POST, allow_private: true, inputs: [{id: order, type: text}], outputs: [{id: state, type: text}]}

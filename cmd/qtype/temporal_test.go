@@ -27,7 +27,7 @@ import (
 
 // talks is a flow with a memory.
 const talks = `id: talks
-models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "%s/v1", retry: {max_attempts: 1}}]
 memories: [{id: talk, policy: message_window, max_messages: 4}]
 flows:
   - id: main
@@ -262,7 +262,7 @@ func TestTemporal_KilledWorker(t *testing.T) {
 
 // answers is a flow without a memory: nothing but checkpoints protects its calls.
 const answers = `id: answers
-models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "%s/v1", retry: {max_attempts: 1}}]
 flows:
   - id: main
     variables: [{id: text, type: text}, {id: answer, type: text}]

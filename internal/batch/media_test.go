@@ -48,7 +48,7 @@ func TestRun_Outages(t *testing.T) {
 	defer server.Close()
 	document := fmt.Sprintf(`id: app
 models:
-  - {type: Model, id: first, provider: openai, model_id: gpt-4o-mini, base_url: '%s/v1', retry: {max_attempts: 1}, circuit_breaker: {failures: 2, open_for: 5m}, fallbacks: [second]}
+  - {type: Model, id: first, provider: openai, model_id: gpt-6-luna, base_url: '%s/v1', retry: {max_attempts: 1}, circuit_breaker: {failures: 2, open_for: 5m}, fallbacks: [second]}
   - {type: Model, id: second, provider: mock, rules: [{text: Hello.}]}
 flows:
   - id: main

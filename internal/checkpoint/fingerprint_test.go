@@ -29,7 +29,7 @@ func TestFingerprint(t *testing.T) {
 	}{
 		"nothing":       {func(*spec.LLMInference, *spec.Model) {}, nil},
 		"a setting":     {func(s *spec.LLMInference, _ *spec.Model) { s.SystemMessage = "Be long." }, []string{"step ask"}},
-		"the model":     {func(_ *spec.LLMInference, m *spec.Model) { m.ModelID = "gpt-4o" }, []string{"model gpt"}},
+		"the model":     {func(_ *spec.LLMInference, m *spec.Model) { m.ModelID = "gpt-6-sol" }, []string{"model gpt"}},
 		"a type":        {func(s *spec.LLMInference, _ *spec.Model) { s.Outputs[0].To.Type.Name = "int" }, []string{"flow main", "step ask"}},
 		"a timeout":     {func(s *spec.LLMInference, _ *spec.Model) { s.Timeout = spec.Duration(time.Second) }, nil},
 		"an own ignore": {func(s *spec.LLMInference, _ *spec.Model) { s.OnError = "skip" }, nil},

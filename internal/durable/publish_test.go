@@ -113,7 +113,7 @@ func TestChunk_Published(t *testing.T) {
 }
 
 const answersDocument = `id: answers
-models: [{type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: "URL/v1", retry: {max_attempts: 1}}]
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "URL/v1", retry: {max_attempts: 1}}]
 flows:
   - id: main
     variables: [{id: text, type: text}, {id: answer, type: text}]

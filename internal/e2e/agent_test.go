@@ -57,7 +57,7 @@ func TestMemory_ThirdTurnSendsConversation(t *testing.T) {
 			if got := transcript(s.requests[3].Messages); got != "system: You answer for a bookshop. | user: another conversation" {
 				t.Errorf("another session has %s", got)
 			}
-			if r := s.requests[2]; r.Stream != streaming || r.Temperature != nil || r.Model != "gpt-4o-mini" {
+			if r := s.requests[2]; r.Stream != streaming || r.Temperature != nil || r.Model != "gpt-6-luna" {
 				t.Errorf("the request has stream %v, temperature %v, model %s", r.Stream, r.Temperature, r.Model)
 			}
 			if streaming && deltas.String() != "answer 1answer 2answer 3" {
@@ -71,7 +71,7 @@ func TestMemory_ThirdTurnSendsConversation(t *testing.T) {
 const agentApp = `
 id: shop
 memories: [{id: notes}]
-models: [{type: Model, id: assistant, provider: openai, model_id: gpt-4o, base_url: "%[1]s/v1"}]
+models: [{type: Model, id: assistant, provider: openai, model_id: gpt-6-sol, base_url: "%[1]s/v1"}]
 tools:
   - type: APITool
     id: find_order

@@ -17,7 +17,7 @@ import (
 // that accepts requests and never responds.
 const hangingDocument = `id: app
 models:
-  - {type: Model, id: slow, provider: openai, model_id: gpt-4o-mini, base_url: 'HANGS/v1'}
+  - {type: Model, id: slow, provider: openai, model_id: gpt-6-luna, base_url: 'HANGS/v1'}
   - {type: Model, id: broken, provider: mock, rules: [{status: 500, error: down}], retry: {max_attempts: 3, initial_delay: 1h, max_delay: 1h}}
   - {type: Model, id: rare, provider: mock, rate_limit: {requests_per_minute: 1}}
 memories: [{id: talk}]

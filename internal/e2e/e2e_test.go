@@ -252,7 +252,7 @@ func assertLines(t *testing.T, got []string, want ...string) {
 const chatApp = `
 id: chat
 memories: [{id: chat_memory, token_limit: 50000}]
-models: [{type: Model, id: assistant, provider: openai, model_id: gpt-4o-mini, base_url: "%s/v1"}]
+models: [{type: Model, id: assistant, provider: openai, model_id: gpt-6-luna, base_url: "%s/v1"}]
 flows:
   - id: talk
     variables: [{id: message, type: ChatMessage}, {id: reply, type: ChatMessage}]

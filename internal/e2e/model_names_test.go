@@ -4,11 +4,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -25,13 +28,8 @@ var modelWord = regexp.MustCompile(`[a-zA-Z][\w.:@/-]*\d[\w.:@/-]*`)
 // TestNames_Models finds names of models in the code outside of the catalogue: what holds
 // for a model belongs into its row.
 func TestNames_Models(t *testing.T) {
-	files, err := testkit.Command(t, "git", "ls-files", "--cached", "--others", "--exclude-standard", "*.go").Output()
-	if err != nil {
-		t.Skipf("git ls-files: %v", err)
-	}
-	for path := range strings.Lines(string(files)) {
-		path = strings.TrimSpace(path)
-		if strings.HasSuffix(path, "_test.go") || slices.ContainsFunc(withModelNames, func(p string) bool { return strings.HasPrefix(path, p) }) {
+	for _, path := range filesExcept(t, withModelNames, "*.go") {
+		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		set := token.NewFileSet()
@@ -53,4 +51,65 @@ func TestNames_Models(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// filesExcept lists the files of the module that match a pattern of git, without those whose
+// paths begin with one of the prefixes.
+func filesExcept(t *testing.T, prefixes []string, pattern string) []string {
+	t.Helper()
+	out, err := testkit.Command(t, "git", "ls-files", "--cached", "--others", "--exclude-standard", pattern).Output()
+	if err != nil {
+		t.Skipf("git ls-files: %v", err)
+	}
+	return slices.DeleteFunc(strings.Fields(string(out)), func(path string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
+	})
+}
+
+// withOldNames are the files that may name models of the past: facts about these models,
+// recordings, documents of other systems and what is converted from them, and minified code.
+var withOldNames = []string{
+	"CHANGELOG.md", "docs/decisions/", "docs/parity.md", "docs/howto/langchain4j.md", "docs/convert.md",
+	"internal/catalogue/", "internal/tokenizer/", "internal/splitter/counter.go", "model/modeltest/conformance/", "model/anthropic/features_test.go", "internal/lsp/feature_test.go",
+	"internal/e2e/testdata/retrieval/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
+	"internal/convert/", "cmd/qtype/testdata/examples/", "cmd/qtype/testdata/pages/convert/", "cmd/qtype/testdata/script/convert", "internal/server/ui/dist/",
+}
+
+// TestNames_ShuttingDown lists the names of models that do not answer, or will not in 60 days.
+// Only a release, which has QTYPE_RELEASE set, fails for them.
+func TestNames_ShuttingDown(t *testing.T) {
+	report := t.Logf
+	if os.Getenv("QTYPE_RELEASE") != "" {
+		report = t.Errorf
+	}
+	end := time.Now().AddDate(0, 0, 60).Format(time.DateOnly)
+	for _, path := range filesExcept(t, withOldNames, "*") {
+		text, err := os.ReadFile(path)
+		if err != nil || !utf8.Valid(text) {
+			continue // deleted, or not a text
+		}
+		number := 0
+		for line := range strings.Lines(string(text)) {
+			number++
+			for _, word := range modelWord.FindAllString(line, -1) {
+				if m := modelIn(word); m != nil && (m.Status == catalogue.Retired || m.Shutdown != "" && m.Shutdown < end) {
+					report("%s:%d: %s of %s shuts down on %s; use %s", path, number, m.ID, m.Provider, m.Shutdown, m.Replacement)
+				}
+			}
+		}
+	}
+}
+
+// modelIn returns the model that a word names, also after a colon: openai:NAME, ${MODEL:-NAME}.
+func modelIn(word string) *catalogue.Model {
+	for rest := word; len(rest) > 3; { // shorter names are words of other languages, too: o1
+		if m, ok := catalogue.Lookup("", strings.Trim(rest, ".:/-")); ok {
+			return m
+		}
+		var found bool
+		if _, rest, found = strings.Cut(rest, ":"); !found {
+			break
+		}
+	}
+	return nil
 }

@@ -165,7 +165,7 @@ func TestModel_FallbackPrices(t *testing.T) {
 	defer server.Close()
 	const document = `id: app
 models:
-  - {type: Model, id: first, provider: openai, model_id: gpt-4o-mini, base_url: '%s/v1', retry: {max_attempts: 1}, fallbacks: [second], prices: {input: 0}}
+  - {type: Model, id: first, provider: openai, model_id: gpt-6-luna, base_url: '%s/v1', retry: {max_attempts: 1}, fallbacks: [second], prices: {input: 0}}
   - {type: Model, id: second, provider: mock, rules: [{status: 503, error: busy}], fallbacks: [third]}
   - {type: Model, id: third, provider: mock, rules: [{text: At your service.}], prices: {input: 1000000}}
 flows:

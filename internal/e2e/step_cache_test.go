@@ -131,7 +131,7 @@ func TestStepCache_KeyDependsOnConfiguration(t *testing.T) {
 	}{
 		"nothing":            {func(*cachedApp) {}, true},
 		"a parameter":        {func(c *cachedApp) { c.model = ", inference_params: {temperature: 0.5}" }, false},
-		"the model's name":   {func(c *cachedApp) { c.model = ", model_id: gpt-5" }, false},
+		"the model's name":   {func(c *cachedApp) { c.model = ", model_id: gpt-6-sol" }, false},
 		"the server":         {func(c *cachedApp) { c.url = other.URL }, false},
 		"the system message": {func(c *cachedApp) { c.step = ", system_message: Be brief." }, false},
 		"the output's type":  {func(c *cachedApp) { c.output = "text" }, false},
@@ -155,7 +155,7 @@ func TestStepCache_KeyDependsOnConfiguration(t *testing.T) {
 	}
 	doc := cachedApp{url: s.URL, folder: t.TempDir(), cache: ", keyed_by: inputs"}
 	runCached(t, doc.String(), "tea")
-	doc.model, doc.step = ", model_id: gpt-5", ", system_message: Be brief."
+	doc.model, doc.step = ", model_id: gpt-6-sol", ", system_message: Be brief."
 	if _, hits, _ := runCached(t, doc.String(), "tea"); hits != 1 {
 		t.Error("keyed_by: inputs depends on the configuration")
 	}

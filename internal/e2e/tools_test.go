@@ -184,7 +184,7 @@ func TestAgent_StructuredOutput(t *testing.T) {
 memories: [{id: notes}]
 types: [{id: Label, description: What a message is about, properties: {label: text, score: float}}]
 auths: [{type: api_key, id: key, api_key: k}]
-models: [{type: Model, id: assistant, provider: openai, model_id: gpt-4o, base_url: "`+server.URL+`", auth: key}]
+models: [{type: Model, id: assistant, provider: openai, model_id: gpt-6-sol, base_url: "`+server.URL+`", auth: key}]
 flows:
   - id: main
     variables: [{id: message, type: ChatMessage}, {id: label, type: Label}]

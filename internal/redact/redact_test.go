@@ -106,7 +106,7 @@ func TestLooksSecret(t *testing.T) {
 			t.Errorf("%s does not look like a secret", text)
 		}
 	}
-	for _, text := range []string{"claude-3-5-sonnet-20241022", "Meta-Llama-3-70B-Instruct", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
+	for _, text := range []string{"claude-haiku-4-5-20251001", "Meta-Llama-3-70B-Instruct", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
 		"d35c59abb061a4a6fb18e82ac0862c26744d6ab5", "a text with Words and 12 numbers", "v1beta1/publishers/google"} {
 		if redact.LooksSecret(text) {
 			t.Errorf("%s looks like a secret", text)

@@ -348,7 +348,7 @@ func TestAnswer_Refusal(t *testing.T) {
 
 // A window that the model cannot continue gets a message of the user.
 func TestRequest_NoPrefill(t *testing.T) {
-	for name, want := range map[string]bool{"claude-opus-4-5": false, "claude-opus-5": true} {
+	for name, want := range map[string]bool{"claude-haiku-4-5": false, "claude-opus-5": true} {
 		c := newTalk(t, false, options{name: name}, reply{blocks: `[{"type":"text","text":"x"}]`})
 		c.list = []chat.Message{chat.Text(chat.User, "a"), chat.Text(chat.Assistant, "b")}
 		if _, err := c.next(); err != nil {

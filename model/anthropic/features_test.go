@@ -14,7 +14,7 @@ import (
 var yes = reply{blocks: `[{"type":"text","text":"Yes."}]`}
 
 func TestRequest_MaxTokens(t *testing.T) {
-	for name, want := range map[string]string{"claude-opus-5-5": `"max_tokens":32000`, "claude-opus-4-5": `"max_tokens":32000`, "claude-3-haiku-20240307": `"max_tokens":4096`, "mine": `"max_tokens":4096`} {
+	for name, want := range map[string]string{"claude-opus-5-5": `"max_tokens":32000`, "claude-haiku-4-5": `"max_tokens":32000`, "claude-3-haiku-20240307": `"max_tokens":4096`, "mine": `"max_tokens":4096`} {
 		c := newTalk(t, true, options{name: name}, yes)
 		c.must("Hello")
 		c.sees([]string{want})

@@ -208,11 +208,11 @@ func TestRequest_CachePoints(t *testing.T) {
 		cache                string
 		system, tools, turns bool
 	}{
-		{"us.anthropic.claude-sonnet-4-20250514-v1:0", "auto", true, true, true},
+		{"us.anthropic.claude-sonnet-4-6", "auto", true, true, true},
 		{"anthropic.claude-3-7-sonnet-20250219-v1:0", "auto", true, true, true},
 		{"us.anthropic.claude-opus-5-5", "1h", true, true, true},
 		{"us.amazon.nova-lite-v1:0", "auto", true, false, true},
-		{"us.anthropic.claude-sonnet-4-20250514-v1:0", "none", false, false, false},
+		{"us.anthropic.claude-sonnet-4-6", "none", false, false, false},
 		{"anthropic.claude-3-5-sonnet-20240620-v1:0", "auto", false, false, false},
 		{"anthropic.claude-v2:1", "auto", false, false, false},
 		{"meta.llama3-70b-instruct-v1:0", "auto", false, false, false},

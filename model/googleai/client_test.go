@@ -146,7 +146,7 @@ func TestContract(t *testing.T) {
 
 func TestRequest_Parameters(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
-	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "models/gemini-2.5-flash"}, URL: s.URL + "/v1", HTTP: s.Client(), Params: map[string]any{
+	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "models/gemini-2.5-flash-lite"}, URL: s.URL + "/v1", HTTP: s.Client(), Params: map[string]any{
 		"top_p": 0.5, "topK": 3, "stop": "END", "thinking_config": map[string]any{"thinkingBudget": 0}, "safety_settings": []any{}}})
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestRequest_Parameters(t *testing.T) {
 	if d := cmp.Diff(want, got.Body); d != "" {
 		t.Error(d)
 	}
-	if got.Path != "/v1/models/gemini-2.5-flash:generateContent" {
+	if got.Path != "/v1/models/gemini-2.5-flash-lite:generateContent" {
 		t.Errorf("called %s", got.Path)
 	}
 }
@@ -183,7 +183,7 @@ func TestRequest_ToolImages(t *testing.T) {
 	within := result("call00001", "plot", "a plot")
 	within["functionResponse"].(object)["parts"] = []any{image, sound}
 	for name, want := range map[string][]any{
-		"gemini-2.5-flash":       {result("call00001", "plot", "a plot\n[2 files follow the results of the tools]"), result("call00002", "now", "noon"), image, sound},
+		"gemini-2.5-flash-lite":  {result("call00001", "plot", "a plot\n[2 files follow the results of the tools]"), result("call00002", "now", "noon"), image, sound},
 		"gemini-3.1-pro-preview": {within, result("call00002", "now", "noon")},
 	} {
 		s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))

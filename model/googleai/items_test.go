@@ -141,7 +141,7 @@ func TestItems_Foreign(t *testing.T) {
 		"another model":       {"gemini-3.8-flash", false, false, "[<nil> skip_thought_signature_validator <nil>]"},
 		"Vertex AI":           {"gemini-4-argon", true, false, "[<nil> skip_thought_signature_validator <nil>]"},
 		"an earlier turn":     {"gemini-3.8-flash", false, true, "[<nil> <nil> <nil>]"},
-		"Gemini 2.5":          {"gemini-2.5-flash", false, false, "[<nil> <nil> <nil>]"},
+		"Gemini 2.5":          {"gemini-2.5-flash-lite", false, false, "[<nil> <nil> <nil>]"},
 		"a model without row": {"my-model", false, false, "[<nil> <nil> <nil>]"},
 	} {
 		s := modeltest.Serve(t, inTurn(false, event("STOP", `{"text":"Friday."}`)))
@@ -176,7 +176,7 @@ func TestItems_Refused(t *testing.T) {
 	const refusal = `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"Corrupted thought signature."}}`
 	answer := event("STOP", `{"text":"Hm.","thought":true,"thoughtSignature":"VA=="}`, `{"functionCall":{"id":"a","name":"find_order","args":{}},"thoughtSignature":"U0lH"}`)
 	for _, stream := range []bool{false, true} {
-		m, s := gemini(t, "gemini-2.5-flash", nil, stream, answer, refusal, answer)
+		m, s := gemini(t, "gemini-2.5-flash-lite", nil, stream, answer, refusal, answer)
 		got, err := model.Call(t.Context(), m, model.Request{Stream: stream}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func TestCitations(t *testing.T) {
 		{"retrievedContext":{"documentName":"corpora/1/documents/2","title":"Manual","text":"Ships on Friday."}},{"web":{"uri":"https://a.example/1","title":"A"}},{"maps":{"uri":"https://maps.example/1","title":"Shop"}}]},
 		"urlContextMetadata":{"urlMetadata":[{"retrievedUrl":"https://b.example/","urlRetrievalStatus":"URL_RETRIEVAL_STATUS_SUCCESS"},{"retrievedUrl":"https://c.example/","urlRetrievalStatus":"URL_RETRIEVAL_STATUS_ERROR"}]},
 		"citationMetadata":{"citationSources":[{"startIndex":0,"endIndex":7,"uri":"https://d.example/","license":"mit"}]},"finishReason"`, 1)
-	m, s := gemini(t, "gemini-2.5-flash", nil, false, answer)
+	m, s := gemini(t, "gemini-2.5-flash-lite", nil, false, answer)
 	got, err := model.Call(t.Context(), m, model.Request{}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -143,11 +143,11 @@ func TestNew_InvalidRules(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	m, err := mock.New(&spec.Model{ID: "fake", Provider: "mock"}, mock.Options{Replaces: &spec.Model{ID: "gpt", Provider: "openai",
-		ModelID: "gpt-4o", InferenceParams: map[string]any{"max_tokens": 7}}})
+		ModelID: "gpt-5.4-mini", InferenceParams: map[string]any{"max_tokens": 7}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 128_000, MaxTokens: 7, Mock: true, Replaces: "gpt"}
+	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 272_007, MaxTokens: 7, Mock: true, Replaces: "gpt"}
 	if d := cmp.Diff(want, m.Info()); d != "" {
 		t.Error(d)
 	}

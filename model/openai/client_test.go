@@ -35,7 +35,7 @@ func serve(t *testing.T, answers ...http.HandlerFunc) server {
 // talk makes a client of the server, with retries.
 func (s server) talk(t *testing.T, change func(*openai.Config, *model.CallPolicy)) model.Chat {
 	t.Helper()
-	c := openai.Config{Info: model.Info{ID: "gpt", Provider: "openai", Name: "gpt-4o"}, BaseURL: s.URL + "/v1",
+	c := openai.Config{Info: model.Info{ID: "gpt", Provider: "openai", Name: "gpt-6-sol"}, BaseURL: s.URL + "/v1",
 		Key: "sk-proj-very-secret-0123456789", Credential: "OPENAI_API_KEY", HTTP: s.Client()}
 	p := model.CallPolicy{Timeout: time.Minute, MaxAttempts: 3, InitialDelay: time.Millisecond, MaxDelay: 2 * time.Second}
 	if change != nil {
@@ -112,7 +112,7 @@ func TestRequest_Conversation(t *testing.T) {
 			if d := cmp.Diff(want, got, ignoreIDs); d != "" {
 				t.Error(d)
 			}
-			body := map[string]any{"model": "gpt-4o", "top_p": 0.5, "max_tokens": 100.0, "metadata": map[string]any{"a": "b"},
+			body := map[string]any{"model": "gpt-6-sol", "top_p": 0.5, "max_tokens": 100.0, "metadata": map[string]any{"a": "b"},
 				"messages": []any{
 					map[string]any{"role": "system", "content": "You answer for a bookshop."},
 					map[string]any{"role": "user", "content": "one"}, map[string]any{"role": "assistant", "content": "first <answer>"},

@@ -46,7 +46,7 @@ func TestGenerate_Failures(t *testing.T) {
 		"400": {status(400, `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`), true,
 			"model gpt: HTTP 400: This model's maximum context length is 8192 tokens. (URL/v1)", 1},
 		"404 of FastAPI":     {status(404, `{"detail":"Not Found"}`), false, "model gpt: HTTP 404: Not Found (URL/v1)", 1},
-		"404 of Ollama":      {status(404, `{"error":{"message":"model \"gpt-4o\" not found, try pulling it first","type":"api_error","param":null,"code":null}}`), false, `model gpt: HTTP 404: model "gpt-4o" not found, try pulling it first (URL/v1)`, 1},
+		"404 of Ollama":      {status(404, `{"error":{"message":"model \"gpt-6-sol\" not found, try pulling it first","type":"api_error","param":null,"code":null}}`), false, `model gpt: HTTP 404: model "gpt-6-sol" not found, try pulling it first (URL/v1)`, 1},
 		"500 every time":     {status(500, `{"error":{"message":"The server had an error","type":"server_error"}}`), false, "model gpt: HTTP 500: The server had an error (URL/v1), tried 3 times", 3},
 		"503 without a body": {status(503, ``), true, "model gpt: HTTP 503: Service Unavailable (URL/v1), tried 3 times", 3},
 		"502 page":           {raw2(502, "text/html", page), false, "model gpt: HTTP 502: the response is a web page instead of JSON; check base_url (URL/v1), tried 3 times", 3},

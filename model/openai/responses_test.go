@@ -110,7 +110,7 @@ func TestResponses_Contract(t *testing.T) {
 // is the format of the text.
 func TestResponses_Reasoning(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", modeltest.JSON(responseOf(modeltest.Answer{Reasoning: "Hm.", Calls: []chat.ToolCall{{ID: "c1", Name: "now", Arguments: "{}"}}}))))
-	m, err := openai.NewResponses(contractConfig(modeltest.Target{Info: model.Info{ID: "m", Name: "gpt-5-mini"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{"reasoning_effort": "low"}}))
+	m, err := openai.NewResponses(contractConfig(modeltest.Target{Info: model.Info{ID: "m", Name: "gpt-6-luna"}, URL: s.URL, HTTP: s.Client(), Params: map[string]any{"reasoning_effort": "low"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestResponses_Reasoning(t *testing.T) {
 // The output of a call is a list of parts where it has an image.
 func TestResponses_ToolImages(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", modeltest.JSON(responseOf(modeltest.Answer{Chunks: []string{"Yes."}}))))
-	m, err := openai.NewResponses(contractConfig(modeltest.Target{Info: model.Info{ID: "m", Name: "gpt-4o"}, URL: s.URL, HTTP: s.Client()}))
+	m, err := openai.NewResponses(contractConfig(modeltest.Target{Info: model.Info{ID: "m", Name: "gpt-6-sol"}, URL: s.URL, HTTP: s.Client()}))
 	if err != nil {
 		t.Fatal(err)
 	}

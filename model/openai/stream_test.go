@@ -51,7 +51,7 @@ func FuzzStream(f *testing.F) {
 func BenchmarkStream(b *testing.B) {
 	var stream bytes.Buffer
 	for range 1000 {
-		stream.WriteString("data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"gpt-4o\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n")
+		stream.WriteString("data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"gpt-6-sol\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n")
 	}
 	b.ReportAllocs()
 	b.SetBytes(int64(stream.Len()))

@@ -50,10 +50,10 @@ func TestAnswers_Media(t *testing.T) {
 		want  []chat.Block
 		again string // part of the next request
 	}{
-		"gemini": {spec.Model{Provider: "google-ai", ModelID: "gemini-2.5-flash-image"}, "",
+		"gemini": {spec.Model{Provider: "google-ai", ModelID: "gemini-3.1-flash-image"}, "",
 			fmt.Sprintf(`{"candidates":[{"finishReason":"STOP","content":{"parts":[{"text":"A cat:"},{"inlineData":{"mimeType":"image/png","data":%q}},{"text":"Done."}]}}]}`, image),
 			[]chat.Block{text("A cat:"), picture, text("Done.")}, `"inlineData":{"data":"` + image},
-		"gemini, streamed": {spec.Model{Provider: "google-ai", ModelID: "gemini-2.5-flash-image"}, stream,
+		"gemini, streamed": {spec.Model{Provider: "google-ai", ModelID: "gemini-3.1-flash-image"}, stream,
 			events(`{"candidates":[{"content":{"parts":[{"text":"A "}]}}]}`, `{"candidates":[{"content":{"parts":[{"text":"cat"}]}}]}`,
 				fmt.Sprintf(`{"candidates":[{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":%q}}]}}]}`, image)),
 			[]chat.Block{text("A cat"), picture}, `"inlineData":{"data":"` + image},
@@ -65,17 +65,17 @@ func TestAnswers_Media(t *testing.T) {
 				event(t, "contentBlockDelta", fmt.Sprintf(`{"contentBlockIndex":1,"delta":{"image":{"source":{"bytes":%q}}}}`, image)) +
 				event(t, "messageStop", `{"stopReason":"end_turn"}`) + event(t, "metadata", `{"usage":{}}`),
 			[]chat.Block{text("A cat:"), picture}, note},
-		"openai, sound": {spec.Model{Provider: "openai", ModelID: "gpt-4o-audio-preview"}, "",
+		"openai, sound": {spec.Model{Provider: "openai", ModelID: "gpt-audio"}, "",
 			fmt.Sprintf(`{"choices":[{"message":{"content":null,"audio":{"id":"a","data":%q,"transcript":"Meow."}},"finish_reason":"stop"}]}`, sound),
 			[]chat.Block{text("Meow."), spoken}, "[a sound of type audio/wav, which cannot be passed to this model]"},
-		"openai, sound streamed": {spec.Model{Provider: "openai", ModelID: "gpt-4o-audio-preview"}, stream,
+		"openai, sound streamed": {spec.Model{Provider: "openai", ModelID: "gpt-audio"}, stream,
 			events(`{"choices":[{"delta":{"audio":{"id":"a","transcript":"Me"}}}]}`, `{"choices":[{"delta":{"audio":{"data":"AAEC","transcript":"ow."}}}]}`,
 				`{"choices":[{"delta":{"audio":{"data":"AwQF"}},"finish_reason":"stop"}]}`, "[DONE]"),
 			[]chat.Block{text("Meow."), {Type: "audio", Data: []byte{0, 1, 2, 3, 4, 5}, MimeType: "audio/pcm"}}, "[a sound of type audio/pcm"},
-		"openrouter": {spec.Model{Provider: "openai", ModelID: "google/gemini-2.5-flash-image"}, "",
+		"openrouter": {spec.Model{Provider: "openai", ModelID: "google/gemini-3.1-flash-image"}, "",
 			fmt.Sprintf(`{"choices":[{"message":{"content":"A cat:","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]},"finish_reason":"stop"}]}`, image),
 			[]chat.Block{picture, text("A cat:")}, note},
-		"responses": {spec.Model{Provider: "openai", ModelID: "gpt-5", API: "responses"}, "",
+		"responses": {spec.Model{Provider: "openai", ModelID: "gpt-6-sol", API: "responses"}, "",
 			fmt.Sprintf(`{"status":"completed","output":[{"type":"image_generation_call","status":"completed","result":%q},{"type":"message","content":[{"type":"output_text","text":"A cat."}]}]}`, image),
 			[]chat.Block{drawn, text("A cat.")}, `"result":"` + image},
 	} {
@@ -103,7 +103,7 @@ func TestAnswers_Media(t *testing.T) {
 		})
 	}
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", `{"candidates":[{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%"}}]}}]}`))
-	m, err := provider.New(ptr(at(sdkTarget{model: spec.Model{Provider: "google-ai"}}, "gemini-2.5-flash-image", s.URL)), cloudEnv())
+	m, err := provider.New(ptr(at(sdkTarget{model: spec.Model{Provider: "google-ai"}}, "gemini-3.1-flash-image", s.URL)), cloudEnv())
 	testkit.Must(t, err)
 	if _, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil); err == nil || !strings.Contains(err.Error(), "the image/png of the answer is not base64") {
 		t.Errorf("got %v", err)

@@ -73,7 +73,7 @@ func newProbe(p spec.Provider, form string) probe {
 		m := spec.Model{ID: "m", Provider: p.Name, ModelID: "anthropic.claude-opus-4-8", BaseURL: s.URL, Retry: &spec.RetryPolicy{MaxAttempts: 1}, StructuredOutput: form,
 			Auth: spec.Ref[spec.Auth]{ID: "b", To: &spec.BearerTokenAuth{AuthBase: spec.AuthBase{ID: "b"}, Token: spec.NewSecret("token")}}}
 		if p.Name == "gcp-vertex" {
-			m.ModelID = "gemini-2.5-flash"
+			m.ModelID = "gemini-3.8-flash"
 		}
 		c, err := provider.New(&m, provider.Options{Getenv: env("AWS_REGION", "us-east-1", "GOOGLE_CLOUD_PROJECT", "shop"), HTTP: s.Client()})
 		if err != nil {

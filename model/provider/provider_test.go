@@ -184,11 +184,11 @@ func TestNew_Errors(t *testing.T) {
 
 func TestOffline(t *testing.T) {
 	fake := &spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Text: "Hello."}}}
-	m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", ModelID: "gpt-4.1", Offline: offline(fake)}, provider.Options{Getenv: env("OPENAI_API_KEY", " ")})
+	m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", ModelID: "gpt-5.4-mini", Offline: offline(fake)}, provider.Options{Getenv: env("OPENAI_API_KEY", " ")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 1_047_576, Mock: true, Replaces: "gpt"}
+	want := model.Info{ID: "fake", Provider: "mock", Name: "fake", Encoding: "o200k_base", ContextWindow: 272_000, Mock: true, Replaces: "gpt"}
 	if d := cmp.Diff(want, m.Info()); d != "" {
 		t.Error(d)
 	}

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const valid = `id: shop
 models:
-  - {type: Model, id: assistant, provider: openai, model_id: gpt-4o-mini}
+  - {type: Model, id: assistant, provider: openai, model_id: gpt-6-luna}
 flows:
   - id: answer
     interface: {type: Conversational}

@@ -62,8 +62,8 @@ func lastMessage(r *http.Request) string {
 const recordedApplication = `id: app
 auths: [{type: api_key, id: token, api_key: '${RECORDED_KEY}'}]
 models:
-  - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini, base_url: URL/v1, auth: token, inference_params: {temperature: 0}, offline: practice}
-  - {type: Model, id: lonely, provider: openai, model_id: gpt-4o-mini, offline: practice}
+  - {type: Model, id: writer, provider: openai, model_id: gpt-6-luna, base_url: URL/v1, auth: token, inference_params: {temperature: 0}, offline: practice}
+  - {type: Model, id: lonely, provider: openai, model_id: gpt-6-luna, offline: practice}
   - {type: Model, id: practice, provider: mock, rules: [{echo: true}]}
   - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: 4, base_url: URL/v1, auth: token}
 tools:

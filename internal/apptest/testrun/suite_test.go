@@ -190,7 +190,7 @@ func TestRun_FlowOfTurn(t *testing.T) {
 // TestRules_Examples checks that the wrong example of each rule violates it, and
 // that the right one passes.
 func TestRules_Examples(t *testing.T) {
-	small := "id: app\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-4o-mini, offline: practice}\n" +
+	small := "id: app\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-6-luna, offline: practice}\n" +
 		"  - {type: Model, id: practice, provider: mock, rules: [{echo: true}]}\n" +
 		"tools: [{type: PythonFunctionTool, id: find_order, name: find_order, description: Finds, module_path: m, function_name: f, outputs: [{id: status, type: text}]}]\nflows:\n  - id: talk\n" +
 		"    variables: [{id: question, type: ChatMessage}, {id: answer, type: ChatMessage}]\n    inputs: [question]\n    outputs: [answer]\n" +

@@ -11,7 +11,7 @@ import (
 // are not about to be shut down.
 var suggested = map[string]string{
 	"openai": "gpt-6-luna", "anthropic": "claude-haiku-5-5", "google-ai": "gemini-3.8-flash", "gcp-vertex": "claude-haiku-5-5",
-	"mistral": "mistral-small-latest", "aws-bedrock": "amazon.nova-2-lite-v1:0", "azure-openai": "gpt-5.2-pro",
+	"mistral": "mistral-small-latest", "aws-bedrock": "amazon.nova-2-lite-v1:0", "azure-openai": "gpt-6.1-terra",
 }
 
 // addClientFacts adds what clients need to know of a model and the sources do not say. The

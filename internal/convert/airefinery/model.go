@@ -34,7 +34,7 @@ func (p *project) model(config, agent *input.Node) string {
 		}
 	}
 	if name == "" {
-		name = "gpt-4o-mini"
+		name = document.SuggestedModel("openai")
 		p.Assumed(agent, "no model for the agent; using %s", name)
 	}
 	key := fmt.Sprint(name, params.Entries)

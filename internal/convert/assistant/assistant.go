@@ -47,9 +47,7 @@ type Model struct {
 // Model declares a model and returns its id.
 func (b *Builder) Model(m Model) string {
 	if m.ID == "" {
-		m.ID = map[string]string{"anthropic": "claude-sonnet-4-5", "google-ai": "gemini-2.5-flash", "gcp-vertex": "gemini-2.5-flash", "mistral": "mistral-large-latest",
-			"ollama": "llama3.2", "aws-bedrock": "amazon.nova-lite-v1:0"}[m.Provider]
-		m.ID = cmp.Or(m.ID, "gpt-4o-mini")
+		m.ID = document.SuggestedModel(m.Provider)
 		b.Add(input.Assumed.At(m.At, "no model is named; using %s", m.ID))
 	}
 	id := b.ids.New(cmp.Or(m.Name, m.ID), "assistant")

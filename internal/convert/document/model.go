@@ -1,6 +1,11 @@
 package document
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/catalogue"
+)
 
 const groqKey = "groq_key"
 
@@ -12,10 +17,19 @@ func GroqAuth() *Block {
 
 const groqServer = "https://api.groq.com/openai/v1"
 
+// SuggestedModel returns the model of a provider that a document names where its source names
+// none; OpenAI's for a provider without a suggestion.
+func SuggestedModel(provider string) string {
+	if provider == "ollama" {
+		return "llama3.2" // local models are not in the catalogue
+	}
+	return cmp.Or(catalogue.Suggested(provider), catalogue.Suggested("openai"))
+}
+
 // SetProvider sets the provider of a model and reports whether its name is known.
 func (b *Block) SetProvider(provider string) bool {
-	example := map[string]string{"openai": "gpt-4o", "anthropic": "claude", "google": "gemini", "googleai": "gemini", "gemini": "gemini", "vertexai": "gemini",
-		"groq": "gpt-4o", "mistral": "mistral", "mistralai": "mistral"}[provider]
+	example := map[string]string{"openai": "gpt-", "anthropic": "claude", "google": "gemini", "googleai": "gemini", "gemini": "gemini", "vertexai": "gemini",
+		"groq": "gpt-", "mistral": "mistral", "mistralai": "mistral"}[provider]
 	if example == "" {
 		return false
 	}
@@ -108,7 +122,7 @@ func AddChatFlows(app *App, ids *IDs, memories []string) {
 	mock := ids.New("practice", "practice")
 	model := ids.New("assistant", "assistant")
 	app.Models = append(app.Models, new(Block).Set("type", "Model").Set("id", model).Set("provider", "openai").
-		Note("The file names no model: set yours here. Needs OPENAI_API_KEY.").Set("model_id", "gpt-4o-mini").Set("offline", mock), declareMock(mock))
+		Note("The file names no model: set yours here. Needs OPENAI_API_KEY.").Set("model_id", SuggestedModel("openai")).Set("offline", mock), declareMock(mock))
 	message := &Type{Kind: Message, Declared: true}
 	for _, memory := range memories {
 		name := "chat"

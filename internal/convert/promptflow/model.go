@@ -175,7 +175,7 @@ func (c *conversion) model(s modelSettings) string {
 		name = cmp.Or(name, s.parameters.Get(key).Scalar())
 	}
 	if name == "" {
-		name = "gpt-4o-mini"
+		name = document.SuggestedModel("openai")
 		c.Assumed(s.at, "no model is named; using %s", name)
 	}
 	parameters := &document.Block{Inline: true}

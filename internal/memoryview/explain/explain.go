@@ -235,7 +235,7 @@ func (r *Report) writeCount(b *strings.Builder) {
 	}
 }
 
-// model returns `, to gpt-4o (context window 128,000, 16,384 for the answer)`.
+// model returns `, to gpt-6-sol (context window 922,000, 128,000 for the answer)`.
 func (r *Report) model() string {
 	if r.Call.Model == "" {
 		return ""

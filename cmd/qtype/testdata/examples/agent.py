@@ -7,4 +7,4 @@ def find_order(number: int) -> str:
     return "sent"
 
 
-agent = create_react_agent("openai:gpt-4o-mini", tools=[find_order], prompt="You help customers.", checkpointer=InMemorySaver())
+agent = create_react_agent("openai:gpt-6-luna", tools=[find_order], prompt="You help customers.", checkpointer=InMemorySaver())

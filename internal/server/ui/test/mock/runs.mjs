@@ -118,11 +118,11 @@ function traceOf(run) {
       span('1', null, `flow.${run.flow}`, 'flow', 0, 1190, { attributes: { 'flow.id': run.flow, 'flow.step_count': 4 } }),
       span('2', '1', 'step.draft', 'step', 4, 824, { step: 'draft' }),
       span('3', '2', 'memory.read chat_memory', 'memory', 5, 18),
-      span('4', '2', 'chat gpt-4o-mini', 'model', 20, 810, { tokens: { input: 412, output: 38, cached: 128 }, cost: 0.00041, input: prompt, output: 'It is in transit and due on **Monday**.', attributes: { 'llm.model_name': 'gpt-4o-mini' } }),
+      span('4', '2', 'chat gpt-6-luna', 'model', 20, 810, { tokens: { input: 412, output: 38, cached: 128 }, cost: 0.00041, input: prompt, output: 'It is in transit and due on **Monday**.', attributes: { 'llm.model_name': 'gpt-6-luna' } }),
       span('5', '1', 'step.find_order', 'step', 826, 950, { step: 'find_order' }),
       span('6', '5', 'tool find_order', 'tool', 830, 948, { input: { id: 8812 }, output: { status: 'in transit', due: '2026-11-23' } }),
       span('7', '1', 'step.assign_label', 'step', 952, 1188, { step: 'assign_label', ...(run.errors.length && { error: run.errors[0].error_message }) }),
-      span('8', '7', 'chat gpt-4o-mini', 'model', 956, 1180, { tokens: { input: 96, output: 2 }, cost: 0.00003, input: 'Label the message', output: 'delivery' }),
+      span('8', '7', 'chat gpt-6-luna', 'model', 956, 1180, { tokens: { input: 96, output: 2 }, cost: 0.00003, input: 'Label the message', output: 'delivery' }),
     ],
   }
 }

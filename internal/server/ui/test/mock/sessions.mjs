@@ -21,7 +21,7 @@ function contextOf(s) {
   ]
   if (s.summary) blocks.push({ kind: 'summary', tokens: 30, units: 30, text: s.summary })
   for (const m of inWindow(s)) blocks.push({ kind: 'messages', role: m.role, tokens: m.tokens, units: m.tokens, text: textOf(m) })
-  return { memory: 'chat_memory', used: memoryOf(s).used, limit, unit: 'tokens', model: 'gpt-4o-mini', context_window: 128_000, blocks, flushes: s.flushes, summary: s.summary }
+  return { memory: 'chat_memory', used: memoryOf(s).used, limit, unit: 'tokens', model: 'gpt-6-luna', context_window: 922_000, blocks, flushes: s.flushes, summary: s.summary }
 }
 
 /** Answers a request for sessions; parts are the segments of the path after "sessions". */
