@@ -39,7 +39,9 @@ func nameOf(c conformance.Case) string {
 }
 
 // makerOf identifies the server and the model of a candidate: a document has each once.
-func makerOf(c conformance.Case) string { return fmt.Sprint(cmp.Or(c.Server, c.Provider), " ", c.Model) }
+func makerOf(c conformance.Case) string {
+	return fmt.Sprint(cmp.Or(c.Server, c.Provider), " ", c.Model)
+}
 
 // document is what a conversation draws of the document.
 type document struct {
