@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -148,7 +149,8 @@ func continued(req Request, last *Response) Request {
 	return req
 }
 
-// join appends the next part to an answer. The tokens of all parts were used.
+// join appends the next part to an answer. The tokens of all parts were used. A text that is joined
+// from parts is new: it has no item, and the reasoning of the parts before the last one is left out.
 func join(all, next *Response) *Response {
 	if all == nil {
 		return next
@@ -157,7 +159,20 @@ func join(all, next *Response) *Response {
 	joined.Parts = max(all.Parts, 1) + 1
 	joined.Usage = all.Usage
 	joined.Usage.Add(next.Usage)
-	joined.Message = next.Message.WithText(all.Message.Text() + next.Message.Text())
+	joined.Dropped = slices.Concat(all.Dropped, next.Dropped)
 	joined.Message.ID = all.Message.ID
+	isText := func(b chat.Block) bool { return b.IsText() && !b.IsCitation() }
+	i := slices.IndexFunc(next.Message.Blocks, isText)
+	if i < 0 {
+		joined.Message.Blocks = slices.Concat(all.Message.Blocks, next.Message.Blocks)
+		joined.Message.Origin = cmp.Or(next.Message.Origin, all.Message.Origin)
+		return &joined
+	}
+	blocks := slices.Clone(next.Message.Blocks)
+	blocks[i].Text, blocks[i].Item = all.Message.Text()+blocks[i].Text, nil
+	joined.Message.Blocks = slices.DeleteFunc(blocks, func(b chat.Block) bool { return b.IsCitation() }) // which have places in the text of the part
+	if slices.ContainsFunc(all.Message.Blocks, func(b chat.Block) bool { return b.Item != nil }) {
+		joined.Dropped = append(joined.Dropped, "the reasoning and the items of the beginning of an answer that was continued at the token limit")
+	}
 	return &joined
 }

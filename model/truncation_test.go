@@ -174,3 +174,38 @@ func forms(requests []model.Request) string {
 	}
 	return strings.Join(list, " ")
 }
+
+// TestWithTruncation_Items checks that calls that continue an answer keep their items, and that a joined text reports what
+// its beginning has lost.
+func TestWithTruncation_Items(t *testing.T) {
+	reasoning := func(text string) chat.Block {
+		return chat.Block{Type: chat.ReasoningType, Text: text, Item: &chat.Item{Field: "reasoning"}}
+	}
+	part := func(finish string, blocks ...chat.Block) model.Response {
+		return model.Response{Finish: finish, Message: chat.Message{Role: chat.Assistant, Origin: &chat.Origin{API: "chat"}, Blocks: blocks}}
+	}
+	first := part("length", reasoning("r1"), chat.Block{Type: "text", Text: "a"})
+	call := chat.Block{Type: chat.CallType, Call: &chat.ToolCall{ID: "c", Name: "f"}}
+	for name, tt := range map[string]struct {
+		next             model.Response
+		reasons, dropped int
+	}{
+		"calls": {part("tool_calls", reasoning("r2"), call), 2, 0},
+		"text":  {part("stop", reasoning("r2"), chat.Block{Type: "text", Text: "b"}), 1, 1},
+	} {
+		m := model.WithTruncation(&scripted{responses: []model.Response{first, tt.next}}, model.TruncationContinue, nil)
+		got, err := model.Call(t.Context(), m, model.Request{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, b := range got.Message.Blocks {
+			if b.Type == chat.ReasoningType && b.Item != nil {
+				n++
+			}
+		}
+		if n != tt.reasons || len(got.Dropped) != tt.dropped || got.Message.Origin == nil {
+			t.Errorf("%s: got %+v, dropped %q", name, got.Message, got.Dropped)
+		}
+	}
+}

@@ -122,6 +122,7 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 		refused := run.called > a.limit
 		if refused {
 			offers = nil
+			Report(ctx, a.event(row, Event{Kind: EventDropped, Text: fmt.Sprintf("the descriptions of tools, because the limit of %s is reached", textfmt.Count(a.limit, "tool call"))}))
 		}
 		answer, err := a.generate(ctx, row, d, offers)
 		if err != nil {

@@ -23,7 +23,31 @@ type conversation struct {
 	system   string         // system message of the step
 	messages []chat.Message // without a memory: the messages so far
 	repairs  bool           // whether repairs of the conversation were reported
-	extra    []chat.Message // sent after the messages of the conversation, and not stored
+	extra    []extra        // messages that are sent and not stored
+	last     string         // the id of the newest message of the conversation in the last request
+}
+
+// extra are messages that are sent after a message of the conversation, and not stored.
+type extra struct {
+	after    string // its id
+	messages []chat.Message
+}
+
+// withExtra returns the messages of a request: those of the window, and the extra ones at their places. They stay there
+// when the conversation goes on, so that a request begins as the one before it.
+func (d *conversation) withExtra(window []chat.Message) []chat.Message {
+	if len(window) > 0 {
+		d.last = window[len(window)-1].ID
+	}
+	window = slices.Clip(window)
+	for _, e := range slices.Backward(d.extra) { // so that those at one place keep their order
+		at := len(window)
+		if i := slices.IndexFunc(window, func(m chat.Message) bool { return m.ID == e.after }); i >= 0 && e.after != "" {
+			at = i + 1
+		}
+		window = slices.Insert(window, at, e.messages...)
+	}
+	return window
 }
 
 // beginConversation begins a turn; it waits until the session's current turn ends.

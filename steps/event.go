@@ -25,7 +25,7 @@ const (
 	EventShortened  EventKind = "shortened"   // a request was too long for the provider and is sent again without its oldest rounds
 	EventTurn       EventKind = "turn"        // a turn of a memory ended, or a step set its variables
 	EventRepaired   EventKind = "repaired"    // a conversation had tool calls without results, or results without calls; the request has neither
-	EventDropped    EventKind = "dropped"     // reasoning of earlier answers was not sent, because what comes before it has changed
+	EventDropped    EventKind = "dropped"     // a request is without a part of the one before: reasoning of earlier answers, because what comes before it has changed, or the tools
 	EventFallback   EventKind = "fallback"    // a fallback answered, because the models before it failed
 	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
 	EventCacheMiss  EventKind = "cache-miss"  // the row's results were not in the step's cache

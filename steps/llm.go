@@ -114,7 +114,7 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 		return chat.Message{}, err
 	}
 	s.reportRepairs(ctx, row, d)
-	window = s.forModel(ctx, append(window[:len(window):len(window)], d.extra...))
+	window = s.forModel(ctx, d.withExtra(window))
 	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)
 	resp, err := s.callFitted(ctx, row, d, req, budget)

@@ -85,5 +85,5 @@ func (s *llmStep) shorten(ctx context.Context, row *Row, d *conversation, b memo
 		why = fmt.Sprintf("(HTTP %d), and none as large was accepted before", rejected.Status)
 	}
 	Report(ctx, s.event(row, Event{Kind: EventShortened, Text: fmt.Sprintf("the provider rejected the request %s; it is sent again without the oldest %s", why, textfmt.Count(left, "message"))}))
-	return s.forModel(ctx, append(window[:len(window):len(window)], d.extra...)), nil
+	return s.forModel(ctx, d.withExtra(window)), nil
 }

@@ -76,7 +76,7 @@ func (a *agent) retryInvalid(answer *chat.Message, d *conversation, repairs *int
 	*repairs++
 	invalid := answer.WithoutCalls()
 	correction := chat.Text(chat.User, fmt.Sprintf("This answer is not valid: %s. Answer again, with the JSON object only.", wrong))
-	d.extra = append(d.extra, invalid, correction)
+	d.extra = append(d.extra, extra{d.last, []chat.Message{invalid, correction}})
 	return true, nil
 }
 

@@ -21,6 +21,8 @@ const (
 	customField    = "custom"           // of a call: of a tool with a grammar
 	detailsField   = "reasoning_details"
 	requiredInCall = "reasoning_content" // models can require it with calls
+
+	signatureInCall = "functionCall.thoughtSignature" // the name in the catalogue of what Google requires with calls
 )
 
 // returnPolicy is which messages of a conversation keep what the server sent next to their texts.
@@ -122,6 +124,19 @@ func encodeThinking(b chat.Block) json.RawMessage {
 	part = part.with(map[string]string{"type": "thinking"})
 	part["thinking"] = encode([]map[string]string{{"type": "text", "text": b.Text}})
 	return encode(part)
+}
+
+// otherModel is Google's documented signature for calls of other models.
+const otherModel = `{"google":{"thought_signature":"skip_thought_signature_validator"}}`
+
+// signFirstCall gives the first call of a message a signature if it has none, as that of another model.
+func signFirstCall(fields object) {
+	var calls []object
+	if json.Unmarshal(fields["tool_calls"], &calls) != nil || len(calls) == 0 || isSet(calls[0][callField]) {
+		return
+	}
+	calls[0][callField] = json.RawMessage(otherModel)
+	fields["tool_calls"] = encode(calls)
 }
 
 // returnedCalls sets what the server sent with the calls of a message.

@@ -90,7 +90,8 @@ func (p *protocol) message(m chat.Message) (json.RawMessage, error) {
 	hasItems := slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.Item != nil })
 	required := m.HasCalls() && p.Info.Known.Requires(requiredInCall)
 	marked := m.Role == chat.System && marksSystem(p.Server, m.Text())
-	if err != nil || !hasItems && !required && !marked {
+	signed := m.HasCalls() && p.Info.Known.Requires(signatureInCall) && strings.HasSuffix(p.Base.Hostname(), ".googleapis.com")
+	if err != nil || !hasItems && !required && !marked && !signed {
 		return raw, err
 	}
 	var fields object
@@ -101,6 +102,9 @@ func (p *protocol) message(m chat.Message) (json.RawMessage, error) {
 		fields["content"] = encode([]cachedText{{"text", m.Text(), explicitCache()}})
 	}
 	returnedFields(fields, &m)
+	if signed {
+		signFirstCall(fields)
+	}
 	if _, set := fields[requiredInCall]; required && !set {
 		fields[requiredInCall] = encode(noReasoning)
 	}

@@ -28,7 +28,7 @@ func NewMistral(c Config) (*Client, error) { return newClient(c, true) }
 func newClient(c Config, mistral bool) (*Client, error) {
 	form := chatFormat(example)
 	if mistral {
-		form.Turns = wire.TurnRules{UserLast: true, NoBlank: true}
+		form.Turns = wire.TurnRules{UserLast: true, NoBlank: true, Answered: true}
 	}
 	s, err := wire.NewServer(c, form)
 	if err != nil {

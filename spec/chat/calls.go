@@ -59,9 +59,12 @@ func (m Message) MapCalls(change func(ToolCall) ToolCall) Message {
 	return m
 }
 
-// WithoutCalls returns the message without its calls. It has no items either: providers reject
-// items of an answer from which something is missing.
+// WithoutCalls returns the message without its calls; one that has none stays as it is. It has no
+// items either: providers reject items of an answer from which something is missing.
 func (m Message) WithoutCalls() Message {
+	if !m.HasCalls() {
+		return m
+	}
 	m = m.WithoutItems()
 	m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(b Block) bool { return b.Call != nil })
 	if len(m.Blocks) == 0 {

@@ -54,3 +54,14 @@ func TestMessage_Parts(t *testing.T) {
 		t.Errorf("got %v", renamed.Blocks)
 	}
 }
+
+// TestMessage_WithoutCalls checks that only a message that loses calls loses its items.
+func TestMessage_WithoutCalls(t *testing.T) {
+	plain := chat.Message{Role: chat.Assistant, Origin: &chat.Origin{API: "responses"}, Blocks: []chat.Block{{Type: "text", Text: "a", Item: &chat.Item{Field: "message"}}}}
+	if got := plain.WithoutCalls(); got.Origin == nil || got.Blocks[0].Item == nil {
+		t.Errorf("got %+v", got)
+	}
+	if got := plain.With(chat.ToolCall{ID: "c"}).WithoutCalls(); got.HasCalls() || got.Origin != nil || got.Blocks[0].Item != nil {
+		t.Errorf("got %+v", got)
+	}
+}

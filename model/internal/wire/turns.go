@@ -12,6 +12,7 @@ const (
 	omittedText  = "(earlier messages are omitted)" // before an answer or a call that begins the window
 	continueText = "(continue)"                     // after an answer that ends it
 	blankText    = "(empty message)"                // in place of a message of the user without content
+	deletedText  = "(the answer is omitted)"        // after the results of tools that no answer follows
 )
 
 // TurnRules are what a protocol requires of the order of messages.
@@ -19,6 +20,7 @@ type TurnRules struct {
 	UserFirst bool // the first message after the system's is the user's
 	UserLast  bool // the last message is the user's or a tool's
 	NoBlank   bool // messages of the user have content
+	Answered  bool // an answer is between the results of tools and the next message of the user
 }
 
 // Order returns messages that follow the rules. It adds texts and changes nothing else.
@@ -26,6 +28,9 @@ func (r TurnRules) Order(messages []chat.Message) []chat.Message {
 	ordered := messages
 	if r.NoBlank {
 		ordered = withoutBlank(messages)
+	}
+	if r.Answered {
+		ordered = answered(ordered)
 	}
 	first := slices.IndexFunc(ordered, func(m chat.Message) bool { return NormalizeRole(m.Role) != chat.System })
 	if first < 0 {
@@ -38,6 +43,17 @@ func (r TurnRules) Order(messages []chat.Message) []chat.Message {
 		ordered = append(slices.Clip(ordered), chat.Text(chat.User, continueText))
 	}
 	return ordered
+}
+
+// answered returns messages with an answer between results of tools and a message of the user.
+func answered(messages []chat.Message) []chat.Message {
+	out := messages
+	for i, m := range slices.Backward(messages) {
+		if i > 0 && isUsers(m) && NormalizeRole(messages[i-1].Role) == chat.Tool {
+			out = slices.Insert(slices.Clone(out), i, chat.Text(chat.Assistant, deletedText))
+		}
+	}
+	return out
 }
 
 // withoutBlank returns messages with a text in those of the user that have no content and no

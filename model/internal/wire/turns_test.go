@@ -10,13 +10,13 @@ import (
 
 // TestTurnRules writes messages as role:text.
 func TestTurnRules(t *testing.T) {
-	all := wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}
+	all := wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true, Answered: true}
 	for given, want := range map[string]string{
 		"system:s user:q":               "system:s user:q",
 		"user:q assistant:a user:q":     "user:q assistant:a user:q",
 		"system:s assistant:a user:q":   "system:s user:(earlier messages are omitted) assistant:a user:q",
 		"assistant:call tool:r":         "user:(earlier messages are omitted) assistant:call tool:r",
-		"tool:r user:q":                 "user:(earlier messages are omitted) tool:r user:q",
+		"tool:r user:q":                 "user:(earlier messages are omitted) tool:r assistant:(the answer is omitted) user:q",
 		"user:q assistant:a":            "user:q assistant:a user:(continue)",
 		"user:q model:a":                "user:q model:a user:(continue)",
 		"user:":                         "user:(empty message)",

@@ -1,17 +1,18 @@
 package conformance
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
 
 // sent is an answer of this server that came back within a conversation.
 type sent struct {
-	ref          // its name
-	token  token // of one of its items, if any came back
-	from   int   // the index of its first part
-	parts  []part
-	opaque bool // something opaque came back
+	ref            // its name
+	token    token // of one of its items, if any came back
+	from     int   // the index of its first part
+	parts    []part
+	reasoned bool // some of its reasoning came back
 }
 
 // answers returns the answers that came back, from a part on.
@@ -21,14 +22,18 @@ func (c *conversation) answers(from int) (list []sent) {
 		named := false
 		for i := run.from; i < run.to; i++ {
 			p := c.parts[i]
-			if r, ok := c.identify(p); ok && !named {
+			r, ok := c.identify(p)
+			switch {
+			case ok && !named:
 				one.ref, named = r, true
-			} else if ok && r.Nonce != one.Nonce {
+			case ok && r.Nonce != one.Nonce && c.wire.single && messageIndex(p.where) == messageIndex(c.parts[one.from].where):
+				// an answer that was continued is one message
+			case ok && r.Nonce != one.Nonce:
 				list = append(list, one)
 				one = sent{ref: r, from: i}
 			}
-			if t, ok := tokenOf(p); ok {
-				one.token, one.opaque = t, true
+			if t, ok := tokenOf(p); ok && (t.Nonce == one.Nonce || !c.wire.single) {
+				one.token, one.reasoned = t, one.reasoned || p.kind == "reasoning" || p.kind == "redacted"
 			}
 			one.parts = append(one.parts, p)
 		}
@@ -50,7 +55,7 @@ func (c *conversation) scope(p Check) []sent {
 // carried: the items of an answer come back, unchanged and in their order.
 func carried(c *conversation, p Check) (list []breach) {
 	for _, s := range c.scope(p) {
-		if p.Partial && !s.opaque || p.SamePrefix && s.Nonce != c.nonce(s.from) {
+		if p.Partial && !s.reasoned || p.SamePrefix && s.Nonce != c.nonce(s.from) {
 			continue
 		}
 		for _, b := range c.compare(s) {
@@ -77,7 +82,9 @@ func (c *conversation) compare(s sent) (list []breach) {
 	for _, p := range s.parts {
 		i, ok := place(c, a, p, seen)
 		if !ok {
-			if slices.Contains([]string{"reasoning", "redacted", "compaction", "unknown", "server"}, p.kind) {
+			t, known := tokenOf(p)
+			joined := known && c.wire.single && t.Nonce != s.Nonce // the message has several answers
+			if !joined && slices.Contains([]string{"reasoning", "redacted", "compaction", "unknown", "server"}, p.kind) {
 				list = append(list, breach{kind: "altered", at: p.where, name: p.kind})
 			}
 			continue
@@ -88,7 +95,7 @@ func (c *conversation) compare(s sent) (list []breach) {
 		last = max(i, last)
 		form := c.wire.form(c, a, i)
 		seen[i] = seen[i] || form == nil || p.token != "" || p.kind != "call" && p.kind != "text"
-		if form != nil && seen[i] && !unchanged(p, form) {
+		if form != nil && seen[i] && !unchanged(p, form) && (!c.wire.single || !within(p, form)) {
 			list = append(list, breach{kind: "altered", at: p.where, name: a.items[i].Kind})
 		}
 		if c.wire.name == "responses" && c.server.Phases && (a.items[i].Kind == "text" || a.items[i].Kind == "commentary") && p.name != phaseOf(a.items[i]) {
@@ -101,6 +108,36 @@ func (c *conversation) compare(s sent) (list []breach) {
 		}
 	}
 	return list
+}
+
+// changes returns how many items came back that must not change, and what did not come back as it was sent.
+func (c *conversation) changes() (returned int, list []Change) {
+	for _, b := range native(c, Check{}) {
+		list = append(list, Change{Kind: b.kind, Item: b.name + " of " + b.value, At: b.at})
+	}
+	turn := c.turnStart()
+	for _, s := range c.answers(0) {
+		if a, ok := c.reissue(s.ref, s.token); ok {
+			returned += a.opaque(c)
+		}
+		for _, b := range c.compare(s) {
+			list = append(list, Change{Kind: b.kind, Item: b.name + " " + b.value, At: b.at, Earlier: s.from < turn})
+			if b.kind == "lost" {
+				returned--
+			}
+		}
+	}
+	return returned, list
+}
+
+// opaque counts the items of an answer that must come back unchanged.
+func (a answer) opaque(c *conversation) (n int) {
+	for i := range a.items {
+		if c.wire.form(c, a, i) != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // phaseOf is the phase of a message.
@@ -142,18 +179,29 @@ func unchanged(p part, form object) bool {
 	return true
 }
 
+// within reports whether a part has the texts that must come back within longer ones: a message has the reasoning of all
+// answers that it was joined from.
+func within(p part, form object) bool {
+	for name, want := range form {
+		text, ok := want.(string)
+		if !ok || !strings.Contains(p.json.at(name).text(), text) {
+			return false
+		}
+	}
+	return true
+}
+
 // withoutClosed returns a thinking part of Mistral without the mark that it is complete, which streams do not have.
-func withoutClosed(n node) node {
+func withoutClosed(n node) node { return without(n, "closed") }
+
+// without returns an object without a member.
+func without(n node, name string) node {
 	members, ok := n.value.(object)
 	if !ok {
 		return n
 	}
-	out := object{}
-	for k, v := range members {
-		if k != "closed" {
-			out[k] = v
-		}
-	}
+	out := maps.Clone(members)
+	delete(out, name)
 	return node{out}
 }
 

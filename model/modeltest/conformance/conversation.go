@@ -81,16 +81,38 @@ func (c *conversation) runs(from int) (list []run) {
 // stepIndex is the number of answers since the newest message of the user.
 func (c *conversation) stepIndex() int { return len(c.runs(c.turnStart())) }
 
+// content returns what the model reads of a part.
+func (p part) content() []string {
+	list := []string{p.role, p.kind, p.text, p.id, p.name, p.token}
+	if p.kind == "media" || p.kind == "unknown" || p.kind == "server" {
+		list = append(list, without(p.json, "cache_control").canonical())
+	}
+	return list
+}
+
 // prefix returns the hash of what precedes a part: system message, tools and parts.
 func (c *conversation) prefix(before int) string {
 	seen := []string{c.body.at(c.wire.toolsField).canonical()}
 	for _, p := range c.parts[:before] {
-		seen = append(seen, p.role, p.kind, p.text, p.id, p.name, p.token)
-		if p.kind == "media" || p.kind == "unknown" || p.kind == "server" {
-			seen = append(seen, p.json.canonical())
-		}
+		seen = append(seen, p.content()...)
 	}
 	return hex.EncodeToString(seal(seen...)[:8])
+}
+
+// prefixes returns digests of the request up to each part, without reasoning: some providers want only that of the
+// current turn.
+func (c *conversation) prefixes() []string {
+	digest := string(seal(c.body.at(c.wire.toolsField).canonical())[:8])
+	list := []string{hex.EncodeToString([]byte(digest))}
+	for _, p := range c.parts {
+		if p.kind == "reasoning" || p.kind == "redacted" {
+			continue
+		}
+		p.token = ""
+		digest = string(seal(append(p.content(), digest)...)[:8])
+		list = append(list, hex.EncodeToString([]byte(digest)))
+	}
+	return list
 }
 
 // maker identifies what makes answers: the server, the account and the model.
@@ -105,9 +127,20 @@ func (c *conversation) identify(p part) (ref, bool) {
 	case "call":
 		return parseRef(p.id, c.maker(), c.scenario.Name)
 	case "text", "commentary":
-		return findRef(p.text, c.maker(), c.scenario.Name)
+		r, ok := findRef(p.text, c.maker(), c.scenario.Name)
+		return r, ok && c.sent(r, p.text)
 	}
 	return ref{}, false
+}
+
+// sent reports whether an answer has a text: one that was edited, or joined from several answers, has not.
+func (c *conversation) sent(r ref, text string) bool {
+	a, ok := c.reissue(r, token{})
+	if !ok || r.Item >= len(a.items) {
+		return false
+	}
+	text = strings.TrimSpace(text)
+	return text == strings.TrimSpace(a.items[r.Item].Text) || text == strings.TrimSpace(a.joined())
 }
 
 // tokenOf returns the token of a part: its own, or that in the text of its reasoning.

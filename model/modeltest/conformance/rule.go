@@ -78,7 +78,7 @@ type Check struct {
 	Breaches []string `yaml:"breaches"`
 	// Scope is which answers must come back whole: turn, those since the newest message of the user, or all.
 	Scope string `yaml:"scope"`
-	// Partial ignores answers of which nothing opaque came back.
+	// Partial ignores answers of which no reasoning came back.
 	Partial bool `yaml:"partial"`
 	// SamePrefix ignores answers before which the conversation has changed.
 	SamePrefix bool `yaml:"same_prefix"`

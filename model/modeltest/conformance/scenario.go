@@ -19,7 +19,13 @@ type Scenario struct {
 	About string `yaml:"about"`
 	// Steps are the answers; the last one is repeated.
 	Steps []Step `yaml:"steps"`
+	// Random is whether each answer is any of the steps: the conversation before it decides. After mostSteps answers of
+	// one turn, it is one that ends the turn.
+	Random bool `yaml:"random"`
 }
+
+// mostSteps is how many answers of a random scenario may continue a turn.
+const mostSteps = 3
 
 // Step is one answer.
 type Step struct {
@@ -112,15 +118,28 @@ type answer struct {
 	items   []Item // what is sent
 }
 
+// pick returns the index of a step that the nonce of the answer selects.
+func (s Scenario) pick(nonce string, done int) int {
+	i := int(seal("pick", nonce)[0]) % len(s.Steps)
+	for done >= mostSteps && (s.Steps[i].calls() || s.Steps[i].Stop != "") {
+		i = (i + 1) % len(s.Steps)
+	}
+	return i
+}
+
 // newAnswer makes the answer to a request. A model without tools answers at once.
 func newAnswer(c *conversation) answer {
-	step, i := c.scenario.step(c.stepIndex())
+	prefix, nonce := c.prefix(len(c.parts)), c.nonce(len(c.parts))
+	done := c.stepIndex()
+	step, i := c.scenario.step(done)
+	if c.scenario.Random {
+		step, i = c.scenario.step(c.scenario.pick(nonce, done))
+	}
 	if step.calls() && len(c.tools) == 0 {
 		step, i = c.scenario.step(len(c.scenario.Steps) - 1)
 	}
-	prefix := c.prefix(len(c.parts))
 	a := answer{Step: step, reasons: c.reasons, items: step.items(c.reasons),
-		token: token{Origin: c.origin, Model: c.model, Scenario: c.scenario.Name, Step: i, Prefix: prefix, Nonce: c.nonce(len(c.parts))}}
+		token: token{Origin: c.origin, Model: c.model, Scenario: c.scenario.Name, Step: i, Prefix: prefix, Nonce: nonce}}
 	for k := range a.items {
 		item := &a.items[k]
 		if item.Kind == "call" && !slices.Contains(c.tools, item.Name) {

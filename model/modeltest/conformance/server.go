@@ -51,6 +51,15 @@ type Verdict struct {
 	Rules []string
 	// Violations are the rules that the request breaks.
 	Violations []Violation
+	// Returned counts the items of former answers of this server in the request that must not change.
+	Returned int
+	// Issued counts such items of the answer.
+	Issued int
+	// Changes are the items that did not come back as they were sent, or came to another server, whether a rule forbids it or not.
+	Changes []Change
+	// Prefix has a digest of the request up to each of its parts: the tools, then the parts in their order, without
+	// reasoning. Requests that begin alike have a common beginning.
+	Prefix []string
 	// Body is the request.
 	Body json.RawMessage
 }
@@ -67,6 +76,18 @@ type Violation struct {
 	At string
 	// Refused is whether the provider refuses such a request.
 	Refused bool
+}
+
+// Change is an item that did not come back as it was sent.
+type Change struct {
+	// Kind is lost, altered, reordered, phase or foreign.
+	Kind string
+	// Item is the kind of the item, and its name.
+	Item string
+	// At is the place in the request.
+	At string
+	// Earlier is whether the item is of an earlier turn.
+	Earlier bool
 }
 
 // Verdicts returns what was found in the requests so far.
@@ -170,11 +191,17 @@ func (h *Handler) answer(w http.ResponseWriter, c *conversation, raw []byte) {
 			}
 		}
 	}
+	v.Returned, v.Changes = c.changes()
+	v.Prefix = c.prefixes()
+	a := newAnswer(c)
+	if text == "" {
+		v.Issued = a.opaque(c)
+	}
 	h.mu.Lock()
 	h.verdicts = append(h.verdicts, v)
 	h.mu.Unlock()
 	if text == "" {
-		c.wire.write(w, c, newAnswer(c))
+		c.wire.write(w, c, a)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

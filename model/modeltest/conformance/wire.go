@@ -17,6 +17,7 @@ type wireFormat struct {
 	records    func(c *conversation, a answer) []object             // writes it as records of a stream
 	frame      func(record object) []byte                           // writes one record
 	end        string                                               // follows the records
+	single     bool                                                 // an answer is one message
 	kind       string                                               // the content type of a stream
 	form       func(c *conversation, a answer, item int) object     // the JSON of an item that must come back unchanged; nil for one that has nothing opaque
 	refusal    func(c *conversation, e Refusal, text string) object // the body of an error

@@ -7,7 +7,7 @@ import (
 
 // chatWire is OpenAI's chat completions, as all compatible servers and Mistral speak it.
 func chatWire() *wireFormat {
-	return &wireFormat{name: "chat", toolsField: "tools", effort: []string{"reasoning_effort", "reasoning.effort", "thinking.type", "enable_thinking", "chat_template_kwargs.enable_thinking"},
+	return &wireFormat{name: "chat", single: true, toolsField: "tools", effort: []string{"reasoning_effort", "reasoning.effort", "thinking.type", "enable_thinking", "chat_template_kwargs.enable_thinking"},
 		read: readChat, whole: wholeChat, records: chatRecords, frame: sse, end: "data: [DONE]\n\n", kind: "text/event-stream", form: chatForm, refusal: openAIRefusal}
 }
 
@@ -110,7 +110,7 @@ func readChatAnswer(c *conversation, m node, at string) {
 // chatForm is what must come back of reasoning, by the way in which the server sends it.
 func chatForm(c *conversation, a answer, i int) object {
 	if a.items[i].Kind != "reasoning" {
-		if c.server.Reasoning == "google" && i == a.signed() {
+		if c.server.Reasoning == "google" && i == a.indexOf("call") {
 			return object{"extra_content": object{"google": object{"thought_signature": a.seal(i)}}}
 		}
 		return nil
@@ -236,7 +236,11 @@ func chatReasoning(c *conversation, a answer, i int) (list []object) {
 	case "reasoning_details":
 		details := form["reasoning_details"].(array)
 		text := details[0].(object)
-		for _, piece := range chunks(a.items[i].Text) {
+		pieces := chunks(a.items[i].Text)
+		if len(pieces) == 0 { // the text is not shown
+			pieces = []string{""}
+		}
+		for _, piece := range pieces {
 			list = append(list, object{"reasoning_details": array{object{"type": text["type"], "text": piece, "signature": nil, "id": text["id"], "format": text["format"], "index": 0}}})
 		}
 		return append(list, object{"reasoning_details": array{details[1]}})

@@ -7,7 +7,7 @@ import (
 
 // ollamaWire is Ollama's own protocol.
 func ollamaWire() *wireFormat {
-	return &wireFormat{name: "ollama", toolsField: "tools", effort: []string{"think"},
+	return &wireFormat{name: "ollama", single: true, toolsField: "tools", effort: []string{"think"},
 		read: readOllama, whole: wholeOllama, records: ollamaRecords, frame: lines, kind: "application/x-ndjson", form: ollamaForm, refusal: ollamaRefusal}
 }
 
