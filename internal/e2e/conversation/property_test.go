@@ -94,6 +94,7 @@ func (w *world) turn(question string, faults bool) {
 		case w.current.ended():
 			w.tally.kills++
 			done.requests = nil // nobody has seen what they were
+			clear(w.base)       // the turn may be stored, with what left the window
 			w.restart()
 		case errors.Is(o.err, memory.ErrSuspended):
 			w.tally.waits++
