@@ -14,9 +14,9 @@ func hostedUnavailable() rule {
 		doc: "A HostedTool is run by the provider of the agent's model. Each provider has some kinds of hosted tools. Their calls never reach the application, so that a person cannot approve them.",
 		sample: sample{head: `
 models:
-  - {type: Model, id: writer, provider: ⟦mistral│google-ai⟧, model_id: ⟦mistral-large-2512│gemini-3.8-flash⟧}
+  - {type: Model, id: writer, provider: ⟦mistral│openai⟧, model_id: ⟦mistral-large-2512│gpt-6-luna⟧}
 tools:
-  - {type: HostedTool, id: web, hosted: web_search}`,
+  - {type: HostedTool, id: web, hosted: web_search, settings: {server_label: docs, server_url: "https://docs.example/mcp"}}`,
 			in: "question: ChatMessage", out: "answer: ChatMessage",
 			steps: "- {type: Agent, id: help, model: writer, tools: [web], inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.Agent) {

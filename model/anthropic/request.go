@@ -86,18 +86,19 @@ func hasThinking(t turn) bool { return slices.ContainsFunc(t.Content, isThinking
 
 func isThinkingPart(p part) bool { return p.Type == thinkingType || p.Type == redactedType }
 
-// thinksFirst reports whether the calls of the current turn follow thinking. The parameter thinking
+// thinksFirst reports whether all calls of the current turn follow thinking. The parameter thinking
 // with type enabled requires it; calls of another model, or calls without items, have none.
 func thinksFirst(turns []turn) bool {
-	begin := -1
 	for i := len(turns) - 1; i > 0; i -= 2 {
 		results := slices.ContainsFunc(turns[i].Content, func(p part) bool { return p.Type == "tool_result" })
 		if turns[i].Role != userRole || !results {
 			break
 		}
-		begin = i - 1
+		if !isThinkingPart(turns[i-1].Content[0]) {
+			return false
+		}
 	}
-	return begin < 0 || isThinkingPart(turns[begin].Content[0])
+	return true
 }
 
 // requestFormat adds the schema of the answer to output_config, whose other fields the

@@ -27,6 +27,11 @@ func addClientFacts(m *catalogue.Model) {
 		if m.Kind == catalogue.Chat {
 			m.Tools.MediaResults = answer(m.Reasoning.Control == catalogue.ThinkingLevel)
 		}
+	case "moonshotai":
+		if m.Reasoning.Reasons() { // a report of its users; the error has the index of the message
+			m.Rejected = append(m.Rejected, catalogue.Rejection{Parameters: []string{"reasoning_content"}, Missing: true, When: catalogue.ReasoningOn, Status: 400,
+				Text: "a tool call of the current turn without reasoning_content: while thinking is on", ThirdParty: true})
+		}
 	case "aws-bedrock":
 		addBedrockFacts(m)
 	}
