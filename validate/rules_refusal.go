@@ -67,11 +67,15 @@ func (p *checker) usesTools(m *spec.Model) bool {
 	if p.withTools == nil {
 		p.withTools = map[*spec.Model]bool{}
 		for _, v := range p.nodes {
-			agent, ok := v.node.(*spec.Agent)
-			if !ok || len(agent.Tools)+len(agent.Handoffs) == 0 || agent.Model.To == nil {
+			step, ok := v.node.(spec.Step)
+			if !ok {
 				continue
 			}
-			base := agent.Model.To.Base()
+			plan := p.stepPlan(step)
+			if plan.Model() == nil || len(plan.Tools())+len(spec.Linked[*spec.Flow](plan.Uses, spec.RoleHandoff)) == 0 {
+				continue
+			}
+			base := plan.Model().Base()
 			p.withTools[base] = true
 			for _, other := range base.Fallbacks {
 				if other.To != nil {
