@@ -315,7 +315,9 @@ func TestAPI_RedactsSecrets(t *testing.T) {
 	}
 	for _, auth := range []spec.Ref[spec.Auth]{keyAuth(""), tokenAuth()} {
 		s := serve(t, echo)
-		m := s.declare(t, func(d *spec.APITool) { d.Auth, d.Headers = auth, map[string]spec.Secret{"X-Other-Token": spec.NewSecret("other-secret")} })
+		m := s.declare(t, func(d *spec.APITool) {
+			d.Auth, d.Headers = auth, map[string]spec.Secret{"X-Other-Token": spec.NewSecret("other-secret")}
+		})
 		_, err := m.Call(t.Context(), nil)
 		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "the server rejected auth "+auth.ID) {
 			t.Errorf("got %v", err)
