@@ -25,6 +25,7 @@ type APIError struct {
 	Type    string          `json:"type"`    // the kind of error
 	Status  json.RawMessage `json:"status"`  // Google's name of the kind; a number elsewhere
 	Code    json.RawMessage `json:"code"`    // text, or a number that is mostly an HTTP status
+	Param   json.RawMessage `json:"param"`   // the parameter that is wrong
 	Details json.RawMessage `json:"details"` // Google's: among others how long to wait
 }
 
@@ -198,6 +199,7 @@ func (s *Server) rejected(f APIError, status int, after time.Duration) error {
 	if e.TooLong {
 		e.Temporary = false
 	}
+	e.Opaque = status == http.StatusBadRequest && !e.TooLong && f.opaque()
 	switch {
 	case status == http.StatusUnauthorized && s.Key == "" && s.Authorize == nil:
 		e.Message = "the server wants a credential and none is set: " + e.Message
