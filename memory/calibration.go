@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"cmp"
+
 	"github.com/qtype-dev/qtype/memory/internal/budget"
 	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -37,15 +39,27 @@ func (t *Turn) raise(counted int) {
 	t.factors = t.factors.Raised(budget.Measured(t.call.Call.Model, estimate, counted))
 }
 
+// muchLarger is how many times as large as all accepted requests one is whose rejection without a
+// reason is stored, if a smaller one was accepted then.
+const muchLarger = 2
+
 // noteAccepted notes the size of the last call, which the provider accepted.
 func (t *Turn) noteAccepted() {
 	name, size := t.call.Call.Model, t.call.Call.Estimate
-	if t.suspected > size { // a smaller request was accepted: the size was the reason
-		t.factors = t.factors.Raised(t.corrections().WasRefused(name, t.suspected))
+	if t.suspected.newest > size && t.isLikelyTooLong(name) {
+		t.factors = t.factors.Raised(t.corrections().WasSuspected(name, t.suspected.newest))
 	}
-	t.suspected = 0
+	t.suspected = suspicion{}
 	t.factors = t.factors.Raised(t.corrections().WasAccepted(name, size))
+	t.factors = t.factors.Raised(t.corrections().Aged(budget.FactorsOf(t.base.Values), name))
 	t.memory.accepted.Note(name, size)
+}
+
+// isLikelyTooLong reports whether the size was the reason of rejections without a reason, after
+// which a smaller request was accepted. One alone may be a failure of the server.
+func (t *Turn) isLikelyTooLong(name string) bool {
+	accepted := t.memory.accepted.Most(name)
+	return t.corrections().Bound(name, 0) > 0 || accepted > 0 && t.suspected.first >= muchLarger*accepted
 }
 
 // IsLargest reports whether the last call is larger than all that this process has sent to its
@@ -89,7 +103,7 @@ func (t *Turn) FitRejected(b Budget, r TooLong) (messages []chat.Message, left i
 		return nil, 0, false, err
 	}
 	left = before - t.call.Messages
-	t.call.Call.Rejected = left
+	t.call.Call.Rejected, t.call.Call.Suspected = left, r.Suspected
 	return messages, left, true, nil
 }
 
@@ -114,7 +128,7 @@ func (t *Turn) mostAfter(last *change.CallRecord, r TooLong) int {
 func (t *Turn) learn(b Budget, r TooLong) {
 	switch size := t.call.Call.Estimate; {
 	case r.Suspected:
-		t.suspected = size
+		t.suspected = suspicion{first: cmp.Or(t.suspected.first, size), newest: size}
 		return
 	case r.Requested == 0 && r.Limit == 0, t.rejected > 0:
 		t.factors = t.factors.Raised(t.corrections().WasRefused(b.Model, size))

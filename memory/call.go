@@ -145,7 +145,7 @@ func (t *Turn) prepareShort(b Budget, r *fittedCall, err error) (*fittedCall, er
 func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*store.Entry, own int) (int, error) {
 	tokens := window.SumTokens(entries)
 	known := t.corrections()
-	bound := known.Bound(b.Model)
+	bound := known.Bound(b.Model, t.memory.accepted.Most(b.Model))
 	if b.ContextWindow <= 0 && t.most == 0 && bound == 0 {
 		return 0, nil
 	}

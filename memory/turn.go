@@ -44,7 +44,7 @@ type Turn struct {
 	others    int                         // with Compaction.At: the most tokens that a call of the turn needed besides messages
 	most      int                         // tokens that messages may have after a rejected request, 0 for no limit
 	rejected  int                         // number of rejected requests
-	suspected int                         // estimated size of the newest request that was rejected without a reason, 0 for none
+	suspected suspicion                   // the requests that were rejected without a reason since one was accepted
 	context   TurnContext                 // nil without context, and before the first call of a model
 	repeat    Repeater                    // records what the context has read; nil records nothing
 	operation string                      // the idempotency key, empty for none
@@ -53,6 +53,11 @@ type Turn struct {
 	strict    bool                        // the messages are stored only if calls and results belong together
 	unchecked bool                        // some staged messages have ids that the session may have outside its window
 	ended     bool
+}
+
+// suspicion has the estimated sizes of requests that were rejected without a reason, 0 for none.
+type suspicion struct {
+	first, newest int // the newest one is the smallest
 }
 
 // sharedVariable is a variable that a turn sets for several sessions.

@@ -18,6 +18,7 @@ type Error struct {
 	TooLong    bool          // whether the request exceeds the context window
 	Requested  int           // TooLong: tokens of the request's messages, 0 if the provider did not report them
 	Limit      int           // TooLong: tokens of the context window, 0 if the provider did not report them
+	Opaque     bool          // whether the server rejected the request (HTTP 400) without a reason; some do so if it is too long
 	Temporary  bool          // whether a later call may succeed
 	Err        error         // the cause: a network error
 }

@@ -25,14 +25,15 @@ type CallPolicy struct {
 	Breaker *Breaker // stops the calls of a server that fails; nil for none
 }
 
-// throttleWait is how long a call waits after a rejection by the provider's rate limit
-// that names no time, at first; later ones are twice as long, up to a minute.
+// throttleWait is how long a call waits after its first rejection by the provider's rate limit,
+// if that names no time. Later waits are at least twice as long each, up to a minute, also if
+// the provider names a shorter time again and again.
 const throttleWait = time.Second
 
 // throttle counts the waits of one call for the rate limit of the provider.
 type throttle struct {
 	waited time.Duration
-	next   time.Duration
+	next   time.Duration // the shortest next wait
 }
 
 // throttled reports whether a rejected call is to be repeated after the pause of the
@@ -41,11 +42,11 @@ func (p *CallPolicy) throttled(ctx context.Context, e *Error, t *throttle) bool 
 	if e.Status != http.StatusTooManyRequests || !e.Temporary || p.MaxWait <= 0 || p.MaxAttempts <= 1 || p.Limit == nil {
 		return false
 	}
-	wait := e.RetryAfter
+	wait := max(e.RetryAfter, t.next)
 	if wait <= 0 {
-		t.next = min(max(2*t.next, throttleWait), minute)
-		wait = t.next
+		wait = throttleWait
 	}
+	t.next = min(2*max(t.next, throttleWait), minute)
 	if t.waited += wait; t.waited > p.MaxWait {
 		return false
 	}

@@ -98,6 +98,20 @@ func TestWithRetry_MaxWait(t *testing.T) {
 	}
 }
 
+// Waits for the rate limit grow although the provider requests short ones: a call that is
+// rejected for ten minutes is sent a few times only.
+func TestWithRetry_ShortWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &metered{wait: func(time.Duration) time.Duration { return 200 * time.Millisecond }}
+		m := model.WithRetry(server, model.CallPolicy{MaxAttempts: 3, MaxDelay: time.Second, MaxWait: 10 * time.Minute, Limit: model.NewLimiter(0, 0)})
+		_, err := model.Call(t.Context(), m, model.Request{}, nil)
+		var e *model.Error
+		if !errors.As(err, &e) || e.Status != http.StatusTooManyRequests || server.rejected > 20 {
+			t.Errorf("%v after %d rejections", err, server.rejected)
+		}
+	})
+}
+
 // Models with one key share their limits, the stricter of which applies.
 func TestTraffic_Limiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

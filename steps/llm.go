@@ -227,10 +227,10 @@ func (s *llmStep) checkMedia(out slot, m chat.Message) error {
 // as of LLMInference: providers refuse conversations with empty messages.
 var errEmptyAnswer = errors.New("the model gave an empty answer")
 
-// isEmpty reports whether a message has neither text, other than spaces, nor media.
+// isEmpty reports whether a message has neither text, other than spaces and citations, nor media.
 func isEmpty(m chat.Message) bool {
 	for i := range m.Blocks {
-		if b := &m.Blocks[i]; b.Media() || !b.IsModels() && strings.TrimSpace(b.Text) != "" {
+		if b := &m.Blocks[i]; b.Media() || b.IsText() && !b.IsCitation() && strings.TrimSpace(b.Text) != "" {
 			return false
 		}
 	}

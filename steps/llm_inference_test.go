@@ -240,6 +240,8 @@ func TestLLMInference_EmptyAnswers(t *testing.T) {
 		{reply{finish: "length"}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens: the model wrote no text before it"},
 		{callsFor([3]string{"c1", "find", "{}"}), "error: the model called a tool, find, instead of answering; the step offers none"},
 		{reply{}, "error: the model gave an empty answer"},
+		{reply{others: map[string]any{"reasoning_content": "I only think."}}, "error: the model gave an empty answer"},
+		{reply{others: map[string]any{"annotations": []any{map[string]any{"type": "url_citation", "url_citation": map[string]any{"url": "https://a.example"}}}}}, "error: the model gave an empty answer"},
 		{reply{deltas: []string{"half"}, finish: "length"}, "error: model m: the answer was cut off at the token limit (finish reason length); raise max_tokens, or set on_truncation to warn or continue"},
 	}
 	for _, tt := range tests {

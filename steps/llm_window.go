@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
@@ -23,10 +22,10 @@ func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req
 	}
 	for first := err; err != nil; {
 		rejected, ok := errors.AsType[*model.Error](err)
-		suspected := ok && !rejected.TooLong
-		if !ok || suspected && (!isUnexplained(rejected) || !d.turn.IsLargest()) {
+		if !ok || !rejected.TooLong && (!rejected.Opaque || !d.turn.IsLargest()) {
 			break
 		}
+		suspected := !rejected.TooLong
 		window, failed := s.shorten(ctx, row, d, b, rejected)
 		switch {
 		case failed != nil && suspected:
@@ -37,7 +36,7 @@ func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req
 		req.Messages = window
 		s.schema.applyTo(&req)
 		if resp, err = s.call(ctx, row, req); suspected && err != nil {
-			if again, ok := errors.AsType[*model.Error](err); ok && !again.TooLong && isUnexplained(again) {
+			if again, ok := errors.AsType[*model.Error](err); ok && again.Opaque {
 				err = first // the same, of the whole request
 			}
 		}
@@ -50,12 +49,6 @@ func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req
 		d.turn.Calibrate(counted)
 	}
 	return resp, err
-}
-
-// isUnexplained reports whether a provider rejected a request by a status that some use for
-// requests that are too long, without a code for another reason.
-func isUnexplained(e *model.Error) bool {
-	return e.Status == http.StatusBadRequest && e.Code != "content_filter"
 }
 
 // reportRepairs reports, once for each session, that tool calls of the conversation have no
@@ -82,7 +75,7 @@ func (s *llmStep) shorten(ctx context.Context, row *Row, d *conversation, b memo
 	}
 	why := "as too long"
 	if !rejected.TooLong {
-		why = fmt.Sprintf("(HTTP %d), and none as large was accepted before", rejected.Status)
+		why = fmt.Sprintf("without a reason (HTTP %d), and none as large was accepted before", rejected.Status)
 	}
 	Report(ctx, s.event(row, Event{Kind: EventShortened, Text: fmt.Sprintf("the provider rejected the request %s; it is sent again without the oldest %s", why, textfmt.Count(left, "message"))}))
 	return s.forModel(ctx, d.withExtra(window)), nil

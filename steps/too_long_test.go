@@ -92,9 +92,9 @@ func TestLLMInference_TooLong(t *testing.T) {
 // TestLLMInference_TooLongWithoutSizes: a conversation continues although the server names
 // neither the size of a request nor its limit, or not even a reason. What it has accepted
 // and rejected is stored: it rejects a few requests until the window is close to its limit,
-// and then none, also in another process.
+// and then none, also in another process. Without a reason the size is a guess, which is tried again.
 func TestLLMInference_TooLongWithoutSizes(t *testing.T) {
-	for _, body := range []string{`{"error":{"message":"invalid params, context window exceeds limit"}}`, `{"error":{"message":"Bad Request"}}`} {
+	for body, guessed := range map[string]bool{`{"error":{"message":"invalid params, context window exceeds limit"}}`: false, `{"error":{"message":"Bad Request"}}`: true} {
 		server := &strictServer{window: 600, silent: body}
 		s := &llm{Server: httptest.NewServer(server)}
 		t.Cleanup(s.Close)
@@ -102,7 +102,7 @@ func TestLLMInference_TooLongWithoutSizes(t *testing.T) {
 		w := newTestEnv(t, s, l, memory.Config{Policy: "unbounded"})
 		r := build(t, w.inference(l, []string{"say"}, "answer", "You help."), w.env)
 		for i := range 60 {
-			if i == 40 && server.rejected > 6 {
+			if i == 40 && !guessed && server.rejected > 6 {
 				t.Errorf("%d requests were rejected", server.rejected)
 			}
 			before := server.rejected
@@ -111,9 +111,12 @@ func TestLLMInference_TooLongWithoutSizes(t *testing.T) {
 			if out := driveCtx(t.Context(), t, r, row)[0]; out.Err != nil {
 				t.Fatal(i, out.Err)
 			}
-			if i >= 40 && server.rejected > before {
+			if i >= 40 && !guessed && server.rejected > before {
 				t.Errorf("turn %d was rejected", i)
 			}
+		}
+		if guessed && server.rejected > 30 {
+			t.Errorf("%d requests were rejected without a reason", server.rejected)
 		}
 		if used := server.counts[len(server.counts)-1]; used < server.window/2 {
 			t.Errorf("the last request has %d tokens of %d", used, server.window)
@@ -121,38 +124,99 @@ func TestLLMInference_TooLongWithoutSizes(t *testing.T) {
 	}
 }
 
-// TestLLMInference_Unexplained: an error that has nothing to do with the size of a request
-// costs at most one more request, and changes nothing.
-func TestLLMInference_Unexplained(t *testing.T) {
-	broken, calls := false, 0
-	s := newLLM(t, func(int, request) reply {
-		if calls++; broken {
-			return reply{status: http.StatusBadRequest}
+// TestLLMInference_Rejected: an error that has nothing to do with the size of a request is
+// reported, and changes nothing. One without a reason costs at most one more request.
+func TestLLMInference_Rejected(t *testing.T) {
+	for _, c := range []struct {
+		body  string
+		calls int
+	}{
+		{`{"error":{"message":"Unknown parameter: 'foo'.","type":"invalid_request_error","param":"foo","code":"unknown_parameter"}}`, 1},
+		{`{"error":{"message":"Your credit balance is too low","type":"invalid_request_error"}}`, 1},
+		{`{"error":{"message":"Bad Request"}}`, 2},
+	} {
+		s := newSuspect(t)
+		for range 5 {
+			testkit.Must(t, s.say("something"))
+		}
+		s.rejects, s.calls = c.body, 0
+		if err := s.say("something"); err == nil || !strings.Contains(err.Error(), "HTTP 400") || s.calls != c.calls {
+			t.Errorf("%s: %v after %d calls", c.body, err, s.calls)
+		}
+		s.rejects, s.calls = "", 0
+		if err := s.say("something"); err != nil || s.calls != 1 || len(s.llm.last().Messages) != 11 {
+			t.Errorf("%s: %v after %d calls with %d messages", c.body, err, s.calls, len(s.llm.last().Messages))
+		}
+	}
+}
+
+// TestLLMInference_RejectedOnce: a session whose provider has once rejected a request without a
+// reason, and accepted a smaller one, has all of its messages in the next turn, or, if the
+// request was much larger than all before, after some turns.
+func TestLLMInference_RejectedOnce(t *testing.T) {
+	for question, turns := range map[string]int{"something": 1, strings.Repeat("something ", 200): 12} {
+		s := newSuspect(t)
+		for range 5 {
+			testkit.Must(t, s.say("something"))
+		}
+		s.rejects, s.calls, s.once = `{"error":{"message":"Bad Request"}}`, 0, true
+		testkit.Must(t, s.say(question))
+		if sent := len(s.llm.last().Messages); s.calls != 2 || sent == 11 || len(s.events) != 1 || !strings.Contains(s.events[0], "without a reason (HTTP 400)") {
+			t.Errorf("%d calls, the last one with %d messages: %q", s.calls, sent, s.events)
+		}
+		report, err := explain.Turn(t.Context(), s.env.shared, "s", 0)
+		testkit.Must(t, err)
+		var text strings.Builder
+		testkit.Must(t, report.Write(&text))
+		if !strings.Contains(text.String(), "without a reason, perhaps as too long") {
+			t.Errorf("the report does not name the guess:\n%s", text.String())
+		}
+		for range turns {
+			testkit.Must(t, s.say("something"))
+		}
+		if sent, want := len(s.llm.last().Messages), 2*(5+turns)+1; sent != want {
+			t.Errorf("%d messages were sent after %d turns, want %d", sent, turns, want)
+		}
+	}
+}
+
+// suspect is a session at a server that rejects requests.
+type suspect struct {
+	llm     *llm
+	env     *testEnv
+	say     func(question string) error
+	rejects string // the body of errors; empty for answers
+	once    bool   // only the next request is rejected
+	calls   int
+	events  []string
+}
+
+func newSuspect(t *testing.T) *suspect {
+	s := &suspect{}
+	s.llm = newLLM(t, func(int, request) reply {
+		s.calls++
+		body := s.rejects
+		if s.once {
+			s.rejects = ""
+		}
+		if body != "" {
+			return reply{status: http.StatusBadRequest, failed: body}
 		}
 		return textReply("fine")
 	})
 	l := declare(t, nil, "say: text", "answer: text")
-	w := newTestEnv(t, s, l, memory.Config{Policy: "unbounded"})
-	r := build(t, w.inference(l, []string{"say"}, "answer", ""), w.env)
-	say := func() error {
-		row := l.row(map[string]any{"say": "something"})
+	s.env = newTestEnv(t, s.llm, l, memory.Config{Policy: "unbounded"})
+	r := build(t, s.env.inference(l, []string{"say"}, "answer", ""), s.env.env)
+	ctx := steps.WithEvents(t.Context(), func(ev steps.Event) { s.events = append(s.events, ev.Text) }, steps.EventShortened)
+	s.say = func(question string) error {
+		row := l.row(map[string]any{"say": question})
 		row.Session = "s"
-		if out := driveCtx(t.Context(), t, r, row)[0]; out.Err != nil {
+		if out := driveCtx(ctx, t, r, row)[0]; out.Err != nil {
 			return out.Err
 		}
 		return nil
 	}
-	for range 5 {
-		testkit.Must(t, say())
-	}
-	broken, calls = true, 0
-	if err := say(); err == nil || !strings.Contains(err.Error(), "HTTP 400") || calls > 2 {
-		t.Errorf("%v after %d calls", err, calls)
-	}
-	broken, calls = false, 0
-	if err := say(); err != nil || calls != 1 || len(s.last().Messages) != 11 {
-		t.Errorf("%v after %d calls with %d messages", err, calls, len(s.last().Messages))
-	}
+	return s
 }
 
 // TestLLMInference_NeverFits: a question that alone is too long is an error that explains it, after

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -80,13 +81,14 @@ func lines(msgs []wireMessage) []string {
 
 // reply is a response of the server.
 type reply struct {
-	deltas []string    // the text, in parts if it is streamed
-	calls  [][3]string // id, name, arguments
-	finish string      // stop if it is empty
-	status int         // an error if it is set
-	failed string      // the JSON of the error; out of order if it is empty
-	cut    bool        // the connection ends before the answer does
-	tokens int         // the tokens of the request that the server reports; 11 if it is 0
+	deltas []string       // the text, in parts if it is streamed
+	calls  [][3]string    // id, name, arguments
+	others map[string]any // other fields of a message that is not streamed
+	finish string         // stop if it is empty
+	status int            // an error if it is set
+	failed string         // the JSON of the error; out of order if it is empty
+	cut    bool           // the connection ends before the answer does
+	tokens int            // the tokens of the request that the server reports; 11 if it is 0
 	hold   <-chan struct{}
 }
 
@@ -174,6 +176,7 @@ func (a reply) reason() string {
 
 func (a reply) message() map[string]any {
 	m := map[string]any{"role": "assistant", "content": strings.Join(a.deltas, "")}
+	maps.Copy(m, a.others)
 	if calls := a.wireCalls(); calls != nil {
 		m["tool_calls"] = calls
 	}

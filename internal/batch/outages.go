@@ -77,6 +77,16 @@ func (s *summary) toolFailures() string {
 	return "failed tool calls " + strings.Join(parts, " · ")
 }
 
+// rejections returns a line with the number of requests that were sent again without the oldest
+// messages of a conversation; empty if there were none.
+func (s *summary) rejections() string {
+	n := s.shortened.Load()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("rejected by a provider, as too long or without a reason, and sent again without the oldest messages: %s", textfmt.Count(n, "request"))
+}
+
 // outages returns a line with the calls that fallbacks answered, and with the circuit
 // breakers that have opened; empty if there were none.
 func (s *summary) outages() string {

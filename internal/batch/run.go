@@ -243,7 +243,7 @@ func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum 
 
 // runOptions returns the options of a run in this process.
 func (j *job) runOptions(progress *runtime.Progress, sum *summary, limit *failureLimit) []runtime.RunOption {
-	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventToolResult), runtime.WithDeferFailed(limit.mayDefer)}
+	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolResult), runtime.WithDeferFailed(limit.mayDefer)}
 	if !j.Quiet && j.in.file != nil {
 		opts = append(opts, runtime.WithStepTimes())
 	}

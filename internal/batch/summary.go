@@ -40,6 +40,7 @@ type summary struct {
 	output    atomic.Int64          // tokens
 	cached    atomic.Int64          // tokens
 	estimated atomic.Bool           // whether some tokens are estimates
+	shortened atomic.Int64          // requests that were sent again without messages
 	mu        sync.Mutex
 	cost      float64
 	fallbacks map[string]int // answers of fallbacks, by the models and the reason
@@ -70,7 +71,7 @@ func (s *summary) addTurn(ev steps.Event) {
 	used.flushes += ev.Flushes
 }
 
-// event counts tokens, turns of memories, fallbacks and failed calls of tools. It is called by several goroutines.
+// event counts tokens, turns of memories, shortened requests, fallbacks and failed calls of tools. It is called by several goroutines.
 func (s *summary) event(ev steps.Event) {
 	if ev.Kind == steps.EventUsage {
 		s.input.Add(int64(ev.Input))
@@ -80,6 +81,9 @@ func (s *summary) event(ev steps.Event) {
 			s.estimated.Store(true)
 		}
 		s.addCost(ev.Cost)
+	}
+	if ev.Kind == steps.EventShortened {
+		s.shortened.Add(1)
 	}
 	if ev.Kind == steps.EventTurn {
 		s.addTurn(ev)
@@ -140,7 +144,7 @@ func (s *summary) add(res *runtime.Result) {
 func (s *summary) print() {
 	j, out := s.job, s.job.Streams.Err
 	if j.Quiet && s.failed == 0 {
-		s.printLines(s.handled(), s.toolFailures())
+		s.printLines(s.handled(), s.toolFailures(), s.rejections())
 		return
 	}
 	rows := textfmt.Count(s.done+s.failed, "row")
@@ -149,7 +153,7 @@ func (s *summary) print() {
 	}
 	fmt.Fprintf(out, "%s: %s\n", rows, s.outcome())
 	s.printLines(s.reasonLines()...)
-	s.printLines(s.handled(), s.toolFailures())
+	s.printLines(s.handled(), s.toolFailures(), s.rejections())
 	if !j.Quiet {
 		s.printLines(s.usage(), s.outages(), s.reasoningDropped(), s.caches(), s.indexes(), s.times())
 	}

@@ -92,6 +92,8 @@ func (l *live) event(ev steps.Event) {
 		l.wait("running " + ev.Tool)
 	case steps.EventToolResult:
 		l.toolResult(ev)
+	case steps.EventShortened:
+		l.note("!", ev.Text)
 	}
 }
 
@@ -110,7 +112,7 @@ func (l *live) toolResult(ev steps.Event) {
 	l.wait("waiting for " + l.chat.modelName())
 }
 
-// note writes a line about a tool, shortened: /details has the whole text.
+// note writes a line about a tool or a request, shortened: /details has the whole text.
 func (l *live) note(mark, text string) {
 	mark = strings.TrimSpace(terminal.Clean(mark))
 	fmt.Fprintf(&l.details, "%s %s\n", mark, terminal.Printable(text))

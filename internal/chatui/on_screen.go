@@ -97,7 +97,7 @@ func (c *Chat) send(ctx context.Context, m chat.Message) error {
 	l := newLive(c, func() { cancel(errStopped) })
 	c.last = &lastTurn{message: m, failed: true}
 	rows := slices.Values([]runtime.Input{{Session: c.Session, Values: values}})
-	kinds := []steps.EventKind{steps.EventText, steps.EventReasoning, steps.EventCommentary, steps.EventToolCall, steps.EventToolResult, steps.EventSource, steps.EventUsage}
+	kinds := []steps.EventKind{steps.EventText, steps.EventReasoning, steps.EventCommentary, steps.EventToolCall, steps.EventToolResult, steps.EventSource, steps.EventShortened, steps.EventUsage}
 	defer func() {
 		c.last.details, c.last.answer = l.details.String(), l.answer
 		c.used.add(l.used)

@@ -30,7 +30,7 @@ func (c *Chat) turn(ctx context.Context, text string, interrupts <-chan os.Signa
 	values := maps.Clone(t.fixed)
 	values[t.input.ID] = text
 	a := &answer{chat: c, steps: t.flow.Writers(t.output.ID)}
-	kinds := []steps.EventKind{steps.EventCommentary, steps.EventToolCall, steps.EventToolResult, steps.EventSource}
+	kinds := []steps.EventKind{steps.EventCommentary, steps.EventToolCall, steps.EventToolResult, steps.EventSource, steps.EventShortened}
 	if c.Streams.OutTerminal {
 		kinds = append(kinds, steps.EventText)
 	}
@@ -95,6 +95,8 @@ func (a *answer) event(ev steps.Event) {
 	case steps.EventToolCall:
 		a.abort()
 		a.note("→ " + ev.Tool + " " + ev.Text)
+	case steps.EventShortened:
+		a.note("! " + ev.Text)
 	case steps.EventToolResult:
 		if ev.Err != nil {
 			a.note("← error: " + ev.Err.Error())
@@ -104,7 +106,7 @@ func (a *answer) event(ev steps.Event) {
 	}
 }
 
-// note writes a line about a tool.
+// note writes a line about a tool or a request.
 func (a *answer) note(text string) {
 	if !a.chat.Quiet {
 		fmt.Fprintln(a.chat.Streams.Err, "  "+textfmt.Ellipsis(terminal.Clean(text), maxToolText))

@@ -103,11 +103,14 @@ func (l *eventLog) addSent(e *store.Event) bool {
 	for _, n := range callNumbers(c) {
 		b = binary.AppendVarint(b, int64(*n))
 	}
-	cut := byte(0)
+	flags := byte(0)
 	if c.Cut {
-		cut = 1
+		flags |= cutFlag
 	}
-	b = append(b, cut)
+	if c.Suspected {
+		flags |= suspectedFlag
+	}
+	b = append(b, flags)
 	b = binary.AppendUvarint(b, bits.ReverseBytes64(math.Float64bits(c.Factor))) // short for numbers such as 1.5
 	b = appendText(b, c.Model)
 	b = binary.AppendVarint(b, int64(len(c.Prefix)))
@@ -139,6 +142,12 @@ func (l *eventLog) text() string {
 // prefixNumbers returns the numbers of a description of a prefix.
 func prefixNumbers(p *store.Prefix) [4]*int { return [...]*int{&p.Call, &p.Bytes, &p.Tokens, &p.Lost} }
 
+// The flags of an encoded call.
+const (
+	cutFlag       = 1 << iota // Call.Cut
+	suspectedFlag             // Call.Suspected
+)
+
 // callNumbers returns the numbers of a call.
 func callNumbers(c *store.Call) [11]*int {
 	return [...]*int{&c.ContextWindow, &c.Answer, &c.Tools, &c.System, &c.Left, &c.Estimate, &c.Reported, &c.Rejected, &c.Repairs, &c.Calls, &c.Room}
@@ -155,7 +164,8 @@ func (l *eventLog) decodeSent() store.Event {
 	for _, n := range callNumbers(c) {
 		*n = int(l.next())
 	}
-	c.Cut, l.encoded = l.encoded[0] == 1, l.encoded[1:]
+	flags := l.encoded[0]
+	c.Cut, c.Suspected, l.encoded = flags&cutFlag != 0, flags&suspectedFlag != 0, l.encoded[1:]
 	factor, size := binary.Uvarint(l.encoded)
 	l.encoded = l.encoded[size:]
 	c.Factor = math.Float64frombits(bits.ReverseBytes64(factor))

@@ -132,6 +132,7 @@ type Call struct {
 	Estimate      int     `json:"estimate,omitempty"`       // tokens of the whole request as this memory counts them
 	Reported      int     `json:"reported,omitempty"`       // tokens of the whole request as the provider counted them, 0 if it reported none
 	Rejected      int     `json:"rejected,omitempty"`       // of Left, messages that were left out after the provider had rejected the request as too long
+	Suspected     bool    `json:"suspected,omitempty"`      // the provider gave no reason for that rejection
 	Repairs       int     `json:"repairs,omitempty"`        // results of tool calls that were missing and added to this call, and results without a call that were left out
 	Cut           bool    `json:"cut,omitempty"`            // max_context shortened the first messages
 	Calls         int     `json:"calls"`                    // number of calls in the turn

@@ -225,7 +225,11 @@ func (r *Report) writeCall(b *strings.Builder) {
 // writeCount writes how the provider's count of the request compares with the estimate.
 func (r *Report) writeCount(b *strings.Builder) {
 	if r.Call.Rejected > 0 {
-		fmt.Fprintf(b, "the provider rejected the request as too long; it was sent again without %s\n", textfmt.Count(r.Call.Rejected, "further message"))
+		why := "as too long"
+		if r.Call.Suspected {
+			why = "without a reason, perhaps as too long"
+		}
+		fmt.Fprintf(b, "the provider rejected the request %s; it was sent again without %s\n", why, textfmt.Count(r.Call.Rejected, "further message"))
 	}
 	if r.Call.Factor > 1 {
 		fmt.Fprintf(b, "the window was fitted with factor %.3f: the provider had counted that many times the estimate\n", r.Call.Factor)

@@ -20,6 +20,7 @@ const CalibrationValue = "calibration"
 const (
 	maxFactor     = 4  // the highest factor: a wrong report must not empty the window
 	maxCalibrated = 16 // models per session with a factor
+	maxGuess      = 10 // turns in which a guess is used
 	templateRoom  = 32 // tokens that the template of a chat adds to any request
 )
 
@@ -38,6 +39,9 @@ type Correction struct {
 	// Accepted is the size of the largest request below Refused that the provider accepted since,
 	// 0 if there is none.
 	Accepted int `json:"accepted,omitempty"`
+	// Guess is for how many more turns Refused is used, if the provider gave no reason for its
+	// rejection; 0 if it is no guess.
+	Guess int `json:"guess,omitempty"`
 }
 
 // bound returns how large a request may be by what was rejected and accepted, 0 for any
@@ -57,8 +61,15 @@ func (c Correction) bound() int {
 }
 
 // Bound returns how large requests of a model may be, as the memory estimates them, by what
-// the provider rejected without naming a limit; 0 for any size.
-func (f Factors) Bound(model string) int { return f[model].bound() }
+// the provider rejected without naming a limit; 0 for any size. A guess is not used if an accepted
+// request, of any session, was as large.
+func (f Factors) Bound(model string, accepted int) int {
+	c := f[model]
+	if c.Guess > 0 && accepted >= c.Refused {
+		return 0
+	}
+	return c.bound()
+}
 
 // WasRefused returns what the rejection of a request of an estimated size shows.
 func (f Factors) WasRefused(model string, estimate int) Factors {
@@ -67,6 +78,26 @@ func (f Factors) WasRefused(model string, estimate int) Factors {
 		c.Accepted = 0
 	}
 	return Factors{model: c}
+}
+
+// WasSuspected is WasRefused for a rejection without a reason: a guess.
+func (f Factors) WasSuspected(model string, estimate int) Factors {
+	refused := f.WasRefused(model, estimate)[model]
+	refused.Guess = maxGuess
+	return Factors{model: refused}
+}
+
+// Aged returns a guess that is used for one turn less than at the turn's begin, nil if there is
+// none. After the last turn larger requests are sent again.
+func (f Factors) Aged(begin Factors, model string) Factors {
+	c, guess := f[model], begin[model].Guess
+	switch {
+	case guess == 0 || c.Guess != guess: // also if this turn has done so
+		return nil
+	case guess == 1:
+		return Factors{model: {Refused: Disproved}}
+	}
+	return Factors{model: {Refused: c.Refused, Accepted: c.Accepted, Guess: guess - 1}}
 }
 
 // WasAccepted returns what the answer to a request of an estimated size shows, nil for
@@ -79,7 +110,7 @@ func (f Factors) WasAccepted(model string, estimate int) Factors {
 	case estimate >= c.Refused:
 		return Factors{model: {Refused: Disproved}}
 	}
-	return Factors{model: {Refused: c.Refused, Accepted: estimate}}
+	return Factors{model: {Refused: c.Refused, Accepted: estimate, Guess: c.Guess}}
 }
 
 // Sizes are the largest estimated sizes of requests that providers accepted, by their
@@ -141,7 +172,7 @@ func (f Factors) Raised(others Factors) Factors {
 			c.Limit = limit
 		}
 		if other := others[model]; other.Refused != 0 {
-			c.Refused, c.Accepted = other.Refused, other.Accepted
+			c.Refused, c.Accepted, c.Guess = other.Refused, other.Accepted, other.Guess
 		}
 		out[model] = c
 	}

@@ -19,7 +19,7 @@ import (
 // and responses. It is safe for concurrent use.
 type Protocol interface {
 	// Request encodes a request, whose tools have schemas of objects and whose messages have no items
-	// of other origins (see ForOrigin). Its errors say what cannot be encoded.
+	// of other origins (see ForOrigin) and plain calls (see WithPlainCalls). Its errors say what cannot be encoded.
 	Request(req model.Request) (Call, error)
 	// Answer returns a reader for one response.
 	Answer() ResponseReader
@@ -68,7 +68,7 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
 		rules := c.server.form.Turns
 		rules.UserLast = rules.UserLast && !c.paused
-		req.Messages = rules.Order(ForOrigin(req.Messages, c.origin))
+		req.Messages = rules.Order(WithPlainCalls(ForOrigin(req.Messages, c.origin), req.Tools))
 		req.Tools = withObjectSchemas(req.Tools)
 		if known := c.server.Info.Known; known != nil && known.Reasoning.BoundToPrefix {
 			return c.bound(ctx, req, emit)

@@ -25,6 +25,7 @@ type APIError struct {
 	Type    string          `json:"type"`    // the kind of error
 	Status  json.RawMessage `json:"status"`  // Google's name of the kind; a number elsewhere
 	Code    json.RawMessage `json:"code"`    // text, or a number that is mostly an HTTP status
+	Param   json.RawMessage `json:"param"`   // the parameter that is wrong
 	Details json.RawMessage `json:"details"` // Google's: among others how long to wait
 }
 
@@ -63,20 +64,47 @@ func (f APIError) status() int {
 	return 0
 }
 
+// apiDetail is an element of Google's details of an error.
+type apiDetail struct {
+	Delay      string `json:"retryDelay"` // how long to wait
+	Violations []struct {
+		Quota string `json:"quotaId"` // the used up limit, such as GenerateRequestsPerDayPerProjectPerModel
+	} `json:"violations"`
+}
+
+// details returns Google's details, nil for others.
+func (f APIError) details() (list []apiDetail) {
+	if json.Unmarshal(f.Details, &list) != nil {
+		return nil
+	}
+	return list
+}
+
 // delay returns how long Google requests to wait, 0 for nothing.
 func (f APIError) delay() time.Duration {
-	var details []struct {
-		Delay string `json:"retryDelay"`
-	}
-	if json.Unmarshal(f.Details, &details) != nil {
-		return 0
-	}
-	for _, d := range details {
+	for _, d := range f.details() {
 		if wait, err := time.ParseDuration(d.Delay); err == nil && wait > 0 {
 			return wait
 		}
 	}
 	return 0
+}
+
+// usedUp reports whether waiting does not help for a rate limit: the account has no money, or has
+// used up the limit of a day.
+func (f APIError) usedUp() bool {
+	const noMoney = "insufficient_quota" // OpenAI
+	if f.code() == noMoney || f.Type == noMoney {
+		return true
+	}
+	for _, d := range f.details() {
+		for _, v := range d.Violations {
+			if strings.Contains(v.Quota, "PerDay") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // StreamError is an error that a server sent within a stream.
@@ -131,12 +159,9 @@ func ReadAPIError(raw json.RawMessage) (APIError, bool) {
 	return APIError{Message: string(raw)}, true
 }
 
-// temporary reports whether a later call may succeed. A 429 for an exhausted account,
-// which OpenAI sends as insufficient_quota, is not temporary.
-func temporary(status int, code string) bool {
+// temporary reports whether a later call may succeed.
+func temporary(status int) bool {
 	switch {
-	case code == "insufficient_quota":
-		return false
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests:
 		return true
 	}
@@ -193,11 +218,15 @@ func (s *Server) statusError(resp *http.Response) error {
 func (s *Server) rejected(f APIError, status int, after time.Duration) error {
 	e := s.newError(httpx.Scrub(httpx.SingleLine(f.Message, maxMessage), s.Key))
 	e.Status, e.Code, e.RetryAfter = status, f.code(), max(after, f.delay())
-	e.Temporary = temporary(status, e.Code)
+	e.Temporary = temporary(status)
+	if f.usedUp() {
+		e.Temporary, e.RetryAfter = false, 0
+	}
 	e.TooLong, e.Requested, e.Limit = tooLong(status, e.Code, f.Message)
 	if e.TooLong {
 		e.Temporary = false
 	}
+	e.Opaque = status == http.StatusBadRequest && !e.TooLong && f.opaque()
 	switch {
 	case status == http.StatusUnauthorized && s.Key == "" && s.Authorize == nil:
 		e.Message = "the server wants a credential and none is set: " + e.Message

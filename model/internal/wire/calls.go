@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// maxCallName is how many characters all providers accept as the name of a tool.
+const maxCallName = 64
+
+// unnamedCall is the name of calls without one.
+const unnamedCall = "unnamed"
+
+var acceptedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
+
+// WithPlainCalls returns messages whose calls all providers accept: models invent names of tools, such
+// as multi_tool_use.parallel, and write arguments that are not JSON, and providers reject both in
+// the next request. Names of offered tools stay.
+func WithPlainCalls(messages []chat.Message, offered []model.Tool) []chat.Message {
+	out := messages
+	for i := range messages {
+		plain, changed := plainCalls(messages[i], offered)
+		if !changed {
+			continue
+		}
+		if &out[0] == &messages[0] {
+			out = slices.Clone(messages)
+		}
+		out[i] = plain
+	}
+	return out
+}
+
+// plainCalls replaces the calls of a message, and the name of the tool in a result.
+func plainCalls(m chat.Message, offered []model.Tool) (plain chat.Message, changed bool) {
+	if role := NormalizeRole(m.Role); role == chat.Tool && m.Name != "" {
+		name := plainCallName(m.Name, offered)
+		m.Name, changed = name, name != m.Name
+	}
+	blocks := m.Blocks
+	for i, b := range m.Blocks {
+		if b.Call == nil {
+			continue
+		}
+		c := *b.Call
+		c.Name, c.Arguments = plainCallName(c.Name, offered), string(Arguments(c.Arguments))
+		if c == *b.Call {
+			continue
+		}
+		if &blocks[0] == &m.Blocks[0] {
+			blocks = slices.Clone(blocks)
+		}
+		if c.Name != b.Call.Name && b.Item != nil && namesCall(b.Item, b.Call.Name) {
+			blocks[i].Item = nil
+		}
+		blocks[i].Call, changed = &c, true
+	}
+	m.Blocks = blocks
+	return m, changed
+}
+
+// plainCallName returns the name of a call as all providers accept it.
+func plainCallName(name string, offered []model.Tool) string {
+	if acceptedName().MatchString(name) || slices.ContainsFunc(offered, func(t model.Tool) bool { return t.Name == name && name != "" }) {
+		return name
+	}
+	if name == "" {
+		return unnamedCall
+	}
+	name = PlainID(name)
+	return name[:min(len(name), maxCallName)]
+}
+
+// namesCall reports whether an item has the name of its call.
+func namesCall(item *chat.Item, name string) bool {
+	quoted, _ := json.Marshal(name) // a text always encodes
+	return strings.Contains(item.JSON, string(quoted))
+}
