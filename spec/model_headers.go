@@ -3,8 +3,8 @@ package spec
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
+	"strings"
 )
 
 // reservedHeaders are the headers that a client sets itself, and those of one connection
@@ -21,7 +21,7 @@ func (m *Model) HeaderConflict() (name, problem string) {
 		switch {
 		case !IsHeaderName(name):
 			return name, fmt.Sprintf("invalid header %q", name)
-		case slices.Contains(reservedHeaders(), http.CanonicalHeaderKey(name)):
+		case slices.ContainsFunc(reservedHeaders(), func(reserved string) bool { return strings.EqualFold(reserved, name) }):
 			return name, fmt.Sprintf("the header %s is set by qtype; credentials are an auth", name)
 		case !IsHeaderValue(m.Headers[name].Reveal()):
 			return name, fmt.Sprintf("the header %s has a value that HTTP cannot carry", name)

@@ -10,7 +10,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory/prefix"
 	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/model"
 )
 
 // Prefix is how a request continues the one before, and what the provider's cache could not have.
@@ -38,7 +37,10 @@ func (r *Report) AddPrices(pricesOf func(model string) *catalogue.Prices) {
 
 // lostCost returns how much more tokens cost than if the provider had read them from its cache.
 func lostCost(prices *catalogue.Prices, tokens int, at time.Time) float64 {
-	return model.Usage{Input: tokens}.Charge(prices, at) - model.Usage{Input: tokens, Cached: tokens}.Charge(prices, at)
+	charge := func(cached int) float64 {
+		return prices.Charge(at, "", catalogue.Usage{Input: tokens, CachedInput: cached}).Amount
+	}
+	return charge(0) - charge(tokens)
 }
 
 // addPrefix adds how the calls of the turn continue the requests before.

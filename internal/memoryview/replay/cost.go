@@ -17,7 +17,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/prefix"
-	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -230,11 +229,14 @@ func promptTokens(before, sent []prefix.Part, rules spec.PromptCaching) (prompt,
 // callPrice returns the price of a prompt; 0 without prices. What the cache does not have is
 // written to it, if that has a price and the prompt is long enough.
 func callPrice(o CostOptions, prompt, cached int64) float64 {
-	u := model.Usage{Input: int(prompt), Cached: int(cached)}
-	if o.Rules.Writes && prompt >= int64(o.Rules.Minimum) {
-		u.CacheWrite = int(prompt - cached)
+	if o.Prices == nil {
+		return 0
 	}
-	return u.Charge(o.Prices, time.Now())
+	u := catalogue.Usage{Input: int(prompt), CachedInput: int(cached)}
+	if o.Rules.Writes && prompt >= int64(o.Rules.Minimum) {
+		u.Writes.Other = int(prompt - cached)
+	}
+	return o.Prices.Charge(time.Now(), "", u).Amount
 }
 
 // grow notes the sizes of a window.
