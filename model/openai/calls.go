@@ -69,6 +69,9 @@ func (a *assembler) call(p callPart, whole bool) error {
 	if slot.arguments.Len()+len(arguments) > wire.MaxAnswer {
 		return wire.ErrTooLong
 	}
+	if known := slot.arguments.String(); arguments == known && json.Valid([]byte(known)) { // the whole call again
+		return nil
+	}
 	slot.arguments.WriteString(arguments)
 	return nil
 }
@@ -115,12 +118,23 @@ func (p callPart) unlessNext(c *call) *call {
 	named, other := p.Function.Name != "", p.ID != "" && c.id != "" && p.ID != c.id
 	arguments := c.arguments.String()
 	switch {
+	case !other && c.id != "" && p.repeats(c):
+		return c
 	case (named || other) && json.Valid([]byte(arguments)):
 		return nil
 	case named && other && (arguments == "" || p.Function.Name != c.name):
 		return nil
 	}
 	return c
+}
+
+// repeats reports whether a part has nothing that its call lacks.
+func (p callPart) repeats(c *call) bool {
+	arguments, err := argumentText(p.Function.Arguments)
+	if err != nil || p.Function.Name != "" && p.Function.Name != c.name {
+		return false
+	}
+	return strings.TrimSpace(arguments) == "" || p.ID != "" && arguments == c.arguments.String()
 }
 
 // argumentText returns the JSON text in a string, or the object that some servers send.

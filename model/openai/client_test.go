@@ -219,6 +219,15 @@ func TestStream_InterleavedToolCalls(t *testing.T) {
 		"every index 0, in parts": {
 			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":"}}`), call(`{"index":0,"function":{"arguments":"1}"}}`),
 			call(`{"index":0,"id":"b","function":{"name":"look","arguments":""}}`), call(`{"index":0,"function":{"arguments":"{\"y\":2}"}}`)},
+		"an empty end that repeats id and name": {
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`), call(`{"index":0,"id":"a","function":{"name":"find","arguments":""}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\":2}"}}`), call(`{"index":1,"id":"b","function":{"name":"look","arguments":""}}`)},
+		"an end without arguments, a null name": {
+			call(`{"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`), call(`{"id":"a","function":{"name":"find"}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\":2}"}}`), call(`{"index":1,"function":{"name":"look","arguments":""}}`)},
+		"the whole call twice": {
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`), call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\":2}"}}`)},
 		"index as text, name in parts": {
 			call(`{"index":"0","id":"a","function":{"name":"fi","arguments":""}}`), call(`{"index":"0","function":{"name":"nd","arguments":"{\"x\":1}"}}`),
 			call(`{"index":"1","id":"b","function":{"arguments":""}}`), call(`{"index":"1","function":{"name":"look","arguments":"{\"y\":2}"}}`)},
@@ -237,6 +246,21 @@ func TestStream_InterleavedToolCalls(t *testing.T) {
 				t.Errorf("text %q, calls (-want +got):\n%s", text, d)
 			}
 		})
+	}
+}
+
+// A blank end of the arguments belongs to the call whose id it has.
+func TestStream_BlankEndOfArguments(t *testing.T) {
+	s := serve(t, sse(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"now","arguments":"{}"}}]}}]}`,
+		`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"now","arguments":" \n"}}]}}]}`, finish("tool_calls"), "[DONE]"))
+	req := ask("x")
+	req.Stream = true
+	got, err := model.Call(t.Context(), s.talk(t, nil), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls := got.Message.Calls(); len(calls) != 1 || strings.TrimSpace(calls[0].Arguments) != "{}" {
+		t.Errorf("the calls are %+v", calls)
 	}
 }
 
