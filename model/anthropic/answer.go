@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // The reasons for which the provider ends an answer that this client reads itself.
@@ -70,6 +71,8 @@ type assembler struct {
 	usage   usage
 	changes []change
 	done    bool
+	spoken  bool // whether there is text, here or in the answer that this one continues
+	apart   bool // whether blocks of other types came after that text
 }
 
 // Whole reads a response that is not streamed.
@@ -153,9 +156,9 @@ func (a *assembler) start(ev event) ([]model.Event, error) {
 		reasoning = b.members.text(thinkingType)
 	}
 	if b.kind != textType {
-		return deltas("", reasoning), nil
+		return a.deltas("", reasoning), nil
 	}
-	return deltas(b.members.text(textType), ""), nil
+	return a.deltas(b.members.text(textType), ""), nil
 }
 
 // extend adds a delta to a block of a stream. A server may leave out the begin of a block.
@@ -179,7 +182,7 @@ func (a *assembler) extend(ev event) ([]model.Event, error) {
 		return nil, err
 	}
 	text, reasoning, err := a.blocks[i].add(ev.Delta)
-	return deltas(text, reasoning), err
+	return a.deltas(text, reasoning), err
 }
 
 // begin adds a block.
@@ -190,6 +193,7 @@ func (a *assembler) begin(raw json.RawMessage) (*block, error) {
 	b, err := parseBlock(raw)
 	if err == nil {
 		a.blocks = append(a.blocks, b)
+		a.apart = a.apart || b.kind != textType
 	}
 	return b, err
 }
@@ -202,15 +206,32 @@ func (a *assembler) grow(n int) error {
 	return nil
 }
 
-// deltas returns the events for a text and for reasoning.
-func deltas(text, reasoning string) []model.Event {
+// deltas returns the events for a text and for reasoning. Together they are the text of the message.
+func (a *assembler) deltas(text, reasoning string) []model.Event {
 	switch {
 	case text != "":
+		if a.spoken && a.apart {
+			text = chat.TextSeparator + text
+		}
+		a.spoken, a.apart = true, false
 		return []model.Event{{Text: text}}
 	case reasoning != "":
 		return []model.Event{{Reasoning: reasoning}}
 	}
 	return nil
+}
+
+// follow prepares the assembler for the continuation of an answer.
+func (a *assembler) follow(answer chat.Message) {
+	for _, b := range answer.Blocks {
+		switch {
+		case b.IsCitation(), b.Type == textType && b.Text == "":
+		case b.Type == textType:
+			a.spoken, a.apart = true, false
+		default:
+			a.apart = true
+		}
+	}
 }
 
 // Response returns the complete answer. The provider wants the parts of an answer that it refuses

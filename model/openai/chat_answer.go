@@ -340,6 +340,7 @@ func (a *assembler) Response() (*model.Response, error) {
 		a.sound = nil
 	}
 	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage}
+	a.reasoning.place(&resp.Message)
 	resp.Finish, resp.Reason = wire.Finish(a.finish, len(a.calls))
 	return resp, nil
 }

@@ -363,6 +363,36 @@ func raw(kind, body string) http.HandlerFunc {
 	}
 }
 
+// Servers that send reasoning between the characters of an answer do not divide its text.
+func TestStream_ReasoningWithinText(t *testing.T) {
+	both := func(text, field string) string {
+		return fmt.Sprintf(`{"choices":[{"delta":{"content":%q,%q:"r"}}]}`, text, field)
+	}
+	for name, events := range map[string][]string{
+		"with each character": {both("h", "reasoning_content"), both("e", "reasoning_content"), both("y", "reasoning_content")},
+		"only later":          {delta("h"), both("e", "reasoning"), delta("y")},
+		"of two fields":       {both("he", "reasoning"), both("y", "reasoning_content")},
+	} {
+		s := serve(t, sse(append(events, finish("stop"), "[DONE]")...))
+		req := ask("x")
+		req.Stream = true
+		var text, reasoning string
+		got, err := model.Call(t.Context(), s.talk(t, nil), req, func(ev model.Event) { text, reasoning = text+ev.Text, reasoning+ev.Reasoning })
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var stored string
+		for _, b := range got.Message.Blocks {
+			if b.Type == chat.ReasoningType {
+				stored += b.Text
+			}
+		}
+		if got.Message.Text() != "hey" || text != "hey" || stored != reasoning {
+			t.Errorf("%s: the text is %q, the deltas %q, the reasoning %q, its deltas %q", name, got.Message.Text(), text, stored, reasoning)
+		}
+	}
+}
+
 func TestResponse_SeparatesReasoning(t *testing.T) {
 	for _, events := range [][]string{
 		{`{"choices":[{"delta":{"reasoning_content":"Let me think."}}]}`, delta("42"), finish("stop"), "[DONE]"},

@@ -170,12 +170,15 @@ func shape(err error) error {
 
 // textDelta returns the delta of a text.
 func (a *responseReader) textDelta(raw json.RawMessage) ([]model.Event, error) {
+	begins := a.streamed.Len() == 0
 	text, err := a.delta(raw, &a.streamed)
 	switch {
 	case text == "" || err != nil:
 		return nil, err
 	case a.open.isCommentary():
 		return []model.Event{{Commentary: text}}, nil
+	case begins:
+		text = a.draft.TextSeparator() + text
 	}
 	return []model.Event{{Text: text}}, nil
 }
@@ -355,6 +358,7 @@ func (a *responseReader) close(r responseObject) (events []model.Event, err erro
 		events = append(events, more...)
 	}
 	if text := a.streamed.String(); text != "" && !a.open.isCommentary() { // a message that was cut off
+		a.draft.Close()
 		if _, err := a.draft.AppendText(text, ""); err != nil {
 			return nil, err
 		}

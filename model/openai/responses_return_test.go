@@ -219,3 +219,26 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+// Two messages of one answer are two texts, and parts of one message are one, in the deltas too.
+func TestResponses_TextsOfOneAnswer(t *testing.T) {
+	const message = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"On"},{"type":"output_text","text":"e."}]}`
+	second := strings.NewReplacer("On", "Tw", "e.", "o.").Replace(message)
+	delta := func(text string) string {
+		return fmt.Sprintf(`{"type":"response.output_text.delta","delta":%q}`, text)
+	}
+	const begin, end = `{"type":"response.output_item.added","item":{"type":"message"}}`, `{"type":"response.output_item.done","item":`
+	for name, answer := range map[string]http.HandlerFunc{
+		"items":   output(true, message, second),
+		"deltas":  sse(begin, delta("On"), delta("e."), end+message+"}", begin, delta("Tw"), delta("o."), end+second+"}", `{"type":"response.completed","response":{"status":"completed","output":[]}}`),
+		"cut off": sse(begin, delta("On"), delta("e."), end+message+"}", begin, delta("Tw"), delta("o."), `{"type":"response.incomplete","response":{"status":"incomplete","output":[]}}`),
+	} {
+		v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6.1-sol"), nil, answer)
+		var text strings.Builder
+		got, err := model.Call(t.Context(), v.model, model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.User, "Where?")}}, func(ev model.Event) { text.WriteString(ev.Text) })
+		testkit.Must(t, err)
+		if got.Message.Text() != "One.\nTwo." || text.String() != got.Message.Text() {
+			t.Errorf("%s: the text is %q, the deltas %q", name, got.Message.Text(), text.String())
+		}
+	}
+}

@@ -53,9 +53,10 @@ func NewChat(s *Server, p Protocol, name string) Chat {
 	return Chat{server: s, protocol: p, streams: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
 }
 
-// Continuing returns a Chat whose requests may end with an answer that the provider has paused.
-func (c Chat) Continuing() Chat {
-	c.paused = true
+// Continuing returns a Chat whose requests may end with an answer that the provider has paused. Its
+// protocol continues that answer.
+func (c Chat) Continuing(p Protocol) Chat {
+	c.paused, c.protocol = true, p
 	return c
 }
 
