@@ -46,8 +46,7 @@ type Config struct {
 // Client calls one model of one server. It is safe for concurrent use.
 type Client struct {
 	wire.Chat
-	paused  wire.Chat // continues an answer that the provider paused
-	refused refusals
+	paused wire.Chat // continues an answer that the provider paused
 }
 
 // New makes a Client. It calls nothing.
