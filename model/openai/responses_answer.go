@@ -148,10 +148,7 @@ func (a *responseReader) Chunk(raw []byte) ([]model.Event, error) {
 		return a.close(ev.Response)
 	case "error", "": // an error, also without the form of an event
 		if f, ok := wire.ParseAPIError(raw); ok {
-			if f.Type == "error" {
-				f.Type = "server_error"
-			}
-			return nil, &wire.StreamError{API: f}
+			return nil, &wire.StreamError{API: f.OfEvent()}
 		}
 	}
 	return nil, nil

@@ -199,6 +199,27 @@ func TestResponses_Failed(t *testing.T) {
 	}
 }
 
+// The code of an error event says whether another call may succeed.
+func TestResponses_ErrorEvents(t *testing.T) {
+	for event, want := range map[string]model.Error{
+		`"code":"rate_limit_exceeded"`:            {Status: 429, Code: "rate_limit_exceeded", Temporary: true},
+		`"code":"server_error"`:                   {Status: 500, Code: "server_error", Temporary: true},
+		`"code":"insufficient_quota"`:             {Status: 429, Code: "insufficient_quota"},
+		`"code":"invalid_prompt"`:                 {Status: 400, Code: "invalid_prompt"},
+		`"code":"image_content_policy_violation"`: {Status: 400, Code: "image_content_policy_violation"},
+		`"code":"context_length_exceeded"`:        {Status: 400, Code: "context_length_exceeded", TooLong: true},
+		`"code":"something_new"`:                  {Status: 500, Code: "something_new", Temporary: true},
+		`"code":null`:                             {Status: 500, Code: "server_error", Temporary: true},
+		`"error":{"type":"rate_limit_error","code":"rate_limit_exceeded","message":"No."}`: {Status: 429, Code: "rate_limit_exceeded", Temporary: true},
+	} {
+		v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6-sol"), nil, sse(`{"type":"error","message":"No.","param":null,"sequence_number":3,`+event+`}`))
+		f := failure(t, v.model, true)
+		if f.Message != "No." || f.Status != want.Status || f.Code != want.Code || f.Temporary != want.Temporary || f.TooLong != want.TooLong {
+			t.Errorf("%s: got %+v", event, f)
+		}
+	}
+}
+
 // TestUsage has the tokens that providers charge differently, and the tier that was used.
 func TestUsage(t *testing.T) {
 	chatBody := `{"service_tier":"priority","choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"}}],"usage":{"prompt_tokens":90,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":30,"audio_tokens":4},"completion_tokens_details":{"reasoning_tokens":6}}}`
