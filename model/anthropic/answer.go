@@ -26,7 +26,7 @@ type message struct {
 	Content    []json.RawMessage `json:"content"`
 	StopReason wire.Word         `json:"stop_reason"`
 	Details    stopDetails       `json:"stop_details"`
-	Usage      usage             `json:"usage"`
+	Usage      wire.Loose[usage] `json:"usage"`
 	Changes    []change          `json:"input_transformations"`
 	Error      json.RawMessage   `json:"error"`
 }
@@ -45,14 +45,14 @@ type change struct {
 
 // event is one event of a stream.
 type event struct {
-	Type    string          `json:"type"`
-	Index   wire.Count      `json:"index"`         // of the block, for content_block_…
-	Message *message        `json:"message"`       // for message_start
-	Block   json.RawMessage `json:"content_block"` // for content_block_start
-	Usage   *usage          `json:"usage"`         // for message_delta: totals so far
-	Changes []change        `json:"input_transformations"`
-	Error   json.RawMessage `json:"error"`
-	Delta   json.RawMessage `json:"delta"`
+	Type    string            `json:"type"`
+	Index   wire.Count        `json:"index"`         // of the block, for content_block_…
+	Message *message          `json:"message"`       // for message_start
+	Block   json.RawMessage   `json:"content_block"` // for content_block_start
+	Usage   wire.Loose[usage] `json:"usage"`         // for message_delta: totals so far
+	Changes []change          `json:"input_transformations"`
+	Error   json.RawMessage   `json:"error"`
+	Delta   json.RawMessage   `json:"delta"`
 }
 
 // ending is the delta of message_delta.
@@ -92,7 +92,7 @@ func (a *assembler) Whole(raw []byte) error {
 			return err
 		}
 	}
-	a.stop, a.details, a.usage, a.changes = string(m.StopReason), m.Details, m.Usage, m.Changes
+	a.stop, a.details, a.usage, a.changes = string(m.StopReason), m.Details, m.Usage.Value, m.Changes
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	switch ev.Type {
 	case "message_start":
 		if ev.Message != nil {
-			a.usage, a.changes = ev.Message.Usage, ev.Message.Changes
+			a.usage, a.changes = ev.Message.Usage.Value, ev.Message.Changes
 		}
 	case "content_block_start":
 		return a.start(ev)
@@ -129,8 +129,8 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		}
 		a.stop = cmp.Or(string(end.StopReason), a.stop)
 		a.details.Category = cmp.Or(end.Details.Category, a.details.Category)
-		if ev.Usage != nil {
-			a.usage.update(*ev.Usage)
+		if ev.Usage.Set {
+			a.usage.update(ev.Usage.Value)
 		}
 	case "message_stop":
 		a.done = true
@@ -163,6 +163,9 @@ func (a *assembler) start(ev event) ([]model.Event, error) {
 
 // extend adds a delta to a block of a stream. A server may leave out the begin of a block.
 func (a *assembler) extend(ev event) ([]model.Event, error) {
+	if len(ev.Delta) == 0 || string(ev.Delta) == "null" {
+		return nil, nil
+	}
 	i, ok := a.open[ev.Index]
 	if !ok {
 		delta, err := parseObject(ev.Delta)

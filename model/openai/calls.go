@@ -13,17 +13,20 @@ import (
 
 // callPart is a tool call, or a part of one.
 type callPart struct {
-	Index    *wire.Count `json:"index"`
-	ID       string      `json:"id"`
-	Function struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
-	} `json:"function"`
-	Custom *struct { // in place of the function
+	Index    *wire.Count  `json:"index"`
+	ID       string       `json:"id"`
+	Function functionPart `json:"function"`
+	Custom   *struct {    // in place of the function
 		Name  string `json:"name"`
 		Input string `json:"input"`
 	} `json:"custom"`
 	Extra json.RawMessage `json:"extra_content"` // of Google: a signature
+}
+
+// functionPart is the function of a tool call, or a part of it.
+type functionPart struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
 }
 
 // call is a partial tool call.

@@ -288,6 +288,26 @@ func TestStream_CallsWithoutIDs(t *testing.T) {
 	}
 }
 
+// The older form of a call, whole and in pieces.
+func TestResponse_FunctionCall(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"whole":  status(200, `{"choices":[{"message":{"content":null,"function_call":{"name":"find","arguments":"{\"x\":1}"}},"finish_reason":"function_call"}]}`),
+		"pieces": sse(`{"choices":[{"delta":{"function_call":{"name":"find","arguments":""}}}]}`, `{"choices":[{"delta":{"function_call":{"arguments":"{\"x\":"}}}]}`, `{"choices":[{"delta":{"function_call":{"arguments":"1}"}}}]}`, finish("function_call"), "[DONE]"),
+		"both":   sse(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}],"function_call":{"name":"find","arguments":"{\"x\":1}"}}}]}`, finish("tool_calls"), "[DONE]"),
+	} {
+		req := ask("x")
+		req.Stream = name != "whole"
+		got, err := model.Call(t.Context(), serve(t, answer).talk(t, nil), req, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := []chat.ToolCall{{Name: "find", Arguments: `{"x":1}`}}
+		if d := cmp.Diff(want, got.Message.Calls(), cmpopts.IgnoreFields(chat.ToolCall{}, "ID")); d != "" || got.Finish != "tool_calls" {
+			t.Errorf("%s: finish %s (-want +got):\n%s", name, got.Finish, d)
+		}
+	}
+}
+
 // TestResponse_LooseTypes has answers of servers with other types than the protocol's.
 func TestResponse_LooseTypes(t *testing.T) {
 	answer := func(finish, usage string) string {
@@ -300,6 +320,8 @@ func TestResponse_LooseTypes(t *testing.T) {
 		"counts with fractions": {status(200, answer(`"stop"`, `{"prompt_tokens":12.0,"completion_tokens":3.5,"prompt_tokens_details":null}`)), 12, 3},
 		"counts as text":        {status(200, answer(`"stop"`, `{"prompt_tokens":"12","completion_tokens":"3"}`)), 12, 3},
 		"counts that are none":  {status(200, answer(`"stop"`, `{"prompt_tokens":{},"completion_tokens":-3,"prompt_tokens_details":{"cached_tokens":"x"}}`)), 0, 0},
+		"usage that is a list":  {status(200, answer(`"stop"`, `[]`)), 0, 0},
+		"details are a list":    {status(200, answer(`"stop"`, `{"prompt_tokens_details":[],"prompt_tokens":12,"completion_tokens":3}`)), 12, 3},
 		"a number of a reason":  {status(200, answer(`2`, `null`)), 0, 0},
 		"created":               {status(201, answer(`"stop"`, `{"prompt_tokens":12,"completion_tokens":3}`)), 12, 3},
 		"the type of events":    {raw("text/event-stream", answer(`"stop"`, `null`)), 0, 0},

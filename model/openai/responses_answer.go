@@ -21,8 +21,8 @@ type responseObject struct {
 	Incomplete *struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
-	Usage *responseUsage `json:"usage"`
-	Tier  wire.Word      `json:"service_tier"` // that was used
+	Usage wire.Loose[responseUsage] `json:"usage"`
+	Tier  wire.Word                 `json:"service_tier"` // that was used
 }
 
 type responseUsage struct {
@@ -363,8 +363,8 @@ func (a *responseReader) close(r responseObject) (events []model.Event, err erro
 	for _, b := range a.cited {
 		a.draft.Append(b)
 	}
-	if u := r.Usage; u != nil {
-		a.usage = u.tokens()
+	if r.Usage.Set {
+		a.usage = r.Usage.Value.tokens()
 	}
 	a.usage.Tier = string(r.Tier)
 	if r.Incomplete != nil && r.Status == "incomplete" {
