@@ -37,6 +37,45 @@ func (t *HostedTool) HostedConflict(m *Model) string {
 		return ""
 	case !slices.Contains(kind.Providers, row.Name):
 		return "provider " + row.Name + " has no hosted tool " + t.Hosted
+	case row.Name == "openai" || row.Name == "azure-openai":
+		return t.openAIConflict(m)
+	case t.Hosted == mcpKind && t.Settings["url"] == nil:
+		return "hosted tool mcp needs settings with url"
 	}
 	return ""
+}
+
+// openAIConflict is HostedConflict for a model of OpenAI.
+func (t *HostedTool) openAIConflict(m *Model) string {
+	with := *m
+	with.HasHosted = true
+	switch {
+	case t.Hosted != "web_search" && !with.UsesResponses():
+		return "chat completions have no hosted tool " + t.Hosted + "; set `api: responses` if the server has the Responses API"
+	case t.Hosted != mcpKind:
+		return ""
+	case t.Settings["server_label"] == nil || t.Settings["server_url"] == nil && t.Settings["connector_id"] == nil:
+		return "hosted tool mcp needs settings with server_label and server_url"
+	}
+	return ""
+}
+
+// mcpKind is the kind of hosted tools that needs the address of a server.
+const mcpKind = "mcp"
+
+// markHosted marks the models of agents with hosted tools.
+func (p *Plan) markHosted() {
+	for _, s := range p.Steps {
+		agent, ok := s.Step.(*Agent)
+		if !ok || agent.Model.To == nil || !slices.ContainsFunc(agent.Tools, func(r Ref[Tool]) bool { _, hosted := r.To.(*HostedTool); return hosted }) {
+			continue
+		}
+		m := agent.Model.To.Base()
+		m.HasHosted = true
+		for _, ref := range m.Fallbacks {
+			if ref.To != nil {
+				ref.To.Base().HasHosted = true
+			}
+		}
+	}
 }

@@ -69,6 +69,8 @@ type Model struct {
 	Catalogue *catalogue.Catalogue `yaml:"-"`
 	// Elsewhere reports that a variable of the environment names the server of the model.
 	Elsewhere bool `yaml:"-"`
+	// HasHosted reports that an agent of the model has tools that the provider runs.
+	HasHosted bool `yaml:"-"`
 }
 
 // EntityID returns the id.

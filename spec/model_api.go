@@ -1,5 +1,7 @@
 package spec
 
+import "strings"
+
 // The protocols of OpenAI's models, values of Model.API.
 const (
 	ChatAPI      = "chat"      // Chat Completions
@@ -8,7 +10,7 @@ const (
 
 // UsesResponses reports whether a model of OpenAI or Azure OpenAI is called by the Responses API:
 // as the document declares, or else if the service of the provider answers some requests of the
-// model only there. Other servers may not have the API, and are called by Chat Completions.
+// model only there, such as those with hosted tools. Other servers may not have the API, and are called by Chat Completions.
 func (m *Model) UsesResponses() bool {
 	switch {
 	case m.Provider != "openai" && m.Provider != "azure-openai":
@@ -17,6 +19,8 @@ func (m *Model) UsesResponses() bool {
 		return m.API == ResponsesAPI
 	case !m.OwnService() || m.datedAPI():
 		return false
+	case m.HasHosted && !m.Elsewhere && !strings.Contains(m.Name(), "-search-"): // which search in chat completions only
+		return true
 	}
 	known, ok := m.Known()
 	effort, _ := m.InferenceParams["reasoning_effort"].(string)

@@ -29,6 +29,8 @@ func TestModel_UsesResponses(t *testing.T) {
 		"the document declares chat":     {spec.Model{Provider: "openai", ModelID: "gpt-6-sol", API: "chat"}, false},
 		"Azure by the model":             {spec.Model{Provider: "azure-openai", ModelID: "gpt-6-sol", Deployment: "prod", BaseURL: "https://a.openai.azure.com"}, true},
 		"Azure with an earlier protocol": {spec.Model{Provider: "azure-openai", ModelID: "gpt-6-sol", APIVersion: "2024-10-21"}, false},
+		"a tool that the provider runs":  {spec.Model{Provider: "openai", ModelID: "gpt-4o", HasHosted: true}, true},
+		"such a tool at another server":  {spec.Model{Provider: "openai", ModelID: "gpt-4o", HasHosted: true, BaseURL: "http://gateway.local/v1"}, false},
 		"another provider":               {spec.Model{Provider: "mistral", ModelID: "gpt-6-sol"}, false},
 	} {
 		if got := c.model.UsesResponses(); got != c.want {

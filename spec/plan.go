@@ -47,9 +47,12 @@ func (f *Flow) Plan() *Plan {
 	return newPlan(f)
 }
 
-// SetPlan computes and stores the flow's plan. The linker calls it, once all
+// SetPlan computes and stores the flow's plan, and marks the models that have hosted tools. The linker calls it, once all
 // references and the variables of expressions are linked.
-func (f *Flow) SetPlan() { f.plan = newPlan(f) }
+func (f *Flow) SetPlan() {
+	f.plan = newPlan(f)
+	f.plan.markHosted()
+}
 
 func newPlan(f *Flow) *Plan {
 	p := &Plan{Flow: f}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // The reasons for which the provider ends an answer that this client reads itself.
@@ -25,7 +26,7 @@ type message struct {
 	Content    []json.RawMessage `json:"content"`
 	StopReason wire.Word         `json:"stop_reason"`
 	Details    stopDetails       `json:"stop_details"`
-	Usage      usage             `json:"usage"`
+	Usage      wire.Loose[usage] `json:"usage"`
 	Changes    []change          `json:"input_transformations"`
 	Error      json.RawMessage   `json:"error"`
 }
@@ -44,14 +45,14 @@ type change struct {
 
 // event is one event of a stream.
 type event struct {
-	Type    string          `json:"type"`
-	Index   wire.Count      `json:"index"`         // of the block, for content_block_…
-	Message *message        `json:"message"`       // for message_start
-	Block   json.RawMessage `json:"content_block"` // for content_block_start
-	Usage   *usage          `json:"usage"`         // for message_delta: totals so far
-	Changes []change        `json:"input_transformations"`
-	Error   json.RawMessage `json:"error"`
-	Delta   json.RawMessage `json:"delta"`
+	Type    string            `json:"type"`
+	Index   wire.Count        `json:"index"`         // of the block, for content_block_…
+	Message *message          `json:"message"`       // for message_start
+	Block   json.RawMessage   `json:"content_block"` // for content_block_start
+	Usage   wire.Loose[usage] `json:"usage"`         // for message_delta: totals so far
+	Changes []change          `json:"input_transformations"`
+	Error   json.RawMessage   `json:"error"`
+	Delta   json.RawMessage   `json:"delta"`
 }
 
 // ending is the delta of message_delta.
@@ -70,6 +71,8 @@ type assembler struct {
 	usage   usage
 	changes []change
 	done    bool
+	spoken  bool // whether there is text, here or in the answer that this one continues
+	apart   bool // whether blocks of other types came after that text
 }
 
 // Whole reads a response that is not streamed.
@@ -89,7 +92,7 @@ func (a *assembler) Whole(raw []byte) error {
 			return err
 		}
 	}
-	a.stop, a.details, a.usage, a.changes = string(m.StopReason), m.Details, m.Usage, m.Changes
+	a.stop, a.details, a.usage, a.changes = string(m.StopReason), m.Details, m.Usage.Value, m.Changes
 	return nil
 }
 
@@ -111,7 +114,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	switch ev.Type {
 	case "message_start":
 		if ev.Message != nil {
-			a.usage, a.changes = ev.Message.Usage, ev.Message.Changes
+			a.usage, a.changes = ev.Message.Usage.Value, ev.Message.Changes
 		}
 	case "content_block_start":
 		return a.start(ev)
@@ -126,8 +129,8 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 		}
 		a.stop = cmp.Or(string(end.StopReason), a.stop)
 		a.details.Category = cmp.Or(end.Details.Category, a.details.Category)
-		if ev.Usage != nil {
-			a.usage.update(*ev.Usage)
+		if ev.Usage.Set {
+			a.usage.update(ev.Usage.Value)
 		}
 	case "message_stop":
 		a.done = true
@@ -153,13 +156,16 @@ func (a *assembler) start(ev event) ([]model.Event, error) {
 		reasoning = b.members.text(thinkingType)
 	}
 	if b.kind != textType {
-		return deltas("", reasoning), nil
+		return a.deltas("", reasoning), nil
 	}
-	return deltas(b.members.text(textType), ""), nil
+	return a.deltas(b.members.text(textType), ""), nil
 }
 
 // extend adds a delta to a block of a stream. A server may leave out the begin of a block.
 func (a *assembler) extend(ev event) ([]model.Event, error) {
+	if len(ev.Delta) == 0 || string(ev.Delta) == "null" {
+		return nil, nil
+	}
 	i, ok := a.open[ev.Index]
 	if !ok {
 		delta, err := parseObject(ev.Delta)
@@ -179,7 +185,7 @@ func (a *assembler) extend(ev event) ([]model.Event, error) {
 		return nil, err
 	}
 	text, reasoning, err := a.blocks[i].add(ev.Delta)
-	return deltas(text, reasoning), err
+	return a.deltas(text, reasoning), err
 }
 
 // begin adds a block.
@@ -190,6 +196,7 @@ func (a *assembler) begin(raw json.RawMessage) (*block, error) {
 	b, err := parseBlock(raw)
 	if err == nil {
 		a.blocks = append(a.blocks, b)
+		a.apart = a.apart || b.kind != textType
 	}
 	return b, err
 }
@@ -202,15 +209,32 @@ func (a *assembler) grow(n int) error {
 	return nil
 }
 
-// deltas returns the events for a text and for reasoning.
-func deltas(text, reasoning string) []model.Event {
+// deltas returns the events for a text and for reasoning. Together they are the text of the message.
+func (a *assembler) deltas(text, reasoning string) []model.Event {
 	switch {
 	case text != "":
+		if a.spoken && a.apart {
+			text = chat.TextSeparator + text
+		}
+		a.spoken, a.apart = true, false
 		return []model.Event{{Text: text}}
 	case reasoning != "":
 		return []model.Event{{Reasoning: reasoning}}
 	}
 	return nil
+}
+
+// follow prepares the assembler for the continuation of an answer.
+func (a *assembler) follow(answer chat.Message) {
+	for _, b := range answer.Blocks {
+		switch {
+		case b.IsCitation(), b.Type == textType && b.Text == "":
+		case b.Type == textType:
+			a.spoken, a.apart = true, false
+		default:
+			a.apart = true
+		}
+	}
 }
 
 // Response returns the complete answer. The provider wants the parts of an answer that it refuses

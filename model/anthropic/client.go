@@ -46,8 +46,7 @@ type Config struct {
 // Client calls one model of one server. It is safe for concurrent use.
 type Client struct {
 	wire.Chat
-	paused  wire.Chat // continues an answer that the provider paused
-	refused refusals
+	paused wire.Chat // continues an answer that the provider paused
 }
 
 // New makes a Client. It calls nothing.
@@ -99,7 +98,7 @@ func newClient(p *protocol) *Client {
 	p.betas = betasOf(p.Encoded)
 	p.given = strings.FieldsFunc(p.Headers.Get(betaHeader), func(r rune) bool { return r == ',' || r == ' ' })
 	talk := wire.NewChat(p.Server, p, "messages")
-	return &Client{Chat: talk, paused: talk.Continuing()}
+	return &Client{Chat: talk, paused: talk.Continuing(&continuation{p})}
 }
 
 // defaultMaxTokens returns max_tokens of a document that does not set it. It must exceed the
@@ -151,6 +150,20 @@ func (p *protocol) Request(req model.Request) (wire.Call, error) {
 		header[betaHeader] = []string{strings.Join(slices.Compact(features), ",")}
 	}
 	return wire.Call{URL: to, Header: header, Body: body}, nil
+}
+
+// continuation is the protocol of requests that end with an answer which the provider continues.
+type continuation struct{ *protocol }
+
+// Request encodes a request.
+func (p *continuation) Request(req model.Request) (wire.Call, error) {
+	call, err := p.protocol.Request(req)
+	answer := &assembler{}
+	if n := len(req.Messages); n > 0 {
+		answer.follow(req.Messages[n-1])
+	}
+	call.Answer = answer
+	return call, err
 }
 
 // Answer returns a reader for one response.

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -28,7 +27,7 @@ func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[mode
 		if !req.Stream && c.Info().MaxTokens > maxWhole {
 			req.Stream, emit = true, func(model.Event) bool { return true }
 		}
-		answer, err := c.ask(ctx, c.Chat, req, emit)
+		answer, err := ask(ctx, c.Chat, req, emit)
 		for pauses := 0; err == nil && answer.Finish == finishPause; pauses++ {
 			if pauses == maxPauses {
 				return nil, &model.Error{Model: c.Info().ID, Endpoint: c.Info().Endpoint, Message: fmt.Sprintf("the provider paused the answer %d times", maxPauses+1)}
@@ -36,7 +35,7 @@ func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[mode
 			next := req
 			next.Messages = append(slices.Clip(req.Messages), answer.Message)
 			var more *model.Response
-			if more, err = c.ask(ctx, c.paused, next, emit); err == nil {
+			if more, err = ask(ctx, c.paused, next, emit); err == nil {
 				answer = joined(answer, more)
 			}
 		}
@@ -86,26 +85,6 @@ func joinedBlocks(first, next []chat.Block) []chat.Block {
 	return append(blocks, citations...)
 }
 
-// ask sends a request. If the provider refuses the thinking in it, because what precedes it has
-// changed, it is sent without the thinking of earlier turns, and then without any.
-func (c *Client) ask(ctx context.Context, to wire.Chat, req model.Request, emit wire.Emit) (*model.Response, error) {
-	req.Messages = c.refused.without(req.Messages)
-	answer, err := ask(ctx, to, req, emit)
-	ends := []int{wire.TurnStart(req.Messages), len(req.Messages)}
-	for len(ends) > 0 && refusesThinking(err) {
-		messages, ids := withoutThinking(req.Messages, ends[0])
-		ends = ends[1:]
-		if len(ids) == 0 {
-			continue
-		}
-		req.Messages = messages
-		if answer, err = ask(ctx, to, req, emit); err == nil {
-			c.refused.add(ids)
-		}
-	}
-	return answer, err
-}
-
 // ask sends a request and emits the deltas of the answer.
 func ask(ctx context.Context, to wire.Chat, req model.Request, emit wire.Emit) (answer *model.Response, err error) {
 	for ev, err := range to.Generate(ctx, req) {
@@ -126,62 +105,11 @@ var thinkingRefusal = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?i)invalid `?signature`? in `?thinking`?|thinking`? blocks? .*cannot be modified|bound to a different")
 })
 
-// refusesThinking reports whether a server refused the thinking in a request.
-func refusesThinking(err error) bool {
-	failure, ok := errors.AsType[*model.Error](err)
-	return ok && failure.Status == http.StatusBadRequest && thinkingRefusal().MatchString(failure.Message)
+// RefusesReasoning reports whether a server refused the thinking in a request, because what precedes
+// it has changed.
+func (p *protocol) RefusesReasoning(failure *model.Error) bool {
+	return failure.Status == http.StatusBadRequest && thinkingRefusal().MatchString(failure.Message)
 }
 
-// withoutThinking returns messages without the thinking before a message, and the ids of those that
-// had some.
-func withoutThinking(messages []chat.Message, end int) (kept []chat.Message, ids []string) {
-	kept = slices.Clone(messages)
-	for i := range kept[:end] {
-		if slices.ContainsFunc(kept[i].Blocks, func(b chat.Block) bool { return isThinking(&b) }) {
-			kept[i].Blocks = slices.DeleteFunc(slices.Clone(kept[i].Blocks), func(b chat.Block) bool { return isThinking(&b) })
-			ids = append(ids, kept[i].ID)
-		}
-	}
-	return kept, ids
-}
-
-// maxRefusals is how many messages a client remembers.
-const maxRefusals = 4096
-
-// refusals are messages whose thinking the provider has refused, so that the next request of their
-// conversation is not refused too. Their loss costs one request. It is safe for concurrent use.
-type refusals struct {
-	mu  sync.Mutex
-	ids map[string]bool
-}
-
-// add remembers messages by their ids.
-func (r *refusals) add(ids []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ids == nil || len(r.ids) > maxRefusals {
-		r.ids = map[string]bool{}
-	}
-	for _, id := range ids {
-		if id != "" {
-			r.ids[id] = true
-		}
-	}
-}
-
-// without returns messages without the thinking of those that are known.
-func (r *refusals) without(messages []chat.Message) []chat.Message {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.ids) == 0 {
-		return messages
-	}
-	out := slices.Clone(messages)
-	for i, m := range messages {
-		if r.ids[m.ID] {
-			one, _ := withoutThinking(messages[i:i+1], 1)
-			out[i] = one[0]
-		}
-	}
-	return out
-}
+// IsReasoning reports whether a block has thinking.
+func (p *protocol) IsReasoning(b *chat.Block) bool { return isThinking(b) }

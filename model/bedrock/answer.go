@@ -20,9 +20,9 @@ type reply struct {
 			Content []json.RawMessage `json:"content"`
 		} `json:"message"`
 	} `json:"output"`
-	Stop  string `json:"stopReason"`
-	Usage usage  `json:"usage"`
-	Tier  tier   `json:"serviceTier"`
+	Stop  string            `json:"stopReason"`
+	Usage wire.Loose[usage] `json:"usage"`
+	Tier  tier              `json:"serviceTier"`
 }
 
 // usage counts tokens. Input excludes tokens read from and written to the prompt cache.
@@ -127,7 +127,7 @@ func (a *assembler) Whole(raw []byte) error {
 			return err
 		}
 	}
-	a.stop, a.usage, a.tier = r.Stop, r.Usage, r.Tier
+	a.stop, a.usage, a.tier = r.Stop, r.Usage.Value, r.Tier
 	return nil
 }
 

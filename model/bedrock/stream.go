@@ -28,8 +28,8 @@ type event struct {
 		Reason string `json:"stopReason"`
 	} `json:"messageStop"`
 	Metadata *struct {
-		Usage usage `json:"usage"`
-		Tier  tier  `json:"serviceTier"`
+		Usage wire.Loose[usage] `json:"usage"`
+		Tier  tier              `json:"serviceTier"`
 	} `json:"metadata"`
 }
 
@@ -86,7 +86,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	case ev.Stop != nil:
 		a.stop = cmp.Or(ev.Stop.Reason, "end_turn")
 	case ev.Metadata != nil:
-		a.usage, a.tier, a.done = ev.Metadata.Usage, ev.Metadata.Tier, a.stop != ""
+		a.usage, a.tier, a.done = ev.Metadata.Usage.Value, ev.Metadata.Tier, a.stop != ""
 	}
 	return nil, nil
 }

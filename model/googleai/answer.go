@@ -17,8 +17,8 @@ type reply struct {
 	Feedback   *struct {
 		Blocked string `json:"blockReason"`
 	} `json:"promptFeedback"`
-	Usage *usage          `json:"usageMetadata"`
-	Error json.RawMessage `json:"error"`
+	Usage wire.Loose[usage] `json:"usageMetadata"`
+	Error json.RawMessage   `json:"error"`
 }
 
 type candidate struct {
@@ -123,8 +123,8 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	if f, ok := wire.ReadAPIError(r.Error); ok {
 		return nil, &wire.StreamError{API: f}
 	}
-	if r.Usage != nil { // totals, so the newest count replaces an older one
-		a.usage = r.Usage.counts()
+	if r.Usage.Set { // totals, so the newest count replaces an older one
+		a.usage = r.Usage.Value.counts()
 	}
 	if r.Feedback != nil {
 		a.blocked = cmp.Or(r.Feedback.Blocked, a.blocked)
@@ -143,6 +143,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 			}
 			events = append(events, deltas...)
 		}
+		break // others may lack their index; only one is requested
 	}
 	return events, nil
 }

@@ -40,11 +40,28 @@ func New(c Config) (*Client, error) {
 	if !wire.IsVersion(path.Base(s.Base.Path)) {
 		p.endpoint = p.endpoint.JoinPath(apiVersion)
 	}
-	p.endpoint = p.endpoint.JoinPath("models", strings.TrimPrefix(c.Info.Name, "models/"))
+	p.endpoint = p.endpoint.JoinPath(modelPath(c.Info.Name)...)
 	if c.Key != "" {
 		p.header.Set("X-Goog-Api-Key", c.Key)
 	}
 	return &Client{p}, nil
+}
+
+// modelPath returns the path of a model as a list: models and tunedModels are the collections.
+func modelPath(name string) []string {
+	collection, rest, found := strings.Cut(name, "/")
+	if !found || collection != "models" && collection != "tunedModels" {
+		collection, rest = "models", name
+	}
+	return []string{collection, segment(rest)}
+}
+
+// segment escapes a name as one segment of a path, also where it is that of a parent.
+func segment(name string) string {
+	if strings.Trim(name, ".") == "" {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
 }
 
 // format describes the wire format.

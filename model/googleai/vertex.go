@@ -26,7 +26,7 @@ const vertexExample = "https://us-central1-aiplatform.googleapis.com"
 // Path returns the path of a publisher's model.
 func (c VertexConfig) Path(publisher string) []string {
 	name := c.Info.Name[strings.LastIndexByte(c.Info.Name, '/')+1:]
-	return []string{"v1", "projects", c.Project, "locations", c.Location, "publishers", publisher, "models", name}
+	return []string{"v1", "projects", c.Project, "locations", c.Location, "publishers", publisher, "models", segment(name)}
 }
 
 // NewVertex makes a Client of Gemini in Vertex AI. It calls nothing.

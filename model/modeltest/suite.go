@@ -27,6 +27,7 @@ func Run(t *testing.T, w Wire) {
 		t.Run(name+"/at once", func(t *testing.T) { w.atOnce(t, stream) })
 	}
 	t.Run("reasoning", w.reasoning)
+	t.Run("one text", w.oneText)
 	t.Run("truncated", w.cut)
 	t.Run("error in a stream", w.broken)
 	t.Run("cancelled", w.cancelled)
@@ -192,6 +193,23 @@ func (w Wire) reasoning(t *testing.T) {
 	}
 	if reasoning != "Hm." || text != "Yes." {
 		t.Errorf("reasoning %q, text %q", reasoning, text)
+	}
+}
+
+// the deltas of a text are the text of the message, also with reasoning between them.
+func (w Wire) oneText(t *testing.T) {
+	if !w.Reasoning {
+		t.Skip("the protocol has no reasoning")
+	}
+	first, second := w.Stream(Answer{Reasoning: "Hm.", Chunks: []string{"Good ", "mor"}}), w.Stream(Answer{Reasoning: "So.", Chunks: []string{"ning", "."}})
+	s := Serve(t, w.streams(append(first[:len(first)-w.Closing], second...), ""))
+	var reasoning, text string
+	got, err := model.Call(t.Context(), w.open(t, s), question(true), func(ev model.Event) { reasoning, text = reasoning+ev.Reasoning, text+ev.Text })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Message.Text() != text || reasoning != "Hm.So." || strings.ReplaceAll(text, chat.TextSeparator, "") != "Good morning." {
+		t.Errorf("the text is %q, the deltas %q, the reasoning %q", got.Message.Text(), text, reasoning)
 	}
 }
 

@@ -13,17 +13,20 @@ import (
 
 // callPart is a tool call, or a part of one.
 type callPart struct {
-	Index    *wire.Count `json:"index"`
-	ID       string      `json:"id"`
-	Function struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
-	} `json:"function"`
-	Custom *struct { // in place of the function
+	Index    *wire.Count  `json:"index"`
+	ID       string       `json:"id"`
+	Function functionPart `json:"function"`
+	Custom   *struct {    // in place of the function
 		Name  string `json:"name"`
 		Input string `json:"input"`
 	} `json:"custom"`
 	Extra json.RawMessage `json:"extra_content"` // of Google: a signature
+}
+
+// functionPart is the function of a tool call, or a part of it.
+type functionPart struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"` // JSON text in a string; some servers send the object itself
 }
 
 // call is a partial tool call.
@@ -68,6 +71,9 @@ func (a *assembler) call(p callPart, whole bool) error {
 	}
 	if slot.arguments.Len()+len(arguments) > wire.MaxAnswer {
 		return wire.ErrTooLong
+	}
+	if known := slot.arguments.String(); arguments == known && json.Valid([]byte(known)) { // the whole call again
+		return nil
 	}
 	slot.arguments.WriteString(arguments)
 	return nil
@@ -115,12 +121,23 @@ func (p callPart) unlessNext(c *call) *call {
 	named, other := p.Function.Name != "", p.ID != "" && c.id != "" && p.ID != c.id
 	arguments := c.arguments.String()
 	switch {
+	case !other && c.id != "" && p.repeats(c):
+		return c
 	case (named || other) && json.Valid([]byte(arguments)):
 		return nil
 	case named && other && (arguments == "" || p.Function.Name != c.name):
 		return nil
 	}
 	return c
+}
+
+// repeats reports whether a part has nothing that its call lacks.
+func (p callPart) repeats(c *call) bool {
+	arguments, err := argumentText(p.Function.Arguments)
+	if err != nil || p.Function.Name != "" && p.Function.Name != c.name {
+		return false
+	}
+	return strings.TrimSpace(arguments) == "" || p.ID != "" && arguments == c.arguments.String()
 }
 
 // argumentText returns the JSON text in a string, or the object that some servers send.

@@ -15,10 +15,10 @@ import (
 
 // completion is an answer, or one event of a streamed one.
 type completion struct {
-	Choices []choice        `json:"choices"`
-	Usage   *usage          `json:"usage"`
-	Tier    wire.Word       `json:"service_tier"` // that was used
-	Error   json.RawMessage `json:"error"`
+	Choices []choice          `json:"choices"`
+	Usage   wire.Loose[usage] `json:"usage"`
+	Tier    wire.Word         `json:"service_tier"` // that was used
+	Error   json.RawMessage   `json:"error"`
 }
 
 type choice struct {
@@ -37,6 +37,7 @@ type delta struct {
 	Thinking  json.RawMessage `json:"reasoning"`         // OpenRouter's and Ollama's name
 	Details   detailList      `json:"reasoning_details"` // OpenRouter's and MiniMax's
 	ToolCalls []callPart      `json:"tool_calls"`
+	Function  *functionPart   `json:"function_call"` // the older form of one call
 	Citations []annotation    `json:"annotations"`
 	Audio     *struct {
 		Data       string `json:"data"` // base64
@@ -91,6 +92,7 @@ type assembler struct {
 	thought   bool              // whether that part has text
 	refused   bool
 	calls     []*call // the calls so far
+	older     bool    // whether they come as function_call
 	sound     []byte  // the spoken answer so far
 	finish    string
 	usage     model.Usage
@@ -175,7 +177,7 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	if f, ok := wire.ReadAPIError(c.Error); ok {
 		return nil, &wire.StreamError{API: f}
 	}
-	if len(c.Choices) == 0 && c.Usage == nil { // an error without an error object
+	if len(c.Choices) == 0 && !c.Usage.Set { // an error without an error object
 		if f, ok := wire.ParseAPIError(raw); ok {
 			return nil, &wire.StreamError{API: f}
 		}
@@ -188,9 +190,9 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 
 // take adds the first choice: only one is requested.
 func (a *assembler) take(c completion) ([]model.Event, error) {
-	if c.Usage != nil { // totals, so the newest count replaces an older one
+	if c.Usage.Set { // totals, so the newest count replaces an older one
 		tier := a.usage.Tier
-		a.usage = c.Usage.tokens()
+		a.usage = c.Usage.Value.tokens()
 		a.usage.Tier = tier
 	}
 	if c.Tier != "" {
@@ -249,6 +251,10 @@ func (a *assembler) add(part *delta, whole bool) ([]model.Event, error) {
 	a.refused = a.refused || part.Refusal != ""
 	if more, err = a.appendText(part.Refusal + spoken); err != nil {
 		return nil, err
+	}
+	if part.Function != nil && len(part.ToolCalls) == 0 && (a.older || len(a.calls) == 0) {
+		a.older = true
+		part.ToolCalls = []callPart{{Index: new(wire.Count), Function: *part.Function}}
 	}
 	for _, p := range part.ToolCalls {
 		if err := a.call(p, whole); err != nil {
@@ -340,6 +346,7 @@ func (a *assembler) Response() (*model.Response, error) {
 		a.sound = nil
 	}
 	resp := &model.Response{Message: a.draft.Message(), Usage: a.usage}
+	a.reasoning.place(&resp.Message)
 	resp.Finish, resp.Reason = wire.Finish(a.finish, len(a.calls))
 	return resp, nil
 }

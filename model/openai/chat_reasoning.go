@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/model"
@@ -15,11 +16,13 @@ import (
 type reasoning struct {
 	named string // a name that only the catalogue has; empty for none
 
-	field   string          // the field of the reasoning that is the last block so far; empty for none
-	details []detail        // reasoning_details, which replace the other fields on the way back
-	keeps   bool            // whether <think> goes back in the text
-	content strings.Builder // the text as it came, if keeps
-	text    int             // bytes of the text without <think>
+	field   string           // the field of the reasoning that is the last block so far; empty for none
+	details []detail         // reasoning_details, which replace the other fields on the way back
+	keeps   bool             // whether <think> goes back in the text
+	content strings.Builder  // the text as it came, if keeps
+	text    int              // bytes of the text without <think>
+	late    []*lateReasoning // what came after the begin of the text
+	size    int              // bytes of late
 }
 
 // detail is an element of reasoning_details.
@@ -138,6 +141,50 @@ func (r *reasoning) close(draft *wire.ResponseBuilder) error {
 	return draft.AppendItem(chat.ItemType, "", chat.Item{Field: detailsField, JSON: string(encode(list))})
 }
 
+// lateReasoning is reasoning that came after the begin of the text.
+type lateReasoning struct {
+	field string // in which it came; empty for none
+	text  strings.Builder
+}
+
+// addLate adds reasoning that came after the begin of the text. It has no place in the text, whose
+// parts before and after it are one.
+func (r *reasoning) addLate(text, field string) error {
+	if r.size += len(text); r.size > wire.MaxAnswer {
+		return wire.ErrTooLong
+	}
+	i := slices.IndexFunc(r.late, func(l *lateReasoning) bool { return l.field == field })
+	if i < 0 {
+		i, r.late = len(r.late), append(r.late, &lateReasoning{field: field})
+	}
+	r.late[i].text.WriteString(text)
+	return nil
+}
+
+// place puts the late reasoning before the text of a message, at the end of the block of its field.
+func (r *reasoning) place(m *chat.Message) {
+	for _, late := range r.late {
+		at := max(slices.IndexFunc(m.Blocks, func(b chat.Block) bool { return b.Type == "text" }), 0)
+		b := chat.Block{Type: chat.ReasoningType, Text: late.text.String()}
+		if late.field != "" {
+			b.Item = &chat.Item{Field: late.field}
+		}
+		if at > 0 && m.Blocks[at-1].Type == b.Type && sameItem(m.Blocks[at-1].Item, b.Item) {
+			m.Blocks[at-1].Text += b.Text
+			continue
+		}
+		m.Blocks = slices.Insert(m.Blocks, at, b)
+	}
+}
+
+// sameItem reports whether two blocks are pieces of one field.
+func sameItem(a, b *chat.Item) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
 // endReasoning completes the block with reasoning, if it is the last one.
 func (a *assembler) endReasoning() error {
 	return errors.Join(a.endPart(), a.reasoning.end(&a.draft))
@@ -147,6 +194,9 @@ func (a *assembler) endReasoning() error {
 func (a *assembler) appendReasoning(text, field string) ([]model.Event, error) {
 	if text == "" {
 		return nil, nil
+	}
+	if a.reasoning.text > 0 {
+		return []model.Event{{Reasoning: text}}, a.reasoning.addLate(text, field)
 	}
 	if field != a.reasoning.field {
 		if err := a.endReasoning(); err != nil {

@@ -219,6 +219,15 @@ func TestStream_InterleavedToolCalls(t *testing.T) {
 		"every index 0, in parts": {
 			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":"}}`), call(`{"index":0,"function":{"arguments":"1}"}}`),
 			call(`{"index":0,"id":"b","function":{"name":"look","arguments":""}}`), call(`{"index":0,"function":{"arguments":"{\"y\":2}"}}`)},
+		"an empty end that repeats id and name": {
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`), call(`{"index":0,"id":"a","function":{"name":"find","arguments":""}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\":2}"}}`), call(`{"index":1,"id":"b","function":{"name":"look","arguments":""}}`)},
+		"an end without arguments, a null name": {
+			call(`{"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`), call(`{"id":"a","function":{"name":"find"}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\":2}"}}`), call(`{"index":1,"function":{"name":"look","arguments":""}}`)},
+		"the whole call twice": {
+			call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`), call(`{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}`),
+			call(`{"index":1,"id":"b","function":{"name":"look","arguments":"{\"y\":2}"}}`)},
 		"index as text, name in parts": {
 			call(`{"index":"0","id":"a","function":{"name":"fi","arguments":""}}`), call(`{"index":"0","function":{"name":"nd","arguments":"{\"x\":1}"}}`),
 			call(`{"index":"1","id":"b","function":{"arguments":""}}`), call(`{"index":"1","function":{"name":"look","arguments":"{\"y\":2}"}}`)},
@@ -237,6 +246,21 @@ func TestStream_InterleavedToolCalls(t *testing.T) {
 				t.Errorf("text %q, calls (-want +got):\n%s", text, d)
 			}
 		})
+	}
+}
+
+// A blank end of the arguments belongs to the call whose id it has.
+func TestStream_BlankEndOfArguments(t *testing.T) {
+	s := serve(t, sse(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"now","arguments":"{}"}}]}}]}`,
+		`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"now","arguments":" \n"}}]}}]}`, finish("tool_calls"), "[DONE]"))
+	req := ask("x")
+	req.Stream = true
+	got, err := model.Call(t.Context(), s.talk(t, nil), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls := got.Message.Calls(); len(calls) != 1 || strings.TrimSpace(calls[0].Arguments) != "{}" {
+		t.Errorf("the calls are %+v", calls)
 	}
 }
 
@@ -264,6 +288,26 @@ func TestStream_CallsWithoutIDs(t *testing.T) {
 	}
 }
 
+// The older form of a call, whole and in pieces.
+func TestResponse_FunctionCall(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"whole":  status(200, `{"choices":[{"message":{"content":null,"function_call":{"name":"find","arguments":"{\"x\":1}"}},"finish_reason":"function_call"}]}`),
+		"pieces": sse(`{"choices":[{"delta":{"function_call":{"name":"find","arguments":""}}}]}`, `{"choices":[{"delta":{"function_call":{"arguments":"{\"x\":"}}}]}`, `{"choices":[{"delta":{"function_call":{"arguments":"1}"}}}]}`, finish("function_call"), "[DONE]"),
+		"both":   sse(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"find","arguments":"{\"x\":1}"}}],"function_call":{"name":"find","arguments":"{\"x\":1}"}}}]}`, finish("tool_calls"), "[DONE]"),
+	} {
+		req := ask("x")
+		req.Stream = name != "whole"
+		got, err := model.Call(t.Context(), serve(t, answer).talk(t, nil), req, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := []chat.ToolCall{{Name: "find", Arguments: `{"x":1}`}}
+		if d := cmp.Diff(want, got.Message.Calls(), cmpopts.IgnoreFields(chat.ToolCall{}, "ID")); d != "" || got.Finish != "tool_calls" {
+			t.Errorf("%s: finish %s (-want +got):\n%s", name, got.Finish, d)
+		}
+	}
+}
+
 // TestResponse_LooseTypes has answers of servers with other types than the protocol's.
 func TestResponse_LooseTypes(t *testing.T) {
 	answer := func(finish, usage string) string {
@@ -276,6 +320,8 @@ func TestResponse_LooseTypes(t *testing.T) {
 		"counts with fractions": {status(200, answer(`"stop"`, `{"prompt_tokens":12.0,"completion_tokens":3.5,"prompt_tokens_details":null}`)), 12, 3},
 		"counts as text":        {status(200, answer(`"stop"`, `{"prompt_tokens":"12","completion_tokens":"3"}`)), 12, 3},
 		"counts that are none":  {status(200, answer(`"stop"`, `{"prompt_tokens":{},"completion_tokens":-3,"prompt_tokens_details":{"cached_tokens":"x"}}`)), 0, 0},
+		"usage that is a list":  {status(200, answer(`"stop"`, `[]`)), 0, 0},
+		"details are a list":    {status(200, answer(`"stop"`, `{"prompt_tokens_details":[],"prompt_tokens":12,"completion_tokens":3}`)), 12, 3},
 		"a number of a reason":  {status(200, answer(`2`, `null`)), 0, 0},
 		"created":               {status(201, answer(`"stop"`, `{"prompt_tokens":12,"completion_tokens":3}`)), 12, 3},
 		"the type of events":    {raw("text/event-stream", answer(`"stop"`, `null`)), 0, 0},
@@ -336,6 +382,36 @@ func raw(kind, body string) http.HandlerFunc {
 			w.Header().Set("Content-Type", kind)
 		}
 		_, _ = io.WriteString(w, body)
+	}
+}
+
+// Servers that send reasoning between the characters of an answer do not divide its text.
+func TestStream_ReasoningWithinText(t *testing.T) {
+	both := func(text, field string) string {
+		return fmt.Sprintf(`{"choices":[{"delta":{"content":%q,%q:"r"}}]}`, text, field)
+	}
+	for name, events := range map[string][]string{
+		"with each character": {both("h", "reasoning_content"), both("e", "reasoning_content"), both("y", "reasoning_content")},
+		"only later":          {delta("h"), both("e", "reasoning"), delta("y")},
+		"of two fields":       {both("he", "reasoning"), both("y", "reasoning_content")},
+	} {
+		s := serve(t, sse(append(events, finish("stop"), "[DONE]")...))
+		req := ask("x")
+		req.Stream = true
+		var text, reasoning string
+		got, err := model.Call(t.Context(), s.talk(t, nil), req, func(ev model.Event) { text, reasoning = text+ev.Text, reasoning+ev.Reasoning })
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var stored string
+		for _, b := range got.Message.Blocks {
+			if b.Type == chat.ReasoningType {
+				stored += b.Text
+			}
+		}
+		if got.Message.Text() != "hey" || text != "hey" || stored != reasoning {
+			t.Errorf("%s: the text is %q, the deltas %q, the reasoning %q, its deltas %q", name, got.Message.Text(), text, stored, reasoning)
+		}
 	}
 }
 

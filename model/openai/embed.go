@@ -44,7 +44,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, mode
 	var got embeddings
 	call := wire.Call{URL: e.endpoint, Header: e.header, Body: e.body(texts)}
 	err := e.server.Ask(ctx, call, func(raw []byte) error { return got.read(raw, len(texts)) })
-	return got.vectors, model.Usage{Input: int(got.Usage.Prompt)}, err
+	return got.vectors, model.Usage{Input: int(got.Usage.Value.Prompt)}, err
 }
 
 // body encodes a request. It sets the length of the vectors for the models that accept
@@ -69,7 +69,7 @@ type embeddings struct {
 		Index  *wire.Count     `json:"index"`     // of the text; the position in the list if it is missing
 		Vector json.RawMessage `json:"embedding"` // numbers, or little-endian float32 in base64
 	} `json:"data"`
-	Usage usage `json:"usage"`
+	Usage wire.Loose[usage] `json:"usage"`
 
 	vectors [][]float32 // in the order of the texts
 }

@@ -21,8 +21,8 @@ type responseObject struct {
 	Incomplete *struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
-	Usage *responseUsage `json:"usage"`
-	Tier  wire.Word      `json:"service_tier"` // that was used
+	Usage wire.Loose[responseUsage] `json:"usage"`
+	Tier  wire.Word                 `json:"service_tier"` // that was used
 }
 
 type responseUsage struct {
@@ -148,10 +148,7 @@ func (a *responseReader) Chunk(raw []byte) ([]model.Event, error) {
 		return a.close(ev.Response)
 	case "error", "": // an error, also without the form of an event
 		if f, ok := wire.ParseAPIError(raw); ok {
-			if f.Type == "error" {
-				f.Type = "server_error"
-			}
-			return nil, &wire.StreamError{API: f}
+			return nil, &wire.StreamError{API: f.OfEvent()}
 		}
 	}
 	return nil, nil
@@ -170,12 +167,15 @@ func shape(err error) error {
 
 // textDelta returns the delta of a text.
 func (a *responseReader) textDelta(raw json.RawMessage) ([]model.Event, error) {
+	begins := a.streamed.Len() == 0
 	text, err := a.delta(raw, &a.streamed)
 	switch {
 	case text == "" || err != nil:
 		return nil, err
 	case a.open.isCommentary():
 		return []model.Event{{Commentary: text}}, nil
+	case begins:
+		text = a.draft.TextSeparator() + text
 	}
 	return []model.Event{{Text: text}}, nil
 }
@@ -355,6 +355,7 @@ func (a *responseReader) close(r responseObject) (events []model.Event, err erro
 		events = append(events, more...)
 	}
 	if text := a.streamed.String(); text != "" && !a.open.isCommentary() { // a message that was cut off
+		a.draft.Close()
 		if _, err := a.draft.AppendText(text, ""); err != nil {
 			return nil, err
 		}
@@ -362,8 +363,8 @@ func (a *responseReader) close(r responseObject) (events []model.Event, err erro
 	for _, b := range a.cited {
 		a.draft.Append(b)
 	}
-	if u := r.Usage; u != nil {
-		a.usage = u.tokens()
+	if r.Usage.Set {
+		a.usage = r.Usage.Value.tokens()
 	}
 	a.usage.Tier = string(r.Tier)
 	if r.Incomplete != nil && r.Status == "incomplete" {

@@ -199,6 +199,27 @@ func TestResponses_Failed(t *testing.T) {
 	}
 }
 
+// The code of an error event says whether another call may succeed.
+func TestResponses_ErrorEvents(t *testing.T) {
+	for event, want := range map[string]model.Error{
+		`"code":"rate_limit_exceeded"`:            {Status: 429, Code: "rate_limit_exceeded", Temporary: true},
+		`"code":"server_error"`:                   {Status: 500, Code: "server_error", Temporary: true},
+		`"code":"insufficient_quota"`:             {Status: 429, Code: "insufficient_quota"},
+		`"code":"invalid_prompt"`:                 {Status: 400, Code: "invalid_prompt"},
+		`"code":"image_content_policy_violation"`: {Status: 400, Code: "image_content_policy_violation"},
+		`"code":"context_length_exceeded"`:        {Status: 400, Code: "context_length_exceeded", TooLong: true},
+		`"code":"something_new"`:                  {Status: 500, Code: "something_new", Temporary: true},
+		`"code":null`:                             {Status: 500, Code: "server_error", Temporary: true},
+		`"error":{"type":"rate_limit_error","code":"rate_limit_exceeded","message":"No."}`: {Status: 429, Code: "rate_limit_exceeded", Temporary: true},
+	} {
+		v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6-sol"), nil, sse(`{"type":"error","message":"No.","param":null,"sequence_number":3,`+event+`}`))
+		f := failure(t, v.model, true)
+		if f.Message != "No." || f.Status != want.Status || f.Code != want.Code || f.Temporary != want.Temporary || f.TooLong != want.TooLong {
+			t.Errorf("%s: got %+v", event, f)
+		}
+	}
+}
+
 // TestUsage has the tokens that providers charge differently, and the tier that was used.
 func TestUsage(t *testing.T) {
 	chatBody := `{"service_tier":"priority","choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"}}],"usage":{"prompt_tokens":90,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":30,"audio_tokens":4},"completion_tokens_details":{"reasoning_tokens":6}}}`
@@ -216,6 +237,29 @@ func TestUsage(t *testing.T) {
 		v := converse(t, c.open, model.Info{ID: "m", Name: "some-model"}, nil, modeltest.Respond(200, "application/json", c.body))
 		if d := cmp.Diff(c.want, v.say(t, false, chat.Text(chat.User, "x")).Usage); d != "" {
 			t.Error(d)
+		}
+	}
+}
+
+// Two messages of one answer are two texts, and parts of one message are one, in the deltas too.
+func TestResponses_TextsOfOneAnswer(t *testing.T) {
+	const message = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"On"},{"type":"output_text","text":"e."}]}`
+	second := strings.NewReplacer("On", "Tw", "e.", "o.").Replace(message)
+	delta := func(text string) string {
+		return fmt.Sprintf(`{"type":"response.output_text.delta","delta":%q}`, text)
+	}
+	const begin, end = `{"type":"response.output_item.added","item":{"type":"message"}}`, `{"type":"response.output_item.done","item":`
+	for name, answer := range map[string]http.HandlerFunc{
+		"items":   output(true, message, second),
+		"deltas":  sse(begin, delta("On"), delta("e."), end+message+"}", begin, delta("Tw"), delta("o."), end+second+"}", `{"type":"response.completed","response":{"status":"completed","output":[]}}`),
+		"cut off": sse(begin, delta("On"), delta("e."), end+message+"}", begin, delta("Tw"), delta("o."), `{"type":"response.incomplete","response":{"status":"incomplete","output":[]}}`),
+	} {
+		v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6.1-sol"), nil, answer)
+		var text strings.Builder
+		got, err := model.Call(t.Context(), v.model, model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.User, "Where?")}}, func(ev model.Event) { text.WriteString(ev.Text) })
+		testkit.Must(t, err)
+		if got.Message.Text() != "One.\nTwo." || text.String() != got.Message.Text() {
+			t.Errorf("%s: the text is %q, the deltas %q", name, got.Message.Text(), text.String())
 		}
 	}
 }

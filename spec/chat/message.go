@@ -96,7 +96,10 @@ func Text(role Role, text string) Message {
 	return Message{ID: NewID(), Role: role, Blocks: []Block{{Type: "text", Text: text}}}
 }
 
-// Text returns the text blocks of the message joined by newlines, without the reasoning and
+// TextSeparator is between the texts of a message, which are those of its blocks.
+const TextSeparator = "\n"
+
+// Text returns the text blocks of the message joined by TextSeparator, without the reasoning and
 // the commentary of a model. Citations are left out, unless the message has nothing else.
 func (m Message) Text() string {
 	if len(m.Blocks) == 1 && m.Blocks[0].IsText() {
@@ -108,7 +111,7 @@ func (m Message) Text() string {
 			parts = append(parts, b.Text)
 		}
 	}
-	return strings.Join(parts, "\n")
+	return strings.Join(parts, TextSeparator)
 }
 
 // IsText reports whether the block is a text that belongs to the content of the message.

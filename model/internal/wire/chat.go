@@ -43,6 +43,7 @@ type Chat struct {
 	server   *Server
 	protocol Protocol
 	origin   *chat.Origin // of the messages that the model makes
+	refused  *refusals
 	streams  *atomic.Bool // whether the server has refused a request whose answer is not streamed
 	paused   bool         // whether requests may end with an answer, which the model continues
 }
@@ -50,12 +51,13 @@ type Chat struct {
 // NewChat makes a Chat from a server and its protocol. Its name, such as responses, is the API of
 // the origin of messages: items are sent only to the protocol, server and model that made them.
 func NewChat(s *Server, p Protocol, name string) Chat {
-	return Chat{server: s, protocol: p, streams: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
+	return Chat{server: s, protocol: p, refused: &refusals{}, streams: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
 }
 
-// Continuing returns a Chat whose requests may end with an answer that the provider has paused.
-func (c Chat) Continuing() Chat {
-	c.paused = true
+// Continuing returns a Chat whose requests may end with an answer that the provider has paused. Its
+// protocol continues that answer.
+func (c Chat) Continuing(p Protocol) Chat {
+	c.paused, c.protocol = true, p
 	return c
 }
 
@@ -70,11 +72,16 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		rules.UserLast = rules.UserLast && !c.paused
 		req.Messages = rules.Order(WithPlainCalls(ForOrigin(req.Messages, c.origin), req.Tools))
 		req.Tools = withObjectSchemas(req.Tools)
-		if known := c.server.Info.Known; known != nil && known.Reasoning.BoundToPrefix {
-			return c.bound(ctx, req, emit)
-		}
-		return c.send(ctx, req, emit)
+		return c.withReasoning(ctx, req, emit)
 	})
+}
+
+// whole sends a request with all that it has, except reasoning that is bound to another prefix.
+func (c Chat) whole(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
+	if known := c.server.Info.Known; known != nil && known.Reasoning.BoundToPrefix {
+		return c.bound(ctx, req, emit)
+	}
+	return c.send(ctx, req, emit)
 }
 
 // send sends a request, streamed if the caller or the model wants that.

@@ -17,11 +17,13 @@ type ResponseBuilder struct {
 	blocks []chat.Block
 	text   strings.Builder // of the last block, if it is open
 	open   bool            // whether the last block may get more text
+	spoken bool            // whether a block has text of the answer
 	size   int             // bytes of all blocks
 	calls  int
 }
 
-// AppendText adds text and reasoning to the answer, and returns the deltas for them.
+// AppendText adds text and reasoning to the answer, and returns the deltas for them. The deltas
+// of all texts together are the text of the message.
 func (d *ResponseBuilder) AppendText(text, reasoning string) ([]model.Event, error) {
 	var events []model.Event
 	if reasoning != "" {
@@ -31,12 +33,25 @@ func (d *ResponseBuilder) AppendText(text, reasoning string) ([]model.Event, err
 		events = append(events, model.Event{Reasoning: reasoning})
 	}
 	if text != "" {
+		delta := text
+		if !d.open || d.blocks[len(d.blocks)-1].Type != "text" {
+			delta = d.TextSeparator() + text
+		}
 		if err := d.extend("text", text); err != nil {
 			return nil, err
 		}
-		events = append(events, model.Event{Text: text})
+		d.spoken = true
+		events = append(events, model.Event{Text: delta})
 	}
 	return events, nil
+}
+
+// TextSeparator returns what is between the text so far and a text of another block.
+func (d *ResponseBuilder) TextSeparator() string {
+	if d.spoken {
+		return chat.TextSeparator
+	}
+	return ""
 }
 
 // AppendCommentary adds what the model says before its answer, and returns the deltas for it.

@@ -53,13 +53,37 @@ func (f APIError) status() int {
 	if n, err := strconv.Atoi(text); err == nil && n >= 400 && n <= 599 {
 		return n
 	}
-	switch f.Type {
-	case "server_error", "api_error", "internal_server_error":
+	return cmp.Or(wordStatus(text), wordStatus(f.Type))
+}
+
+// wordStatus returns the HTTP status of a code or type of an error, 0 for an unknown one. Images have
+// codes of their own, which blame the request.
+func wordStatus(word string) int {
+	switch word {
+	case "server_error", "api_error", "internal_server_error", "vector_store_timeout":
 		return http.StatusInternalServerError
 	case "overloaded_error": // Anthropic's, with the status 529
 		return 529
-	case "rate_limit_error", "rate_limit_exceeded", "tokens", "requests":
+	case "server_is_overloaded", "slow_down":
+		return http.StatusServiceUnavailable
+	case "rate_limit_error", "rate_limit_exceeded", "insufficient_quota", "tokens", "requests":
 		return http.StatusTooManyRequests
+	case "timeout_error", "failed_to_download_image":
+		return http.StatusGatewayTimeout
+	case "authentication_error", "invalid_api_key":
+		return http.StatusUnauthorized
+	case "billing_error":
+		return http.StatusPaymentRequired
+	case "permission_error":
+		return http.StatusForbidden
+	case "not_found_error", "model_not_found":
+		return http.StatusNotFound
+	case "invalid_request_error", "invalid_prompt", "invalid_encrypted_content", "content_filter", "cyber_policy", "bio_policy",
+		"misalignment_policy_violation", "data_residency_mismatch":
+		return http.StatusBadRequest
+	}
+	if tooLongCodes[word] || strings.Contains(word, "image") {
+		return http.StatusBadRequest
 	}
 	return 0
 }
@@ -78,6 +102,18 @@ func (f APIError) details() (list []apiDetail) {
 		return nil
 	}
 	return list
+}
+
+// OfEvent returns the error of an event whose type is error. It has a code; if that is not known, the
+// server has failed.
+func (f APIError) OfEvent() APIError {
+	if f.Type == "error" {
+		f.Type = ""
+	}
+	if f.status() == 0 {
+		f.Type = "server_error"
+	}
+	return f
 }
 
 // delay returns how long Google requests to wait, 0 for nothing.

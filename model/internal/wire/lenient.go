@@ -32,3 +32,18 @@ func (w *Word) UnmarshalJSON(raw []byte) error {
 	*w = Word(text)
 	return nil
 }
+
+// Loose is an object of an answer that its reader can do without, such as the usage. Values of other
+// types, in it or in its place, count as absent.
+type Loose[T any] struct {
+	Value T    // the zero value if there is none
+	Set   bool // whether it is an object
+}
+
+// UnmarshalJSON reads an object. It never fails.
+func (l *Loose[T]) UnmarshalJSON(raw []byte) error {
+	if l.Set = raw[0] == '{'; l.Set {
+		_ = json.Unmarshal(raw, &l.Value) // skips the fields of other types
+	}
+	return nil
+}

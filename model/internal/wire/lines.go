@@ -15,6 +15,8 @@ type lines struct {
 	count int    // records read
 	head  []byte // what came before the first record
 	begun bool   // whether the first line, which may begin with a byte order mark, was read
+	bare  bool   // whether a carriage return alone ends a line
+	after bool   // whether the last line ended with a carriage return: a newline belongs to it
 }
 
 func newLines(r io.Reader) lines { return lines{from: bufio.NewReaderSize(r, 16<<10)} }
@@ -35,21 +37,49 @@ func (l *lines) remember(line []byte) {
 func (l *lines) line() ([]byte, error) {
 	var long []byte // the start of a line that is longer than the buffer
 	for {
-		part, err := l.from.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
+		part, ended, err := l.piece()
+		if !ended || long != nil {
 			if long = append(long, part...); len(long) > maxEvent {
 				return nil, ErrTooLong
 			}
-			continue
-		}
-		if long != nil {
-			part = append(long, part...)
+			part = long
 		}
 		if err != nil {
 			return part, err
 		}
-		return l.first(bytes.TrimSuffix(part[:len(part)-1], []byte{'\r'})), nil
+		if ended {
+			return l.first(bytes.TrimSuffix(part, []byte{'\r'})), nil
+		}
 	}
+}
+
+// piece reads what is buffered of a line, and reports whether that is its end.
+func (l *lines) piece() (part []byte, ended bool, err error) {
+	if _, err := l.from.Peek(1); err != nil {
+		return nil, false, err
+	}
+	part, _ = l.from.Peek(l.from.Buffered())
+	if l.after && part[0] == '\n' {
+		part = part[1:]
+		_, _ = l.from.Discard(1)
+	}
+	l.after = false
+	end := bytes.IndexByte(part, '\n')
+	if l.bare {
+		rest := part
+		if end >= 0 {
+			rest = part[:end]
+		}
+		if i := bytes.IndexByte(rest, '\r'); i >= 0 {
+			end, l.after = i, true
+		}
+	}
+	if end < 0 {
+		_, err = l.from.Discard(len(part))
+		return part, false, err
+	}
+	_, err = l.from.Discard(end + 1)
+	return part[:end], true, err
 }
 
 // first removes the byte order mark from the first line.
@@ -86,9 +116,10 @@ func (l *Lines) Next() ([]byte, error) {
 	}
 }
 
-// Events reads server-sent events (WHATWG HTML 9.2): lines end with LF or CRLF, the data
+// Events reads server-sent events (WHATWG HTML 9.2): lines end with LF, CRLF or CR, the data
 // lines of an event are joined, an empty line ends it. Comments and other fields are
-// ignored, as is an incomplete event at the end of the stream.
+// ignored, as is an event at the end of the stream that is not complete: it is if it lacks the
+// empty line only.
 type Events struct {
 	lines
 	data []byte
@@ -96,7 +127,11 @@ type Events struct {
 }
 
 // NewEvents reads from r.
-func NewEvents(r io.Reader) *Events { return &Events{lines: newLines(r)} }
+func NewEvents(r io.Reader) *Events {
+	e := &Events{lines: newLines(r)}
+	e.bare = true
+	return e
+}
 
 // Next returns the data of the next event, valid until the next call. The error is io.EOF
 // at the end of the stream.
@@ -104,30 +139,45 @@ func (e *Events) Next() ([]byte, error) {
 	e.data, e.open = e.data[:0], false
 	for {
 		line, err := e.line()
-		if err != nil { // an incomplete line belongs to an incomplete event
-			if line != nil {
+		if err == nil && len(line) == 0 && !e.open {
+			continue
+		}
+		if err == nil && len(line) == 0 {
+			e.count++
+			return e.data, nil
+		}
+		if err == nil || len(line) > 0 {
+			if err := e.field(line); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF) && e.open && json.Valid(e.data):
+			e.count++
+			return e.data, nil
+		default:
+			if e.count == 0 && len(line) > 0 { // also a part of a field
 				e.remember(line)
 			}
 			return nil, err
 		}
-		if len(line) == 0 {
-			if !e.open {
-				continue
-			}
-			e.count++
-			return e.data, nil
-		}
-		field, value, _ := bytes.Cut(line, []byte{':'})
-		if string(field) != "data" {
-			e.remember(line)
-			continue
-		}
-		if e.open {
-			e.data = append(e.data, '\n')
-		}
-		e.data, e.open = append(e.data, bytes.TrimPrefix(value, []byte{' '})...), true
-		if len(e.data) > maxEvent {
-			return nil, ErrTooLong
-		}
 	}
+}
+
+// field reads a line with a field.
+func (e *Events) field(line []byte) error {
+	field, value, _ := bytes.Cut(line, []byte{':'})
+	if string(field) != "data" {
+		e.remember(line)
+		return nil
+	}
+	if e.open {
+		e.data = append(e.data, '\n')
+	}
+	e.data, e.open = append(e.data, bytes.TrimPrefix(value, []byte{' '})...), true
+	if len(e.data) > maxEvent {
+		return ErrTooLong
+	}
+	return nil
 }

@@ -32,6 +32,10 @@ func TestEvents(t *testing.T) {
 		"blank lines alone": {"\n\n\ndata: a\n\n\n\n", []string{"a"}},
 		"cut off":           {"data: a\n\ndata: b\n", []string{"a"}},
 		"cut in a line":     {"data: a\n\ndata: b", []string{"a"}},
+		"CR":                {"data: a\rdata: b\r\rdata: c\r\r", []string{"a\nb", "c"}},
+		"no blank line":     {"data: a\n\ndata: {\"b\":1}\n", []string{"a", `{"b":1}`}},
+		"no end of line":    {"data: a\n\ndata: {\"b\":1}", []string{"a", `{"b":1}`}},
+		"cut in an object":  {"data: a\n\ndata: {\"b\":", []string{"a"}},
 		"long":              {"data: " + long + "\n\n", []string{long}},
 		"nothing":           {"", nil},
 	}
