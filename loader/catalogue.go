@@ -45,8 +45,8 @@ func Catalogue(ctx context.Context, path string, opts Options) (*catalogue.Catal
 }
 
 // setCatalogue sets what the document does not say of its models: the catalogue, in which the
-// rows of the user precede the built-in ones, the names of Options.Models, and whether the
-// environment names the server.
+// rows of the user precede the built-in ones, the names of Options.Models, and the server that the
+// environment names.
 func (f *loadState) setCatalogue(document *spec.Document, path string) {
 	models := document.Models
 	if app := document.Application; app != nil {
@@ -67,7 +67,7 @@ func (f *loadState) setCatalogue(document *spec.Document, path string) {
 		if name, ok := f.opts.Models[m.ID]; ok {
 			replaceModel(m, name)
 		}
-		m.Elsewhere = f.hasOtherServer(m)
+		m.Elsewhere = f.serverOf(m)
 	}
 }
 
@@ -84,20 +84,21 @@ func replaceModel(m *spec.Model, name string) {
 	}
 }
 
-// hasOtherServer reports whether a variable of the environment names the server of a model.
-func (f *loadState) hasOtherServer(m *spec.Model) bool {
+// serverOf returns the address that a variable of the environment has for the server of a model,
+// empty for none.
+func (f *loadState) serverOf(m *spec.Model) string {
 	row, ok := spec.LookupProvider(m.Provider)
 	if !ok || m.BaseURL != "" {
-		return false
+		return ""
 	}
 	for _, name := range []string{row.BaseURLEnv, row.BaseURLOldEnv} {
 		if name != "" {
 			if address, _ := f.lookup(name); address != "" {
-				return true
+				return address
 			}
 		}
 	}
-	return false
+	return ""
 }
 
 // catalogueFile is a file of rows.

@@ -3,6 +3,7 @@ package catalogue
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,8 @@ func (m *Model) Problem() (key, problem string) {
 		return "shutdown_date", fmt.Sprintf("shutdown_date must be a date such as 2027-01-31, not %q", m.Shutdown)
 	case m.ContextWindow < 0 || m.MaxInput < 0 || m.MaxOutput < 0:
 		return "context_window", "context_window, max_input and max_output cannot be negative"
+	case m.BaseURL != "" && (!strings.HasPrefix(m.BaseURL, "http://") && !strings.HasPrefix(m.BaseURL, "https://") || hostOf(m.BaseURL) == ""):
+		return "base_url", fmt.Sprintf("base_url is an http or https address, not %q", m.BaseURL)
 	case m.Prices != nil:
 		return m.Prices.problem()
 	}
