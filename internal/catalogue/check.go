@@ -31,6 +31,9 @@ func (m *Model) Problem() (key, problem string) {
 	return "", ""
 }
 
+// maxPrice is the largest price of a document's `prices` too.
+const maxPrice = 1_000_000_000
+
 // problem is Problem of prices.
 func (p *Prices) problem() (key, problem string) {
 	if p.Input == nil && p.Queries == nil {
@@ -43,7 +46,18 @@ func (p *Prices) problem() (key, problem string) {
 		}
 	}
 	for _, l := range p.LongContext {
+		if l.Above <= 0 {
+			return "prices", "above_input_tokens must be a positive number of tokens"
+		}
 		all = append(all, l.Rates)
+		for _, tier := range l.tiers() {
+			if *tier != nil {
+				all = append(all, **tier)
+			}
+		}
+	}
+	if p.OffPeak != nil {
+		all = append(all, p.OffPeak.Rates)
 	}
 	for _, s := range p.Scheduled {
 		if s.From == "" || !isDate(s.From) {
@@ -55,6 +69,9 @@ func (p *Prices) problem() (key, problem string) {
 		for _, rate := range slices.Concat(all[i].inputs(), all[i].outputs(), []**float64{&all[i].Queries}) {
 			if *rate != nil && **rate < 0 {
 				return "prices", fmt.Sprintf("a price cannot be negative: %g", **rate)
+			}
+			if *rate != nil && **rate > maxPrice {
+				return "prices", fmt.Sprintf("a price is dollars for a million tokens, at most %d: %g", maxPrice, **rate)
 			}
 		}
 	}
