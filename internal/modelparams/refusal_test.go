@@ -81,7 +81,7 @@ func TestOverLimit(t *testing.T) {
 	}{
 		{spec.Model{Provider: "anthropic", ModelID: "claude-haiku-4-5", InferenceParams: params{"max_tokens": 64001}}, "at most 64000"},
 		{spec.Model{Provider: "anthropic", ModelID: "claude-haiku-4-5", InferenceParams: params{"max_tokens": 64000}}, ""},
-		{spec.Model{Provider: "anthropic", ModelID: "claude-haiku-4-5", Thinking: "8000", InferenceParams: params{"max_tokens": 8000}}, "leaves no token for the answer"},
+		{spec.Model{Provider: "anthropic", ModelID: "claude-haiku-4-5", InferenceParams: params{"max_tokens": 8000, "thinking": params{"type": "enabled", "budget_tokens": 8000}}}, "leaves no token for the answer"},
 		{spec.Model{Provider: "google-ai", ModelID: "gemini-3.5-flash-lite", InferenceParams: params{"generationConfig": params{"maxOutputTokens": 1000000}}}, "generationConfig.maxOutputTokens is 1000000"},
 	} {
 		problems := modelparams.OverLimit(&c.model)
