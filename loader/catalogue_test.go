@@ -100,6 +100,15 @@ func TestCatalogue_Problems(t *testing.T) {
 		"wrong date":    {"catalogue:\n  - {provider: openai, id: a, shutdown_date: tomorrow}\n", `shutdown_date must be a date`},
 		"no list":       {"catalogue: 7\n", `must be a list of rows`},
 		"a text":        {"catalogue: [gpt]\n", `a row must be a mapping`},
+		"wrong output":  {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, output: high}}\n", `prices.output cannot be`},
+		"wrong tier":    {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, batch: {output: high}}}\n", `prices.batch.output cannot be`},
+		"wrong long":    {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, long_context: [{above_input_tokens: 5, output: high}]}}\n", `models.yaml:2:`},
+		"only a list":   {"- {provider: openai, id: a, context_window: 5}\n", `has no key "catalogue"`},
+		"below models":  {"models:\n  - {provider: openai, id: a, context_window: 5}\n", `has no key "catalogue"`},
+		"no provider":   {"catalogue:\n  - {provider: opnai, id: a}\n", `no model has the provider "opnai"`},
+		"twice":         {"catalogue:\n  - {provider: openai, id: a}\n  - {provider: openai, id: A}\n", `another row has the provider openai and the id A`},
+		"wrong mode":    {"catalogue:\n  - {provider: openai, id: a, reasoning: {mode: sometimes}}\n", `mode is none, optional or always, not "sometimes"`},
+		"wrong control": {"catalogue:\n  - {provider: openai, id: a, reasoning: {control: x}}\n", `control is`},
 		"not YAML":      {"catalogue: [\n", `QT002`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,6 +23,10 @@ func (m *Model) Problem() (key, problem string) {
 		return "shutdown_date", fmt.Sprintf("shutdown_date must be a date such as 2027-01-31, not %q", m.Shutdown)
 	case m.ContextWindow < 0 || m.MaxInput < 0 || m.MaxOutput < 0:
 		return "context_window", "context_window, max_input and max_output cannot be negative"
+	case !slices.Contains([]string{"", ReasonsNever, ReasonsOptional, ReasonsAlways}, m.Reasoning.Mode):
+		return "reasoning", fmt.Sprintf("mode is none, optional or always, not %q", m.Reasoning.Mode)
+	case m.Reasoning.Control != "" && !slices.Contains(controls(), m.Reasoning.Control):
+		return "reasoning", fmt.Sprintf("control is one of %v, not %q", controls(), m.Reasoning.Control)
 	case m.BaseURL != "" && (!strings.HasPrefix(m.BaseURL, "http://") && !strings.HasPrefix(m.BaseURL, "https://") || hostOf(m.BaseURL) == ""):
 		return "base_url", fmt.Sprintf("base_url is an http or https address, not %q", m.BaseURL)
 	case m.Prices != nil:

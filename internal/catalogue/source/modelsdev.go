@@ -71,6 +71,10 @@ func readModelsDev(top map[string]json.RawMessage) (Rows, error) {
 		if other := modelsDevProviders[name]; other != "" {
 			name = other
 		}
+		if !(*catalogue.Catalogue)(nil).HasProvider(name) && provider.API == "" {
+			rows.Skipped = append(rows.Skipped, name+": its address is not known")
+			continue
+		}
 		for id, text := range provider.Models {
 			var row modelsDevRow
 			if json.Unmarshal(text, &row) != nil {
