@@ -287,10 +287,14 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 			if err != nil {
 				return err
 			}
-			if before, err := os.ReadFile(output); err == nil && !source.Written(before) {
+			to := output
+			if to == "-" {
+				to = "" // standard output
+			}
+			if before, err := os.ReadFile(to); to != "" && err == nil && !source.Written(before) {
 				return terminal.Usagef("%s was not written by this command: choose another file with -o", output)
 			}
-			if err := s.WriteTo(output, string(made)); err != nil {
+			if err := s.WriteTo(to, string(made)); err != nil {
 				return err
 			}
 			for i, problem := range rows.Invalid {
