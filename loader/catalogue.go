@@ -45,8 +45,8 @@ func Catalogue(ctx context.Context, path string, opts Options) (*catalogue.Catal
 }
 
 // setCatalogue sets what the document does not say of its models: the catalogue, in which the
-// rows of the user precede the built-in ones, the names of Options.Models, and whether the
-// environment names the server.
+// rows of the user precede the built-in ones, the names of Options.Models, and the server that the
+// environment names.
 func (f *loadState) setCatalogue(document *spec.Document, path string) {
 	models := document.Models
 	if app := document.Application; app != nil {
@@ -67,7 +67,7 @@ func (f *loadState) setCatalogue(document *spec.Document, path string) {
 		if name, ok := f.opts.Models[m.ID]; ok {
 			replaceModel(m, name)
 		}
-		m.Elsewhere = f.hasOtherServer(m)
+		m.Elsewhere = f.serverOf(m)
 	}
 }
 
@@ -84,20 +84,21 @@ func replaceModel(m *spec.Model, name string) {
 	}
 }
 
-// hasOtherServer reports whether a variable of the environment names the server of a model.
-func (f *loadState) hasOtherServer(m *spec.Model) bool {
+// serverOf returns the address that a variable of the environment has for the server of a model,
+// empty for none.
+func (f *loadState) serverOf(m *spec.Model) string {
 	row, ok := spec.LookupProvider(m.Provider)
 	if !ok || m.BaseURL != "" {
-		return false
+		return ""
 	}
 	for _, name := range []string{row.BaseURLEnv, row.BaseURLOldEnv} {
 		if name != "" {
 			if address, _ := f.lookup(name); address != "" {
-				return true
+				return address
 			}
 		}
 	}
-	return false
+	return ""
 }
 
 // catalogueFile is a file of rows.
@@ -134,14 +135,18 @@ func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue
 		return below
 	}
 	file.Text = content
-	if !from.named && !bytes.Contains(content, []byte(catalogueKey)) {
+	if !from.named && !bytes.Contains(content, []byte(catalogueKey)) && !bytes.Contains(content, []byte("provider")) {
 		return below
 	}
 	tree := (&builder{loadState: f, file: file, path: from.path}).buildRoot()
 	list := tree.get(catalogueKey)
 	if list == nil {
-		if from.named && tree.kind != broken {
-			f.diags.add(ruleCatalogue.At(tree.head(), "%s has no key %q", file.Path, catalogueKey).WithHint("write the rows below %s:", catalogueKey))
+		if (from.named || holdsRows(tree)) && tree.kind != broken {
+			found := ruleCatalogue.At(tree.head(), "%s has no key %q", file.Path, catalogueKey).WithHint("write the rows below %s:", catalogueKey)
+			if !from.named { // another program may read it
+				found = found.WithSeverity(diag.Warning)
+			}
+			f.diags.add(found)
 		}
 		return below
 	}
@@ -151,15 +156,47 @@ func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue
 		return below
 	}
 	var rows []catalogue.Model
+	seen := map[[3]string]bool{}
 	for _, item := range list.items {
 		row, err := rowOf(item)
 		if err != nil {
 			f.diags.add(*err)
 			continue
 		}
+		name := [3]string{row.Provider, strings.ToLower(row.ID), row.BaseURL}
+		if seen[name] {
+			f.diags.add(ruleCatalogue.At(item.head(), "another row has the provider %s and the id %s; remove one of them", row.Provider, row.ID))
+		}
+		seen[name] = true
+		if !isProvider(row.Provider) && row.BaseURL == "" {
+			f.diags.add(ruleCatalogue.At(item.get("provider").head(), "no model has the provider %q, so the row has no effect", row.Provider).
+				WithHint("write a provider of docs/models.md, or a base_url in the row").WithSeverity(diag.Warning))
+		}
 		rows = append(rows, row)
 	}
 	return catalogue.New(rows, below)
+}
+
+// isProvider reports whether models can be of a provider of the catalogue: one of a document, or
+// of the built-in rows, whose servers are known by their addresses.
+func isProvider(name string) bool {
+	_, known := spec.LookupProvider(name)
+	return known || (*catalogue.Catalogue)(nil).HasProvider(name)
+}
+
+// holdsRows reports whether a file without the key seems to have rows: mappings with a provider and an id
+// that are not models of a document, in a list or below the key models.
+func holdsRows(tree *node) bool {
+	list := tree
+	if tree.kind == mapping && len(tree.pairs) == 1 {
+		list = tree.get("models")
+	}
+	if list == nil || list.kind != sequence {
+		return false
+	}
+	return slices.ContainsFunc(list.items, func(item *node) bool {
+		return item.kind == mapping && item.get("provider") != nil && item.get("id") != nil && item.get("type") == nil
+	})
 }
 
 // readRows reads a file of rows. What the user names, no policy limits.
@@ -216,7 +253,7 @@ func explainRow(n *node, err error) (source.Span, string) {
 				at = next
 			}
 		}
-		return at.head(), fmt.Sprintf("%s cannot be %s", wrong.Field, at.kind.noun())
+		return at.head(), fmt.Sprintf("%s cannot be %s", yamlPath(n, wrong.Field), at.kind.noun())
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if key, ok := strings.CutPrefix(text, "unknown field "); ok {
@@ -226,6 +263,26 @@ func explainRow(n *node, err error) (source.Span, string) {
 		}
 	}
 	return n.head(), text
+}
+
+// yamlPath returns the keys of a field of the JSON decoder that the row has: the decoder also names the
+// types that are embedded.
+func yamlPath(n *node, field string) string {
+	var keys []string
+	at := n
+	for _, key := range strings.Split(field, ".") {
+		next := at.get(key)
+		if _, err := strconv.Atoi(key); err == nil && at.kind == sequence || next != nil {
+			keys = append(keys, key)
+		}
+		if next != nil {
+			at = next
+		}
+	}
+	if len(keys) == 0 {
+		return "the value"
+	}
+	return strings.Join(keys, ".")
 }
 
 // findKey returns the first key of a name in a value, at any depth.

@@ -44,6 +44,50 @@ func TestCatalogue_Rows(t *testing.T) {
 	}
 }
 
+// TestCatalogue_Servers checks that rows hold for models behind any server, and that no list price does.
+func TestCatalogue_Servers(t *testing.T) {
+	const rows = "catalogue:\n  - {provider: openai, id: gpt-5.5, context_window: 777}\n  - {provider: openai, id: gpt-4.1, prices: {input: 3}}\n" +
+		"  - {provider: openai, id: gpt-4.1, base_url: 'https://gateway.example/v1/', prices: {input: 4}}\n  - {provider: openai, id: our-model, base_url: 'https://gateway.example', context_window: 9}\n"
+	for name, c := range map[string]struct {
+		model, url, env string
+		window          int
+		price           float64 // 0 for none
+	}{
+		"limits at another server":      {"gpt-5.5", "http://127.0.0.1:1/v1", "", 777, 0},
+		"limits by the environment":     {"gpt-5.5", "", "http://127.0.0.1:1/v1", 777, 0},
+		"limits at OpenAI":              {"gpt-5.5", "https://eu.api.openai.com/v1", "", 777, 5},
+		"OpenAI by the environment":     {"gpt-5.5", "", "https://api.openai.com/v1", 777, 5},
+		"prices at another server":      {"gpt-4.1", "http://127.0.0.1:1/v1", "", 1_047_576, 3},
+		"prices of an address":          {"gpt-4.1", "https://Gateway.example/v1", "", 1_047_576, 4},
+		"prices of another path":        {"gpt-4.1", "https://gateway.example/v2", "", 1_047_576, 3},
+		"prices without an address":     {"gpt-4.1", "", "", 1_047_576, 3},
+		"a model of a host":             {"our-model", "https://gateway.example/v1", "", 9, 0},
+		"a model of a host elsewhere":   {"our-model", "https://api.example/v1", "", 0, 0},
+		"no list prices of another one": {"gpt-6-luna", "", "http://127.0.0.1:1/v1", 1_050_000, 0},
+	} {
+		folder := t.TempDir()
+		path := filepath.Join(folder, "app.qtype.yaml")
+		testkit.Must(t, os.WriteFile(path, []byte("id: shop\nmodels:\n  - {type: Model, id: m, provider: openai, model_id: "+c.model+", base_url: '"+c.url+"'}\n"), 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(folder, loader.CatalogueFile), []byte(rows), 0o600))
+		t.Setenv("OPENAI_BASE_URL", c.env)
+		result, list := loader.Load(t.Context(), path, loader.Options{})
+		testkit.Must(t, list.Err())
+		m, window, price := result.Document.Application.Models[0].Base(), 0, 0.0
+		if known, ok := m.Known(); ok {
+			window = known.ContextWindow
+		}
+		if prices := m.CallPrices(); prices != nil {
+			price = *prices.Input
+		}
+		if window != c.window || price != c.price || m.HasUserPrices() != (c.price == 3 || c.price == 4) {
+			t.Errorf("%s: window %d, price %g, of the user: %t", name, window, price, m.HasUserPrices())
+		}
+		if c.env == "http://127.0.0.1:1/v1" && m.UsesResponses() {
+			t.Errorf("%s: the Responses API of an unknown server", name)
+		}
+	}
+}
+
 // TestCatalogue_Problems checks that errors have their place.
 func TestCatalogue_Problems(t *testing.T) {
 	for name, c := range map[string]struct{ rows, want string }{
@@ -56,6 +100,15 @@ func TestCatalogue_Problems(t *testing.T) {
 		"wrong date":    {"catalogue:\n  - {provider: openai, id: a, shutdown_date: tomorrow}\n", `shutdown_date must be a date`},
 		"no list":       {"catalogue: 7\n", `must be a list of rows`},
 		"a text":        {"catalogue: [gpt]\n", `a row must be a mapping`},
+		"wrong output":  {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, output: high}}\n", `prices.output cannot be`},
+		"wrong tier":    {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, batch: {output: high}}}\n", `prices.batch.output cannot be`},
+		"wrong long":    {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, long_context: [{above_input_tokens: 5, output: high}]}}\n", `models.yaml:2:`},
+		"only a list":   {"- {provider: openai, id: a, context_window: 5}\n", `has no key "catalogue"`},
+		"below models":  {"models:\n  - {provider: openai, id: a, context_window: 5}\n", `has no key "catalogue"`},
+		"no provider":   {"catalogue:\n  - {provider: opnai, id: a}\n", `no model has the provider "opnai"`},
+		"twice":         {"catalogue:\n  - {provider: openai, id: a}\n  - {provider: openai, id: A}\n", `another row has the provider openai and the id A`},
+		"wrong mode":    {"catalogue:\n  - {provider: openai, id: a, reasoning: {mode: sometimes}}\n", `mode is none, optional or always, not "sometimes"`},
+		"wrong control": {"catalogue:\n  - {provider: openai, id: a, reasoning: {control: x}}\n", `control is`},
 		"not YAML":      {"catalogue: [\n", `QT002`},
 	} {
 		t.Run(name, func(t *testing.T) {

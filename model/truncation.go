@@ -158,7 +158,7 @@ func join(all, next *Response) *Response {
 	joined := *next
 	joined.Parts = max(all.Parts, 1) + 1
 	joined.Usage = all.Usage
-	joined.Usage.Add(next.Usage)
+	joined.Usage.Join(next.Usage)
 	joined.Dropped = slices.Concat(all.Dropped, next.Dropped)
 	joined.Message.ID = all.Message.ID
 	isText := func(b chat.Block) bool { return b.IsText() && !b.IsCitation() }

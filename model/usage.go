@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -18,11 +19,14 @@ type Usage struct {
 	CacheWrites catalogue.CacheWrites
 	Reasoning   int     // tokens of reasoning, included in Output
 	AudioInput  int     // tokens of audio, included in Input
-	Queries     int     // searches that a reranker is charged for
+	Queries     int     // searches that a reranker, or a model with a web search of its provider, is charged for
 	Tier        string  // the tier of service that the answer names, in the provider's word; empty for the standard one
 	Cost        float64 // by the prices of the model; 0 without prices
 	Estimated   bool    // whether Input and Output are estimates, because the server reports no usage
 	Model       string  // the id of the fallback that an Embedder called; empty for the model itself
+	// Requests are the usages of the requests that the answer took, whose prices depend on the
+	// length of each. It is nil for one request.
+	Requests *[]Usage
 }
 
 // Charge returns the cost of a call that ended at a time; 0 without prices.
@@ -30,21 +34,60 @@ func (u Usage) Charge(p *catalogue.Prices, ended time.Time) float64 {
 	if p == nil {
 		return 0
 	}
+	sum := 0.0
+	for _, r := range u.each() {
+		sum += r.charge(p, ended).Amount
+	}
+	return sum
+}
+
+// HasUnpricedQueries reports whether searches were made whose price is not known. They are not part
+// of the cost.
+func (u Usage) HasUnpricedQueries(p *catalogue.Prices, ended time.Time) bool {
+	return p != nil && u.Queries > 0 && p.RatesAt(ended, u.Tier, 0).Queries == nil
+}
+
+// Reading returns the usage without the tokens that were written.
+func (u Usage) Reading() Usage {
+	requests := slices.Clone(u.each())
+	for i := range requests {
+		requests[i].Output, requests[i].Reasoning = 0, 0
+	}
+	u.Output, u.Reasoning, u.Requests = 0, 0, &requests
+	return u
+}
+
+// each lists the usages of the requests.
+func (u Usage) each() []Usage {
+	if u.Requests != nil {
+		return *u.Requests
+	}
+	return []Usage{u}
+}
+
+// charge returns the price of one request.
+func (u Usage) charge(p *catalogue.Prices, ended time.Time) catalogue.Charge {
 	writes := u.CacheWrites
 	writes.Other = max(0, u.CacheWrite-writes.Sum())
 	return p.Charge(ended, u.Tier, catalogue.Usage{
 		Input: u.Input, CachedInput: u.Cached, Writes: writes, AudioInput: u.AudioInput, Output: u.Output, Reasoning: u.Reasoning, Queries: u.Queries,
-	}).Amount
+	})
 }
 
-// Add adds the counts of another call, or of another part of the answer. A tier that it
-// names replaces the one before.
+// Join adds the usage of another request for the same answer.
+func (u *Usage) Join(next Usage) {
+	requests := slices.Concat(u.each(), next.each())
+	u.Add(next)
+	u.Requests = &requests
+}
+
+// Add adds the counts of another call. A tier that it names replaces the one before.
 func (u *Usage) Add(other Usage) {
 	u.Input, u.Output, u.Cached, u.CacheWrite = u.Input+other.Input, u.Output+other.Output, u.Cached+other.Cached, u.CacheWrite+other.CacheWrite
 	w, o := &u.CacheWrites, other.CacheWrites
 	w.Minutes5, w.Minutes30, w.Hour1, w.Hours12 = w.Minutes5+o.Minutes5, w.Minutes30+o.Minutes30, w.Hour1+o.Hour1, w.Hours12+o.Hours12
 	u.Reasoning, u.AudioInput, u.Queries, u.Cost = u.Reasoning+other.Reasoning, u.AudioInput+other.AudioInput, u.Queries+other.Queries, u.Cost+other.Cost
-	u.Estimated = u.Estimated || other.Estimated
+	u.Estimated, u.Requests = u.Estimated || other.Estimated, nil
 	if other.Tier != "" {
 		u.Tier = other.Tier
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -9,21 +10,33 @@ import (
 
 // Known returns what the catalogue has of the model, by the service that the model calls
 // and its name there. It is false for an unknown name. A model behind a server that is not
-// listed has the limits of the model of that name, and no prices.
+// listed has the limits of the model of that name, and no prices but those of the user's rows.
 func (m *Model) Known() (*catalogue.Model, bool) {
 	row, ok := LookupProvider(m.Provider)
 	if !ok || row.Client == MockClient || row.Client == LocalClient {
 		return nil, false
 	}
-	return m.Catalogue.Lookup(m.service(row), m.Name())
+	service, own := m.service(row), providerOf(row)
+	if m.address() != "" {
+		known, ok := m.Catalogue.LookupOwn(own, m.Name(), m.address())
+		if ok && (service != own || known.Server != "") {
+			return known, true
+		}
+	}
+	return m.Catalogue.Lookup(service, m.Name())
 }
 
+// address is where the document or the environment says that the model is, empty for neither.
+func (m *Model) address() string { return cmp.Or(m.BaseURL, m.Elsewhere) }
+
+// providerOf returns the provider of the catalogue of a row of the providers.
+func providerOf(row Provider) string { return strings.TrimPrefix(row.Name, "langchaingo:") }
+
 // Service returns the provider of the catalogue whose own service answers the model's calls. It
-// is empty for another server, and for one that the document does not name: a variable of the
-// environment does.
+// is empty for another server, whether the document or the environment names it.
 func (m *Model) Service() string {
 	row, ok := LookupProvider(m.Provider)
-	if !ok || row.Client == MockClient || row.Client == LocalClient || m.Elsewhere {
+	if !ok || row.Client == MockClient || row.Client == LocalClient {
 		return ""
 	}
 	return m.service(row)
@@ -32,11 +45,11 @@ func (m *Model) Service() string {
 // service returns the provider of the catalogue whose service the model calls, empty for an
 // unknown server.
 func (m *Model) service(row Provider) string {
-	own := strings.TrimPrefix(row.Name, "langchaingo:")
-	if m.BaseURL == "" || isOwnService(row.BaseURL, m.BaseURL) {
+	own, address := providerOf(row), m.address()
+	if address == "" || isOwnService(row.BaseURL, address) {
 		return own
 	}
-	if provider := catalogue.ServerOf(m.BaseURL); provider != "" {
+	if provider := catalogue.ServerOf(address); provider != "" {
 		return provider
 	}
 	if own == "ollama" {

@@ -67,8 +67,8 @@ type Model struct {
 
 	// Catalogue is where Known looks the model up; nil is the built-in catalogue.
 	Catalogue *catalogue.Catalogue `yaml:"-"`
-	// Elsewhere reports that a variable of the environment names the server of the model.
-	Elsewhere bool `yaml:"-"`
+	// Elsewhere is the address that a variable of the environment has for the server of the model, empty for none.
+	Elsewhere string `yaml:"-"`
 	// HasHosted reports that an agent of the model has tools that the provider runs.
 	HasHosted bool `yaml:"-"`
 }

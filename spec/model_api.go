@@ -34,11 +34,10 @@ func (m *Model) UsesResponses() bool {
 	return ok && (known.Reasoning.ResponsesOnly || known.Reasoning.RefusesToolsInChat(effort))
 }
 
-// OwnService reports whether the document calls the service of the provider, or a server in its
-// place: one that a variable of the environment names, or an endpoint of Azure OpenAI.
+// OwnService reports whether the service of the provider is called, or an endpoint of Azure OpenAI.
 func (m *Model) OwnService() bool {
 	row, ok := LookupProvider(m.Provider)
-	return ok && (m.BaseURL == "" || row.Name == "azure-openai" || isOwnService(row.BaseURL, m.BaseURL))
+	return ok && (m.address() == "" || row.Name == "azure-openai" || isOwnService(row.BaseURL, m.address()))
 }
 
 // datedAPI reports whether the document has a version of Azure OpenAI's protocol with a date:

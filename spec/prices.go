@@ -14,8 +14,18 @@ func (m *Model) CallPrices() *catalogue.Prices {
 	return nil
 }
 
-// HasListPrices reports whether the cost of the model is computed by prices of the catalogue.
-func (m *Model) HasListPrices() bool { return m.Prices == nil && m.CallPrices() != nil }
+// HasListPrices reports whether the cost of the model is computed by prices of the built-in
+// catalogue.
+func (m *Model) HasListPrices() bool {
+	return m.Prices == nil && m.CallPrices() != nil && !m.HasUserPrices()
+}
+
+// HasUserPrices reports whether the cost of the model is computed by prices of a row of the user, in
+// models.yaml.
+func (m *Model) HasUserPrices() bool {
+	known, ok := m.Known()
+	return m.Prices == nil && ok && known.Prices != nil && known.PricedByUser
+}
 
 // rates converts declared prices. They hold for all lifetimes of the prompt cache.
 func (p *Prices) rates() *catalogue.Prices {

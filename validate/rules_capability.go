@@ -25,11 +25,14 @@ func (p *ruleContext) reportParams(m *spec.Model, problems []modelparams.Problem
 
 func unlistedValue() rule {
 	return rule{code: "QT606", warning: true, title: "value that the model does not take",
-		doc:    "The catalogue lists the efforts, levels and types of thinking of the model, and the limits of its budget. The key `thinking` of a model takes the same words for all models.",
+		doc:    "The catalogue lists the efforts, levels and types of thinking of the model, and the limits of its budget. The key `thinking` of a model takes the same words for all models; a word that the model does not have is sent as the next higher one that it has, which is reported.",
 		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-6-luna, inference_params: {reasoning_effort: ⟦highest│high⟧}}\n"},
 		check: on(func(p *ruleContext, m *spec.Model) {
 			if knownModel(m) != nil && m.Position().Complete("inference_params") {
 				p.reportParams(m, modelparams.Unlisted(m))
+			}
+			if word := modelparams.SentAs(m); word != "" && isNamed(m) && isDecided(string(m.Thinking)) {
+				p.report(fieldKey(m, "thinking"), "thinking: %s is sent as %s: the model %s has no %s", m.Thinking, word, m.ModelID, m.Thinking)
 			}
 		})}
 }

@@ -22,6 +22,22 @@ func checkModel(t *testing.T, models, on string, environment map[string]string) 
 	return slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Code == "QT915" || d.Code == "QT005" })
 }
 
+// TestModels_ThinkingSentAs: a word that the model does not have is visible, and what cannot be sent is
+// an error.
+func TestModels_ThinkingSentAs(t *testing.T) {
+	for model, want := range map[string]string{
+		"provider: openai, base_url: 'https://api.deepseek.com', model_id: deepseek-v4-pro, thinking: medium": "warning QT606: thinking: medium is sent as high: the model deepseek-v4-pro has no medium",
+		"provider: openai, base_url: 'https://api.deepseek.com', model_id: deepseek-v4-pro, thinking: high":   "",
+		"provider: openai, model_id: gpt-5.4, thinking: max":                                                  "",
+		"provider: google-ai, model_id: gemini-3.6-flash, thinking: 'off'":                                    "cannot stop reasoning",
+		"provider: openai, base_url: 'http://localhost/v1', model_id: some, thinking: 2048":                   "write low, medium, high or max",
+	} {
+		if got := texts(checkModel(t, "  - {type: Model, id: writer, "+model+"}\n", "", nil)); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s:\ngot  %s\nwant %s", model, got, want)
+		}
+	}
+}
+
 // TestModels_Shutdown: a model is an error from its shutdown date on, and a warning for 90 days before;
 // the message names the model that answers then. A run, which has no day, is only warned.
 func TestModels_Shutdown(t *testing.T) {

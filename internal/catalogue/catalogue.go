@@ -29,7 +29,7 @@ type Catalogue struct {
 func New(rows []Model, below *Catalogue) *Catalogue {
 	own := newIndex()
 	for i := range rows {
-		own.add(below.changed(&rows[i]))
+		own.addOf(below.changed(&rows[i]), rows[i].BaseURL)
 	}
 	return &Catalogue{own: own, below: below}
 }
@@ -37,10 +37,12 @@ func New(rows []Model, below *Catalogue) *Catalogue {
 // changed returns a row with what it does not say from the row of that id.
 func (c *Catalogue) changed(row *Model) *Model {
 	made := *row
+	made.PricedByUser = row.Prices != nil
 	if before, ok := c.Lookup(row.Provider, row.ID); ok && before.Provider == row.Provider && strings.EqualFold(before.ID, row.ID) {
 		made = before.clone()
-		if row.Prices != nil {
-			made.Prices = nil
+		made.PricedByUser = row.Prices != nil || before.PricedByUser
+		if row.Prices != nil || row.BaseURL != "" && row.BaseURL != before.BaseURL {
+			made.Prices = nil // those of before are of another server
 		}
 		text, err := json.Marshal(row)
 		if err == nil {
@@ -99,6 +101,29 @@ func (c *Catalogue) Lookup(provider, name string) (*Model, bool) {
 	return nil, false
 }
 
+// LookupOwn finds a model by the rows of the user, which hold for the models behind any server: those
+// that have its address, then those of the provider that have none. It has no prices but those of
+// the user.
+func (c *Catalogue) LookupOwn(provider, name, baseURL string) (*Model, bool) {
+	for _, scope := range serverScopes(baseURL) {
+		for _, spelling := range spellings(provider, name) {
+			spelling.provider = cmp.Or(scope, spelling.provider)
+			for at := c; at != nil && at.own != nil; at = at.below {
+				m := at.own.find(spelling)
+				if m != nil && !m.PricedByUser && m.Prices != nil {
+					unpriced := *m
+					unpriced.Prices = nil
+					m = &unpriced
+				}
+				if m != nil {
+					return m, true
+				}
+			}
+		}
+	}
+	return nil, false
+}
+
 // indexes lists the rows in the order in which they are looked up.
 func (c *Catalogue) indexes() iter.Seq[*index] {
 	return func(yield func(*index) bool) {
@@ -117,7 +142,7 @@ func (c *Catalogue) All() []Model {
 	seen := map[key]bool{}
 	for rows := range c.indexes() {
 		for _, m := range rows.models() {
-			if k := keyOf(m.Provider, m.ID); !seen[k] {
+			if k := keyOf(cmp.Or(m.Server, m.Provider), m.ID); !seen[k] {
 				seen[k] = true
 				all = append(all, *m)
 			}
@@ -160,6 +185,22 @@ func hostOf(url string) string {
 	return host
 }
 
+// serverScopes lists the keys of the providers in an index whose rows hold for a server: of its
+// address, of its host, and of the provider itself, which is empty.
+func serverScopes(baseURL string) []string {
+	if baseURL == "" {
+		return []string{""}
+	}
+	return []string{serverScope(baseURL), serverScope("://" + hostOf(baseURL)), ""}
+}
+
+// serverScope is the key of a server in an index. No provider has such a name.
+func serverScope(baseURL string) string {
+	_, rest, _ := strings.Cut(baseURL, "://")
+	host, path, _ := strings.Cut(strings.TrimRight(rest, "/"), "/")
+	return "server " + strings.ToLower(host) + "/" + path
+}
+
 // key is a name of a provider, in lower case.
 type key struct{ provider, name string }
 
@@ -191,6 +232,18 @@ func (x *index) add(m *Model) {
 	x.addRow(&row{provider: m.Provider, id: m.ID, model: m}, slices.Concat(m.Aliases, m.Snapshots))
 }
 
+// addOf adds the row of a user for the models of a server. Without an address, or with that of
+// the provider's service, it is one of the provider.
+func (x *index) addOf(m *Model, baseURL string) {
+	service, ok := Lookup(m.Provider, m.ID)
+	if baseURL == "" || ServerOf(baseURL) == m.Provider || ok && service.BaseURL == baseURL {
+		x.add(m)
+		return
+	}
+	m.Server = serverScope(baseURL)
+	x.addRow(&row{provider: m.Server, id: m.ID, model: m}, slices.Concat(m.Aliases, m.Snapshots))
+}
+
 // addRow adds a row with its other names.
 func (x *index) addRow(r *row, names []string) {
 	x.rows = append(x.rows, r)
@@ -198,6 +251,9 @@ func (x *index) addRow(r *row, names []string) {
 		k := keyOf(r.provider, name)
 		if _, taken := x.names[k]; !taken {
 			x.names[k] = r
+		}
+		if strings.HasPrefix(r.provider, "server ") {
+			continue
 		}
 		if other := x.anywhere[k.name]; other == nil || rank(r.provider) < rank(other.provider) {
 			x.anywhere[k.name] = r

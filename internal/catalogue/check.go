@@ -3,6 +3,7 @@ package catalogue
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,11 +23,20 @@ func (m *Model) Problem() (key, problem string) {
 		return "shutdown_date", fmt.Sprintf("shutdown_date must be a date such as 2027-01-31, not %q", m.Shutdown)
 	case m.ContextWindow < 0 || m.MaxInput < 0 || m.MaxOutput < 0:
 		return "context_window", "context_window, max_input and max_output cannot be negative"
+	case !slices.Contains([]string{"", ReasonsNever, ReasonsOptional, ReasonsAlways}, m.Reasoning.Mode):
+		return "reasoning", fmt.Sprintf("mode is none, optional or always, not %q", m.Reasoning.Mode)
+	case m.Reasoning.Control != "" && !slices.Contains(controls(), m.Reasoning.Control):
+		return "reasoning", fmt.Sprintf("control is one of %v, not %q", controls(), m.Reasoning.Control)
+	case m.BaseURL != "" && (!strings.HasPrefix(m.BaseURL, "http://") && !strings.HasPrefix(m.BaseURL, "https://") || hostOf(m.BaseURL) == ""):
+		return "base_url", fmt.Sprintf("base_url is an http or https address, not %q", m.BaseURL)
 	case m.Prices != nil:
 		return m.Prices.problem()
 	}
 	return "", ""
 }
+
+// maxPrice is the largest price of a document's `prices` too.
+const maxPrice = 1_000_000_000
 
 // problem is Problem of prices.
 func (p *Prices) problem() (key, problem string) {
@@ -40,7 +50,18 @@ func (p *Prices) problem() (key, problem string) {
 		}
 	}
 	for _, l := range p.LongContext {
+		if l.Above <= 0 {
+			return "prices", "above_input_tokens must be a positive number of tokens"
+		}
 		all = append(all, l.Rates)
+		for _, tier := range l.tiers() {
+			if *tier != nil {
+				all = append(all, **tier)
+			}
+		}
+	}
+	if p.OffPeak != nil {
+		all = append(all, p.OffPeak.Rates)
 	}
 	for _, s := range p.Scheduled {
 		if s.From == "" || !isDate(s.From) {
@@ -52,6 +73,9 @@ func (p *Prices) problem() (key, problem string) {
 		for _, rate := range slices.Concat(all[i].inputs(), all[i].outputs(), []**float64{&all[i].Queries}) {
 			if *rate != nil && **rate < 0 {
 				return "prices", fmt.Sprintf("a price cannot be negative: %g", **rate)
+			}
+			if *rate != nil && **rate > maxPrice {
+				return "prices", fmt.Sprintf("a price is dollars for a million tokens, at most %d: %g", maxPrice, **rate)
 			}
 		}
 	}

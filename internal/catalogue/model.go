@@ -57,6 +57,11 @@ type Model struct {
 	// FineTuned reports that a lookup named a fine-tuned model: it has the limits of this row,
 	// and other prices, which are unknown.
 	FineTuned bool `json:"-"`
+	// PricedByUser reports that the prices are those of a row of the user.
+	PricedByUser bool `json:"-"`
+	// Server is the key of the only server whose models the row of a user is about; empty for
+	// the provider.
+	Server string `json:"-"`
 }
 
 // Kind is what a model does.

@@ -60,7 +60,7 @@ func spellings(provider, name string) []spelling {
 	case "aws-bedrock":
 		return bedrockSpellings(s)
 	case "google-ai":
-		s.name = strings.TrimPrefix(s.name, "models/")
+		s.name = strings.TrimPrefix(publisherPath().ReplaceAllString(s.name, ""), "models/")
 	case "gcp-vertex":
 		return vertexSpellings(s)
 	case "azure-openai":
@@ -117,9 +117,18 @@ func withoutDate(name string) (string, bool) {
 	if found == nil {
 		return "", false
 	}
-	day, err := time.Parse("20060102", strings.ReplaceAll(found[2], "-", ""))
-	return found[1], err == nil && day.Year() >= 2020
+	return found[1], isRelease(found[2])
 }
+
+// isRelease reports whether a text is a day on which a model may have been released that the
+// catalogue has: not one after the day on which it was collected.
+func isRelease(text string) bool {
+	day, err := time.Parse("20060102", strings.ReplaceAll(text, "-", ""))
+	return err == nil && day.Year() >= firstYear && day.Format(time.DateOnly) <= Date
+}
+
+// firstYear is that of the oldest models of the catalogue.
+const firstYear = 2022
 
 // gatewaySpellings are those of a name without a provider: publisher/name, or name. What a
 // gateway charges is not known.
@@ -146,12 +155,17 @@ func gatewaySpellings(s spelling) []spelling {
 	}
 }
 
+// publisherPath is what precedes the name of a Google model in the path of Vertex AI.
+var publisherPath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:projects/[^/]+/locations/[^/]+/)?publishers/google/`)
+})
+
 // vertexSpellings are those of publishers/anthropic/models/NAME@VERSION. Google's models on
 // Vertex have the limits of the Gemini API, and no listed prices.
 func vertexSpellings(s spelling) []spelling {
 	s.name = s.name[strings.LastIndexByte(s.name, '/')+1:]
 	all := []spelling{s}
-	if base, version, ok := strings.Cut(s.name, "@"); ok && version != "" {
+	if base, version, ok := strings.Cut(s.name, "@"); ok && (version == "default" || version == "latest" || isRelease(version)) {
 		s.name = base
 		all = append(all, s)
 	}

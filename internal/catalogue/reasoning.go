@@ -59,6 +59,11 @@ const (
 	ReasoningConfig  Control = "reasoning_config"  // additionalModelRequestFields.reasoningConfig of Converse
 )
 
+// controls lists all controls.
+func controls() []Control {
+	return []Control{ReasoningEffort, ThinkingEffort, ThinkingSwitch, EnableThinking, ThinkingLevel, ThinkingBudget, ConverseThinking, ReasoningConfig}
+}
+
 // Reasons reports whether the model can reason.
 func (r Reasoning) Reasons() bool { return r.Mode == ReasonsOptional || r.Mode == ReasonsAlways }
 

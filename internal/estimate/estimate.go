@@ -80,13 +80,14 @@ type Amount struct {
 const (
 	DeclaredPrices = "document" // the key prices of the model
 	BuiltinPrices  = "built-in" // the table of this program
+	UserPrices     = "models"   // the rows of models.yaml
 )
 
 // ModelCost is the amount of a model.
 type ModelCost struct {
 	ID     string `json:"id"`
 	Priced bool   `json:"priced"`
-	Prices string `json:"prices,omitempty"` // where the prices are from: DeclaredPrices or BuiltinPrices; empty for none
+	Prices string `json:"prices,omitempty"` // where the prices are from: DeclaredPrices, BuiltinPrices or UserPrices; empty for none
 	Amount
 }
 
@@ -242,6 +243,8 @@ func priceSources(app *spec.Application) map[string]string {
 			switch base := m.Base(); {
 			case base.HasListPrices():
 				sources[base.ID] = BuiltinPrices
+			case base.HasUserPrices():
+				sources[base.ID] = UserPrices
 			case base.Prices != nil:
 				sources[base.ID] = DeclaredPrices
 			}

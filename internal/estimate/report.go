@@ -79,13 +79,15 @@ func (r *Report) Text(w io.Writer) error {
 
 // writePrices explains where the prices of the models are from.
 func (r *Report) writePrices(b *strings.Builder) {
-	var declared, builtin []string
+	var declared, builtin, user []string
 	for _, m := range r.Models {
 		switch m.Prices {
 		case DeclaredPrices:
 			declared = append(declared, m.ID)
 		case BuiltinPrices:
 			builtin = append(builtin, m.ID)
+		case UserPrices:
+			user = append(user, m.ID)
 		}
 	}
 	for _, l := range []struct {
@@ -94,6 +96,7 @@ func (r *Report) writePrices(b *strings.Builder) {
 	}{
 		{"prices of %s: those of the document (key prices)\n", declared},
 		{"prices of %s: list prices of " + catalogue.Date + " in US dollars, built into qtype; set prices in the model for others\n", builtin},
+		{"prices of %s: those of models.yaml, in US dollars\n", user},
 		{"no prices of %s: not part of the cost; set prices in the model\n", r.Unpriced},
 	} {
 		if len(l.models) > 0 {

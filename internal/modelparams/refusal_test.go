@@ -38,7 +38,7 @@ func TestRefusals(t *testing.T) {
 		"in the fields of Bedrock":           {model: spec.Model{Provider: "aws-bedrock", ModelID: "us.anthropic.claude-opus-5-5", InferenceParams: params{"inferenceConfig": params{"temperature": 0.5}}}, want: "inferenceConfig.temperature"},
 		"in the fields of Gemini":            {model: spec.Model{Provider: "google-ai", ModelID: "gemini-2.5-pro", InferenceParams: params{"generationConfig": params{"thinkingConfig": params{"thinkingBudget": 0}}}}, want: "generationConfig.thinkingConfig.thinkingBudget"},
 		"another server":                     {model: spec.Model{Provider: "openai", ModelID: "gpt-6-sol", BaseURL: "http://localhost/v1", InferenceParams: params{"temperature": 0.2}}},
-		"a server of the environment":        {model: spec.Model{Provider: "openai", ModelID: "gpt-6-sol", Elsewhere: true, InferenceParams: params{"temperature": 0.2}}},
+		"a server of the environment":        {model: spec.Model{Provider: "openai", ModelID: "gpt-6-sol", Elsewhere: "http://localhost/v1", InferenceParams: params{"temperature": 0.2}}},
 		"a host with rows of its own":        {model: spec.Model{Provider: "openai", ModelID: "grok-4.5", BaseURL: "https://api.x.ai/v1", InferenceParams: params{"stop": "END"}}, want: "stop"},
 		"parameters that are not in request": {model: spec.Model{Provider: "openai", ModelID: "gpt-6-sol"}},
 	} {
@@ -81,7 +81,7 @@ func TestOverLimit(t *testing.T) {
 	}{
 		{spec.Model{Provider: "anthropic", ModelID: "claude-haiku-4-5", InferenceParams: params{"max_tokens": 64001}}, "at most 64000"},
 		{spec.Model{Provider: "anthropic", ModelID: "claude-haiku-4-5", InferenceParams: params{"max_tokens": 64000}}, ""},
-		{spec.Model{Provider: "anthropic", ModelID: "claude-haiku-4-5", Thinking: "8000", InferenceParams: params{"max_tokens": 8000}}, "leaves no token for the answer"},
+		{spec.Model{Provider: "anthropic", ModelID: "claude-haiku-4-5", InferenceParams: params{"max_tokens": 8000, "thinking": params{"type": "enabled", "budget_tokens": 8000}}}, "leaves no token for the answer"},
 		{spec.Model{Provider: "google-ai", ModelID: "gemini-3.5-flash-lite", InferenceParams: params{"generationConfig": params{"maxOutputTokens": 1000000}}}, "generationConfig.maxOutputTokens is 1000000"},
 	} {
 		problems := modelparams.OverLimit(&c.model)

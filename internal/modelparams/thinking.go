@@ -78,14 +78,77 @@ func Thinking(m *spec.Model) (map[string]any, error) {
 	row, known := m.Known()
 	if known {
 		t.reasoning = row.Reasoning
+		t.limitBudget(row.MaxOutput)
 	}
-	if problem := t.problem(known); problem != "" {
+	control := cmp.Or(t.reasoning.Control, usualControl(p))
+	problem := t.problem(known)
+	if problem == "" && !known && t.want.Budget() > 0 && (control == catalogue.ReasoningEffort || control == catalogue.ThinkingLevel) {
+		problem = "the model is not in the catalogue, and its protocol takes words; write low, medium, high or max"
+	}
+	if problem == "" && (control == catalogue.ThinkingEffort || control == catalogue.ConverseThinking) {
+		problem = t.leavesNoAnswer(m, known)
+	}
+	if problem != "" {
 		return nil, &Error{Name: "thinking", Problem: fmt.Sprintf("thinking: %s: %s", m.Thinking, problem)}
 	}
 	if known && !t.reasoning.Reasons() && t.reasoning.Mode != "" { // off is what it does anyway
 		return nil, nil
 	}
-	return t.params(cmp.Or(t.reasoning.Control, usualControl(p))), nil
+	return t.params(control), nil
+}
+
+// limitBudget limits the budget of Anthropic's models: it must be below the tokens of the answer.
+func (t *thinker) limitBudget(maxOutput int) {
+	if t.reasoning.Budget == nil || t.reasoning.Budget.Max > 0 || maxOutput == 0 {
+		return
+	}
+	if c := t.reasoning.Control; c == catalogue.ThinkingEffort || c == catalogue.ConverseThinking {
+		t.reasoning.Budget = &catalogue.Budget{Min: t.reasoning.Budget.Min, Max: maxOutput - 1}
+	}
+}
+
+// unlistedMaxTokens is the limit of an answer that a client sends for a model of Anthropic's protocol
+// that the catalogue does not have.
+const unlistedMaxTokens = 4096
+
+// leavesNoAnswer returns why a budget leaves no tokens for the answer; empty if it does, and if
+// there is no budget.
+func (t thinker) leavesNoAnswer(m *spec.Model, known bool) string {
+	thinking, _ := t.messages()["thinking"].(map[string]any)
+	budget, _ := thinking["budget_tokens"].(int)
+	asked := request{params: m.InferenceParams}
+	for _, name := range []string{"max_tokens", "maxTokens"} {
+		if path, value, set := asked.find(name); set {
+			if n, isNumber := number(value); isNumber && budget >= n {
+				return fmt.Sprintf("the %d tokens for thinking leave none of %s %d for the answer; raise it or lower thinking", budget, strings.Join(path, "."), n)
+			}
+			return ""
+		}
+	}
+	if (t.protocol == Messages || t.protocol == VertexMessages) && !known && budget >= unlistedMaxTokens {
+		return fmt.Sprintf("the %d tokens for thinking leave none for the answer of a model that the catalogue does not have; set max_tokens of inference_params above it", budget)
+	}
+	return ""
+}
+
+// SentAs returns the word that is sent for the thinking of a model that does not have that
+// one; empty if it has, and where no word is sent. max is the highest one of any model.
+func SentAs(m *spec.Model) string {
+	row, known := m.Known()
+	if !known || m.Thinking == "" || m.Thinking == spec.ThinkingOff || m.Thinking == spec.ThinkingMax || m.Thinking.Budget() > 0 {
+		return ""
+	}
+	params, err := Thinking(m)
+	if err != nil {
+		return ""
+	}
+	asked := request{params: params, row: row}
+	for _, name := range []string{"reasoning_effort", "output_config.effort", "thinkingLevel"} {
+		if word := asked.word(name); word != "" && word != string(m.Thinking) {
+			return word
+		}
+	}
+	return ""
 }
 
 // usualControl returns the parameter of a protocol for a model that the catalogue does not have.
@@ -127,6 +190,8 @@ func (t thinker) problem(known bool) string {
 		return "the model does not reason"
 	case r.Mode == catalogue.ReasonsAlways && t.want == spec.ThinkingOff:
 		return "the model always reasons; low is the least"
+	case t.want == spec.ThinkingOff && t.cannotStop():
+		return "the model cannot stop reasoning; low is the least, and " + t.word(slices.Concat(r.Levels, r.Efforts)) + " in inference_params is the least that it has"
 	case t.want.Budget() > 0 && !t.takesBudget():
 		return "the model takes no number of tokens; write low, medium, high or max"
 	case t.want.Budget() > 0 && r.Budget != nil && (t.want.Budget() < r.Budget.Min || r.Budget.Max > 0 && t.want.Budget() > r.Budget.Max):
@@ -136,6 +201,13 @@ func (t thinker) problem(known bool) string {
 		return fmt.Sprintf("the model takes at least %d tokens", r.Budget.Min)
 	}
 	return ""
+}
+
+// cannotStop reports whether the model has words for how much it reasons, and none of them is no
+// reasoning.
+func (t thinker) cannotStop() bool {
+	words := map[catalogue.Control][]string{catalogue.ThinkingLevel: t.reasoning.Levels, catalogue.ReasoningEffort: t.reasoning.Efforts}[t.reasoning.Control]
+	return len(words) > 0 && !slices.Contains(words, "none")
 }
 
 // takesBudget reports whether a number of tokens can be set.

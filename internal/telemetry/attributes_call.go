@@ -151,10 +151,8 @@ func usage(op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
 	}
 	set = append(set, usageDetails(callUsage(r))...)
 	if p := op.Prices; p != nil {
-		read := callUsage(r)
-		read.Output, read.Reasoning = 0, 0
 		total := *costOf(p, r)
-		out := total - read.Charge(p, endOf(r))
+		out := total - callUsage(r).Reading().Charge(p, endOf(r))
 		set = append(set, attribute.Float64("llm.cost.prompt", total-out), attribute.Float64("llm.cost.completion", out), attribute.Float64("llm.cost.total", total))
 	}
 	return set

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
@@ -327,6 +328,20 @@ func TestAnswer_PausedContinues(t *testing.T) {
 		c.sees([]string{`{"role":"assistant","content":[` + omitted + `,{"type":"text","text":"Half "},` + search + "," + found + `,{"type":"text","text":"and"},{"type":"text","text":" half."}]}`})
 		if stream && c.deltas.String() != got.Message.Text() {
 			t.Errorf("the deltas are %q", c.deltas.String())
+		}
+	})
+}
+
+// TestAnswer_PausedCost prices each request of a paused answer by its own length.
+func TestAnswer_PausedCost(t *testing.T) {
+	everyWay(t, func(t *testing.T, stream bool) {
+		c := newTalk(t, stream, options{name: "claude-opus-5"}, reply{blocks: "[" + search + "]", stop: "pause_turn"}, reply{blocks: "[" + found + "]"})
+		got := c.must("When?")
+		one, five := 1.0, 5.0
+		prices := &catalogue.Prices{TierRates: catalogue.TierRates{Rates: catalogue.Rates{Input: &one, Output: &one}},
+			LongContext: []catalogue.LongRates{{Above: 8, TierRates: catalogue.TierRates{Rates: catalogue.Rates{Input: &five, Output: &five}}}}}
+		if cost := 1e6 * got.Usage.Charge(prices, time.Now()); got.Usage.Input != 10 || cost < 13.9 || cost > 14.1 {
+			t.Errorf("%+v costs %g", got.Usage, cost)
 		}
 	})
 }

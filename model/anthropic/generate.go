@@ -47,7 +47,7 @@ func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[mode
 func joined(answer, more *model.Response) *model.Response {
 	sum := *more
 	sum.Usage = answer.Usage
-	sum.Usage.Add(more.Usage)
+	sum.Usage.Join(more.Usage)
 	sum.Dropped = slices.Concat(answer.Dropped, more.Dropped)
 	if more.Finish == "content_filter" {
 		return &sum

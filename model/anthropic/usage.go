@@ -13,6 +13,9 @@ type usage struct {
 	counts
 	Tier       wire.Word `json:"service_tier"`
 	Speed      wire.Word `json:"speed"`
+	Hosted     struct {
+		Searches wire.Count `json:"web_search_requests"`
+	} `json:"server_tool_use"`
 	Iterations []struct {
 		Type wire.Word `json:"type"`
 		counts
@@ -40,7 +43,7 @@ func (u *usage) update(by usage) {
 	by.Input, by.Output = cmp.Or(by.Input, u.Input), cmp.Or(by.Output, u.Output)
 	by.Cached, by.Created = cmp.Or(by.Cached, u.Cached), cmp.Or(by.Created, u.Created)
 	by.Writes, by.Details = cmp.Or(by.Writes, u.Writes), cmp.Or(by.Details, u.Details)
-	by.Tier, by.Speed = cmp.Or(by.Tier, u.Tier), cmp.Or(by.Speed, u.Speed)
+	by.Tier, by.Speed, by.Hosted = cmp.Or(by.Tier, u.Tier), cmp.Or(by.Speed, u.Speed), cmp.Or(by.Hosted, u.Hosted)
 	if by.Iterations == nil {
 		by.Iterations = u.Iterations
 	}
@@ -51,9 +54,10 @@ func (u *usage) update(by usage) {
 // conversation.
 func (u *usage) total() model.Usage {
 	sum := u.used()
+	sum.Queries = int(u.Hosted.Searches)
 	for _, i := range u.Iterations {
 		if i.Type == stopCompaction {
-			sum.Add(i.used())
+			sum.Join(i.used())
 		}
 	}
 	switch {

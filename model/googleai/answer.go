@@ -76,7 +76,7 @@ type assembler struct {
 	blocked  string // why the prompt was rejected
 	sources  references
 	unsigned run
-	before   model.Usage // of the requests that the answer continues
+	before   *model.Usage // of the requests that the answer continues; nil for none
 	usage    model.Usage
 }
 
@@ -88,14 +88,18 @@ type run struct {
 
 // next prepares the assembler for the request that continues the answer.
 func (a *assembler) next() {
-	a.before = a.total()
+	sum := a.total()
+	a.before = &sum
 	a.usage, a.finish, a.token = model.Usage{}, "", ""
 }
 
 // total returns the usage of all requests for the answer.
 func (a *assembler) total() model.Usage {
-	sum := a.before
-	sum.Add(a.usage)
+	if a.before == nil {
+		return a.usage
+	}
+	sum := *a.before
+	sum.Join(a.usage)
 	return sum
 }
 

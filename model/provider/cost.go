@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -11,16 +12,22 @@ import (
 )
 
 // withCost adds the cost of calls to their usage, by the prices of the model.
-func withCost(m *spec.Model, c model.Chat) model.Chat {
-	if prices := m.CallPrices(); prices != nil {
-		return &pricedChat{c, prices}
+func withCost(m *spec.Model, c model.Chat, warn func(string)) model.Chat {
+	prices := m.CallPrices()
+	if prices == nil {
+		return c
 	}
-	return c
+	return &pricedChat{Chat: c, prices: prices, warnOfQueries: sync.OnceFunc(func() {
+		if warn != nil {
+			warn("model " + m.ID + ": the price of its provider's web searches is not known, so they are not part of the cost; models.yaml can have it as per_1000_queries")
+		}
+	})}
 }
 
 type pricedChat struct {
 	model.Chat
-	prices *catalogue.Prices
+	prices        *catalogue.Prices
+	warnOfQueries func()
 }
 
 // Generate forwards the events of one call.
@@ -28,8 +35,11 @@ func (p *pricedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[
 	return func(yield func(model.Event, error) bool) {
 		for ev, err := range p.Chat.Generate(ctx, req) {
 			if ev.Response != nil {
-				priced := *ev.Response
-				priced.Usage.Cost = priced.Usage.Charge(p.prices, time.Now())
+				priced, now := *ev.Response, time.Now()
+				priced.Usage.Cost = priced.Usage.Charge(p.prices, now)
+				if priced.Usage.HasUnpricedQueries(p.prices, now) {
+					p.warnOfQueries()
+				}
 				ev.Response = &priced
 			}
 			if !yield(ev, err) {

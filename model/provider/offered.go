@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,24 +134,27 @@ func askList(ctx context.Context, address string, header http.Header, c wire.Con
 // readOffered reads the list of OpenAI, Anthropic, Google or Ollama.
 func readOffered(text []byte) ([]Offered, error) {
 	var list struct {
-		Data []struct {
-			ID       string `json:"id"`
-			Shutdown string `json:"shutdown_date"`
-		} `json:"data"`
-		Models []struct {
-			Name string `json:"name"`
-		} `json:"models"`
+		Data   []json.RawMessage `json:"data"`
+		Models []json.RawMessage `json:"models"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil || list.Data == nil && list.Models == nil {
 		return nil, errors.New("the answer is not a list of models")
 	}
 	var all []Offered
-	for _, m := range list.Data {
-		shutdown, _, _ := strings.Cut(m.Shutdown, "T")
-		all = append(all, Offered{m.ID, shutdown})
-	}
-	for _, m := range list.Models {
-		all = append(all, Offered{ID: strings.TrimPrefix(m.Name, "models/")})
+	for _, raw := range slices.Concat(list.Data, list.Models) {
+		var m struct {
+			ID       string          `json:"id"`
+			Name     string          `json:"name"`
+			Shutdown json.RawMessage `json:"shutdown_date"`
+		}
+		if json.Unmarshal(raw, &m) != nil || m.ID == "" && m.Name == "" {
+			all = append(all, Offered{}) // an entry that cannot be read
+			continue
+		}
+		var shutdown string
+		_ = json.Unmarshal(m.Shutdown, &shutdown) // none if it is not a text
+		shutdown, _, _ = strings.Cut(shutdown, "T")
+		all = append(all, Offered{cmp.Or(m.ID, strings.TrimPrefix(m.Name, "models/")), shutdown})
 	}
 	return all, nil
 }

@@ -23,6 +23,7 @@ func TestListOffered(t *testing.T) {
 		"anthropic":   {"anthropic", "/v1/models", "X-Api-Key", `{"data":[{"id":"claude-opus-5-5"}]}`, []provider.Offered{{ID: "claude-opus-5-5"}}, ""},
 		"google-ai":   {"google-ai", "/v1/models", "X-Goog-Api-Key", `{"models":[{"name":"models/gemini-3.8-flash"}]}`, []provider.Offered{{ID: "gemini-3.8-flash"}}, ""},
 		"ollama":      {"ollama", "/v1/api/tags", "Authorization", `{"models":[{"name":"llama3.2:latest"}]}`, []provider.Offered{{ID: "llama3.2:latest"}}, ""},
+		"odd entries": {"openai", "/v1/models", "Authorization", `{"data":[7,{"id":{}},{"id":"gpt-5.5","shutdown_date":7}]}`, []provider.Offered{{}, {}, {ID: "gpt-5.5"}}, ""},
 		"a page":      {"openai", "/v1/models", "Authorization", `<html>`, nil, "the answer is not a list of models"},
 		"no list":     {"aws-bedrock", "", "", `{}`, nil, provider.ErrNoList.Error()},
 		"wrong key":   {"openai", "/v1/models", "Authorization", "401", nil, "HTTP 401: the key secret-key"},

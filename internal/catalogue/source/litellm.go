@@ -103,16 +103,21 @@ func (r *litellmRow) model(provider, name string, kind catalogue.Kind, prices ma
 	if kind == catalogue.Embedding {
 		m.Output = []string{"embedding"}
 	}
-	if _, err := m.Problem(); err != "" {
+	if key, _ := m.Problem(); key == "shutdown_date" {
 		m.Shutdown = "" // some dates are sentences
 	}
 	return m
 }
 
-// number reads a number, 0 for a text.
+// maxTokens is the largest number of tokens that is believed.
+const maxTokens = 1e12
+
+// number reads a number, 0 for a text and for one that no model has.
 func number(n json.RawMessage) int {
 	var value float64
-	_ = json.Unmarshal(n, &value) // 0 for a text
+	if json.Unmarshal(n, &value) != nil || math.Abs(value) > maxTokens {
+		return 0
+	}
 	return int(value)
 }
 
@@ -126,15 +131,15 @@ func litellmPrices(keys map[string]json.RawMessage) *catalogue.Prices {
 	made := &catalogue.Prices{}
 	for key, raw := range keys {
 		parts := litellmPrice().FindStringSubmatch(key)
-		var token float64
-		if parts == nil || json.Unmarshal(raw, &token) != nil {
+		var token *float64
+		if parts == nil || json.Unmarshal(raw, &token) != nil || token == nil { // null is no price
 			continue
 		}
 		tiers := &made.TierRates
 		if parts[2] != "" {
 			tiers = longRates(made, parts[2])
 		}
-		setLiteLLM(tierOf(tiers, parts[3]), parts[1], token)
+		setLiteLLM(tierOf(tiers, parts[3]), parts[1], *token)
 	}
 	if made.Input == nil && made.Queries == nil {
 		return nil

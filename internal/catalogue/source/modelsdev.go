@@ -17,8 +17,8 @@ var modelsDevProviders = map[string]string{
 
 // modelsDevProvider is a provider of api.json.
 type modelsDevProvider struct {
-	API    string                  `json:"api"`
-	Models map[string]modelsDevRow `json:"models"`
+	API    string                     `json:"api"`
+	Models map[string]json.RawMessage `json:"models"`
 }
 
 // modelsDevRow is a model of api.json.
@@ -64,19 +64,28 @@ func readModelsDev(top map[string]json.RawMessage) (Rows, error) {
 	var rows Rows
 	for name, raw := range top {
 		var provider modelsDevProvider
-		if err := json.Unmarshal(raw, &provider); err != nil || len(provider.Models) == 0 {
+		if json.Unmarshal(raw, &provider) != nil || len(provider.Models) == 0 {
 			rows.Skipped = append(rows.Skipped, name+": not a provider with models")
 			continue
 		}
 		if other := modelsDevProviders[name]; other != "" {
 			name = other
 		}
-		for id, row := range provider.Models {
+		if !(*catalogue.Catalogue)(nil).HasProvider(name) && provider.API == "" {
+			rows.Skipped = append(rows.Skipped, name+": its address is not known")
+			continue
+		}
+		for id, text := range provider.Models {
+			var row modelsDevRow
+			if json.Unmarshal(text, &row) != nil {
+				rows.Invalid = append(rows.Invalid, name+"/"+id+": not in the expected form")
+				continue
+			}
 			rows.Models = append(rows.Models, row.model(name, id, provider.API))
 		}
 	}
 	slices.Sort(rows.Skipped)
-	if len(rows.Models) == 0 {
+	if len(rows.Models) == 0 && len(rows.Invalid) == 0 {
 		return Rows{}, errors.New("the file is none of the formats that are read: rows of this catalogue, models.dev's api.json and LiteLLM's model_prices_and_context_window.json")
 	}
 	return rows, nil

@@ -10,6 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 )
@@ -19,6 +23,7 @@ type Rows struct {
 	Models  []catalogue.Model
 	Servers []catalogue.Server
 	Skipped []string // what was not read, and why
+	Invalid []string // the rows with a wrong value, and what it is
 }
 
 // Read reads a file in any of the formats, which its content decides.
@@ -26,6 +31,26 @@ func Read(text []byte) (Rows, error) {
 	rows, err := read(text)
 	if err != nil {
 		return Rows{}, err
+	}
+	seen := map[[3]string]bool{}
+	rows.Models = slices.DeleteFunc(rows.Models, func(m catalogue.Model) bool {
+		_, problem := m.Problem()
+		name := [3]string{m.Provider, strings.ToLower(m.ID), m.BaseURL}
+		if problem == "" && seen[name] {
+			problem = "another row has this provider and id"
+		}
+		seen[name] = true
+		if problem != "" {
+			rows.Invalid = append(rows.Invalid, m.Provider+"/"+m.ID+": "+problem)
+		}
+		return problem != ""
+	})
+	slices.Sort(rows.Invalid)
+	if len(rows.Models) == 0 {
+		if len(rows.Invalid) > 0 {
+			return Rows{}, fmt.Errorf("no row can be used: %s", rows.Invalid[0])
+		}
+		return Rows{}, errors.New("the file has no models")
 	}
 	slices.SortStableFunc(rows.Models, func(a, b catalogue.Model) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.ID, b.ID))
@@ -36,9 +61,12 @@ func Read(text []byte) (Rows, error) {
 
 // read reads a file by its first value.
 func read(text []byte) (Rows, error) {
+	written := Written(text)
 	text = bytes.TrimSpace(text)
 	var top map[string]json.RawMessage
 	switch {
+	case written || bytes.HasPrefix(text, []byte("catalogue:")):
+		return readYAML(text)
 	case bytes.HasPrefix(text, []byte("[")):
 		return readReference(text)
 	case bytes.HasPrefix(text, []byte(`{"provider":`)) && bytes.Contains(text, []byte("\n{")):
@@ -68,6 +96,37 @@ func readLines(text []byte) (Rows, error) {
 			return Rows{}, fmt.Errorf("line %d: %w", number+1, err)
 		}
 		rows.Servers = append(rows.Servers, s)
+	}
+	return rows, nil
+}
+
+// readYAML reads a models.yaml: the rows below catalogue.
+func readYAML(text []byte) (Rows, error) {
+	var file struct {
+		Rows []map[string]any `yaml:"catalogue"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return Rows{}, err
+	}
+	var rows Rows
+	for i, row := range file.Rows {
+		for key, value := range row {
+			if day, isTime := value.(time.Time); isTime {
+				row[key] = day.Format(time.DateOnly)
+			}
+		}
+		one, err := json.Marshal(row)
+		var m catalogue.Model
+		if err == nil {
+			in := json.NewDecoder(bytes.NewReader(one))
+			in.DisallowUnknownFields()
+			err = in.Decode(&m)
+		}
+		if err != nil {
+			rows.Invalid = append(rows.Invalid, fmt.Sprintf("row %d: %s", i+1, strings.TrimPrefix(err.Error(), "json: ")))
+			continue
+		}
+		rows.Models = append(rows.Models, m)
 	}
 	return rows, nil
 }

@@ -88,9 +88,29 @@ func TestRead_ModelsDev(t *testing.T) {
 	}
 }
 
+// TestRead_Invalid leaves out the rows with wrong values, and reads the others.
+func TestRead_Invalid(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, invalid string
+		priced        bool
+	}{
+		"negative price": {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 1}}, "b": {"id": "b", "cost": {"input": -1}}}}}`, "openai/b: a price cannot be negative: -1", true},
+		"wrong type":     {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 1}}, "b": {"limit": {"context": "x"}}}}}`, "openai/b: not in the expected form", true},
+		"huge price":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1}, "b": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e305}}`, "openai/b: a price is dollars", true},
+		"null price":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": null, "max_input_tokens": 1e300}}`, "", false},
+		"models.yaml":    {"catalogue:\n  - {provider: openai, id: a, shutdown_date: 2027-01-31, prices: {input: 1}}\n  - {provider: openai, id: b, foo: 1}\n", "row 2: unknown field", true},
+		"duplicate":      {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1}}\n  - {provider: openai, id: A}\n", "openai/A: another row", true},
+	} {
+		rows, err := source.Read([]byte(c.text))
+		if err != nil || len(rows.Models) != 1 || rows.Models[0].ID != "a" || (rows.Models[0].Prices != nil) != c.priced || rows.Models[0].ContextWindow < 0 || !strings.Contains(strings.Join(rows.Invalid, ""), c.invalid) {
+			t.Errorf("%s: %+v, %v", name, rows, err)
+		}
+	}
+}
+
 // TestRead_Other rejects other files.
 func TestRead_Other(t *testing.T) {
-	for _, text := range []string{"", "hello", "7", "{}", `{"a": 1}`, "[1]", `[{"provider": "x", "id": "y", "new_key": 1}]`, `{"provider":"a"` + "\n{"} {
+	for _, text := range []string{"", "hello", "7", "{}", "[]", "catalogue: []", "catalogue: [{provider: openai, id: a, foo: 1}]", `{"a": 1}`, "[1]", `[{"provider": "x", "id": "y", "new_key": 1}]`, `{"provider":"a"` + "\n{"} {
 		if rows, err := source.Read([]byte(text)); err == nil {
 			t.Errorf("%q = %+v", text, rows)
 		}
@@ -114,5 +134,8 @@ func TestUpdates(t *testing.T) {
 	text, err := source.YAML(updates, "a file")
 	if err != nil || !source.Written(text) || !strings.Contains(string(text), `  - {"provider":"openai","id":"gpt-9"}`) {
 		t.Errorf("%s, %v", text, err)
+	}
+	if again, err := source.Read(text); err != nil || len(again.Models) != 2 {
+		t.Errorf("what was written is read as %+v, %v", again, err)
 	}
 }

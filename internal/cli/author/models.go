@@ -267,7 +267,8 @@ func newModelsUpdate(s *cli.Streams) *cobra.Command {
 		Short: "Write models.yaml with newer facts",
 		Long: `Writes the rows that differ from the built-in catalogue to models.yaml: new models, and changed
 limits, prices and shutdown dates. FILE is models.dev's api.json, LiteLLM's
-model_prices_and_context_window.json, or rows of this catalogue as JSON lines. Nothing is
+model_prices_and_context_window.json, a models.yaml, or rows of this catalogue as JSON lines. A row
+with a wrong value is not written, and is reported. Nothing is
 fetched without this command. Review the file: its rows decide what calls cost.`,
 		Example: `  qtype models update https://models.dev/api.json
   qtype models update model_prices_and_context_window.json -o shared/models.yaml`,
@@ -286,14 +287,25 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 			if err != nil {
 				return err
 			}
-			if before, err := os.ReadFile(output); err == nil && !source.Written(before) {
+			to := output
+			if to == "-" {
+				to = "" // standard output
+			}
+			if before, err := os.ReadFile(to); to != "" && err == nil && !source.Written(before) {
 				return terminal.Usagef("%s was not written by this command: choose another file with -o", output)
 			}
-			if err := s.WriteTo(output, string(made)); err != nil {
+			if err := s.WriteTo(to, string(made)); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.Err, "%s: %s read, %s differ from the built-in catalogue, %s not used\n", output,
-				textfmt.Count(len(rows.Models), "model"), textfmt.Thousands(len(updates)), textfmt.Thousands(len(rows.Skipped)))
+			for i, problem := range rows.Invalid {
+				if i == maxReported {
+					fmt.Fprintf(s.Err, "and %s more\n", textfmt.Thousands(len(rows.Invalid)-i))
+					break
+				}
+				fmt.Fprintf(s.Err, "not written: %s\n", terminal.Clean(problem))
+			}
+			_, err = fmt.Fprintf(s.Err, "%s: %s read, %s differ from the built-in catalogue, %s not used, %s wrong\n", output,
+				textfmt.Count(len(rows.Models), "model"), textfmt.Thousands(len(updates)), textfmt.Thousands(len(rows.Skipped)), textfmt.Thousands(len(rows.Invalid)))
 			return err
 		},
 	}
@@ -301,13 +313,16 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 	return c
 }
 
+// maxReported is how many wrong rows are named.
+const maxReported = 10
+
 // maxSource limits the size of a file of models.
 const maxSource = 32 << 20
 
 // readSource reads a file or an address.
 func readSource(ctx context.Context, name string) ([]byte, error) {
 	if _, remote := remotefs.Remote(name); !remote {
-		return os.ReadFile(name) //nolint:gosec // the user names the file
+		return readLocal(name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -323,9 +338,31 @@ func readSource(ctx context.Context, name string) ([]byte, error) {
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: HTTP %d", remotefs.Redacted(name), answer.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxSource+1))
+	return readLimited(answer.Body, remotefs.Redacted(name))
+}
+
+// readLocal reads a regular file.
+func readLocal(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", name)
+	}
+	in, err := os.Open(name) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return readLimited(in, name)
+}
+
+// readLimited reads a file of models.
+func readLimited(in io.Reader, name string) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxSource+1))
 	if len(text) > maxSource {
-		return nil, fmt.Errorf("%s: larger than %d MiB", remotefs.Redacted(name), maxSource>>20)
+		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxSource>>20)
 	}
 	return text, err
 }
