@@ -19,7 +19,7 @@ func (m *Model) UsesResponses() bool {
 		return m.API == ResponsesAPI
 	case !m.OwnService() || m.datedAPI():
 		return false
-	case m.HasHosted && !m.Elsewhere && !strings.Contains(m.Name(), "-search-"): // which search in chat completions only
+	case m.HasHosted && m.Elsewhere == "" && !strings.Contains(m.Name(), "-search-"): // which search in chat completions only
 		return true
 	}
 	known, ok := m.Known()
