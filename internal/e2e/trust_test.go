@@ -120,6 +120,7 @@ var unrelated = map[string]string{
 	"internal/cli/author/model_flag.go:today":               "a variable of the user, which no document names",
 	"internal/cli/author/models.go:newModelsUpdate":         "a file that the user names",
 	"internal/cli/author/models.go:readSource":              "a file or an address that the user names",
+	"internal/cli/author/models.go:readLocal":               "a file or an address that the user names",
 	"loader/catalogue.go:readRows":                          "a file that the user names by QTYPE_MODELS",
 	"loader/read.go:nearFile":                               "the folder of a file that the user names",
 	"internal/batch/input_value.go:readValue":               "a file that the user names",
