@@ -188,7 +188,7 @@ func fixedDimensions() rule {
 			if row == nil || row.Dimensions == 0 || !m.Position().Complete("dimensions") || m.Dimensions == 0 {
 				return
 			}
-			problem := ""
+			var problem string
 			switch {
 			case row.DimensionsSet == catalogue.No && m.Dimensions != row.Dimensions:
 				problem = fmt.Sprintf("vectors of %s have %d dimensions, not %d", row.ID, row.Dimensions, m.Dimensions)

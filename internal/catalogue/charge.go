@@ -75,8 +75,8 @@ var tierNames = [...]string{TierBatch, TierFlex, TierPriority, TierFast, TierUlt
 // Rates that are not given change by the same factors.
 func (t TierRates) rebased(to Rates) TierRates {
 	input, output := factor(t.Input, to.Input), factor(t.Output, to.Output)
-	t.Rates = t.Rates.scaled(input, output)
-	t.Rates.override(to)
+	t.Rates = t.scaled(input, output)
+	t.override(to)
 	for _, tier := range t.tiers() {
 		if *tier != nil {
 			rates := (*tier).scaled(input, output)
@@ -107,7 +107,7 @@ func (p Prices) rebased(to Rates) Prices {
 	p.TierRates = p.TierRates.rebased(to)
 	p.LongContext = slices.Clone(p.LongContext)
 	for i, l := range p.LongContext {
-		p.LongContext[i].TierRates = l.TierRates.rebased(l.Rates.scaled(input, output))
+		p.LongContext[i].TierRates = l.rebased(l.scaled(input, output))
 	}
 	return p
 }
@@ -130,7 +130,7 @@ func (p Prices) long(input int) TierRates {
 			break
 		}
 		scaled := p.TierRates.rebased(l.Rates)
-		for i, tier := range l.TierRates.tiers() {
+		for i, tier := range l.tiers() {
 			if *tier != nil {
 				*scaled.tiers()[i] = *tier
 			}
@@ -149,7 +149,7 @@ func (t TierRates) tier(name string, uplifts map[string]float64, assumed *[]stri
 	i := slices.Index(tierNames[:], name)
 	if i < 0 || *t.tiers()[i] == nil {
 		if by := uplifts[name]; by > 0 {
-			return t.Rates.scaled(by, by)
+			return t.scaled(by, by)
 		}
 		*assumed = append(*assumed, name)
 		return t.Rates

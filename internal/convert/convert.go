@@ -241,7 +241,7 @@ const maxFiles = 2000
 func programFiles(kind Kind, path string, opts loader.Options) ([]string, error) {
 	info, err := os.Stat(path)
 	if opts.Open != nil || err != nil || !info.IsDir() || kind != LangChain4j {
-		return []string{path}, nil
+		return []string{path}, nil //nolint:nilerr // reading the file reports the error
 	}
 	var all []string
 	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {

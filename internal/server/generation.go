@@ -117,5 +117,5 @@ func respondMCP(w http.ResponseWriter, p *problem.Problem) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(p.Status)
 	b := appendJSON([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":`), "Parse error: "+p.Error())
-	_, _ = w.Write(append(b, "}}\n"...)) // it fails only if the client is gone
+	_, _ = w.Write(append(b, "}}\n"...)) //nolint:gosec // JSON; it fails only if the client is gone
 }

@@ -88,7 +88,7 @@ func (l *eventLog) next() int64 {
 
 // addSent appends the event of a call, and reports whether it is encoded: its parts are numbers
 // and the model.
-func (l *eventLog) addSent(e *store.Event) bool {
+func (l *eventLog) addSent(e *store.Event) bool { //nolint:cyclop // one case for each field of an event
 	c, micros := e.Call, e.Time.UnixMicro()
 	if c == nil || e.Rule != "" || e.Unit != "" || e.Before != 0 || e.Limit != 0 || e.Others != 0 ||
 		e.Rewound != 0 || e.By != 0 || e.Revised || e.Reason != "" || e.Time != time.UnixMicro(micros).UTC() ||

@@ -31,7 +31,7 @@ type Difference struct {
 }
 
 // Compare returns how a request differs from the one before.
-func Compare(before, now []Part) Difference {
+func Compare(before, now []Part) Difference { //nolint:cyclop // one case for each reason
 	d := Difference{Shared: Common(before, now)}
 	n := d.Parts
 	if n == len(before) {

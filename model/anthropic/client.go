@@ -180,9 +180,7 @@ func (p *protocol) thinksAdaptively() bool {
 	return !p.vertex && p.Info.Known != nil && slices.Contains(p.Info.Known.Reasoning.ThinkingTypes, "adaptive")
 }
 
-// rejects reports whether the model is known to refuse a parameter.
-func (p *protocol) rejects(parameter string) bool { return rejects(p.Info.Known, parameter) }
-
+// rejects reports whether a model is known to refuse a parameter.
 func rejects(known *catalogue.Model, parameter string) bool {
 	return known != nil && slices.ContainsFunc(known.Rejected, func(r catalogue.Rejection) bool {
 		return slices.Contains(r.Parameters, parameter)

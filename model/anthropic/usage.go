@@ -11,9 +11,9 @@ import (
 // usage counts tokens.
 type usage struct {
 	counts
-	Tier       wire.Word `json:"service_tier"`
-	Speed      wire.Word `json:"speed"`
-	Hosted     struct {
+	Tier   wire.Word `json:"service_tier"`
+	Speed  wire.Word `json:"speed"`
+	Hosted struct {
 		Searches wire.Count `json:"web_search_requests"`
 	} `json:"server_tool_use"`
 	Iterations []struct {

@@ -272,7 +272,7 @@ func (a *assembler) content(raw json.RawMessage) ([]model.Event, error) {
 	if len(raw) > 0 && (raw[0] == '[' || raw[0] == '{') {
 		return a.parts(raw)
 	}
-	text, _, err := contentText(raw)
+	text, err := contentText(raw)
 	if err != nil {
 		return nil, err
 	}

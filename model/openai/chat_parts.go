@@ -31,28 +31,27 @@ func readParts(raw json.RawMessage) (list []json.RawMessage, err error) {
 // errBadContent reports content that has neither form of the protocol.
 var errBadContent = errors.New("the content is neither text nor a list of parts")
 
-// contentText reads text, null, or a list of parts; it separates the reasoning among the parts.
-func contentText(raw json.RawMessage) (text, reasoning string, err error) {
+// contentText reads text, null, or a list of parts, without the reasoning among the parts.
+func contentText(raw json.RawMessage) (text string, err error) {
 	if !isSet(raw) {
-		return "", "", nil
+		return "", nil
 	}
 	if raw[0] == '"' {
 		err = json.Unmarshal(raw, &text)
-		return text, "", err
+		return text, err
 	}
 	if raw[0] != '[' && raw[0] != '{' {
-		return "", "", errBadContent
+		return "", errBadContent
 	}
 	list, err := readParts(raw)
 	for _, raw := range list {
 		var p answerPart
 		if json.Unmarshal(raw, &p) != nil {
-			return "", "", errBadContent
+			return "", errBadContent
 		}
-		more, _, _ := contentText(p.Thinking)
-		text, reasoning = text+p.Text, reasoning+more
+		text += p.Text
 	}
-	return text, reasoning, err
+	return text, err
 }
 
 // parts adds the parts of a content. Streams send a part with reasoning in pieces.
@@ -84,7 +83,7 @@ func (a *assembler) parts(raw json.RawMessage) (events []model.Event, err error)
 
 // thinking adds a part with reasoning, or a piece of one.
 func (a *assembler) thinking(raw json.RawMessage, p answerPart) ([]model.Event, error) {
-	text, _, err := contentText(p.Thinking)
+	text, err := contentText(p.Thinking)
 	if err != nil {
 		return nil, err
 	}

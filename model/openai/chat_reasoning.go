@@ -50,7 +50,7 @@ func (r *reasoning) read(part *delta) (text, field string) {
 		name string
 		raw  json.RawMessage
 	}{{r.named, part.named}, {"reasoning_content", part.Reasoning}, {"reasoning", part.Thinking}} {
-		if text, _, err := contentText(f.raw); err == nil && text != "" {
+		if text, err := contentText(f.raw); err == nil && text != "" {
 			if f.raw[0] != '"' || len(r.details) > 0 || len(part.Details) > 0 {
 				f.name = ""
 			}

@@ -215,8 +215,7 @@ func (p *referencePrices) prices() (*catalogue.Prices, error) {
 	if p.OffPeak == nil {
 		return made, nil
 	}
-	rate := func(token float64) *float64 { return perMillion(token) }
-	made.OffPeak = &catalogue.OffPeak{Rates: catalogue.Rates{Input: rate(p.OffPeak.Input), CachedInput: rate(p.OffPeak.Cached), Output: rate(p.OffPeak.Output)}}
+	made.OffPeak = &catalogue.OffPeak{Rates: catalogue.Rates{Input: perMillion(p.OffPeak.Input), CachedInput: perMillion(p.OffPeak.Cached), Output: perMillion(p.OffPeak.Output)}}
 	for _, w := range p.OffPeak.Windows {
 		hours := []string{}
 		if json.Unmarshal(w.Hours, &hours) != nil {

@@ -29,7 +29,7 @@ type project struct {
 
 // Convert converts a project file, its memory_config, or only the memory modules.
 // It returns nil if nothing can be converted.
-func Convert(r *input.Report, root *input.Node) *document.App {
+func Convert(r *input.Report, root *input.Node) *document.App { //nolint:cyclop // one case for each part of a file
 	input.NormalizeKeys(root, "memory_modules", "memory_config", "utility_agents", "memory_class")
 	if root.Kind == input.Map && root.Get("memory_class") != nil && root.Get("memory_modules") == nil {
 		root = &input.Node{Kind: input.List, Span: root.Span, Items: []*input.Node{root}}

@@ -2,7 +2,6 @@ package code
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -125,7 +124,7 @@ func (s *Source) Statements(from, to int) []Part {
 			}
 			decorator = t.Is("@")
 		}
-		if t.kind == mark && strings.Contains("([{", t.Text) {
+		if t.kind == mark && isOpening(t.Text) {
 			i = min(s.Close(i), to-1)
 		}
 		all[len(all)-1].To = i + 1
@@ -140,7 +139,7 @@ func (s *Source) Body(p Part) int {
 		if i > p.From && t.First && t.Column > s.Token(p.From).Column {
 			return i
 		}
-		if t.kind == mark && strings.Contains("([{", t.Text) {
+		if t.kind == mark && isOpening(t.Text) {
 			i = s.Close(i)
 		}
 	}
@@ -149,3 +148,6 @@ func (s *Source) Body(p Part) int {
 
 // SpanOf returns the place of the first token of a statement.
 func (s *Source) SpanOf(p Part) source.Span { return s.Span(s.Token(p.From)) }
+
+// isOpening reports whether a mark opens a bracket.
+func isOpening(mark string) bool { return mark == "(" || mark == "[" || mark == "{" }

@@ -70,7 +70,7 @@ func (c *conversion) declareModel(e *code.Expr, name string) string {
 }
 
 // argument applies an argument of a model.
-func (c *conversion) argument(m *assistant.Model, call *code.Link, i int, a code.Arg) {
+func (c *conversion) argument(m *assistant.Model, call *code.Link, i int, a code.Arg) { //nolint:cyclop // one case for each argument
 	key, value := assistant.Parameter(code.Python, a.Name), c.value(a.Value)
 	call.Arg(a.Name, i)
 	switch {

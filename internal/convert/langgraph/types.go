@@ -36,7 +36,9 @@ func (c *conversion) readClass(at int) {
 		return
 	}
 	k.from++
-	for k.to = k.from; k.to < len(s.Tokens)-1 && (!s.Token(k.to).First || s.Token(k.to).Column > s.Token(at).Column); k.to++ {
+	k.to = k.from
+	for k.to < len(s.Tokens)-1 && (!s.Token(k.to).First || s.Token(k.to).Column > s.Token(at).Column) {
+		k.to++
 	}
 	c.classes[k.name] = k
 }

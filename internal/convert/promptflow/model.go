@@ -169,7 +169,7 @@ type modelSettings struct {
 }
 
 // model returns the id of a model.
-func (c *conversion) model(s modelSettings) string {
+func (c *conversion) model(s modelSettings) string { //nolint:cyclop // one case for each setting
 	name := s.name
 	for _, key := range modelParameters {
 		name = cmp.Or(name, s.parameters.Get(key).Scalar())

@@ -241,8 +241,8 @@ type chatAnswer struct {
 
 func (c *chatAnswer) text(delta string)        { c.written.WriteString(delta) }
 func (c *chatAnswer) separate()                { c.text("\n\n") }
-func (c *chatAnswer) reasoning(delta string)   { c.thought.WriteString(c.thoughts.next(false, delta)) }
-func (c *chatAnswer) commentary(delta string)  { c.thought.WriteString(c.thoughts.next(true, delta)) }
+func (c *chatAnswer) reasoning(delta string)   { c.thought.WriteString(c.next(false, delta)) }
+func (c *chatAnswer) commentary(delta string)  { c.thought.WriteString(c.next(true, delta)) }
 func (c *chatAnswer) used(tokens runs.Usage)   { c.tokens = tokens }
 func (c *chatAnswer) fail(p *problem.Problem)  { c.problem = p }
 func (c *chatAnswer) failed() *problem.Problem { return c.problem }

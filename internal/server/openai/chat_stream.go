@@ -89,8 +89,8 @@ func (c *chatStream) part(member, text string) {
 
 func (c *chatStream) text(delta string)       { c.part(`{"content":`, delta) }
 func (c *chatStream) separate()               { c.text("\n\n") }
-func (c *chatStream) reasoning(delta string)  { c.thought(c.thoughts.next(false, delta)) }
-func (c *chatStream) commentary(delta string) { c.thought(c.thoughts.next(true, delta)) }
+func (c *chatStream) reasoning(delta string)  { c.thought(c.next(false, delta)) }
+func (c *chatStream) commentary(delta string) { c.thought(c.next(true, delta)) }
 func (c *chatStream) thought(text string)     { c.part(`{"reasoning_content":`, text) }
 
 func (c *chatStream) answer(m *chat.Message) {

@@ -197,8 +197,8 @@ func ReadAPIError(raw json.RawMessage) (APIError, bool) {
 
 // temporary reports whether a later call may succeed.
 func temporary(status int) bool {
-	switch {
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests:
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return true
 	}
 	return status >= 500 && status != http.StatusNotImplemented

@@ -73,7 +73,7 @@ func (c *conversation) nonce(before int) string {
 }
 
 // compare returns how an answer that came back differs from the one that was sent.
-func (c *conversation) compare(s sent) (list []breach) {
+func (c *conversation) compare(s sent) (list []breach) { //nolint:cyclop // one case for each way of breaking the order
 	a, ok := c.reissue(s.ref, s.token)
 	if !ok {
 		return []breach{{kind: "altered", at: s.parts[0].where}}
@@ -234,7 +234,7 @@ func bound(c *conversation, _ Check) (list []breach) {
 				start = i
 			}
 			former = t.Nonce
-			reason := ""
+			var reason string
 			switch {
 			case !ok:
 				continue // another rule

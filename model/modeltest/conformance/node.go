@@ -119,17 +119,6 @@ func (n node) items() iter.Seq2[int, node] {
 	}
 }
 
-// size returns the number of elements of an array, or of members of an object.
-func (n node) size() int {
-	switch v := n.value.(type) {
-	case array:
-		return len(v)
-	case object:
-		return len(v)
-	}
-	return 0
-}
-
 // fields yields the members of an object in the order of their names.
 func (n node) fields() iter.Seq2[string, node] {
 	return func(yield func(string, node) bool) {

@@ -245,7 +245,7 @@ func readBook(raw []byte) (*Book, error) {
 // the publisher, the region and the vendor before, a date, @date and -v1:0 after it.
 func wholeName(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
-		return regexp.Compile("")
+		return regexp.MustCompile(""), nil
 	}
 	if strings.HasPrefix(pattern, "^") {
 		return regexp.Compile(pattern)

@@ -12,7 +12,7 @@ import (
 
 // secret authenticates what the server issues. It is the same in all processes, so that a replica or a
 // server after a restart accepts what another one issued. It protects nothing.
-const secret = "conformance of clients, version 1"
+const secret = "conformance of clients, version 1" //nolint:gosec // it protects nothing
 
 // alphabet has the characters of ids: Mistral allows nine of these.
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
