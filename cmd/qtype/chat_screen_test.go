@@ -229,7 +229,7 @@ func TestChatScreen_Answers(t *testing.T) {
 	d.see("so nothing\nwas undone")
 	d.ready("")
 	d.say("hostile\r")
-	d.see(" end")
+	d.see(" end", "tokens 400 in") // the status follows the prompt
 	d.ready("")
 	d.golden("hostile")
 	for _, sequence := range []string{"\x1b]52", "\x1b]0;", "\x1b[2J", "\u202e", "\x9b"} {
