@@ -57,8 +57,8 @@ tools:
 			steps: "- {type: InvokeTool, id: ask, tool: report, output_bindings: {⟦│report: summary⟧}}"},
 		check: on(func(p *ruleContext, s spec.Step) {
 			plan := spec.PlanStep(s)
-			if plan.Model() != nil {
-				return
+			if len(spec.Refs[spec.ModelEntity](plan.Uses, spec.RoleChatModel)) > 0 {
+				return // also if no model has the id, which QT202 reports
 			}
 			for _, tool := range plan.Tools() {
 				if hosted, ok := tool.(*spec.HostedTool); ok {
