@@ -32,18 +32,7 @@ func (s *summary) addDropped(ev steps.Event) {
 }
 
 // reasoningDropped returns a line with what was not sent to models; empty if there was nothing.
-func (s *summary) reasoningDropped() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	parts, more := mostFrequent(s.dropped)
-	if len(parts) == 0 {
-		return ""
-	}
-	if more > 0 {
-		parts = append(parts, textfmt.Count(more, "reason")+" more")
-	}
-	return "not sent " + strings.Join(parts, " · ")
-}
+func (s *summary) reasoningDropped() string { return s.frequent("not sent", s.dropped) }
 
 // handled returns a line with the rows on which steps have failed that then dropped them or continued without
 // their outputs; empty if there were none.
@@ -64,17 +53,20 @@ func (s *summary) handled() string {
 
 // toolFailures returns a line with the most frequent failed calls of tools by models; empty if
 // there were none.
-func (s *summary) toolFailures() string {
+func (s *summary) toolFailures() string { return s.frequent("failed tool calls", s.tools) }
+
+// frequent returns a line with the most frequent reasons; empty if there are none.
+func (s *summary) frequent(what string, counts map[string]int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	parts, more := mostFrequent(s.tools)
+	parts, more := mostFrequent(counts)
 	if len(parts) == 0 {
 		return ""
 	}
 	if more > 0 {
 		parts = append(parts, textfmt.Count(more, "reason")+" more")
 	}
-	return "failed tool calls " + strings.Join(parts, " · ")
+	return what + " " + strings.Join(parts, " · ")
 }
 
 // rejections returns a line with the number of requests that were sent again without the oldest

@@ -78,9 +78,6 @@ func Lookup(provider, name string) (*Model, bool) { return (*Catalogue)(nil).Loo
 // All lists the models of the built-in catalogue, by provider and id.
 func All() []Model { return (*Catalogue)(nil).All() }
 
-// Nearest lists names of the built-in catalogue. See Catalogue.Nearest.
-func Nearest(provider, name string) []string { return (*Catalogue)(nil).Nearest(provider, name) }
-
 // Lookup finds the model that a provider knows by a name, in any spelling that the provider
 // documents: with a date, an alias, a Bedrock profile or ARN, a Vertex version, a path, or
 // as the base of a fine-tuned model. Case is ignored. An empty provider looks for a model in

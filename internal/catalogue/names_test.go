@@ -119,10 +119,10 @@ func TestLookup_Cases(t *testing.T) {
 
 // TestNearest checks the names that an unknown name may mean.
 func TestNearest(t *testing.T) {
-	if got := catalogue.Nearest("anthropic", "claude-opus-5-6"); !slices.Contains(got, "claude-opus-5-5") || len(got) > 3 {
+	if got := (*catalogue.Catalogue)(nil).Nearest("anthropic", "claude-opus-5-6"); !slices.Contains(got, "claude-opus-5-5") || len(got) > 3 {
 		t.Errorf("Nearest = %v", got)
 	}
-	if got := catalogue.Nearest("openai", "zzzzzzzzzz"); len(got) > 0 {
+	if got := (*catalogue.Catalogue)(nil).Nearest("openai", "zzzzzzzzzz"); len(got) > 0 {
 		t.Errorf("Nearest = %v", got)
 	}
 }

@@ -19,7 +19,7 @@ func ForOrigin(messages []chat.Message, to *chat.Origin) []chat.Message {
 	for i := range messages {
 		m := &messages[i]
 		own := m.Origin.SentTo(to)
-		if m.Origin != nil && !own || slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.IsModels() && b.Item == nil && b.Call == nil }) {
+		if !own && (m.Origin != nil || hasItems(m)) || slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.IsModels() && b.Item == nil && b.Call == nil }) {
 			if &out[0] == &messages[0] {
 				out = slices.Clone(messages)
 			}

@@ -29,6 +29,11 @@ func TestForOrigin(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("to another model: %s", d)
 	}
+	unknown := answer
+	unknown.Origin = nil
+	if d := cmp.Diff(want, wire.ForOrigin([]chat.Message{unknown}, &here)[0].Blocks); d != "" {
+		t.Errorf("items without an origin: %s", d)
+	}
 	if len(messages[1].Blocks) != 6 {
 		t.Error("the given messages were changed")
 	}

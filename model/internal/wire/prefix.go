@@ -46,7 +46,11 @@ func withinPrefix(req model.Request) (messages []chat.Message, prefix string, dr
 		}
 	}
 	for _, t := range req.Tools {
-		fmt.Fprintf(h, "%q %q %q %q %q\n", t.Name, t.Description, t.Parameters, t.Hosted, t.Settings)
+		fmt.Fprintf(h, "%q %q %q %q %q %t", t.Name, t.Description, t.Parameters, t.Hosted, t.Settings, t.Deferred)
+		if t.Grammar != nil {
+			fmt.Fprintf(h, " %q %q", t.Grammar.Syntax, t.Grammar.Definition)
+		}
+		fmt.Fprintln(h)
 	}
 	messages = slices.Clone(req.Messages)
 	for i := range messages {

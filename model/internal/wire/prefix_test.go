@@ -35,7 +35,11 @@ func TestWithinPrefix(t *testing.T) {
 		"a date behind":      {func(r *model.Request) { r.Messages = append(r.Messages, chat.Text(chat.System, "It is Friday.")) }, 1},
 		"an evicted message": {func(r *model.Request) { r.Messages = append(r.Messages[:1:1], r.Messages[2:]...) }, 1},
 		"another tool":       {func(r *model.Request) { r.Tools = append(r.Tools[:1:1], model.Tool{Name: "read"}) }, 1},
-		"an inserted text":   {func(r *model.Request) { r.Messages[1] = chat.Text(chat.User, "Known: x. Where?") }, 1},
+		"a deferred tool":    {func(r *model.Request) { r.Tools = []model.Tool{{Name: "find", Deferred: true}} }, 1},
+		"a grammar": {func(r *model.Request) {
+			r.Tools = []model.Tool{{Name: "find", Grammar: &model.Grammar{Syntax: "regex", Definition: "a+"}}}
+		}, 1},
+		"an inserted text": {func(r *model.Request) { r.Messages[1] = chat.Text(chat.User, "Known: x. Where?") }, 1},
 	} {
 		got, after, dropped := withinPrefix(next(c.change))
 		if dropped != c.dropped {
