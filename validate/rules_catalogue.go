@@ -40,8 +40,8 @@ func isNamed(m *spec.Model) bool {
 func modelPlace() []string { return []string{"model_id", "id"} }
 
 func stoppedModel() rule {
-	return rule{code: "QT600", title: "model that is shut down",
-		doc:    "The provider has shut the model down: each call fails. With `--on DAY` validate checks as if it were that day. Runs do not look at the day, and only warn of models that the catalogue lists as retired. The fix names the model that the provider recommends, and removes the parameters that it refuses.",
+	return rule{code: "QT600", warning: true, title: "model that is shut down",
+		doc:    "The provider has shut the model down: each call fails. It is a warning because a document that does not change must not become invalid on some day; `--strict` makes it an error. With `--on DAY` validate checks as if it were that day. Runs do not look at the day, and report only models that the catalogue lists as retired. The fix names the model that the provider recommends, and removes the parameters that it refuses.",
 		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: ⟦gpt-4│gpt-6-luna⟧}\n"},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			row := knownModel(m.Base())
@@ -84,9 +84,6 @@ func (p *ruleContext) reportSuccessor(m spec.ModelEntity, row *catalogue.Model, 
 		until = p.doc.Day.AddDate(0, 0, noticeDays)
 	}
 	d := p.reportAt(placeOf(m, modelPlace()...), "%s", problem)
-	if p.doc.Day.IsZero() { // a run, whose calls may be answered by a recording or offline
-		d = d.WithSeverity(diag.Warning)
-	}
 	name, next := base.Catalogue.Successor(row, until)
 	switch {
 	case next == nil && row.Replacement != "":
@@ -180,8 +177,8 @@ func otherKindOfModel() rule {
 }
 
 func fixedDimensions() rule {
-	return rule{code: "QT604", title: "dimensions that the embedding model does not have",
-		doc:    "The vectors of some embedding models have one length; of others, a request can ask for fewer dimensions, not for more.",
+	return rule{code: "QT604", warning: true, title: "dimensions that the embedding model does not have",
+		doc:    "The vectors of some embedding models have one length; of others, a request can ask for fewer dimensions, not for more. The provider refuses the request, or sends vectors of another length.",
 		sample: sample{text: "\nid: example\nmodels:\n  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: ⟦3072│1536⟧}\n"},
 		check: on(func(p *ruleContext, m *spec.EmbeddingModel) {
 			row := knownModel(&m.Model)

@@ -38,19 +38,19 @@ func TestModels_ThinkingSentAs(t *testing.T) {
 	}
 }
 
-// TestModels_Shutdown: a model is an error from its shutdown date on, and a warning for 90 days before;
-// the message names the model that answers then. A run, which has no day, is only warned.
+// TestModels_Shutdown: a model is reported from its shutdown date on, and for 90 days before;
+// the message names the model that answers then.
 func TestModels_Shutdown(t *testing.T) {
 	for _, c := range []struct{ model, on, want string }{
 		{"provider: openai, model_id: gpt-4o-mini", "", ""},
 		{"provider: openai, model_id: gpt-4o-mini", "2026-10-15", ""},
 		{"provider: openai, model_id: gpt-4o-mini", "2026-10-16", "warning QT601: openai will shut down the model gpt-4o-mini on 2027-01-14, in 90 days"},
 		{"provider: openai, model_id: gpt-4o-mini-2024-07-18", "2027-01-13", "warning QT601: openai will shut down the model gpt-4o-mini on 2027-01-14, in 1 day"},
-		{"provider: openai, model_id: gpt-4o-mini", "2027-01-14", "error QT600: openai shut down the model gpt-4o-mini on 2027-01-14; use model_id: gpt-6-luna"},
+		{"provider: openai, model_id: gpt-4o-mini", "2027-01-14", "warning QT600: openai shut down the model gpt-4o-mini on 2027-01-14; use model_id: gpt-6-luna"},
 		{"provider: openai, model_id: gpt-4", "", "warning QT600: openai shut down the model gpt-4 on 2026-10-23"},
 		{"provider: openai, model_id: gpt-4", "2026-07-01", ""},
 		{"provider: openai, base_url: 'http://localhost/v1', model_id: gpt-4", "2027-01-14", ""},
-		{"provider: openai, model_id: '${NAME:-gpt-4}'", "2026-11-28", "error QT600"},
+		{"provider: openai, model_id: '${NAME:-gpt-4}'", "2026-11-28", "warning QT600"},
 		{"provider: openai, model_id: '${NAME}'", "", ""},
 		{"provider: google-ai, model_id: gemini-2.5-pro", "2026-11-28", "warning QT601: from 2026-12-01 on, google-ai answers the name gemini-2.5-pro with gemini-3.8-flash"},
 		{"provider: google-ai, model_id: gemini-2.5-pro", "2027-11-28", "warning QT601: from 2026-12-01 on"},

@@ -35,7 +35,7 @@ func TestReencrypt_CachesAndLimits(t *testing.T) {
 			fmt.Sprintf("stores: [{id: here, type: redis, url: 'redis://%s', encryption: {%s}}]\nmemories: [{id: notes, store: here}]\n", server.Address(), encryption)
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(document), 0o600))
 		cmd := testkit.Command(t, "qtype", args...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=test-key-of-caches", "NO_PROXY=*")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %v: %s", args, err, out)

@@ -28,7 +28,8 @@ func TestTemporal_Budget(t *testing.T) {
 		fmt.Fprintf(&input, "message %d\n", i)
 	}
 	document := func(budget string) string {
-		return strings.Replace(fmt.Sprintf(answers, model.URL), "outputs: [answer]\n", "outputs: [answer]\n    budget: "+budget+"\n", 1)
+		priced := strings.Replace(answers, "retry:", "prices: {input: 1, output: 1}, retry:", 1)
+		return strings.Replace(fmt.Sprintf(priced, model.URL), "outputs: [answer]\n", "outputs: [answer]\n    budget: "+budget+"\n", 1)
 	}
 	c := newCluster(t, document("{calls: 100, tokens: 1000000, money: 1000, seconds: 3600}"), input.String())
 	first := c.worker("--store", pg.URL(), "--parallel", "2")

@@ -92,7 +92,6 @@ func TestExtension_Provider(t *testing.T) {
 			Name: "deepseek", Doc: "DeepSeek's service", Client: NativeClient, ModelIDRequired: true, Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"DEEPSEEK_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.deepseek.com/v1", BaseURLDoc: "the address before `+"`/chat/completions`"+`",
-			ContextWindows: []ContextWindow{{"deepseek-", 131_072}},
 		},
 `)
 	expectFailure := func(pkg, want string) {
@@ -111,7 +110,7 @@ func TestExtension_Provider(t *testing.T) {
 
 	c.write("app/shop.qtype.yaml", `id: shop
 models:
-  - {type: Model, id: writer, provider: deepseek, model_id: deepseek-chat, offline: practice}
+  - {type: Model, id: writer, provider: deepseek, model_id: deepseek-v4-flash, offline: practice}
   - {type: Model, id: practice, provider: mock}
 flows:
   - id: main
@@ -120,7 +119,7 @@ flows:
     outputs: [answer]
     steps: [{type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}]
 `)
-	c.write("app/wrong.qtype.yaml", "- {type: Model, id: writer, provider: deepsek, model_id: deepseek-chat}\n")
+	c.write("app/wrong.qtype.yaml", "- {type: Model, id: writer, provider: deepsek, model_id: deepseek-v4-flash}\n")
 	c.mustRun("go", "build", "-o", "qtype", "./cmd/qtype")
 	for _, step := range []struct {
 		args []string
@@ -130,7 +129,7 @@ flows:
 		{[]string{"validate", "app/wrong.qtype.yaml"}, `did you mean "deepseek"?`},
 		{[]string{"run", "app/shop.qtype.yaml", "-i", `"Hi"`, "--ephemeral"}, "[mock] I received 1 message"},
 		{[]string{"schema"}, `"deepseek"`},
-		{[]string{"visualize", "app/shop.qtype.yaml"}, "deepseek · deepseek-chat"},
+		{[]string{"visualize", "app/shop.qtype.yaml"}, "deepseek · deepseek-v4-flash"},
 	} {
 		if out, _ := c.run("./qtype", step.args...); !strings.Contains(out, step.want) {
 			t.Errorf("qtype %s: want %q in\n%s", strings.Join(step.args, " "), step.want, out)

@@ -129,7 +129,7 @@ func missing() map[string][]string {
 		"mistral":                 {"Tokens"}, // in a stream only where OpenAI's option is set, which Mistral does not have
 		"ollama":                  {"Tokens", "Token limit"},
 		"gcp-vertex, Claude":      nil,
-		"aws-bedrock, Claude":     {"Tools", "JSON schema"}, // markers of the cache next to tools
+		"aws-bedrock, Claude":     {"Tools"}, // markers of the cache next to tools
 	}
 }
 
