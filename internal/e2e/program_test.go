@@ -16,8 +16,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
-// heavy are modules that take long to compile and that the program without build tags does
-// not need (docs/decisions/080-weight-of-the-program.md).
+// heavy are modules that take long to compile. The program without build tags has none of
+// them.
 var heavy = []string{
 	"google.golang.org/grpc", "google.golang.org/genproto", "google.golang.org/api", "cloud.google.com/go/storage", "gocloud.dev",
 	"github.com/Azure", "github.com/aws/aws-sdk-go-v2/service/s3", "go.temporal.io", "github.com/knights-analytics", "github.com/gomlx",
@@ -31,8 +31,7 @@ type program struct {
 	Standard        bool
 }
 
-// notForChecks are what checking a document does not need: qtype-check has none of them
-// (docs/decisions/151-program-that-only-checks.md).
+// notForChecks are what checking a document does not need: qtype-check has none of them.
 var notForChecks = []string{
 	"github.com/redis", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/parquet-go", "github.com/aws", "github.com/microsoft/go-mssqldb", "github.com/go-sql-driver",
 	"go.opentelemetry.io", "google.golang.org", "github.com/prometheus", "github.com/modelcontextprotocol", "github.com/a2aproject", "golang.org/x/oauth2",

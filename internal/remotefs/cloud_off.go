@@ -5,7 +5,7 @@ package remotefs
 import "context"
 
 // openBucket returns an error: the clouds' clients add some 55 MB to the program,
-// which most documents never need (docs/decisions/010).
+// which most documents never need.
 func openBucket(_ context.Context, object bucketObject, _ *httpClient) (bucketStore, error) {
 	return nil, checkBuilt(object.scheme)
 }

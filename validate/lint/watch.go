@@ -12,9 +12,8 @@ import (
 	"github.com/qtype-dev/qtype/loader"
 )
 
-// Watcher checks documents again when their files change. It polls the files: this
-// works on all file systems, including network file systems and containers, and
-// needs no cleanup (docs/decisions/007-watch-by-polling.md).
+// Watcher checks documents again when their files change. It polls the files: network
+// drives and container mounts often send no notifications.
 type Watcher struct {
 	Find Finder         // documents to watch; folders are searched in every poll
 	Load loader.Options // options of the loader

@@ -71,8 +71,8 @@ type connection struct {
 // Close does nothing.
 func (connection) Close() error { return nil }
 
-// codec writes messages as the library does, and reads them more tolerantly: see
-// docs/decisions/023-json-rpc.md.
+// codec writes messages as the library does, and reads them more tolerantly: the library
+// ends the connection at the first malformed message.
 type codec struct {
 	jsonrpc2.VSCodeObjectCodec
 	reply func(any) error

@@ -54,7 +54,7 @@ func build(folder string) error {
 	}
 	fmt.Printf("%s: the program has %d bytes compressed\n", folder, len(files["qtype.wasm.gz"]))
 	if n := len(files["qtype.wasm.gz"]); n > maxProgram {
-		return fmt.Errorf("the compressed program has %d bytes, more than %d: see docs/decisions/068-playground.md", n, maxProgram)
+		return fmt.Errorf("the compressed program has %d bytes, more than %d", n, maxProgram)
 	}
 	return nil
 }
