@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -99,10 +100,17 @@ func (f *figure) cell(program string) string {
 	return f.cost(program) + ", " + number(f.ratio(program))
 }
 
-// table returns the table of the page.
+// table returns the table of the page. It has a column for an earlier build if one was measured.
 func (all *figures) table() string {
 	var b strings.Builder
-	b.WriteString("| What | qtype | before | best other system | limit |\n| --- | --- | --- | --- | --- |\n")
+	compared := slices.ContainsFunc(all.Workloads, func(f *figure) bool { return len(f.CPU["before"]) > 0 })
+	before := func(cell string) string {
+		if !compared {
+			return ""
+		}
+		return " " + cell + " |"
+	}
+	fmt.Fprintf(&b, "| What | qtype |%s best other system | limit |\n| --- | --- |%s --- | --- |\n", before("before"), before("---"))
 	for _, f := range all.Workloads {
 		other, limit := "-", "-"
 		if f.Peer != nil {
@@ -111,7 +119,7 @@ func (all *figures) table() string {
 		if f.Limit != "" {
 			limit = f.cost("limit") + " (" + f.Limit + ")"
 		}
-		fmt.Fprintf(&b, "| [%s](%s), a %s | %s | %s | %s | %s |\n", f.What, f.Section, f.Unit, f.cell("qtype"), f.cell("before"), other, limit)
+		fmt.Fprintf(&b, "| [%s](%s), a %s | %s |%s %s | %s |\n", f.What, f.Section, f.Unit, f.cell("qtype"), before(f.cell("before")), other, limit)
 	}
 	return b.String()
 }

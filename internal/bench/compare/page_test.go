@@ -56,7 +56,7 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("got %v", f.CPU)
 	}
 	f.CPU = map[string][]float64{"limit": {10, 20, 10}, "qtype": {20, 20, 30}}
-	if got, want := all.table(), "| [rows](#rows), a row | 10000.0 µs, 2.00 | - | 4.00 times qtype (another) | 5000.0 µs (a loop) |\n"; got[len(got)-len(want):] != want {
+	if got, want := all.table(), "| [rows](#rows), a row | 10000.0 µs, 2.00 | 4.00 times qtype (another) | 5000.0 µs (a loop) |\n"; got[len(got)-len(want):] != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if err := start([]string{"run", "-rounds", "0"}); err == nil {
