@@ -35,7 +35,7 @@ type Schemas struct {
 }
 
 // Names returns the names of the templates; the first is the default.
-func Names() []string { return []string{"chat", "batch", "agent"} }
+func Names() []string { return []string{"chat", "batch", "rag", "agent"} }
 
 // files returns the files of a project by path, with slashes.
 func files(name string, schemas Schemas) (map[string][]byte, error) {

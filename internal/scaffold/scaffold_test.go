@@ -54,7 +54,7 @@ func TestWrite_Symlink(t *testing.T) {
 }
 
 func TestWrite_UnknownTemplate(t *testing.T) {
-	if _, err := scaffold.Write(t.TempDir(), "talk", scaffold.Schemas{}); err == nil || !strings.Contains(err.Error(), "available: chat, batch, agent") {
+	if _, err := scaffold.Write(t.TempDir(), "talk", scaffold.Schemas{}); err == nil || !strings.Contains(err.Error(), "available: chat, batch, rag, agent") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package author
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,7 @@ runs offline, its tests, a README, a workflow that checks it, and the schemas fo
 editors. Existing files are not overwritten.`,
 		Example: `  qtype init hello
   qtype init reviews --template batch
+  qtype init docs --template rag
   qtype init desk --template agent`,
 		Args: cli.OptionalArgument("directory"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -56,6 +58,9 @@ func writeProject(s *cli.Streams, folder, template string) error {
 	switch template {
 	case "batch":
 		try = fmt.Sprintf("qtype run %s -I %s", app, asArgument(filepath.Join(folder, "reviews.csv")))
+	case "rag":
+		input, _ := json.Marshal(map[string]string{"input_dir": filepath.ToSlash(filepath.Join(folder, "notes"))}) // texts have JSON
+		try = fmt.Sprintf("qtype run %s -f ingest -i %s\n  qtype chat %s -f ask", app, textfmt.ShellQuote(string(input)), app)
 	default: // the other applications are conversations
 		try += "\n  qtype chat " + app
 	}
