@@ -7,5 +7,5 @@ import "embed"
 // Files are the pages for users, by their paths in this folder. Decision records are for those who
 // change the program, and not part of it.
 //
-//go:embed *.md concepts/*.md howto/*.md reference/*.md start/*.md
+//go:embed *.md concepts/*.md guides/*.md howto/*.md reference/*.md start/*.md
 var Files embed.FS

@@ -57,8 +57,8 @@ var fence = regexp.MustCompile("(?ms)^```([a-z]+)([^\n]*)\n(.*?)^```$")
 //
 //   - a block with file=NAME in its info string is written to that file,
 //   - a block sh is run and must succeed; status=N requires another exit status,
-//   - a block text behind it must be part of its output, where … is any text,
-//   - sh server is a server that ends with the page; the blocks behind it reach it at
+//   - a block text after it must be part of its output, where … is any text,
+//   - sh server is a server that ends with the page; the blocks after it reach it at
 //     localhost:8000,
 //   - skip=REASON is not run, for one of skipReasons.
 func TestDocs_Pages(t *testing.T) {
@@ -71,7 +71,8 @@ func TestDocs_Pages(t *testing.T) {
 		text := testkit.ReadFile(t, filepath.Join("../..", page))
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			p := &guide{t: t, folder: t.TempDir()}
+			folder := t.TempDir()
+			p := &guide{t: t, home: folder, folder: folder}
 			p.prepare(page)
 			for _, m := range fence.FindAllStringSubmatch(text, -1) {
 				p.block(m[1], strings.Fields(m[2]), m[3])
@@ -83,7 +84,8 @@ func TestDocs_Pages(t *testing.T) {
 // guide is a page that is run.
 type guide struct {
 	t       *testing.T
-	folder  string
+	home    string // the folder in which the page begins
+	folder  string // the folder of the next block: a line "cd NAME" of a block changes it
 	output  string // of the last command
 	ran     bool   // the block before was a command
 	address string // of the server of the page
@@ -151,7 +153,7 @@ func option(info []string, name string) (string, bool) {
 func (g *guide) command(line string) *exec.Cmd {
 	cmd := testkit.Command(g.t, "sh", "-e", "-c", line)
 	cmd.Dir = g.folder
-	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY=", "HOME="+g.folder, "TMPDIR="+g.folder, "NO_PROXY=*")
+	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY=", "HOME="+g.home, "TMPDIR="+g.home, "NO_PROXY=*")
 	return cmd
 }
 
@@ -166,6 +168,11 @@ func (g *guide) run(text, status string) {
 	g.output, g.ran = string(out), true
 	if got := cmd.ProcessState.String(); status == "" && err != nil || status != "" && got != "exit status "+status {
 		g.t.Errorf("%s\n%s, %v\n%s", text, got, err, out)
+	}
+	for line := range strings.Lines(text) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "cd "); ok {
+			g.folder = filepath.Join(g.folder, filepath.FromSlash(name))
+		}
 	}
 }
 
@@ -186,7 +193,7 @@ func (g *guide) expect(text string) {
 // serve starts a server on a free port, until the end of the test.
 func (g *guide) serve(line string) {
 	g.t.Helper()
-	cmd := g.command("exec " + line + " --port 0")
+	cmd := g.command("exec env " + line + " --port 0")
 	out, err := cmd.StderrPipe()
 	testkit.Must(g.t, err)
 	testkit.Must(g.t, cmd.Start())
