@@ -17,7 +17,7 @@ project = "qtype"
 html_title = "qtype"
 root_doc = "README"
 source_suffix = {".md": "markdown"}
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["**/.*"]
 nitpicky = True
 myst_disable_syntax = ["footnote_ref", "footnote_inline", "footnote_def"]
@@ -25,6 +25,7 @@ suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 myst_heading_anchors = 4
 
 html_theme = "furo"
+html_search_scorer = str(ROOT / ".ci" / "site" / "scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False

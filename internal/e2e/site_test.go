@@ -63,20 +63,34 @@ func TestSite_Links(t *testing.T) {
 	}
 }
 
-// TestSite_Search searches in a browser, in the files of the site without a server.
-func TestSite_Search(t *testing.T) {
+// TestSite_Browser searches in a browser, in the files of the site without a server: guides come
+// before decisions. Blocks of code have a button that copies them.
+func TestSite_Browser(t *testing.T) {
 	folder := siteFolder(t)
 	browser := os.Getenv("QTYPE_CHROMIUM")
 	if browser == "" {
 		t.Skip("SKIPPED: QTYPE_CHROMIUM is not the path of chromium")
 	}
-	cmd := testkit.Command(t, browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
-		"--virtual-time-budget=20000", "--dump-dom", "file://"+filepath.ToSlash(folder)+"/search.html?q=token_flush_size")
-	text, err := cmd.Output()
-	testkit.Must(t, err)
+	page := func(name string) string {
+		t.Helper()
+		cmd := testkit.Command(t, browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
+			"--virtual-time-budget=20000", "--dump-dom", "file://"+filepath.ToSlash(folder)+"/"+name)
+		text, err := cmd.Output()
+		testkit.Must(t, err)
+		return string(text)
+	}
+	found := page("search.html?q=token_flush_size")
 	for _, want := range []string{`href="memory.html`, `href="reference/memories.html`} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("the results have no %s: %.3000s", want, text)
+		if !strings.Contains(found, want) {
+			t.Errorf("the results have no %s: %.3000s", want, found)
 		}
+	}
+	found = page("search.html?q=encryption")
+	guide, decision := strings.Index(found, `href="memory-stores.html`), strings.Index(found, `href="decisions/`)
+	if guide < 0 || decision < guide {
+		t.Errorf("the guide is at %d of the results, a decision at %d", guide, decision)
+	}
+	if !strings.Contains(page("guides/chat.html"), `class="copybtn`) {
+		t.Error("blocks of code have no button to copy them")
 	}
 }
