@@ -58,7 +58,7 @@ bench: build ## compare with programs written by hand, run all benchmarks BENCHC
 fuzz: ## run every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
-generate: ## generate schema.json and docs/reference from package spec, the embedded catalogue of models, docs/rules.md and docs/diagnostics.md from the rules, docs/commands.md and the picture of the README from the program
+generate: ## generate schema.json and docs/reference from package spec, the embedded catalogue of models, docs/rules.md from the rules, docs/commands.md and the picture of the README from the program
 	$(GO) generate ./internal/catalogue ./internal/schemagen ./internal/docgen ./validate/lint
 	$(GO) test -count=1 -run '^TestDocs_(Commands|SessionPicture)$$' ./cmd/qtype -update-commands -update-pictures
 

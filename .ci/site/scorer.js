@@ -4,7 +4,7 @@ var Scorer = {
   score: ([docname, , , , score]) => {
     const folder = docname.includes("/") ? docname.split("/")[0] : "";
     if (folder === "decisions" || docname === "benchmarks" || docname === "contributing-tests") return score / 100;
-    if (folder === "reference" || ["rules", "diagnostics", "commands", "conformance", "parity"].includes(docname)) return score / 2;
+    if (folder === "reference" || ["rules", "commands", "conformance", "parity"].includes(docname)) return score / 2;
     return score;
   },
   objNameMatch: 11,

@@ -1,5 +1,4 @@
-// Command generate writes the pages of docs/ about rules and diagnostics: `make
-// generate`.
+// Command generate writes docs/rules.md: make generate.
 package main
 
 import (
@@ -12,21 +11,15 @@ import (
 func main() {
 	out := flag.String("out", "docs", "folder to write to")
 	flag.Parse()
-	for name, page := range pages() {
-		if err := write(filepath.Join(*out, name), page); err != nil {
-			fmt.Fprintln(os.Stderr, "generate:", err)
-			os.Exit(1)
-		}
+	if err := write(filepath.Join(*out, "rules.md")); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
 	}
 }
 
-// pages returns the generated pages by file name.
-func pages() map[string]func() (string, error) {
-	return map[string]func() (string, error){"rules.md": rulesPage, "diagnostics.md": diagnosticsPage}
-}
-
-func write(file string, page func() (string, error)) error {
-	text, err := page()
+// write writes the page of the rules to a file.
+func write(file string) error {
+	text, err := rulesPage()
 	if err != nil {
 		return err
 	}
