@@ -43,7 +43,7 @@ type Metric struct {
 	// Model is the id of the embedding model of similarity, or of the chat model of judge, as the application declares it: variants do not change it.
 	Model string `yaml:"model" names:"model"`
 	// Rubric describes a good output for the judge.
-	Rubric string `yaml:"rubric"`
+	Rubric string `yaml:"rubric" verbatim:"true"`
 	// Threshold makes a score a decision: results with at least this score pass, and the metric is their share.
 	Threshold *float64 `yaml:"threshold" validate:"omitempty,gte=0,lte=1"`
 	// Min is the smallest mean with which the evaluation succeeds.

@@ -129,7 +129,7 @@ type ContextBlock interface {
 type PinnedBlock struct {
 	Positioned
 	// Text is the text.
-	Text string `yaml:"text" jsonschema:"required"`
+	Text string `yaml:"text" jsonschema:"required" verbatim:"true"`
 	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"0" validate:"gte=0"`
 }
@@ -176,7 +176,7 @@ type SummaryBlock struct {
 	// MaxTokens is the maximum length of the summary.
 	MaxTokens int `yaml:"max_tokens" default:"2000" validate:"gt=0"`
 	// Instructions are the prompt for writing the summary; they replace the default ones.
-	Instructions string `yaml:"instructions"`
+	Instructions string `yaml:"instructions" verbatim:"true"`
 	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"2" validate:"gte=0"`
 }
@@ -214,7 +214,7 @@ type FactsBlock struct {
 	// MaxFacts is the maximum number of facts; beyond it the facts that were changed least recently are removed.
 	MaxFacts int `yaml:"max_facts" default:"100" validate:"gt=0"`
 	// Instructions are the prompt for extracting facts; they replace the default ones.
-	Instructions string `yaml:"instructions"`
+	Instructions string `yaml:"instructions" verbatim:"true"`
 	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"2" validate:"gte=0"`
 }

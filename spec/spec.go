@@ -13,6 +13,7 @@
 //   - without:"a,b" at an embedded struct lists keys of it that do not exist here;
 //   - example:"…" is a value for examples, as YAML text;
 //   - syntax:"template", "jsonpath", "sql" or "endpoint" is the language of a text;
+//   - verbatim:"true" marks a text that models read as it is written, without placeholders;
 //   - role:"…" describes what a step or tool does with the entity that a reference names (see Role);
 //   - binds:"outputs" marks bindings that set variables of the calling flow;
 //   - evaluated:"after" marks a condition that sees the step's outputs;

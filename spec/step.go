@@ -136,7 +136,7 @@ type LLMInference struct {
 	// Memory is the id of the memory that holds the conversation; steps with the same memory share it.
 	Memory Ref[*Memory] `yaml:"memory"`
 	// SystemMessage is the system prompt.
-	SystemMessage string `yaml:"system_message"`
+	SystemMessage string `yaml:"system_message" verbatim:"true"`
 	// Sources is a variable with search results. The model reads them with numbers, and those that its answer cites, as in [1], are the sources of the answer.
 	Sources Ref[*Variable] `yaml:"sources"`
 }
@@ -150,7 +150,7 @@ type Agent struct {
 	// Memory is the id of the memory that holds the conversation, tool calls and results included.
 	Memory Ref[*Memory] `yaml:"memory"`
 	// SystemMessage is the system prompt.
-	SystemMessage string `yaml:"system_message"`
+	SystemMessage string `yaml:"system_message" verbatim:"true"`
 	// Tools are the ids of the tools that the model may call.
 	Tools []Ref[Tool] `yaml:"tools"`
 	// MaxToolExecutions is the maximum number of tool calls in one run of the step.

@@ -12,7 +12,9 @@ import (
 )
 
 // templateLint returns the warnings about the text of templates.
-func templateLint() []rule { return []rule{doubledBraces(), unusedTemplateInput()} }
+func templateLint() []rule {
+	return []rule{doubledBraces(), unusedTemplateInput(), verbatimPlaceholder()}
+}
 
 func doubledBraces() rule {
 	return rule{code: "QT921", warning: true, title: "doubled braces around an input of a template",
@@ -95,4 +97,41 @@ func withoutBraces(found diag.Diagnostic, x *spec.Expression) diag.Diagnostic {
 		at += 1 + next
 	}
 	return found
+}
+
+func verbatimPlaceholder() rule {
+	return rule{code: "QT923", warning: true, title: "placeholder in a text that is not a template",
+		doc: "Models read a system_message, instructions, a rubric and a pinned text as they are written, as in QType (Python): braces have no meaning in them. Only a PromptTemplate fills {name}. LLMInference sends all its inputs to the model, so that a value can be one of them; an Agent has one input, which a PromptTemplate can write; a context block of type variables has values of the session. If the braces are meant, ignore the warning by a comment.",
+		sample: sample{head: sampleModel, in: "language: text, question: text", out: "answer: text",
+			steps: `- {type: LLMInference, id: reply, model: writer, system_message: "Answer in ⟦{language}│the language that is named first⟧.", inputs: [language, question], outputs: [answer]}`},
+		check: on(func(p *ruleContext, n spec.Node) {
+			for _, text := range spec.VerbatimTexts(n) {
+				reported := map[string]bool{}
+				for _, one := range text.Placeholders(func(name string) bool { return p.isVariable(p.here.flow, name) }) {
+					if reported[one.Text] {
+						continue
+					}
+					reported[one.Text] = true
+					at := within(placeOf(n, text.Key), excerptAt(text.Text, one.At, len(one.Text)))
+					p.list.Add(p.reportAt(at, "%s is no template: the model reads %s as it is written", text.Key, one.Text).
+						WithHint("%s", insteadOfPlaceholder(n)))
+				}
+			}
+		})}
+}
+
+// isVariable reports whether a flow has a variable, or some flow if it is nil.
+func (p *ruleContext) isVariable(f *spec.Flow, name string) bool {
+	if f == nil {
+		return len(p.shared[name]) > 0
+	}
+	return p.locals[f][name] != nil
+}
+
+// insteadOfPlaceholder returns how the model of a node gets the value of a variable.
+func insteadOfPlaceholder(n spec.Node) string {
+	if _, isStep := n.(spec.Step); isStep {
+		return "pass the value in an input of the step: a PromptTemplate before it fills {name}"
+	}
+	return "values that steps store for the session are sent by a context block of type variables"
 }

@@ -97,6 +97,7 @@ func (c *checker) metrics(declared []*spec.Metric, complete bool) {
 
 // metric checks the keys of one metric.
 func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
+	c.rubric(m)
 	before := len(c.list)
 	c.keys(m, row)
 	made := &Metric{Declared: m, Row: row}
@@ -126,6 +127,19 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 		return
 	}
 	c.evaluation.Metrics = append(c.evaluation.Metrics, made)
+}
+
+// rubric reports placeholders in a text that the judge reads as it is written.
+func (c *checker) rubric(m *spec.Metric) {
+	for _, text := range spec.VerbatimTexts(m) {
+		found := text.Placeholders(func(name string) bool {
+			return slices.ContainsFunc(c.evaluation.Flow.Variables, func(v *spec.Variable) bool { return v.ID == name })
+		})
+		if len(found) > 0 {
+			c.list.Add(ruleVerbatim.At(spanOf(m, text.Key), "%s is no template: the model reads %s as it is written", text.Key, found[0].Text).
+				WithHint("the judge gets the inputs, the output and the expected value beside it"))
+		}
+	}
 }
 
 // keys rejects keys that the metric does not read, and reports missing ones.

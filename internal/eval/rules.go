@@ -18,7 +18,13 @@ var (
 		Wrong: "metrics: [{type: regexp, pattern: '('}]\n",
 		Right: "metrics: [{type: regexp, pattern: '^Hello'}]\n",
 	}
+	ruleVerbatim = diag.Rule{
+		Code: "QT813", Severity: diag.Warning, Title: "placeholder in a rubric",
+		Doc:   "The judge reads a rubric as it is written, and beside it the inputs of the row, the output and the expected value. Braces have no meaning in it.",
+		Wrong: "metrics: [{type: judge, model: writer, rubric: 'Does {{answer}} greet?'}]\n",
+		Right: "metrics: [{type: judge, model: writer, rubric: Does the output greet?}]\n",
+	}
 )
 
 // Rules returns the rules in the order of their codes.
-func Rules() []diag.Rule { return []diag.Rule{ruleUnknown, ruleInvalid} }
+func Rules() []diag.Rule { return []diag.Rule{ruleUnknown, ruleInvalid, ruleVerbatim} }

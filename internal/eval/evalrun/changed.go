@@ -48,9 +48,10 @@ func (r *Report) digestsByRow() map[int64]string {
 	return byRow
 }
 
-// addWarnings states that an earlier report is of other rows: its means are not those of the rows of this
+// addWarnings adds those about the evaluation file, and states that an earlier report is of other rows: its means are not those of the rows of this
 // evaluation, or the numbers of its rows are those of other ones.
 func (x *execution) addWarnings(r *Report) {
+	r.Warnings = append(r.Warnings, x.warnings...)
 	if base := x.config.Baseline; base != nil && len(base.Digests) > 0 {
 		changed, added, removed := x.compareRows(base.digestsByRow(), r.Digests)
 		if differences := describeRows(changed, added, removed); differences != "" {

@@ -52,6 +52,7 @@ type Evaluation struct {
 	metrics  []*metric
 	variants []*variant
 	base     *Program
+	warnings []string // about the evaluation file
 }
 
 // variant is an application that is evaluated.
@@ -74,6 +75,9 @@ func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*E
 		return nil, list
 	}
 	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, base: opened[checked.App]}
+	for _, d := range list {
+		e.warnings = append(e.warnings, d.Error())
+	}
 	for _, m := range checked.Metrics {
 		made := &metric{declared: m.Declared, row: m.Row, output: m.Output, model: m.Model, fixed: m.Fixed, score: builders()[m.Row.Name](m.Declared)}
 		if m.Declared.Not {

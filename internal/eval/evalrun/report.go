@@ -27,7 +27,7 @@ type Report struct {
 	Variants    []VariantReport `json:"variants"`              // in the order of the evaluation
 	Comparisons []Comparison    `json:"comparisons,omitempty"` // of the first variant with each other
 	Baseline    []Change        `json:"baseline,omitempty"`    // the differences from the baseline
-	Warnings    []string        `json:"warnings,omitempty"`    // what an earlier report does not have in common with this one
+	Warnings    []string        `json:"warnings,omitempty"`    // about the evaluation file, and what an earlier report does not have in common with this one
 	Violations  []string        `json:"violations,omitempty"`  // why the evaluation does not succeed
 	Results     []*Result       `json:"results"`               // by variant, then by row
 
