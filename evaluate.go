@@ -36,5 +36,7 @@ func openVariant(ctx context.Context, path string, env map[string]string, opts [
 	opts = append(opts, WithStrict(), WithEphemeral())
 	opts = append(opts, func(o *options) { o.check.SetVariables(env) })
 	p, list := Check(ctx, path, opts...)
-	return &evalrun.Program{App: p.Document.Application, New: func() (*runtime.App, error) { return New(p, opts...) }}, list
+	return &evalrun.Program{App: p.Document.Application, New: func(mocks []*spec.ToolMock) (*runtime.App, error) {
+		return New(p, append(slices.Clone(opts), WithToolMocks(mocks...))...)
+	}}, list
 }

@@ -51,8 +51,10 @@ type Program struct {
 type options struct {
 	check        authoring.Options
 	run          runtime.Options
-	ephemeral    bool   // nothing is stored
-	storeAddress string // see WithDefaultStore
+	ephemeral    bool             // nothing is stored
+	storeAddress string           // see WithDefaultStore
+	tools        []*spec.ToolMock // see WithToolMocks
+	dependent    []func(*spec.Application) ([]Option, error)
 }
 
 // Option changes how a document is read or run.
@@ -128,6 +130,47 @@ func WithFlowModel(flow, model string) Option {
 // WithMocks replaces models and tools, for tests.
 func WithMocks(d runtime.Mocks) Option { return func(o *options) { o.run.Mocks = d } }
 
+// WithOptionsFor adds the options that of returns for the application, after it is checked.
+func WithOptionsFor(of func(*spec.Application) ([]Option, error)) Option {
+	return func(o *options) { o.dependent = append(o.dependent, of) }
+}
+
+// WithToolMocks replaces tools by results: they are not called, and their calls need no approval.
+// They precede the tools of WithMocks.
+func WithToolMocks(mocks ...*spec.ToolMock) Option {
+	return func(o *options) { o.tools = append(o.tools, mocks...) }
+}
+
+// applyToolMocks adds the mocks of WithToolMocks to what replaces tools.
+func (o *options) applyToolMocks() {
+	if len(o.tools) == 0 {
+		return
+	}
+	mocks := map[string]*spec.ToolMock{}
+	for _, m := range o.tools {
+		mocks[m.ID] = m
+	}
+	others, approve := o.run.Mocks.Tool, o.run.Approve
+	o.run.Mocks.Tool = func(t spec.Tool) tool.Tool {
+		switch m := mocks[t.EntityID()]; {
+		case m != nil:
+			return tool.NewMock(t, m)
+		case others != nil:
+			return others(t)
+		}
+		return nil
+	}
+	o.run.Approve = func(ctx context.Context, call tool.Request) (bool, string, error) {
+		switch {
+		case mocks[call.Tool.ID] != nil:
+			return true, "", nil
+		case approve == nil:
+			return false, "no approver is configured", nil
+		}
+		return approve(ctx, call)
+	}
+}
+
 // WithAudit records approvals, calls and results of tools. Approvals and calls are recorded before they
 // have an effect: after an error the tool is not called. write must be safe for concurrent use.
 func WithAudit(write func(tool.AuditRecord) error) Option {
@@ -180,6 +223,15 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 	if p.Document.Application == nil {
 		return nil, fmt.Errorf("the document is not an application: only an application can run")
 	}
+	for _, of := range o.dependent {
+		more, err := of(p.Document.Application)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range more {
+			f(&o)
+		}
+	}
 	if o.run.Store == nil {
 		store, err := o.defaultStore(p)
 		if err != nil {
@@ -190,6 +242,7 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 	if p.checked.Lookup != nil {
 		o.run.Getenv, o.run.DocumentEnv = p.environment(o.run.Warn)
 	}
+	o.applyToolMocks()
 	httpx.Pin(context.Background(), p.checked.Policy)
 	o.run.Cache, o.run.Policy, o.run.Redactor, o.run.Supervisor = !o.ephemeral, p.checked.Policy, p.checked.Redactor, p.supervisor
 	return runtime.New(p.Document.Application, o.run)

@@ -104,6 +104,16 @@ func (a *App) newTool(t spec.Tool) (tool.Tool, error) {
 	return a.redactTool(observeTool(made)), withPosition(t, err)
 }
 
+// CheckTools reports tools of a flow, and of the flows that it runs, that cannot be called or approved, as a run
+// does before its first row.
+func (a *App) CheckTools(ctx context.Context, flowID string) error {
+	f, err := a.Flow(flowID)
+	if err != nil {
+		return err
+	}
+	return a.opts.Redactor.Error(a.checkTools(ctx, f))
+}
+
 // checkTools reports tools of a flow, and of the flows that it runs, that cannot be
 // called, before the first row.
 func (a *App) checkTools(ctx context.Context, f *spec.Flow) error {

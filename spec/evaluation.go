@@ -9,6 +9,8 @@ type Evaluation struct {
 	Flow string `yaml:"flow" names:"flow"`
 	// Data is the path of the file with the rows, relative to the file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx.
 	Data string `yaml:"data"`
+	// Tools are mocks that replace the application's tools, as in test files: they are not called, and their calls need no approval.
+	Tools []*ToolMock `yaml:"tools"`
 	// Metrics are computed for each row; the default is exact, with the column expected.
 	Metrics []*Metric `yaml:"metrics"`
 	// Variants are changes of the application that are compared side by side; the default is the application as it is.

@@ -20,6 +20,8 @@ type costCommand struct {
 	format     *cli.EnumFlag
 	limit      float64
 	worstLimit float64
+	clients    *appflags.Clients
+	log        appflags.LogLevel
 	access     appflags.Access
 	flags      *pflag.FlagSet
 }
@@ -28,7 +30,7 @@ type costCommand struct {
 const defaultSample = 20
 
 func newCost(s *cli.Streams) *cobra.Command {
-	k := &costCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
+	k := &costCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "cost APP",
 		Short: "Estimate the tokens and the cost of a run",
@@ -39,7 +41,12 @@ worst case is what context windows and the budget of the flow allow.`,
   qtype cost app.qtype.yaml --data sample.csv --rows 100000 --limit 25
   qtype cost app.qtype.yaml --data messages.csv --format json`,
 		Args: cli.Arguments("a document: qtype cost APP"), ValidArgsFunction: cli.YAMLFiles,
-		RunE: func(c *cobra.Command, args []string) error { return k.run(c.Context(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := k.log.Check(c); err != nil {
+				return err
+			}
+			return k.run(k.log.Context(c.Context(), k.Streams), args[0])
+		},
 	}
 	f := c.Flags()
 	k.flags = f
@@ -56,7 +63,9 @@ worst case is what context windows and the budget of the flow allow.`,
 		f.Float64Var(&k.worstLimit, "worst-limit", 0, "fail if the worst case is above `MONEY`, or not limited")
 		k.format.AddTo(c, "format", "", "output format")
 	})
+	cli.AddFlags(f, "Tools", func() { k.clients.AddMocksTo(f) })
 	cli.AddFlags(f, "Access", func() { k.access.AddTo(f) })
+	cli.AddFlags(f, "Messages", func() { k.log.AddTo(c, "print only why a limit is exceeded") })
 	cli.GroupHelp(c)
 	return c
 }
@@ -84,7 +93,7 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	k.In = k.Streams.In
-	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, k.access.Options(qtype.WithLog(func(string) {}))...)
+	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, k.access.Options(qtype.WithLog(func(string) {}), qtype.WithOptionsFor(k.clients.Options))...)
 	if err != nil {
 		return err
 	}
@@ -92,8 +101,10 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 	if k.format.Value == "json" {
 		write = r.JSON
 	}
-	if err := write(k.Out); err != nil {
-		return err
+	if !k.log.Quiet {
+		if err := write(k.Out); err != nil {
+			return err
+		}
 	}
 	var limits estimate.Limits
 	if k.flags.Changed("limit") {

@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
+	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/eval/evalrun"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -26,7 +27,8 @@ type evalCommand struct {
 	html     string
 	baseline string
 	failed   string
-	quiet    bool
+	clients  *appflags.Clients
+	log      appflags.LogLevel
 	access   appflags.Access
 	flags    *pflag.FlagSet
 }
@@ -35,7 +37,7 @@ type evalCommand struct {
 const defaultWorkers = 4
 
 func newEval(s *cli.Streams) *cobra.Command {
-	e := &evalCommand{Streams: s, format: cli.NewEnumFlag("text", "json")}
+	e := &evalCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json")}
 	c := &cobra.Command{
 		Use:   "eval APP",
 		Short: "Score a flow on a data set, and compare variants",
@@ -48,7 +50,11 @@ Without metrics the output is compared with the column expected.`,
 		Args: cli.Arguments("a document or an evaluation: qtype eval APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			e.Path = args[0]
-			return e.run(c.Context())
+			if err := e.log.Check(c); err != nil {
+				return err
+			}
+			e.Advice = clienttool.AdviceWithoutPrompts
+			return e.run(e.log.Context(c.Context(), e.Streams))
 		},
 	}
 	f := c.Flags()
@@ -74,9 +80,10 @@ Without metrics the output is compared with the column expected.`,
 		f.StringVar(&e.baseline, "baseline", "", "compare with the report in `FILE`")
 		f.Float64Var(&e.MaxRegression, "max-regression", 0.05, "fail if a mean is worse than that of the baseline by more than this `SHARE`")
 		e.format.AddTo(c, "format", "", "output format")
-		f.BoolVarP(&e.quiet, "quiet", "q", false, "print only why the evaluation fails")
 	})
+	cli.AddFlags(f, "Tools and approvals", func() { e.clients.AddTo(f) })
 	cli.AddFlags(f, "Access", func() { e.access.AddTo(f) })
+	cli.AddFlags(f, "Messages", func() { e.log.AddTo(c, "print only why the evaluation fails") })
 	cli.GroupHelp(c)
 	return c
 }
@@ -106,7 +113,7 @@ func (e *evalCommand) check() error {
 			return terminal.Usagef("the report would replace %s: use another name", e.Path)
 		}
 	}
-	return nil
+	return e.clients.Audit.Check(e.output, e.html, e.Data)
 }
 
 func (e *evalCommand) run(ctx context.Context) error {
@@ -130,7 +137,7 @@ func (e *evalCommand) run(ctx context.Context) error {
 	if e.output != "" {
 		e.Journal = e.output + ".qtype-journal"
 	}
-	if e.ErrTerminal && !e.quiet {
+	if e.ErrTerminal && !e.log.Quiet {
 		e.Progress = func(done, total int) { fmt.Fprintf(e.Err, "\r%d/%d rows", done, total) }
 	}
 	files := evalrun.Files{JSON: e.output, HTML: e.html, Redact: redact.From(ctx).String}
@@ -138,7 +145,7 @@ func (e *evalCommand) run(ctx context.Context) error {
 		return err
 	}
 	e.Save, e.Written = files.Write, []string{e.output, e.html}
-	report, err := qtype.Evaluate(ctx, e.EvaluationConfig, e.access.Options(qtype.WithLog(func(line string) { fmt.Fprintln(e.Err, line) }))...)
+	report, err := qtype.Evaluate(e.clients.Audit.Context(ctx), e.EvaluationConfig, e.access.Options(qtype.WithLog(e.Logger("")), qtype.WithOptionsFor(e.clients.Options))...)
 	if e.Progress != nil {
 		fmt.Fprint(e.Err, "\r\x1b[K")
 	}
@@ -160,13 +167,13 @@ func (e *evalCommand) show(r *qtype.EvaluationReport) error {
 	switch {
 	case e.format.Value == "json":
 		show = r.JSON
-	case e.quiet:
+	case e.log.Quiet:
 		show = r.WriteViolations
 	}
 	if err := show(e.Out); err != nil {
 		return err
 	}
-	if e.quiet || e.format.Value == "json" { // the text has them
+	if e.log.Quiet || e.format.Value == "json" { // the text has them
 		for _, w := range r.Warnings {
 			fmt.Fprintln(e.Err, "warning:", terminal.Clean(w))
 		}

@@ -24,6 +24,17 @@ func (c *checker) checkMocks(models []*spec.ModelMock, mocks []*spec.ToolMock, f
 			}
 		}
 	}
+	c.checkToolMocks(mocks, failing)
+}
+
+// CheckToolMocks checks mocks of the tools of an application.
+func CheckToolMocks(app *spec.Application, mocks []*spec.ToolMock) diag.List {
+	c := &checker{app: app}
+	c.checkToolMocks(mocks, false)
+	return c.list
+}
+
+func (c *checker) checkToolMocks(mocks []*spec.ToolMock, failing bool) {
 	tools := allTools(c.app)
 	for _, t := range NonNil(mocks) {
 		c.checkID(SpanOf(t, "id"), "tool", t.ID, spec.IDs(tools))

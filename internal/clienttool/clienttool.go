@@ -63,8 +63,8 @@ func find(declared []spec.Tool, name string) (spec.Tool, error) {
 	return nil, fmt.Errorf("no such ClientTool; the document has %s%s", textfmt.List(ids), diag.DidYouMean(name, ids))
 }
 
-// CheckApproved returns an error if the application has no tool of that id.
-func CheckApproved(app *spec.Application, id string) error {
+// CheckTool returns an error if the application has no tool of that id.
+func CheckTool(app *spec.Application, id string) error {
 	var ids []string
 	for _, t := range app.AllTools() {
 		ids = append(ids, t.EntityID())
@@ -73,6 +73,16 @@ func CheckApproved(app *spec.Application, id string) error {
 		return nil
 	}
 	return fmt.Errorf("no such tool%s", diag.DidYouMean(id, ids))
+}
+
+// Mock returns the mock of the tool of that id whose result is a text: JSON, or a value of an output of type text.
+func Mock(app *spec.Application, id, text string) (*spec.ToolMock, error) {
+	if err := CheckTool(app, id); err != nil {
+		return nil, err
+	}
+	tools := app.AllTools()
+	outputs, _ := tools[slices.IndexFunc(tools, func(t spec.Tool) bool { return t.EntityID() == id })].Results()
+	return &spec.ToolMock{ID: id, Result: parseResult(outputs, text)}, nil
 }
 
 // Prompts reports whether a run may have to prompt the user: no other part of the
@@ -90,14 +100,19 @@ func Prompts(app *spec.Application) bool {
 
 // Advice returns the flag that avoids an error, to be appended to it; empty if there
 // is none.
-func Advice(err error) string {
+func Advice(err error) string { return advice(err, "run in a terminal or pass") }
+
+// AdviceWithoutPrompts is Advice for commands that never prompt the user.
+func AdviceWithoutPrompts(err error) string { return advice(err, "pass") }
+
+func advice(err error, how string) string {
 	var client *factory.NoClientHandlerError
 	var approval *steps.NoApproverError
 	switch {
 	case errors.As(err, &client):
-		return fmt.Sprintf("; run in a terminal or pass --client-tool %s=COMMAND", client.Tool)
+		return fmt.Sprintf("; %s --client-tool %s=COMMAND or --mock-tool %[2]s=RESULT", how, client.Tool)
 	case errors.As(err, &approval):
-		return fmt.Sprintf("; run in a terminal or pass --approve %s", approval.Tool)
+		return fmt.Sprintf("; %s --approve %s or --mock-tool %[2]s=RESULT", how, approval.Tool)
 	}
 	return ""
 }

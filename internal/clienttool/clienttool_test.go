@@ -54,10 +54,10 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
-	if err := clienttool.CheckApproved(app, "shout"); err != nil {
+	if err := clienttool.CheckTool(app, "shout"); err != nil {
 		t.Error(err)
 	}
-	if err := clienttool.CheckApproved(app, "shuot"); err == nil || err.Error() != `no such tool; did you mean "shout"?` {
+	if err := clienttool.CheckTool(app, "shuot"); err == nil || err.Error() != `no such tool; did you mean "shout"?` {
 		t.Errorf("got %v", err)
 	}
 	if !clienttool.Prompts(app) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -46,6 +47,8 @@ func (c *checker) check(ctx context.Context, declared *spec.Evaluation) {
 	if !declared.Position().Complete("flow") && c.request.Flow == "" {
 		return // an error that is reported already
 	}
+	c.list = append(c.list, apptest.CheckToolMocks(c.app, declared.Tools)...)
+	c.evaluation.Tools = apptest.NonNil(declared.Tools)
 	c.metrics(declared.Metrics, declared.Position().Complete("metrics"))
 	c.variants(ctx, declared.Variants)
 }

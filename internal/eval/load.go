@@ -38,6 +38,7 @@ type Evaluation struct {
 	App      *spec.Application // without a variant
 	Flow     *spec.Flow        // of App
 	Data     string            // the file with the rows; empty if none is named
+	Tools    []*spec.ToolMock  // in place of the application's tools
 	Metrics  []*Metric
 	Variants []*Variant // at least one
 }

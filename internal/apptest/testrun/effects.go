@@ -74,5 +74,5 @@ func (e *testEnv) refusedServer(t spec.Tool) tool.Tool {
 		return nil
 	}
 	failure := &spec.ToolMock{ID: t.EntityID(), Error: fmt.Sprintf("a test cannot call servers: add a mock of the tool under tools, recordings, or allow: [%s]", t.EntityID())}
-	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), mock: failure}
+	return tool.NewMock(t, failure)
 }

@@ -1,9 +1,7 @@
 package testrun
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -162,35 +160,7 @@ func (e *testEnv) tool(t spec.Tool) tool.Tool {
 		}
 		return e.refusedServer(t)
 	}
-	return &cannedTool{info: tool.Describe(t.Common(), t.Arguments()), mock: e.tools[i]}
-}
-
-// cannedTool returns the same result for every call.
-type cannedTool struct {
-	info tool.Info
-	mock *spec.ToolMock
-}
-
-// Info returns the description of the mocked tool.
-func (a *cannedTool) Info() tool.Info { return a.info }
-
-// Call checks the arguments as the mocked tool does.
-func (a *cannedTool) Call(_ context.Context, args map[string]any) (any, error) {
-	if _, err := a.info.ValidateArgs(args); err != nil {
-		return nil, err
-	}
-	if a.mock.Error != "" {
-		return nil, &tool.FailedError{Tool: a.info.ID, Message: a.mock.Error}
-	}
-	text, err := json.Marshal(a.mock.Result)
-	if err != nil {
-		return nil, &tool.FailedError{Tool: a.info.ID, Message: "the mock's result cannot be encoded as JSON"}
-	}
-	var result any
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	err = d.Decode(&result)
-	return result, err
+	return tool.NewMock(t, e.tools[i])
 }
 
 // blockedTransport rejects all requests of a test.

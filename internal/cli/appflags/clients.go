@@ -20,6 +20,7 @@ type Clients struct {
 	Suspension *clienttool.Suspension // approvals by other processes; nil for none
 	Audit      Audit
 
+	mocks      []string               // TOOL=RESULT
 	programs   []string               // NAME=COMMAND
 	supervisor *subprocess.Supervisor // starts the programs; nil for none
 }
@@ -33,12 +34,18 @@ func NewClients(s *cli.Streams) *Clients {
 func (c *Clients) AddTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.programs, "client-tool", nil, "answer ClientTool `NAME` with COMMAND (NAME=COMMAND), which reads JSON arguments on stdin and writes JSON to stdout (repeatable)")
 	f.StringArrayVar(&c.User.Approved, "approve", nil, "approve all calls of `TOOL` (repeatable)")
+	c.AddMocksTo(f)
 	c.Audit.AddTo(f)
+}
+
+// AddMocksTo adds the flag of the results that replace calls of tools.
+func (c *Clients) AddMocksTo(f *pflag.FlagSet) {
+	f.StringArrayVar(&c.mocks, "mock-tool", nil, "do not call `TOOL`: its result is RESULT, as JSON or text (TOOL=RESULT, repeatable)")
 }
 
 // Given reports whether one of the flags is set.
 func (c *Clients) Given() bool {
-	return len(c.programs) > 0 || len(c.User.Approved) > 0 || c.Audit.File != ""
+	return len(c.programs)+len(c.mocks) > 0 || len(c.User.Approved) > 0 || c.Audit.File != ""
 }
 
 // Prompt lets the user answer at the terminal.
@@ -53,6 +60,11 @@ func (c *Clients) Options(app *spec.Application) ([]qtype.Option, error) {
 	if err != nil {
 		return nil, err
 	}
+	mocks, err := c.toolMocks(app)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, qtype.WithToolMocks(mocks...))
 	for _, given := range c.programs {
 		name, line, ok := strings.Cut(given, "=")
 		if !ok || name == "" || line == "" {
@@ -65,7 +77,7 @@ func (c *Clients) Options(app *spec.Application) ([]qtype.Option, error) {
 		opts, c.Handled = append(opts, qtype.WithClientTool(id, handler)), append(c.Handled, id)
 	}
 	for _, id := range c.User.Approved {
-		if err := clienttool.CheckApproved(app, id); err != nil {
+		if err := clienttool.CheckTool(app, id); err != nil {
 			return nil, terminal.Usagef("--approve %s: %s", id, err)
 		}
 	}
@@ -79,4 +91,21 @@ func (c *Clients) Options(app *spec.Application) ([]qtype.Option, error) {
 		opts = append(opts, qtype.WithApproval(c.User.Approve))
 	}
 	return opts, nil
+}
+
+// toolMocks returns the results that replace calls of tools.
+func (c *Clients) toolMocks(app *spec.Application) ([]*spec.ToolMock, error) {
+	var mocks []*spec.ToolMock
+	for _, given := range c.mocks {
+		id, text, ok := strings.Cut(given, "=")
+		if !ok || id == "" {
+			return nil, terminal.Usagef("--mock-tool cannot be %q: expected TOOL=RESULT", given)
+		}
+		m, err := clienttool.Mock(app, id, text)
+		if err != nil {
+			return nil, terminal.Usagef("--mock-tool %s: %s", id, err)
+		}
+		mocks = append(mocks, m)
+	}
+	return mocks, nil
 }

@@ -16,7 +16,8 @@ import (
 // Program is an application that is evaluated.
 type Program struct {
 	App *spec.Application
-	New func() (*runtime.App, error) // makes the application; memories are in process
+	// New makes the application with mocks in place of its tools. Memories are in process.
+	New func(mocks []*spec.ToolMock) (*runtime.App, error)
 }
 
 // Opener is an eval.Opener whose applications can run.
@@ -49,6 +50,7 @@ type Evaluation struct {
 	config   Config
 	flow     *spec.Flow // of the application without a variant
 	data     string
+	tools    []*spec.ToolMock // in place of those of the application
 	metrics  []*metric
 	variants []*variant
 	base     *Program
@@ -74,7 +76,7 @@ func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*E
 	if checked == nil {
 		return nil, list
 	}
-	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, base: opened[checked.App]}
+	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App]}
 	for _, d := range list {
 		e.warnings = append(e.warnings, d.Error())
 	}

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -224,13 +226,18 @@ func (x *execution) addViolations(r *Report) {
 	add := func(format string, args ...any) { r.Violations = append(r.Violations, fmt.Sprintf(format, args...)) }
 	for _, v := range r.Variants {
 		if v.Failed > 0 {
-			add("%s: %d of %d rows failed", v.ID, v.Failed, r.Rows)
+			add("%s: %d of %d rows failed: %s", v.ID, v.Failed, r.Rows, frequent(x.errors(v.ID, func(r *Result) string { return r.Error })))
 		}
 		for _, m := range x.metrics {
 			name, s := m.declared.Name(), v.Metrics[m.declared.Name()]
 			switch {
 			case s.Errors > 0:
-				add("%s: %s has no value for %d of %d rows: %s", v.ID, name, s.Errors, r.Rows, x.firstError(v.ID, name))
+				add("%s: %s has no value for %d of %d rows: %s", v.ID, name, s.Errors, r.Rows, frequent(x.errors(v.ID, func(r *Result) string {
+					if r.Error != "" {
+						return "" // reported above
+					}
+					return r.Scores[name].Error
+				})))
 			case m.declared.Min != nil && s.Mean < *m.declared.Min:
 				add("%s: %s is %s, less than %s", v.ID, name, m.format(s.Mean), m.format(*m.declared.Min))
 			case m.declared.Max != nil && s.Mean > *m.declared.Max:
@@ -246,13 +253,42 @@ func (x *execution) addViolations(r *Report) {
 	}
 }
 
-func (x *execution) firstError(variant, metric string) string {
+// errors returns the errors of the results of a variant.
+func (x *execution) errors(variant string, of func(*Result) string) []string {
+	var all []string
 	for _, r := range x.results {
-		if s := r.Scores[metric]; r.Variant == variant && r.Error == "" && s.Error != "" {
-			return s.Error
+		if text := of(r); r.Variant == variant && text != "" {
+			all = append(all, textfmt.OneLine(text))
 		}
 	}
-	return ""
+	return all
+}
+
+// maxErrors is how many different errors a report names.
+const maxErrors = 3
+
+// frequent returns the most frequent texts with the numbers of those that are more than one.
+func frequent(texts []string) string {
+	counts := map[string]int{}
+	var distinct []string
+	for _, t := range texts {
+		if counts[t]++; counts[t] == 1 {
+			distinct = append(distinct, t)
+		}
+	}
+	slices.SortStableFunc(distinct, func(a, b string) int { return counts[b] - counts[a] })
+	shown := distinct[:min(len(distinct), maxErrors)]
+	for i, t := range shown {
+		shown[i] = textfmt.Ellipsis(t, maxReason)
+		if counts[t] > 1 && len(distinct) > 1 {
+			shown[i] += fmt.Sprintf(" (%d times)", counts[t])
+		}
+	}
+	text := strings.Join(shown, "; ")
+	if more := len(distinct) - len(shown); more > 0 {
+		text += fmt.Sprintf("; and %s", textfmt.Count(more, "other error"))
+	}
+	return text
 }
 
 func (m *metric) format(v float64) string { return formatValue(m.row.Unit, v) }

@@ -67,7 +67,7 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 		return nil, err
 	}
 	x := &execution{Evaluation: e, data: data, results: make([]*Result, len(e.variants)*len(data.rows))}
-	if err := x.open(); err != nil {
+	if err := x.open(ctx); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
 	defer func() { err = errors.Join(err, x.close()) }()
@@ -98,19 +98,22 @@ type UsageError struct{ Reason string }
 func (e *UsageError) Error() string { return e.Reason }
 
 // open makes the applications.
-func (x *execution) open() error {
-	base, err := x.base.New()
+func (x *execution) open(ctx context.Context) error {
+	base, err := x.base.New(nil)
 	if err != nil {
 		return err
 	}
 	x.judges = &judges{base}
 	for _, v := range x.variants {
-		app, err := v.program.New()
+		app, err := v.program.New(x.tools)
 		if err != nil {
 			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
 		}
 		x.apps = append(x.apps, app)
 		if _, err := app.Models(x.flow.ID); err != nil {
+			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
+		}
+		if err := app.CheckTools(ctx, x.flow.ID); err != nil {
 			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
 		}
 	}
