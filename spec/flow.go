@@ -19,6 +19,8 @@ type Flow struct {
 	Allow []string `yaml:"allow"`
 	// Feedback requests ratings of the flow's answers; it needs telemetry.
 	Feedback Feedback `yaml:"feedback"`
+	// Table describes how a file with the flow's rows is read (-I, and the data of evaluations) where its name and content do not tell.
+	Table *Table `yaml:"table"`
 	// Variables declares the values that the flow's rows carry.
 	Variables []*Variable `yaml:"variables"`
 	// Inputs are the ids of the variables that a caller sets.

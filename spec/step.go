@@ -242,6 +242,8 @@ type FileSource struct {
 	Path PathRef `yaml:"path" jsonschema:"required"`
 	// Base is the folder or the address below which the files are that a variable names; relative paths are below it. Without it, that is the working directory, where addresses are not allowed. A constant path is not limited.
 	Base string `yaml:"base"`
+	// Table describes how the file is read where its name and content do not tell: its encoding, delimiter, header and others.
+	Table *Table `yaml:"table"`
 }
 
 // FileWriter writes rows to a file.

@@ -17,6 +17,7 @@ type fileSource struct {
 	id   string
 	path filePath
 	outs []slot
+	read records.Options
 }
 
 func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
@@ -26,6 +27,10 @@ func buildFileSource(s *spec.FileSource, env *Env) (Runner, error) {
 		return nil, err
 	}
 	f.outs, err = env.slots(s.Outputs)
+	f.read = records.Options{Table: s.Table, Variables: []*spec.Variable{}}
+	for _, out := range f.outs {
+		f.read.Variables = append(f.read.Variables, out.of)
+	}
 	return f, err
 }
 
@@ -39,7 +44,7 @@ func (f *fileSource) Process(ctx context.Context, row *Row, emit Emit) error {
 	if err != nil {
 		return err
 	}
-	r, err := records.Open(ctx, path, records.Options{})
+	r, err := records.Open(ctx, path, f.read)
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func (f *fileSource) known(r *records.Reader) error {
 	}
 	for _, out := range f.outs {
 		if _, ok := (records.Record{Columns: columns, Values: make([]any, len(columns))}).Get(out.of.ID); !ok && !out.of.IsOptional() {
-			return fmt.Errorf("%s: no column %q; columns are %s", r.Path(), out.of.ID, listed(columns))
+			return fmt.Errorf("%s: no column %q; columns are %s%s", r.Path(), out.of.ID, listed(columns), r.Hint())
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
 	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, prefix of a memory is for context blocks that change, compact_at replaces chat_history_token_ratio and token_flush_size, telemetry is sent to an http or https address, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, on_truncation, structured_output and context_window of a model for the messages of a chat, which an EmbeddingModel does not get, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
+		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, prefix of a memory is for context blocks that change, compact_at replaces chat_history_token_ratio and token_flush_size, telemetry is sent to an http or https address, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, a key of a table for some formats of files, on_truncation, structured_output and context_window of a model for the messages of a chat, which an EmbeddingModel does not get, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
 		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
 			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
 		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedEmbeddingSettings), on(unusedAudience), on(unusedEndpoint))}
@@ -64,7 +64,14 @@ func unusedMemorySettings(p *ruleContext, m *spec.Memory) {
 	}
 }
 
-func unusedSourceSettings(p *ruleContext, s *spec.FileSource) { p.reportUnusedBase(s, s.Path, s.Base) }
+func unusedSourceSettings(p *ruleContext, s *spec.FileSource) {
+	p.reportUnusedBase(s, s.Path, s.Base)
+	if format := spec.FileFormat(s.Path.URI); format != "" {
+		if key, formats := s.Table.Unfit(format); key != "" {
+			p.report(placeOf(s.Table, key), "%s in the table of step %q has no effect: it is for %s, and %s is %s", key, s.ID, formats, s.Path.URI, format)
+		}
+	}
+}
 
 func unusedWriterSettings(p *ruleContext, w *spec.FileWriter) {
 	p.reportUnusedBase(w, w.Path, w.Base)

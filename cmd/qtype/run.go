@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // runCommand is one call of qtype run.
@@ -22,6 +24,7 @@ type runCommand struct {
 	*cli.Streams
 	batch.Config
 	format   *cli.EnumFlag
+	tables   []string // keys of Table with their values
 	clients  *appflags.Clients
 	store    appflags.Store
 	flags    *pflag.FlagSet
@@ -64,6 +67,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 		f.StringVarP(&r.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.StringVarP(&r.Input, "input", "i", "", "input: `JSON` object or array, text, @FILE, or - for stdin")
 		f.StringVarP(&r.InputFile, "input-file", "I", "", "run over every row of `FILE` (.csv .tsv .json .jsonl .parquet .xlsx), or - for stdin")
+		f.StringArrayVar(&r.tables, "table", nil, "how the file of -I is read, as `KEY=VALUE`: "+strings.Join(spec.TableKeys(), ", ")+" (repeatable)")
 		f.StringVarP(&r.Output, "output", "o", "", "write the results to `FILE`: .csv .tsv .json .jsonl .parquet (without a suffix: Parquet)")
 		f.BoolVar(&r.MakeFolders, "mkdir", false, "create the folders of -o and --errors")
 		r.format.AddTo(c, "format", "", "output format (default: table on a terminal, text for a single input there, otherwise jsonl)")
@@ -106,6 +110,15 @@ func (r *runCommand) addTo(c *cobra.Command) {
 func (r *runCommand) check() error {
 	if r.Output != "" && r.format.Value != "" {
 		return terminal.Usagef("--format is for standard output; the format of -o is that of its extension")
+	}
+	for _, text := range r.tables {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return terminal.Usagef("--table %s: expected KEY=VALUE, such as delimiter=semicolon", text)
+		}
+		if err := r.Table.SetKey(key, value); err != nil {
+			return terminal.Usagef("--table: %v", err)
+		}
 	}
 	r.Config.Streams = &r.Streams.Streams
 	if err := r.Check(r.flags.Changed); err != nil {

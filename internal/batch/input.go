@@ -98,6 +98,10 @@ func (in *input) openFile(ctx context.Context, path string) error {
 	}
 	in.file, in.name, in.columns = file, file.Path(), file.Columns()
 	in.base = mediafile.BaseOf(path)
+	if key, formats := in.cfg.Table.Unfit(string(file.Format())); key != "" {
+		in.close()
+		return terminal.Usagef("--table %s: %s has the format %s; the option is for %s", key, in.name, file.Format(), formats)
+	}
 	if err := in.checkColumns(); err != nil {
 		in.close()
 		return err
@@ -105,7 +109,7 @@ func (in *input) openFile(ctx context.Context, path string) error {
 	if n, known := file.Total(); known {
 		in.total = n
 	} else if countable(path) {
-		if n, err := records.Count(ctx, path, records.Options{}); err == nil {
+		if n, err := records.Count(ctx, path, in.options()); err == nil {
 			in.total = n
 		}
 	}
@@ -119,12 +123,25 @@ const stdinFile = "-"
 
 func (in *input) openRecords(ctx context.Context, path string) (*records.Reader, error) {
 	if path == stdinFile {
-		return records.OpenStream(in.cfg.Streams.In, "standard input", records.Options{})
+		return records.OpenStream(in.cfg.Streams.In, "standard input", in.options())
 	}
 	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
 		return nil, terminal.Usagef("-I %s: rows are read from .csv, .tsv, .json, .jsonl, .parquet and .xlsx, not from YAML", path)
 	}
-	return records.Open(ctx, path, records.Options{})
+	return records.Open(ctx, path, in.options())
+}
+
+// options returns how the file is read: the columns of the flow's inputs, of the session and of the user
+// are needed, and the others only for the file of failed rows.
+func (in *input) options() records.Options {
+	opts := records.Options{Table: in.flow.Table.With(&in.cfg.Table), Rest: in.cfg.ErrorFile != "", Variables: []*spec.Variable{}}
+	for _, ref := range in.flow.Inputs {
+		opts.Variables = append(opts.Variables, ref.To)
+	}
+	for _, column := range slices.Concat([]string{in.cfg.SessionColumn, in.cfg.UserColumn, "error_step"}, sessionColumns(), userColumns()) {
+		opts.Variables = append(opts.Variables, &spec.Variable{ID: column})
+	}
+	return opts
 }
 
 // countable reports whether a file is small and can be read twice.
@@ -142,8 +159,9 @@ func (in *input) checkColumns() error {
 	}
 	for _, v := range in.required() {
 		if !slices.Contains(in.columns, v.ID) {
+			help := cmp.Or(diag.DidYouMean(v.ID, in.columns), in.file.Hint())
 			return fmt.Errorf("%s: no column %q, which flow %s needs as its input; the columns are: %s%s",
-				in.name, v.ID, in.flow.ID, textfmt.List(in.columns), diag.DidYouMean(v.ID, in.columns))
+				in.name, v.ID, in.flow.ID, textfmt.List(in.columns), help)
 		}
 	}
 	return in.findSessionColumns()

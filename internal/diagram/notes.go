@@ -3,7 +3,6 @@ package diagram
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
@@ -69,7 +68,7 @@ func memoryNote(m *spec.Memory) string {
 		case i == 0:
 			note += fmt.Sprintf(" · %s %s", textfmt.Thousands(int(value)), l.Unit)
 		case l.Unit == spec.UnitShare:
-			note += " × " + strconv.FormatFloat(value, 'g', -1, 64)
+			note += " × " + textfmt.Number(value)
 		}
 	}
 	return note

@@ -262,14 +262,7 @@ func dumpNumber(v any) string {
 	case json.Number:
 		return n.String()
 	case float64:
-		if exponent := math.Floor(math.Log10(math.Abs(n))); n != 0 && (exponent < -4 || exponent >= 16) {
-			return strconv.FormatFloat(n, 'e', -1, 64)
-		}
-		text := strconv.FormatFloat(n, 'f', -1, 64)
-		if !strings.Contains(text, ".") {
-			text += ".0"
-		}
-		return text
+		return value.Text(n)
 	}
 	return fmt.Sprint(v)
 }

@@ -163,7 +163,7 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 		r.Rows, r.Sample = max(d.cfg.Rows, 1), 1
 		return []runtime.Input{{Session: "row-1", Values: map[string]any{}}}, nil
 	}
-	file, err := d.open(ctx)
+	file, err := d.open(ctx, records.Options{Table: flow.Table})
 	if err != nil {
 		return nil, err
 	}
@@ -196,11 +196,11 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 }
 
 // open opens the rows.
-func (d *dryRun) open(ctx context.Context) (*records.Reader, error) {
+func (d *dryRun) open(ctx context.Context, opts records.Options) (*records.Reader, error) {
 	if d.cfg.Data == "-" && d.cfg.In != nil {
-		return records.OpenStream(d.cfg.In, "standard input", records.Options{})
+		return records.OpenStream(d.cfg.In, "standard input", opts)
 	}
-	return records.Open(ctx, d.cfg.Data, records.Options{})
+	return records.Open(ctx, d.cfg.Data, opts)
 }
 
 // total adds up the models, for the rows of the run.

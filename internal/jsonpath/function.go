@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/ohler55/ojg/jp"
+
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // function returns the results for one value; none if it does not apply.
@@ -113,14 +115,8 @@ func textOf(v any) ([]any, error) {
 	switch v := v.(type) {
 	case string:
 		return []any{v}, nil
-	case int64, bool:
-		return []any{fmt.Sprint(v)}, nil
-	case float64:
-		s := strconv.FormatFloat(v, 'g', -1, 64)
-		if v == math.Trunc(v) && !strings.ContainsAny(s, "eIN") {
-			s += ".0"
-		}
-		return []any{s}, nil
+	case int64, bool, float64:
+		return []any{value.Text(v)}, nil
 	}
 	return nil, fmt.Errorf("expected a string, a number or a boolean")
 }

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func get(path jp.Expr, doc any) []any { return path.Get(doc) }
 
 const sample = `{"a":1,"b":2.5,"s":"foo","t":"bär","l":[3,1,2],"m":[{"x":1,"y":5},{"x":2,"y":6}],
-	"d":{"j":1,"k":2},"csv":"a,b,c","big":4611686018427387904,"deep":{"x-y":9},"mixed":[1,"x"],"a-b":7,"2nd":8}`
+	"d":{"j":1,"k":2},"csv":"a,b,c","big":4611686018427387904,"deep":{"x-y":9},"mixed":[1,"x"],"a-b":7,"2nd":8,"large":1234567.5}`
 
 // The results are those of jsonpath-ng, except where a comment notes a difference.
 func TestPath_Find(t *testing.T) {
@@ -61,6 +61,7 @@ func TestPath_Find(t *testing.T) {
 		"$.d.`keys`":                `["j","k"]`,
 		"$.s.`this`":                `["foo"]`,
 		"$.a.`str()`":               `["1"]`,
+		"$.large.`str()`":           `["1234567.5"]`,
 		"$.csv.`split(',', 1, -1)`": `["b"]`,
 		"$.csv.`split(,, 1, -1)`":   `["b"]`,
 		"$.csv.`split(',', -1, 1)`": `["b,c"]`,

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
@@ -284,7 +283,7 @@ func memoryText(m *spec.Memory) string {
 	row, _ := m.Row()
 	var limits []string
 	for _, l := range row.Limits {
-		limits = append(limits, fmt.Sprintf("`%s` %s", l.Key, strconv.FormatFloat(m.Limit(l.Key), 'f', -1, 64)))
+		limits = append(limits, fmt.Sprintf("`%s` %s", l.Key, textfmt.Number(m.Limit(l.Key))))
 	}
 	text := strings.Join(limits, ", ")
 	if row.Name == spec.Policies()[0].Name { // the default

@@ -10,14 +10,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // startCSV reads the header row.
 func (r *Reader) startCSV(src textSource, head []byte) error {
-	delim := byte(',')
-	if r.format == TSV {
-		delim = '\t'
-	}
 	body := bytes.TrimLeft(bytes.TrimPrefix(head, bomUTF8), "\r\n")
 	if !bytes.Contains(body, []byte{'\n'}) && bytes.Contains(body, []byte{'\r'}) {
 		src.in = bufio.NewReader(&crReader{src.in})
@@ -25,8 +22,11 @@ func (r *Reader) startCSV(src textSource, head []byte) error {
 	if bytes.HasPrefix(head, bomUTF8) {
 		_, _ = src.in.Discard(len(bomUTF8)) // was peeked
 	}
-	s := &scanner{in: src.in, path: r.path, delim: sniffDelimiter(body, delim)}
-	header, err := s.record()
+	s := &scanner{in: src.in, path: r.path, quote: '"', comment: r.table.Comment, charset: r.charset}
+	if r.table.Quote != "" {
+		s.quote = separators[r.table.Quote]
+	}
+	header, err := s.header(&r.table, r.format)
 	var bad *RowError
 	switch {
 	case errors.Is(err, io.EOF):
@@ -40,15 +40,49 @@ func (r *Reader) startCSV(src textSource, head []byte) error {
 		return &FileError{Path: r.path, Line: s.start, Reason: err.Error()}
 	}
 	s.width = len(r.columns)
-	r.next, r.skip = func() (Record, error) { return s.next(r.columns) }, s.skip
+	cells := r.cells()
+	r.next, r.skip = func() (Record, error) { return s.next(r.columns, cells) }, s.skip
 	return nil
+}
+
+// header finds the delimiter and returns the names of the columns.
+func (s *scanner) header(table *spec.Table, format Format) ([]string, error) {
+	for s.line < table.Header-1 {
+		if s.raw = s.raw[:0]; s.extend() != nil {
+			return nil, &FileError{Path: s.path, Reason: fmt.Sprintf("has fewer than %d lines", table.Header)}
+		}
+	}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	usual := byte(',')
+	if format == TSV {
+		usual = '\t'
+	}
+	// Spreadsheets write the delimiter into a line of its own.
+	if line := bytes.TrimRight(s.raw, "\r\n"); len(line) == len("sep=;") && bytes.EqualFold(line[:4], []byte("sep=")) {
+		usual = line[4]
+		if err := s.begin(); err != nil {
+			return nil, err
+		}
+	}
+	s.delim = sniffDelimiter(s.raw, usual)
+	if table.Delimiter != "" {
+		s.delim = separators[table.Delimiter]
+	}
+	if table.Columns == nil {
+		s.held = true
+		return s.record()
+	}
+	s.held = table.Header == 0
+	return table.Columns, nil
 }
 
 // sniffDelimiter returns the delimiter of the header's names. Spreadsheets of many
 // countries write semicolons into files that they call CSV.
 func sniffDelimiter(body []byte, usual byte) byte {
 	line, _, _ := bytes.Cut(body, []byte{'\n'})
-	for _, d := range []byte{usual, ';', '\t', ','} {
+	for _, d := range []byte{usual, ';', '\t', ',', '|'} { // no variable has a name with a pipe
 		if bytes.IndexByte(line, d) >= 0 {
 			return d
 		}
@@ -77,21 +111,26 @@ func headerOf(fields []string) ([]string, error) {
 // ends in quotes are kept as they are. encoding/csv cannot do this: see
 // docs/decisions/022-csv-reader.md.
 type scanner struct {
-	in     *bufio.Reader
-	path   string
-	delim  byte
-	width  int      // the header's number of fields
-	line   int      // the last line that was read
-	start  int      // the line that the record began on
-	raw    []byte   // the record's text: one line, or more if a field has line ends
-	text   []byte   // the text of the fields, without quotes
-	ends   []int    // where each field ends in text
-	fields []string // of the record; overwritten by the next one
-	eof    bool     // there are no further lines
+	in      *bufio.Reader
+	path    string
+	charset string // for errors
+	delim   byte
+	quote   byte     // 0 if quotes are text
+	comment string   // how lines begin that are skipped; empty for none
+	width   int      // the header's number of fields
+	line    int      // the last line that was read
+	start   int      // the line that the record began on
+	raw     []byte   // the record's text: one line, or more if a field has line ends
+	text    []byte   // the text of the fields, without quotes
+	ends    []int    // where each field ends in text
+	quoted  []bool   // whether each field has quotes
+	fields  []string // of the record; overwritten by the next one
+	eof     bool     // there are no further lines
+	held    bool     // raw is the first line of the next record
 }
 
 // next returns the next record under the header's columns.
-func (s *scanner) next(columns []string) (Record, error) {
+func (s *scanner) next(columns []string, cells *cellReader) (Record, error) {
 	fields, err := s.record()
 	var bad *RowError
 	if err != nil && !errors.As(err, &bad) {
@@ -99,7 +138,7 @@ func (s *scanner) next(columns []string) (Record, error) {
 	}
 	rec := Record{Line: s.start, Columns: columns, Values: make([]any, len(columns))}
 	for i := range min(len(fields), len(columns)) {
-		rec.Values[i] = fields[i]
+		rec.Values[i] = cells.value(i, fields[i], s.quoted[i])
 	}
 	switch {
 	case bad != nil:
@@ -108,8 +147,11 @@ func (s *scanner) next(columns []string) (Record, error) {
 		return rec, &RowError{Reason: fmt.Sprintf("the row has %s, the header has %d", textfmt.Count(len(fields), "field"), s.width)}
 	}
 	for i, f := range fields {
-		if !utf8.ValidString(f) {
-			return rec, &RowError{Reason: fmt.Sprintf("column %q is not UTF-8 text", columns[i])}
+		switch {
+		case !utf8.ValidString(f) && cells.read[i]:
+			return rec, &RowError{Reason: fmt.Sprintf("column %q is not UTF-8 text; the table option encoding names its charset, such as encoding=windows-1252", columns[i])}
+		case s.charset != "UTF-8" && cells.read[i] && strings.ContainsRune(f, utf8.RuneError):
+			return rec, &RowError{Reason: fmt.Sprintf("column %q has bytes that are not text in %s", columns[i], s.charset)}
 		}
 	}
 	return rec, nil
@@ -141,8 +183,13 @@ func (s *scanner) skip() error {
 
 // begin reads the first line of the next record.
 func (s *scanner) begin() error {
-	s.raw, s.text, s.ends = s.raw[:0], s.text[:0], s.ends[:0]
-	for len(bytes.TrimRight(s.raw, "\r\n")) == 0 {
+	s.text, s.ends, s.quoted = s.text[:0], s.ends[:0], s.quoted[:0]
+	if s.held {
+		s.held = false
+		return nil
+	}
+	s.raw = s.raw[:0]
+	for len(bytes.TrimRight(s.raw, "\r\n")) == 0 || s.comment != "" && bytes.HasPrefix(s.raw, []byte(s.comment)) {
 		s.raw = s.raw[:0]
 		if err := s.extend(); err != nil {
 			return err
@@ -157,7 +204,8 @@ func (s *scanner) split() error {
 	pos := 0
 	for {
 		var err error
-		if pos < len(s.raw) && s.raw[pos] == '"' {
+		isQuoted := s.quote != 0 && pos < len(s.raw) && s.raw[pos] == s.quote
+		if isQuoted {
 			pos, err = s.quotedField(pos + 1)
 		} else {
 			pos = s.plainField(pos)
@@ -165,7 +213,7 @@ func (s *scanner) split() error {
 		if err != nil {
 			return err
 		}
-		s.ends = append(s.ends, len(s.text))
+		s.ends, s.quoted = append(s.ends, len(s.text)), append(s.quoted, isQuoted)
 		if pos >= s.content() {
 			return nil
 		}
@@ -187,12 +235,12 @@ func (s *scanner) plainField(pos int) int {
 func (s *scanner) quotedField(pos int) (int, error) {
 	opened := s.line
 	for {
-		i := bytes.IndexByte(s.raw[pos:], '"')
+		i := bytes.IndexByte(s.raw[pos:], s.quote)
 		if i < 0 {
 			s.text = append(s.text, s.raw[pos:]...)
 			pos = len(s.raw)
 			if err := s.extend(); errors.Is(err, io.EOF) {
-				return 0, &FileError{Path: s.path, Line: opened, Reason: "unclosed quote"}
+				return 0, &FileError{Path: s.path, Line: opened, Reason: "unclosed quote; the table option quote=none reads quotes as text"}
 			} else if err != nil {
 				return 0, err
 			}
@@ -200,8 +248,8 @@ func (s *scanner) quotedField(pos int) (int, error) {
 		}
 		s.text = append(s.text, s.raw[pos:pos+i]...)
 		pos += i + 1
-		if pos < len(s.raw) && s.raw[pos] == '"' {
-			s.text = append(s.text, '"')
+		if pos < len(s.raw) && s.raw[pos] == s.quote {
+			s.text = append(s.text, s.quote)
 			pos++
 			continue
 		}

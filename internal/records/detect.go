@@ -69,8 +69,8 @@ func detectBinary(errorf func(string, ...any) error, format Format, head []byte)
 		return "", errorf("is an Excel workbook in the old format (.xls): save it as .xlsx")
 	case format == Excel:
 		return "", errorf("is not an Excel workbook")
-	case bytes.HasPrefix(head, bomUTF16LE), bytes.HasPrefix(head, bomUTF16BE):
-		return "", errorf("is UTF-16 text: save it as UTF-8")
+	case bytes.Count(head, []byte{0})*3 > len(head): // every second byte of text in Latin letters
+		return "", errorf("contains binary data, or UTF-16 text, which needs the table option encoding=utf-16le or encoding=utf-16be")
 	case bytes.IndexByte(head, 0) >= 0:
 		return "", errorf("contains binary data, not %s", label(format))
 	}

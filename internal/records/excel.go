@@ -58,7 +58,7 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 	if b.parts["xl/workbook.xml"] == nil {
 		return &FileError{Path: r.path, Reason: "is a zip archive, not an Excel workbook"}
 	}
-	part, err := b.firstSheet()
+	part, err := r.sheet(b)
 	if err == nil {
 		err = errors.Join(b.readShared(), b.readStyles())
 	}
@@ -71,10 +71,10 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 	}
 	r.closers = append(r.closers, in)
 	s := &sheet{book: b, dec: xml.NewDecoder(in), path: r.path}
-	header, err := s.row()
+	header, err := s.header(&r.table)
 	switch {
 	case errors.Is(err, io.EOF):
-		return &FileError{Path: r.path, Reason: "the first sheet is empty"}
+		return &FileError{Path: r.path, Reason: "the sheet is empty" + r.otherSheets()}
 	case err != nil:
 		return damaged(err)
 	}
@@ -84,8 +84,9 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 	if r.columns, err = headerOf(header); err != nil {
 		return &FileError{Path: r.path, Line: s.line, Reason: err.Error()}
 	}
+	values := r.cells()
 	r.next = func() (Record, error) {
-		rec, err := s.next(r.columns)
+		rec, err := s.next(r.columns, values)
 		var bad *RowError
 		if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &bad) {
 			err = damaged(err)
@@ -93,6 +94,14 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 		return rec, err
 	}
 	return nil
+}
+
+// otherSheets returns how to read another sheet of a workbook; empty if it has one.
+func (r *Reader) otherSheets() string {
+	if len(r.sheets) < 2 {
+		return ""
+	}
+	return "; the table option sheet names another sheet: " + strings.Join(r.sheets, ", ")
 }
 
 // walk calls visit for each start tag of a part; the decoder is behind the tag.
@@ -139,13 +148,28 @@ type sheetPart struct {
 	part   *zip.File
 }
 
-// firstSheet returns the part of the workbook's first sheet.
-func (b *workbook) firstSheet() (*zip.File, error) {
+// sheet returns the part of the sheet that the table names: else of the first one that is not hidden,
+// else of the first one.
+func (r *Reader) sheet(b *workbook) (*zip.File, error) {
 	sheets, err := b.sheets()
 	if err != nil {
 		return nil, err
 	}
-	return sheets[0].part, nil
+	chosen := -1
+	for i, s := range sheets {
+		r.sheets = append(r.sheets, s.name)
+		if chosen < 0 && (r.table.Sheet == s.name || r.table.Sheet == "" && !s.hidden) {
+			chosen = i
+		}
+	}
+	if chosen < 0 && r.table.Sheet != "" {
+		return nil, &FileError{Path: r.path, Reason: fmt.Sprintf("has no sheet %q; the sheets are %s", r.table.Sheet, strings.Join(r.sheets, ", "))}
+	}
+	part := sheets[max(chosen, 0)].part
+	if part == nil {
+		return nil, errors.New("the part of a sheet is missing")
+	}
+	return part, nil
 }
 
 // sheets returns the sheets of the workbook in their order, at least one.
@@ -187,7 +211,7 @@ func (b *workbook) sheets() ([]sheetPart, error) {
 		}
 		found[i].part = b.parts[strings.ToLower(strings.TrimPrefix(target, "/"))]
 	}
-	if len(found) == 0 || found[0].part == nil {
+	if len(found) == 0 {
 		return nil, errors.New("there is no sheet")
 	}
 	return found, nil

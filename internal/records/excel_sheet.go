@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // maxColumns is how many columns a sheet can have.
@@ -19,37 +22,61 @@ type sheet struct {
 	book    *workbook
 	dec     *xml.Decoder
 	path    string
-	line    int      // the row's number in the sheet, from 1
-	cells   []string // of the row; overwritten by the next one
-	invalid string   // what is wrong with a cell of the row; empty if nothing
+	line    int            // the row's number in the sheet, from 1
+	cells   []string       // of the row; overwritten by the next one
+	invalid map[int]string // what is wrong with cells of the row, by column
+	problem string         // what is wrong with the cell that was read last; empty if nothing
+	held    bool           // the row that was read last is the next one
 }
 
-// next returns the next row that is not empty, under the header's columns.
-func (s *sheet) next(columns []string) (Record, error) {
+// header returns the names of the columns.
+func (s *sheet) header(table *spec.Table) ([]string, error) {
 	cells, err := s.row()
-	if err != nil {
-		return Record{}, err
+	for err == nil && s.line < table.Header {
+		cells, err = s.row()
 	}
-	rec := Record{Line: s.line, Columns: columns, Values: make([]any, len(columns))}
-	for i := range columns {
-		rec.Values[i] = ""
-		if i < len(cells) {
-			rec.Values[i] = cells[i]
+	if err == nil && table.Columns != nil {
+		s.held = table.Header == 0
+		return table.Columns, nil
+	}
+	return cells, err
+}
+
+// next returns the next row that has a cell under the header's columns.
+func (s *sheet) next(columns []string, values *cellReader) (Record, error) {
+	for {
+		cells, err := s.row()
+		if err != nil {
+			return Record{}, err
 		}
-	}
-	if s.invalid != "" {
-		return rec, &RowError{Reason: s.invalid}
-	}
-	for i := len(columns); i < len(cells); i++ {
-		if cells[i] != "" {
-			return rec, &RowError{Reason: fmt.Sprintf("cell %s%d has no column in the header", letters(i), s.line)}
+		rec := Record{Line: s.line, Columns: columns, Values: make([]any, len(columns))}
+		isEmpty := true
+		for i := range columns {
+			text := ""
+			if i < len(cells) {
+				text = cells[i]
+			}
+			isEmpty = isEmpty && text == "" && s.invalid[i] == ""
+			rec.Values[i] = values.value(i, text, false)
 		}
+		if isEmpty {
+			continue // such as a note beside the table
+		}
+		for i := range columns {
+			if s.invalid[i] != "" && values.read[i] {
+				return rec, &RowError{Reason: s.invalid[i]}
+			}
+		}
+		return rec, nil
 	}
-	return rec, nil
 }
 
 // row returns the cells of the next row that is not empty.
 func (s *sheet) row() ([]string, error) {
+	if s.held {
+		s.held = false
+		return s.cells, nil
+	}
 	for {
 		token, err := s.dec.Token()
 		if err != nil {
@@ -67,7 +94,7 @@ func (s *sheet) row() ([]string, error) {
 			if err := s.fill(); err != nil {
 				return nil, err
 			}
-			if strings.Join(s.cells, "") != "" || s.invalid != "" {
+			if strings.Join(s.cells, "") != "" || len(s.invalid) > 0 {
 				return s.cells, nil
 			}
 		case xml.EndElement:
@@ -80,7 +107,8 @@ func (s *sheet) row() ([]string, error) {
 
 // fill reads the cells of a row whose start tag was read.
 func (s *sheet) fill() error {
-	s.cells, s.invalid = s.cells[:0], ""
+	s.cells = s.cells[:0]
+	clear(s.invalid)
 	at := -1
 	for {
 		token, err := s.dec.Token()
@@ -102,9 +130,16 @@ func (s *sheet) fill() error {
 			if at >= maxColumns {
 				return fmt.Errorf("a row has more than %d columns", maxColumns)
 			}
+			s.problem = ""
 			text, err := s.cell(t)
 			if err != nil {
 				return err
+			}
+			if s.problem != "" {
+				if s.invalid == nil {
+					s.invalid = map[int]string{}
+				}
+				s.invalid[at] = s.problem
 			}
 			for len(s.cells) <= at {
 				s.cells = append(s.cells, "")
@@ -129,14 +164,6 @@ func columnOf(reference string) (int, bool) {
 		}
 	}
 	return n - 1, n > 0
-}
-
-// letters returns the name of a column: A to Z, AA and so on.
-func letters(column int) string {
-	if column < 26 {
-		return string(rune('A' + column))
-	}
-	return letters(column/26-1) + letters(column%26)
 }
 
 // cell returns the text of a cell whose start tag was read.
@@ -165,7 +192,7 @@ func (s *sheet) cell(c xml.StartElement) (string, error) {
 			}
 		case xml.EndElement:
 			if formula && raw == "" && kind != "str" { // the result of a formula may be an empty text
-				s.invalid = fmt.Sprintf("cell %s has a formula without its result: open the workbook in a spreadsheet program and save it", attr(c, "r"))
+				s.problem = fmt.Sprintf("cell %s has a formula without its result: open the workbook in a spreadsheet program and save it", attr(c, "r"))
 			}
 			return s.shown(c, kind, raw), nil
 		}
@@ -196,19 +223,19 @@ func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
 		if i, err := strconv.Atoi(strings.TrimSpace(raw)); err == nil && i >= 0 && i < len(s.book.shared) {
 			return s.book.shared[i]
 		}
-		s.invalid = fmt.Sprintf("cell %s refers to a shared string that does not exist", attr(c, "r"))
+		s.problem = fmt.Sprintf("cell %s refers to a shared string that does not exist", attr(c, "r"))
 		return ""
 	case "str", "inlineStr", "d": // the result of a formula, an inline string, a date in ISO 8601
 		return raw
 	case "b":
 		return strconv.FormatBool(isTrue(raw))
 	case "e":
-		s.invalid = fmt.Sprintf("cell %s has the error %s", attr(c, "r"), raw)
+		s.problem = fmt.Sprintf("cell %s has the error %s", attr(c, "r"), raw)
 		return ""
 	}
 	x, err := strconv.ParseFloat(raw, 64)
 	if err != nil {
-		return raw
+		return raw // such as an empty cell
 	}
 	style, _ := strconv.Atoi(attr(c, "s"))
 	if style > 0 && style < len(s.book.styles) && s.book.styles[style] != notDate {
@@ -216,10 +243,10 @@ func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
 			return text
 		}
 	}
-	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
-		return strconv.FormatInt(int64(x), 10)
+	if strings.Trim(raw, "0123456789") == "" {
+		return raw // digits that a float may not have
 	}
-	return strconv.FormatFloat(x, 'g', -1, 64)
+	return textfmt.Number(x)
 }
 
 // moment returns a number of days as ISO 8601. Excel takes 1900 for a leap year, so

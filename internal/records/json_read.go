@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -54,7 +55,14 @@ func (r *Reader) startObject(a *array) error {
 	if err != nil { // the decoder accepts deeper nesting
 		return a.describe(err)
 	}
+	if r.table.Rows != "" {
+		return r.startMember(names, values)
+	}
 	if !a.dec.More() {
+		if member := r.onlyRows(names, values); member != "" {
+			return &FileError{Path: r.path, Reason: fmt.Sprintf("is one object; the table option rows=%s reads the objects in its member %[1]s", member)}
+		}
+		names, values = splitTable(names, values)
 		if lists, isTable := indexedColumns(values); isTable {
 			values = lists
 		}
@@ -77,6 +85,88 @@ func (r *Reader) startObject(a *array) error {
 		return a.next()
 	}
 	return nil
+}
+
+// startMember reads the objects in a member of the file's object.
+func (r *Reader) startMember(names []string, values []any) error {
+	var list []any
+	i := slices.Index(names, r.table.Rows)
+	if i >= 0 {
+		list, _ = values[i].([]any)
+	}
+	if list == nil {
+		return &FileError{Path: r.path, Reason: fmt.Sprintf("has no list in a member %q; the members are %s", r.table.Rows, strings.Join(names, ", "))}
+	}
+	r.total = int64(len(list))
+	row := 0
+	r.next = func() (Record, error) {
+		if row == len(list) {
+			return Record{}, io.EOF
+		}
+		object, isObject := list[row].(*value.Record)
+		row++
+		if !isObject {
+			return Record{}, &RowError{Reason: fmt.Sprintf("the row is %s, not an object", value.Describe(list[row-1]))}
+		}
+		rec := Record{Columns: object.Names()}
+		for _, v := range object.All() {
+			rec.Values = append(rec.Values, v)
+		}
+		return rec, nil
+	}
+	return nil
+}
+
+// onlyRows returns the member of an object that has the rows of a file, if no variable reads a member
+// of the object itself; empty if none has.
+func (r *Reader) onlyRows(names []string, values []any) string {
+	if !slices.ContainsFunc(r.vars, func(v *spec.Variable) bool { return v.Type.Name != "" }) {
+		return ""
+	}
+	found := ""
+	for i, name := range names {
+		list, _ := values[i].([]any)
+		switch {
+		case r.reads(name):
+			return ""
+		case len(list) == 0:
+			continue
+		}
+		if _, isObject := list[0].(*value.Record); isObject && found == "" {
+			found = name
+		}
+	}
+	return found
+}
+
+// splitTable returns the columns of an object that pandas has written with orient="split": names,
+// an index and rows. It returns another object as it is.
+func splitTable(names []string, values []any) ([]string, []any) {
+	if sorted := slices.Sorted(slices.Values(names)); !slices.Equal(sorted, []string{"columns", "data", "index"}) {
+		return names, values
+	}
+	header, isNames := values[slices.Index(names, "columns")].([]any)
+	rows, isRows := values[slices.Index(names, "data")].([]any)
+	columns, lists := make([]string, len(header)), make([]any, len(header))
+	for i := range header {
+		var isText bool
+		if columns[i], isText = header[i].(string); !isText || slices.Contains(columns[:i], columns[i]) {
+			return names, values
+		}
+		list := make([]any, len(rows))
+		for j := range rows {
+			row, _ := rows[j].([]any)
+			if len(row) != len(header) {
+				return names, values
+			}
+			list[j] = row[i]
+		}
+		lists[i] = list
+	}
+	if !isNames || !isRows || len(columns) == 0 {
+		return names, values
+	}
+	return columns, lists
 }
 
 // tableOf reports whether all values are lists, and returns their length; -1 if

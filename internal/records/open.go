@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -29,7 +31,14 @@ const bufferSize = 64 << 10
 
 // Options configure how a file is read.
 type Options struct {
-	Format Format // the file's format; if empty, it is detected from the name, then from the content
+	Format Format      // the file's format; if empty, it is detected from the name, then from the content
+	Table  *spec.Table // how the file is read; nil for nothing in particular. Keys that the format does not have do nothing
+
+	// Variables read the columns of their names. Invalid cells of other columns do not fail their row, and
+	// the values of other columns of a Parquet file are nil. Nil for all columns.
+	Variables []*spec.Variable
+	// Rest is whether the caller wants the values of the other columns, too.
+	Rest bool
 }
 
 // Reader reads the records of a file.
@@ -45,7 +54,12 @@ type Reader struct {
 	next    func() (Record, error)
 	skip    func() error // next without the values; nil if next is as fast
 	number  int64
-	closers []io.Closer // in the order in which they were opened
+	table   spec.Table
+	vars    []*spec.Variable // that read columns; nil if all are read
+	rest    bool             // the values of other columns are wanted
+	sheets  []string         // the names of the sheets of a workbook
+	charset string           // the name of a text file's charset
+	closers []io.Closer      // in the order in which they were opened
 }
 
 type textSource struct {
@@ -148,6 +162,10 @@ func fileError(path string, err error) *FileError {
 
 // start detects the format and sets up its reader.
 func (r *Reader) start(file io.Reader, path string, opts Options) error {
+	if opts.Table != nil {
+		r.table = *opts.Table
+	}
+	r.vars, r.rest = opts.Variables, opts.Rest
 	in := bufio.NewReaderSize(&countingReader{file, &r.read}, bufferSize)
 	head, err := r.peek(in)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
@@ -158,6 +176,9 @@ func (r *Reader) start(file io.Reader, path string, opts Options) error {
 			return err
 		}
 		r.whole = nil
+	}
+	if in, head, err = r.decoded(in, head); err != nil {
+		return err
 	}
 	if r.format, err = detect(r.path, name(path), opts.Format, head); err != nil {
 		return err
@@ -180,6 +201,27 @@ func (r *Reader) start(file io.Reader, path string, opts Options) error {
 		return r.startExcel(file2, size)
 	}
 	return r.startParquet(file2, size)
+}
+
+// decoded returns a text file as UTF-8, with its first bytes.
+func (r *Reader) decoded(in *bufio.Reader, head []byte) (*bufio.Reader, []byte, error) {
+	if bytes.HasPrefix(head, magicPQ) || bytes.HasPrefix(head, magicZip) || bytes.HasPrefix(head, magicOLE) {
+		return in, head, nil
+	}
+	enc, name, err := charset(&r.table, string(head))
+	r.charset = name
+	if err != nil {
+		return nil, nil, &FileError{Path: r.path, Reason: fmt.Sprintf("the encoding %q is unknown", name), Err: err}
+	}
+	if enc == nil {
+		return in, head, nil
+	}
+	in, r.whole = bufio.NewReaderSize(enc.NewDecoder().Reader(in), bufferSize), nil
+	head, err = r.peek(in)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+		return nil, nil, &FileError{Path: r.path, Reason: "is not text in " + name, Err: err}
+	}
+	return in, head, nil
 }
 
 // peek returns the first bytes of a file: of a stream, those that arrive first, and at

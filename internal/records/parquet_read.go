@@ -27,13 +27,19 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 		return parquet.OpenFile(&meterAt{file, size, &r.read}, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	}
 	f, err := open()
-	if err == nil {
-		if reason := tooLarge(f.Metadata()); reason != "" {
-			return &FileError{Path: r.path, Reason: reason}
+	if err != nil {
+		if bare, bareSize, wrong := withoutMetadata(file, size); wrong == nil {
+			file, size = bare, bareSize
+			f, err = open()
 		}
 	}
-	if err == nil && usesLZ4(f.Metadata()) {
-		if file, size, err = r.withoutLZ4(file, f.Metadata()); err == nil {
+	if err == nil {
+		if reason := r.tooLarge(f.Metadata()); reason != "" {
+			return &FileError{Path: r.path, Reason: reason}
+		}
+		plain, length, wrong := r.readable(file, size, f.Metadata())
+		if err = wrong; err == nil && plain != file {
+			file, size = plain, length
 			f, err = open()
 		}
 	}
@@ -43,12 +49,7 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 	if err != nil {
 		return damaged(err)
 	}
-	// Other programs write a group without rows for a table without rows; the library cannot read one.
-	groups := slices.DeleteFunc(slices.Clone(f.RowGroups()), func(g parquet.RowGroup) bool { return g.NumRows() == 0 })
-	p := &parquetRows{groups: groups, fields: f.Schema().Fields(), buf: make([]parquet.Row, rowsAtOnce)}
-	p.leaves = make([][]parquet.Value, len(f.Schema().Columns()))
-	p.meanings = leafMeanings(f)
-	for _, field := range p.fields {
+	for _, field := range f.Schema().Fields() {
 		if slices.Contains(r.columns, field.Name()) {
 			return &FileError{Path: r.path, Reason: fmt.Sprintf("has two columns with the name %q", field.Name())}
 		}
@@ -56,6 +57,16 @@ func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
 	}
 	if len(r.columns) == 0 {
 		return &FileError{Path: r.path, Reason: "has no columns"}
+	}
+	// Other programs write a group without rows for a table without rows; the library cannot read one.
+	groups := slices.DeleteFunc(slices.Clone(f.RowGroups()), func(g parquet.RowGroup) bool { return g.NumRows() == 0 })
+	p := &parquetRows{groups: groups, fields: f.Schema().Fields(), buf: make([]parquet.Row, rowsAtOnce)}
+	p.leaves = make([][]parquet.Value, len(f.Schema().Columns()))
+	p.meanings = leafMeanings(f)
+	for i, path := range f.Schema().Columns() {
+		if r.rest || r.reads(path[0]) {
+			p.chunks = append(p.chunks, i)
+		}
 	}
 	r.total = f.NumRows()
 	r.next = func() (rec Record, err error) {
@@ -80,9 +91,12 @@ const (
 
 // tooLarge returns why a file is not read whose columns have very much more values than bytes: it
 // would take the memory of the computer. It is empty for other files.
-func tooLarge(m *format.FileMetaData) string {
+func (r *Reader) tooLarge(m *format.FileMetaData) string {
 	for _, group := range m.RowGroups {
 		for _, c := range group.Columns {
+			if !r.rest && !r.reads(c.MetaData.PathInSchema[0]) {
+				continue
+			}
 			expanded, stored := c.MetaData.TotalUncompressedSize, max(c.MetaData.TotalCompressedSize, 1)
 			if expanded > minExpanded && expanded/maxExpansion > stored {
 				return fmt.Sprintf("has a column, %s, whose %d bytes expand to %d MiB, which is not read", strings.Join(c.MetaData.PathInSchema, "."), stored, expanded>>20)
@@ -138,6 +152,8 @@ func (m *meterAt) ReadAt(p []byte, off int64) (int, error) {
 type parquetRows struct {
 	groups []parquet.RowGroup
 	fields []parquet.Field
+	chunks []int // the leaf columns that are decoded
+	empty  int64 // rows of the group that are left, if no column is decoded
 	rows   parquet.Rows
 	buf    []parquet.Row
 	have   []parquet.Row     // decoded and not returned yet
@@ -148,6 +164,10 @@ type parquetRows struct {
 }
 
 func (p *parquetRows) next(columns []string) (Record, error) {
+	rec := Record{Columns: columns, Values: make([]any, len(columns))}
+	if len(p.chunks) == 0 {
+		return rec, p.skip()
+	}
 	for len(p.have) == 0 {
 		if err := p.fill(); err != nil {
 			return Record{}, err
@@ -161,12 +181,44 @@ func (p *parquetRows) next(columns []string) (Record, error) {
 	for _, v := range row {
 		p.leaves[v.Column()] = append(p.leaves[v.Column()], v)
 	}
-	rec := Record{Columns: columns, Values: make([]any, len(columns))}
 	at := assembler{leaves: p.leaves, meanings: p.meanings}
 	for i, f := range p.fields {
-		rec.Values[i] = at.node(f, level{})
+		if first := at.leaf; slices.Contains(p.chunks, first) {
+			rec.Values[i] = at.node(f, level{})
+		} else {
+			at.skip(f)
+		}
 	}
 	return rec, nil
+}
+
+// skip counts a row of a file of which no column is read.
+func (p *parquetRows) skip() error {
+	for p.empty == 0 {
+		if len(p.groups) == 0 {
+			return io.EOF
+		}
+		p.empty = p.groups[0].NumRows()
+		p.groups = p.groups[1:]
+	}
+	p.empty--
+	return nil
+}
+
+// readColumns is a row group of which only some leaf columns are decoded.
+type readColumns struct {
+	parquet.RowGroup
+	leaves []int
+}
+
+// ColumnChunks returns the columns that are decoded. Their values have the numbers of the file's columns.
+func (g readColumns) ColumnChunks() []parquet.ColumnChunk {
+	all := g.RowGroup.ColumnChunks()
+	chunks := make([]parquet.ColumnChunk, len(g.leaves))
+	for i, leaf := range g.leaves {
+		chunks[i] = all[leaf]
+	}
+	return chunks
 }
 
 // fill decodes more rows; after the end of a row group it opens the next one.
@@ -175,7 +227,7 @@ func (p *parquetRows) fill() error {
 		if len(p.groups) == 0 {
 			return io.EOF
 		}
-		p.rows = p.groups[0].Rows()
+		p.rows = parquet.NewRowGroupRowReader(readColumns{p.groups[0], p.chunks})
 		p.groups = p.groups[1:]
 	}
 	n, err := p.rows.ReadRows(p.buf)

@@ -37,7 +37,7 @@ func leafValue(meaning format.LogicalTypeValue, v parquet.Value) any {
 	case parquet.Int96: // a timestamp of an old writer
 		return parquetInt96(v)
 	case parquet.Float:
-		return float64(v.Float())
+		return value.FromFloat32(v.Float())
 	case parquet.Double:
 		return v.Double()
 	}

@@ -20,7 +20,13 @@ import (
 // read gives every record as "line: name=value name=value", errors as their text.
 func read(t testing.TB, path string) []string {
 	t.Helper()
-	r, err := records.Open(t.Context(), path, records.Options{})
+	return readAs(t, path, records.Options{})
+}
+
+// readAs is read with options.
+func readAs(t testing.TB, path string, opts records.Options) []string {
+	t.Helper()
+	r, err := records.Open(t.Context(), path, opts)
 	if err != nil {
 		return []string{strings.ReplaceAll(err.Error(), filepath.Dir(path)+"/", "")}
 	}
@@ -78,9 +84,9 @@ func TestReadText(t *testing.T) {
 		"text after a quote": {"a.csv", "a,b\n\"x\"y,1\n2,3\n",
 			[]string{"a.csv:2: field 1: text after the closing quote", `3: a="2" b="3"`}},
 		"open quote": {"a.csv", "a,b\n1,2\n3,\"x\n4,5\n",
-			[]string{`2: a="1" b="2"`, "a.csv:3: unclosed quote"}},
+			[]string{`2: a="1" b="2"`, "a.csv:3: unclosed quote; the table option quote=none reads quotes as text"}},
 		"not UTF-8": {"a.csv", "a,b\nM\xfcller,1\nx,2\n",
-			[]string{`a.csv:2: column "a" is not UTF-8 text`, `3: a="x" b="2"`}},
+			[]string{`a.csv:2: column "a" is not UTF-8 text; the table option encoding names its charset, such as encoding=windows-1252`, `3: a="x" b="2"`}},
 		"column twice": {"a.csv", "a,b,a\n1,2,3\n", []string{`a.csv:1: duplicate column "a" in the header`}},
 		"json array": {"a.json", "[\n {\"b\": 1.50, \"a\": null},\n {\"a\": [1, {\"x\": true}]}\n]",
 			[]string{`0: b="1.50" a=<nil>`, `0: a=[1,{"x":true}]`}},
@@ -122,7 +128,7 @@ func TestOpen_Errors(t *testing.T) {
 		"binary":            {"a.csv", "a,b\n\x00\x01\x02", "a.csv: contains binary data, not CSV"},
 		"binary, no name":   {"a.bin", "\x7fELF\x02\x01\x01\xff\xfe\xfd\xfc\xfb", "a.bin: contains binary data, not CSV, TSV, JSON, JSON lines, Excel or Parquet"},
 		"workbook":          {"a.csv", "PK\x03\x04xxxx", "a.csv: is a zip archive or an Excel workbook, not CSV: rename a workbook to .xlsx"},
-		"UTF-16":            {"a.csv", "\xff\xfea\x00,\x00", "a.csv: is UTF-16 text: save it as UTF-8"},
+		"UTF-16":            {"a.csv", "a\x00,\x00b\x00\n\x00", "a.csv: contains binary data, or UTF-16 text, which needs the table option encoding=utf-16le or encoding=utf-16be"},
 		"JSON named CSV":    {"a.csv", `[{"a":1}]`, "a.csv: contains JSON, not CSV: rename it to .json or .jsonl"},
 		"CSV named JSON":    {"a.json", "a,b\n1,2\n", "a.json: does not contain JSON records: an array of objects is expected"},
 		"CSV named Parquet": {"a.parquet", "a,b\n1,2\n", "a.parquet: is not a Parquet file"},

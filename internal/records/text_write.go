@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/jsontext"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -104,12 +104,8 @@ func appendFloat(b []byte, x float64) []byte {
 		return append(b, "-Infinity"...)
 	}
 	before := len(b)
-	format := byte('f')
-	if abs := math.Abs(x); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		format = 'e'
-	}
-	b = strconv.AppendFloat(b, x, format, -1, 64)
-	if format == 'f' && bytes.IndexByte(b[before:], '.') < 0 {
+	b = textfmt.AppendNumber(b, x)
+	if !bytes.ContainsAny(b[before:], ".e") {
 		b = append(b, ".0"...)
 	}
 	return b

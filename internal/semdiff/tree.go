@@ -3,7 +3,6 @@ package semdiff
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -138,7 +138,7 @@ func (r *reader) readValue(v reflect.Value, place *spec.Position) *tree {
 	case reflect.Uint64:
 		t.setNumber(float64(v.Uint()), strconv.FormatUint(v.Uint(), 10))
 	case reflect.Float64:
-		t.setNumber(v.Float(), formatFloat(v.Float()))
+		t.setNumber(v.Float(), textfmt.Number(v.Float()))
 	case reflect.Bool:
 		t.shape, t.text = scalar, strconv.FormatBool(v.Bool())
 	}
@@ -307,10 +307,3 @@ func (t *tree) sort() {
 
 func (t *tree) setNumber(n float64, form string) { t.shape, t.number, t.text = number, n, form }
 
-// formatFloat writes 1.0 as 1.
-func formatFloat(f float64) string {
-	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return strconv.FormatInt(int64(f), 10)
-	}
-	return strconv.FormatFloat(f, 'g', -1, 64)
-}

@@ -123,7 +123,7 @@ func sqlServerValue(typ string) func(any) any {
 	case "REAL":
 		return func(v any) any {
 			if f, ok := v.(float64); ok {
-				return value.FromGo(float32(f)) // the digits that a real has
+				return value.FromFloat32(float32(f))
 			}
 			return v
 		}

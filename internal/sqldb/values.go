@@ -130,6 +130,10 @@ func postgresValue(typ string) func(any) any {
 			if typ == "NUMERIC" {
 				return value.Decimal(v)
 			}
+		case float64:
+			if typ == "FLOAT4" {
+				return value.FromFloat32(float32(v))
+			}
 		}
 		return v
 	}
@@ -154,7 +158,7 @@ func mysqlValue(typ string) func(any) any {
 		switch {
 		case !ok:
 			if f, isFloat := v.(float32); isFloat {
-				return value.FromGo(f)
+				return value.FromFloat32(f)
 			}
 			return v
 		case typ == "BIT" && len(b) <= 8:

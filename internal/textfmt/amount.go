@@ -10,7 +10,7 @@ import (
 func Amount(x float64) string {
 	const digits = 4
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
-		return strconv.FormatFloat(x, 'f', -1, 64)
+		return Number(x)
 	}
 	decimals := max(digits-1-int(math.Floor(math.Log10(math.Abs(x)))), 0)
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', decimals, 64), 64) // without zeros at the end

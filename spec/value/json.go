@@ -11,6 +11,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/jsontext"
 	"github.com/qtype-dev/qtype/internal/mediatype"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -120,10 +121,7 @@ func appendFloat(b []byte, f float64) []byte {
 	case f == 0 && math.Signbit(f):
 		return append(b, "-0.0"...) // -0 would be read as the integer 0
 	}
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		return strconv.AppendFloat(b, f, 'e', -1, 64)
-	}
-	return strconv.AppendFloat(b, f, 'f', -1, 64)
+	return textfmt.AppendNumber(b, f)
 }
 
 // appendString appends a JSON string.

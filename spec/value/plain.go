@@ -44,8 +44,7 @@ func fromReflect(v any) any {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		return number(strconv.FormatUint(r.Uint(), 10))
 	case reflect.Float32:
-		// The shortest decimal, not the float64 nearest to the float32.
-		return number(strconv.FormatFloat(r.Float(), 'g', -1, 32))
+		return FromFloat32(float32(r.Float()))
 	case reflect.Float64:
 		return r.Float()
 	case reflect.String:
@@ -87,6 +86,13 @@ func throughJSON(v any) any {
 		return v
 	}
 	return out
+}
+
+// FromFloat32 returns the float with the digits that 32 bits have: 0.1, and not the float64
+// nearest to the float32, 0.10000000149011612.
+func FromFloat32(f float32) float64 {
+	wide, _ := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64) // cannot fail
+	return wide
 }
 
 // number returns a JSON number in the smallest type that represents it exactly.

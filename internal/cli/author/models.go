@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -116,7 +115,7 @@ func dollars(rate *float64) string {
 	if rate == nil {
 		return ""
 	}
-	return strconv.FormatFloat(*rate, 'f', -1, 64)
+	return textfmt.Number(*rate)
 }
 
 // tokens writes a number of tokens, nothing for an unknown one.

@@ -36,8 +36,8 @@ type dataRow struct {
 }
 
 // readData reads the rows.
-func readData(ctx context.Context, cfg *Config, path string) (*dataset, error) {
-	file, err := records.Open(ctx, path, records.Options{})
+func readData(ctx context.Context, cfg *Config, path string, table *spec.Table) (*dataset, error) {
+	file, err := records.Open(ctx, path, records.Options{Table: table})
 	if err != nil {
 		return nil, err
 	}

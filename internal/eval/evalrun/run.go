@@ -59,7 +59,7 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 			return nil, &UsageError{fmt.Sprintf("the report would replace %s: use another name", e.data)}
 		}
 	}
-	data, err := readData(ctx, &e.config, e.data)
+	data, err := readData(ctx, &e.config, e.data, e.flow.Table)
 	if err != nil {
 		return nil, err
 	}
