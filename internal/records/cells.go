@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
@@ -25,8 +26,10 @@ func charset(table *spec.Table, head string) (encoding.Encoding, string, error) 
 	return enc, table.Encoding, err
 }
 
-// separators are the values of the table options delimiter and quote.
-var separators = map[string]byte{"comma": ',', "semicolon": ';', "tab": '\t', "pipe": '|', "colon": ':', "space": ' ', "double": '"', "single": '\'', "none": 0}
+// separator returns the character that a value of the table options delimiter and quote names; 0 for none.
+func separator(name string) byte {
+	return map[string]byte{"comma": ',', "semicolon": ';', "tab": '\t', "pipe": '|', "colon": ':', "space": ' ', "double": '"', "single": '\''}[name]
+}
 
 // reads reports whether a column is read: by a variable, or if the caller names none, by everybody.
 func (r *Reader) reads(column string) bool {
@@ -53,7 +56,9 @@ func (r *Reader) cells() *cellReader {
 }
 
 // withComma matches numbers with a decimal comma, and with points or spaces between groups of digits.
-var withComma = regexp.MustCompile(`^\s*([+-]?)(\d{1,3}(?:[. \x{a0}\x{202f}]\d{3})+|\d+)(?:,(\d+))?\s*$`)
+var withComma = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*([+-]?)(\d{1,3}(?:[. \x{a0}\x{202f}]\d{3})+|\d+)(?:,(\d+))?\s*$`)
+})
 
 // value returns the value of a cell.
 func (c *cellReader) value(column int, text string, quoted bool) any {
@@ -63,7 +68,7 @@ func (c *cellReader) value(column int, text string, quoted bool) any {
 	if !c.comma[column] {
 		return text
 	}
-	part := withComma.FindStringSubmatch(text)
+	part := withComma().FindStringSubmatch(text)
 	if part == nil {
 		return text
 	}

@@ -24,7 +24,7 @@ func (r *Reader) startCSV(src textSource, head []byte) error {
 	}
 	s := &scanner{in: src.in, path: r.path, quote: '"', comment: r.table.Comment, charset: r.charset}
 	if r.table.Quote != "" {
-		s.quote = separators[r.table.Quote]
+		s.quote = separator(r.table.Quote)
 	}
 	header, err := s.header(&r.table, r.format)
 	var bad *RowError
@@ -68,7 +68,7 @@ func (s *scanner) header(table *spec.Table, format Format) ([]string, error) {
 	}
 	s.delim = sniffDelimiter(s.raw, usual)
 	if table.Delimiter != "" {
-		s.delim = separators[table.Delimiter]
+		s.delim = separator(table.Delimiter)
 	}
 	if table.Columns == nil {
 		s.held = true
