@@ -23,8 +23,8 @@ type AccessConfig = access.Config
 // another setting is invalid.
 func NewAccess(cfg AccessConfig) (*Access, error) { return access.New(cfg) }
 
-// HandlerOptions configures a Handler. The zero value serves all callers, which is right
-// only on loopback and behind a program that authenticates.
+// HandlerOptions configures a Handler. The zero value serves all callers: use it only on
+// loopback, or behind a proxy with authentication.
 type HandlerOptions struct {
 	Access *Access      // authentication and limits; nil: none
 	Store  memory.Store // state of the server, such as runs that wait; nil: the store of the application's memories

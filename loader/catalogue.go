@@ -31,8 +31,8 @@ const CatalogueVariable = "QTYPE_MODELS"
 // catalogueKey is the key of such a file. A models.yaml without it is a part of a document.
 const catalogueKey = "catalogue"
 
-// Catalogue returns the catalogue of models with the rows of the user: those of the file, if
-// there is one, precede those of the file that QTYPE_MODELS names.
+// Catalogue returns the catalogue of models with the rows of the user: rows of the file, if
+// there is one, precede rows of the file in QTYPE_MODELS.
 func Catalogue(ctx context.Context, path string, opts Options) (*catalogue.Catalogue, diag.List) {
 	f := newLoadState(ctx, opts, ".")
 	defer f.remote.close()
@@ -107,8 +107,8 @@ type catalogueFile struct {
 	named bool // by the variable; then it must exist and have the key
 }
 
-// catalogueFiles lists the files of rows, the weakest first. What is next to a document that
-// is restricted could change what its calls may cost, so it is not read.
+// catalogueFiles lists the files of rows, the weakest first. A restricted document must not
+// change what its calls may cost, so the file next to it is not read.
 func (f *loadState) catalogueFiles(path string) []catalogueFile {
 	var files []catalogueFile
 	if named := os.Getenv(CatalogueVariable); named != "" {

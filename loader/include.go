@@ -105,7 +105,8 @@ func (b *builder) buildRoot() *node {
 const bytesOfMark = 10
 
 // checkMarks limits the characters that begin or end values: the parser needs several hundred
-// bytes of memory for each, so that a few megabytes of brackets would fill that of a computer.
+// bytes of memory for each, so a few megabytes of brackets could fill the memory of a
+// computer.
 func (b *builder) checkMarks(at source.Span) diag.List {
 	marks, most := 0, b.opts.Limits.FileBytes/bytesOfMark
 	for _, mark := range []byte("\n,[]{}") {

@@ -89,8 +89,8 @@ func Load(ctx context.Context, path string, opts Options) (*Result, diag.List) {
 	return f.load(file, path)
 }
 
-// LoadInto reads a file that is not a document but has the same syntax, and decodes it
-// by the tags of the struct that to points to. what names the struct in messages. It
+// LoadInto reads a file with the syntax of documents, such as a file of tests, and
+// decodes it into the struct that to points to. what names the struct in messages. It
 // returns the files that were read; the list is in file order.
 func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options) ([]*source.File, diag.List) {
 	f, file := open(ctx, path, opts)

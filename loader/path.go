@@ -9,8 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// checkPath checks the constant path of a step that reads or writes a file, and the address
-// below which a path from a variable is, by the functions that a run uses.
+// checkPath checks the constant path and the base of a step that reads or writes a file,
+// with the functions of a run.
 func (d *decoder) checkPath(n *node, s spec.Step) {
 	file, ok := s.(spec.FileStep)
 	if !ok {

@@ -71,7 +71,7 @@ func loadText(ctx context.Context, path string, opts Options) (*loadState, *sour
 	return f, file, nil
 }
 
-// hideTexts hides texts whose keys look like those of secrets; numbers such as maxTokens are not hidden.
+// hideTexts hides texts whose keys look like secrets; numbers such as maxTokens are not hidden.
 func hideTexts(n *node) {
 	for _, item := range n.items {
 		hideTexts(item)

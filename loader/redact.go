@@ -7,8 +7,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// collectSecrets adds the secrets of a tree to the Redactor of the caller: values whose keys
-// are those of secrets, arguments of programs, and parts of addresses.
+// collectSecrets adds the secrets of a tree to the Redactor of the caller: values of keys
+// with the name of a secret, arguments of programs, and parts of addresses.
 func collectSecrets(to *redact.Redactor, n *node, seen map[*node]bool) {
 	if to == nil || seen[n] {
 		return
@@ -97,8 +97,8 @@ func (d *decoder) collectVariables(n *node, at target) {
 	}
 }
 
-// secretLookup returns a lookup of environment variables that adds those to a Redactor whose
-// names are those of secrets.
+// secretLookup returns a lookup of environment variables. It adds variables with the name of
+// a secret to a Redactor.
 func secretLookup(to *redact.Redactor, lookup func(string) (string, bool)) func(string) (string, bool) {
 	if to == nil {
 		return lookup

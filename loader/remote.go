@@ -43,8 +43,7 @@ func newRemote(wait time.Duration, policy *trust.Policy) *remote {
 // close closes the connections.
 func (r *remote) close() { _ = r.client.Close() } // nothing was written
 
-// allow rejects addresses that are not below that of a remote document, also after
-// redirects.
+// allow rejects addresses outside the folder of a remote document, also after redirects.
 func (r *remote) allow(address string) error {
 	return remotefs.Within(r.base)(address)
 }

@@ -105,8 +105,8 @@ func hideAll(n *node) {
 	}
 }
 
-// hideNamed hides values whose keys look like those of secrets in a value that is not
-// decoded as a secret: a free mapping, or a misplaced one.
+// hideNamed hides values whose keys look like secrets in a value that is not decoded as a
+// secret: a free mapping, or a misplaced one.
 func hideNamed(n *node) {
 	for _, item := range n.items {
 		hideNamed(item)
@@ -136,8 +136,8 @@ func hideUnknown(key pair, owner reflect.Value, p *plan, meant string) {
 	}
 }
 
-// hideInText hides values whose keys look like those of secrets in a file that is not
-// YAML and therefore has no tree.
+// hideInText hides values whose keys look like secrets in a file that is not YAML and has
+// no tree.
 func hideInText(f *source.File) {
 	for i, line := range strings.Split(string(f.Text), "\n") {
 		for at := 0; at < len(line); {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// cause is what a line has that explains an error which the parser reports later.
+// cause is what a line has that explains a later error of the parser.
 type cause struct {
 	offset  int // where it is in the text
 	message string

@@ -8,9 +8,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/catalogue"
 )
 
-// Known returns what the catalogue has of the model, by the service that the model calls
-// and its name there. It is false for an unknown name. A model behind a server that is not
-// listed has the limits of the model of that name, and no prices but those of the user's rows.
+// Known returns what the catalogue has of the model, by the service that the model calls and
+// its name there. It is false for an unknown name. A model of a server that is not listed has
+// the limits of the model of that name; only rows of the user give it prices.
 func (m *Model) Known() (*catalogue.Model, bool) {
 	row, ok := LookupProvider(m.Provider)
 	if !ok || row.Client == MockClient || row.Client == LocalClient {

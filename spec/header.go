@@ -2,8 +2,8 @@ package spec
 
 import "strings"
 
-// The checks of this file are those of golang.org/x/net/http/httpguts, which also has tables
-// for the names of hosts: the checker in the browser would be larger by them.
+// The checks of this file equal golang.org/x/net/http/httpguts, which also has tables for
+// the names of hosts: the checker in the browser would be larger by them.
 
 // IsHeaderName reports whether a text can be the name of a header of HTTP.
 func IsHeaderName(text string) bool {

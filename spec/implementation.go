@@ -38,7 +38,7 @@ type Selection struct {
 	Noun     string           // what is selected, such as "reader"
 	Known    bool             // an implementation has the name
 	Options  []Implementation // what the key may name, without Args
-	Auths    []string         // the types of auth that the implementation accepts; nil for those of the tag `accepts`
+	Auths    []string         // the types of auth that the implementation accepts; nil for the types of the tag `accepts`
 	Mappings []Argument       // the free mappings of the entity
 	Runtime  []string         // keys whose values may come from variables of a row
 }

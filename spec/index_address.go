@@ -47,8 +47,8 @@ type dimensioned interface {
 func (a *PGVectorArguments) dimensions() (key string, n int)   { return "embed_dim", a.EmbedDim }
 func (a *OpenSearchArguments) dimensions() (key string, n int) { return "dim", a.Dim }
 
-// CheckDimensions reports decoded arguments whose length of the vectors is not that of the
-// embedding model; nil if they match.
+// CheckDimensions reports decoded arguments whose vectors have another length than the
+// vectors of the embedding model; nil if they match.
 func (x *VectorIndex) CheckDimensions(args any) *ArgumentError {
 	set, ok := args.(dimensioned)
 	model := x.EmbeddingModel.To

@@ -136,7 +136,7 @@ func (a *DocumentServerArguments) CheckArguments() []*ArgumentError {
 	return checkValue(nil, "service", a.Service, "", "aoss", "es")
 }
 
-// checkValue adds the error of a value that is not one of those that are allowed.
+// checkValue adds the error of a value that is not allowed.
 func checkValue(problems []*ArgumentError, key, value string, allowed ...string) []*ArgumentError {
 	if slices.Contains(allowed, value) {
 		return problems

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// reservedHeaders are the headers that a client sets itself, and those of one connection
-// (RFC 9110, section 7.6.1), which a proxy would not pass on.
+// reservedHeaders are headers that a client sets itself, and headers of one connection
+// (RFC 9110, section 7.6.1), which proxies remove.
 func reservedHeaders() []string {
 	return []string{"Authorization", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate",
 		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}

@@ -36,7 +36,7 @@ type StepPlan struct {
 	Writes   []*Ref[*Variable] // its outputs and what bindings and assignments name, each id once
 	ReadsAll bool              // it reads all values of the row
 	Maybe    bool              // it may leave its outputs as they were
-	Uses     []Use             // its references to other entities, and those of the tools that it may call
+	Uses     []Use             // references to other entities, of the step and of the tools that it may call
 }
 
 // Plan is the flow's plan. Without SetPlan it is computed at each call.
@@ -117,7 +117,7 @@ func (p *Plan) walk(seen map[*Flow]bool, yield func(*StepPlan) bool) bool {
 	return true
 }
 
-// All yields the step's plan and those of the steps of the flows that it runs.
+// All yields the plan of the step and of each step in the flows that it runs.
 func (p *StepPlan) All() iter.Seq[*StepPlan] {
 	return (&Plan{Flow: &Flow{}, Steps: []*StepPlan{p}}).All()
 }
@@ -133,8 +133,8 @@ func (p *StepPlan) UsesMemory() bool {
 	return false
 }
 
-// MemoryScope returns the widest scope of the memories and of the values in them that
-// the step, a tool that it may call or a flow that it runs uses.
+// MemoryScope returns the widest scope of the memories, and of their values, that the
+// step uses itself, by its tools or in its flows.
 func (p *StepPlan) MemoryScope() Scope {
 	scope := ScopeSession
 	for s := range p.All() {
@@ -242,8 +242,8 @@ func (p *StepPlan) Memories() []*Memory {
 	return Linked[*Memory](p.Uses, RoleConversation, RoleValues)
 }
 
-// Models are the models that the step calls itself, and those that its memories call
-// for their context and its tools for their servers, each once.
+// Models are the models that the step calls itself, its memories for their context and
+// its tools for their servers, each once.
 func (p *StepPlan) Models() []ModelEntity {
 	models := Linked[ModelEntity](p.Uses, RoleChatModel, RoleEmbedding)
 	add := func(n Node) {
@@ -360,11 +360,10 @@ func unnamed(named []Ref[*Variable], refs []*Ref[*Variable]) []*Ref[*Variable] {
 	return rest
 }
 
-// AllInputs are the inputs that the document names and those that are derived, each
-// of the latter only where its id is new.
+// AllInputs are the inputs in the document, then the derived inputs with other ids.
 func (s *StepBase) AllInputs() []*Ref[*Variable] { return mergeRefs(s.Inputs, s.DerivedInputs) }
 
-// AllOutputs are the outputs that the document names and those that are derived.
+// AllOutputs are the outputs in the document and the derived outputs.
 func (s *StepBase) AllOutputs() []*Ref[*Variable] { return mergeRefs(s.Outputs, s.DerivedOutputs) }
 
 // PortKeys lists the keys of a step that name its inputs and its outputs: inputs and
@@ -374,8 +373,7 @@ func PortKeys(s Step) (inputs, outputs []string) {
 	return info.inputKeys, info.outputKeys
 }
 
-// mergeRefs joins the references that a list names and those that are derived,
-// each of the derived ones only where its id is new.
+// mergeRefs returns the references of a list, then the derived references with other ids.
 func mergeRefs(named []Ref[*Variable], derived []*Ref[*Variable]) []*Ref[*Variable] {
 	all := make([]*Ref[*Variable], 0, len(named)+len(derived))
 	for i := range named {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// BindingsOf are the bindings of a step: what it gives to the tool, flow or record
-// that it invokes, and what it takes from it; nil where its type has none.
+// BindingsOf are the bindings of a step: what it gives to the tool, flow or record that
+// it invokes, and what it gets back; nil where its type has none.
 func BindingsOf(s Step) (inputs, outputs *Bindings) {
 	v := reflect.ValueOf(s).Elem()
 	for i := range v.NumField() {

@@ -2,7 +2,7 @@ package spec
 
 import "github.com/qtype-dev/qtype/internal/catalogue"
 
-// CallPrices returns the declared prices, or those of the catalogue for the service that the
+// CallPrices returns the declared prices, or the catalogue's prices for the service that the
 // model calls; nil if there are none.
 func (m *Model) CallPrices() *catalogue.Prices {
 	if m.Prices != nil {

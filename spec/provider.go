@@ -93,8 +93,8 @@ func (m *Model) IsMock() bool {
 	return p.Client == MockClient
 }
 
-// KeyAuth is an auth whose secret is one text: the only ones that chat protocols
-// other than those of cloud platforms can carry.
+// KeyAuth is an auth whose secret is one text: the only ones that chat protocols other
+// than the protocols of cloud platforms can carry.
 type KeyAuth interface {
 	Auth
 	// ModelKey returns the key and the base URL that it belongs to, empty for any.

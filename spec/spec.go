@@ -109,8 +109,8 @@ func (p *Position) Span() source.Span {
 	return p.Value
 }
 
-// Unknowns lists what the parts of a document that could not be read may have
-// contained, so that no diagnostic reports a consequence of that.
+// Unknowns lists what unreadable parts of a document may contain, so that no diagnostic
+// reports a consequence of such a part.
 type Unknowns struct {
 	Declared []reflect.Type // entities that may have been declared there: pointers to structs of this package
 	Named    []reflect.Type // what references there may have named, as Reference.TargetType returns it

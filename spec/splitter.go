@@ -52,7 +52,7 @@ type Sized interface {
 	Size() *ChunkLimits
 }
 
-// arguments returns a new struct of arguments, in which the sizes are those of the step.
+// arguments returns a new struct of arguments with the sizes of the step.
 func (s *DocumentSplitter) arguments(row Splitter) any {
 	into := newArguments(row.Args)
 	if sized, ok := into.(Sized); ok {

@@ -50,8 +50,8 @@ func (t *APITool) QueryArguments() []*Variable {
 }
 
 // Duplicate returns the position of the first header or query parameter that the tool sets
-// twice, or that it sets together with its auth, and what is wrong; the problem is empty
-// if there is none. The validator reports it, and a run refuses it.
+// twice, by itself or by its auth, and what is wrong; the problem is empty if there is
+// none. The validator reports it, and a run refuses it.
 func (t *APITool) Duplicate() (at *Position, problem string) {
 	header, query := CredentialPlace(t.Auth.To)
 	for i, v := range t.HeaderParameters {

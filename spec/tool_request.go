@@ -54,7 +54,7 @@ func (t *APITool) HasBody() bool {
 	return sendsBody()[method] || method == "DELETE" && (t.Body != "" || t.BodyFormat != "" && t.BodyFormat != BodyJSON)
 }
 
-// Conflict is a value with which a tool cannot be called, or that contradicts another one.
+// Conflict is a value that makes a call of a tool impossible or contradicts another value.
 type Conflict struct {
 	Key     string // of the tool
 	Entry   string // of the map under Key; empty for the whole value

@@ -54,9 +54,9 @@ type Use struct {
 	Ref  Reference // the reference, in place; not linked where its target is unknown
 }
 
-// UsesOf lists the references that an entity declares, in the order of its
-// fields, those in its nested parts included, but not those of entities that are
-// declared inside it. References that name nothing are left out.
+// UsesOf lists the references that an entity and its nested parts declare, in the order
+// of the fields. Entities that are declared inside it are left out. References that name
+// nothing are left out.
 func UsesOf(n Node) []Use {
 	s := &useScan{roles: roles()}
 	s.visit(reflect.ValueOf(n).Elem(), "", "")

@@ -104,8 +104,8 @@ func unknownFunction(span source.Span, name string) diag.Diagnostic {
 		WithSuggestion(diag.Nearest(name, expression.Functions()))
 }
 
-// addDerivedInputs adds variables to a step's derived inputs. An expression that is
-// evaluated after the step's work also reads the step's outputs, which are not inputs.
+// addDerivedInputs adds variables to a step's derived inputs. An expression evaluated
+// after the work of the step also reads its outputs.
 func addDerivedInputs(step spec.Step, vars []spec.Ref[*spec.Variable], after bool) {
 	base := step.Common()
 	for i := range vars {
@@ -163,8 +163,8 @@ func notBoolean(x *spec.Expression, result expression.Result) diag.Diagnostic {
 		WithHint("compare the value, for example with == or >")
 }
 
-// Condition parses, links and checks a condition outside of flows, such as that of a
-// test, with the variables that it can read (QT423 to QT425).
+// Condition parses, links and checks a condition outside of flows, such as a condition of
+// a test, with the variables that it can read (QT423 to QT425).
 func Condition(x *spec.Expression, vars []*spec.Variable) diag.List {
 	parsed, err := expression.Parse(x.Text)
 	if err != nil {

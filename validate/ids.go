@@ -94,8 +94,8 @@ func (p *checker) enter(id string, same []declaration) {
 }
 
 // reportDuplicates reports every declaration that conflicts with an earlier one.
-// Variables of different flows can have the same id. The id of an application is the name
-// of the document, to which nothing refers, so that it is only a warning there.
+// Variables of different flows can have the same id. Nothing refers to the id of an
+// application, so there it is only a warning.
 func (p *checker) reportDuplicates(same []declaration) {
 	apps, others := splitApplications(same)
 	p.reportConflicts(apps)

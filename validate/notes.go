@@ -15,8 +15,8 @@ func DeclaresNothing(doc *spec.Document) bool {
 }
 
 // Notes returns what a user should know about a valid document: that it declares nothing,
-// which models need another build of the program, and for each memory and model with a
-// declared context window, that tokens are estimates, and the safety margin.
+// which models need another build of the program, and the safety margin of each memory
+// and model with a declared context window and estimated tokens.
 func Notes(doc *spec.Document) []string {
 	if doc == nil || doc.Application == nil {
 		return nil

@@ -109,8 +109,8 @@ func (p *checker) apply(rules []rule) {
 	}
 }
 
-// placeOf returns the position of the first of keys that the node has, or that of
-// the node if it has none of them.
+// placeOf returns the position of the first of keys that the node has, or of the node if
+// it has none.
 func placeOf(n spec.Node, keys ...string) source.Span {
 	for _, key := range keys {
 		if field, ok := n.Position().Lookup(key); ok {

@@ -132,8 +132,8 @@ func areDecided(texts map[string]spec.Secret) bool {
 	return true
 }
 
-// isUndecided reports whether a value contains an environment variable that is not set,
-// so that its type is not known.
+// isUndecided reports whether a value contains an unset environment variable, so that its
+// type is unknown.
 func isUndecided(v any) bool {
 	switch v := v.(type) {
 	case string:

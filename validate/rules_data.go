@@ -24,7 +24,7 @@ func (p *ruleContext) inOut(s spec.Step) (in, out port, ok bool) {
 	return ins[0], outs[0], inKnown && outKnown
 }
 
-// reportOutputType reports an output whose type does not match that of the input.
+// reportOutputType reports an output with another type than the input.
 func (p *ruleContext) reportOutputType(s spec.Step, out port, want string, in port) {
 	diagnostic := p.reportAt(out.Span, "the output %q of step %q must be %s, is %s", out.ID, s.EntityID(), want, out.To.Type.String())
 	if place := typePlace(in.To.Position().Field("type")); !place.IsZero() {

@@ -104,7 +104,7 @@ type flowEdge struct {
 	tool bool        // the flow is called by a tool or a handoff
 }
 
-// calledFlows returns the flows that the steps of a flow run, with tools also those
+// calledFlows returns the flows that the steps of a flow run; with tools, also the flows
 // that their tools run.
 func calledFlows(f *spec.Flow, tools bool) []edge[*spec.Flow, flowEdge] {
 	var all []edge[*spec.Flow, flowEdge]

@@ -80,7 +80,7 @@ func unknownParameter() rule {
 }
 
 // queryParameters returns the parameters of a query. If the dialect is unknown, it
-// returns those that are parameters in every dialect.
+// returns the names that are parameters in every dialect.
 func queryParameters(s *spec.SQLSource) []sqlquery.Parameter {
 	dialects := sqlquery.Dialects()
 	if d, known := dialectOf(s); known {

@@ -98,8 +98,8 @@ func paramAt(m *spec.Model, path []string) (*spec.Position, bool) {
 	return at, ok && len(path) > 0
 }
 
-// adaptParams returns what a model that takes the place of another one refuses of the parameters
-// of the document, and the edits that remove it. It is false if they are not clear.
+// adaptParams returns which parameters of the document a replacement model refuses, and the
+// edits that remove them. It is false if they are not clear.
 func adaptParams(next *spec.Model) (removed []string, fixes []diag.Fix, ok bool) {
 	var paths [][]string
 	ok = true

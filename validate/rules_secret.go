@@ -147,7 +147,7 @@ func withPassword(s spec.Secret) spec.Secret {
 	return s
 }
 
-// secretsInMap returns the plain-text entries of a map whose names are those of secrets.
+// secretsInMap returns the plain-text entries of a map with the name of a secret.
 func secretsInMap(n spec.Node, field string, values map[string]spec.Secret) []plaintextSecret {
 	var found []plaintextSecret
 	at, ok := n.Position().Lookup(field)

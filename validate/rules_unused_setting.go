@@ -109,7 +109,7 @@ func (p *ruleContext) reportUnusedBase(n spec.Step, path spec.PathRef, base stri
 	}
 }
 
-// isCellFile reports whether a path is that of a CSV or TSV file, which may be compressed.
+// isCellFile reports whether a path names a CSV or TSV file, which may be compressed.
 func isCellFile(path string) bool {
 	path = strings.ToLower(path)
 	for _, compressed := range []string{".gz", ".zst", ".zstd"} {

@@ -12,7 +12,7 @@ type sample struct {
 	head  string // YAML before the flows
 	in    string // the flow's inputs: "question: text, n: int"
 	vars  string // other variables, in the same form
-	out   string // the flow's outputs; declares those that in and vars do not declare
+	out   string // the flow's outputs; declares the ones that in and vars lack
 	flow  string // other keys of the flow
 	steps string // YAML of the steps
 }

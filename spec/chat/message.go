@@ -96,7 +96,7 @@ func Text(role Role, text string) Message {
 	return Message{ID: NewID(), Role: role, Blocks: []Block{{Type: "text", Text: text}}}
 }
 
-// TextSeparator is between the texts of a message, which are those of its blocks.
+// TextSeparator separates the texts of the blocks of a message.
 const TextSeparator = "\n"
 
 // Text returns the text blocks of the message joined by TextSeparator, without the reasoning and

@@ -117,8 +117,8 @@ func resolveTargets(found []*ignoreComment, lines []string) {
 var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#⟪(\d+)⟫`) })
 
 // outsideOfTexts removes candidates inside quoted or block strings, where # is no
-// comment. It replaces the # of each candidate by a number and drops those whose
-// number is in a scalar of the parsed text, so that the YAML parser decides.
+// comment. It replaces the # of each candidate by a number, and drops a candidate whose
+// number is in a scalar of the parsed text: the YAML parser decides.
 func outsideOfTexts(found []*ignoreComment, lines []string) []*ignoreComment {
 	lines = slices.Clone(lines)
 	for i, c := range found {

@@ -7,8 +7,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// ApplyIgnores removes the diagnostics that # qtype:ignore comments ignore, and
-// adds warnings for malformed and unused comments. files are those that loader.Load
+// ApplyIgnores removes the diagnostics that # qtype:ignore comments ignore, and adds
+// warnings for malformed and unused comments. files are the files that loader.Load
 // returned.
 func ApplyIgnores(files []*source.File, list diag.List) diag.List {
 	comments, malformed := commentsOf(files, codes)

@@ -18,8 +18,8 @@ type Formatter func(text string) (string, error)
 // byteOrderMark may precede a text, and is kept.
 const byteOrderMark = "\ufeff"
 
-// Reformat formats the documents of the finder and returns those that change, which are not
-// written yet, and an error for each file that cannot be read or formatted. Secrets of the
+// Reformat formats the documents of the finder. It returns the changed documents, without
+// writing them, and an error for each file that cannot be read or formatted. Secrets of the
 // changes are known, so that Diff hides them. Markdown pages and URLs are errors.
 func Reformat(ctx context.Context, find Finder, format Formatter) (changes []Change, failed []error, err error) {
 	documents, err := find.Find(ctx)

@@ -41,7 +41,7 @@ func sameEdit(a, b replacement) bool {
 	return a.start == b.start && a.end == b.end && a.text == b.text
 }
 
-// locate converts edits to replacements in the order of the text, without those of
+// locate converts edits to replacements in the order of the text. It leaves out
 // diagnostics with an edit that does not match the text.
 func locate(text []byte, edits []edit) []replacement {
 	skip := len(text) - len(bytes.TrimPrefix(text, []byte("\ufeff")))

@@ -52,8 +52,7 @@ func parseWants(text string) ([]want, error) {
 	return wants, nil
 }
 
-// Check reports an error for every expected diagnostic that is missing, and for
-// every diagnostic that is not expected.
+// Check reports an error for every missing and every unexpected diagnostic.
 func Check(t testing.TB, files []*source.File, got diag.List) {
 	t.Helper()
 	found := make([]bool, len(got))
