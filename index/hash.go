@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Hash returns the hash of what an index stores of an entry: its text, document and
-// metadata, its vector if it has one, and the identity of the model that the vectors of the
-// index are made with; empty for an index without vectors. Two entries with one id and
-// equal hashes need not be written again, see IsUnchanged. The identity follows the hash, so that a search
-// learns it from what stores return. The error is that of metadata that JSON cannot represent.
+// Hash returns the hash of what an index stores of an entry: its text, document and metadata, its vector
+// if it has one, and the identity of the model that the vectors of the index are made with; empty for an
+// index without vectors. Two entries with one id and equal hashes need not be written again, see
+// IsUnchanged. The identity follows the hash, so that a search learns it from what stores return. It fails
+// for metadata that JSON cannot represent.
 func Hash(e Entry, model string) (string, error) {
 	metadata, err := json.Marshal(e.Metadata) // sorts the keys
 	if err != nil {

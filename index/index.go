@@ -83,7 +83,7 @@ type Index interface {
 	Search(ctx context.Context, q Query) ([]Match, error)
 	// Entries lists entries in the order of their ids, without vectors.
 	Entries(ctx context.Context, p Page) iter.Seq2[Entry, error]
-	// Hashes returns the hashes of those of the entries that exist.
+	// Hashes returns the hashes of the entries that exist.
 	Hashes(ctx context.Context, ids []string) (map[string]string, error)
 	// Stats describes the index.
 	Stats(ctx context.Context) (Stats, error)
@@ -123,7 +123,8 @@ func Find(ctx context.Context, x Index, q Query) ([]Match, error) {
 	return matches, nil
 }
 
-// OtherModelError reports that an index has vectors of another model than that of a search.
+// OtherModelError reports a search with another model than the one that made the vectors of
+// the index.
 type OtherModelError struct{ Stored, Searched string }
 
 // Error names both models and what to do.

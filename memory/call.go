@@ -84,8 +84,8 @@ type fittedCall struct {
 	repairable bool
 }
 
-// sent returns the entries that are sent: without the oldest ones, but with those that are
-// pinned.
+// sent returns the entries that are sent: without the oldest ones, but with the pinned
+// ones.
 func (r *fittedCall) sent() []*store.Entry {
 	pins := window.PinnedPositions(r.view)
 	var kept []*store.Entry
@@ -138,10 +138,9 @@ func (t *Turn) prepareShort(b Budget, r *fittedCall, err error) (*fittedCall, er
 	return t.prepare(b, true)
 }
 
-// leaveOut returns how many of the oldest entries have no room in this call:
-// whole rounds, never the newest one; pinned messages among them are sent. own is the index of the turn's first
-// entry; fixed are the tokens of the context that is never cut, added those of results
-// that are missing in older rounds.
+// leaveOut returns how many of the oldest entries have no room in this call: whole rounds, never the newest
+// one; pinned messages among them are sent. own is the index of the turn's first entry; fixed are the tokens
+// of the context that is never cut, and added the tokens of results that older rounds lack.
 func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*store.Entry, own int) (int, error) {
 	tokens := window.SumTokens(entries)
 	known := t.corrections()
@@ -182,7 +181,7 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*s
 	return n, nil
 }
 
-// omitted returns the messages after the first one that is sent that are not sent.
+// omitted returns the messages that are left out after the first one that is sent.
 func (t *Turn) omitted(sent []*store.Entry) []*store.Entry {
 	all := slices.Concat(t.base.Entries, t.staged)
 	all = slices.DeleteFunc(all, window.IsSystem)

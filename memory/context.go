@@ -21,11 +21,11 @@ type ContextSource interface {
 	Check() error
 	// Begin returns the context of a turn. It reads nothing yet.
 	Begin(s ContextSession) TurnContext
-	// Stale returns what the session's values become that depend on messages from
-	// a position on, which are about to leave the session; nil values are removed.
+	// Stale returns the values that the session gets when messages from a position on leave
+	// it; nil values are removed.
 	Stale(h store.Head, from int64) map[string][]byte
-	// Withdraw removes from what is shared with other sessions what depends on messages
-	// of the session from a position on, which are about to be rewound.
+	// Withdraw removes shared values that depend on messages of the session from a
+	// position on, which are about to be rewound.
 	Withdraw(s ContextSession, from int64) error
 	// Delete deletes what the source stored apart from the session. It is called
 	// before the session is deleted, so that both can be repeated after a crash.
@@ -88,8 +88,8 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	// Head returns version, state and values of the session as the turn sees
 	// them. The values must not be modified.
 	Head() store.Head
-	// Variables returns the variables of a scope, those of the turn included, the
-	// one that was set last at the end.
+	// Variables returns the variables of a scope, also of the open turn, in the order in
+	// which they were set.
 	Variables(scope Scope) ([]change.Variable, error)
 	// KeepsContext reports whether the context of a question is stored with it.
 	KeepsContext() bool
@@ -107,8 +107,8 @@ type ContextSession interface { //nolint:interfacebloat // one view of a turn; p
 	EntriesOf(l store.SessionHead, from int64) iter.Seq2[*store.Entry, error]
 	// NewestUser returns the newest user message, nil for none.
 	NewestUser() *chat.Message
-	// FirstSent returns the position of the first message that the next call
-	// sends, without those that are pinned, or the position after the history for one of the turn itself.
+	// FirstSent returns the position of the first message of the next call, pinned ones apart; the
+	// position after the history if it is a message of the turn itself.
 	FirstSent() int64
 	// Evicted yields the entries from a position up to FirstSent that may be part of
 	// the context: neither failed, rewound nor deleted nor from a window that was

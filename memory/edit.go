@@ -14,7 +14,7 @@ import (
 
 // Find returns a message of the conversation as it is now, by its id or else by its
 // position in the history. It returns a *MessageError if there is none: also for messages
-// of failed turns, and for those that were rewound or deleted.
+// of failed turns, and for rewound and deleted messages.
 func (m *Memory) Find(ctx context.Context, session, message string) (store.Entry, error) {
 	key := m.key(session)
 	head, err := m.Head(ctx, session)
@@ -161,7 +161,8 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 	}, nil)
 }
 
-// withdraw removes from the context what depends on a message that is about to change.
+// withdraw removes what depends on a message from the context, before the message
+// changes.
 func (m *Memory) withdraw(t *Turn, n *change.Transition, old *store.Entry) error {
 	if m.context != nil {
 		if err := m.context.Withdraw(contextSession{t}, old.Seq); err != nil {

@@ -42,8 +42,8 @@ func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error)
 	return n, nil
 }
 
-// Unused returns the sessions whose ttl is over, and those whose newest message is from before
-// a time, unless it is zero.
+// Unused returns the sessions whose ttl is over and, unless the time is zero, the sessions
+// without a message since then.
 func (m *Memory) Unused(ctx context.Context, before time.Time) iter.Seq2[store.SessionHead, error] {
 	return func(yield func(store.SessionHead, error) bool) {
 		for page, err := range m.pagesOfHeads(ctx) {
@@ -67,8 +67,8 @@ func (m *Memory) unused(l store.SessionHead, before time.Time) bool {
 	return m.expired(l.Head.State) || !last.IsZero() && last.Before(before)
 }
 
-// pagesOfHeads yields the heads of all sessions: in pages, so that those of a million
-// sessions are not in memory at once, if the store can continue a list.
+// pagesOfHeads yields the heads of all sessions: in pages, if the store can continue a
+// list: a million sessions do not fit into memory.
 func (m *Memory) pagesOfHeads(ctx context.Context) iter.Seq2[[]store.SessionHead, error] {
 	return func(yield func([]store.SessionHead, error) bool) {
 		q := store.SessionQuery{Limit: listed}

@@ -21,13 +21,12 @@ func (e *SessionExistsError) Error() string {
 	return fmt.Sprintf("memory %s: session %q exists already", e.Memory, e.Session)
 }
 
-// Fork creates the session to with the history of another one up to and including
-// a turn, 0 for all. Messages keep their ids, times, turns and statuses, the window
-// is what it was after that turn, and so are the variables as far as these are
-// known; a summary of later messages is left out. Turns that were rewound later
-// are part of the fork. The other session is not changed and may be in use. Fork
-// returns a *SessionExistsError if the target exists, and a *TurnError for an
-// unknown session or turn.
+// Fork creates the session to with the history of another one up to and including a turn,
+// 0 for all. Messages keep their ids, times, turns and statuses. The window and, as far
+// as they are known, the variables are as they were after that turn; a summary of later
+// messages is left out. Turns that were rewound later are part of the fork. The other
+// session is not changed and may be in use. Fork returns a *SessionExistsError if the
+// target exists, and a *TurnError for an unknown session or turn.
 func (m *Memory) Fork(ctx context.Context, from, to string, turn int64) error {
 	if err := m.record(ctx, AuditRecord{Operation: AuditCopy, Session: m.Conversation(from), ToSession: m.Conversation(to)}); err != nil {
 		return err

@@ -12,12 +12,12 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// Import creates a session with the content of a transcript, in one change. The
-// window follows from the events, so that it is that of the session that was
-// exported. Entries without turns are appended instead: each user message begins a
-// turn, and the policy applies. Tokens are counted again. Import returns a
-// *SessionExistsError if the session exists, and a *TranscriptError for an invalid
-// transcript: among others for a tool call without result, and the reverse.
+// Import creates a session with the content of a transcript, in one change. The window
+// follows from the events, so it is the window of the exported session. Entries without
+// turns are appended instead: each user message begins a turn, and the policy applies.
+// Tokens are counted again. Import returns a *SessionExistsError if the session exists,
+// and a *TranscriptError for an invalid transcript: among others for a tool call without
+// result, and the reverse.
 func (m *Memory) Import(ctx context.Context, session string, in Transcript) error {
 	in.Variables = slices.Clone(in.Variables)
 	err := in.Check(m.id)

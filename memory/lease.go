@@ -50,12 +50,12 @@ type work struct {
 
 type workKey struct{}
 
-// WithLease returns a context in which turns with concurrent_turns: queue also wait for those
-// that other processes began in such a context, in no particular order, by a lease in the
-// session. name is that of the work that the turn is part of: a turn of the same work takes
-// the lease over at once, because the process that had it was killed, or is no longer to do
-// that work. A turn that loses its lease in this way leaves nothing, as with ErrSuspended, and
-// lost, if not nil, is called, which should end the work in this process. It may be called repeatedly.
+// WithLease returns a context in which turns with concurrent_turns: queue also wait for turns that
+// other processes began in such a context, in no particular order, by a lease in the session. name
+// names the work that the turn is part of: a turn of the same work takes the lease over at once,
+// because the process that had it was killed, or is no longer to do that work. A turn that loses its
+// lease in this way leaves nothing, as with ErrSuspended, and lost, if not nil, is called, which
+// should end the work in this process. It may be called repeatedly.
 func WithLease(ctx context.Context, name string, lost func()) context.Context {
 	if lost == nil {
 		lost = func() {}
@@ -160,7 +160,7 @@ func (m *Memory) acquire(ctx context.Context, key store.Key, base *window.View, 
 	return nil, nil, fmt.Errorf("memory %s, session %q: %w, %d times in a row", m.id, key.Session, store.ErrConflict, maxAttempts)
 }
 
-// take writes the record to a session whose version is that of base.
+// take writes the record to the session at the version of base.
 func (l *lease) take(ctx context.Context, base *window.View) error {
 	m := l.memory
 	record, now, err := l.record(ctx)

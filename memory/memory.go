@@ -66,7 +66,7 @@ type Config struct {
 	Lease       time.Duration                      // with Turns other than Queue: how long a session stays busy after a process with a turn was killed; 0: 15 seconds
 	TTL         time.Duration                      // a session is deleted when nothing was added to it for this long; 0: never
 	Counter     window.Counter                     // counts tokens; required
-	Scope       Scope                              // which sessions are one conversation: those of a user, or all; empty: each is one
+	Scope       Scope                              // which sessions are one conversation: all of a user, or all; empty: each is one
 	Context     ContextSource                      // flush: what is sent in addition to the messages; nil: nothing
 	KeepContext bool                               // context that was sent with a question is stored and sent with it as long as it is in the window
 	Live        int                                // sessions whose windows are cached in this process; 0: 4,096, or all with NewInProcess

@@ -31,7 +31,7 @@ func lastUsers(entries []*store.Entry) []*store.Entry {
 	return entries[first : last+1]
 }
 
-// keptIn returns the entries that have the question, and those that are pinned.
+// keptIn returns the entries with the question and the pinned entries.
 func (t *Turn) keptIn(v *window.View) window.Eviction {
 	if len(t.question) == 0 {
 		return v.Pinned()
@@ -46,7 +46,7 @@ func (t *Turn) keptIn(v *window.View) window.Eviction {
 // would leave it, but with the question. own is the index of the turn's first message
 // among the remaining entries.
 func (t *Turn) fitted() (next *window.View, sel window.Selection, own int) {
-	v := *t.base // only this turn writes behind the end of its array
+	v := *t.base // only this turn writes after the end of its array
 	v.Step = t.step
 	v.Others = t.others
 	own = len(v.Entries)

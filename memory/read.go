@@ -93,9 +93,9 @@ func (m *Memory) Scan(ctx context.Context, session string, from, to int64) iter.
 	return m.scan(ctx, session, func(s *history.Scan) iter.Seq2[store.Entry, error] { return s.Range(ctx, from, to) })
 }
 
-// Messages yields the messages of the session as they are now: without those that
-// were rewound or deleted, and with an edited one in its place, under its id. Messages of
-// failed turns are part of it. It reads them while the range continues.
+// Messages yields the messages of the session as they are now: without rewound and
+// deleted ones. An edited one has its place and its id. Messages of failed turns are part
+// of it. It reads them while the range continues.
 func (m *Memory) Messages(ctx context.Context, session string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		if err := m.record(ctx, AuditRecord{Operation: AuditRead, Session: m.Conversation(session)}); err != nil {

@@ -26,13 +26,13 @@ func (e *TurnError) Error() string {
 	return fmt.Sprintf("memory %s: session %q has no turn %d: its turns are 1 to %d", e.Memory, e.Session, e.Turn, e.Last)
 }
 
-// Rewind undoes a turn and all later ones, so that the session continues from the
-// turn before: to edit a message and send it again, or to get another answer. The
-// window becomes what it was after the turn before, and variables get the values
-// that they had. The messages stay in the history, with the status Rewound, and
-// are neither summarized nor retrieved; a summary that has some of them is
-// dropped, and written again by the next turn. Rewind counts as a turn and waits
-// while another one is active. It returns a *TurnError for an unknown turn.
+// Rewind undoes a turn and all later ones, so that the session continues from the turn
+// before: to edit a message and send it again, or to get another answer. Window and
+// variables become what they were after the turn before. The messages stay in the
+// history, with the status Rewound, and are neither summarized nor retrieved; a summary
+// that has some of them is dropped, and written again by the next turn. Rewind counts as
+// a turn and waits while another one is active. It returns a *TurnError for an unknown
+// turn.
 func (m *Memory) Rewind(ctx context.Context, session string, turn int64) error {
 	return m.rewind(ctx, session, turn, false)
 }

@@ -84,7 +84,7 @@ func (m *Memory) renew(ctx context.Context, session string) error {
 	}, nil)
 }
 
-// sharedSession returns the session of a scope that is not that of the turn, otherwise "".
+// sharedSession returns the session of a scope, "" if it is the session of the turn.
 func (t *Turn) sharedSession(scope Scope) string {
 	if s := t.memory.Conversation(scope.Session(t.key.Session)); s != t.key.Session {
 		return s
@@ -133,9 +133,8 @@ func (t *Turn) variablesIn(ctx context.Context, scope Scope) ([]change.Variable,
 	return all, nil
 }
 
-// ListOf yields the sessions of a scope other than the session itself and those that only
-// hold what is shared, without expired ones and ordered by id: those of the same user, or
-// all of the memory. A narrower scope has none.
+// ListOf yields the other conversations of a scope, ordered by id and without expired
+// ones: those of the same user, or all of the memory. A narrower scope has none.
 func (m *Memory) ListOf(ctx context.Context, scope Scope, session string) iter.Seq2[store.SessionHead, error] {
 	return func(yield func(store.SessionHead, error) bool) {
 		user, _ := SplitSession(session)

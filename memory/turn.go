@@ -37,8 +37,8 @@ type Turn struct {
 	repeated  []*store.Entry              // user messages of the window that were added again
 	step      *store.Entry                // the step's system message, nil for none
 	call      *change.CallRecord          // the last call of a model, nil for none
-	set       []change.Variable           // the variables that were set; those that were removed have no value
-	shared    []sharedVariable            // those that were set for several sessions
+	set       []change.Variable           // the variables that were set; a removed one has no value
+	shared    []sharedVariable            // the variables that were set for several sessions
 	before    func(context.Context) error // runs before the commit; nil for nothing
 	factors   budget.Factors              // what the turn learned of the counts of providers; nil for nothing
 	others    int                         // with Compaction.At: the most tokens that a call of the turn needed besides messages
@@ -85,8 +85,8 @@ func (m *Memory) Begin(ctx context.Context, session string) (*Turn, error) {
 	return t.start(ctx, true)
 }
 
-// open begins a turn that always waits. With fresh set it checks that the cached
-// view is that of the store; otherwise a conflict of Apply shows that it is not.
+// open begins a turn that always waits. With fresh set it checks the cached view against
+// the store; otherwise a conflict of Apply shows that it is not.
 func (m *Memory) open(ctx context.Context, session string, fresh bool) (*Turn, error) {
 	t, _ := m.turnsPool.Get().(*Turn)
 	if t == nil {
@@ -306,7 +306,7 @@ func (t *Turn) rebase(ctx context.Context, base *window.View) error {
 	return nil
 }
 
-// dropKnown drops the staged messages that the session has already, if that is not known yet.
+// dropKnown drops staged messages that the session has already, unless this was done before.
 func (t *Turn) dropKnown(ctx context.Context, base *window.View) error {
 	if !t.unchecked {
 		return nil

@@ -109,8 +109,8 @@ func (t *Turn) store(ctx context.Context, each bool) error {
 	}, nil)
 }
 
-// window.CheckPairs returns a *BalanceError if the staged messages cannot follow those of the
-// session, after it dropped those that the session has already.
+// window.CheckPairs drops staged messages that the session has already, and returns a
+// *BalanceError if the others cannot follow the session.
 func (t *Turn) checkPairs(ctx context.Context) error {
 	open, err := t.memory.reader.OpenCalls(ctx, t.key, t.base)
 	if err != nil {
@@ -155,7 +155,7 @@ func (t *Turn) commitRetry(each bool) commitRetry {
 	return commitRetry{until: time.Now().Add(answerRetryTime)}
 }
 
-// plan makes n what Commit changes, and reports whether that is anything.
+// plan makes n what Commit changes, and reports whether there is a change.
 func (t *Turn) plan(n *change.Transition, each bool) (changed bool, err error) {
 	m := t.memory
 	a := change.Addition{Entries: t.staged, Each: each, Step: t.step, Others: t.others}

@@ -36,9 +36,9 @@ func (m *Memory) AppendOnce(ctx context.Context, session, key string, msgs ...ch
 	return t.commit(ctx, true)
 }
 
-// Set replaces the whole window, system message included, by msgs and fits it
-// once. The former messages stay in the history, to which msgs are added; those
-// that the session has already get new ids. Tool calls and results are checked as by Append.
+// Set replaces the whole window, system message included, by msgs and fits it once. The
+// former messages stay in the history, to which msgs are added; an id that the session has
+// already is replaced by a new one. Tool calls and results are checked as by Append.
 func (m *Memory) Set(ctx context.Context, session string, msgs ...chat.Message) error {
 	if err := window.CheckMessages(msgs); err != nil {
 		return err

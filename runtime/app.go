@@ -29,7 +29,7 @@ import (
 
 // Options configures an App. The zero value runs with in-process memory.
 type Options struct {
-	Store   memory.Store                       // the store of all memories; nil: those that the document names
+	Store   memory.Store                       // the store of all memories; nil: the stores in the document
 	Default memory.Store                       // the store of memories for which the document names none; nil: in process
 	Getenv  func(string) string                // the environment of the user, which chooses servers and identities for credentials; nil: os.Getenv
 	Policy  *trust.Policy                      // what the document may reach; nil: everything
@@ -44,7 +44,7 @@ type Options struct {
 
 	DocumentEnv func(string) string // the environment of the document: also the .env files of one that is restricted; nil: Getenv
 
-	Redactor *redact.Redactor // replaces secrets in errors and in what models and tools return; the App adds those that it reads; nil: the App makes one
+	Redactor *redact.Redactor // replaces secrets in errors and in results of models and tools; the App adds secrets that it reads; nil: the App makes one
 
 	Supervisor *subprocess.Supervisor // starts the programs of tools; nil: process groups
 
@@ -67,7 +67,7 @@ type Mocks struct {
 	NoStepCache bool   // results of steps are not cached
 	Fixtures    string // the folder in which all files of the document are; empty for their places
 
-	HTTP *http.Client // for readers, rerankers and tools, in place of that of the Options; MCP servers and models use that
+	HTTP *http.Client // for readers, rerankers and tools; MCP servers and models use the client of the Options
 }
 
 // serviceHTTP returns the HTTP client of readers, rerankers and tools.

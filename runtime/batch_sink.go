@@ -7,8 +7,8 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// maxDeferred is the number of failed rows in succession that wait behind a batch
-// with a size limit. It limits what the step buffers.
+// maxDeferred is the number of failed rows in succession that wait for a batch with a
+// size limit. It limits what the step buffers.
 const maxDeferred = 10_000
 
 // batchSink collects rows into batches for a batch step. The results of a batch

@@ -43,7 +43,8 @@ type Spent struct {
 }
 
 // SharedBudget is one budget for several runs, such as those of the chunks of a file in several
-// processes. It replaces that of the flow, which other processes may have read at another time.
+// processes. It replaces the budget of the flow, which other processes may have read at another
+// time.
 type SharedBudget struct {
 	Budget spec.Budget
 	Began  time.Time // of the first run, from which seconds count
@@ -62,9 +63,9 @@ func withFlowBudget(ctx context.Context, f *spec.Flow, shared *SharedBudget) (co
 	return withBudget(ctx, &BudgetError{Flow: f.ID}, b, shared)
 }
 
-// withBudget returns a context that is canceled when a budget is exceeded, with a copy of
-// over, which names the owner of the budget, as its cause. The cost of a call is known
-// only when it ends, so a budget is exceeded by the calls in flight. b may be nil.
+// withBudget returns a context that is canceled when a budget is exceeded. Its cause is a
+// copy of over, which names the owner of the budget. The cost of a call is known only
+// when it ends, so a budget is exceeded by the calls in flight. b may be nil.
 func withBudget(ctx context.Context, over *BudgetError, b *spec.Budget, shared *SharedBudget) (context.Context, context.CancelFunc) {
 	if b == nil {
 		return context.WithCancel(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// stepCache returns the cache of a step: that of the store which processes share if the step names no directory and there is one.
-// It is nil if the document may not write there.
+// stepCache returns the cache of a step: the cache in the shared store, if there is one and the step names no
+// directory. It is nil if the document may not write there.
 func (a *App) stepCache(cfg *spec.CacheConfig) *stepcache.Cache {
 	shared := a.SharedCache()
 	if cfg.Directory != "" || shared == nil {
@@ -153,9 +153,8 @@ func newPorts(l *layout, refs []*spec.Ref[*spec.Variable]) stepcache.Ports {
 	return p
 }
 
-// cacheFingerprint returns the fingerprint of a step. In addition to what the
-// document declares, it has the server that a model is called at, or the mock that
-// replaces the model, and the source of a tool that is a file.
+// cacheFingerprint returns the fingerprint of a step. In addition to the declarations, it
+// has the server of a model, or the mock that replaces it, and the file of a tool.
 func (a *App) cacheFingerprint(s spec.Step) []byte {
 	parts := checkpoint.Fingerprint(s, checkpoint.FingerprintOptions{
 		IgnoreRoot: []string{"batch_config", "on_error"}, // of a step in a flow that it runs, they decide the result

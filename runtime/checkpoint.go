@@ -21,9 +21,9 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// Checkpoints is the file in which a run records its finished rows and their results,
-// so that the run can be resumed after an interruption. Open it with
-// App.OpenCheckpoints and pass it to one Run with WithCheckpoints.
+// Checkpoints is the file in which a run records finished rows and their results. An
+// interrupted run is resumed from it. Open it with App.OpenCheckpoints and pass it to one
+// Run with WithCheckpoints.
 type Checkpoints struct {
 	journal     *checkpoint.Journal
 	flow        string
@@ -41,8 +41,7 @@ type CheckpointConfig struct {
 	Command     []string          // the arguments of the command line, for programs that list runs; may be empty
 }
 
-// ChangedRunError reports that a checkpoint file is of another run than the one
-// that is to be resumed.
+// ChangedRunError reports a checkpoint file of another run than the one to resume.
 type ChangedRunError struct {
 	Path     string   // the file
 	Finished int64    // the number of input rows that it has
@@ -54,11 +53,11 @@ func (e *ChangedRunError) Error() string {
 	return fmt.Sprintf("%s is of another run: %s", e.Path, strings.Join(e.Changes, "; "))
 }
 
-// OpenCheckpoints opens the checkpoint file of a run, or creates it. The error
-// is a *ChangedRunError if the input, the settings, or the declarations of the
-// flow and of what it uses are not those of the file. Keys that only change how
-// fast or at what price rows are processed may change, such as timeout, retry,
-// num_workers and prices. A file in the format of another version is an error.
+// OpenCheckpoints opens the checkpoint file of a run, or creates it. The error is a
+// *ChangedRunError if the input, the settings, or the declarations of the flow and of
+// what it uses have changed since. Keys that only change how fast or at what price rows
+// are processed may change, such as timeout, retry, num_workers and prices. A file in the
+// format of another version is an error.
 func (a *App) OpenCheckpoints(cfg CheckpointConfig) (*Checkpoints, error) {
 	flow, err := a.Flow(cfg.Flow)
 	if err != nil {
@@ -146,10 +145,9 @@ func (c *Checkpoints) Remove() error { return c.journal.Remove() }
 // same rows in the same order. Rows that failed because a model rejected the
 // credentials are never finished.
 //
-// A flow with batch steps is resumed in segments: rows before the first batch step
-// are not processed again, the step itself is, and rows behind it are found by
-// their values. The error of Run is a *NotResumableError for a flow whose
-// progress cannot be recorded.
+// A flow with batch steps is resumed in segments: rows before the first batch step are
+// not processed again, the step itself is, and rows after it are found by their values.
+// The error of Run is a *NotResumableError for a flow whose progress cannot be recorded.
 func WithCheckpoints(c *Checkpoints) RunOption {
 	return func(r *run) {
 		r.checkpoints, r.checkpointFlow = c.journal, c.flow

@@ -139,7 +139,7 @@ func (t *flowTrace) stepTrace(n *node) *stepTrace {
 	return s
 }
 
-// step reports that a step begins, if it has not begun yet. ctx is that of the
+// step reports that a step begins, if it has not begun yet. ctx is the context of the
 // goroutine that will run it; inner has the step as the enclosing operation.
 func (t *flowTrace) step(ctx context.Context, n *node) (s *stepTrace, inner context.Context) {
 	s = t.stepTrace(n)

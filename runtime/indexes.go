@@ -25,7 +25,7 @@ func (a *App) Index(id string) (index.Index, error) {
 	return nil, fmt.Errorf("no index has the id %q", id)
 }
 
-// Indexes returns the indexes that the application and what it references declare.
+// Indexes returns the indexes of the application and of the documents that it references.
 func (a *App) Indexes() []spec.Index {
 	var all []spec.Index
 	for _, doc := range a.spec.Documents() {

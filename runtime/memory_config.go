@@ -66,8 +66,8 @@ func Counter(app *spec.Application, m *spec.Memory) memory.Counter {
 	return memoryconfig.Counter(app, m)
 }
 
-// SmallestWindow returns the model with the smallest context window of those that a memory
-// is for, and that window in tokens; nil and 0 if none is known.
+// SmallestWindow returns the smallest context window, in tokens, of the models that a
+// memory is for, and its model; nil and 0 if none is known.
 func SmallestWindow(app *spec.Application, m *spec.Memory) (smallest *spec.Model, tokens int) {
 	for _, called := range memoryconfig.ModelsOf(app, m) {
 		if n := model.Describe(called).ContextWindow; n > 0 && (smallest == nil || n < tokens) {
@@ -77,8 +77,8 @@ func SmallestWindow(app *spec.Application, m *spec.Memory) (smallest *spec.Model
 	return smallest, tokens
 }
 
-// MemoryIDs returns the ids of the memories in which the steps of a flow, and of
-// the flows that they run, have conversations, in the order of the steps.
+// MemoryIDs returns the ids of the memories of the steps of a flow, and of the flows that
+// they run, in the order of the steps.
 func MemoryIDs(f *spec.Flow) []string {
 	var ids []string
 	for s := range f.Plan().All() {

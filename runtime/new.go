@@ -15,9 +15,9 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// New makes an App of a document that was validated without errors. Memories
-// are made here; models and tools when a flow that uses them is first run, so
-// that credentials are needed only for what runs.
+// New makes an App of a document that was validated without errors. Memories are made
+// here; models and tools with the first run of a flow that uses them, so that only that
+// run needs credentials.
 func New(app *spec.Application, opts Options) (*App, error) {
 	if opts.Default == nil {
 		opts.Default = memory.NewInProcess()
@@ -83,7 +83,7 @@ func (a *App) Close(ctx context.Context) error {
 	return a.closeStores()
 }
 
-// closeStores closes the stores that the App has opened and those of its Options.
+// closeStores closes the stores of the App and of its Options.
 func (a *App) closeStores() error {
 	errs := []error{a.stores.Close(), a.databases.close(), a.closeIndexes(), a.closeCaches()}
 	for _, s := range []memory.Store{a.opts.Store, a.opts.Default} {

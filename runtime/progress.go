@@ -44,9 +44,8 @@ func (p *Progress) Set(read, done, failed int64, all []StepProgress) {
 	p.steps.Store(&all)
 }
 
-// Rows returns the number of input rows that were read, of results that were yielded,
-// and of those that have failed. It does not count rows that were replayed from
-// checkpoints.
+// Rows returns the numbers of input rows, of results, and of failed results so far. It
+// does not count rows that were replayed from checkpoints.
 func (p *Progress) Rows() (read, done, failed int64) {
 	return p.rows.Load(), p.done.Load(), p.fails.Load()
 }

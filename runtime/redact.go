@@ -7,9 +7,9 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Redactor returns what replaces the secrets of the application: those of the document, of
-// the environment variables in which providers find credentials, and those of the secret
-// manager that were read so far.
+// Redactor returns what replaces the secrets of the application: secrets of the document,
+// of the variables with credentials of providers, and, as far as they were read, of the
+// secret manager.
 func (a *App) Redactor() *redact.Redactor { return a.opts.Redactor }
 
 // knownSecrets returns the Redactor of an application. The loader has added the secrets of a

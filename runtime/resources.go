@@ -52,8 +52,8 @@ type rankers struct {
 	http *http.Client // made when the first ranker is
 }
 
-// caches are the caches of an App by their folders, opened at first use, and that of the store that
-// processes share.
+// caches are the caches of an App by their folders, opened at first use, and the cache in the
+// shared store.
 type caches struct {
 	mu     sync.Mutex
 	open   map[string]*stepcache.Cache

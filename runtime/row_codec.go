@@ -71,7 +71,7 @@ func (c *RowCodec) BatchSteps() []string {
 	return ids
 }
 
-// Head returns the codec of the same flow whose results are those of a run with WithHead.
+// Head returns the codec for the results of a run of the flow with WithHead.
 func (c *RowCodec) Head() *RowCodec {
 	head := &RowCodec{flow: c.flow, rows: c.rows, inputs: c.inputs, outputs: c.outputs, scope: c.scope}
 	stages := c.flow.stages
@@ -97,9 +97,9 @@ func (f *flow) outputSlots() []int { return f.liveSlots(len(f.stages) + 1) }
 // run in order.
 func (c *RowCodec) HasSessions() bool { return c.rows.needsSession != "" }
 
-// Order returns a name that is the same for all rows that must run one after the other
-// because they use the same conversation: those of the session, or of what its memories
-// share among sessions.
+// Order returns a name; rows with the same name use the same conversation and must run
+// one after the other: the rows of a session, or of what its memories share among
+// sessions.
 func (c *RowCodec) Order(session string) string { return c.scope.Session(session) }
 
 // EncodeInput returns an input as bytes for EncodedInput. The values are converted to
@@ -147,7 +147,7 @@ func (c *RowCodec) DecodeResult(data []byte) (*Result, error) {
 	return c.flow.result(row, c.outputs), nil
 }
 
-// WithRowStore records finished rows in s and takes those that s has from it, as
+// WithRowStore records finished rows in s, and does not run rows that s has, as
 // WithCheckpoints does. id is the id of the run; see WithRunID.
 func WithRowStore(s checkpoint.Store, flowID, id string) RunOption {
 	return func(r *run) { r.checkpoints, r.checkpointFlow, r.id = s, flowID, id }

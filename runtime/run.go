@@ -20,15 +20,14 @@ func WithStepTimes() RunOption { return func(r *run) { r.timed = true } }
 // steps.PartialInput, so that an IndexUpsert with sync removes nothing; empty if it does not.
 func WithPartialInput(reason func() string) RunOption { return func(r *run) { r.partial = reason } }
 
-// WithDeferFailed calls f for each failed row whose place in the output is behind a
-// batch that is not complete. If f returns false, the row is yielded at once, so
-// that the caller can end the run. f is called by the goroutine that collects the
-// batch, and not for rows that need not wait.
+// WithDeferFailed calls f for each failed row whose place in the output is after an
+// incomplete batch. If f returns false, the row is yielded at once, so that the caller
+// can end the run. f is called by the goroutine that collects the batch, and not for rows
+// that need not wait.
 func WithDeferFailed(f func(*Result) bool) RunOption { return func(r *run) { r.mayDefer = f } }
 
-// WithHead lets the run end before the first batch step of the flow, or before the first step if a memory is used before and behind
-// the batch step. Its results have what the
-// following steps read; see RowCodec.Head.
+// WithHead lets the run end before the first batch step of the flow, or before the first step if a memory is
+// used before and after the batch step. Its results have what the following steps read; see RowCodec.Head.
 func WithHead() RunOption { return func(r *run) { r.part = headOf } }
 
 // WithTail lets the run begin where one WithHead ends. Its inputs are the results of

@@ -34,8 +34,9 @@ type run struct {
 	budget *SharedBudget // see WithSharedBudget; nil for a budget of this run
 }
 
-// partialReason returns why the run may miss a part of its input. A journal does not have on which rows a step has
-// failed that drops them, or that continues without its outputs, of which later steps may make other entries or none.
+// partialReason returns why the run may miss a part of its input. The journal does not record rows that a
+// step with on_error dropped or continued without outputs; later steps may make other entries of them, or
+// none.
 func (r *run) partialReason() string {
 	if r.partial != nil {
 		if reason := r.partial(); reason != "" {

@@ -153,9 +153,8 @@ func (e *segmentSink) downstream() sink { return e.next }
 
 // buffering is a sink that may have rows left when push returns.
 type buffering interface {
-	// oldestBuffered returns the ordinal of the first row of which something is
-	// here, or behind here up to the end of the segment; checkpoint.None if
-	// nothing is.
+	// oldestBuffered returns the ordinal of the first row with something here or later in
+	// the segment; checkpoint.None if nothing is.
 	oldestBuffered() int64
 }
 

@@ -88,8 +88,8 @@ func maxLimit(nodes []*node) int {
 
 func isBatch(s stage) bool { return s.isBatch }
 
-// headOf returns the stages before the first batch step. If later stages use a memory of theirs there are none: turns behind the
-// step are between those of later rows.
+// headOf returns the stages before the first batch step. If later stages use a memory of theirs there are
+// none: turns after the step are between turns of later rows.
 func headOf(stages []stage) []stage {
 	first := slices.IndexFunc(stages, isBatch)
 	if first < 0 {

@@ -13,8 +13,8 @@ const (
 	sampledRows = 16
 )
 
-// stopwatch measures the time of the steps that one goroutine runs. The time of a
-// step does not include that of later steps with the rows that it emits.
+// stopwatch measures the time of the steps that one goroutine runs. The time of a step
+// does not include the time of later steps with the rows that it emits.
 //
 // Of rows that take less than sampledBelow it measures about one of sampledRows, if the
 // steps wait for nothing. The distances are random, so that they match no pattern of the
@@ -63,8 +63,8 @@ func (w *stopwatch) end() {
 	}
 }
 
-// switchTo stops the clock of the current step, which it returns, and starts that of
-// another one; nil for none.
+// switchTo stops the clock of the current step, starts the clock of another one, and
+// returns the former; nil for none.
 func (w *stopwatch) switchTo(next *counter) (from *counter) {
 	if w == nil || w.weight == 0 {
 		return nil

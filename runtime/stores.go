@@ -77,8 +77,8 @@ func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
 	return a.stores.Open(address, opts...)
 }
 
-// keys returns the keys of an encrypted store. Empty old keys are ignored, so that a
-// document can name one that is not always set as ${OLD_KEY:-}.
+// keys returns the keys of an encrypted store. Empty old keys are ignored: a document can
+// name an optional one as ${OLD_KEY:-}.
 func (a *App) keys(e *spec.Encryption) (keys encrypted.Keys, err error) {
 	keys.AllowUnencrypted = e.AllowUnencrypted
 	if keys.Key, err = a.key(e.Key); err != nil {

@@ -60,7 +60,7 @@ func (a *App) SessionsOf(session string) []string {
 	return all
 }
 
-// appendToolSessions adds the session of a tool, and those of the tools that its flow may call.
+// appendToolSessions adds the sessions of a tool and of the tools that its flow may call.
 func appendToolSessions(all []string, t *spec.FlowTool, caller string, depth int) []string {
 	const maxDepth = 8 // the validator rejects recursion, but documents made by programs are not validated
 	session := t.SessionIn(caller)

@@ -214,7 +214,7 @@ func (a *agent) finish(answer chat.Message, called int, d *conversation) (chat.M
 	return answer, d.add(answer)
 }
 
-// named assigns ids to calls that have none, or that of another call of the answer:
+// named assigns ids to calls without one, or with the id of another call of the answer:
 // results refer to calls by their ids.
 func named(answer chat.Message) chat.Message {
 	if !answer.HasCalls() {

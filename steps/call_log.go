@@ -32,7 +32,7 @@ type callRecorder struct {
 
 type callLogKey struct{}
 
-// WithCallLog returns a context in which calls that log has are not repeated: their
+// WithCallLog returns a context in which calls recorded in log are not repeated: their
 // recorded results are used. Calls that fail are not recorded. A key consists of the
 // steps around the call, the ordinal of the row, and what is sent.
 func WithCallLog(ctx context.Context, log CallLog) context.Context {

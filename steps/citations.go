@@ -113,7 +113,7 @@ func (s *llmStep) forModel(ctx context.Context, window []chat.Message) []chat.Me
 	return withSystem(window, passagesIn(ctx))
 }
 
-// withoutCitations returns messages without citations, except those that have nothing else.
+// withoutCitations returns messages without citations, except messages with nothing else.
 func withoutCitations(window []chat.Message) []chat.Message {
 	var changed []chat.Message
 	for i := range window {

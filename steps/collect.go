@@ -71,10 +71,9 @@ func batchSize(b spec.Batched) int {
 // Size returns the maximum number of rows in a list; 0 means all.
 func (c *collect) Size() int { return c.size }
 
-// Batch emits one row with the list and the values that all rows share. The output
-// holds the list even if the rows share a value of it. A row whose input is unset
-// fails alone and keeps its position relative to the list, which has that of its
-// last row.
+// Batch emits one row with the list and the values that all rows share. The output holds
+// the list even if the rows share a value of it. A row whose input is unset fails alone
+// and keeps its position; the list has the position of its last row.
 func (c *collect) Batch(_ context.Context, rows []*Row, emit Emit) error {
 	rows, trailing := c.partition(rows)
 	items := make([]any, 0, len(rows))

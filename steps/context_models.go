@@ -107,8 +107,8 @@ func Embedder(id string, made func() (model.Embedder, error)) promptcontext.Embe
 	return &embedder{id: id, model: made}
 }
 
-// Name identifies the provider, the model and the length of the vectors, so that
-// vectors of an offline mock are never compared with those of the model.
+// Name identifies the provider, the model and the length of the vectors: vectors of an
+// offline mock are never compared with vectors of the model.
 func (e *embedder) Name() (string, error) {
 	m, err := e.model()
 	if err != nil {

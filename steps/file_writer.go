@@ -247,7 +247,8 @@ func (w *fileWriter) write(ctx context.Context, path string, rows []*Row, emit E
 	return written, file.Close()
 }
 
-// setVariables returns the variables to write: without inputs, those that a row has set.
+// setVariables returns the variables to write: without inputs, the variables that the row
+// has set.
 func (w *fileWriter) setVariables(rows []*Row) []slot {
 	if !w.all {
 		return w.columns

@@ -21,8 +21,8 @@ type callerHistory struct {
 
 type callerHistoryKey struct{}
 
-// WithHistory returns a context in which conversations begin with messages, in place of
-// what memories have, and in which steps store nothing in memories.
+// WithHistory returns a context in which conversations begin with messages. Steps neither
+// read nor write memories in it.
 func WithHistory(ctx context.Context, messages []chat.Message) context.Context {
 	return context.WithValue(ctx, callerHistoryKey{}, &callerHistory{messages: messages, memories: map[*memory.Memory]*memory.Memory{}})
 }

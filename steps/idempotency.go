@@ -11,8 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// idempotencyKeys makes keys for the turns of a run, so that a run that is resumed
-// finds the turns that were committed just before it was interrupted.
+// idempotencyKeys makes keys for the turns of a run: a resumed run finds turns that were
+// committed just before the interruption.
 type idempotencyKeys struct {
 	run string // the run's id, the same after a resume
 
@@ -25,8 +25,8 @@ const maxInFlight = 4096
 
 type idempotencyKeysKey struct{}
 
-// WithRunID returns a context in which turns have idempotency keys that are the same
-// when a run of that id is resumed and repeats a row.
+// WithRunID returns a context in which turns have idempotency keys. A resumed run with
+// the same id makes the same keys.
 func WithRunID(ctx context.Context, run string) context.Context {
 	return context.WithValue(ctx, idempotencyKeysKey{}, &idempotencyKeys{run: run, counts: map[int64]map[string]int{}})
 }
@@ -53,8 +53,8 @@ func idempotencyKey(ctx context.Context, row *Row, msgs inputMessages) string {
 	return string(strconv.AppendInt(key, int64(o.count(ordinal, digest)), 10))
 }
 
-// appendDigestParts appends the quoted parts of a message. A run that is resumed by a later
-// version finds the keys that this one has stored, so their form never changes.
+// appendDigestParts appends the quoted parts of a message. The form of keys never changes:
+// a later version must find the keys of a run that it resumes.
 func appendDigestParts(b []byte, m *chat.Message) []byte {
 	b = append(b, '\n')
 	for _, text := range [...]string{string(m.Role), m.Name, m.ToolCallID} {

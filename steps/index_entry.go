@@ -122,8 +122,8 @@ func idFields() []string {
 
 // documentEntry makes an entry of a full-text index of the variables of a row. Records and
 // objects add their fields, other values a field with the name of the variable; a later
-// one replaces an earlier one. A document without an id gets one that is made from its
-// fields, so that it is indexed once.
+// one replaces an earlier one. The id of a document without one is made from its fields,
+// so that it is indexed once.
 func documentEntry(row *Row, inputs []slot, idField string) (index.Entry, error) {
 	var e index.Entry
 	fields, order := map[string]any{}, []string(nil)

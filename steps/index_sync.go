@@ -45,11 +45,11 @@ type indexSync struct {
 	index    index.Index
 	counts   *IndexCounter
 	scope    filter.Filter // what may be removed; nil for all
-	failures func() int64  // rows that failed in the run, also those that a step dropped
+	failures func() int64  // rows that failed in the run, also rows that a step dropped
 	failed   bool          // a failed row has passed the step
 	contains bool          // the run contains an entry
-	// missing are the entries that the index had before the run, without those that the run
-	// contained so far; nil before the first write. What another run adds meanwhile is not among them.
+	// missing are the entries of the index from before the run that the run has not contained so
+	// far; nil before the first write. What another run adds meanwhile is not among them.
 	missing map[digest]struct{}
 }
 

@@ -143,8 +143,8 @@ func (s *invokeTool) call(ctx context.Context, args map[string]any) (any, error)
 	return value.Parse(string(raw))
 }
 
-// arguments collects the bound inputs. An optional one that is unset or null is left
-// out, a required one that is null is passed as null.
+// arguments collects the bound inputs. An optional argument is left out if it is unset or
+// null; a required one is passed as null.
 func (s *invokeTool) arguments(row *Row) (map[string]any, error) {
 	args := map[string]any{}
 	for _, in := range s.inputs {

@@ -18,8 +18,8 @@ type memoryReadTool struct {
 	memory *memory.Memory
 }
 
-// NewMemoryReadTool makes the tool that returns messages of the session of the step that calls
-// it, also those of the step's turn.
+// NewMemoryReadTool makes the tool that returns messages of the calling step's session, also
+// of its open turn.
 func NewMemoryReadTool(declared *spec.MemoryTool, m *memory.Memory) tool.Tool {
 	return &memoryReadTool{tool.Describe(declared.Common(), declared.Arguments()), m}
 }

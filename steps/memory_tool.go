@@ -18,8 +18,8 @@ type memoryTool struct {
 }
 
 // NewMemoryTool makes the tool that stores the values that a model passes in m and
-// returns stored values. It works in the session of the step that calls it, and within
-// that step's turn if that is one of m.
+// returns stored values. It works in the session of the calling step, and within the
+// step's turn if this is a turn of m.
 func NewMemoryTool(declared *spec.MemoryTool, m *memory.Memory) tool.Tool {
 	return &memoryTool{declared, variableStore{m, memory.Scope(declared.Scope)}}
 }

@@ -82,10 +82,10 @@ type OperationResult struct {
 
 	Read    int64         // flow, step: rows that arrived
 	Done    int64         // flow: rows that came out, failed ones included; step, row, cache, batch: rows that the step emitted
-	Failed  int64         // flow, step, row, cache, batch: rows that failed; for a step also those that arrived failed
+	Failed  int64         // flow, step, row, cache, batch: failed rows; for a step also rows that arrived failed
 	Input   []value.Field // flow: the inputs of the only row; nil for several
 	Session string        // flow: the session of the only row; empty for several
-	Output  []value.Field // flow: the outputs of the only result; row, cache: those of the last row that was emitted
+	Output  []value.Field // flow: the outputs of the only result; row, cache: the outputs of the last emitted row
 
 	FirstDelta time.Time       // model: when the first delta came; zero if the answer was not streamed
 	Response   *model.Response // model; nil after an error

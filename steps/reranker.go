@@ -195,8 +195,8 @@ func (s *reranker) convert(r *value.Record) *value.Record {
 	return value.NewRecord(elem.Name, value.Field{Name: "content", Value: content}, value.Field{Name: "doc_id", Value: id}, value.Field{Name: "score", Value: score})
 }
 
-// chunkOf returns the content of a SearchResult as a chunk. The fields of a chunk that was
-// written to a full-text index are those of the chunk; other fields are metadata.
+// chunkOf returns the content of a SearchResult as a chunk. A chunk from a full-text index
+// has its own fields; other fields are metadata.
 func chunkOf(content, id any) *value.Record {
 	object, ok := content.(*value.Record)
 	if ok && object.Type() == chunkType {

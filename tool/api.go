@@ -263,7 +263,7 @@ func (a *api) redirect(req *http.Request, via []*http.Request) error {
 	if req.Body != nil && req.Body != http.NoBody {
 		return &refusedError{"redirect to another server, which must not get the arguments"}
 	}
-	for name := range a.headers { // also those that are usually no credentials
+	for name := range a.headers { // also headers that are usually no credentials
 		req.Header.Del(name)
 	}
 	for _, v := range a.declared.HeaderParameters {

@@ -33,8 +33,8 @@ func awsCredential(auth *spec.AWSAuth, s Service, opts Options) (*credential, er
 	}}, nil
 }
 
-// awsService returns the name of the service of a host: that of function URLs of Lambda,
-// otherwise that of API Gateway.
+// awsService returns the name of the service of a host: lambda for function URLs of
+// Lambda, otherwise execute-api for API Gateway.
 func awsService(host string) string {
 	if strings.Contains(host, ".lambda-url.") {
 		return "lambda"

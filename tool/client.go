@@ -6,9 +6,8 @@ import (
 	"net/url"
 )
 
-// Client returns an HTTP client for one server: it sends the credentials to that
-// server only, follows no redirects, and connects to no private address unless
-// that is allowed.
+// Client returns an HTTP client for one server: it sends the credentials to this server
+// only, follows no redirects, and connects to private addresses only if they are allowed.
 func Client(s Service, opts Options) (*http.Client, error) {
 	if !isWebURL(s.URL) {
 		return nil, errors.New("the url is not an http or https address")

@@ -28,8 +28,9 @@ type Tool interface {
 	Call(ctx context.Context, args map[string]any) (any, error)
 }
 
-// Set is a declared tool that has several tools, such as those of a server. It implements
-// Tool so that it can be used where a tool is declared; calling it is an error.
+// Set is a declared tool that has several tools, such as the tools of a server. It
+// implements Tool so that it can be used where a tool is declared; calling it is an
+// error.
 type Set interface {
 	Tool
 	// Tools returns the tools. It may call a server.

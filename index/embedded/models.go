@@ -55,8 +55,8 @@ func readModels(ctx context.Context, db querier) ([]string, error) {
 	return all, rows.Err()
 }
 
-// checkModel returns an error if there are vectors of another model than that of a query, which may have the
-// same length and cannot be compared. The caller holds the lock of the cache.
+// checkModel returns an error if the index has vectors of another model than the query: even vectors of the
+// same length cannot be compared. The caller holds the lock of the cache.
 func (x *Index) checkModel(k *cache, model string) error {
 	for _, other := range k.models {
 		if model != "" && other != model {

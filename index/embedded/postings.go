@@ -19,8 +19,8 @@ type scoredRow struct {
 type postings []scoredRow
 
 // rows returns the rows that have any of the terms, or all of them, ascending. The scores of
-// terms add up, so that those of each term are computed once for all queries. More of them
-// than memory may hold are computed for the query.
+// terms add up, so the scores of a term are computed once for all queries. More of them than
+// memory may hold are computed for the query.
 func (s *searcher) rows(terms []queryTerm, all bool) (iter.Seq2[scoredRow, error], error) {
 	var total int64
 	for i := range terms {

@@ -17,8 +17,8 @@ type conn = sqlitefile.Conn[*statements]
 // The full-text tables: of words as they are, and of their stems.
 const wordTable, stemTable = "words", "stems"
 
-// statements are those that are prepared once, with what was read from the file. A file that replaces
-// it has its own.
+// statements are prepared once, with what was read from the file. A file that replaces it has its
+// own.
 type statements struct {
 	find, insert, vector, code, deleted, addTerm *sql.Stmt // of writes
 	removeEntry, removeVector, removeCode        *sql.Stmt
@@ -36,8 +36,8 @@ const (
 	codesIndex = "CREATE UNIQUE INDEX codes_entry ON codes (entry)"
 )
 
-// The tables. An entry that is replaced gets a new number, so that numbers above the last
-// known one are what a process has not seen, and deletions what it must forget.
+// The tables. A replaced entry gets a new number: a process reads the numbers above the
+// last known one, and forgets the deletions.
 //
 // codes are the vectors as scans read them. An index without clusters has parts of
 // partSize numbers, which are negative; clusters are positive. vectors are the exact ones
@@ -76,8 +76,8 @@ CREATE VIRTUAL TABLE stems USING fts5(content, content='', contentless_delete=1,
 CREATE VIRTUAL TABLE stem_vocabulary USING fts5vocab(stems, 'row');
 `
 
-// modelsTable has which model made the vectors of the entries from a number on. An index of an earlier version
-// has no rows until the next write: its vectors are taken for those of the model that writes first.
+// modelsTable has which model made the vectors of the entries from a number on. An index of an earlier
+// version has no rows until the next write: its vectors are taken for vectors of the model that writes first.
 const modelsTable = "CREATE TABLE models (first INTEGER PRIMARY KEY, model TEXT NOT NULL)"
 
 // clearStatements empties the tables.

@@ -140,7 +140,7 @@ func sortHits(hits []hit) {
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
 }
 
-// identify sets the ids of hits, drops those that were deleted meanwhile, and sorts.
+// identify sets the ids of hits, drops entries that were deleted meanwhile, and sorts.
 func (s *searcher) identify(hits []hit) ([]hit, error) {
 	ids := make(map[int64]string, len(hits))
 	err := s.readColumn("SELECT entry, id FROM entries WHERE entry IN ", hits, func(entry int64, id []byte) { ids[entry] = string(id) })

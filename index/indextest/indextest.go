@@ -134,7 +134,7 @@ func (s *suite) entries(n int) []index.Entry {
 	return list
 }
 
-// vectorOf returns a vector that is nearer to those of nearer numbers.
+// vectorOf returns a vector: the nearer two numbers, the nearer their vectors.
 func vectorOf(n int) []float32 {
 	v := make([]float32, Dimensions)
 	v[0], v[1], v[n%5+2] = 100, float32(n), 1

@@ -93,7 +93,7 @@ func (s *suite) filters(t *testing.T) {
 	}
 }
 
-// filteredVectors checks that the nearest of those that match a filter are found.
+// filteredVectors checks that a search finds the nearest entries that match a filter.
 func (s *suite) filteredVectors(t *testing.T) {
 	x := s.open(t)
 	r := rand.New(rand.NewPCG(5, 6))

@@ -110,7 +110,7 @@ func (x *Index) Delete(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// storable returns the ids without those that no row can have.
+// storable returns the ids that a row can have.
 func storable(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.ContainsRune(id, 0) })
 }

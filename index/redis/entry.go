@@ -179,7 +179,7 @@ func (x *Index) read(ctx context.Context, ids []string) ([]index.Entry, error) {
 	return entries, nil
 }
 
-// fieldsOf returns fields of the hashes of ids, nil for those that do not exist.
+// fieldsOf returns fields of the hashes of ids, nil for a missing hash.
 func (x *Index) fieldsOf(ctx context.Context, ids, names []string) ([][]any, error) {
 	commands := make([]*driver.SliceCmd, len(ids))
 	_, err := x.client.Pipelined(ctx, func(pipe driver.Pipeliner) error {

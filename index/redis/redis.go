@@ -213,7 +213,7 @@ func (x *Index) unlink(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// Clear removes the index and its hashes, also those that the index does not contain yet.
+// Clear removes the index and its hashes, also hashes that are not indexed yet.
 func (x *Index) Clear(ctx context.Context) error {
 	if err := x.client.Do(ctx, "FT.DROPINDEX", x.Name).Err(); err != nil && !isMissing(err) {
 		return x.failure(ctx, err)

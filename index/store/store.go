@@ -91,5 +91,5 @@ func decodeArguments(x spec.Index) (any, error) {
 	return nil, fmt.Errorf("args: %s", strings.Join(texts, "; "))
 }
 
-// nameOr returns the name that the arguments set, or else that of the index.
+// nameOr returns the name in the arguments, by default the name of the index.
 func (r request) nameOr(set string) string { return cmp.Or(set, r.entity.Common().Name) }

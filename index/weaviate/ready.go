@@ -30,7 +30,7 @@ func isNotReady(message string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
 }
 
-// IsTemporary reports whether an answer is that of a collection that is not ready.
+// IsTemporary reports whether an answer means that the collection is not ready.
 func IsTemporary(e *remote.StatusError) bool { return isNotReady(e.Message) }
 
 // serverError returns the error for a message of the server.

@@ -228,7 +228,7 @@ func (c *callContext) systemMessage() *chat.Message {
 	return &m
 }
 
-// volatileText returns the text that precedes that of the newest user message.
+// volatileText returns the text that is sent before the newest user message.
 func (c *callContext) volatileText() string {
 	text := c.texts(false)
 	if text == "" {

@@ -125,7 +125,7 @@ func (s *factState) active() []Fact {
 }
 
 // withdraw removes what comes from messages of a session from a position on, and reports
-// whether that is anything.
+// whether there was anything.
 func (s *factState) withdraw(session string, from int64) (changed bool) {
 	gone := func(v FactVersion) bool { return v.Session == session && v.Seq >= from }
 	for i := range s.Facts {

@@ -28,9 +28,9 @@ func (e *FactError) Error() string {
 	return text + e.Problem
 }
 
-// FactsOf returns the facts that m has of a session, those that were deleted included,
-// in the order in which they were added. The facts of a user are those of the session
-// memory.UserSession(user, "").
+// FactsOf returns the facts of a session, deleted ones included, in the order in which
+// they were added. The facts of a user are those of the session memory.UserSession(user,
+// "").
 func FactsOf(ctx context.Context, m *memory.Memory, session string) ([]Fact, error) {
 	head, err := m.Head(ctx, session)
 	return factsOf(head).Facts, err

@@ -44,7 +44,7 @@ func (r record) update(name string, change func(memory.Head) (value []byte, e me
 type progress struct {
 	To   int64           `json:"to"`             // the session of the record: position of the newest message that was read
 	Seen map[string]mark `json:"seen,omitempty"` // a shared record: the same for each session
-	More bool            `json:"more,omitempty"` // sessions other than that of the last turn have messages that were not read
+	More bool            `json:"more,omitempty"` // sessions other than the last turn's have messages that were not read
 }
 
 // mark is how far one of several sessions was read.
@@ -94,9 +94,9 @@ func (p *progress) withdraw(session string, from int64) {
 }
 
 // unread returns the oldest messages that a block has not read, within a number of tokens
-// but at least one; none if it has read all. First come those that left the window of the
-// session. The others of a shared record are read when a session begins: what was written in
-// the earlier ones is known in the new one.
+// but at least one; none if it has read all. Messages that left the window of the session
+// come first. The others of a shared record are read when a session begins: what was written
+// in the earlier ones is known in the new one.
 func (t *turnContext) unread(r record, p *progress, maxTokens int) (evictedMessages, error) {
 	if !r.shared {
 		return t.pending(p.To, maxTokens)

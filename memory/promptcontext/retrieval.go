@@ -134,8 +134,8 @@ func (t *turnContext) othersVectors() (all []otherVectors, problem string, err e
 	return all, problem, nil
 }
 
-// completeVectors returns the vectors of another session. It computes those that are
-// missing up to a position while calls are left; nil if the model cannot be used.
+// completeVectors returns the vectors of another session. It computes missing ones up to
+// a position while calls are left; nil if the model cannot be used.
 func (t *turnContext) completeVectors(of embedded, last int64, calls *int) (stored *sessionVectors, problem string, err error) {
 	stored, err = t.loadVectors(of)
 	for err == nil && stored.meta.To < last && *calls > 0 {

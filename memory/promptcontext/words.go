@@ -143,8 +143,8 @@ func isRetrieved(m *chat.Message) bool {
 	return m.Role != chat.Tool && m.Role != chat.Function && m.Role != chat.System && !m.HasCalls()
 }
 
-// rank orders the messages of the turn's session that left its window, and those of other
-// sessions, by their relevance for a question with a vector.
+// rank orders messages that left the window, and messages of other sessions, by their
+// relevance for a question with a vector.
 func (t *turnContext) rank(question string, query []float32, stored *sessionVectors, others []otherVectors) ([]sourceMatch, error) {
 	s, cache := t.session, &t.source.words
 	x := cache.take(s.Key())

@@ -15,7 +15,7 @@ import (
 const (
 	maxIndexes         = 256       // scopes whose words a Searcher keeps
 	maxIndexed         = 2_000_000 // messages of all of them, but for the scope that was searched last
-	maxCompared        = 8_192     // messages that are compared by meaning: those of the newest sessions
+	maxCompared        = 8_192     // messages that are compared by meaning, of the newest sessions
 	maxComparedSession = 64        // sessions of them
 	minDead            = 1_000     // removed messages that are kept until the index is made again
 	maxGeneration      = 1 << 40   // versions further apart are of different sessions with one id
@@ -91,8 +91,8 @@ func (x *index) heads(ctx context.Context) iter.Seq2[memory.SessionHead, error] 
 	}
 }
 
-// update makes the index that of the stored messages, and returns the heads of the
-// sessions that are compared by meaning, the newest first.
+// update brings the index up to date with the stored messages. It returns the heads of
+// the sessions that are compared by meaning, the newest first.
 func (x *index) update(ctx context.Context) ([]memory.SessionHead, error) {
 	x.round++
 	var newest []memory.SessionHead

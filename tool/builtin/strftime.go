@@ -98,7 +98,7 @@ func offset(d value.DateTime, separator string) string {
 	return d.Time.Format("-07" + separator + "00")
 }
 
-// zone returns the name that Python gives a zone of which only the offset is known.
+// zone returns Python's name of a zone with a known offset only.
 func zone(d value.DateTime) string {
 	switch _, seconds := d.Time.Zone(); {
 	case !d.Zoned:

@@ -142,7 +142,7 @@ func remoteURL(t spec.Tool) string {
 }
 
 // folders returns where a tool looks for its files: in the folder of the file that
-// declares it, then in that of the application's document.
+// declares it, then in the folder of the application's document.
 func (f *Factory) folders(t spec.Tool) []string {
 	var all []string
 	if file := t.Position().Span().File; file != nil && remoteURL(t) == "" {

@@ -23,7 +23,7 @@ type catalog struct {
 	revision int           // counts the changes that the server may have made
 	read     int           // the revision at which the lists were requested; less than revision if they are out of date
 	tools    []*serverTool // nil before the first time
-	all      []string      // names of all tools of the server, also of those that the document does not allow
+	all      []string      // names of all tools of the server, allowed by the document or not
 }
 
 // expire makes the next use read the lists again.
@@ -71,8 +71,8 @@ func (s *Server) Revision() int {
 	return s.catalog.revision
 }
 
-// Tools returns those of the server's tools that the document allows. It requests the lists
-// if they may have changed since the last time.
+// Tools returns the server's tools that the document allows. It requests the lists if they
+// may have changed since the last time.
 func (s *Server) Tools(ctx context.Context) ([]tool.Tool, error) {
 	limited, cancel := s.withTimeout(ctx)
 	defer cancel()

@@ -61,7 +61,7 @@ func (s *Server) question(message string, fields []formField) tool.Request {
 // formField is a field that a server requests.
 type formField struct {
 	variable *spec.Variable
-	about    string // what it means, and the values that it may have
+	about    string // its meaning and its allowed values
 }
 
 // formSchema is the schema of a form.

@@ -66,8 +66,7 @@ func (o *output) end() string {
 	return o.how
 }
 
-// stray returns a function that reports the first line of a server's output that is not a
-// message.
+// stray returns a function that reports the first line of output that is not a message.
 func (o *output) stray(server string) func(line []byte) {
 	return func(line []byte) {
 		o.warned.Do(func() {

@@ -140,7 +140,8 @@ func (p *Pool) put(g *group, w *worker) bool {
 // closeTimeout is how long processes may take to exit.
 const closeTimeout = time.Second
 
-// Close lets idle processes exit, and kills those that do not or are still working.
+// Close lets idle processes exit. It kills processes that do not exit or are still
+// working.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -95,7 +95,8 @@ func (s Env) interpreter() (string, error) {
 	return "", errors.New("no python3 in PATH; install it, or set QTYPE_PYTHON to an interpreter")
 }
 
-// path returns the folders that are searched for modules before those of the interpreter.
+// path returns the folders that are searched for modules before the folders of the
+// interpreter.
 func (s Env) path(given map[string]string) []string {
 	var path []string
 	for _, folder := range slices.Concat(s.Folders, filepath.SplitList(cmp.Or(given["PYTHONPATH"], s.Getenv("PYTHONPATH")))) {
@@ -106,8 +107,8 @@ func (s Env) path(given map[string]string) []string {
 	return path
 }
 
-// folders returns the folders that a process reads: those of modules, and of an interpreter
-// that is not part of the system, such as that of a virtual environment.
+// folders returns the folders that a process reads: folders of modules, and of an
+// interpreter outside the system, such as a virtual environment.
 func (s WorkerConfig) folders() []string {
 	var all []string
 	for _, folder := range s.Path {

@@ -119,9 +119,9 @@ func IsStatus(err error, status int) bool {
 	return ok && answer.Status == status
 }
 
-// Do sends a request and decodes the answer into a value, which may be nil. A body that is
-// not nil is sent as JSON, except a []byte, which is a list of JSON lines. Requests must be
-// repeatable: they are sent again while the server is overloaded or not reachable.
+// Do sends a request and decodes the answer into a value, which may be nil. A body is sent
+// as JSON; a []byte has JSON lines and is sent as it is. Requests must be repeatable: they
+// are sent again while the server is overloaded or not reachable.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any) error {
 	data, kind, err := encode(body)
 	if err != nil {

@@ -54,7 +54,7 @@ func Sort(matches []index.Match) {
 	})
 }
 
-// Last returns the entries without those that a later one with the same id replaces.
+// Last returns the last entry of each id.
 func Last(entries []index.Entry) []index.Entry {
 	seen := make(map[string]bool, len(entries))
 	kept := make([]index.Entry, 0, len(entries))

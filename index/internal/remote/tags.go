@@ -106,7 +106,7 @@ func asFloat(v any) (float64, bool) {
 	return 0, false
 }
 
-// orderedCode returns a number whose order is that of the floating-point numbers.
+// orderedCode returns a number that sorts like the floating-point number.
 func orderedCode(f float64) uint64 {
 	if f == 0 {
 		f = 0

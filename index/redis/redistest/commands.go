@@ -35,7 +35,7 @@ func (x *schema) field(name string) *field {
 	return nil
 }
 
-// arguments are those of a command that are not read yet. A missing or wrong one sets err.
+// arguments are the unread arguments of a command. A missing or wrong one sets err.
 type arguments struct {
 	left []string
 	err  error

@@ -196,7 +196,7 @@ func (f Factors) Of(model string) (factor float64, reserve int) {
 	return min(known, maxFactor), templateRoom
 }
 
-// Within returns the budget with the context window that the provider reported, if that is smaller.
+// Within returns the budget with the context window that the provider reported, if it is smaller.
 func (f Factors) Within(b Budget) Budget {
 	if limit := f[b.Model].Limit; limit > 0 && (b.ContextWindow <= 0 || limit < b.ContextWindow) {
 		b.declared, b.learned, b.ContextWindow = b.ContextWindow, true, limit

@@ -164,8 +164,8 @@ func (t *Transition) Refit(p window.Policy, rule spec.Policy, base *window.View)
 	}
 }
 
-// TimelineOfNext returns a timeline with what was revised in the next view, by which the
-// system message is found again.
+// TimelineOfNext returns a timeline with the revisions of the next view, which locates
+// the system message again.
 func (t *Transition) TimelineOfNext() *Timeline {
 	l := &Timeline{Returned: true, rewound: ParsedRanges(t.Next.State.Rewound)}
 	for _, e := range t.Next.State.Edits() {

@@ -298,8 +298,8 @@ const (
 	maxIdempotencyKeys = 64        // a retry comes soon or not at all
 )
 
-// RecordOperation adds an idempotency key, with the positions of the messages
-// that were added under it, to those of the session.
+// RecordOperation adds an idempotency key to the session, with the positions of the
+// messages that were added under it.
 func (t *Transition) RecordOperation(key string) {
 	if key == "" {
 		return

@@ -1,5 +1,5 @@
 // Package locks has the sessions that are in use in this process: who may change them, in
-// which order, and their views as they were known last.
+// which order, and their last known views.
 package locks
 
 import (
@@ -15,9 +15,9 @@ import (
 // maxCachedBytes bounds all cached views of one memory.
 const maxCachedBytes = 64 << 20
 
-// Table has the sessions that are in use in this process: their locks,
-// and the views of those that were used last, so that an append need not read
-// the window again. A session that is neither locked nor cached has no entry.
+// Table has the sessions that are in use in this process: their locks, and the views of
+// the last used ones, so that an append need not read the window again. A session that is
+// neither locked nor cached has no entry.
 type Table struct {
 	mu       sync.Mutex
 	byID     map[string]*Session
@@ -78,8 +78,8 @@ func (l *Table) TryLock(ctx context.Context, id string) (*Session, error) {
 	return l.wait(ctx, id, func(error) {}, ErrBusy)
 }
 
-// Preempt cancels the active turn and those that wait, with the cause, and then
-// waits for the session. A later call cancels this turn by cancel.
+// Preempt cancels the active and the waiting turns with the cause, and then waits for the
+// session. A later call cancels this turn by cancel.
 func (l *Table) Preempt(ctx context.Context, id string, cancel context.CancelCauseFunc, cause error) (*Session, error) {
 	return l.wait(ctx, id, cancel, cause)
 }

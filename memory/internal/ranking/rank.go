@@ -139,8 +139,8 @@ func (r *ranker) having(list []uint32) int {
 	return n
 }
 
-// find returns the numbers of a term, or those of terms that begin with it if no
-// document has it.
+// find returns the number of a term; if no document has it, the numbers of terms that
+// begin with it.
 func (r *ranker) find(term string) []int32 {
 	if id, known := r.ids[term]; known && r.having(r.postings[id]) > 0 {
 		return []int32{id}

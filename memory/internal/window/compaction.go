@@ -73,7 +73,7 @@ func NewCompactor(c Compaction, counter Counter) *Compactor {
 }
 
 // shorten returns entries with short forms in place of old results, and these forms. places
-// has the positions of those that are not stored yet.
+// has the positions of entries that are not stored yet.
 func (c *Compactor) shorten(entries []*store.Entry, places map[*store.Entry]int64) (out, short []*store.Entry) {
 	out = entries
 	for _, i := range c.candidates(entries) {

@@ -14,7 +14,7 @@ import (
 type BalanceError struct {
 	Memory  string          // the memory's id
 	Session string          // the session
-	Message int             // the index of the message among those that were added
+	Message int             // the index of the message among the added ones
 	Role    chat.Role       // its role
 	Call    string          // the id of the call whose result the message is; empty if it is not a result
 	Missing []chat.ToolCall // the calls without a result that precede the message

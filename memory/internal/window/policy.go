@@ -51,10 +51,10 @@ func (l Limits) int(key string) int { return int(l[key]) }
 // Policy decides which entries leave a window. It looks at nothing but
 // the view, so that the window follows from what the store has.
 type Policy interface {
-	// Evict returns the entries that leave for good. own is the index of the
-	// first message of the newest append or turn, user that of the last user
-	// message up to own, or -1. The view's tokens include those of messages that stay
-	// and are not among its entries; reserved is the number of these messages.
+	// Evict returns the entries that leave for good. own is the index of the first
+	// message of the newest append or turn, user that of the last user message up to own,
+	// or -1. The view's tokens include messages that stay and are not among its entries;
+	// reserved is the number of these messages.
 	Evict(v *View, own, user int) Eviction
 	// SelectForCall returns what is sent of the entries that Evict left.
 	SelectForCall(v *View) Selection
@@ -89,8 +89,8 @@ type Rereader interface {
 	Covers(v *View) bool
 	// WithOptions returns the policy for one read.
 	WithOptions(o ReadOptions) (Policy, error)
-	// SelectKept is SelectForCall for a view with entries that are sent, whole, before
-	// the newest of those that follow them.
+	// SelectKept is SelectForCall for a view with kept entries, which are sent whole
+	// before the newest of the entries after them.
 	SelectKept(v *View, kept Eviction) Selection
 	// Evicted sets the event for what left the window since its first position
 	// was first; before and added are the entries of the window then and of the

@@ -5,8 +5,7 @@ import "github.com/qtype-dev/qtype/spec/chat"
 // Counter counts the tokens of a text. It is safe for concurrent use.
 type Counter interface{ Count(text string) int }
 
-// MessageCounter is a Counter that counts whole messages by a rule other than
-// that of Tokens.
+// MessageCounter is a Counter with a separate rule for whole messages.
 type MessageCounter interface {
 	Counter
 	// CountMessage returns the tokens of a message, which it must not modify.

@@ -237,8 +237,8 @@ func (v *View) setGaps(newest int64) {
 	}
 }
 
-// RemoveOrphans removes tool results from an index on whose calls are not there.
-// Events that policies record never divide them, those of an import may.
+// RemoveOrphans removes tool results from an index on whose calls are not there. Events
+// that policies record never divide them; events of an import may.
 func (v *View) RemoveOrphans(from int) {
 	calls := map[string]bool{"": true}
 	var orphans []int
