@@ -40,8 +40,9 @@ func (s *suspendFlags) check(inputFile string, ephemeral bool) error {
 	return nil
 }
 
-// openSuspension returns the context of a run that may be suspended, and what makes of the
-// error of the run that of the command. Without --suspend both change nothing.
+// openSuspension returns the context of a run that may be suspended, and a function that
+// turns the error of the run into the error of the command. Without --suspend both change
+// nothing.
 func (r *runCommand) openSuspension(ctx context.Context, path string, app *spec.Application) (context.Context, func(error) error, error) {
 	if r.suspend.file == "" {
 		return ctx, func(err error) error { return err }, nil

@@ -28,7 +28,7 @@ func (t *traceFlag) Set(v string) error {
 	return nil
 }
 
-// Type is that of a flag without a value, so that help does not show the default.
+// Type is the type of a flag without a value, so that help does not show the default.
 func (t *traceFlag) Type() string { return "bool" }
 
 func (t *traceFlag) addTo(f *pflag.FlagSet) {

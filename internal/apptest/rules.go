@@ -2,7 +2,7 @@ package apptest
 
 import "github.com/qtype-dev/qtype/spec/diag"
 
-// The rules, of which package testrun reports those about runs. TestRules_Examples runs their examples.
+// The rules; package testrun reports the ones about runs. TestRules_Examples runs their examples.
 var (
 	ruleUnknown = diag.Rule{
 		Code: "QT801", Severity: diag.Error, Title: "unknown name in a test",

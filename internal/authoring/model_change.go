@@ -87,7 +87,7 @@ func HasModels(doc *spec.Document, models map[string]string) error {
 	return nil
 }
 
-// modelsOf lists the models of a document and of those that it references.
+// modelsOf lists the models of a document and of the documents that it references.
 func modelsOf(doc *spec.Document) []spec.ModelEntity {
 	models := doc.Models
 	if doc.Application != nil {

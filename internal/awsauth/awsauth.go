@@ -42,9 +42,9 @@ type Signer struct {
 	signer      *v4.Signer
 }
 
-// New makes the Signer of an identity. Without one, or for what it does not set, the
-// credentials and the region are those of the environment: variables, profiles, roles of
-// containers and machines. It calls no server.
+// New makes the Signer of an identity. Credentials and region that it does not set come
+// from the environment: variables, profiles, roles of containers and machines. It calls
+// no server.
 func New(auth *spec.AWSAuth, opts Options) (*Signer, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv

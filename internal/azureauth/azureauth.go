@@ -43,9 +43,9 @@ type Identity struct {
 	tokens map[string]*accesstoken.Source // by the resource
 }
 
-// New makes an Identity. Without an auth, or for what it does not set, the identity is that
-// of the environment: the variables of a service principal or of a workload identity,
-// else the managed identity of the machine. It calls no server.
+// New makes an Identity. What the auth does not set comes from the environment: the
+// variables of a service principal or of a workload identity, else the managed identity of
+// the machine. It calls no server.
 func New(auth *spec.AzureAuth, opts Options) (*Identity, error) {
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv

@@ -75,8 +75,8 @@ func (cfg *Config) checkLimits(isSet func(string) bool) error {
 	return nil
 }
 
-// checkFile rejects an output that cannot be written, also one in a folder that does not exist, which a
-// typing error would otherwise create.
+// checkFile rejects an output that cannot be written. A missing folder is an error, because it may be a
+// typing error.
 func (cfg *Config) checkFile(flag, path string) error {
 	if path == "" {
 		return nil

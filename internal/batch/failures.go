@@ -42,7 +42,7 @@ type failedRow struct {
 	why    *failure
 }
 
-// failureColumns returns the columns that follow those of the input.
+// failureColumns returns the columns after the columns of the input.
 func failureColumns() []string { return []string{"error", "error_step", "error_code"} }
 
 // newFailureFile creates the file of failed rows; nil if none was configured.

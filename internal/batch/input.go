@@ -150,8 +150,8 @@ func countable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() <= countThreshold
 }
 
-// checkColumns checks that the file has the columns that every row needs, and finds
-// those of the session and the user.
+// checkColumns checks that the file has the columns that every row needs, and finds the
+// columns of the session and the user.
 func (in *input) checkColumns() error {
 	in.session, in.user = in.cfg.SessionColumn, in.cfg.UserColumn
 	if in.columns == nil {

@@ -52,8 +52,8 @@ func workloads() map[string]workload {
 	}
 }
 
-// heapReserve is the size in bytes of memory that is allocated and never used, as in the
-// command qtype, for workloads that measure what the command does.
+// heapReserve is the size in bytes of the heap reserve of the command qtype, for
+// workloads that measure the command.
 const heapReserve = 16 << 20
 
 func main() {

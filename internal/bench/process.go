@@ -9,7 +9,7 @@ import (
 )
 
 // processCPU returns the CPU time of another process on Linux, 0 elsewhere. The time of
-// each thread is read, which is more precise than that of the process.
+// each thread is read: it is more precise than the time of the process.
 func processCPU(pid string) time.Duration {
 	threads, _ := filepath.Glob("/proc/" + pid + "/task/*/schedstat")
 	var sum int64

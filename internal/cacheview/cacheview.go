@@ -121,8 +121,8 @@ func cachedModels(app *spec.Application) []*spec.EmbeddingModel {
 	return all
 }
 
-// cachedSteps returns the steps with a cache of an application and of those that it
-// references, each once.
+// cachedSteps returns the steps with a cache of an application and of the applications
+// that it references, each once.
 func cachedSteps(app *spec.Application) []*spec.StepBase {
 	var all []*spec.StepBase
 	for _, f := range app.Flows {

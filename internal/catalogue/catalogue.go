@@ -34,7 +34,7 @@ func New(rows []Model, below *Catalogue) *Catalogue {
 	return &Catalogue{own: own, below: below}
 }
 
-// changed returns a row with what it does not say from the row of that id.
+// changed completes a row with the row of that id.
 func (c *Catalogue) changed(row *Model) *Model {
 	made := *row
 	made.PricedByUser = row.Prices != nil
@@ -82,7 +82,7 @@ func All() []Model { return (*Catalogue)(nil).All() }
 // documents: with a date, an alias, a Bedrock profile or ARN, a Vertex version, a path, or
 // as the base of a fine-tuned model. Case is ignored. An empty provider looks for a model in
 // the rows of all providers, as gateways name them: with the publisher before a slash, or
-// without; such a model has no prices, nor has one whose row is that of another provider:
+// without; such a model has no prices, nor has one with the row of another provider:
 // Google's models on Vertex, OpenAI's on Azure. It is false for an unknown name.
 func (c *Catalogue) Lookup(provider, name string) (*Model, bool) {
 	for _, spelling := range spellings(provider, name) {

@@ -157,7 +157,7 @@ func (t TierRates) tier(name string, uplifts map[string]float64, assumed *[]stri
 	return (*t.tiers()[i]).completed(t.Rates)
 }
 
-// completed returns the rates of a tier with what it leaves to those of the standard tier.
+// completed returns the rates of a tier, completed by the rates of the standard tier.
 // Writes to the cache keep their ratio to the input. So do reads if the tier is no
 // discount: batches and flex often have none for them.
 func (r Rates) completed(standard Rates) Rates {

@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
-// spelling is a name by which a model may be listed, and what the name adds to it.
+// spelling is a possible name of a model in the list, and what the name adds.
 type spelling struct {
 	provider  string // empty for any
 	name      string // lower case
@@ -240,8 +240,8 @@ func (s spelling) apply(m *Model) *Model {
 	return &made
 }
 
-// Nearest lists at most three names of models that answer at a provider, those that are
-// most like an unknown name first; none if no name is like it. An empty provider is any.
+// Nearest lists at most three models of a provider by their similarity to an unknown
+// name, the most similar first; none if no name is like it. An empty provider is any.
 func (c *Catalogue) Nearest(provider, name string) []string {
 	var candidates, names []string
 	for _, m := range c.All() {

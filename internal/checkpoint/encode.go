@@ -32,10 +32,9 @@ const (
 	tagNumber        // the digits, as text
 )
 
-// RowEncoder writes rows: session, number, error and the values of some slots.
-// A value that is the same object as that of the previous row in its slot is
-// written once: such values are mostly long, and Collect groups rows by the
-// identity of the list that Explode took.
+// RowEncoder writes rows: session, number, error and the values of some slots. A value
+// that is the same object in the previous row is written once: such values are mostly
+// long, and Collect groups rows by the identity of the list that Explode took.
 type RowEncoder struct {
 	Slots     []int                     // the slots to write
 	Code      func(*steps.Error) string // returns the kind of a row's failure; may be nil if no row has failed

@@ -29,10 +29,10 @@ type FingerprintOptions struct {
 // The keys are names such as "step draft". Two entities with the same
 // fingerprint make the same of a row.
 //
-// It reads the structs of package spec by their tags, so a new key counts at
-// once. Keys that are not set do not count, nor do those that only change how
-// fast, how often or at what price a result is made, nor the texts of secrets. Of
-// addresses and environment variables, only what is confidential does not count.
+// It reads the structs of package spec by their tags, so a new key counts at once. Unset
+// keys do not count, nor do texts of secrets and keys that only change the speed, number
+// or price of attempts. Of addresses and environment variables, only what is confidential
+// does not count.
 func Fingerprint(root spec.Entity, o FingerprintOptions) map[string]string {
 	f := &fingerprinter{FingerprintOptions: o, labels: map[spec.Entity]string{}, digests: map[string]string{}}
 	f.use(root)

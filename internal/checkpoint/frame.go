@@ -16,9 +16,9 @@ import (
 //	payload: kind, body
 //
 // The body of a header is JSON, that of a session is empty, that of a seal is the HMAC of
-// what is before it, see chain. The body of results
-// is a Key (the segment; in segment 0 the row, else the digest), a flag byte, the
-// number of rows, and the rows, each behind its length.
+// what is before it, see chain. The body of results is a Key (the segment; in segment 0
+// the row, else the digest), a flag byte, the number of rows, and the rows, each after
+// its length.
 const (
 	magic     = "qtype journal "
 	format    = 3       // the version of the file format; the first line ends with it

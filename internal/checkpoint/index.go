@@ -120,7 +120,7 @@ func (j *Journal) scan() error {
 	return j.scanRows(in)
 }
 
-// scanRows reads the frames behind the header.
+// scanRows reads the frames after the header.
 func (j *Journal) scanRows(in *frames) error {
 	open := map[Key]partialRow{} // rows that are not finished
 	var waiting []savedResults   // without a seal yet

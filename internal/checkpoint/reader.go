@@ -2,8 +2,8 @@ package checkpoint
 
 import "encoding/binary"
 
-// reader reads the parts of an encoding. After a part that is missing, bad is
-// true, and all that follows is empty.
+// reader reads the parts of an encoding. After a missing part bad is true, and everything
+// later is empty.
 type reader struct {
 	text []byte
 	bad  bool

@@ -16,8 +16,8 @@ type Results struct {
 	Err   error        // why the step failed after the rows; nil if it did not
 }
 
-// ResultsWriter encodes Results row by row: the names; for each row 1 and the row
-// behind its length; 0; and the error, if there is one.
+// ResultsWriter encodes Results row by row: the names; for each row 1 and the row after
+// its length; 0; and the error, if there is one.
 type ResultsWriter struct {
 	rows RowEncoder
 	text []byte

@@ -38,7 +38,7 @@ type SegmentConfig struct {
 	Store   Store
 	Number  int                       // the number of batch steps before the segment
 	Inputs  []int                     // the slots that its steps or later ones read, which identify its rows
-	Outputs []int                     // the slots that are read behind it, which are saved
+	Outputs []int                     // the slots that are read after it, which are saved
 	Code    func(*steps.Error) string // returns the kind of a row's failure
 	Redo    func(*steps.Error) bool   // reports whether a row that failed so is not finished; may be nil
 	NewRow  func() *steps.Row         // returns a row whose values are unset

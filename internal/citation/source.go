@@ -1,5 +1,5 @@
-// Package citation has the passages that an answer may cite by their numbers, as in [2],
-// and finds those that it cites.
+// Package citation numbers the passages that an answer may cite, as in [2], and finds the
+// cited ones.
 package citation
 
 import (

@@ -107,8 +107,8 @@ func isTrace(path string) bool {
 	return err == nil && start.Match(text)
 }
 
-// isUsed reports whether a run has a journal open, or that of the output to which an
-// incomplete file belongs, or writes the incomplete file.
+// isUsed reports whether a run has a journal open or writes an incomplete file; the
+// journal may belong to the output of the incomplete file.
 func isUsed(kind Kind, path string) bool {
 	switch kind {
 	case Journals:

@@ -36,8 +36,8 @@ var ErrSilent = errors.New("failed")
 // ErrInterrupted fails a command that the user has stopped.
 var ErrInterrupted = errors.New("interrupted")
 
-// Redact replaces the secrets of documents that the command loads in all that it
-// writes, and on a terminal escapes what JSON has and a terminal would act upon. The returned function writes the rest at the end.
+// Redact replaces secrets of loaded documents in all that the command writes. On a terminal it escapes
+// terminal control characters in JSON. The returned function writes the rest at the end.
 func (s *Streams) Redact(ctx context.Context) (redacting context.Context, flush func()) {
 	r := redact.New()
 	to := s.Out

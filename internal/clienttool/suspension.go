@@ -95,7 +95,7 @@ func decodeSuspension(path string, raw []byte) (s suspensionState, err error) {
 	return s, nil
 }
 
-// IsSuspension reports whether a file is that of a run that waits for approvals, by how it begins.
+// IsSuspension reports whether a file begins like the file of a run that waits for approvals.
 func IsSuspension(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

@@ -13,9 +13,8 @@ type mount struct {
 	writable bool
 }
 
-// mounts returns what a program can reach in addition to the system, sorted, so that a
-// folder is before what is in it: the file of the program, folders, and what the document
-// declares.
+// mounts returns what a program can reach in addition to the system, sorted, a folder
+// before its contents: the file of the program, folders, and what the document declares.
 func (c *Container) mounts(program string, folders []string) []mount {
 	writable := map[string]bool{}
 	add := func(to bool, paths ...string) {

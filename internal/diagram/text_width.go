@@ -83,8 +83,8 @@ func wrapText(text string, size, limit float64, lines int) []string {
 	return done
 }
 
-// printable replaces characters that XML does not allow, control characters and
-// those that change the text direction.
+// printable replaces control characters and characters that XML forbids or that change
+// the text direction.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

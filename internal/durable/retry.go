@@ -9,8 +9,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/batch"
 )
 
-// Retry continues a run that was canceled, terminated or has failed, with what it has finished. Workers
-// continue it; the run that writes its output finds it again.
+// Retry continues a canceled, terminated or failed run and keeps its finished rows. Workers continue
+// it; the run that writes its output finds it again.
 func Retry(ctx context.Context, cfg Config, id string) error {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {

@@ -78,7 +78,7 @@ func (w *chunkRunner) earlierOutput(ctx context.Context, t task) (*output, error
 	return nil, nil
 }
 
-// addTo adds the results to those of the rows that have run, in the order of the rows.
+// addTo adds the results to the results of earlier rows, in the order of the rows.
 func (s *succeededRows) addTo(out *output) error {
 	if s == nil {
 		return nil

@@ -42,7 +42,7 @@ type uploader struct {
 }
 
 // newUploader returns the uploader of a run. A chunk of a flow whose rows may wait for an
-// answer is one row, so that only this row waits, and those after it in its session.
+// answer is one row: only this row and later rows of its session wait.
 func newUploader(codec *runtime.RowCodec, b *blobs, run string, rows int, mayWait bool) *uploader {
 	partitions := maxPartitions
 	if mayWait {

@@ -149,7 +149,8 @@ func (r *Receipt) server(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// deleteRange deletes the sessions of a part of a store whose ids begin with that of keys.
+// deleteRange deletes the sessions of a part of a store whose ids begin like the ids of
+// keys.
 func (r *Receipt) deleteRange(ctx context.Context, backend memory.Store, keys memory.Key) error {
 	const page = 500
 	for {

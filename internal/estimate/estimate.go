@@ -152,7 +152,7 @@ type dryRun struct {
 	indexes string            // folder of the indexes; empty if there are none
 }
 
-// sample reads the rows that are run, and counts those of the run.
+// sample reads the rows of the sample, and counts the rows of the run.
 func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows []runtime.Input, err error) {
 	if d.cfg.Data == "" {
 		for _, ref := range flow.Inputs {
@@ -346,7 +346,7 @@ func (d *dryRun) close() {
 	}
 }
 
-// sized is a model whose answers count as a number of tokens, if that is not 0.
+// sized is a model whose answers count as a number of tokens, unless it is 0.
 type sized struct {
 	model.Chat
 	tokens int

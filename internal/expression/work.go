@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// maxWork limits the bytes of all values that a run makes, also those that it drops again.
+	// maxWork limits the bytes of all values that a run makes, also of values that it
+	// drops.
 	maxWork = 256 << 20
 	// maxSteps limits how often the functions of a run are called, and the bodies of its loops evaluated.
 	maxSteps = 10_000_000

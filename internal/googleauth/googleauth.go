@@ -44,9 +44,9 @@ type finder struct {
 	http   *http.Client
 }
 
-// New makes an Identity. Without an auth, or for what it does not set, the identity is that
-// of the environment: the file of GOOGLE_APPLICATION_CREDENTIALS, that of gcloud auth
-// application-default login, or the service account of the machine. It calls no server.
+// New makes an Identity. What the auth does not set comes from the environment: the file of
+// GOOGLE_APPLICATION_CREDENTIALS, that of gcloud auth application-default login, or the
+// service account of the machine. It calls no server.
 func New(auth *spec.VertexAuth, getenv func(string) string) (*Identity, error) {
 	if getenv == nil {
 		getenv = os.Getenv

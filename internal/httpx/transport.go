@@ -74,7 +74,7 @@ func policyProxy(proxyFor func(*http.Request) (*url.URL, error), req *http.Reque
 const pinTime = 5 * time.Second
 
 // Pin records the addresses of the servers that the user allows a document to call, also at private
-// addresses. A name that is not resolved has those of its first use.
+// addresses. An unresolved name has the addresses of its first use.
 func Pin(ctx context.Context, p *trust.Policy) {
 	if !p.Restricted() || p.Seen == nil {
 		return
@@ -102,13 +102,13 @@ func pin(ctx context.Context, p *trust.Policy, host string) {
 	}
 }
 
-// trustProxy is the environment variable by which a user declares that the proxy refuses private
-// addresses, for networks in which only the proxy resolves names.
+// trustProxy is the environment variable that declares that the proxy refuses private addresses,
+// for networks where only the proxy resolves names.
 const trustProxy = "QTYPE_TRUST_PROXY"
 
 // CheckProxied returns the proxy for a request, if check accepts the addresses of its server: none
-// if the name cannot be resolved here. Requests that are not sent through a proxy are checked by the
-// dialer, except those to the proxy itself, whose address the dialer accepts.
+// if the name cannot be resolved here. The dialer checks requests that do not use a proxy; it
+// accepts the address of the proxy itself.
 func CheckProxied(proxyFor func(*http.Request) (*url.URL, error), req *http.Request, check func([]netip.Addr) error) (*url.URL, error) {
 	proxy, err := proxyFor(req)
 	if err != nil || proxy == nil && !IsProxy(proxyFor, trust.HostPort(req.URL)) {

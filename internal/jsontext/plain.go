@@ -18,8 +18,8 @@ func Plain(s string) int {
 		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
 			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
 		quote, backslash, del := x^(ones*'"'), x^(ones*'\\'), x^(ones*0x7f)
-		// A subtraction borrows from the byte above only at a byte that is found, so the lowest
-		// one that is found is right.
+		// A subtraction borrows only from the byte above a match, so the lowest match is
+		// right.
 		found := x | (x-ones*' ')&^x | (quote-ones)&^quote | (backslash-ones)&^backslash | (del-ones)&^del
 		if found &= high; found != 0 {
 			return at + bits.TrailingZeros64(found)/8

@@ -19,7 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 )
 
-// The statuses of a local run; that of one that waits is durable.WaitingStatus.
+// The statuses of a local run; a waiting run has durable.WaitingStatus.
 const (
 	running     = "running"
 	interrupted = "interrupted"
@@ -175,8 +175,8 @@ func Cancel(r *durable.Run) error {
 	return nil
 }
 
-// RetryCommand returns the arguments of the command line that continues a run, and the folder in which it
-// was started. Only a journal with the key of the user names a command: others may come from anywhere.
+// RetryCommand returns the arguments that continue a run, and the folder in which it was started. Only a
+// journal with the key of the user names a command: others may come from anywhere.
 func RetryCommand(r *durable.Run) (args []string, folder string, err error) {
 	switch r.Status {
 	case interrupted:

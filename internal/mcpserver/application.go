@@ -87,7 +87,7 @@ func Application(app *runtime.App, opts ApplicationOptions) (*Server, error) {
 	return s, nil
 }
 
-// otherCharacters are those that names of tools cannot have.
+// otherCharacters are characters that names of tools cannot have.
 var otherCharacters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_.-]`) })
 
 // unusedName returns the name of a flow's tool: its id without characters that are not

@@ -108,8 +108,8 @@ func (s *Server) Close() {
 	s.owners.ended.Wait()
 }
 
-// owners has the caller of each HTTP session. The principal is that of the newest
-// request, so that changed roles apply at once.
+// owners has the caller of each HTTP session. The principal of the newest request holds,
+// so that changed roles apply at once.
 type owners struct {
 	max   int // see maxSessions
 	mu    sync.Mutex

@@ -57,8 +57,8 @@ type drainedConn struct {
 	changed   chan struct{} // capacity 1: calls or questions has changed
 }
 
-// Read returns the next message. At the end of the input it returns errors as the
-// answers of the client, which cannot answer any more, and waits for those of the server.
+// Read returns the next message. At the end of the input the client cannot answer any
+// more: it returns errors in its place, and waits for the answers of the server.
 func (c *drainedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if c.late == nil {
 		m, err := c.Connection.Read(ctx)

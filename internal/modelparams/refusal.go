@@ -18,9 +18,9 @@ type Refusal struct {
 	Accepted []string // the values that the model takes; empty if the parameter itself is refused, or they are not known
 }
 
-// Refusals lists the parameters that a model refuses, by the catalogue, of those that are sent to
-// it; tools reports whether requests have tools. Values that depend on the environment are not
-// judged. A service that translates a parameter does not refuse it.
+// Refusals lists the sent parameters that the model refuses by the catalogue; tools reports
+// whether requests have tools. Values that depend on the environment are not judged. A service
+// that translates a parameter does not refuse it.
 func Refusals(m *spec.Model, tools bool) []Refusal {
 	row, ok := m.Known()
 	if !ok || row.Provider != m.Service() {
@@ -55,7 +55,7 @@ func Refusals(m *spec.Model, tools bool) []Refusal {
 	return refused
 }
 
-// hasName reports whether a parameter is among those that are refused.
+// hasName reports whether a parameter is refused.
 func hasName(refused []Refusal, name string) bool {
 	return slices.ContainsFunc(refused, func(r Refusal) bool { return r.Name == name })
 }

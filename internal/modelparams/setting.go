@@ -17,8 +17,8 @@ type Problem struct {
 	Limit  int      // the nearest number that the model takes; 0 for none
 }
 
-// Unlisted lists the values that the catalogue does not have among those that a model takes:
-// efforts, levels and types of thinking, and budgets.
+// Unlisted lists values that the catalogue does not have for the model: efforts, levels and
+// types of thinking, and budgets.
 func Unlisted(m *spec.Model) []Problem {
 	row, ok := m.Known()
 	if !ok {
@@ -60,7 +60,7 @@ func Unlisted(m *spec.Model) []Problem {
 	return found
 }
 
-// withoutReasoning lists the settings of reasoning of a model that does not reason, except those
+// withoutReasoning lists the settings of reasoning of a model without reasoning, except settings
 // that turn it off.
 func (r request) withoutReasoning() []Problem {
 	var found []Problem
@@ -78,8 +78,8 @@ func limits() []string {
 	return []string{"max_completion_tokens", "max_output_tokens", "max_tokens", "maxOutputTokens", "maxTokens", "num_predict"}
 }
 
-// OverLimit returns the limit of an answer that is above what a model writes in one call, and one
-// that leaves no room behind the tokens for thinking.
+// OverLimit returns limits of answers above the limit of the model, and limits that leave no room
+// after the tokens for thinking.
 func OverLimit(m *spec.Model) []Problem {
 	row, ok := m.Known()
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Of returns the parameters that are sent to a model: its inference_params, and those that its
-// thinking means. The error is an *Error.
+// Of returns the parameters that are sent to a model: its inference_params and the parameters
+// of its thinking. The error is an *Error.
 func Of(m *spec.Model) (map[string]any, error) {
 	if m.Thinking == "" {
 		return m.InferenceParams, nil
@@ -131,8 +131,8 @@ func (t thinker) leavesNoAnswer(m *spec.Model, known bool) string {
 	return ""
 }
 
-// SentAs returns the word that is sent for the thinking of a model that does not have that
-// one; empty if it has, and where no word is sent. max is the highest one of any model.
+// SentAs returns the word that is sent to a model that lacks the word of its thinking;
+// empty if it has, and where no word is sent. max is the highest one of any model.
 func SentAs(m *spec.Model) string {
 	row, known := m.Known()
 	if !known || m.Thinking == "" || m.Thinking == spec.ThinkingOff || m.Thinking == spec.ThinkingMax || m.Thinking.Budget() > 0 {

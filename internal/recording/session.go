@@ -100,7 +100,7 @@ func (s *Session) StartTurn(n int) {
 	s.turn = n
 }
 
-// Changed returns the calls that were not recorded, in the order in which they were made.
+// Changed returns the unrecorded calls in the order in which they were made.
 func (s *Session) Changed() []*MissingError {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,8 +36,8 @@ func isDistinct(text string) bool {
 
 // Add adds secrets: the text itself, what follows the scheme of a header, the password and
 // the tokens of an address, the lines of a key in several lines, and the fields of a JSON
-// object whose names are those of secrets. A text of less than 6 bytes, and a word such as
-// true, default or password, is not replaced. A text of less than 12 letters or digits is
+// object with the name of a secret. A text of less than 6 bytes, and a word such as true,
+// default or password, is not replaced. A text of less than 12 letters or digits is
 // replaced only as a whole word.
 func (r *Redactor) Add(texts ...string) {
 	if r == nil {
@@ -100,8 +100,8 @@ func (r *Redactor) addObject(text string) bool {
 	return true
 }
 
-// AddAddress adds the secrets of a URL: the password, the values of parameters whose names
-// are those of secrets, and parts of the path and the query that look like tokens.
+// AddAddress adds the secrets of a URL: the password, the values of parameters with the
+// name of a secret, and parts of the path and the query that look like tokens.
 func (r *Redactor) AddAddress(text string) {
 	if r == nil {
 		return
@@ -132,8 +132,8 @@ func (r *Redactor) AddAddress(text string) {
 	}
 }
 
-// WithoutCredentials returns an address without its user, its password and those parameters whose names
-// or values are those of secrets. Another text is unchanged.
+// WithoutCredentials returns an address without its user, its password, and parameters with the name or
+// value of a secret. Another text is unchanged.
 func WithoutCredentials(text string) string {
 	address, parameters, hasParameters := strings.Cut(text, "?")
 	scheme, rest, ok := strings.Cut(address, "://")

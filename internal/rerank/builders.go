@@ -159,7 +159,7 @@ func newService(s *spec.Reranker, row spec.RankMethod, opts Options, made servic
 	return &made, nil
 }
 
-// findKey returns the key of a service: that of the step's auth, else that of the
+// findKey returns the key of a service: the key of the step's auth, else the key of the
 // environment, which only the service itself gets.
 func findKey(s *spec.Reranker, row spec.RankMethod, opts Options) (key, host string, err error) {
 	if s.Auth.To == nil {

@@ -44,7 +44,7 @@ func (j Judge) Rank(ctx context.Context, req Request) ([]Choice, Usage, error) {
 		for i := range batch {
 			score, ok := scores[i+1]
 			if !ok {
-				score = -1 // sorted behind those that are known to be irrelevant
+				score = -1 // sorted after items that are known to be irrelevant
 			}
 			choices = append(choices, Choice{start + i, score})
 		}

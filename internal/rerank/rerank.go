@@ -88,8 +88,8 @@ func first(choices []Choice, limit int) []Choice {
 	return choices
 }
 
-// checked returns an error if a service chose an item twice or one that does not exist, or
-// gave it a score that is not a number.
+// checked returns an error if a service chose an item twice or a missing item, or gave an
+// invalid score.
 func checked(choices []Choice, items int) error {
 	seen := make([]bool, items)
 	for _, c := range choices {

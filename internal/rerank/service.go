@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// service is a reranker behind an address that scores each text by itself, so that
-// any number of texts can be sent in several requests.
+// service is a reranker at an address. It scores each text by itself, so that texts can
+// be divided into requests.
 type service struct {
 	server
 	protocol  protocol

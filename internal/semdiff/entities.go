@@ -59,8 +59,7 @@ func (c *comparison) compareDefaultStore(before, after *spec.Application) {
 	}
 }
 
-// compareEntities compares the entities of both documents and adds those that only
-// one has.
+// compareEntities compares the entities of both documents and adds entities of only one.
 func (c *comparison) compareEntities() {
 	paired := map[*comparedEntity]bool{}
 	for _, p := range c.pairs {

@@ -12,9 +12,9 @@ import (
 // keys are in [rules].
 type kindRules struct {
 	kind spec.Kind
-	// matchOrder orders the search for renamed entities: a kind follows those that
-	// its entities refer to, so that an entity is recognised although what it refers
-	// to was renamed, too. 0 if entities of the kind are not searched.
+	// matchOrder orders the search for renamed entities: a kind follows the kinds that
+	// its entities refer to, so that an entity is recognised when the targets of its
+	// references were renamed, too. 0 if entities of the kind are not searched.
 	matchOrder int
 	removed    verdict                     // of a removed entity
 	renamed    verdict                     // of an entity with another id
@@ -70,8 +70,8 @@ func kindRank(kind spec.Kind) int {
 	return len(all)
 }
 
-// matchOrder returns the kinds whose entities may have been renamed, each after
-// those that its entities refer to.
+// matchOrder returns the kinds whose entities may have been renamed, each after the kinds
+// that its entities refer to.
 func matchOrder() []spec.Kind {
 	all := slices.DeleteFunc(slices.Clone(kinds()), func(k kindRules) bool { return k.matchOrder == 0 })
 	slices.SortFunc(all, func(a, b kindRules) int { return cmp.Compare(a.matchOrder, b.matchOrder) })

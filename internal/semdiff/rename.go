@@ -8,8 +8,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// matchEntities pairs the entities of the two documents: those with the same id,
-// and those that differ only in their id, if there is exactly one on each side.
+// matchEntities pairs the entities of the two documents: entities with the same id, and
+// entities that differ only in their id, if there is exactly one on each side.
 func (c *comparison) matchEntities() {
 	c.read.renamed = map[spec.Entity]string{}
 	matched := map[*comparedEntity]*comparedEntity{} // new to old

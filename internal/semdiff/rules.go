@@ -42,8 +42,8 @@ func decreased(reason string) rule {
 	}
 }
 
-// rules returns all rules. A key without one has that of its parent, or else that
-// of its kind.
+// rules returns all rules. A key without one has the rule of its parent, or else of its
+// kind.
 func rules() impactRules {
 	storeChanged := always(Breaking, "stored conversations will not be found")
 	callChanged := always(Breaking, "the tool calls something else")
@@ -135,7 +135,7 @@ func interfaceChanged(d valueChange) (Impact, string) {
 	return Behaviour, "the flow is served as a stream too"
 }
 
-// allowChanged rates another list of those who may use a flow. No list allows everyone.
+// allowChanged rates a change of who may use a flow. No list allows everyone.
 func allowChanged(d valueChange) (Impact, string) {
 	switch {
 	case d.new.shape == absent:

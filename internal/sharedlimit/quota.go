@@ -29,7 +29,7 @@ const (
 // NewQuota returns the quota of a key in a store. The key may have secrets.
 func NewQuota(store memstore.Store, key string) model.Quota { return newQuota(store, key, time.Minute) }
 
-// newQuota returns a quota whose limits are those of a window other than a minute, for tests.
+// newQuota returns a quota with another window than a minute, for tests.
 func newQuota(store memstore.Store, key string, window time.Duration) *quota {
 	sum := sha256.Sum256([]byte(key))
 	return &quota{

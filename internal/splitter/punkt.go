@@ -11,7 +11,7 @@ import (
 // Boundary Detection" (2006), known as Punkt, without the lists that are learned from texts
 // of a language: a period, question or exclamation mark ends a sentence, except after
 // initials, and after numbers if the next word is in lower case. This and the borders of
-// words are those of an untrained PunktSentenceTokenizer of NLTK, which LlamaIndex uses.
+// words equal an untrained PunktSentenceTokenizer of NLTK, which LlamaIndex uses.
 func cutSentences(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start := 0

@@ -28,8 +28,8 @@ func buildSemantic(s Settings) (Splitter, error) {
 	return semantic{*args, s.Embedder}, nil
 }
 
-// rounding is the greatest difference of distances that count as equal, such as those of
-// sentences that a text repeats.
+// rounding is the greatest difference of distances that count as equal, such as the
+// distances of repeated sentences.
 const rounding = 1e-9
 
 // Split implements Splitter.

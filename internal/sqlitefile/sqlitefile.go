@@ -110,8 +110,8 @@ func (f *File[T]) isReplaced() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, f.opened)
 }
 
-// leave forgets the open file. Operations may still read it, so that its connections are closed
-// with those of the next file.
+// leave forgets the open file. Operations may still read it, so its connections are closed with
+// the next file's.
 func (f *File[T]) leave() error {
 	before, left := f.former, f.conn.databases
 	f.former, f.conn = &left, nil

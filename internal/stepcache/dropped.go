@@ -20,8 +20,8 @@ func withDropped(ctx context.Context) (context.Context, *dropped) {
 	return context.WithValue(ctx, droppedKey{}, d), d
 }
 
-// NoteDropped notes that a step in a flow which a cached step runs has failed on a row, and that on_error
-// removed the failure. The result of the cached step is not stored: a later run would not know of the failure.
+// NoteDropped notes that a step in the flow of a cached step has failed on a row, and that on_error removed
+// the failure. The result of the cached step is not stored: a later run would not know of the failure.
 func NoteDropped(ctx context.Context) {
 	d, _ := ctx.Value(droppedKey{}).(*dropped)
 	for ; d != nil; d = d.outer {

@@ -328,7 +328,7 @@ func (s *Shared) remove(ctx context.Context, match func(Scope) bool, selects fun
 	return removed, nil
 }
 
-// unusedBefore returns a func that selects expired entries, and those that were stored before a time.
+// unusedBefore returns a func that selects expired entries and entries stored before a time.
 func (s *Shared) unusedBefore(ctx context.Context, before time.Time) (func(memstore.State) bool, error) {
 	now, err := s.clock.Now(ctx, s.store)
 	return func(state memstore.State) bool { return isExpired(state, now) || state.LastSaid.Before(before) }, err

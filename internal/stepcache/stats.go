@@ -50,7 +50,7 @@ func (s *Store) Clear(ctx context.Context, match func(Scope) bool) (removed int6
 	return s.remove(ctx, match, "1")
 }
 
-// unused selects expired entries, and those that were last used before a time.
+// unused selects expired entries and entries last used before a time.
 const unused = "(expires <= ? OR used < ?)"
 
 // Unused returns the number and the size of the entries of the scopes that match, which are expired

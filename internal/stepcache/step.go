@@ -33,7 +33,7 @@ type Ports struct {
 	Slots []int    // their slots in rows
 }
 
-// cachedStep takes results from the cache, and stores those that the step computes.
+// cachedStep takes results from the cache, and stores results that the step computes.
 // Equal rows that arrive during a computation wait for it.
 type cachedStep struct {
 	StepConfig

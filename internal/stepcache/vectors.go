@@ -80,7 +80,7 @@ func (e *cachedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32
 	return vectors, usage, nil
 }
 
-// warnUnlessEnded reports a failure of the cache that is not that of the run.
+// warnUnlessEnded reports a failure of the cache unless the run has ended.
 func (c *Cache) warnUnlessEnded(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		c.warnOnce(err)

@@ -44,9 +44,9 @@ func (p Program) Command(ctx context.Context) *Cmd {
 	return cmd
 }
 
-// Run writes in to the standard input of a new process and returns its standard
-// output. Errors are an *ExitError, an *OutputLimitError, the cause of ctx if that
-// ended, or that of the system if the program could not be started.
+// Run writes in to the standard input of a new process and returns its standard output.
+// Errors are an *ExitError, an *OutputLimitError, the cause of ctx if ctx ended, or the
+// error of the system if the program could not be started.
 func (p Program) Run(ctx context.Context, in []byte) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -44,9 +44,9 @@ func (r *Recorder) Context(ctx context.Context, run string) context.Context {
 	return steps.WithObserver(ctx, &runRecorder{r, run})
 }
 
-// Spans returns the spans of a run in the order of their starts, those that have not
-// ended included. complete is false if some are missing because the run was too large;
-// ok is false if the recorder does not have the run.
+// Spans returns the spans of a run, also open ones, in the order of their starts.
+// complete is false if some are missing because the run was too large; ok is false if the
+// recorder does not have the run.
 func (r *Recorder) Spans(run string) (spans []Span, complete, ok bool) {
 	r.mu.Lock()
 	recorded, ok := r.runs[run]

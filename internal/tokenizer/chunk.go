@@ -55,8 +55,8 @@ func (m *bpeMerger) recordEnds(from, length int) {
 	}
 }
 
-// chunkBoundary is the start of a chunk, relative to that of the previous one, and the
-// offset in the chunk of its first token that is not counted yet.
+// chunkBoundary is the start of a chunk, relative to the previous one, and the offset in
+// the chunk of its first uncounted token.
 type chunkBoundary struct{ start, final int }
 
 // join merges the next chunk of a text, and counts the tokens of the first one that

@@ -90,7 +90,8 @@ func (d *description) describe(e *entry, before []*entry) {
 	}
 }
 
-// attemptOf returns "retry 1" for the call of a model after one that failed, "fallback" for that of a fallback.
+// attemptOf returns "retry 1" for the call of a model after a failed one, "fallback" for the call of a
+// fallback.
 func attemptOf(s *telemetry.Span, before []*entry) string {
 	if s.Kind != "model" && s.Kind != "embedding" {
 		return ""

@@ -106,7 +106,7 @@ func (t *tree) block(b *strings.Builder, part block, indent string) {
 	}
 }
 
-// shortened returns the lines of a text, without those that are too many.
+// shortened returns the first lines of a text, and a line with the length of the rest.
 func shortened(text string) []string {
 	text = strings.TrimRight(terminal.Printable(text), "\n")
 	whole := text

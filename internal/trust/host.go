@@ -35,8 +35,8 @@ func normalHost(host string) string {
 }
 
 // parseHost returns the address that a host is, if it is one: besides the usual forms, those of
-// inet_aton, as 127.1, 2130706433, 0x7f.0.0.1 and 0177.0.0.1. A host whose last part is a number and
-// that is not an address has an invalid one.
+// inet_aton, as 127.1, 2130706433, 0x7f.0.0.1 and 0177.0.0.1. A host whose last part is a number,
+// but which is no address, is invalid.
 func parseHost(host string) (ip netip.Addr, isNumber bool) {
 	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return ip, true

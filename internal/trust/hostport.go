@@ -2,8 +2,8 @@ package trust
 
 import "strings"
 
-// The functions of this file do what those of package net do, which would make the checker
-// in the browser larger.
+// The functions of this file replace package net, which would make the checker in the
+// browser larger.
 
 // splitPort returns a host without its port, and whether it has one, as net.SplitHostPort.
 func splitPort(host string) (name string, ok bool) {

@@ -10,8 +10,8 @@ import (
 	"github.com/qtype-dev/qtype/tool/factory"
 )
 
-// checkEffects fails a turn whose flow has a step or a tool that would read or write files,
-// query a database or start a program, and that the test does not allow or replace.
+// checkEffects fails a turn whose flow would read or write files, query a database or start
+// a program, unless the test allows or replaces the step or tool.
 func (r *testRun) checkEffects(t *spec.Turn, flow *spec.Flow) {
 	for s := range flow.Plan().All() {
 		step := s.Step.Common()

@@ -42,8 +42,7 @@ func (f *File) session(name string) *recording.Session {
 	return recording.Start(f.Recordings, name, f.Mode)
 }
 
-// hideSecrets adds the secrets that an application can send to those that recordings
-// must not have.
+// hideSecrets keeps the secrets of an application out of recordings.
 func hideSecrets(s *recording.Session, app *runtime.App) {
 	s.Redact(app.Redactor())
 	for _, secret := range recording.Secrets(app.Spec()) {

@@ -33,7 +33,7 @@ func (h *highlighter) line(text string) []span {
 }
 
 // next returns the length and the style of the token that a text begins with. space is
-// whether it is at the beginning of the line or behind a space.
+// whether it is at the beginning of the line or after a space.
 func (h *highlighter) next(text string, space bool) (int, style) {
 	if h.until != "" {
 		return h.rest(text, 0)

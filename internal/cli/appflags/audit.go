@@ -49,7 +49,7 @@ func (a *Audit) Options() ([]qtype.Option, error) {
 	return []qtype.Option{option}, nil
 }
 
-// Context returns a context whose calls are those of the user of the system.
+// Context returns a context in which the user of the system makes the calls.
 func (a *Audit) Context(ctx context.Context) context.Context {
 	if a.Path() == "" {
 		return ctx

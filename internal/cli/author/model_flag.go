@@ -13,8 +13,8 @@ import (
 // dayVariable is the variable of reproducible builds that stands for the time of day.
 const dayVariable = "SOURCE_DATE_EPOCH"
 
-// today returns the day for which documents are checked: that of SOURCE_DATE_EPOCH, which is
-// in seconds since 1970, or else the present one.
+// today returns the day for which documents are checked: SOURCE_DATE_EPOCH, in seconds since
+// 1970, or else the present one.
 func today() time.Time {
 	if seconds, err := strconv.ParseInt(os.Getenv(dayVariable), 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC()

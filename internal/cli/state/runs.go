@@ -26,12 +26,13 @@ type runsCommand struct {
 	engine   *cli.EnumFlag
 }
 
-// NewRuns returns qtype runs; repeat runs another command line of qtype, that of a run which is retried.
+// NewRuns returns qtype runs; repeat runs the command line of a run that is retried.
 func NewRuns(s *cli.Streams, repeat func(ctx context.Context, args []string) error) *cobra.Command {
 	return cli.CommandGroup("runs", "List, show, answer, cancel and retry runs of both engines", newRunsList(s), newRunsShow(s), newRunsAnswer(s), newRunsCancel(s), newRunsRetry(s, repeat))
 }
 
-// newRunsCommand returns a subcommand with the flags that all have, after those that first adds.
+// newRunsCommand returns a subcommand with the flags of first, then the flags of all
+// subcommands.
 func newRunsCommand(s *cli.Streams, use, short string, args cobra.PositionalArgs, first ...func(*pflag.FlagSet)) *runsCommand {
 	r := &runsCommand{Streams: s, cmd: &cobra.Command{Use: use, Short: short, Args: args}, engine: cli.NewEnumFlag("", durable.Local, durable.Temporal)}
 	for _, add := range first {

@@ -6,7 +6,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/code"
 )
 
-// names are a name of documents, and those that programs use for it.
+// names are a name in documents and the names of it in programs.
 type names struct {
 	document string
 	java     []string // LangChain4j: classes without ChatModel, and keys of Spring and Quarkus

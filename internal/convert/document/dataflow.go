@@ -40,9 +40,9 @@ func ComputeOutputs(order []*Flow) {
 	}
 }
 
-// ComputeAvailable computes the variables that may have a value at the call of each
-// flow, and returns those that are read although no step can have set them. given
-// are available to the first flow.
+// ComputeAvailable computes the variables that may have a value at the call of each flow.
+// It returns variables that are read but never set before. given are available to the
+// first flow.
 func ComputeAvailable(order []*Flow, given Set) (missing Set) {
 	missing = Set{}
 	for _, f := range order {
@@ -72,9 +72,8 @@ func ComputeAvailable(order []*Flow, given Set) (missing Set) {
 	return missing
 }
 
-// ComputeInputs computes the inputs of each flow: the variables that it reads
-// before it sets them, and those that it sets only on some paths, so that they keep
-// their value on the others.
+// ComputeInputs computes the inputs of each flow: the variables that it reads before it
+// sets them, and the variables that keep their value on some paths.
 func ComputeInputs(order []*Flow) {
 	for _, f := range slices.Backward(order) {
 		needed, sure := Set{}, Set{}

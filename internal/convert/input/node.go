@@ -249,7 +249,7 @@ func (n *Node) Without(more []Pair, keys ...string) *Node {
 	return made
 }
 
-// Only returns a mapping with those of its keys that are among names.
+// Only returns a mapping with the keys that are among names.
 func (n *Node) Only(names []string) *Node {
 	made := &Node{Kind: Map}
 	for _, name := range names {

@@ -222,7 +222,8 @@ func (c *conversion) afterAnnotations(i int) int {
 	return after
 }
 
-// claimAnnotations declares that annotations are converted, but for those that only Java reads.
+// claimAnnotations declares that annotations are converted, except annotations that only Java
+// reads.
 func (c *conversion) claimAnnotations(all []code.Link, what string) {
 	for _, l := range all {
 		if slices.Contains([]string{"Override", "Deprecated", "SuppressWarnings", "FunctionalInterface", "NotNull", "Nullable", "NonNull", "ApplicationScoped", "SessionScoped",

@@ -122,8 +122,8 @@ func (c *converter) operations() []*operation {
 	return all
 }
 
-// reserve assigns the ids of tools and of named schemas before those of anything else, so
-// that they change only if the file renames them.
+// reserve assigns the ids of tools and of named schemas before all others, so that they
+// change only if the file renames them.
 func (c *converter) reserve(operations []*operation) {
 	for _, o := range operations {
 		if name := o.node.Get("operationId").Scalar(); document.Slug(name) != "" {

@@ -305,7 +305,7 @@ func reference(text string) (name string, ok bool) {
 	return m[1], true
 }
 
-// ordered returns the nodes in an order in which each follows those whose results it reads.
+// ordered returns the nodes, each after the nodes whose results it reads.
 func (c *conversion) ordered() []*input.Node {
 	byName := map[string]*input.Node{}
 	var all []*input.Node

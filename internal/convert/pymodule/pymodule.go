@@ -80,8 +80,8 @@ func Interpreter() (string, error) {
 	return found, nil
 }
 
-// Convert makes a tool of each public function of a module, whose dotted path is name, and reports
-// those that have no counterpart. python is the interpreter that parses the file.
+// Convert makes a tool of each public function of the module with the dotted path name, and
+// reports functions without a counterpart. python is the interpreter that parses the file.
 func Convert(ctx context.Context, r *input.Report, python, name string, file *source.File) (*document.App, error) {
 	if !IsPath(name) {
 		return nil, fmt.Errorf("'%s' is not the dotted path of a module", name)

@@ -33,9 +33,8 @@ func (w *workflow) readErrors(s *state) {
 	s.cases, s.catches = append(all[:1:1], s.cases...), true
 }
 
-// caught writes a state with onErrors: its steps are a flow, after which the row continues if it fails. Its
-// data is passed by other variables, and only if it has not failed, because a step that fails unsets what it
-// writes.
+// caught writes a state with onErrors: its steps are a flow, after which the row continues if it fails.
+// Other variables pass its data, and only if it has not failed: a failed step unsets what it writes.
 func (w *workflow) caught(s *state, f *document.Flow) *state {
 	done := w.local(s.name+"_done", &document.Type{Kind: document.Bool, Optional: true, Declared: true})
 	w.parts.done[s] = done

@@ -69,7 +69,7 @@ func (r *Removals) at(seq int64, failed bool) (ev memory.Event, found bool) {
 }
 
 // evictedWhole returns the eviction that begins at a position if it removed all messages of
-// its range, none of which failed or left for another reason since.
+// its range, and none of them failed or left for another reason.
 func (r *Removals) evictedWhole(seq, last int64) (ev memory.Event, found bool) {
 	i := r.kept[seq]
 	if i == 0 {

@@ -31,7 +31,7 @@ type CostOptions struct {
 }
 
 // CostOf returns the rules and the prices for PROVIDER or PROVIDER/MODEL: with a model its built-in
-// prices, else those of the first model of the application that the provider has.
+// prices, else the prices of the application's first model that the provider has.
 func CostOf(app *spec.Application, named string) (CostOptions, error) {
 	name, id, _ := strings.Cut(named, "/")
 	row, ok := spec.LookupProvider(name)

@@ -68,8 +68,8 @@ func (p *page) start(args []js.Value) (string, error) {
 	return "", err
 }
 
-// call calls a function of the session: call(name, parameters). Its answer is that of
-// playground.Session.Call, with the files of the vocabularies that its counts lack.
+// call calls a function of the session: call(name, parameters). It answers what
+// playground.Session.Call returns, with the missing files of vocabularies.
 func (p *page) call(args []js.Value) (string, error) {
 	raw := p.session.Call(context.Background(), args[0].String(), []byte(args[1].String()))
 	missing, err := json.Marshal(tokenizer.Missing())

@@ -32,8 +32,8 @@ func (e *FunctionError) Error() string {
 	return "the table function " + e.Name + " is not allowed: a query reads the database of its connection"
 }
 
-// checkSyntax returns an error if a query is not one statement that reads, or calls a table function that is
-// neither allowed nor a macro of the database, whose own calls are in the plan.
+// checkSyntax returns an error if a query is not one reading statement, or calls a table function that is
+// neither allowed nor a macro of the database. The plan has the calls of macros.
 func (p *process) checkSyntax(query string) error {
 	var tree, macros []byte
 	script := "SELECT '" + p.mark + " tree ' || CAST(json_serialize_sql(" + encoded(query) + ") AS VARCHAR);\n" +
@@ -163,7 +163,7 @@ func checkOperators(plan []operator) error {
 // color matches a sequence that changes colors of a terminal.
 var color = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;]*m`) })
 
-// message returns the text of an error of DuckDB for the user: without the place, which is that of a
+// message returns the text of an error of DuckDB for the user: without the place: it is in a
 // statement that the user did not write.
 func message(text string) string {
 	text = strings.TrimSpace(color().ReplaceAllString(text, ""))

@@ -27,7 +27,7 @@ type dataType struct {
 	fields []string   // the names of the fields of a STRUCT
 }
 
-// parseType parses a type as DESCRIBE writes it. A type that is not known is that of texts.
+// parseType parses a type as DESCRIBE writes it. An unknown type is read as text.
 func parseType(text string) dataType {
 	p := &typeParser{rest: text}
 	t, ok := p.parse()
@@ -285,7 +285,7 @@ func (c Config) scalar(typ, text string) (any, bool) {
 		return n, err == nil
 	case "DECIMAL":
 		digits, negative := strings.CutPrefix(text, "-")
-		if strings.HasPrefix(digits, ".") { // all digits are behind the point
+		if strings.HasPrefix(digits, ".") { // all digits are after the point
 			digits = "0" + digits
 		}
 		if negative {
