@@ -437,7 +437,7 @@ func TestRequest_RefusedThinking(t *testing.T) {
 func TestRequest_EnabledThinking(t *testing.T) {
 	enabled := options{name: "claude-opus-4-6", params: map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 2000}}}
 	c := newTalk(t, false, enabled, reply{blocks: `[{"type":"text","text":"x"}]`})
-	foreign := chat.Calling(chat.ToolCall{ID: "c", Name: "find_order", Arguments: "{}"})
+	foreign := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "c", Name: "find_order", Arguments: "{}"})
 	c.list = []chat.Message{chat.Text(chat.User, "When?"), foreign, {Role: chat.Tool, ToolCallID: "c", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}
 	if _, err := c.next(findOrder); err != nil {
 		t.Fatal(err)
@@ -445,6 +445,18 @@ func TestRequest_EnabledThinking(t *testing.T) {
 	c.sees(nil, `"thinking"`)
 	c.must("And?", findOrder)
 	c.sees([]string{`"thinking":{"budget_tokens":2000,"type":"enabled"}`, `"max_tokens":34000`})
+}
+
+// The continuation of a paused answer after such calls has no thinking either.
+func TestRequest_EnabledThinkingPaused(t *testing.T) {
+	enabled := options{name: "claude-opus-4-6", params: map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 2000}}}
+	c := newTalk(t, false, enabled, reply{blocks: "[" + search + "]", stop: "pause_turn"}, reply{blocks: "[" + found + "]"})
+	foreign := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "c", Name: "find_order", Arguments: "{}"})
+	c.list = []chat.Message{chat.Text(chat.User, "When?"), foreign, {Role: chat.Tool, ToolCallID: "c", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}
+	if _, err := c.next(findOrder); err != nil {
+		t.Fatal(err)
+	}
+	c.sees([]string{"server_tool_use"}, `"thinking"`)
 }
 
 // Parts of a stream that lack their value do not lose the answer.

@@ -86,16 +86,17 @@ func hasThinking(t turn) bool { return slices.ContainsFunc(t.Content, isThinking
 
 func isThinkingPart(p part) bool { return p.Type == thinkingType || p.Type == redactedType }
 
-// thinksFirst reports whether all calls of the current turn follow thinking. The parameter thinking
-// with type enabled requires it; calls of another model, or calls without items, have none.
+// thinksFirst reports whether all answers of the current turn begin with thinking, as the parameter
+// thinking with type enabled requires. Calls of another model, and calls without items, have none.
 func thinksFirst(turns []turn) bool {
-	for i := len(turns) - 1; i > 0; i -= 2 {
-		results := slices.ContainsFunc(turns[i].Content, func(p part) bool { return p.Type == "tool_result" })
-		if turns[i].Role != userRole || !results {
-			break
-		}
-		if !isThinkingPart(turns[i-1].Content[0]) {
-			return false
+	for _, t := range slices.Backward(turns) {
+		switch {
+		case t.Role != userRole:
+			if !isThinkingPart(t.Content[0]) {
+				return false
+			}
+		case !slices.ContainsFunc(t.Content, func(p part) bool { return p.Type == "tool_result" }):
+			return true
 		}
 	}
 	return true
