@@ -57,3 +57,28 @@ func TestRunInput(t *testing.T) {
 		t.Error("another input continues the run")
 	}
 }
+
+// TestSuspension_EqualCalls: an answer is for one call, not for a later one with the same arguments.
+func TestSuspension_EqualCalls(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "wait.json")
+	open := func(key string) (s *clienttool.Suspension, approved bool, err error) {
+		s, err = clienttool.OpenSuspension(file, clienttool.SuspendedRun{Run: "r"}, nil)
+		testkit.Must(t, err)
+		ctx, stop := s.Context(t.Context())
+		defer stop(nil)
+		call := tool.Request{Args: json.RawMessage(`{"order":7}`)}
+		call.Tool.ID, call.Caller.Step, call.Caller.Key = "refund", "agent", key
+		approved, _, err = s.Approve(ctx, call)
+		return s, approved, err
+	}
+	s, _, _ := open("first")
+	testkit.Must(t, s.AnswerAll([]string{"1=yes"}))
+	testkit.Must(t, s.Record(t.Context(), "first", []byte(`"paid"`))) // the next process does not ask again
+	s, approved, err := open("second")
+	if approved || !errors.Is(err, memory.ErrSuspended) || len(s.Waiting()) != 1 {
+		t.Errorf("approved %v, %v, waiting for %v", approved, err, s.Waiting())
+	}
+	if _, approved, err := open("first"); !approved || err != nil {
+		t.Errorf("approved %v, %v", approved, err)
+	}
+}

@@ -27,7 +27,6 @@ type Suspension struct {
 
 	mu    sync.Mutex
 	stop  context.CancelCauseFunc
-	seen  map[string]int // equal calls so far
 	state suspensionState
 }
 
@@ -58,7 +57,7 @@ const (
 
 // ApprovalRequest is a call of a tool that requires approval.
 type ApprovalRequest struct {
-	Key       string          `json:"key"`
+	Key       string          `json:"key"` // of the call in the run
 	Step      string          `json:"step"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -70,7 +69,7 @@ type ApprovalRequest struct {
 // OpenSuspension reads the file of a run, or begins one if it does not exist: then run describes it.
 // next approves calls without a request; it may be nil.
 func OpenSuspension(path string, run SuspendedRun, next tool.Approver) (*Suspension, error) {
-	s := &Suspension{path: path, next: next, seen: map[string]int{},
+	s := &Suspension{path: path, next: next,
 		state: suspensionState{Format: suspensionFormat, SuspendedRun: run, Calls: map[string]json.RawMessage{}}}
 	raw, err := os.ReadFile(path)
 	switch {
@@ -165,15 +164,12 @@ func (s *Suspension) Approve(ctx context.Context, call tool.Request) (approved b
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := fmt.Sprintf("%d %s %s %s", call.Caller.Row, call.Caller.Step, call.Tool.ID, call.Args)
-	s.seen[key]++
-	key = fmt.Sprintf("%s %d", key, s.seen[key])
 	for _, r := range s.state.Requests {
-		if r.Key == key && r.Answered {
+		if r.Key == call.Caller.Key && r.Answered {
 			return r.Approved, r.Reason, nil
 		}
 	}
-	s.request(key, call)
+	s.request(call)
 	if err := s.write(); err != nil {
 		return false, "", err
 	}
@@ -182,13 +178,13 @@ func (s *Suspension) Approve(ctx context.Context, call tool.Request) (approved b
 }
 
 // request adds a request, unless an earlier process has; the mutex is locked.
-func (s *Suspension) request(key string, call tool.Request) {
+func (s *Suspension) request(call tool.Request) {
 	for _, r := range s.state.Requests {
-		if r.Key == key {
+		if r.Key == call.Caller.Key {
 			return
 		}
 	}
-	s.state.Requests = append(s.state.Requests, &ApprovalRequest{Key: key, Step: call.Caller.Step, Tool: call.Tool.ID, Arguments: call.Args})
+	s.state.Requests = append(s.state.Requests, &ApprovalRequest{Key: call.Caller.Key, Step: call.Caller.Step, Tool: call.Tool.ID, Arguments: call.Args})
 }
 
 // Waiting returns the requests without an answer, by their numbers.
