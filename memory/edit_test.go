@@ -182,7 +182,7 @@ func TestEdit_AsIfNeverMadeInSQLite(t *testing.T) {
 func callSession(t *testing.T) (*memory.Memory, *memory.Memory) {
 	store := memory.NewInProcess()
 	m := newMemory(t, store)
-	call := chat.Calling(chat.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}, chat.ToolCall{ID: "c2", Name: "f", Arguments: "{}"})
+	call := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}, chat.ToolCall{ID: "c2", Name: "f", Arguments: "{}"})
 	result := func(id string) chat.Message {
 		msg := chat.Text(chat.Tool, "result "+id)
 		msg.ToolCallID = id

@@ -60,7 +60,7 @@ func TestTokens(t *testing.T) {
 		{"text", chat.Message{Role: chat.User, Blocks: text("hello")}, 3 + 4 + 5},
 		{"name", chat.Message{Role: chat.User, Name: "bo", Blocks: text("hello")}, 3 + 4 + 5 + 1 + 2},
 		{"two texts", chat.Message{Role: chat.User, Blocks: append(text("ab"), text("cd")...)}, 3 + 4 + 4},
-		{"calls", chat.Calling(chat.ToolCall{ID: "long id", Name: "find", Arguments: `{"a":1}`}, chat.ToolCall{Name: "g"}), 3 + 9 + 12 + 4 + 7 + 12 + 1},
+		{"calls", chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "long id", Name: "find", Arguments: `{"a":1}`}, chat.ToolCall{Name: "g"}), 3 + 9 + 12 + 4 + 7 + 12 + 1},
 		{"result", chat.Message{Role: chat.Tool, ToolCallID: "long id", Blocks: text("42")}, 3 + 4 + 9 + 2},
 		{"image", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "image", Data: make([]byte, 9999)}}}, 3 + 4 + 256},
 		{"image by address", chat.Message{Role: chat.User, Blocks: []chat.Block{{Type: "image", Text: "https://a.example"}}}, 3 + 4 + 256},

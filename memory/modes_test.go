@@ -205,7 +205,7 @@ func TestTTL(t *testing.T) {
 // call, whole, and that a round which does not fit is an error with the sizes.
 func TestTurn_FitLeavesOutOldRounds(t *testing.T) {
 	m := with(t, memory.NewInProcess(), func(*memory.Config) {})
-	call := chat.Calling(chat.ToolCall{ID: "1", Name: "f", Arguments: "{}"})
+	call := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "1", Name: "f", Arguments: "{}"})
 	found := chat.Text(chat.Tool, "found")
 	found.ToolCallID = "1"
 	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "1"), call, found, chat.Text(chat.Assistant, "a"), chat.Text(chat.User, "2")))

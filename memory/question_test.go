@@ -301,7 +301,7 @@ func TestTurn_KeepsQuestionInSmallWindow(t *testing.T) {
 }
 
 func callAndResult(id string) []chat.Message {
-	call := chat.Calling(chat.ToolCall{ID: id, Name: "f", Arguments: "{}"})
+	call := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: id, Name: "f", Arguments: "{}"})
 	result := chat.Text(chat.Tool, "result "+id)
 	result.ToolCallID = id
 	return []chat.Message{call, result}

@@ -156,7 +156,7 @@ func TestFlush_KeepsNewestRound(t *testing.T) {
 	m := newMemory(t, memory.NewInProcess())
 	testkit.Must(t, m.Append(t.Context(), "s", chat.Text(chat.User, "old"), chat.Text(chat.Assistant, "old answer")))
 	turn := begin(t, m)
-	call := chat.Calling(chat.ToolCall{ID: "1", Name: "f", Arguments: "{}"})
+	call := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "1", Name: "f", Arguments: "{}"})
 	result := chat.Text(chat.Tool, strings.Repeat("r", 100))
 	result.ToolCallID = "1"
 	testkit.Must(t, turn.Add(chat.Text(chat.User, "q"), call, result))

@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 //go:generate go run ./generate
@@ -22,13 +21,6 @@ const Date = "2026-11-28"
 //go:embed models.zip
 var archive []byte
 
-// loaded reports that the built-in catalogue was read.
-var loaded atomic.Bool
-
-// Loaded reports whether the built-in catalogue was read: commands that need no model must
-// not read it.
-func Loaded() bool { return loaded.Load() }
-
 // library is the built-in catalogue. The rows of a provider are read when one of them is looked
 // up: most documents name the models of one.
 type library struct {
@@ -36,9 +28,8 @@ type library struct {
 	all       func() *index // the rows of all providers, and the servers
 }
 
-// builtin returns the built-in catalogue.
+// builtin returns the built-in catalogue. Commands that need no model must not call it.
 var builtin = sync.OnceValue(func() *library {
-	loaded.Store(true)
 	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
 		panic("catalogue: " + err.Error()) // a test reads the embedded file

@@ -123,7 +123,7 @@ func fillSession(t *testing.T, s store.Store) {
 	turn.System("be Geheim-kind")
 	testkit.Must(t, turn.Add(
 		chat.Message{Role: chat.User, Name: "Geheim-bo", Blocks: []chat.Block{{Type: "text", Text: "Geheim-question"}, {Type: "image", Data: []byte("Geheim-pixels"), MimeType: "image/x-Geheim"}}},
-		chat.Calling(chat.ToolCall{ID: "Geheim-call", Name: "Geheim-tool", Arguments: `{"a":"Geheim-argument"}`}),
+		chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "Geheim-call", Name: "Geheim-tool", Arguments: `{"a":"Geheim-argument"}`}),
 		chat.Message{Role: chat.Tool, ToolCallID: "Geheim-call", Blocks: []chat.Block{{Type: "text", Text: "Geheim-result"}}}))
 	testkit.Must(t, turn.Commit(t.Context()))
 	turn, err = m.Begin(t.Context(), "s")

@@ -33,7 +33,7 @@ func TestImport_AnyEvents(t *testing.T) {
 			switch rapid.IntRange(0, 4).Draw(t, "kind") {
 			case 0:
 				id := fmt.Sprint("call", n)
-				add(chat.Calling(chat.ToolCall{ID: id, Name: "f", Arguments: "{}"}))
+				add(chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: id, Name: "f", Arguments: "{}"}))
 				add(chat.Message{Role: chat.Tool, ToolCallID: id, Blocks: []chat.Block{{Type: "text", Text: "3"}}})
 			case 1:
 				add(chat.Text(chat.System, "s"))

@@ -174,7 +174,7 @@ func TestRequest_MergesTurns(t *testing.T) {
 	picture := chat.Message{Role: chat.User, Blocks: []chat.Block{
 		{Type: "image", Data: []byte("\x89PNG\r\n\x1a\n")}, {Type: "image", Text: "https://a.example/b.png"}, {Type: "file", Data: []byte("%PDF"), MimeType: "application/pdf"}, {Type: "text", Text: " "}}}
 	r := sent(t, func(c *anthropic.Config) { c.Cache = "none" }, chat.Text(chat.System, "One."), chat.Text(chat.Assistant, "I begin."), chat.Text(chat.User, "a"), chat.Text(chat.User, "b"), picture,
-		chat.Calling(chat.ToolCall{ID: "a:b/ü", Name: "f", Arguments: "no JSON"}),
+		chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "a:b/ü", Name: "f", Arguments: "no JSON"}),
 		chat.Message{Role: chat.Tool, ToolCallID: "a:b/ü", Blocks: []chat.Block{{Type: "text", Text: "r"}}}, chat.Text(chat.Developer, "Two."))
 	text := func(s string) object { return object{"type": "text", "text": s} }
 	want := []any{

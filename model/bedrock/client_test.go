@@ -268,7 +268,7 @@ func TestRequest_Schema(t *testing.T) {
 // Bedrock rejects calls in a conversation without declarations of their tools.
 func TestRequest_CallsWithoutTools(t *testing.T) {
 	body, _ := sent(t, nil, "mistral.mistral-large-v1:0", model.Request{Messages: []chat.Message{chat.Text(chat.User, "Köln?"),
-		chat.Calling(chat.ToolCall{ID: "a:1", Name: "weather", Arguments: "{}"}), {Role: chat.Tool, ToolCallID: "a:1", Blocks: []chat.Block{{Type: "text", Text: "rain"}}}}})
+		chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "a:1", Name: "weather", Arguments: "{}"}), {Role: chat.Tool, ToolCallID: "a:1", Blocks: []chat.Block{{Type: "text", Text: "rain"}}}}})
 	tools, _ := body["toolConfig"].(object)
 	if got := modeltest.JSON(tools); got != `{"tools":[{"toolSpec":{"inputSchema":{"json":{"properties":{},"type":"object"}},"name":"weather"}}]}` {
 		t.Error(got)

@@ -158,7 +158,7 @@ func TestMistral(t *testing.T) {
 
 func TestUnsupportedRequests(t *testing.T) {
 	s := serve(t, answers(500))
-	call := chat.Calling(chat.ToolCall{ID: "1", Name: "find"})
+	call := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "1", Name: "find"})
 	for _, name := range []string{"ollama", "mistral", "huggingface"} {
 		m := s.talk(t, name, nil)
 		tools, media, past, none := talk(), talk(), talk(), model.Request{}

@@ -143,7 +143,7 @@ func TestRequest_ToolsAndResults(t *testing.T) {
 	m := s.talk(t, func(c *openai.Config, _ *model.CallPolicy) { c.Key = "" })
 	req := ask("where?")
 	req.Messages = append(req.Messages,
-		chat.Calling(chat.ToolCall{ID: "c0", Name: "find", Arguments: `{"id":0}`}),
+		chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "c0", Name: "find", Arguments: `{"id":0}`}),
 		chat.Message{Role: chat.Function, ToolCallID: "c0", Blocks: []chat.Block{{Type: "text", Text: "lost"}}})
 	req.Tools = []model.Tool{{Name: "find", Description: "Finds an order.", Parameters: json.RawMessage(`{"type":"object","properties":{"id":{"type":"integer"}}}`)}, {Name: "now"}}
 	got, err := model.Call(t.Context(), m, req, nil)

@@ -95,7 +95,7 @@ func TestMistral_Request(t *testing.T) {
 	msg := chat.Text(chat.User, "x")
 	msg.Name = "ada"
 	req := model.Request{Stream: true, Messages: []chat.Message{chat.Text(chat.Developer, "d"), msg,
-		chat.Calling(chat.ToolCall{ID: "call_0123456789", Name: "f", Arguments: "{}"}, chat.ToolCall{ID: "aBc123XyZ", Name: "g", Arguments: "{}"}),
+		chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "call_0123456789", Name: "f", Arguments: "{}"}, chat.ToolCall{ID: "aBc123XyZ", Name: "g", Arguments: "{}"}),
 		{Role: chat.Tool, ToolCallID: "call_0123456789", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}}
 	got, err := model.Call(t.Context(), m, req, nil)
 	if err != nil || got.Finish != "length" {

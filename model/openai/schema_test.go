@@ -113,7 +113,7 @@ func TestRequest_ToolMessagesHaveNoName(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := model.Request{Messages: []chat.Message{{Role: chat.User, Name: "ada", Blocks: []chat.Block{{Type: "text", Text: "x"}}},
-		chat.Calling(chat.ToolCall{ID: "c", Name: "f", Arguments: "{}"}),
+		chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "c", Name: "f", Arguments: "{}"}),
 		{Role: chat.Tool, Name: "f", ToolCallID: "c", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}}
 	if _, err := model.Call(t.Context(), m, req, nil); err != nil {
 		t.Fatal(err)

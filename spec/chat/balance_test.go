@@ -65,7 +65,7 @@ func TestBalance(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
-	byName := []chat.Message{chat.Calling(chat.ToolCall{ID: "1", Name: "f"}), {Role: chat.Function, Name: "f"}}
+	byName := []chat.Message{chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "1", Name: "f"}), {Role: chat.Function, Name: "f"}}
 	if out, repairs := chat.Balance(byName); repairs != 0 || len(out) != 2 {
 		t.Errorf("a result with a name only: %d repairs, %v", repairs, out)
 	}

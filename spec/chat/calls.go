@@ -11,9 +11,6 @@ import (
 // CallBlock returns the block of a call.
 func CallBlock(c ToolCall) Block { return Block{Type: CallType, Call: &c} }
 
-// Calling returns an assistant's message that calls tools, without an id.
-func Calling(calls ...ToolCall) Message { return Message{Role: Assistant}.With(calls...) }
-
 // With returns the message with calls after its other blocks.
 func (m Message) With(calls ...ToolCall) Message {
 	m.Blocks = slices.Clip(m.Blocks)

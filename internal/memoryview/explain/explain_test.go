@@ -112,7 +112,7 @@ func TestTurn_Omitted(t *testing.T) {
 		testkit.Must(t, err)
 		result := chat.Text(chat.Tool, "r")
 		result.ToolCallID = id
-		testkit.Must(t, turn.Add(chat.Calling(chat.ToolCall{ID: id, Name: "f"}), result))
+		testkit.Must(t, turn.Add(chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: id, Name: "f"}), result))
 	}
 	_, err = turn.Fit(memory.Budget{Model: "small"})
 	testkit.Must(t, err)
@@ -210,7 +210,7 @@ func TestTurn_Shortened(t *testing.T) {
 	result.ToolCallID = "a"
 	turn, err := m.Begin(t.Context(), "s")
 	testkit.Must(t, err)
-	testkit.Must(t, turn.Add(chat.Text(chat.User, "q"), chat.Calling(chat.ToolCall{ID: "a", Name: "f"}), result,
+	testkit.Must(t, turn.Add(chat.Text(chat.User, "q"), chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "a", Name: "f"}), result,
 		chat.Text(chat.Assistant, "looking")))
 	sent, err := turn.Fit(memory.Budget{Model: "small"})
 	testkit.Must(t, err)

@@ -43,7 +43,7 @@ func TestPrinter_ToolResult(t *testing.T) {
 	var out strings.Builder
 	p := &show.Printer{Out: &out, Width: 40}
 	for _, m := range []chat.Message{
-		chat.Calling(chat.ToolCall{ID: "1", Name: "find_order"}),
+		chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "1", Name: "find_order"}),
 		{Role: chat.Tool, ToolCallID: "1", Blocks: []chat.Block{{Type: "text", Text: "found"}}},
 		{Role: chat.Tool, ToolCallID: "2", Blocks: []chat.Block{{Type: "text", Text: "of a call that left"}}},
 	} {
