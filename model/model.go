@@ -69,6 +69,7 @@ type Grammar struct {
 type Request struct {
 	Messages []chat.Message // system message first, where there is one
 	Tools    []Tool         // functions that may be called
+	NoCalls  bool           // Tools must not be called: they are sent so that the request begins as those before it
 	Stream   bool           // yield deltas as they come
 	Schema   *Schema        // the required form of the answer; nil for free text
 }

@@ -110,7 +110,7 @@ func (a *agent) reply(ctx context.Context, row *Row, d *conversation) (chat.Mess
 }
 
 // loop calls the model and its tools until the model answers without calling any.
-// Once the limit has refused a call, the model is called once more, without tools.
+// Once the limit has refused a call, the model is called once more, and must not call tools.
 func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Message, error) {
 	run := &agentRun{agent: a, row: row, conversation: d, repeated: a.repeats.counter()}
 	repairs := 0
@@ -120,11 +120,7 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 			return chat.Message{}, err
 		}
 		refused := run.called > a.limit
-		if refused {
-			offers = nil
-			Report(ctx, a.event(row, Event{Kind: EventDropped, Text: fmt.Sprintf("the descriptions of tools, because the limit of %s is reached", textfmt.Count(a.limit, "tool call"))}))
-		}
-		answer, err := a.generate(ctx, row, d, offers)
+		answer, err := a.generate(ctx, row, d, offer{offers, refused})
 		if err != nil {
 			return answer, err
 		}
@@ -134,6 +130,9 @@ func (a *agent) loop(ctx context.Context, row *Row, d *conversation) (chat.Messa
 					return answer, err
 				}
 				continue
+			}
+			if answer.HasCalls() {
+				Report(ctx, a.event(row, Event{Kind: EventDropped, Text: fmt.Sprintf("the calls of the answer, and what the provider sent with it, because the limit of %s is reached", textfmt.Count(a.limit, "tool call"))}))
 			}
 			return a.finish(a.cite(citedIn(ctx), answer), run.called, d)
 		}

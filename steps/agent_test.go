@@ -176,7 +176,7 @@ func TestAgent_ToolCallLimit(t *testing.T) {
 			t.Errorf("%s: %d tool calls, %d requests", tt.name, len(svc.asked), len(s.requests()))
 		}
 		last := s.last()
-		if len(last.Tools) != 0 || !strings.Contains(last.Messages[len(last.Messages)-1].String(), "the limit of 3 tool calls is reached") {
+		if len(last.Tools) == 0 || last.ToolChoice != "none" || !strings.Contains(last.Messages[len(last.Messages)-1].String(), "the limit of 3 tool calls is reached") {
 			t.Errorf("%s: the last request: %v", tt.name, lines(last.Messages))
 		}
 		for _, line := range w.history(t, "s") {

@@ -104,5 +104,8 @@ func requestParts(req *model.Request) []any {
 	for _, t := range req.Tools {
 		parts = append(parts, t.Name)
 	}
+	if req.NoCalls {
+		parts = append(parts, "no calls")
+	}
 	return parts
 }

@@ -105,17 +105,23 @@ func (d *conversation) finish(ctx context.Context, row *Row, msgs inputMessages,
 	return reply(ctx, d)
 }
 
+// offer is what a request has of tools.
+type offer struct {
+	tools   []model.Tool
+	refused bool // they must not be called
+}
+
 // generate sends the window and waits for the answer. It reports deltas, usage and what was
 // left out of the request as events.
-func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools []model.Tool) (chat.Message, error) {
-	budget := s.budget(ctx, tools)
+func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools offer) (chat.Message, error) {
+	budget := s.budget(ctx, tools.tools)
 	window, err := s.observeWindow(ctx, d, budget)
 	if err != nil {
 		return chat.Message{}, err
 	}
 	s.reportRepairs(ctx, row, d)
 	window = s.forModel(ctx, d.withExtra(window))
-	req := model.Request{Messages: window, Tools: tools, Stream: Wanted(ctx, EventText)}
+	req := model.Request{Messages: window, Tools: tools.tools, NoCalls: tools.refused, Stream: Wanted(ctx, EventText)}
 	s.schema.applyTo(&req)
 	resp, err := s.callFitted(ctx, row, d, req, budget)
 	if incomplete, ok := errors.AsType[*model.IncompleteError](err); ok { // its tokens were used

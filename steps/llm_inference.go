@@ -43,7 +43,7 @@ func (s *llmInference) Process(ctx context.Context, row *Row, emit Emit) error {
 		return err
 	}
 	answer, err := s.runTurn(ctx, row, s.inputs, func(ctx context.Context, d *conversation) (chat.Message, error) {
-		answer, err := s.generate(ctx, row, d, nil)
+		answer, err := s.generate(ctx, row, d, offer{})
 		if err != nil {
 			return answer, err
 		}

@@ -31,7 +31,8 @@ type request struct {
 			Parameters map[string]any `json:"parameters"`
 		} `json:"function"`
 	} `json:"tools"`
-	Stream bool `json:"stream"`
+	ToolChoice string `json:"tool_choice"`
+	Stream     bool   `json:"stream"`
 }
 
 type wireMessage struct {

@@ -26,6 +26,7 @@ type chatRequest struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 	Messages   []chat.Message `json:"messages"`
 	Tools      []toolJSON     `json:"tools,omitempty"`
+	NoCalls    bool           `json:"no_calls,omitempty"`
 	Schema     *schemaJSON    `json:"schema,omitempty"`
 }
 
@@ -184,7 +185,7 @@ func (c *chatModel) call(ctx context.Context, req model.Request, emit func(model
 
 // request returns a request without what differs from run to run.
 func (c *chatModel) request(req model.Request) *chatRequest {
-	r := &chatRequest{Provider: c.declared.Provider, Model: c.declared.Name(), Parameters: modelparams.Sent(c.declared), Messages: slices.Clone(req.Messages)}
+	r := &chatRequest{Provider: c.declared.Provider, Model: c.declared.Name(), Parameters: modelparams.Sent(c.declared), Messages: slices.Clone(req.Messages), NoCalls: req.NoCalls}
 	for i := range r.Messages {
 		r.Messages[i].ID = ""
 	}

@@ -52,7 +52,7 @@ type Client struct {
 // New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://api.anthropic.com",
-		Params: modelparams.Messages, Turns: turnRules(c.Info.Known)})
+		Params: modelparams.Messages, Turns: turnRules(c.Info.Known), Forbids: true})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func New(c Config) (*Client, error) {
 // as a list; the key is a token. It calls nothing.
 func NewVertex(c Config, path []string) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://us-east5-aiplatform.googleapis.com",
-		Params: modelparams.VertexMessages, Turns: turnRules(c.Info.Known)})
+		Params: modelparams.VertexMessages, Turns: turnRules(c.Info.Known), Forbids: true})
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ func (p *protocol) body(req model.Request) (fields map[string]any, features []st
 	}
 	if len(set.tools) > 0 {
 		fields["tools"] = set.tools
+		if req.NoCalls {
+			fields["tool_choice"] = object{{"type", quote("none")}}
+		}
 	}
 	if len(set.servers) > 0 {
 		fields["mcp_servers"] = set.servers

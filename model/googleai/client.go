@@ -67,7 +67,7 @@ func segment(name string) string {
 // format describes the wire format.
 func format(example string) wire.Format {
 	return wire.Format{Answers: "Gemini response", Example: example,
-		Params: modelparams.Gemini, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}}
+		Params: modelparams.Gemini, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}, Forbids: true}
 }
 
 // Info describes the model.

@@ -28,7 +28,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if strings.TrimSpace(system) != "" {
 		fields["systemInstruction"] = content{Parts: []part{{Text: &system}}}
 	}
-	if err := p.addTools(fields, req.Tools); err != nil {
+	if err := p.addTools(fields, req); err != nil {
 		return nil, err
 	}
 	if _, set := config["responseMimeType"]; req.Schema != nil && !set {

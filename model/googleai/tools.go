@@ -30,10 +30,10 @@ var hostedTools = map[string]string{
 var serviceOnly = map[string]string{"fileSearch": geminiAPI, "enterpriseWebSearch": vertexAPI, "retrieval": vertexAPI}
 
 // addTools adds the tools to a request: functions, and those that Google runs.
-func (p *protocol) addTools(fields map[string]any, tools []model.Tool) error {
+func (p *protocol) addTools(fields map[string]any, req model.Request) error {
 	var functions []function
 	var list []map[string]any
-	for _, t := range tools {
+	for _, t := range req.Tools {
 		switch {
 		case t.Hosted != "":
 			own, err := p.hosted(t)
@@ -46,12 +46,8 @@ func (p *protocol) addTools(fields map[string]any, tools []model.Tool) error {
 		}
 	}
 	if len(functions) > 0 {
-		if len(list) > 0 && p.api == geminiAPI {
-			config, err := withInvocations(fields["toolConfig"])
-			if err != nil {
-				return err
-			}
-			fields["toolConfig"] = config
+		if err := setToolConfig(fields, len(list) > 0 && p.api == geminiAPI, req.NoCalls); err != nil {
+			return err
 		}
 		list = append(list, map[string]any{"functionDeclarations": functions})
 	}
@@ -78,15 +74,22 @@ func (p *protocol) hosted(t model.Tool) (map[string]any, error) {
 	return map[string]any{name: settings}, nil
 }
 
-// withInvocations returns the toolConfig of a request with functions and hosted tools: the
-// model may then use both in one turn, and the calls of hosted tools are parts of the answer.
-func withInvocations(config any) (map[string]json.RawMessage, error) {
-	fields := map[string]json.RawMessage{}
-	if raw, ok := config.(json.RawMessage); ok && json.Unmarshal(raw, &fields) != nil {
-		return nil, errors.New("inference_params: toolConfig must be a map")
+// setToolConfig sets the toolConfig of a request with functions. If hosted tools are next to them, the
+// model may use both in one turn, and the calls of hosted tools are parts of the answer.
+func setToolConfig(fields map[string]any, mixed, noCalls bool) error {
+	if !mixed && !noCalls {
+		return nil
 	}
-	if _, set := fields["includeServerSideToolInvocations"]; !set {
-		fields["includeServerSideToolInvocations"] = json.RawMessage("true")
+	config := map[string]json.RawMessage{}
+	if raw, ok := fields["toolConfig"].(json.RawMessage); ok && json.Unmarshal(raw, &config) != nil {
+		return errors.New("inference_params: toolConfig must be a map")
 	}
-	return fields, nil
+	if _, set := config["includeServerSideToolInvocations"]; mixed && !set {
+		config["includeServerSideToolInvocations"] = json.RawMessage("true")
+	}
+	if noCalls {
+		config["functionCallingConfig"] = json.RawMessage(`{"mode":"NONE"}`)
+	}
+	fields["toolConfig"] = config
+	return nil
 }

@@ -21,7 +21,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 		return nil, err
 	}
 	fields["model"], fields["messages"] = p.model, messages
-	if err := p.setTools(fields, req.Tools); err != nil {
+	if err := p.setTools(fields, req); err != nil {
 		return nil, err
 	}
 	if _, set := fields["response_format"]; req.Schema != nil && !set {
@@ -111,8 +111,9 @@ func (p *protocol) message(m chat.Message) (json.RawMessage, error) {
 	return encode(fields), nil
 }
 
-// noReasoning is the reasoning of calls that came without any, as of another model: DeepSeek
-// refuses a call without reasoning, and a text without a character.
+// noReasoning is the reasoning of calls that came without any, as of another model. DeepSeek and
+// Moonshot refuse a call without reasoning; Moonshot, and older models of DeepSeek, an empty text.
+// Both accept a space (theopenco/llmgateway#2093, Wei-Shaw/sub2api#7313).
 const noReasoning = " "
 
 // supportedContent returns an error if the protocol cannot carry a part of the message.

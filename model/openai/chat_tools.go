@@ -29,9 +29,9 @@ type grammarOfChat struct {
 
 // setTools declares tools. The protocol has no search of tools, so that deferred ones are declared
 // as all others. Only OpenAI's own service has grammars; elsewhere the tool is a function.
-func (p *protocol) setTools(fields map[string]any, tools []model.Tool) error {
+func (p *protocol) setTools(fields map[string]any, req model.Request) error {
 	var list []json.RawMessage
-	for _, t := range tools {
+	for _, t := range req.Tools {
 		switch {
 		case t.Hosted == "web_search" && !p.mistral:
 			if _, set := fields["web_search_options"]; !set {
@@ -47,6 +47,9 @@ func (p *protocol) setTools(fields map[string]any, tools []model.Tool) error {
 	}
 	if len(list) > 0 {
 		fields["tools"] = list
+		if req.NoCalls {
+			fields["tool_choice"] = "none"
+		}
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func newClient(c Config, mistral bool) (*Client, error) {
 
 // chatFormat describes chat completions.
 func chatFormat(example string) wire.Format {
-	return wire.Format{Answers: "chat completion", Example: example, Params: modelparams.ChatCompletions}
+	return wire.Format{Answers: "chat completion", Example: example, Params: modelparams.ChatCompletions, Forbids: true}
 }
 
 // target is where the requests of a client go.

@@ -32,7 +32,7 @@ func NewAzureResponses(c AzureConfig) (*Client, error) {
 }
 
 func responsesFormat(example string) wire.Format {
-	return wire.Format{Answers: "response", Example: example, Params: modelparams.Responses}
+	return wire.Format{Answers: "response", Example: example, Params: modelparams.Responses, Forbids: true}
 }
 
 // responses is the Responses API. It is immutable.
@@ -77,6 +77,9 @@ func (p *responses) body(req model.Request) (map[string]any, error) {
 	}
 	if len(tools) > 0 {
 		fields["tools"] = tools
+		if req.NoCalls {
+			fields["tool_choice"] = "none"
+		}
 	}
 	if req.Stream {
 		fields["stream"] = true

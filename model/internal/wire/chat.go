@@ -7,10 +7,13 @@ import (
 	"mime"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -45,13 +48,14 @@ type Chat struct {
 	origin   *chat.Origin // of the messages that the model makes
 	refused  *refusals
 	streams  *atomic.Bool // whether the server has refused a request whose answer is not streamed
+	calls    *atomic.Bool // whether the server has refused a request that forbids calls of its tools
 	paused   bool         // whether requests may end with an answer, which the model continues
 }
 
 // NewChat makes a Chat from a server and its protocol. Its name, such as responses, is the API of
 // the origin of messages: items are sent only to the protocol, server and model that made them.
 func NewChat(s *Server, p Protocol, name string) Chat {
-	return Chat{server: s, protocol: p, refused: &refusals{}, streams: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
+	return Chat{server: s, protocol: p, refused: &refusals{}, streams: new(atomic.Bool), calls: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
 }
 
 // Continuing returns a Chat whose requests may end with an answer that the provider has paused. Its
@@ -72,8 +76,46 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		rules.UserLast = rules.UserLast && !c.paused
 		req.Messages = rules.Order(WithPlainCalls(ForOrigin(req.Messages, c.origin), req.Tools))
 		req.Tools = withObjectSchemas(req.Tools)
-		return c.withReasoning(ctx, req, emit)
+		return c.withoutCalls(ctx, req, emit)
 	})
+}
+
+// withoutCalls sends a request. One that must not call its tools is sent without them if the server
+// cannot forbid that.
+func (c Chat) withoutCalls(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
+	if req.NoCalls = req.NoCalls && len(req.Tools) > 0; !req.NoCalls || c.forbids() {
+		answer, err := c.withReasoning(ctx, req, emit)
+		if !req.NoCalls || !refusesChoice(err) {
+			return answer, err
+		}
+		c.calls.Store(true)
+	}
+	req.Tools, req.NoCalls = nil, false
+	answer, err := c.withReasoning(ctx, req, emit)
+	if answer != nil {
+		answer.Dropped = append(answer.Dropped, "the descriptions of tools, because the provider cannot forbid to call them")
+	}
+	return answer, err
+}
+
+// forbids reports whether a request can forbid calls of the tools that it has.
+func (c Chat) forbids() bool {
+	if !c.server.form.Forbids || c.calls.Load() {
+		return false
+	}
+	known := c.server.Info.Known
+	return known == nil || known.Tools.ToolChoice != catalogue.No && (len(known.Tools.ToolChoices) == 0 || slices.Contains(known.Tools.ToolChoices, "none"))
+}
+
+// refusesChoice reports whether a server refused the parameter that forbids calls. A wrong guess costs
+// one request.
+func refusesChoice(err error) bool {
+	failure, ok := errors.AsType[*model.Error](err)
+	if !ok || failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	text := strings.ToLower(failure.Message)
+	return strings.Contains(text, "tool_choice") || strings.Contains(text, "tool choice") || strings.Contains(text, "toolchoice")
 }
 
 // whole sends a request with all that it has, except reasoning that is bound to another prefix.

@@ -73,6 +73,7 @@ type Format struct {
 	Params  modelparams.Protocol // decides which parameters a request can have
 	Lines   bool                 // whether a stream is one JSON object per line instead of server-sent events
 	Turns   TurnRules            // the order of messages
+	Forbids bool                 // a request can have tools and forbid to call them
 
 	Records func(io.Reader) RecordReader // reads a stream of another format; nil for server-sent events or lines
 }

@@ -267,7 +267,7 @@ func thinkingFirst(c *conversation, _ Check) (list []breach) {
 	return list
 }
 
-// callHas: messages with calls have a field.
+// callHas: messages with calls have a text in a field.
 func callHas(c *conversation, p Check) (list []breach) {
 	from := 0
 	if p.Scope == "turn" {
@@ -277,7 +277,7 @@ func callHas(c *conversation, p Check) (list []breach) {
 		calls, reasoning := false, false
 		for _, part := range c.parts[r.from:r.to] {
 			calls = calls || part.kind == "call"
-			reasoning = reasoning || part.kind == "reasoning" && slices.Contains(p.Fields, part.name)
+			reasoning = reasoning || part.kind == "reasoning" && slices.Contains(p.Fields, part.name) && part.text != ""
 		}
 		if calls && !reasoning {
 			list = append(list, breach{kind: "lost", at: c.parts[r.from].where})

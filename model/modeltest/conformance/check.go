@@ -39,6 +39,7 @@ func checks() map[string]check {
 		"media_with_results": mediaWithResults,
 		"call_ids":           callIDs,
 		"not_after":          notAfter,
+		"keeps_tools":        keepsTools,
 	}
 }
 
@@ -365,4 +366,14 @@ func notAfter(c *conversation, p Check) (list []breach) {
 		former = part.role
 	}
 	return list
+}
+
+// keepsTools: a request with calls in its turn has tools.
+func keepsTools(c *conversation, _ Check) []breach {
+	from := c.turnStart()
+	i := slices.IndexFunc(c.parts[from:], func(p part) bool { return p.kind == "call" })
+	if i < 0 || len(c.tools) > 0 {
+		return nil
+	}
+	return []breach{{at: c.parts[from+i].where}}
 }

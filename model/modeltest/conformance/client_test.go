@@ -273,6 +273,7 @@ var kinds = []rawClient{
 	{name: "openai", wire: "responses", model: "gpt-6-sol"},
 	{name: "azure", wire: "responses", model: "gpt-5.5"},
 	{name: "anthropic", wire: "messages", model: "claude-opus-5-5"},
+	{name: "anthropic", wire: "messages", model: "claude-sonnet-4-6"}, // does not think
 	{name: "anthropic", wire: "messages", model: "claude-opus-4-6", body: object{"thinking": object{"type": "adaptive"}}},
 	{name: "vertex", wire: "messages", model: "claude-sonnet-5-5"},
 	{name: "google", wire: "gemini", model: "gemini-4-argon"},

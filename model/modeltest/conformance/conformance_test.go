@@ -67,6 +67,9 @@ func (c *trial) name() string {
 		testkit.Must(c.t, err)
 		name += " " + string(raw)
 	}
+	if c.NoCalls {
+		name += " no calls"
+	}
 	if c.After != "" {
 		name += " after=" + c.After
 	}
@@ -103,6 +106,9 @@ func (c *trial) request() model.Request {
 	req := model.Request{Messages: append([]chat.Message{chat.Text(chat.System, c.system)}, c.list...), Stream: c.stream}
 	if c.Tools {
 		req.Tools = []model.Tool{{Name: "find_order", Description: "Finds an order.", Parameters: json.RawMessage(orderSchema)}}
+	}
+	if n := len(c.list); n > 0 && c.NoCalls {
+		req.NoCalls = c.list[n-1].Role == chat.Tool
 	}
 	if c.Schema {
 		req.Schema = &answerSchema

@@ -41,7 +41,8 @@ type conversation struct {
 	body     node        // the request
 	stream   bool        // the answer is to be streamed
 	reasons  bool        // the model reasons
-	tools    []string    // the names of the functions that may be called
+	tools    []string    // the names of the functions
+	forbids  bool        // none of them may be called
 	parts    []part      // system messages first where they have a separate place
 	dropped  array       // reasoning that the answer reports as ignored
 }
@@ -121,7 +122,7 @@ func (c *conversation) maker() string { return c.origin + " " + c.model }
 // identify returns the name of a part that this server has issued.
 func (c *conversation) identify(p part) (ref, bool) {
 	if t, ok := tokenOf(p); ok {
-		return ref{Step: t.Step, Reasoning: true, Item: t.Item, Nonce: t.Nonce}, t.Origin == c.origin && t.Model == c.model && t.Scenario == c.scenario.Name
+		return ref{Step: t.Step, Reasons: t.Reasons, Item: t.Item, Nonce: t.Nonce}, t.Origin == c.origin && t.Model == c.model && t.Scenario == c.scenario.Name
 	}
 	switch p.kind {
 	case "call":
@@ -165,8 +166,8 @@ func (c *conversation) reissue(r ref, t token) (answer, bool) {
 		return answer{}, false
 	}
 	step, i := c.scenario.step(r.Step)
-	t.Origin, t.Model, t.Scenario, t.Nonce, t.Step = c.origin, c.model, c.scenario.Name, r.Nonce, i
-	a := answer{Step: step, reasons: r.Reasoning, items: step.items(r.Reasoning), token: t}
+	t.Origin, t.Model, t.Scenario, t.Nonce, t.Step, t.Reasons = c.origin, c.model, c.scenario.Name, r.Nonce, i, r.Reasons
+	a := answer{Step: step, items: step.items(r.Reasons), token: t}
 	for k := range a.items {
 		a.items[k].Text = strings.ReplaceAll(a.items[k].Text, "{ref}", a.ref(k))
 	}

@@ -164,6 +164,8 @@ type Case struct {
 	Image bool `yaml:"image"`
 	// Invalid is whether the document sets what the provider refuses: the user must see the error of the provider.
 	Invalid bool `yaml:"invalid"`
+	// NoCalls forbids further calls after the results of the first ones.
+	NoCalls bool `yaml:"no_calls"`
 	// Retries lets the client send a request that is refused, and then another form of it.
 	Retries bool `yaml:"retries"`
 	// Expect is what the caller gets.

@@ -25,6 +25,7 @@ type example struct {
 	before       func(p *rawClient)     // what the bad client does before the last turn
 	tools        bool                   // declares find_order
 	withoutTools bool                   // declares it in the first request only
+	forgets      bool                   // the bad client does so
 	text         string                 // the error of the provider; what the server notices if it refuses nothing
 	where        func(status int) bool  // of the bad request; 400 if nil
 }
@@ -73,6 +74,14 @@ func lose(list []any) []any {
 		for _, c := range calls {
 			delete(c.(object), "extra_content")
 		}
+	}
+	return list
+}
+
+// blank empties the reasoning of a message.
+func blank(list []any) []any {
+	for _, v := range list {
+		v.(object)["reasoning_content"] = ""
 	}
 	return list
 }
@@ -196,7 +205,7 @@ func (e example) send(t *testing.T, bad bool) (status int, text string, found []
 			p.body = e.bad
 		}
 	}
-	p.forget = e.withoutTools
+	p.forget = e.withoutTools || e.forgets && bad
 	var answer object
 	for i := range max(e.turns, 1) {
 		if bad && e.before != nil && i == e.turns-1 {

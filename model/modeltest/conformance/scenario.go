@@ -113,9 +113,8 @@ func (s Step) calls() bool {
 // answer is a step that is sent as the answer to a request.
 type answer struct {
 	Step
-	token          // without the item
-	reasons bool   // the model reasons
-	items   []Item // what is sent
+	token        // without the item
+	items []Item // what is sent
 }
 
 // pick returns the index of a step that the nonce of the answer selects.
@@ -127,7 +126,7 @@ func (s Scenario) pick(nonce string, done int) int {
 	return i
 }
 
-// newAnswer makes the answer to a request. A model without tools answers at once.
+// newAnswer makes the answer to a request. A model that must not call tools answers at once.
 func newAnswer(c *conversation) answer {
 	prefix, nonce := c.prefix(len(c.parts)), c.nonce(len(c.parts))
 	done := c.stepIndex()
@@ -135,11 +134,11 @@ func newAnswer(c *conversation) answer {
 	if c.scenario.Random {
 		step, i = c.scenario.step(c.scenario.pick(nonce, done))
 	}
-	if step.calls() && len(c.tools) == 0 {
+	if step.calls() && (len(c.tools) == 0 || c.forbids) {
 		step, i = c.scenario.step(len(c.scenario.Steps) - 1)
 	}
-	a := answer{Step: step, reasons: c.reasons, items: step.items(c.reasons),
-		token: token{Origin: c.origin, Model: c.model, Scenario: c.scenario.Name, Step: i, Prefix: prefix, Nonce: nonce}}
+	a := answer{Step: step, items: step.items(c.reasons),
+		token: token{Origin: c.origin, Model: c.model, Scenario: c.scenario.Name, Step: i, Reasons: c.reasons, Prefix: prefix, Nonce: nonce}}
 	for k := range a.items {
 		item := &a.items[k]
 		if item.Kind == "call" && !slices.Contains(c.tools, item.Name) {
@@ -152,7 +151,7 @@ func newAnswer(c *conversation) answer {
 
 // ref returns the short name of an item.
 func (a answer) ref(item int) string {
-	return ref{Step: a.token.Step, Reasoning: a.reasons, Item: item, Nonce: a.Nonce}.text(a.Origin+" "+a.Model, a.Scenario)
+	return ref{Step: a.token.Step, Reasons: a.Reasons, Item: item, Nonce: a.Nonce}.text(a.Origin+" "+a.Model, a.Scenario)
 }
 
 // seal returns the token of an item.
@@ -195,7 +194,7 @@ func (a answer) indexOf(kind string) int {
 
 // signed returns the index of the item that has Google's signature: the first call, else the last text.
 func (a answer) signed() int {
-	if i := a.indexOf("call"); i >= 0 || !a.reasons {
+	if i := a.indexOf("call"); i >= 0 || !a.Reasons {
 		return i
 	}
 	for i, item := range slices.Backward(a.items) {

@@ -28,13 +28,14 @@ type token struct {
 	Scenario string // the scenario
 	Nonce    string // identifies the answer
 	Step     int    // the step of the scenario
+	Reasons  bool   // whether the model was reasoning
 	Item     int    // the index of the item in the answer
 	Prefix   string // hash of the conversation before the answer
 }
 
 // String returns the token in base64.
 func (t token) String() string {
-	plain := mark + strings.Join([]string{t.Origin, t.Model, t.Scenario, t.Nonce, strconv.Itoa(t.Step), strconv.Itoa(t.Item), t.Prefix}, "\n")
+	plain := mark + strings.Join([]string{t.Origin, t.Model, t.Scenario, t.Nonce, strconv.Itoa(t.Step), strconv.FormatBool(t.Reasons), strconv.Itoa(t.Item), t.Prefix}, "\n")
 	return base64.StdEncoding.EncodeToString(append([]byte(plain), seal(plain)[:12]...))
 }
 
@@ -49,12 +50,12 @@ func parseToken(text string) (t token, ok bool) {
 	}
 	plain := string(raw[:len(raw)-12])
 	fields := strings.Split(strings.TrimPrefix(plain, mark), "\n")
-	if len(fields) != 7 || !hmac.Equal(raw[len(raw)-12:], seal(plain)[:12]) {
+	if len(fields) != 8 || !hmac.Equal(raw[len(raw)-12:], seal(plain)[:12]) {
 		return t, false
 	}
-	t = token{Origin: fields[0], Model: fields[1], Scenario: fields[2], Nonce: fields[3], Prefix: fields[6]}
+	t = token{Origin: fields[0], Model: fields[1], Scenario: fields[2], Nonce: fields[3], Reasons: fields[5] == "true", Prefix: fields[7]}
 	t.Step, _ = strconv.Atoi(fields[4]) // the seal proves that these are numbers
-	t.Item, _ = strconv.Atoi(fields[5])
+	t.Item, _ = strconv.Atoi(fields[6])
 	return t, true
 }
 
@@ -75,16 +76,16 @@ func findTokens(text string) (list []token) {
 
 // ref is the short name of an item, of nine characters: a call has it as its id, and a text contains it.
 type ref struct {
-	Step      int    // the step of the scenario
-	Reasoning bool   // whether the model was reasoning
-	Item      int    // the index of the item in the answer
-	Nonce     string // identifies the answer: four characters
+	Step    int    // the step of the scenario
+	Reasons bool   // whether the model was reasoning
+	Item    int    // the index of the item in the answer
+	Nonce   string // identifies the answer: four characters
 }
 
 // text returns the characters of the ref.
 func (r ref) text(maker, scenario string) string {
 	flag := 0
-	if r.Reasoning {
+	if r.Reasons {
 		flag = 1
 	}
 	head := string([]byte{alphabet[(r.Step*2+flag)%62], alphabet[r.Item%62]}) + r.Nonce
@@ -102,7 +103,7 @@ func parseRef(text, maker, scenario string) (ref, bool) {
 	if first < 0 || item < 0 || letters(seal("ref", maker, scenario, head), 3) != text[6:] {
 		return ref{}, false
 	}
-	return ref{Step: first / 2, Reasoning: first%2 == 1, Item: item, Nonce: head[2:]}, true
+	return ref{Step: first / 2, Reasons: first%2 == 1, Item: item, Nonce: head[2:]}, true
 }
 
 var refPattern = regexp.MustCompile(`\b[0-9A-Za-z]{9}\b`)

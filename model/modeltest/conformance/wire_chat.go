@@ -44,6 +44,7 @@ func readChat(c *conversation) {
 			c.tools = append(c.tools, name)
 		}
 	}
+	c.forbids = c.body.at("tool_choice").text() == "none"
 	for i, m := range c.body.at("messages").items() {
 		at := fmt.Sprintf("messages.%d", i)
 		switch role := m.at("role").text(); role {

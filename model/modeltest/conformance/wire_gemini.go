@@ -25,6 +25,7 @@ func readGemini(c *conversation) {
 			c.tools = append(c.tools, f.at("name").text())
 		}
 	}
+	c.forbids = c.body.at("toolConfig.functionCallingConfig.mode").text() == "NONE"
 	for _, field := range []string{"systemInstruction", "system_instruction"} {
 		if s := c.body.at(field); s.exists() {
 			c.add(part{role: system, kind: "text", text: contentText(s.at("parts")), json: s, where: field})

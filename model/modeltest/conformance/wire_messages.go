@@ -31,6 +31,7 @@ func readMessages(c *conversation) {
 			c.tools = append(c.tools, t.at("name").text())
 		}
 	}
+	c.forbids = c.body.at("tool_choice.type").text() == "none"
 	if s := c.body.at("system"); s.exists() {
 		c.add(part{role: system, kind: "text", text: contentText(s), json: s, where: "system"})
 	}

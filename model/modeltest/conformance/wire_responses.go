@@ -15,6 +15,7 @@ func readResponses(c *conversation) {
 			c.tools = append(c.tools, t.at("name").text())
 		}
 	}
+	c.forbids = c.body.at("tool_choice").text() == "none"
 	if text := c.body.at("instructions").text(); text != "" {
 		c.add(part{role: system, kind: "text", text: text, json: c.body.at("instructions"), where: "instructions"})
 	}
