@@ -109,6 +109,10 @@ func (a *agent) transferTo(ctx context.Context, row *Row, d *conversation, to *s
 	if err != nil {
 		return answer, nil, err
 	}
+	if d.handed { // it is a new question for a flow whose memory has the one that it handed back
+		question.ID = chat.NewID()
+	}
+	d.handed = true
 	ctx, back, err = withHandBack(ctx, a.id)
 	if err != nil {
 		return answer, nil, err
@@ -241,6 +245,20 @@ func (b *handBack) read(call chat.ToolCall) {
 	if args, err := readArguments(call.Arguments); err == nil {
 		reason, _ := args.Get("reason")
 		b.reason = value.Text(reason)
+	}
+}
+
+// reread reads the call that hands back from the messages of a turn that an earlier run committed.
+func (b *handBack) reread(msgs []chat.Message) {
+	if b == nil || msgs[len(msgs)-1].Text() != handedBack {
+		return
+	}
+	for i := len(msgs) - 1; i >= 0 && !b.done; i-- {
+		for _, call := range msgs[i].Calls() {
+			if call.Name == spec.HandBackTool {
+				b.read(call)
+			}
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ type conversation struct {
 	repairs  bool           // whether repairs of the conversation were reported
 	extra    []extra        // messages that are sent and not stored
 	last     string         // the id of the newest message of the conversation in the last request
+	handed   bool           // the question was transferred to a flow
 }
 
 // extra are messages that are sent after a message of the conversation, and not stored.

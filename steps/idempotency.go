@@ -112,6 +112,7 @@ func (d *conversation) replayedAnswer(ctx context.Context, row *Row, added input
 		return nil, err
 	}
 	if n := len(msgs); n > 0 && msgs[n-1].Role == chat.Assistant {
+		handBackFrom(ctx).reread(msgs)
 		return &msgs[n-1], nil
 	}
 	return nil, fmt.Errorf("an earlier run committed the turn, but its answer is no longer in the history")

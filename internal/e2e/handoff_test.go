@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/runtime"
@@ -159,6 +160,58 @@ func TestHandoff_OwnMemory(t *testing.T) {
 		"user: how is the weather", "assistant: first 4"}
 	if got := historyOf(t, app, "talk", "s"); !slices.Equal(got, want) {
 		t.Errorf("the memory of the first agent has %q", got)
+	}
+}
+
+// A question that is transferred again after it was handed back is a question of the next turn of the flow: its model is not
+// asked to continue its own answer.
+func TestHandoff_Again(t *testing.T) {
+	s := startModelServer(t, func(n int, r request) string {
+		switch {
+		case r.Model == "first":
+			return callMessage("", "transfer_to_billing", "{}")
+		case n == 2:
+			return callMessage("", "hand_back", "{}")
+		}
+		return assistantMessage("second")
+	})
+	text := fmt.Sprintf(handoffApp, s.URL, "memory: bills, ")
+	app := openApp(t, strings.ReplaceAll(text, "{id: question, type: text}, {id: answer, type: text}", "{id: question, type: ChatMessage}, {id: answer, type: ChatMessage}"))
+	if got := say(t, app, "my invoice is wrong"); got != "second" {
+		t.Errorf("got %q", got)
+	}
+	want := []string{"user: my invoice is wrong", "assistant: ", "tool: The conversation was handed back.", "assistant: The conversation was handed back.", "user: my invoice is wrong", "assistant: second"}
+	if got := historyOf(t, app, "bills", "s"); !slices.Equal(got, want) {
+		t.Errorf("the memory of billing has %q", got)
+	}
+}
+
+// The reason of an agent that hands the conversation back is the same in a run that is repeated after the turn of that agent
+// was stored.
+func TestHandoff_ReasonIsKept(t *testing.T) {
+	fails := true
+	s := startModelServer(t, func(n int, r request) string {
+		if answer := deskModel(n, r); r.Model == "second" || n == 1 || !fails {
+			return answer
+		}
+		fails = false
+		return "no JSON"
+	})
+	app := openApp(t, strings.ReplaceAll(fmt.Sprintf(handoffApp, s.URL, "memory: bills, "), `/v1"}`, `/v1", retry: {max_attempts: 1}}`))
+	for range 2 {
+		run, err := clienttool.OpenSuspension(filepath.Join(t.TempDir(), "../run.json"), clienttool.SuspendedRun{Run: "r", ID: "r"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := run.Context(t.Context())
+		for row := range app.Run(ctx, "main", singleInput("s", map[string]any{"message": "an invoice about the weather"})) {
+			_ = row // the first one fails
+		}
+		stop(nil)
+	}
+	last := s.received()[len(s.received())-1].Messages
+	if got := last[len(last)-1].Content; got != "The conversation was transferred to billing. It was handed back: not an invoice" {
+		t.Errorf("the first agent got %q", got)
 	}
 }
 
