@@ -46,9 +46,10 @@ func makerOf(c conformance.Case) string {
 // document is what a conversation draws of the document.
 type document struct {
 	models   []conformance.Case // the model of the agent, then its fallbacks
+	handoff  bool               // the agent can transfer to another one, which has the models after the first
 	approve  bool               // calls of the tool need an approval
 	parallel bool               // parallel_tools
-	form     bool               // the answer is an object
+	answer   string             // the type of the answer
 	limit    int                // max_tool_executions
 	memory   string             // the keys of the memory
 	system   string
@@ -69,11 +70,17 @@ var memories = [...]string{
 
 // drawDocument draws a document.
 func drawDocument(t *rapid.T, all []conformance.Case) document {
+	models := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, 3, makerOf).Draw(t, "models")
+	handoff, answers := len(models) > 1 && rapid.IntRange(0, 2).Draw(t, "handoff") == 0, []string{"text", "text", "ChatMessage", "Arrival"}
+	if handoff {
+		answers = answers[:3] // agents with handoffs answer with messages
+	}
 	return document{
-		models:   rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, 3, makerOf).Draw(t, "models"),
+		models:   models,
+		handoff:  handoff,
 		approve:  rapid.Bool().Draw(t, "approve"),
 		parallel: rapid.Bool().Draw(t, "parallel"),
-		form:     rapid.IntRange(0, 4).Draw(t, "form") == 4,
+		answer:   rapid.SampledFrom(answers).Draw(t, "answer"),
 		limit:    rapid.SampledFrom([]int{20, 20, 20, 2, 1}).Draw(t, "limit"),
 		memory:   rapid.SampledFrom(memories[:]).Draw(t, "memory"),
 		system:   rapid.SampledFrom([]string{"", "Be brief."}).Draw(t, "system"),
@@ -101,8 +108,11 @@ func (d document) yaml(at conformance.Endpoint) string {
 				row["base_url"] = at.Address(m.Server) + "/anthropic"
 			}
 		}
-		if i == 0 && len(d.models) > 1 {
-			row["fallbacks"] = []string{"m1", "m2"}[:len(d.models)-1]
+		switch others := len(d.models) - 1; {
+		case d.handoff && i == 1 && others == 2:
+			row["fallbacks"] = []string{"m2"}
+		case !d.handoff && i == 0 && others > 0:
+			row["fallbacks"] = []string{"m1", "m2"}[:others]
 		}
 		text, err := json.Marshal(row)
 		if err != nil {
@@ -110,23 +120,37 @@ func (d document) yaml(at conformance.Endpoint) string {
 		}
 		fmt.Fprintf(&b, "  - %s\n", text)
 	}
-	fmt.Fprintf(&b, "memories: [{id: talk, %s}]\n", d.memory)
-	output := "{id: answer, type: text}"
-	if d.form {
-		b.WriteString("types: [{id: Arrival, properties: {answer: text}}]\n")
-		output = "{id: answer, type: Arrival}"
-	}
+	fmt.Fprintf(&b, "memories: [{id: talk, %s}, {id: aid, %s}]\n", d.memory, d.memory)
+	b.WriteString("types: [{id: Arrival, properties: {answer: text}}]\n")
 	b.WriteString("tools: [{type: APITool, id: find, name: find_order, description: Finds an order., endpoint: \"https://orders.example.com/find\", method: POST, inputs: [{id: number, type: text}], outputs: [{id: state, type: text}]}]\n")
-	agent := []string{"type: Agent", "id: assist", "model: m0", "memory: talk", "tools: [find]", "inputs: [question]", "outputs: [answer]",
-		fmt.Sprint("parallel_tools: ", d.parallel), fmt.Sprint("max_tool_executions: ", d.limit)}
+	b.WriteString("flows:\n")
+	question := "text"
+	if d.answer == "ChatMessage" {
+		question = d.answer
+	}
+	flow := func(id, agent string) {
+		fmt.Fprintf(&b, "  - id: %s\n    description: Answers questions about orders.\n    variables: [{id: question, type: %s}, {id: answer, type: %s}]\n    inputs: [question]\n    outputs: [answer]\n    steps: [{%s}]\n", id, question, d.answer, agent)
+	}
+	if d.handoff {
+		flow("main", d.agent("assist", "model: m0", "memory: talk", "handoffs: [help]"))
+		flow("help", d.agent("aide", "model: m1", "memory: aid"))
+	} else {
+		flow("main", d.agent("assist", "model: m0", "memory: talk"))
+	}
+	return b.String()
+}
+
+// agent returns a step.
+func (d document) agent(id string, keys ...string) string {
+	keys = append(keys, "type: Agent", "id: "+id, "tools: [find]", "inputs: [question]", "outputs: [answer]",
+		fmt.Sprint("parallel_tools: ", d.parallel), fmt.Sprint("max_tool_executions: ", d.limit))
 	if d.approve {
-		agent = append(agent, "approve: [find]")
+		keys = append(keys, "approve: [find]")
 	}
 	if d.system != "" {
-		agent = append(agent, "system_message: "+d.system)
+		keys = append(keys, "system_message: "+d.system)
 	}
-	fmt.Fprintf(&b, "flows:\n  - id: main\n    variables: [{id: question, type: text}, %s]\n    inputs: [question]\n    outputs: [answer]\n    steps: [{%s}]\n", output, strings.Join(agent, ", "))
-	return b.String()
+	return strings.Join(keys, ", ")
 }
 
 // environment has the credentials of all providers.

@@ -27,7 +27,7 @@ import (
 
 // tally counts what the conversations of a test did.
 type tally struct {
-	conversations, turns, failed, requests, starts, kills, waits, fallbacks, issued, returned, dropped, evicted, edits int
+	conversations, turns, failed, requests, starts, replicas, kills, waits, fallbacks, handoffs, issued, returned, dropped, evicted, edits int
 }
 
 // TestConversations: whatever happens between the requests of a conversation, the provider gets back all items that it
@@ -39,13 +39,13 @@ func TestConversations(t *testing.T) {
 	folder := testkit.FolderInRAM(t)
 	sum := &tally{}
 	rapid.Check(t, func(rt *rapid.T) {
-		w := &world{t: rt, tally: sum, server: server, session: "s", base: map[string][]string{}, doc: drawDocument(rt, all),
+		w := &world{t: rt, tally: sum, server: server, session: "s", base: map[string]conformance.Verdict{}, doc: drawDocument(rt, all),
 			secret: rapid.IntRange(0, 3).Draw(rt, "encrypted") == 0, stream: rapid.Bool().Draw(rt, "stream")}
 		sum.conversations++
 		w.converse(folder)
 	})
 	t.Logf("%+v", *sum)
-	if !t.Failed() && (sum.kills == 0 || sum.waits == 0 || sum.fallbacks == 0 || sum.returned == 0 || sum.dropped == 0 || sum.evicted == 0) {
+	if !t.Failed() && (sum.kills == 0 || sum.waits == 0 || sum.fallbacks == 0 || sum.returned == 0 || sum.replicas == 0 || sum.handoffs == 0 || sum.dropped == 0 || sum.evicted == 0) {
 		t.Error("too few for a test")
 	}
 }
@@ -64,6 +64,10 @@ func (w *world) converse(parent string) {
 	for turn := range rapid.IntRange(2, 6).Draw(w.t, "turns") {
 		if turn > 0 {
 			w.between()
+		}
+		if rapid.IntRange(0, 3).Draw(w.t, "replica") == 0 {
+			w.tally.replicas++
+			w.elsewhere()
 		}
 		w.turn(fmt.Sprintf("Question %d: where are my orders?", turn+1), true)
 	}
@@ -120,8 +124,12 @@ func (w *world) answer(question string) *clienttool.Suspension {
 	for _, n := range slices.Sorted(maps.Keys(s.Waiting())) {
 		testkit.Must(w.t, s.Answer(n, rapid.SampledFrom([]string{"yes", "no", "it is too early"}).Draw(w.t, "approval")))
 	}
-	if rapid.Bool().Draw(w.t, "elsewhere") {
+	switch rapid.SampledFrom([]string{"here", "here", "new process", "replica"}).Draw(w.t, "continued") {
+	case "new process":
 		w.restart()
+	case "replica":
+		w.tally.replicas++
+		w.elsewhere()
 	}
 	return s
 }
@@ -151,6 +159,11 @@ func mayRetry(id string) bool {
 // judge examines the requests of an attempt: what came back.
 func (w *world) judge(o outcome) {
 	w.tally.fallbacks += o.count[steps.EventFallback]
+	for _, text := range o.events[steps.EventToolResult] {
+		if strings.HasPrefix(text, "The conversation was transferred") {
+			w.tally.handoffs++
+		}
+	}
 	w.tally.dropped += o.count[steps.EventDropped]
 	w.tally.evicted += o.count[steps.EventTurn]
 	w.joined = w.joined || isJoined(o)
@@ -190,11 +203,11 @@ func (w *world) compare(o outcome) {
 		if !bytes.Contains(v.Body, []byte("Finds an order.")) && slices.ContainsFunc(o.events[steps.EventDropped], func(text string) bool { return strings.HasPrefix(text, "the descriptions of tools") }) {
 			continue // the last call of a turn at the limit of calls
 		}
-		if !begins(v.Prefix, former) {
-			w.fail("request %d to %s %s begins otherwise than the former one: %d of %d parts are equal\n%s", i, v.Server, v.Model, common(v.Prefix, former), len(former), v.Body)
+		if !begins(v.Prefix, former.Prefix) {
+			w.fail("request %d to %s %s begins otherwise than the former one: %d of %d parts are equal\n%s\nthe former one:\n%s", i, v.Server, v.Model, common(v.Prefix, former.Prefix), len(former.Prefix), v.Body, former.Body)
 		}
 		if !isTemporary(v) {
-			w.base[to] = v.Prefix
+			w.base[to] = v
 		}
 	}
 }

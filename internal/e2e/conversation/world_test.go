@@ -144,9 +144,10 @@ type world struct {
 	stream  bool
 	server  *conformance.Running
 	current *process
+	other   *process // another process that is running, with the same files; nil for none
 	session string
-	base    map[string][]string // the last request of the conversation to each server
-	log     []string            // what happened, for messages
+	base    map[string]conformance.Verdict // the last request of the conversation to each server
+	log     []string                       // what happened, for messages
 	runs    int
 
 	variables bool // variables are set
@@ -194,6 +195,13 @@ func (w *world) restart() {
 	w.start()
 }
 
+// elsewhere lets another process that is running continue.
+func (w *world) elsewhere() {
+	if w.current, w.other = w.other, w.current; w.current == nil {
+		w.start()
+	}
+}
+
 // approve answers as the user of a run, or lets the run wait.
 func (w *world) approve(ctx context.Context, call tool.Request) (bool, string, error) {
 	if w.waiting != nil {
@@ -231,7 +239,7 @@ func (w *world) attempt(question string, f fault) (o outcome) {
 		defer stop(nil)
 	}
 	var mu sync.Mutex
-	kinds := []steps.EventKind{steps.EventDropped, steps.EventRepaired, steps.EventShortened, steps.EventTurn, steps.EventFallback}
+	kinds := []steps.EventKind{steps.EventDropped, steps.EventRepaired, steps.EventShortened, steps.EventTurn, steps.EventFallback, steps.EventToolResult}
 	if w.stream {
 		kinds = append(kinds, steps.EventText)
 	}
@@ -273,6 +281,8 @@ func (w *world) memory() *memory.Memory { return w.current.app.Memory("talk") }
 
 // remove deletes the files.
 func (w *world) remove() {
+	w.stop()
+	w.current = w.other
 	w.stop()
 	testkit.Must(w.t, os.RemoveAll(w.folder))
 }

@@ -117,13 +117,18 @@ type answer struct {
 	items []Item // what is sent
 }
 
-// pick returns the index of a step that the nonce of the answer selects.
-func (s Scenario) pick(nonce string, done int) int {
+// pick returns the index of a step that the nonce of the answer selects, with calls of these tools only.
+func (s Scenario) pick(nonce string, done int, tools []string) int {
 	i := int(seal("pick", nonce)[0]) % len(s.Steps)
-	for done >= mostSteps && (s.Steps[i].calls() || s.Steps[i].Stop != "") {
+	for done >= mostSteps && (s.Steps[i].calls() || s.Steps[i].Stop != "") || !s.Steps[i].has(tools) {
 		i = (i + 1) % len(s.Steps)
 	}
 	return i
+}
+
+// has reports whether the step calls these tools only.
+func (s Step) has(tools []string) bool {
+	return !slices.ContainsFunc(s.Items, func(i Item) bool { return i.Kind == "call" && !slices.Contains(tools, i.Name) })
 }
 
 // newAnswer makes the answer to a request. A model that must not call tools answers at once.
@@ -132,7 +137,7 @@ func newAnswer(c *conversation) answer {
 	done := c.stepIndex()
 	step, i := c.scenario.step(done)
 	if c.scenario.Random {
-		step, i = c.scenario.step(c.scenario.pick(nonce, done))
+		step, i = c.scenario.step(c.scenario.pick(nonce, done, c.tools))
 	}
 	if step.calls() && (len(c.tools) == 0 || c.forbids) {
 		step, i = c.scenario.step(len(c.scenario.Steps) - 1)
