@@ -3,6 +3,10 @@ package spec
 // HandBackTool is the name of the tool by which an Agent hands a conversation back.
 const HandBackTool = "hand_back"
 
+// HandoffVariables begins the names of the variables of a session that say which flow has the conversation.
+// They are not for models.
+const HandoffVariables = "handoff."
+
 // HandoffTool returns the name of the tool by which an Agent transfers a conversation.
 func HandoffTool(f *Flow) string { return "transfer_to_" + f.ID }
 

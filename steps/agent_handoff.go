@@ -67,7 +67,7 @@ func (h *handoffs) named(call string) *spec.Flow {
 }
 
 // variable is the name of the variable that has the id of the flow with the conversation.
-func (h *handoffs) variable() string { return "handoff." + h.step }
+func (h *handoffs) variable() string { return spec.HandoffVariables + h.step }
 
 // active returns the flow to which the session was transferred; nil for none.
 func (h *handoffs) active(d *conversation) *spec.Flow {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -221,7 +222,7 @@ func (t *turnContext) Refresh() error {
 	return nil
 }
 
-// readVariables reads the variables of the blocks.
+// readVariables reads the variables of the blocks, without those that models do not get.
 func (t *turnContext) readVariables() error {
 	t.variables = map[memory.Scope][]memory.Variable{}
 	for i := range t.source.blocks {
@@ -230,7 +231,7 @@ func (t *turnContext) readVariables() error {
 			if err != nil {
 				return err
 			}
-			t.variables[b.Scope] = all
+			t.variables[b.Scope] = slices.DeleteFunc(slices.Clone(all), func(v memory.Variable) bool { return strings.HasPrefix(v.Name, spec.HandoffVariables) })
 		}
 	}
 	return nil

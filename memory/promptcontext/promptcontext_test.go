@@ -109,7 +109,8 @@ func TestContext_Messages(t *testing.T) {
 		promptcontext.Block{Kind: promptcontext.Summary, Priority: 2, Summarizer: fixedSummary("The user likes tea.")},
 		promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 3, TopK: 1, Embedder: &letterEmbedder{}})
 	testkit.Must(t, m.SetVariables(t.Context(), "s", memory.Variable{Name: "plan", Value: []byte(`"Gold"`)},
-		memory.Variable{Name: "basket", Value: []byte(`[1, "two"]`)}, memory.Variable{Name: "gone", Value: []byte("null")}))
+		memory.Variable{Name: "basket", Value: []byte(`[1, "two"]`)}, memory.Variable{Name: "gone", Value: []byte("null")},
+		memory.Variable{Name: "handoff.triage", Value: []byte(`"billing"`)})) // which is not for models
 	runTurn(t, m, "zebra zebra zebra "+strings.Repeat("7", 600), "Ah.")
 	runTurn(t, m, "Now of tea: "+strings.Repeat("8", 600), "Oh.\nYes.")
 	sent := textsOf(runTurn(t, m, "What of the zebra?", "Zebras it was."))
