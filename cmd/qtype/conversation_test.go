@@ -32,17 +32,20 @@ var speakers = []speaker{
 	{"ollama", "ollama", "gpt-oss", ""},
 }
 
-// agentDocument is an agent with a tool.
+// agentDocument has a flow with an agent for each model.
 const agentDocument = `id: desk
-models: [{type: Model, id: m, provider: %s, model_id: %s, base_url: %q, %s}]
 memories: [{id: talk, policy: unbounded}]
 tools: [{type: APITool, id: find, name: find_order, description: Finds an order., endpoint: %q, method: POST, allow_private: true, inputs: [{id: number, type: text}], outputs: [{id: state, type: text}]}]
-flows:
-  - id: main
+models:
+%sflows:
+%s`
+
+// agentFlow is a flow with an agent.
+const agentFlow = `  - id: f%[1]d
     variables: [{id: question, type: text}, {id: answer, type: text}]
     inputs: [question]
     outputs: [answer]
-    steps: [{type: Agent, id: assist, model: m, memory: talk, tools: [find], inputs: [question], outputs: [answer]}]
+    steps: [{type: Agent, id: a%[1]d, model: m%[1]d, memory: talk, tools: [find], inputs: [question], outputs: [answer]}]
 `
 
 // desktop is a model and a tool, for programs that are killed while they call them.
@@ -66,9 +69,14 @@ func newDesktop(t *testing.T) *desktop {
 	return d
 }
 
-// document writes the document for a model.
-func (d *desktop) document(s speaker, scenario string) string {
-	return fmt.Sprintf(agentDocument, s.provider, s.model, d.Scenario(scenario).BaseURL(s.server), s.keys, d.tool)
+// document writes the document for models.
+func (d *desktop) document(scenario string, of ...speaker) string {
+	var models, flows strings.Builder
+	for i, s := range of {
+		fmt.Fprintf(&models, "  - {type: Model, id: m%d, provider: %s, model_id: %s, base_url: %q, on_truncation: continue, %s}\n", i, s.provider, s.model, d.Scenario(scenario).BaseURL(s.server), s.keys)
+		fmt.Fprintf(&flows, agentFlow, i)
+	}
+	return fmt.Sprintf(agentDocument, d.tool, models.String(), flows.String())
 }
 
 // wrong returns what is wrong with the requests so far, and how many items came back.
@@ -99,7 +107,7 @@ func TestRun_KilledConversation(t *testing.T) {
 		t.Run(s.server, func(t *testing.T) {
 			t.Parallel()
 			d, folder := newDesktop(t), t.TempDir()
-			testkit.Must(t, os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(d.document(s, "steps")), 0o600))
+			testkit.Must(t, os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(d.document("steps", s)), 0o600))
 			durable := i%2 == 0
 			run := func(question string, killAt int32) (answer string) {
 				args := []string{"run", "app.qtype.yaml", "-i", question, "--session", "s"}

@@ -243,7 +243,7 @@ func TestTemporal_Agents(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- run.Wait() }()
-	killed := c.killAtRandom(d, workers, ended, n, parallel)
+	killed := c.killAtRandom(d.pauses, workers, ended, n, parallel)
 	stop()
 	if run.ProcessState.ExitCode() != 0 {
 		t.Fatalf("status %d: %s", run.ProcessState.ExitCode(), errs.String())
@@ -267,15 +267,15 @@ func TestTemporal_Agents(t *testing.T) {
 	}
 }
 
-// killAtRandom kills a worker after random numbers of calls of the model, and starts another one,
-// until the run has ended.
-func (c *cluster) killAtRandom(d *deskServer, workers []*exec.Cmd, ended chan error, n, parallel int) (killed int) {
+// killAtRandom kills a worker after random numbers of calls, and starts another one, until ended
+// receives.
+func (c *cluster) killAtRandom(calls <-chan struct{}, workers []*exec.Cmd, ended chan error, n, parallel int) (killed int) {
 	next := 0
 	for {
 		select {
 		case <-ended:
 			return killed
-		case <-d.pauses:
+		case <-calls:
 		}
 		if next--; next >= 0 {
 			continue
