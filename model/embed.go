@@ -28,10 +28,10 @@ type Batch struct {
 	Bytes int // bytes of all texts together, at least one text is sent; 0 means 256 KiB
 }
 
-// WithBatches makes an Embedder for any number of texts from a client that sends
-// single requests: it splits the texts into requests, applies p to each, and checks
-// the vectors. An empty text, a vector of another length than that of Info and a
-// number that is not finite are errors, because an index would store them.
+// WithBatches makes an Embedder for any number of texts from a client that sends single
+// requests: it splits the texts into requests, applies p to each, and checks the vectors.
+// An empty text, a vector of another length than in Info and a number that is not finite
+// are errors, because an index would store them.
 func WithBatches(e Embedder, b Batch, p CallPolicy) Embedder {
 	if b.Texts <= 0 {
 		b.Texts = 256

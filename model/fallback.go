@@ -10,9 +10,9 @@ import (
 )
 
 // WithFallbacks calls the other models in order where m fails with an *Error after its
-// retries. After the first delta there is no fallback, because the reader has seen a
-// part of the answer, nor after the end of the context. Info is that of m, with the
-// smallest context window of all models, so that a request fits every one of them.
+// retries. After the first delta there is no fallback, because the reader has seen a part
+// of the answer, nor after the end of the context. Info is m's, with the smallest context
+// window of all models, so that a request fits all of them.
 func WithFallbacks(m Chat, others ...Chat) Chat {
 	if len(others) == 0 {
 		return m

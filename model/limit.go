@@ -20,17 +20,17 @@ type Limits struct {
 	Tokens   int // tokens, read and written
 }
 
-// Quota counts the calls of a model, and their tokens, in any 60 seconds: those of this
-// process (NewQuota), or those of all processes that share a store (package
-// internal/sharedquota). It is safe for concurrent use, with one call of Reserve at a time.
+// Quota counts the calls of a model, and their tokens, in any 60 seconds: of this process
+// (NewQuota), or of all processes that share a store (package internal/sharedlimit). It is
+// safe for concurrent use, with one call of Reserve at a time.
 type Quota interface {
 	// Reserve counts a call with its estimated tokens, at most those of limits, from now on.
 	// If there is no room, the Charge is nil, and the call may be tried again after the wait.
 	Reserve(ctx context.Context, limits Limits, tokens int) (Charge, time.Duration, error)
 	// Pause delays all calls for a time, unless they are delayed longer already.
 	Pause(ctx context.Context, wait time.Duration)
-	// Release returns what other processes can use, as far as that is possible. The Quota can be
-	// used further.
+	// Release returns what other processes can use, as far as possible. The Quota can be used
+	// further.
 	Release(ctx context.Context)
 }
 

@@ -117,8 +117,8 @@ func Call(ctx context.Context, m Chat, req Request, onDelta func(Event)) (*Respo
 	return r.response, nil
 }
 
-// receiver receives an answer. It is one allocation, while a range over the events of an
-// iterator that is not known makes one for each variable that its body sets.
+// receiver receives an answer. It makes one allocation; a range over an unknown iterator
+// makes one for each variable that its body sets.
 type receiver struct {
 	delta    func(Event)             // receives the deltas that are not empty; may be nil
 	forward  func(Event, error) bool // receives all deltas in its place, if not nil; false ends the answer

@@ -14,8 +14,8 @@ type Usage struct {
 	Cached int // tokens read from the provider's prompt cache, included in Input
 	// CacheWrite are the tokens written to the provider's prompt cache, included in Input.
 	CacheWrite int
-	// CacheWrites are those of CacheWrite whose lifetime the provider reports. The others have
-	// its shortest lifetime. Other is not used.
+	// CacheWrites are the tokens of CacheWrite with a lifetime that the provider reports.
+	// The others have its shortest lifetime. Other is not used.
 	CacheWrites catalogue.CacheWrites
 	Reasoning   int     // tokens of reasoning, included in Output
 	AudioInput  int     // tokens of audio, included in Input

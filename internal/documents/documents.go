@@ -34,8 +34,8 @@ type Emit func(doc *Document, failed error) error
 
 // Source is a configured reader. It is safe for concurrent use.
 type Source interface {
-	// Read reads all documents. The error is that of the source as a whole, such as a
-	// folder that does not exist.
+	// Read reads all documents. The error concerns the source as a whole, such as a
+	// missing folder.
 	Read(ctx context.Context, emit Emit) error
 }
 

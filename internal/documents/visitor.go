@@ -85,7 +85,7 @@ type page struct {
 // errForbidden reports a page that the robots.txt of its site forbids.
 var errForbidden = errors.New("the site's robots.txt forbids it")
 
-// errElsewhere reports a page that redirects to one that is not read.
+// errElsewhere reports a redirect to a page that is not read.
 var errElsewhere = errors.New("which is not read")
 
 // fetch requests a page. accepts decides whether a redirect is followed; nil follows all.

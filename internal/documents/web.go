@@ -169,8 +169,8 @@ func appendLinks(queue []link, from *page, depth int, seen map[string]bool, acce
 	return queue
 }
 
-// linksOf returns the addresses that a page links to, in the order of the page, without
-// those that are marked nofollow.
+// linksOf returns the addresses of a page's links in their order, without links marked
+// nofollow.
 func linksOf(base *url.URL, data []byte) []*url.URL {
 	var links []*url.URL
 	tokens := html.NewTokenizer(bytes.NewReader(data))

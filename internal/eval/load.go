@@ -20,8 +20,8 @@ import (
 )
 
 // Opener reads a document, lets edit change it before it is checked, and checks it. env
-// has variables that replace those of the environment. The application is complete if the
-// list has no errors.
+// has variables that replace variables of the environment. The application is complete if
+// the list has no errors.
 type Opener func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List)
 
 // Request names what is evaluated, as the command line does.

@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// kindFiles lists the files of tests and of evaluations in the folders of the workspace, and those that are open.
+// kindFiles lists the files of tests and of evaluations in the folders of the workspace, and the open ones.
 func (w *workspace) kindFiles() []string {
 	w.mu.Lock()
 	folders := w.foldersOfDocuments()

@@ -2,11 +2,11 @@
 // edited it reports what `qtype validate` would report, and completes, explains,
 // finds, renames and formats.
 //
-// A document is read in two ways. Its meaning (which id refers to what, what is
-// wrong) comes from packages loader and validate, so an editor never contradicts
-// `qtype validate`. What is at the cursor (in which entity, at which key) comes
-// from package outline, which also reads a document that is not valid YAML because
-// the user is typing. See docs/decisions/009-two-parsers-in-the-language-server.md.
+// A document is read in two ways. Its meaning (which id refers to what, what is wrong)
+// comes from packages loader and validate, so an editor never contradicts `qtype
+// validate`. The position of the cursor (entity, key) comes from package outline: while
+// the user types, the document is not valid YAML. See
+// docs/decisions/009-two-parsers-in-the-language-server.md.
 package lsp
 
 import (

@@ -51,7 +51,7 @@ func Create(ctx context.Context, path string, columns []Column) (*Writer, error)
 	return CreateFormat(ctx, path, format, columns)
 }
 
-// CreateFormat is Create in a format that is not that of the extension.
+// CreateFormat is Create in a given format, whatever the extension.
 func CreateFormat(ctx context.Context, path string, format Format, columns []Column) (*Writer, error) {
 	shown := remotefs.Redacted(path)
 	file, err := remotefs.Create(ctx, path)

@@ -104,7 +104,7 @@ func (r *Reader) otherSheets() string {
 	return "; the table option sheet names another sheet: " + strings.Join(r.sheets, ", ")
 }
 
-// walk calls visit for each start tag of a part; the decoder is behind the tag.
+// walk calls visit for each start tag of a part; the decoder is after the tag.
 func (b *workbook) walk(name string, visit func(*xml.Decoder, xml.StartElement) error) error {
 	part := b.parts[name]
 	if part == nil {

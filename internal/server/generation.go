@@ -74,8 +74,8 @@ func (s *Server) errorText(ctx context.Context, err error) string {
 	return text + "; the log of the server has the details of run " + id
 }
 
-// lease returns a context in which turns wait for those of the session that other servers run,
-// and those that the application before a reload runs.
+// lease returns a context in which turns wait for turns of the session that other servers, or
+// the application before a reload, run.
 func (s *Server) lease(ctx context.Context, work string, lost func()) context.Context {
 	if s.opts.Reload {
 		return memory.WithLease(ctx, work, lost)

@@ -17,7 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/ui"
 )
 
-// methods are those that a route may have.
+// methods are the methods that a route may have.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 // routes returns the handler of all resources.

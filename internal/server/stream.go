@@ -232,8 +232,8 @@ func (s *Server) rewind(ctx context.Context, c *call, req *uistream.Request) err
 	return nil
 }
 
-// userTurns returns the turns that begin with a message of the user, without failed ones
-// and those that were undone.
+// userTurns returns the turns that begin with a message of the user, without failed and
+// undone ones.
 func userTurns(ctx context.Context, m *memory.Memory, session string) ([]int64, error) {
 	var turns []int64
 	for e, err := range m.Messages(ctx, session) {
@@ -371,7 +371,7 @@ func (s *Server) resumeStream(w http.ResponseWriter, r *http.Request) {
 	s.sendFrames(w, r, run, c, frames)
 }
 
-// sendFrames writes the chunks of a run behind the first frames.
+// sendFrames writes the chunks of a run after the first frames.
 func (s *Server) sendFrames(w http.ResponseWriter, r *http.Request, run *runs.Run, c *call, frames int) {
 	enc := uistream.NewEncoder(c.flow, run.ID, nil)
 	enc.Skip(frames)

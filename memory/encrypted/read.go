@@ -184,7 +184,7 @@ func (t *eventHash) add(e *store.Event) (err error) {
 	return err
 }
 
-// matches reports whether the events are those that the head counts. There may be
+// matches reports whether the events are the ones that the head counts. There may be
 // more.
 func (t *eventHash) matches() bool {
 	if !t.known.sealed {

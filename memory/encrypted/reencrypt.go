@@ -350,8 +350,8 @@ func (p *readEvents) add(r *reencryption, e store.Event) error {
 	return err
 }
 
-// newEvents reads the events that a head counts and verifies them. If the session changed
-// since an earlier call, it reads only those that were added, so that it keeps up with other writers.
+// newEvents reads the events that a head counts and verifies them. If the session changed since an
+// earlier call, it reads only the added ones, so that it keeps up with other writers.
 func (r *reencryption) newEvents(ctx context.Context, known *verifiedHead) (*readEvents, error) {
 	p := &readEvents{stored: eventHash{known: known}, changed: map[int64]store.Event{}}
 	rest := r.store.inner.Events(ctx, r.cipher.session)

@@ -26,8 +26,8 @@ var seed = maphash.MakeSeed()
 // hashOf returns the hash of an id, never 0.
 func hashOf(id string) uint32 { return uint32(maphash.String(seed, id)) | 1 }
 
-// find returns the position of the live entry with a message id, 0 for none. entries are those
-// of the session, to which entries are only ever added.
+// find returns the position of the live entry with a message id, 0 for none. entries are the
+// entries of the session, which only grow.
 func (x *idIndex) find(entries []*store.Entry, id string) int64 {
 	if len(entries) > maxHashed {
 		return x.mappedTo(entries)[id]

@@ -61,8 +61,8 @@ type Remover interface {
 
 // BatchRemover is implemented by stores that delete many sessions in less time than one by one.
 type BatchRemover interface {
-	// RemoveAll deletes those of the sessions of a memory that still have the version of
-	// their head, and returns their number. After an error some may be deleted.
+	// RemoveAll deletes the sessions of a memory that still have the version of their
+	// head, and returns their number. After an error some may be deleted.
 	RemoveAll(ctx context.Context, memory string, sessions []SessionHead) (int, error)
 }
 
@@ -226,8 +226,8 @@ func NextVersion(v int64) int64 {
 	return v + 1 + rand.Int64N(maxStep)
 }
 
-// maxStep is the most by which a version grows. Readers take versions that differ by more than 2⁴⁰,
-// or by 2³² while they read, for those of another session with the id.
+// maxStep is the most by which a version grows. Versions that differ by more than 2⁴⁰, or by 2³²
+// during a read, belong to another session with the id.
 const maxStep = 1 << 16
 
 // EncryptedType is the media type of what an encrypting store (package

@@ -123,9 +123,9 @@ func contexts(t *testing.T, s store.Store) {
 	}
 }
 
-// checkContext checks that the summary lists the messages from the first one on,
-// each once and in order, with all set every message that left the window, and
-// that the variable is that of the newest message.
+// checkContext checks that the summary lists the messages from the first one on, each
+// once and in order, with all set every message that left the window, and that the newest
+// message set the variable.
 func checkContext(t *testing.T, s store.Store, session string, all bool) {
 	t.Helper()
 	m, err := withContext(s)

@@ -107,7 +107,7 @@ func rejects(t *testing.T, s store.Store) {
 	wantWindow(t, there, "old", "before first second third fourth")
 }
 
-// waits checks that turns with a lease wait for those of other processes, and that a repeated turn
+// waits checks that turns with a lease wait for turns of other processes, and that a repeated turn
 // takes over at once.
 func waits(t *testing.T, s store.Store) {
 	first := &stoppableStore{Store: s}

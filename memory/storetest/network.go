@@ -149,10 +149,9 @@ func (n *network) configure(change func(n *network)) {
 	change(n)
 }
 
-// RunNetwork checks a store on a network that is slow, that discards requests,
-// and that loses responses to requests that were executed. server is the server's
-// address. open returns a store for the given address whose operations fail after
-// timeout; the suite closes it.
+// RunNetwork checks a store on a slow network that discards requests and loses responses.
+// server is the server's address. open returns a store for the given address whose
+// operations fail after timeout; the suite closes it.
 func RunNetwork(t *testing.T, server string, timeout time.Duration, open func(address string) store.Store) {
 	var waiting sync.WaitGroup // checks that wait for the timeout, while others run
 	defer waiting.Wait()

@@ -8,8 +8,8 @@ import (
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
-// removeAll checks that of many sessions those are deleted, with all that they have, which
-// have the version of their head; also if they are more than fit into one transaction.
+// removeAll checks that the sessions at the version of their head are deleted completely,
+// and no others; also if they are more than fit into one transaction.
 func removeAll(t *testing.T, s store.Store) {
 	if n, err := store.RemoveAll(t.Context(), s, "m", []store.SessionHead{{Session: "unknown", Head: store.Head{Version: 41}}}); n != 0 || err != nil {
 		t.Errorf("an empty store: %d sessions, %v", n, err)

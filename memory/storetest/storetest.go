@@ -403,7 +403,7 @@ func remove(t *testing.T, s store.Store) {
 }
 
 // removeUnchanged checks that a Remover deletes a session only if its version is
-// unchanged, and that of concurrent callers one succeeds.
+// unchanged, and that one of several concurrent callers succeeds.
 func removeUnchanged(t *testing.T, s store.Store) {
 	r, ok := s.(store.Remover)
 	if !ok {

@@ -70,7 +70,7 @@ func (o *object) set(name string, value json.RawMessage) {
 // setText is set for a string.
 func (o *object) setText(name, text string) { o.set(name, quote(text)) }
 
-// without returns the object without some members and those that are null.
+// without returns the object without some members and without null members.
 func (o object) without(names ...string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(m member) bool {
 		return string(m.value) == "null" || slices.Contains(names, m.name)

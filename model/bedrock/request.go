@@ -40,9 +40,9 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	return fields, nil
 }
 
-// params sorts the inference parameters: those that all models have belong to
-// inferenceConfig, the fields of Converse are sent as they are, in Bedrock's or in Python's
-// spelling, and what is left belongs to the model.
+// params sorts the inference parameters: parameters of all models belong to
+// inferenceConfig, fields of Converse are sent as they are, in Bedrock's or in Python's
+// spelling, and the rest belongs to the model.
 func (p *protocol) params() (map[string]any, error) {
 	fields, config, own := map[string]any{}, map[string]any{}, map[string]any{}
 	guardrail := map[string]any{}

@@ -37,7 +37,7 @@ func ollama() client {
 	}
 }
 
-// ollamaBody sets the document's parameters in a request: those that Ollama expects
+// ollamaBody sets the document's parameters in a request: parameters that Ollama expects
 // outside of the options go there, max_tokens under Ollama's name.
 func ollamaBody(body, params map[string]any) {
 	options := map[string]any{}

@@ -20,9 +20,9 @@ func withBreaker(p model.CallPolicy, m *spec.Model, endpoint string, opts Option
 	return p
 }
 
-// callPolicy returns the declared timeout, retries and rate limit. The defaults
-// of the language apply to a model that a Go program made without them.
-// key is that of the limiter, which models of the same server, name and credential share.
+// callPolicy returns the declared timeout, retries and rate limit. The defaults of the
+// language apply to a model that a Go program made without them. key identifies the
+// limiter; models of the same server, name and credential share it.
 func callPolicy(m *spec.Model, key string, opts Options) model.CallPolicy {
 	p := model.CallPolicy{Timeout: 2 * time.Minute, MaxAttempts: 3, InitialDelay: 500 * time.Millisecond, MaxDelay: 30 * time.Second}
 	if m.Timeout > 0 {

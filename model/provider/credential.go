@@ -20,8 +20,8 @@ type credential struct {
 	host string // the base URL that the key belongs to; empty for any
 }
 
-// findCredential reads the key of a model: its auth's, else that of the first
-// environment variable of the provider that is set.
+// findCredential reads the key of a model: the key of its auth, else the value of the
+// provider's first environment variable that is set.
 func findCredential(m *spec.Model, row spec.Provider, opts Options) (credential, error) {
 	c, err := authCredential(m, row, opts)
 	if err != nil || c.name != "" {

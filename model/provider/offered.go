@@ -79,7 +79,7 @@ func bearerList(parts ...string) func(wire.Config) (string, http.Header, error) 
 	}
 }
 
-// azureList is the list of a resource of Azure, whose ids are those of models, not of deployments.
+// azureList is the list of a resource of Azure. Its ids name models, not deployments.
 func azureList(c wire.Config) (string, http.Header, error) {
 	header := http.Header{}
 	if c.Key != "" {

@@ -134,8 +134,8 @@ func collapseSpace(s string) string { return strings.Join(strings.Fields(s), " "
 const maxNodes = 3_000_000
 
 // checkTags returns an error if the tree of a page could become too large. The parser
-// repeats formatting elements that are not closed in each block that follows, so that a
-// small text can make a large tree.
+// repeats open formatting elements in each later block, so a small text can make a large
+// tree.
 func checkTags(ctx context.Context, text string) error {
 	nodes, open := 0, 0
 	for z := html.NewTokenizer(strings.NewReader(text)); ; {

@@ -127,7 +127,7 @@ func (in *interpreter) run(content []byte, resources dict, depth int) error {
 	return nil
 }
 
-// skipImage moves behind an image in the content.
+// skipImage moves past an image in the content.
 func skipImage(l *lexer) {
 	for at := l.pos; ; {
 		next := bytes.Index(l.data[at:], []byte("EI"))

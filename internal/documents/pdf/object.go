@@ -98,7 +98,7 @@ func (l *lexer) object(depth int) object {
 	return l.keyword()
 }
 
-// peek returns the byte at an offset, 0 behind the end.
+// peek returns the byte at an offset, 0 after the end.
 func (l *lexer) peek(offset int) byte {
 	if l.pos+offset >= len(l.data) {
 		return 0

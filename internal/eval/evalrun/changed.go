@@ -78,8 +78,8 @@ func (x *execution) addWarnings(r *Report) {
 	}
 }
 
-// compareRows counts the rows that differ from those of an earlier report with the same number, that it
-// does not have, and that it has in addition.
+// compareRows compares rows with an earlier report by their numbers. It counts the different, the new
+// and the missing rows.
 func (x *execution) compareRows(before map[int64]string, now []string) (changed, added, removed int) {
 	removed = len(before)
 	for i := range x.data.rows {

@@ -12,7 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// negated makes a scorer whose results pass where those of another fail.
+// negated makes a scorer that passes where another fails.
 func negated(s scorer, m *spec.Metric) scorer {
 	return func(ctx context.Context, of *sample) (Score, error) {
 		score, err := s(ctx, of)

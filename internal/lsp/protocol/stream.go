@@ -15,7 +15,7 @@ import (
 // maxMessage is the size limit of one message, in bytes.
 const maxMessage = 64 << 20
 
-// The error codes that the protocol adds to those of JSON-RPC.
+// The error codes that the protocol adds to JSON-RPC.
 const (
 	CodeServerNotInitialized = -32002
 	CodeRequestCancelled     = -32800

@@ -9,8 +9,8 @@ import (
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 )
 
-// formerVersion is the version of the protocol before 1.0. Its handler is that of the SDK for
-// that version: the compatibility package of the SDK for 1.0 imports gRPC.
+// formerVersion is the version of the protocol before 1.0. Its handler is the SDK's handler
+// for that version: the compatibility package of the SDK for 1.0 imports gRPC.
 const formerVersion = "0.3"
 
 // formerRequests handles the calls of a client of formerVersion by those of today.

@@ -9,8 +9,8 @@ import (
 // addressShare is which part of all connections one address may have.
 const addressShare = 10
 
-// limitConnections returns a listener that closes connections above the limits at once,
-// so that clients that keep connections open cannot keep others out.
+// limitConnections returns a listener that closes connections above the limits at once:
+// clients with many open connections cannot keep others out.
 func (c *Control) limitConnections(l net.Listener) net.Listener {
 	if c.limits.Connections < 0 {
 		return l

@@ -9,9 +9,9 @@ import (
 
 const eventStream = "text/event-stream"
 
-// response is the writer of a response. Each write gets a time limit in which the client
-// must accept it, so that streams of any length need no limit of their duration. It sets
-// headers that depend on the type of the content.
+// response is the writer of a response. Each write has a time limit in which the client
+// must accept it, so streams need no limit of their duration. It sets headers that depend
+// on the type of the content.
 type response struct {
 	http.ResponseWriter
 	control *http.ResponseController

@@ -12,9 +12,8 @@ import (
 )
 
 // A browser cannot add a header to the requests of its address bar. It gets a page that
-// sends the key or token once, and stores it in a cookie that scripts cannot read and
-// that the browser sends only with requests of the pages of this server and with links to
-// them. The server
+// sends the key or token once. A cookie keeps it: scripts cannot read it, and the browser
+// sends it only with requests of this server's pages and with links to them. The server
 // stores nothing: each request with the cookie is authenticated as one with a header.
 const (
 	signInPath  = "/sign-in"

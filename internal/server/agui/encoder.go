@@ -73,7 +73,7 @@ func (e *Encoder) Replay(events []runs.Event) {
 	e.Opened, e.parent, e.usage = opened, "", nil
 }
 
-// Continue appends the start of a response that continues a run behind replayed events.
+// Continue appends the start of a response that continues a run after replayed events.
 func (e *Encoder) Continue(b []byte) []byte {
 	b = e.start(b)
 	for _, s := range e.steps {

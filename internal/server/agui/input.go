@@ -114,8 +114,8 @@ func (in *Input) checkTools() error {
 	return nil
 }
 
-// callerTools returns the tools of the client for a run, without those that the flow
-// declares as tools of its client.
+// callerTools returns the tools of the client for a run, without tools that the flow
+// declares as client tools.
 func (in *Input) callerTools(flow *schema.Flow) []runs.CallerTool {
 	declared := map[string]bool{}
 	for _, name := range flow.ClientTools() {

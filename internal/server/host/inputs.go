@@ -75,8 +75,8 @@ func (i *Inputs) Known(ctx context.Context, flow *schema.Flow, session string) (
 	return s, nil
 }
 
-// Apply replaces the session inputs of the rows by their first values, and stores those
-// that are new. s is the result of Known.
+// Apply replaces the session inputs of the rows by their first values, and stores new
+// ones. s is the result of Known.
 func (i *Inputs) Apply(ctx context.Context, s *SessionInputs, rows ...map[string]any) error {
 	if s == nil {
 		return nil

@@ -59,7 +59,7 @@ func kindName(e *json.UnmarshalTypeError) string {
 	return "an object"
 }
 
-// rule is what a parameter does that is not read elsewhere.
+// rule is the effect of a parameter that is not read elsewhere.
 type rule struct {
 	ignored bool                       // it has no effect: the document decides
 	allow   func(json.RawMessage) bool // the values that change nothing
@@ -137,8 +137,9 @@ var responseRules = map[string]rule{
 	"moderation":         {allow: never, refuse: "the document decides about moderation"},
 }
 
-// check refuses parameters that would change the answer and cannot, and returns the names
-// of those that have no effect. read are the names that the resource reads itself.
+// check refuses parameters that should change the answer but are not supported, and
+// returns the names of parameters without an effect. read are the names that the resource
+// reads itself.
 func (p params) check(rules map[string]rule, read ...string) (ignored []string, err error) {
 	for _, name := range p.names() {
 		if slices.Contains(read, name) {

@@ -119,7 +119,7 @@ func (o *observer) read(ctx context.Context) error {
 	return nil
 }
 
-// replace takes over the open requests of others, and reports those that are new.
+// replace takes over the open requests of others, and reports new ones.
 func (q *requests) replace(others *requests, opened func(*Request)) {
 	q.mu.Lock()
 	known := q.open

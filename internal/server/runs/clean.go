@@ -31,8 +31,7 @@ func (m *Manager) keepClean(ctx context.Context) {
 }
 
 // Clean deletes the stored runs that have expired; a Manager with a store calls it every
-// hour. It reads the runs that are older than Options.Expire only, and keeps those that have
-// not ended.
+// hour. It reads only runs older than Options.Expire, and keeps runs that have not ended.
 func (m *Manager) Clean(ctx context.Context) error {
 	if m.opts.Store == nil {
 		return nil

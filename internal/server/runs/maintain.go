@@ -19,7 +19,7 @@ const (
 	renewPeriod = 4 * time.Second // renewing leases
 )
 
-// errUnanswered is the cause with which a run ends whose client does not answer.
+// errUnanswered is the cause of a run that ends because its client does not answer.
 var errUnanswered = &redact.PublicError{Err: errors.New("the run has waited too long for an answer")}
 
 // maintain renews the leases of the runs of this process and reads what other

@@ -8,7 +8,7 @@ import (
 )
 
 // Place is the place of a run in a list, the newest first. A client that has read a part of the
-// list continues behind a place: runs that begin or are deleted meanwhile repeat or skip none.
+// list continues after a place: runs that begin or are deleted meanwhile repeat or skip none.
 type Place struct {
 	nanos int64 // of the time by which the list is sorted
 	id    string

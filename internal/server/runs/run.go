@@ -327,7 +327,7 @@ func (r *Run) Settle(ctx context.Context) (waiting bool, err error) {
 // events of steps and does not change.
 func (r *Run) Remote() bool { return r.remote }
 
-// Pause records that a stream ended behind the first n events because the run waits.
+// Pause records that a stream ended after the first n events because the run waits.
 func (r *Run) Pause(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -132,7 +132,8 @@ func (s *Service) putFirst(ctx context.Context, session string, rec record) erro
 	return s.opts.State.Delete(ctx, before)
 }
 
-// writeRecord writes a record whose version is that of the store, or returns store.ErrConflict.
+// writeRecord writes a record if the store has its version; otherwise it returns
+// store.ErrConflict.
 func (s *Service) writeRecord(ctx context.Context, session string, rec record) error {
 	raw, err := json.Marshal(rec)
 	if err != nil {

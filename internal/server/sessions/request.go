@@ -111,7 +111,7 @@ func badParameter(name, format string, args ...any) *problem.Problem {
 	return p
 }
 
-// notFound is the same for sessions that do not exist and those of other callers.
+// notFound is the same for missing sessions and for sessions of other callers.
 func notFound() *problem.Problem {
 	return problem.New(http.StatusNotFound, "unknown_session", "there is no such session")
 }

@@ -127,7 +127,7 @@ func (e *Encoder) start(b []byte) []byte {
 	return e.object(b, "start", field{"messageId", MessageID(e.run)}, field{"messageMetadata", map[string]string{"run_id": e.run}})
 }
 
-// Continue appends the start of a response that continues a run behind the frames of an
+// Continue appends the start of a response that continues a run after the frames of an
 // earlier response.
 func (e *Encoder) Continue(b []byte) []byte {
 	e.waiting = false

@@ -17,8 +17,8 @@ var tooLongCodes = map[string]bool{
 	"ContextWindowExceededError": true, // LiteLLM
 }
 
-// tooLongWording is what a server writes about a request above the context window, whose
-// code is that of any invalid request. All of it is in lower case.
+// tooLongWording is what a server writes about a request above the context window, if its
+// code is the code of any invalid request. All of it is in lower case.
 type tooLongWording struct {
 	words            string         // a part of the message
 	requested, limit *regexp.Regexp // find the sizes in tokens; nil where the message has none

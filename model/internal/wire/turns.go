@@ -56,7 +56,7 @@ func answered(messages []chat.Message) []chat.Message {
 	return out
 }
 
-// withoutBlank returns messages with a text in those of the user that have no content and no
+// withoutBlank returns messages with a text in empty messages of the user that have no
 // message of the user next to them: clients leave out empty content, and join the messages of
 // one side.
 func withoutBlank(messages []chat.Message) []chat.Message {
