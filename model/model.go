@@ -56,6 +56,8 @@ type Tool struct {
 	Hosted   string          // the kind of a tool that the provider runs, such as web_search; empty for a function
 	Settings json.RawMessage // of a hosted tool: its settings, in the provider's own form, an object
 	Deferred bool            // the model finds the tool by a search of tools, where the provider has one
+	Strict   bool            // the arguments are bound to Parameters, where the provider can
+	Passages bool            // the results are passages that the answer may cite, see package citation
 	Grammar  *Grammar        // of a function whose argument is one text in a grammar; nil for a JSON object
 }
 

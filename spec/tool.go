@@ -26,6 +26,8 @@ type ToolBase struct {
 	Outputs []*Variable `yaml:"outputs"`
 	// Deferred hides the tool from the model of an Agent until the model finds it by a search among the tools, where the provider has one. Other providers get it as any tool.
 	Deferred bool `yaml:"deferred" default:"false" example:"true"`
+	// Strict binds the arguments that a model writes to the types of the inputs, where the provider can. An optional input is null where the model has no value.
+	Strict bool `yaml:"strict" default:"false" example:"true"`
 	// Grammar restricts the text that a model passes to the tool, whose only input must be a text. Providers without grammars get the tool with a text.
 	Grammar *ToolGrammar `yaml:"grammar"`
 }
@@ -103,7 +105,7 @@ type PythonFunctionTool struct {
 // MCPTool is the tools of a Model Context Protocol server: one that is started by a command, or one at a URL.
 // The server itself declares the names and arguments of the tools.
 type MCPTool struct {
-	ToolBase `without:"name,description,inputs,outputs"`
+	ToolBase `without:"name,description,inputs,outputs,strict,grammar"`
 	// Command is the program that is started as the server.
 	Command string `yaml:"command"`
 	// Args are the program's arguments.
@@ -198,7 +200,7 @@ type ClientTool struct {
 
 // HostedTool is a tool that the provider of the model runs itself, such as its web search. Only Agents can have it: the calls and their results are parts of the answer of the model, and no flow can call the tool.
 type HostedTool struct {
-	ToolBase `optional:"name,description" without:"inputs,outputs,grammar"`
+	ToolBase `optional:"name,description" without:"inputs,outputs,strict,grammar"`
 	// Hosted is the kind of the tool. Each provider has some of them.
 	Hosted string `yaml:"hosted" jsonschema:"required" validate:"hosted"`
 	// Settings are sent to the provider unchanged, such as {max_uses: 3}.

@@ -17,13 +17,19 @@ import (
 // toolbox is the tools of an Agent. Those of a server may change between two calls of the
 // model. It is safe for concurrent use.
 type toolbox struct {
-	made      []tool.Tool    // as the document declares them, in order
+	made      []declaredTool // in order
 	transfers []model.Tool   // of handoffs, which are not called
 	memory    *memory.Memory // counts tokens; nil for none
 
 	mu        sync.Mutex
 	revisions []int // of the sets that may change, in order
 	set       *toolset
+}
+
+// declaredTool is a tool, or a set of tools, with its declaration.
+type declaredTool struct {
+	tool.Tool
+	base *spec.ToolBase
 }
 
 // toolset is the tools that a model gets. It does not change.
@@ -44,7 +50,7 @@ func (e *Env) newToolbox(declared []spec.Ref[spec.Tool], transfers []model.Tool,
 		if err != nil {
 			return nil, err
 		}
-		b.made = append(b.made, t)
+		b.made = append(b.made, declaredTool{t, ref.To.Common()})
 	}
 	b.revisions = b.revised()
 	var err error
@@ -81,7 +87,7 @@ func (b *toolbox) refreshed(ctx context.Context) *toolset {
 func (b *toolbox) revised() []int {
 	var all []int
 	for _, t := range b.made {
-		if set, ok := t.(tool.ChangingSet); ok {
+		if set, ok := t.Tool.(tool.ChangingSet); ok {
 			all = append(all, set.Revision())
 		}
 	}
@@ -131,22 +137,22 @@ func toolTokens(m *memory.Memory, tools []model.Tool) int {
 }
 
 // addTools offers a tool, or all tools of a set, to the model.
-func (s *toolset) addTools(ctx context.Context, t tool.Tool) error {
-	set, many := t.(tool.Set)
+func (s *toolset) addTools(ctx context.Context, t declaredTool) error {
+	set, many := t.Tool.(tool.Set)
 	if !many {
 		return s.add(t)
 	}
 	tools, err := set.Tools(ctx)
-	for _, t := range tools {
+	for _, one := range tools {
 		if err == nil {
-			err = s.add(t)
+			err = s.add(declaredTool{one, t.base})
 		}
 	}
 	return err
 }
 
 // add offers one tool to the model.
-func (s *toolset) add(t tool.Tool) error {
+func (s *toolset) add(t declaredTool) error {
 	info := t.Info()
 	name := wireName(info.Name)
 	if other, ok := s.tools[name]; ok {
@@ -156,9 +162,10 @@ func (s *toolset) add(t tool.Tool) error {
 		}
 		return fmt.Errorf("tools %s and %s have the same name %q%s", other.Info().ID, info.ID, name, advice)
 	}
-	s.tools[name] = t
-	offer := model.Tool{Name: name, Description: info.Description, Parameters: info.Parameters, Hosted: info.Hosted, Settings: info.Settings, Deferred: info.Deferred}
-	if g := info.Grammar; g != nil {
+	s.tools[name] = t.Tool
+	offer := model.Tool{Name: name, Description: info.Description, Parameters: info.Parameters, Hosted: info.Hosted, Settings: info.Settings,
+		Deferred: t.base.Deferred, Strict: t.base.Strict, Passages: info.Passages}
+	if g := t.base.Grammar; g != nil {
 		offer.Grammar = &model.Grammar{Syntax: g.Syntax, Definition: g.Definition}
 	}
 	s.offers = append(s.offers, offer)

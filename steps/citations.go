@@ -79,16 +79,31 @@ func passagesIn(ctx context.Context) string {
 	return ""
 }
 
-// cite adds to an answer the passages that its text cites.
+// cite adds to an answer the passages that its text cites by their numbers. Those that the provider
+// has found cited get the numbers of the set.
 func (s *llmStep) cite(set *citation.Set, answer chat.Message) chat.Message {
 	if s.schema != nil { // the brackets of JSON are not citations
 		return answer
 	}
-	blocks := answer.Blocks[:len(answer.Blocks):len(answer.Blocks)]
-	for _, source := range set.Cited(answer.Text()) {
-		blocks = append(blocks, source.Block())
+	var blocks, sources []chat.Block
+	cited := set.Cited(answer.Text())
+	for _, b := range answer.Blocks {
+		if !b.IsCitation() {
+			blocks = append(blocks, b)
+			continue
+		}
+		if own, ok := set.Lookup(sourceOfBlock(b).ID); ok {
+			cited = slices.DeleteFunc(cited, func(s citation.Source) bool { return s.Number == own.Number })
+			item := b.Item
+			b = own.Excerpt().Block()
+			b.Item = item
+		}
+		sources = append(sources, b)
 	}
-	answer.Blocks = blocks
+	for _, source := range cited {
+		sources = append(sources, source.Block())
+	}
+	answer.Blocks = append(blocks, sources...)
 	return answer
 }
 
@@ -98,11 +113,19 @@ func (s *llmStep) reportSources(ctx context.Context, row *Row, answer chat.Messa
 		if !b.IsCitation() {
 			continue
 		}
-		var source citation.Source
-		if json.Unmarshal([]byte(b.Text), &source) == nil {
+		if source := sourceOfBlock(b); source != (citation.Source{}) {
 			Report(ctx, s.event(row, Event{Kind: EventSource, Source: &source}))
 		}
 	}
+}
+
+// sourceOfBlock returns the source in a citation, the zero value for one of another form.
+func sourceOfBlock(b chat.Block) citation.Source {
+	var source citation.Source
+	if json.Unmarshal([]byte(b.Text), &source) != nil {
+		return citation.Source{}
+	}
+	return source
 }
 
 // forModel returns a window as it is sent: the caller's instructions and the passages of

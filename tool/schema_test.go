@@ -40,6 +40,20 @@ func TestSchema(t *testing.T) {
 	check(t, got, `{"z":1}`, false)
 }
 
+// A strict schema requires all properties; optional ones may be null.
+func TestDescribe_Strict(t *testing.T) {
+	item := &spec.CustomType{ID: "Item", Properties: spec.Properties{{Name: "name", Type: valuetest.Type(t, "text?")}}}
+	vars := []*spec.Variable{{ID: "n", Type: valuetest.Type(t, "int?")}, {ID: "item", Type: valuetest.Type(t, "Item", item)}}
+	const want = `{"type":"object","properties":{"n":{"anyOf":[{"type":"integer"},{"type":"null"}]},"item":{"$ref":"#/$defs/Item"}},"required":["n","item"],"additionalProperties":false,` +
+		`"$defs":{"Item":{"type":"object","properties":{"name":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["name"],"additionalProperties":false}}}`
+	got := Describe(&spec.ToolBase{Strict: true}, vars).Parameters
+	if d := cmp.Diff(want, string(got)); d != "" {
+		t.Error(d)
+	}
+	check(t, got, `{"n":null,"item":{"name":null}}`, true)
+	check(t, got, `{"item":{"name":"a"}}`, false)
+}
+
 // check validates with a third-party JSON schema validator.
 func check(t *testing.T, schema json.RawMessage, instance string, valid bool) {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/internal/typeschema"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -61,11 +62,8 @@ type Info struct {
 	Parameters  json.RawMessage  // JSON schema of the arguments, an object
 	Inputs      []*spec.Variable // the arguments that a caller may pass, in document order
 	Passages    bool             // the results are passages that an answer may cite, see package citation
-	Deferred    bool             // a model finds the tool by a search among the tools, where the provider has one
-
-	Grammar  *spec.ToolGrammar // restricts the text that is the only argument; nil for none
-	Hosted   string            // the kind of a tool that the provider of the model runs; empty for tools that can be called
-	Settings json.RawMessage   // of a hosted tool, in the provider's form; nil for none
+	Hosted      string           // the kind of a tool that the provider of the model runs; empty for tools that can be called
+	Settings    json.RawMessage  // of a hosted tool, in the provider's form; nil for none
 }
 
 // IsAmong reports whether ids have the tool, or the Set that it belongs to.
@@ -101,8 +99,11 @@ func (o Options) learn(secrets ...string) {
 
 // Describe returns the Info of a tool with these inputs.
 func Describe(base *spec.ToolBase, inputs []*spec.Variable) Info {
-	return Info{ID: base.ID, Name: base.Name, Description: base.Description, Inputs: inputs, Parameters: Schema(inputs),
-		Deferred: base.Deferred, Grammar: base.Grammar}
+	info := Info{ID: base.ID, Name: base.Name, Description: base.Description, Inputs: inputs, Parameters: Schema(inputs)}
+	if base.Strict {
+		info.Parameters = schemaOf(typeschema.Style{Strict: true}, typeschema.Fields(inputs), "")
+	}
+	return info
 }
 
 // ArgumentError reports an argument that does not fit the tool.

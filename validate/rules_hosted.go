@@ -6,8 +6,10 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// hostedRules are about tools that providers run, and about grammars of tools.
-func hostedRules() []rule { return []rule{hostedUnavailable(), hostedCalled(), grammarInput()} }
+// hostedRules are about tools that providers run, and about what binds the arguments of tools.
+func hostedRules() []rule {
+	return []rule{hostedUnavailable(), hostedCalled(), grammarInput(), strictInputs()}
+}
 
 func hostedUnavailable() rule {
 	return rule{code: "QT496", title: "hosted tool that an agent cannot have",
@@ -90,4 +92,43 @@ tools:
 				p.report(placeOf(t, "grammar", "id"), "the tool %q has a grammar, but not exactly one input of type text", t.EntityID())
 			}
 		})}
+}
+
+func strictInputs() rule {
+	return rule{code: "QT497", title: "strict tool with an input that no schema describes",
+		doc: "With strict: true a model is bound to the types of the inputs. A schema cannot describe any, media, and the record types of the language; a list or a custom type cannot contain them.",
+		sample: sample{text: `
+id: example
+tools:
+  - {type: ClientTool, id: file, name: file, description: Files a note, strict: true, inputs: [{id: note, type: ⟦any│text⟧}]}
+`},
+		check: on(func(p *ruleContext, t spec.Tool) {
+			if !t.Common().Strict {
+				return
+			}
+			for _, v := range t.Common().Inputs {
+				if typ := unboundType(v.Type, nil); typ != "" {
+					p.report(typePlace(v.Position().Field("type")), "the input %q of the strict tool %q: no schema describes the type %s", v.ID, t.EntityID(), typ)
+				}
+			}
+		})}
+}
+
+// unboundType returns the type in t that a schema cannot describe, empty for none. seen has the custom
+// types around t.
+func unboundType(t spec.Type, seen []*spec.CustomType) string {
+	switch {
+	case t.Elem != nil:
+		return unboundType(*t.Elem, seen)
+	case t.Custom == nil && t.Name != "MessageRole" && (t.IsRecord() || t.IsMedia() || t.Is(spec.Any)):
+		return t.Name
+	case t.Custom == nil || slices.Contains(seen, t.Custom):
+		return ""
+	}
+	for _, f := range t.Custom.Properties {
+		if name := unboundType(f.Type, append(seen, t.Custom)); name != "" {
+			return name
+		}
+	}
+	return ""
 }

@@ -19,6 +19,8 @@ func (m *Model) Problem() (key, problem string) {
 		return "kind", fmt.Sprintf("kind is chat, embedding or rerank, not %q", m.Kind)
 	case !slices.Contains([]Status{"", Active, Deprecated, Retired}, m.Status):
 		return "status", fmt.Sprintf("status is active, deprecated or retired, not %q", m.Status)
+	case !slices.Contains([]Streaming{"", StreamsNever, StreamsAlways}, m.Streaming):
+		return "streaming", fmt.Sprintf("streaming is never or always, not %q", m.Streaming)
 	case !isDate(m.Shutdown):
 		return "shutdown_date", fmt.Sprintf("shutdown_date must be a date such as 2027-01-31, not %q", m.Shutdown)
 	case m.ContextWindow < 0 || m.MaxInput < 0 || m.MaxOutput < 0:

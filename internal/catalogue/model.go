@@ -32,8 +32,10 @@ type Model struct {
 	Structured Structured  `json:"structured_output,omitzero"`
 	Tools      Tools       `json:"tools,omitzero"`
 	Cache      PromptCache `json:"prompt_cache,omitzero"`
-	Endpoints  []string    `json:"endpoints,omitempty"` // paths of the service that accept it; empty if unknown
-	BaseURL    string      `json:"base_url,omitempty"`  // address of the service, with REGION where it depends on one; empty for the provider's own
+	Streaming  Streaming   `json:"streaming,omitempty"`
+	MidSystem  Answer      `json:"system_within_conversation,omitzero"` // a conversation can have system messages after its beginning; of Anthropic's models
+	Endpoints  []string    `json:"endpoints,omitempty"`                 // paths of the service that accept it; empty if unknown
+	BaseURL    string      `json:"base_url,omitempty"`                  // address of the service, with REGION where it depends on one; empty for the provider's own
 
 	Profiles map[string]Profile `json:"inference_profiles,omitempty"` // Bedrock's inference profiles, by their prefix: us, eu, global
 	PlainID  Answer             `json:"plain_id_listed,omitzero"`     // whether Bedrock also lists ID without the prefix of a profile
@@ -82,6 +84,15 @@ const (
 	Active     Status = "active"
 	Deprecated Status = "deprecated" // answers until its shutdown date
 	Retired    Status = "retired"    // does not answer, or is answered by another model
+)
+
+// Streaming is how the answers of a model come; empty for whole or streamed, as the request says.
+type Streaming string
+
+// The answers that come in one way only.
+const (
+	StreamsNever  Streaming = "never"  // whole
+	StreamsAlways Streaming = "always" // streamed
 )
 
 // Answer is yes, no or unknown. Its JSON form is true or false; unknown is absent.

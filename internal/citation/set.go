@@ -39,6 +39,17 @@ func (s *Set) Add(source Source) Source {
 	return source
 }
 
+// Lookup returns the passage with an id.
+func (s *Set) Lookup(id string) (Source, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.byID[id]
+	if !ok {
+		return Source{}, false
+	}
+	return s.sources[n-1], true
+}
+
 // Len returns the number of passages.
 func (s *Set) Len() int {
 	s.mu.Lock()

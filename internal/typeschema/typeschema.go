@@ -59,6 +59,7 @@ func (o Object) Get(name string) any {
 // Style is how types are described.
 type Style struct {
 	Refs    string // what references to custom types begin with; empty for "#/$defs/"
+	Strict  bool   // optional fields are required, and may be null
 	Clients bool   // for clients of a server, with the forms that the server accepts; otherwise for models
 }
 
@@ -101,7 +102,7 @@ func (s *Schemas) Record(fields []spec.Property) Object {
 	properties, required := Object{}, []string{}
 	for _, f := range fields {
 		properties = append(properties, Member{f.Name, s.field(f.Type)})
-		if !f.Type.Optional {
+		if !f.Type.Optional || s.style.Strict {
 			required = append(required, f.Name)
 		}
 	}
@@ -112,9 +113,9 @@ func (s *Schemas) Record(fields []spec.Property) Object {
 	return append(o, Member{"additionalProperties", false})
 }
 
-// field returns the schema of a field: clients may send null for an optional one.
+// field returns the schema of a field: clients, and models with strict schemas, may send null for an optional one.
 func (s *Schemas) field(t spec.Type) Object {
-	if s.style.Clients && t.Optional {
+	if (s.style.Clients || s.style.Strict) && t.Optional {
 		return nullable(s.Of(t))
 	}
 	return s.Of(t)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -18,21 +19,11 @@ type location struct {
 	Text   string `json:"cited_text"`
 }
 
-// citation is the content of a block that is a citation of the language.
-type citation struct {
-	Number int    `json:"number"`
-	ID     string `json:"source_id"`
-	Title  string `json:"title"`
-	URL    string `json:"url,omitempty"`
-	Page   int    `json:"page,omitempty"`
-	Text   string `json:"text,omitempty"`
-}
-
 // citationBlocks returns the sources that texts cite, each once, in the order of their first citation.
-func citationBlocks(citations []json.RawMessage) []chat.Block {
+func citationBlocks(cited []json.RawMessage) []chat.Block {
 	var blocks []chat.Block
 	seen := map[location]bool{}
-	for _, raw := range citations {
+	for _, raw := range cited {
 		var at location
 		if json.Unmarshal(raw, &at) != nil {
 			continue
@@ -43,14 +34,11 @@ func citationBlocks(citations []json.RawMessage) []chat.Block {
 			continue
 		}
 		seen[same] = true
-		c := citation{Number: len(blocks) + 1, URL: at.URL, Page: at.Page, Text: at.Text,
+		c := citation.Source{Number: len(blocks) + 1, URL: at.URL, Page: at.Page, Text: at.Text,
 			ID: cmp.Or(at.URL, at.Source, at.File, at.Name), Title: cmp.Or(at.Title, at.Name, at.URL, at.Source)}
-		kind := "citation_document"
-		if at.URL != "" {
-			kind = "citation_url"
-		}
-		content, _ := json.Marshal(c) // texts and numbers always encode
-		blocks = append(blocks, chat.Block{Type: kind, Text: string(content), Item: &chat.Item{Field: citationField}})
+		b := c.Block()
+		b.Item = &chat.Item{Field: citationField}
+		blocks = append(blocks, b)
 	}
 	return blocks
 }

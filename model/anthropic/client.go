@@ -174,6 +174,11 @@ func (p *protocol) isClaude() bool {
 	return p.vertex || p.official || p.Info.Known != nil && p.Info.Known.Provider == "anthropic"
 }
 
+// bindsSchemas reports whether the model can be bound to the schemas of its answer and of tools.
+func (p *protocol) bindsSchemas() bool {
+	return p.isClaude() && (p.Info.Known == nil || p.Info.Known.Structured.JSONSchema == catalogue.Yes)
+}
+
 // thinksAdaptively reports whether the model is one with adaptive thinking, which has the newest
 // tools, at Anthropic or behind a gateway.
 func (p *protocol) thinksAdaptively() bool {
@@ -190,5 +195,5 @@ func rejects(known *catalogue.Model, parameter string) bool {
 // turnRules are what the protocol requires of the order of messages. Newer models do not continue an
 // answer that the conversation ends with.
 func turnRules(known *catalogue.Model) wire.TurnRules {
-	return wire.TurnRules{UserFirst: true, UserLast: rejects(known, "prefill"), NoBlank: true}
+	return wire.TurnRules{UserFirst: true, UserLast: rejects(known, "prefill"), NoBlank: true, SystemWithin: known != nil && known.MidSystem == catalogue.Yes}
 }

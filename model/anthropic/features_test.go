@@ -103,6 +103,77 @@ func TestRequest_DeferredTools(t *testing.T) {
 	c.sees([]string{"find_order"}, "defer_loading", "tool_search")
 }
 
+// A strict tool has a closed schema, at Claude only.
+func TestRequest_StrictTools(t *testing.T) {
+	bound := model.Tool{Name: "find", Strict: true, Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"string","minLength":2}}}`)}
+	for name, strict := range map[string]bool{"claude-opus-5-5": true, "claude-3-haiku-20240307": false, "deepseek": false} {
+		with := options{name: name}
+		if name == "deepseek" {
+			with.change = elsewhere
+		}
+		c := newTalk(t, true, with, yes)
+		c.must("Hello", bound)
+		if strict {
+			c.sees([]string{`"input_schema":{"type":"object","properties":{"n":{"type":"string","description":"{minLength: 2}"}},"additionalProperties":false},"strict":true`})
+		} else {
+			c.sees([]string{`"minLength":2`}, `"strict"`)
+		}
+	}
+}
+
+// Newer models keep a system message within the conversation, after the message of the user; others
+// get all of them first.
+func TestRequest_SystemWithin(t *testing.T) {
+	list := []chat.Message{chat.Text(chat.System, "Be brief."), chat.Text(chat.User, "Hello"), chat.Text(chat.Assistant, "Hi"), chat.Text(chat.System, "It is Friday."), chat.Text(chat.User, "Day?")}
+	for name, want := range map[string]string{
+		"claude-opus-5-5":  `[{"role":"user","content":[{"type":"text","text":"Hello"}]},{"role":"assistant","content":[{"type":"text","text":"Hi"}]},{"role":"user","content":[{"type":"text","text":"Day?"}]},{"role":"system","content":[{"type":"text","text":"It is Friday."}]}],"model"`,
+		"claude-sonnet-5":  `{"role":"user","content":[{"type":"text","text":"Day?"}]}],"model":"claude-sonnet-5","stream":true,"system":"Be brief.\n\nIt is Friday."`,
+		"claude-haiku-4-5": `"system":"Be brief.\n\nIt is Friday."`,
+	} {
+		c := newTalk(t, true, options{name: name, change: func(c *anthropic.Config) { c.Cache = "none" }}, yes)
+		c.list = list[:4]
+		c.must("Day?")
+		c.sees([]string{want})
+	}
+}
+
+const passages = `[{"number": 1, "title": "memory.md:3", "heading": "Memory", "text": "Windows are cut.", "source_id": "c1"}, {"number": 2, "title": "b.md", "text": "Kept.", "source_id": "c2"}]`
+
+// What a search has found is sent as search results, whose citations go back while they are at their place.
+func TestRequest_SearchResults(t *testing.T) {
+	everyWay(t, func(t *testing.T, stream bool) {
+		search := model.Tool{Name: "search", Passages: true}
+		quoted := `{"type":"text","text":"They are cut","citations":[{"type":"search_result_location","cited_text":"Windows are cut.","source":"c1","title":"[1] memory.md:3 (Memory)","search_result_index":0,"start_block_index":0,"end_block_index":1}]}`
+		c := newTalk(t, stream, options{name: "claude-opus-5", params: map[string]any{"max_tokens": 1000}}, reply{blocks: `[` + quoted + `,{"type":"text","text":" [1]."}]`}, yes)
+		question := []chat.Message{chat.Text(chat.User, "Old?"), {Role: chat.Assistant, Blocks: []chat.Block{chat.CallBlock(chat.ToolCall{ID: "1", Name: "search", Arguments: "{}"})}}}
+		result := chat.Message{Role: chat.Tool, Name: "search", ToolCallID: "1", Blocks: []chat.Block{{Type: "text", Text: passages}}}
+		c.list = append(question, result)
+		got, err := c.next(search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.sees([]string{`"tool_use_id":"1","content":[{"type":"search_result","source":"c1","title":"[1] memory.md:3 (Memory)","content":[{"type":"text","text":"Windows are cut."}],"citations":{"enabled":true}},{"type":"search_result","source":"c2","title":"[2] b.md",`})
+		if last := got.Message.Blocks[len(got.Message.Blocks)-1]; got.Message.Text() != "They are cut [1]." || last.Type != "citation_document" || !strings.Contains(last.Text, `"source_id":"c1"`) || !strings.Contains(last.Text, "Windows are cut.") {
+			t.Errorf("the answer is %+v", got.Message.Blocks)
+		}
+		c.must("And?", search)
+		c.sees([]string{quoted})
+		c.list = append([]chat.Message{question[0]}, c.list[3:]...) // a memory has dropped the search
+		c.must("Why?", search)
+		c.sees([]string{`{"type":"text","text":"They are cut"}`}, "search_result_location")
+	})
+	for name, with := range map[string]options{"other servers": {name: "deepseek", change: elsewhere}, "a schema": {params: map[string]any{"output_config": map[string]any{"format": map[string]any{"type": "json_schema"}}}}} {
+		c := newTalk(t, true, with, yes)
+		c.list = []chat.Message{chat.Text(chat.User, "Old?"), {Role: chat.Assistant, Blocks: []chat.Block{chat.CallBlock(chat.ToolCall{ID: "1", Name: "search", Arguments: "{}"})}},
+			{Role: chat.Tool, Name: "search", ToolCallID: "1", Blocks: []chat.Block{{Type: "text", Text: passages}}}}
+		if _, err := c.next(model.Tool{Name: "search", Passages: true}); err != nil {
+			t.Fatal(err)
+		}
+		t.Log(name)
+		c.sees([]string{`\"Windows are cut.\"`}, `"search_result"`)
+	}
+}
+
 func TestRequest_CacheLifetime(t *testing.T) {
 	for lifetime, want := range map[string]string{"": `"cache_control":{"type":"ephemeral"}`, "1h": `"cache_control":{"type":"ephemeral","ttl":"1h"}`} {
 		for _, vertex := range []bool{false, true} {

@@ -17,8 +17,8 @@ func (p *protocol) body(req model.Request) (fields map[string]any, features []st
 	for name, raw := range p.Encoded {
 		fields[name] = raw
 	}
-	text, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
-	turns, err := turnsOf(rest)
+	text, rest := p.Split(wire.WithAnswerNotes(req.Messages))
+	turns, err := turnsOf(rest, p.passageTools(req))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,7 +116,7 @@ func requestFormat(fields map[string]any, s *model.Schema) error {
 	if config.get("format") != nil {
 		return nil
 	}
-	config.set("format", object{{"type", quote("json_schema")}, {"schema", closedSchema(s.JSON)}}.json())
+	config.set("format", object{{"type", quote("json_schema")}, {"schema", ClosedSchema(s.JSON)}}.json())
 	fields["output_config"] = config
 	return nil
 }

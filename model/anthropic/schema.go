@@ -14,10 +14,10 @@ var schemaKeywords = strings.Fields(`$ref $defs definitions type anyOf oneOf all
 // schemaFormats are the formats of texts that the provider has.
 var schemaFormats = strings.Fields("date-time time date duration email hostname uri ipv4 ipv6 uuid")
 
-// closedSchema returns a schema in the form that the provider accepts: without keywords that it
+// ClosedSchema returns a schema in the form that Anthropic's models are bound to, also in Bedrock: without keywords that the provider
 // refuses, and with closed objects. A schema that the provider refuses as a whole stays refused:
 // a recursive one, or one of an object without declared properties.
-func closedSchema(raw json.RawMessage) json.RawMessage {
+func ClosedSchema(raw json.RawMessage) json.RawMessage {
 	s, err := parseObject(raw)
 	if err != nil {
 		return raw // true or false
@@ -36,7 +36,7 @@ func closedSchema(raw json.RawMessage) json.RawMessage {
 		case "properties", "$defs", "definitions":
 			m.value = closedMembers(m.value)
 		case "items", "additionalProperties":
-			m.value = closedSchema(m.value)
+			m.value = ClosedSchema(m.value)
 		case "anyOf", "oneOf", "allOf":
 			m.value = closedList(m.value)
 		}
@@ -67,26 +67,26 @@ func accepted(m member) bool {
 	return slices.Contains(schemaKeywords, m.name)
 }
 
-// closedMembers applies closedSchema to the members of an object.
+// closedMembers applies ClosedSchema to the members of an object.
 func closedMembers(raw json.RawMessage) json.RawMessage {
 	o, err := parseObject(raw)
 	if err != nil {
 		return raw
 	}
 	for i := range o {
-		o[i].value = closedSchema(o[i].value)
+		o[i].value = ClosedSchema(o[i].value)
 	}
 	return o.json()
 }
 
-// closedList applies closedSchema to the elements of a list.
+// closedList applies ClosedSchema to the elements of a list.
 func closedList(raw json.RawMessage) json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
 		return raw
 	}
 	for i := range list {
-		list[i] = closedSchema(list[i])
+		list[i] = ClosedSchema(list[i])
 	}
 	return array(list)
 }

@@ -50,7 +50,7 @@ func (p *protocol) toolsOf(tools []model.Tool) (toolset, error) {
 		if t.Hosted == "" {
 			later := t.Deferred && p.isClaude()
 			deferred = deferred || later
-			set.tools = append(set.tools, function(t, later))
+			set.tools = append(set.tools, p.function(t, later))
 			continue
 		}
 		searches = searches || t.Hosted == searchKind
@@ -65,12 +65,17 @@ func (p *protocol) toolsOf(tools []model.Tool) (toolset, error) {
 }
 
 // function encodes a tool that the program runs.
-func function(t model.Tool, later bool) object {
+func (p *protocol) function(t model.Tool, later bool) object {
 	o := object{{"name", quote(t.Name)}}
 	if t.Description != "" {
 		o.setText("description", t.Description)
 	}
-	o.set("input_schema", t.Parameters)
+	if t.Strict && p.bindsSchemas() {
+		o.set("input_schema", ClosedSchema(t.Parameters))
+		o.set("strict", json.RawMessage("true"))
+	} else {
+		o.set("input_schema", t.Parameters)
+	}
 	if later {
 		o.set("defer_loading", json.RawMessage("true"))
 	}

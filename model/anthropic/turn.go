@@ -14,7 +14,7 @@ import (
 // turn is a message of the protocol: everything that one side adds before the other
 // side does.
 type turn struct {
-	Role    string `json:"role"` // user or assistant
+	Role    string `json:"role"` // user, assistant or system
 	Content []part `json:"content"`
 }
 
@@ -22,6 +22,7 @@ type turn struct {
 const (
 	userRole      = "user"
 	assistantRole = "assistant"
+	systemRole    = "system" // within a conversation; see wire.TurnRules.SystemWithin
 )
 
 // part is a content block of a turn; the fields of its type are set.
@@ -36,7 +37,8 @@ type part struct {
 	Content   any             `json:"content,omitempty"` // of a tool_result: a string, or parts if it has media
 	Cache     json.RawMessage `json:"cache_control,omitempty"`
 
-	raw json.RawMessage // the whole block, as the provider sent it; nil for the fields above
+	raw    json.RawMessage // the whole block, as the provider sent it; nil for the fields above
+	source string          // of a search result: what citations name
 }
 
 // MarshalJSON writes the fields, or the block of the provider.
@@ -61,15 +63,12 @@ type source struct {
 }
 
 // turnsOf merges adjacent messages of one side: the results of several calls must be in
-// the turn that follows the calls.
-func turnsOf(messages []chat.Message) ([]turn, error) {
+// the turn that follows the calls. passageTools are the tools whose results are search results.
+func turnsOf(messages []chat.Message, passageTools []string) ([]turn, error) {
 	var turns []turn
 	for _, m := range fromSummary(messages) {
-		role := userRole
-		if wire.NormalizeRole(m.Role) == chat.Assistant {
-			role = assistantRole
-		}
-		parts, err := partsOf(m)
+		role := roleOf(m)
+		parts, err := partsOf(m, passageTools)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +81,18 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 		}
 		turns = append(turns, turn{Role: role, Content: parts})
 	}
-	return turns, nil
+	return withoutMovedCitations(turns), nil
+}
+
+// roleOf returns the role of the turn of a message.
+func roleOf(m chat.Message) string {
+	switch wire.NormalizeRole(m.Role) {
+	case chat.Assistant:
+		return assistantRole
+	case chat.System:
+		return systemRole
+	}
+	return userRole
 }
 
 // fromSummary returns the messages from the last signed summary of the provider on: it must be
@@ -104,9 +114,15 @@ func fromSummary(messages []chat.Message) []chat.Message {
 	return messages
 }
 
-func partsOf(m chat.Message) ([]part, error) {
+func partsOf(m chat.Message, passageTools []string) ([]part, error) {
 	if wire.NormalizeRole(m.Role) == chat.Tool && m.ToolCallID != "" {
-		return []part{{Type: "tool_result", ToolUseID: wire.PlainID(m.ToolCallID), Content: resultOf(m)}}, nil
+		result := part{Type: "tool_result", ToolUseID: wire.PlainID(m.ToolCallID)}
+		if found := searchResults(m, passageTools); found != nil {
+			result.Content = found
+		} else {
+			result.Content = resultOf(m)
+		}
+		return []part{result}, nil
 	}
 	var parts []part
 	for _, b := range m.Blocks {

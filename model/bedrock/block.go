@@ -12,7 +12,7 @@ import (
 // turn is a message of the protocol: everything that one side adds before the other side
 // does.
 type turn struct {
-	Role    string  `json:"role"` // user or assistant
+	Role    string  `json:"role"` // user, assistant or system
 	Content []block `json:"content"`
 }
 
@@ -79,8 +79,8 @@ func turnsOf(messages []chat.Message) ([]turn, error) {
 	documents := 0
 	for _, m := range messages {
 		role := "user"
-		if wire.NormalizeRole(m.Role) == chat.Assistant {
-			role = "assistant"
+		if own := wire.NormalizeRole(m.Role); own == chat.Assistant || own == chat.System {
+			role = string(own)
 		}
 		blocks, err := blocksOf(m, &documents)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -39,7 +40,8 @@ type Client struct{ wire.Chat }
 // New makes a Client. It calls nothing.
 func New(c ChatConfig) (*Client, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "Converse response", Example: example, Records: newFrames,
-		Params: modelparams.Converse, Turns: wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true}})
+		Params: modelparams.Converse,
+		Turns:  wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true, SystemWithin: c.Info.Known != nil && c.Info.Known.MidSystem == catalogue.Yes}})
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -232,9 +233,11 @@ func TestRequest_SchemaForms(t *testing.T) {
 		{"us.anthropic.claude-sonnet-5-5", nil, nil, "text"},
 		{"us.anthropic.claude-fable-5-1", nil, []model.Tool{{Name: "now"}}, "text"},
 		{"us.anthropic.claude-haiku-5-5", map[string]any{"output_config": map[string]any{"effort": "low", "task_budget": map[string]any{"total": 9}}}, nil, "text"},
-		{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", nil, nil, "tool"},
-		{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", nil, []model.Tool{{Name: "now"}}, ""},
-		{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 1024}}, nil, "text"},
+		{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", nil, []model.Tool{{Name: "now"}}, "text"},
+		{"us.anthropic.claude-opus-5-5", nil, nil, "text"},
+		{"us.anthropic.claude-opus-4-1-20250805-v1:0", nil, nil, "tool"},
+		{"us.anthropic.claude-opus-4-1-20250805-v1:0", nil, []model.Tool{{Name: "now"}}, ""},
+		{"us.anthropic.claude-opus-4-1-20250805-v1:0", map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 1024}}, nil, ""},
 		{"us.amazon.nova-lite-v1:0", nil, nil, "tool"},
 		{"openai.gpt-oss-120b-1:0", nil, nil, "text"},
 		{"meta.llama3-70b-instruct-v1:0", nil, nil, ""},
@@ -267,6 +270,40 @@ func TestRequest_SchemaForms(t *testing.T) {
 			if d := cmp.Diff(any(object{"output_config": object{"task_budget": object{"total": 9.0}}}), own); d != "" || config["effort"] != "low" {
 				t.Errorf("outputConfig %v, %s", config, d)
 			}
+		}
+	}
+}
+
+// A strict tool is bound to its closed schema by models that have it.
+func TestRequest_StrictTools(t *testing.T) {
+	tool := model.Tool{Name: "now", Strict: true, Parameters: json.RawMessage(`{"type":"object","properties":{"zone":{"type":"string","minLength":2}}}`)}
+	for name, strict := range map[string]bool{"us.anthropic.claude-sonnet-4-6": true, "us.anthropic.claude-opus-4-7": false, "us.amazon.nova-lite-v1:0": false} {
+		m, s := converse(t, name, nil, message("end_turn", `{"text":"Yes."}`))
+		if _, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "Where?")}, Tools: []model.Tool{tool}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		body := modeltest.JSON(s.Requests()[0].Body["toolConfig"])
+		if strings.Contains(body, `"strict":true`) != strict || strings.Contains(body, `"additionalProperties":false`) != strict {
+			t.Errorf("%s: sent %s", name, body)
+		}
+	}
+}
+
+// Newer models keep a system message within the conversation; others get it first.
+func TestRequest_SystemWithin(t *testing.T) {
+	list := []chat.Message{chat.Text(chat.System, "Be brief."), chat.Text(chat.User, "Hello"), chat.Text(chat.Assistant, "Hi"), chat.Text(chat.System, "It is Friday."), chat.Text(chat.User, "Day?")}
+	for name, want := range map[string]string{
+		"us.anthropic.claude-opus-5-5":   `[[{"text":"Be brief."}],[{"content":[{"text":"Hello"}],"role":"user"},{"content":[{"text":"Hi"}],"role":"assistant"},{"content":[{"text":"Day?"}],"role":"user"},{"content":[{"text":"It is Friday."}],"role":"system"}]]`,
+		"us.anthropic.claude-sonnet-4-6": `[[{"text":"Be brief.\n\nIt is Friday."}],[{"content":[{"text":"Hello"}],"role":"user"},{"content":[{"text":"Hi"}],"role":"assistant"},{"content":[{"text":"Day?"}],"role":"user"}]]`,
+	} {
+		m, s := converse(t, name, map[string]any{}, message("end_turn", `{"text":"Yes."}`))
+		if _, err := model.Call(t.Context(), m, model.Request{Messages: list}, nil); err != nil {
+			t.Fatal(err)
+		}
+		body := s.Requests()[0].Body
+		got := regexp.MustCompile(`,?\{"cachePoint":[^}]*\}\}`).ReplaceAllString(modeltest.JSON([]any{body["system"], body["messages"]}), "")
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", name, d)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	system, rest := wire.Split(wire.WithAnswerNotes(req.Messages))
+	system, rest := p.Split(wire.WithAnswerNotes(req.Messages))
 	turns, err := turnsOf(rest)
 	if err != nil {
 		return nil, err
@@ -31,9 +31,9 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	case schemaTool:
 		forced = req.Schema
 	case schemaText:
-		addTextFormat(fields, req.Schema)
+		addTextFormat(fields, req.Schema, strings.Contains(p.Info.Known.ID, "anthropic."))
 	}
-	if err := addTools(fields, req, forced); err != nil {
+	if err := p.addTools(fields, req, forced); err != nil {
 		return nil, err
 	}
 	p.mark(fields, turns, forced != nil)

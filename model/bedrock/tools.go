@@ -6,6 +6,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/anthropic"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -21,6 +22,7 @@ type toolEntry struct {
 type toolSpec struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
+	Strict      bool   `json:"strict,omitempty"`
 	Schema      struct {
 		JSON json.RawMessage `json:"json"`
 	} `json:"inputSchema"`
@@ -36,7 +38,7 @@ var hostedTools = map[string]string{"grounding": "nova_grounding", "web_search":
 
 // addTools adds the tools to a request. forced is the schema that a tool, which the model must
 // call, has in place of them; nil for none.
-func addTools(fields map[string]any, req model.Request, forced *model.Schema) error {
+func (p *protocol) addTools(fields map[string]any, req model.Request, forced *model.Schema) error {
 	choice := fields["toolChoice"]
 	delete(fields, "toolChoice")
 	tools := req.Tools
@@ -50,7 +52,7 @@ func addTools(fields map[string]any, req model.Request, forced *model.Schema) er
 	if len(tools) == 0 {
 		return nil
 	}
-	entries, err := toolEntries(tools)
+	entries, err := p.toolEntries(tools)
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func calledTools(messages []chat.Message) []model.Tool {
 
 // toolEntries encodes tools. A hosted tool that has no name in Bedrock is an error, as is one
 // with settings.
-func toolEntries(tools []model.Tool) ([]toolEntry, error) {
+func (p *protocol) toolEntries(tools []model.Tool) ([]toolEntry, error) {
 	list := make([]toolEntry, len(tools))
 	for i, t := range tools {
 		name := hostedTools[t.Hosted]
@@ -88,6 +90,9 @@ func toolEntries(tools []model.Tool) ([]toolEntry, error) {
 		case t.Hosted == "":
 			s := toolSpec{Name: t.Name, Description: t.Description}
 			s.Schema.JSON = t.Parameters
+			if known := p.Info.Known; t.Strict && known != nil && known.Structured.StrictTools == catalogue.Yes {
+				s.Strict, s.Schema.JSON = true, anthropic.ClosedSchema(t.Parameters)
+			}
 			list[i].Spec = &s
 		case name == "":
 			return nil, fmt.Errorf("aws-bedrock has no hosted tool %s; it has code_execution, grounding, web_search", t.Hosted)
@@ -118,12 +123,10 @@ func (p *protocol) schemaForm(req model.Request) schemaForm {
 	known := p.Info.Known.Structured
 	forces := known.ForcedTool == catalogue.Yes
 	switch {
-	case known.By == "outputConfig.textFormat" && (known.JSONSchema == catalogue.Yes || !forces):
+	case known.By == "outputConfig.textFormat" && (known.JSONSchema == catalogue.Yes || !forces), !forces && known.JSONSchema == catalogue.Yes:
 		return schemaText
 	case forces && len(req.Tools) == 0 && !p.thinkingEnabled():
 		return schemaTool
-	case known.By == "outputConfig.textFormat" && forces && p.thinkingEnabled(), !forces && known.JSONSchema == catalogue.Yes:
-		return schemaText
 	}
 	return noSchema
 }
@@ -145,13 +148,17 @@ func (p *protocol) thinkingEnabled() bool {
 
 // addTextFormat requests an answer in the form of a schema, which is a text in this protocol. A
 // textFormat in the parameters precedes it.
-func addTextFormat(fields map[string]any, s *model.Schema) {
+func addTextFormat(fields map[string]any, s *model.Schema, claude bool) {
 	config, _ := fields["outputConfig"].(map[string]json.RawMessage)
 	if config == nil {
 		config = map[string]json.RawMessage{}
 	}
 	if config["textFormat"] == nil {
-		format := map[string]any{"type": "json_schema", "structure": map[string]any{"jsonSchema": map[string]string{"name": s.Name, "schema": string(s.JSON)}}}
+		schema := s.JSON
+		if claude {
+			schema = anthropic.ClosedSchema(schema)
+		}
+		format := map[string]any{"type": "json_schema", "structure": map[string]any{"jsonSchema": map[string]string{"name": s.Name, "schema": string(schema)}}}
 		config["textFormat"], _ = json.Marshal(format) // texts always encode
 	}
 	fields["outputConfig"] = config

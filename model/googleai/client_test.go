@@ -144,6 +144,30 @@ func TestContract(t *testing.T) {
 	})
 }
 
+// Strict tools bind all calls of a request, unless the document or another tool says otherwise.
+func TestRequest_StrictTools(t *testing.T) {
+	bound, free := model.Tool{Name: "a", Strict: true}, model.Tool{Name: "b"}
+	for name, c := range map[string]struct {
+		tools  []model.Tool
+		params map[string]any
+		want   string
+	}{
+		"all":          {[]model.Tool{bound}, nil, `{"functionCallingConfig":{"mode":"VALIDATED"}}`},
+		"one":          {[]model.Tool{bound, free}, nil, "null"},
+		"none":         {[]model.Tool{free}, nil, "null"},
+		"declared":     {[]model.Tool{bound}, map[string]any{"tool_config": map[string]any{"functionCallingConfig": map[string]any{"mode": "ANY"}}}, `{"functionCallingConfig":{"mode":"ANY"}}`},
+		"and a search": {[]model.Tool{bound, {Hosted: "web_search"}}, nil, `{"functionCallingConfig":{"mode":"VALIDATED"},"includeServerSideToolInvocations":true}`},
+	} {
+		m, s := gemini(t, "gemini-4-argon", c.params, false, event("STOP", `{"text":"Yes."}`))
+		if _, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}, Tools: c.tools}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := modeltest.JSON(s.Requests()[0].Body["toolConfig"]); got != c.want {
+			t.Errorf("%s: toolConfig is %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestRequest_Parameters(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", whole(modeltest.Answer{Chunks: []string{"Yes."}})))
 	m, err := open(modeltest.Target{Info: model.Info{ID: "m", Name: "models/gemini-2.5-flash-lite"}, URL: s.URL + "/v1", HTTP: s.Client(), Params: map[string]any{

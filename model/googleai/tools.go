@@ -46,6 +46,10 @@ func (p *protocol) addTools(fields map[string]any, req model.Request) error {
 		}
 	}
 	if len(functions) > 0 {
+		bound := !req.NoCalls && !slices.ContainsFunc(req.Tools, func(t model.Tool) bool { return t.Hosted == "" && !t.Strict })
+		if _, set := fields["toolConfig"]; bound && !set {
+			fields["toolConfig"] = json.RawMessage(`{"functionCallingConfig":{"mode":"VALIDATED"}}`)
+		}
 		if err := setToolConfig(fields, len(list) > 0 && p.api == geminiAPI, req.NoCalls); err != nil {
 			return err
 		}

@@ -42,7 +42,9 @@ func (p *protocol) setTools(fields map[string]any, req model.Request) error {
 		case t.Grammar != nil && p.Own && !p.mistral:
 			list = append(list, encode(newCustomTool(t)))
 		default:
-			list = append(list, encode(wire.Functions([]model.Tool{t})[0]))
+			f := wire.Functions([]model.Tool{t})[0]
+			f.Function.Strict = t.Strict && isStrictSchema(t.Parameters)
+			list = append(list, encode(f))
 		}
 	}
 	if len(list) > 0 {

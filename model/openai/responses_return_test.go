@@ -158,7 +158,7 @@ func TestResponses_Parameters(t *testing.T) {
 func TestResponses_Tools(t *testing.T) {
 	tools := []model.Tool{
 		{Name: "search", Hosted: "web_search", Settings: []byte(`{"search_context_size":"low"}`)}, {Name: "code", Hosted: "code_execution"},
-		{Name: "find", Deferred: true}, {Name: "run", Description: "runs", Grammar: &model.Grammar{Syntax: "regex", Definition: "a*"}},
+		{Name: "find", Deferred: true}, {Name: "file", Strict: true, Parameters: []byte(`{"type":"object","properties":{"n":{"type":"string"}},"required":["n"],"additionalProperties":false}`)}, {Name: "run", Description: "runs", Grammar: &model.Grammar{Syntax: "regex", Definition: "a*"}},
 	}
 	v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6-sol"), nil, output(false, commentary))
 	ask := func(tools ...model.Tool) error {
@@ -168,6 +168,7 @@ func TestResponses_Tools(t *testing.T) {
 	testkit.Must(t, ask(tools...))
 	want := decoded(t, `{"type":"web_search","search_context_size":"low"}`, `{"type":"code_interpreter","container":{"type":"auto"}}`,
 		`{"type":"function","name":"find","parameters":{"type":"object","properties":{}},"strict":false,"defer_loading":true}`,
+		`{"type":"function","name":"file","parameters":{"type":"object","properties":{"n":{"type":"string"}},"required":["n"],"additionalProperties":false},"strict":true}`,
 		`{"type":"custom","name":"run","description":"runs","format":{"type":"grammar","syntax":"regex","definition":"a*"}}`, `{"type":"tool_search"}`)
 	if d := cmp.Diff(want, v.sent(0, "tools")); d != "" {
 		t.Error(d)

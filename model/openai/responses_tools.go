@@ -67,6 +67,7 @@ func newResponseTool(t model.Tool) responseTool {
 		r.Format = &responseGrammar{"grammar", t.Grammar.Syntax, t.Grammar.Definition}
 		return r
 	}
-	r.Type, r.Parameters, r.Strict = "function", t.Parameters, new(bool)
+	strict := t.Strict && isStrictSchema(t.Parameters)
+	r.Type, r.Parameters, r.Strict = "function", t.Parameters, &strict
 	return r
 }

@@ -14,11 +14,16 @@ func responseFormat(s *model.Schema) map[string]any {
 		return map[string]any{"type": "json_object"}
 	}
 	schema := map[string]any{"name": s.Name, "schema": s.JSON}
-	var parsed any
-	if json.Unmarshal(s.JSON, &parsed) == nil && isStrict(parsed) {
+	if isStrictSchema(s.JSON) {
 		schema["strict"] = true
 	}
 	return map[string]any{"type": "json_schema", "json_schema": schema}
+}
+
+// isStrictSchema reports whether OpenAI accepts a schema with strict.
+func isStrictSchema(raw json.RawMessage) bool {
+	var parsed any
+	return json.Unmarshal(raw, &parsed) == nil && isStrict(parsed)
 }
 
 // isStrict reports whether all objects of a schema require all of their properties and

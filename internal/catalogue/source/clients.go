@@ -18,10 +18,18 @@ var suggested = map[string]string{
 // facts are those of the providers' references of their APIs, November 2026.
 func addClientFacts(m *catalogue.Model) {
 	m.Suggested = suggested[m.Provider] == m.ID
+	m.MidSystem = midSystem(m)
 	switch m.Provider {
 	case "openai", "azure-openai":
 		if m.Kind == catalogue.Embedding {
 			m.DimensionsSet = answer(strings.HasPrefix(m.ID, "text-embedding-3-"))
+		}
+		if m.ID == "o1-pro" || m.ID == "gpt-5-pro" { // LiteLLM 1.110.2
+			m.Streaming = catalogue.StreamsNever
+		}
+	case "qwen": // while they think, by the reports of users: github.com/vybestack/llxprt-code/issues/229, github.com/modelscope/modelscope/issues/1513
+		if strings.HasPrefix(m.ID, "qwq") || strings.HasSuffix(m.ID, "-thinking") || m.ID == "qwen3-30b-a3b" {
+			m.Streaming = catalogue.StreamsAlways
 		}
 	case "google-ai":
 		if m.Kind == catalogue.Chat {
@@ -35,6 +43,38 @@ func addClientFacts(m *catalogue.Model) {
 	case "aws-bedrock":
 		addBedrockFacts(m)
 	}
+}
+
+// midSystemModels begin the names of the models for which Anthropic publishes system messages within a
+// conversation. Claude Sonnet 5 accepts them and ignores them (pydantic-ai-slim 2.68.0).
+var midSystemModels = []string{"claude-fable-5", "claude-mythos-5", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-5-5", "claude-haiku-5-5"}
+
+// midSystem returns whether a conversation with a model can have system messages after its beginning.
+func midSystem(m *catalogue.Model) catalogue.Answer {
+	name := strings.TrimPrefix(m.ID, "anthropic.")
+	if !slices.Contains([]string{"anthropic", "gcp-vertex", "aws-bedrock"}, m.Provider) || !strings.HasPrefix(name, "claude-") {
+		return catalogue.Unknown
+	}
+	return answer(slices.ContainsFunc(midSystemModels, func(prefix string) bool { return strings.HasPrefix(name, prefix) }))
+}
+
+// structuredOnBedrock begin the names of Anthropic's models whose answers Converse binds to a schema: 4.5 and
+// later, except Fable, by docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html and
+// pydantic-ai-slim 2.68.0.
+var structuredOnBedrock = []string{"claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-7", "claude-opus-4-8",
+	"claude-opus-5", "claude-sonnet-5", "claude-haiku-5-5", "claude-mythos-5"}
+
+// addClaudeSchemas corrects what the reference has of schemas on Bedrock: LiteLLM knows the models in one
+// region only. Strict tools come with the same feature, but LiteLLM has refusals for newer models.
+func addClaudeSchemas(m *catalogue.Model, name string) {
+	if !slices.ContainsFunc(structuredOnBedrock, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return
+	}
+	if m.Structured.JSONSchema == catalogue.No {
+		m.Structured.JSONSchema = catalogue.Yes
+		m.Disagreement = append(m.Disagreement, "json_schema: LiteLLM has false for the plain id; AWS's guide has structured output from 4.5 on")
+	}
+	m.Structured.StrictTools = answer(strings.Contains(name, "-4-5") || strings.Contains(name, "-4-6"))
 }
 
 // addBedrockFacts adds what Converse accepts for a model: markers of the prompt cache and
@@ -51,6 +91,9 @@ func addBedrockFacts(m *catalogue.Model) {
 			return r.When == catalogue.Always && slices.Contains(r.Parameters, "tool_choice")
 		})
 		m.Structured.ForcedTool = answer(marks && m.Tools.FunctionCalling == catalogue.Yes && !refused)
+		if publisher == "anthropic" {
+			addClaudeSchemas(m, name)
+		}
 	case m.Kind != catalogue.Embedding:
 	case publisher == "amazon" && strings.HasPrefix(name, "titan-embed"):
 		m.EmbeddingProtocol, m.DimensionsSet = "titan", answer(strings.HasPrefix(name, "titan-embed-text-v2"))

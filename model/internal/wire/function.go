@@ -15,6 +15,7 @@ type Function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
 		Parameters  json.RawMessage `json:"parameters"`
+		Strict      bool            `json:"strict,omitempty"` // set by clients of servers that have it
 	} `json:"function"`
 }
 

@@ -19,7 +19,7 @@ import (
 
 // bound sends a request to a model that binds its reasoning to the prefix.
 func (c Chat) bound(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
-	messages, prefix, dropped := withinPrefix(req)
+	messages, prefix, dropped := withinPrefix(req, c.server.form.Turns.SystemWithin)
 	req.Messages = messages
 	response, err := c.send(ctx, req, emit)
 	if response == nil {
@@ -37,16 +37,22 @@ func (c Chat) bound(ctx context.Context, req model.Request, emit Emit) (*model.R
 }
 
 // withinPrefix returns the messages of a request without reasoning that is bound to another
-// prefix, the digest of the request, and how many messages have lost their reasoning.
-func withinPrefix(req model.Request) (messages []chat.Message, prefix string, dropped int) {
+// prefix, the digest of the request, and how many messages have lost their reasoning. systemWithin is
+// TurnRules.SystemWithin.
+func withinPrefix(req model.Request, systemWithin bool) (messages []chat.Message, prefix string, dropped int) {
 	h := sha256.New()
+	first := func(i int) bool { return NormalizeRole(req.Messages[i].Role) == chat.System }
+	if systemWithin {
+		_, rest := SplitFirst(req.Messages)
+		first = func(i int) bool { return i < len(req.Messages)-len(rest) }
+	}
 	for i := range req.Messages {
-		if m := &req.Messages[i]; NormalizeRole(m.Role) == chat.System {
-			writeMessage(h, m)
+		if first(i) {
+			writeMessage(h, &req.Messages[i])
 		}
 	}
 	for _, t := range req.Tools {
-		fmt.Fprintf(h, "%q %q %q %q %q %t", t.Name, t.Description, t.Parameters, t.Hosted, t.Settings, t.Deferred)
+		fmt.Fprintf(h, "%q %q %q %q %q %t %t", t.Name, t.Description, t.Parameters, t.Hosted, t.Settings, t.Deferred, t.Strict)
 		if t.Grammar != nil {
 			fmt.Fprintf(h, " %q %q", t.Grammar.Syntax, t.Grammar.Definition)
 		}
@@ -55,7 +61,7 @@ func withinPrefix(req model.Request) (messages []chat.Message, prefix string, dr
 	messages = slices.Clone(req.Messages)
 	for i := range messages {
 		m := &messages[i]
-		if NormalizeRole(m.Role) == chat.System {
+		if first(i) {
 			continue
 		}
 		if isBound(m) && m.Origin.Prefix != digestOf(h) {

@@ -39,6 +39,24 @@ func Split(messages []chat.Message) (system string, rest []chat.Message) {
 	return strings.Join(texts, "\n\n"), rest
 }
 
+// Split separates the system messages that the protocol takes separately.
+func (s *Server) Split(messages []chat.Message) (system string, rest []chat.Message) {
+	if s.form.Turns.SystemWithin {
+		return SplitFirst(messages)
+	}
+	return Split(messages)
+}
+
+// SplitFirst separates the system messages at the beginning only; see TurnRules.SystemWithin.
+func SplitFirst(messages []chat.Message) (system string, rest []chat.Message) {
+	first := slices.IndexFunc(messages, func(m chat.Message) bool { return NormalizeRole(m.Role) != chat.System })
+	if first < 0 {
+		first = len(messages)
+	}
+	system, _ = Split(messages[:first])
+	return system, messages[first:]
+}
+
 // Arguments returns the arguments of a tool call as an object, for providers that take no
 // text. A text that is not an object is wrapped in one.
 func Arguments(text string) json.RawMessage {

@@ -21,9 +21,14 @@ type TurnRules struct {
 	UserLast  bool // the last message is the user's or a tool's
 	NoBlank   bool // messages of the user have content
 	Answered  bool // an answer is between the results of tools and the next message of the user
+
+	// SystemWithin keeps system messages in the conversation: each follows a message of the user or results
+	// of tools, and an answer follows it. Without it, clients send all of them first.
+	SystemWithin bool
 }
 
-// Order returns messages that follow the rules. It adds texts and changes nothing else.
+// Order returns messages that follow the rules. It adds texts, moves system messages of SystemWithin to
+// the next place that they can have, and changes nothing else.
 func (r TurnRules) Order(messages []chat.Message) []chat.Message {
 	ordered := messages
 	if r.NoBlank {
@@ -42,7 +47,39 @@ func (r TurnRules) Order(messages []chat.Message) []chat.Message {
 	if last := len(ordered) - 1; r.UserLast && (last < first || NormalizeRole(ordered[last].Role) == chat.Assistant) {
 		ordered = append(slices.Clip(ordered), chat.Text(chat.User, continueText))
 	}
+	if r.SystemWithin && first < len(ordered) {
+		return slices.Concat(ordered[:first], placedSystem(ordered[first:]))
+	}
 	return ordered
+}
+
+// placedSystem returns a conversation in which system messages are after the message of the user or
+// the results of tools that precede them, or else follow them. Those at one place are joined. A place
+// does not change when the conversation goes on.
+func placedSystem(messages []chat.Message) []chat.Message {
+	placed := make([]chat.Message, 0, len(messages)+1)
+	var waiting []string
+	place := func() {
+		if last := len(placed) - 1; len(waiting) > 0 && last >= 0 && NormalizeRole(placed[last].Role) != chat.Assistant {
+			placed = append(placed, chat.Text(chat.System, strings.Join(waiting, "\n\n")))
+			waiting = nil
+		}
+	}
+	for _, m := range messages {
+		switch NormalizeRole(m.Role) {
+		case chat.System:
+			waiting = append(waiting, m.Text())
+			continue
+		case chat.Assistant:
+			place()
+		}
+		placed = append(placed, m)
+	}
+	if place(); len(waiting) > 0 {
+		placed = append(placed, chat.Text(chat.User, continueText))
+		place()
+	}
+	return placed
 }
 
 // answered returns messages with an answer between results of tools and a message of the user.

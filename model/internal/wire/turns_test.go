@@ -8,6 +8,33 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
+// System messages follow a message of the user or results of tools, at places that later messages do not change.
+func TestTurnRules_SystemWithin(t *testing.T) {
+	rules := wire.TurnRules{SystemWithin: true}
+	for given, want := range map[string]string{
+		"system:s user:q assistant:a system:d user:r": "system:s user:q assistant:a user:r system:d",
+		"user:q system:d assistant:a":                 "user:q system:d assistant:a",
+		"user:q system:d system:e user:r assistant:a": "user:q user:r system:d+e assistant:a",
+		"user:q assistant:call system:d tool:r":       "user:q assistant:call tool:r system:d",
+		"user:q assistant:a system:d":                 "user:q assistant:a user:(continue) system:d",
+		"user:q assistant:a developer:d assistant:b":  "user:q assistant:a assistant:b user:(continue) system:d",
+		"system:s system:d":                           "system:s system:d",
+	} {
+		var messages []chat.Message
+		for _, field := range strings.Fields(given) {
+			role, text, _ := strings.Cut(field, ":")
+			messages = append(messages, chat.Text(chat.Role(role), text))
+		}
+		var lines []string
+		for _, m := range rules.Order(messages) {
+			lines = append(lines, string(m.Role)+":"+strings.ReplaceAll(m.Text(), "\n\n", "+"))
+		}
+		if got := strings.Join(lines, " "); got != want {
+			t.Errorf("%q: got %q, want %q", given, got, want)
+		}
+	}
+}
+
 // TestTurnRules writes messages as role:text.
 func TestTurnRules(t *testing.T) {
 	all := wire.TurnRules{UserFirst: true, UserLast: true, NoBlank: true, Answered: true}
