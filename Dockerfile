@@ -3,19 +3,18 @@
 #   docker build -t qtype .
 #   docker run --rm -v "$PWD:/app" -e OPENAI_API_KEY qtype validate app.qtype.yaml
 #
-# --build-arg TAGS=temporal,cloud adds parts to it (docs/deploy.md), and docker buildx build
-# --platform linux/amd64,linux/arm64 compiles for both without emulation.
+# It has all parts. docker buildx build --platform linux/amd64,linux/arm64 compiles for both without emulation.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
-ARG TAGS=""
 ARG TARGETOS
 ARG TARGETARCH
 WORKDIR /src
-COPY go.mod go.sum ./
+COPY go.work go.work.sum go.mod go.sum ./
+COPY distribution/go.mod distribution/go.sum distribution/
 RUN go mod download
 COPY . .
 # qtype version prints the commit, so .git must be in the build context.
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -tags "$TAGS" -ldflags "-s -w" -o /qtype ./cmd/qtype
+    go build -trimpath -ldflags "-s -w" -o /qtype ./distribution/cmd/qtype
 # Memories are stored in .qtype in the working folder, so the user must own it.
 RUN mkdir -p /empty/app /empty/tmp && chmod 1777 /empty/tmp && chown 65532:65532 /empty/app
 

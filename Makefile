@@ -8,34 +8,26 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help bench-memory build build-cloud build-hugot build-temporal playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
+.PHONY: all help bench-memory build playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
 
 all: fmt vet lint test check-generated
 
 help:
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
-build: ## build the commands, static, in bin/
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype ./cmd/qtype
+build: ## build the commands, static, in bin/: qtype is the distribution, qtype-core has the parts of the core
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype ./distribution/cmd/qtype
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype-core ./cmd/qtype
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype-check ./cmd/qtype-check
-
-build-cloud: ## build with s3://, gs:// and az:// addresses (about 50 MB larger)
-	CGO_ENABLED=0 $(GO) build -trimpath -tags cloud -ldflags "-s -w" -o $(BIN)/qtype-cloud ./cmd/qtype
-
-build-hugot: ## build with embedding models in local folders, `provider: hugot` (about 15 MB larger)
-	CGO_ENABLED=0 $(GO) build -trimpath -tags hugot -ldflags "-s -w" -o $(BIN)/qtype-hugot ./cmd/qtype
-
-build-temporal: ## build with `--engine temporal` and `qtype worker` (about 15 MB larger)
-	CGO_ENABLED=0 $(GO) build -trimpath -tags temporal -ldflags "-s -w" -o $(BIN)/qtype-temporal ./cmd/qtype
 
 playground: ## write the playground page, static files, to bin/playground
 	$(GO) run ./internal/playground/build $(BIN)/playground
 
 install: ## install the commands with go install
-	$(GO) install ./cmd/qtype ./cmd/qtype-check
+	$(GO) install ./distribution/cmd/qtype ./cmd/qtype-check
 
 test: ## run all tests; RACE=-race with the race detector
-	$(GO) test $(RACE) -timeout 15m ./...
+	$(GO) test $(RACE) -timeout 15m ./... ./distribution/...
 
 lint: ## run golangci-lint in the version of .ci/tools.env
 	.ci/lint
@@ -44,7 +36,7 @@ fmt: ## format the code
 	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
 
 vet: ## run go vet
-	$(GO) vet ./...
+	$(GO) vet ./... ./distribution/...
 
 bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLite, PostgreSQL and Redis
 	QTYPE_SCALE=$${SIZES:-10,1000} $(GO) test -count 1 -timeout 120m -run TestScale -v ./memory/storeurl
@@ -60,7 +52,7 @@ fuzz: ## run every fuzz target for FUZZTIME
 
 generate: ## generate schema.json and docs/reference from package spec, the embedded catalogue of models, docs/rules.md from the rules, docs/commands.md and the picture of the README from the program
 	$(GO) generate ./internal/catalogue ./internal/schemagen ./internal/docgen ./validate/lint
-	$(GO) test -count=1 -run '^TestDocs_(Commands|SessionPicture)$$' ./cmd/qtype -update-commands -update-pictures
+	$(GO) test -count=1 -run '^TestDocs_(Commands|SessionPicture)$$' ./internal/command -update-commands -update-pictures
 
 check-generated: ## fail if generated files are not up to date
 	.ci/generated

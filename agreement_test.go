@@ -17,9 +17,9 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/containment"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
-	"github.com/qtype-dev/qtype/model/hugot"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/validate/lint"
@@ -79,8 +79,8 @@ func outcomeOf(t *testing.T, name string, m mutation) int {
 		return invalid
 	}
 	err := build(t, program)
-	if _, otherBuild := errors.AsType[*hugot.BuildTagError](err); otherBuild {
-		return built // a note of validate states it
+	if _, otherBuild := errors.AsType[*parts.MissingError](err); otherBuild {
+		return built // the distribution has it
 	}
 	if _, missing := errors.AsType[*containment.UnavailableError](err); missing {
 		return built // it depends on the programs of this computer

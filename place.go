@@ -40,11 +40,7 @@ func (o *options) defaultStore(p *Program) (memory.Store, error) {
 		if err := checkDefaultUsed(p.Document.Application); err != nil {
 			return nil, err
 		}
-		var opts []storeurl.Option
-		if o.run.Warn != nil {
-			opts = append(opts, storeurl.Warn(o.run.Warn))
-		}
-		return storeurl.Open(o.storeAddress, opts...)
+		return storeurl.Open(o.storeAddress, storeurl.Among(p.parts.Stores), storeurl.Warn(o.run.Warn))
 	}
 	place, err := findPlace(p)
 	if err != nil {

@@ -46,6 +46,7 @@ type Program struct {
 
 	checked    *authoring.Program
 	supervisor *subprocess.Supervisor // starts the programs of tools; may be nil
+	parts      runtime.Parts          // of this program
 }
 
 type options struct {
@@ -204,7 +205,7 @@ func Supervise(ctx context.Context) context.Context {
 func Check(ctx context.Context, path string, opts ...Option) (*Program, diag.List) {
 	o := optionsOf(opts)
 	checked, list := authoring.Check(ctx, path, o.check)
-	return &Program{Document: checked.Document, Files: checked.Files, checked: checked, supervisor: subprocess.SupervisorOf(ctx)}, list
+	return &Program{Document: checked.Document, Files: checked.Files, checked: checked, supervisor: subprocess.SupervisorOf(ctx), parts: runtime.PartsOf(ctx)}, list
 }
 
 // Open reads and checks a document and makes an application of it. If the document
@@ -243,6 +244,7 @@ func New(p *Program, opts ...Option) (*runtime.App, error) {
 		o.run.Getenv, o.run.DocumentEnv = p.environment(o.run.Warn)
 	}
 	o.applyToolMocks()
+	o.run.Parts = p.parts
 	httpx.Pin(context.Background(), p.checked.Policy)
 	o.run.Cache, o.run.Policy, o.run.Redactor, o.run.Supervisor = !o.ephemeral, p.checked.Policy, p.checked.Redactor, p.supervisor
 	return runtime.New(p.Document.Application, o.run)

@@ -51,13 +51,13 @@ func (d *decoder) reportPath(at *node, key, problem string) {
 // set.
 func isDecidedText(n *node) bool { return n != nil && n.kind == text && !n.unset }
 
-// addressProblem returns why an address cannot be used; empty if it can, or in another build.
+// addressProblem returns why an address cannot be used; empty if it can.
 func addressProblem(err error) string {
 	reason, ok := errors.AsType[interface {
 		error
 		Reason() string
 	}](err)
-	if _, ofBuild := errors.AsType[*remotefs.BuildTagError](err); ofBuild || !ok {
+	if !ok {
 		return ""
 	}
 	return reason.Reason()

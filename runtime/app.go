@@ -42,6 +42,8 @@ type Options struct {
 	Audit   func(tool.AuditRecord) error       // records approvals and calls of tools; after an error a call is refused; nil for none
 	Cache   bool                               // cache the vectors of embedding models on disk, unless a model disables it
 
+	Parts Parts // what the document can name
+
 	DocumentEnv func(string) string // the environment of the document: also the .env files of one that is restricted; nil: Getenv
 
 	Redactor *redact.Redactor // replaces secrets in errors and in results of models and tools; the App adds secrets that it reads; nil: the App makes one

@@ -63,7 +63,7 @@ func (a *App) openIndex(x spec.Index) (index.Index, error) {
 	}
 	ctx, cancel := context.WithTimeout(a.background(), openIndexTimeout)
 	defer cancel()
-	opened, err := store.Open(ctx, x, store.Options{Getenv: a.Getenv, HTTP: a.opts.HTTP, Secret: a.secret, Policy: a.opts.Policy})
+	opened, err := store.Open(ctx, x, store.Options{Getenv: a.Getenv, HTTP: a.opts.HTTP, Secret: a.secret, Policy: a.opts.Policy, Stores: a.opts.Parts.Indexes})
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", positionPrefix(x), err)
 	}

@@ -56,5 +56,5 @@ func (a *App) Policy() *trust.Policy { return a.opts.Policy }
 
 // background returns the context of what is opened for the document outside of a run.
 func (a *App) background() context.Context {
-	return trust.With(context.Background(), a.opts.Policy)
+	return trust.With(WithParts(context.Background(), a.opts.Parts), a.opts.Policy)
 }

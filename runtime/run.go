@@ -96,7 +96,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	if r.id != "" {
 		ctx = steps.WithRunID(ctx, r.id)
 	}
-	ctx = a.withAuditFlow(trust.With(ctx, a.opts.Policy), declared)
+	ctx = a.withAuditFlow(trust.With(WithParts(ctx, a.opts.Parts), a.opts.Policy), declared)
 	if rows == nil {
 		rows = func(yield func(Input) bool) { yield(Input{}) }
 	}

@@ -106,10 +106,7 @@ func (a *App) key(s spec.Secret) (encrypted.Key, error) {
 }
 
 func (a *App) storeOptions() []storeurl.Option {
-	if a.opts.Warn == nil {
-		return nil
-	}
-	return []storeurl.Option{storeurl.Warn(a.opts.Warn)}
+	return []storeurl.Option{storeurl.Among(a.opts.Parts.Stores), storeurl.Warn(a.opts.Warn)}
 }
 
 // StoreOf returns the store of a memory; nil if no memory has the id.

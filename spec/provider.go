@@ -28,7 +28,6 @@ type Provider struct {
 	Embeddings         bool           // it has embedding models
 	EmbeddingProtocols []string       // forms of requests to its embedding models, one of which the catalogue must have for a model_id; empty for any name
 	NoChat             bool           // it has no chat models
-	BuildTag           string         // only a build of the program with this tag can call it; empty for every build
 	PromptCache        bool           // prompts are cached by markers in requests, which prompt_cache: none leaves out
 	Caching            *PromptCaching // how it caches prompts; nil if it does not, or if its rules are unknown
 	Forms              []string       // forms of structured output that its protocol has besides prompt: schema, json_object
@@ -202,7 +201,7 @@ func providerRows() []Provider {
 		},
 		{
 			Name: "hugot", Doc: "an ONNX model in the local folder `model_id`, run in this process", Client: LocalClient,
-			ModelIDRequired: true, Embeddings: true, NoChat: true, BuildTag: "hugot",
+			ModelIDRequired: true, Embeddings: true, NoChat: true,
 		},
 		{Name: "mock", Doc: "a deterministic offline model that answers by `rules`", Client: MockClient, Forms: forms, Tools: true, Embeddings: true},
 		{

@@ -11,6 +11,13 @@ type Reader struct {
 	LoaderArgs func() any
 	Auths      []string // types of auth that it accepts; empty for none
 	Local      bool     // it reads local files only
+	Bucket     string   // the service whose buckets it reads: s3, gs or azure; empty for others
+}
+
+// Reader returns the row of the reader of the step, the zero Reader for an unknown one.
+func (s *DocumentSource) Reader() Reader {
+	_, row := selection("reader_module", "reader", s.ReaderModule, Readers(), func(r Reader) Implementation { return r.Implementation })
+	return row
 }
 
 // Readers lists the readers in the order in which messages and editors propose them.
@@ -61,16 +68,19 @@ func readerRows() []Reader {
 			Implementation: Implementation{Name: "s3", Doc: "the objects of a bucket of Amazon S3",
 				Aliases: []string{"llama_index.readers.s3.S3Reader", "llama_index.readers.s3.base.S3Reader", "S3Reader"},
 				Args:    func() any { return new(BucketArgs) }},
+			Bucket: "s3",
 		},
 		{
 			Implementation: Implementation{Name: "gcs", Doc: "the objects of a bucket of Google Cloud Storage",
 				Aliases: []string{"llama_index.readers.gcs.GCSReader", "llama_index.readers.gcs.base.GCSReader", "GCSReader"},
 				Args:    func() any { return new(BucketArgs) }},
+			Bucket: "gs",
 		},
 		{
 			Implementation: Implementation{Name: "azure_blob", Doc: "the blobs of a container of Azure Storage",
 				Aliases: []string{"llama_index.readers.azstorage_blob.AzStorageBlobReader", "llama_index.readers.azstorage_blob.base.AzStorageBlobReader", "AzStorageBlobReader"},
 				Args:    func() any { return new(AzureBlobArgs) }},
+			Bucket: "azure",
 		},
 		{
 			Implementation: Implementation{Name: "huggingface", Doc: "a file in JSON Lines of a dataset on Hugging Face",

@@ -15,13 +15,13 @@ func DeclaresNothing(doc *spec.Document) bool {
 }
 
 // Notes returns what a user should know about a valid document: that it declares nothing,
-// which models need another build of the program, and the safety margin of each memory
-// and model with a declared context window and estimated tokens.
+// and the safety margin of each memory and model with a declared context window and
+// estimated tokens.
 func Notes(doc *spec.Document) []string {
 	if doc == nil || doc.Application == nil {
 		return nil
 	}
-	notes := buildNotes(doc)
+	var notes []string
 	if DeclaresNothing(doc) {
 		notes = append(notes, "the document declares nothing: a flow makes it an application, and models, tools or types a library for other documents")
 	}
@@ -37,17 +37,6 @@ func Notes(doc *spec.Document) []string {
 			if note := marginNote(m, called.Base()); note != "" && !slices.Contains(notes, note) {
 				notes = append(notes, note)
 			}
-		}
-	}
-	return notes
-}
-
-// buildNotes returns a note for each model that only another build of the program runs.
-func buildNotes(doc *spec.Document) []string {
-	var notes []string
-	for _, m := range doc.Application.Models {
-		if row, ok := spec.LookupProvider(m.Base().Provider); ok && row.BuildTag != "" {
-			notes = append(notes, fmt.Sprintf("model %s: the provider %s runs only in a build with -tags %s", m.EntityID(), row.Name, row.BuildTag))
 		}
 	}
 	return notes

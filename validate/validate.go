@@ -11,6 +11,7 @@ package validate
 import (
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -20,11 +21,16 @@ import (
 // Of a document that the loader read only in part, Check reports nothing that may
 // follow from the unread part. It changes doc and is not safe for concurrent use on
 // the same document.
-func Check(doc *spec.Document) diag.List {
+func Check(doc *spec.Document) diag.List { return CheckFor(doc, nil) }
+
+// CheckFor is Check for a program with these parts: what the document needs and the program does
+// not have is an error. nil stands for all parts.
+func CheckFor(doc *spec.Document, have *parts.Set) diag.List {
 	if doc == nil {
 		return nil
 	}
 	p := collect(doc)
+	p.have = have
 	p.declare()
 	p.linkTypes()
 	p.linkRefs()

@@ -3,6 +3,7 @@ package validate
 import (
 	"reflect"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -36,6 +37,7 @@ type reference struct {
 // tables of ids, and the diagnostics so far.
 type checker struct {
 	doc         *spec.Document
+	have        *parts.Set // of the program that will run it; nil for all parts
 	list        diag.List
 	nodes       []visit
 	references  []reference

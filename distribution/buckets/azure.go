@@ -1,6 +1,4 @@
-//go:build cloud
-
-package remotefs
+package buckets
 
 import (
 	"cmp"
@@ -18,6 +16,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"gocloud.dev/blob/azureblob"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
 // azureAccount holds the storage account of the environment, by the variables of
@@ -40,10 +40,10 @@ func azureFromEnvironment() azureAccount {
 // openAzure opens a container with the key, signature or connection string of the
 // environment if they are for the same account, else with the identity that Azure's
 // libraries find, else anonymously.
-func openAzure(ctx context.Context, object bucketObject, client *http.Client) (*bucket, error) {
+func openAzure(ctx context.Context, object remotefs.BucketObject, client *http.Client) (*bucket, error) {
 	env := azureFromEnvironment()
-	if object.domain != "" && object.domain != env.domain && !ofAzure(object.domain) {
-		return nil, &AccessError{Address: object.scheme + "://" + object.bucket + "@" + object.account + "." + object.domain,
+	if object.Domain != "" && object.Domain != env.domain && !ofAzure(object.Domain) {
+		return nil, &remotefs.AccessError{Address: object.Scheme + "://" + object.Bucket + "@" + object.Account + "." + object.Domain,
 			Why: "not a host of Azure; set AZURE_STORAGE_DOMAIN to use your own"}
 	}
 	opened := &bucket{status: azureStatus, detail: azureDetail}
@@ -55,23 +55,23 @@ func openAzure(ctx context.Context, object bucketObject, client *http.Client) (*
 	return opened, err
 }
 
-func azureContainer(ctx context.Context, object bucketObject, env azureAccount, opened *bucket, options *container.ClientOptions) (*container.Client, error) {
-	matches := object.account == "" || object.account == env.name
+func azureContainer(ctx context.Context, object remotefs.BucketObject, env azureAccount, opened *bucket, options *container.ClientOptions) (*container.Client, error) {
+	matches := object.Account == "" || object.Account == env.name
 	if matches && env.connection != "" {
-		return container.NewClientFromConnectionString(env.connection, object.bucket, options)
+		return container.NewClientFromConnectionString(env.connection, object.Bucket, options)
 	}
-	account := cmp.Or(object.account, env.name)
+	account := cmp.Or(object.Account, env.name)
 	if account == "" {
-		return nil, &AccessError{Address: object.scheme + "://" + object.bucket,
+		return nil, &remotefs.AccessError{Address: object.Scheme + "://" + object.Bucket,
 			Why: "no storage account: use CONTAINER@ACCOUNT.blob.core.windows.net, or set AZURE_STORAGE_ACCOUNT"}
 	}
 	service, err := azureblob.NewServiceURL(&azureblob.ServiceURLOptions{
-		AccountName: account, StorageDomain: cmp.Or(object.domain, env.domain), Protocol: env.protocol,
+		AccountName: account, StorageDomain: cmp.Or(object.Domain, env.domain), Protocol: env.protocol,
 	})
 	if err != nil {
 		return nil, err
 	}
-	address, err := url.JoinPath(string(service), object.bucket)
+	address, err := url.JoinPath(string(service), object.Bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func azureContainer(ctx context.Context, object bucketObject, env azureAccount, 
 	case matches && env.key != "":
 		credential, err := azblob.NewSharedKeyCredential(account, env.key)
 		if err != nil {
-			return nil, &AccessError{Address: object.scheme + "://" + object.bucket, Why: "the key of the storage account is not base64", Err: err}
+			return nil, &remotefs.AccessError{Address: object.Scheme + "://" + object.Bucket, Why: "the key of the storage account is not base64", Err: err}
 		}
 		return container.NewClientWithSharedKeyCredential(address, credential, options)
 	case matches && env.sas != "":

@@ -1,6 +1,6 @@
-//go:build cloud
-
-package remotefs
+// Package buckets opens buckets of Amazon S3, Google Cloud Storage and Azure Blob Storage for
+// package remotefs.
+package buckets
 
 import (
 	"context"
@@ -16,30 +16,29 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// checkBuilt returns nil: this build has all schemes of buckets.
-func checkBuilt(string) error { return nil }
+// All returns the services of the clouds.
+func All() remotefs.Buckets {
+	return remotefs.Buckets{
+		"s3": opener(func(ctx context.Context, object remotefs.BucketObject, _ *http.Client) (*bucket, error) {
+			return openS3(ctx, object)
+		}),
+		"gs": opener(openGoogle), "azure": opener(openAzure),
+	}
+}
 
-// openBucket creates the client of a bucket without calling it.
-func openBucket(ctx context.Context, object bucketObject, client *http.Client) (bucketStore, error) {
-	var opened *bucket
-	var err error
-	switch object.driver {
-	case "s3":
-		opened, err = openS3(ctx, object)
-	case "gs":
-		opened, err = openGoogle(ctx, object, client)
-	case "azure":
-		opened, err = openAzure(ctx, object, client)
-	default:
-		return nil, &SchemeError{Scheme: object.scheme, Supported: supported()}
+// opener adapts the function of a service, which creates a client without calling it.
+func opener(open func(context.Context, remotefs.BucketObject, *http.Client) (*bucket, error)) remotefs.BucketOpener {
+	return func(ctx context.Context, object remotefs.BucketObject, client *http.Client) (remotefs.Bucket, error) {
+		opened, err := open(ctx, object, client)
+		if err != nil {
+			return nil, err
+		}
+		opened.shown = object.Scheme + "://" + object.Bucket + "/"
+		return opened, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	opened.shown = object.scheme + "://" + object.bucket + "/"
-	return opened, nil
 }
 
 // bucket is a bucket of any cloud.
@@ -52,7 +51,8 @@ type bucket struct {
 	detail    func(error) string // cause of a client's error, empty for none
 }
 
-func (b *bucket) open(ctx context.Context, key string) (io.ReadCloser, error) {
+// Open opens an object for reading.
+func (b *bucket) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	in, err := b.NewReader(ctx, key, nil)
 	if err != nil {
 		return nil, b.explain(key, err)
@@ -60,25 +60,27 @@ func (b *bucket) open(ctx context.Context, key string) (io.ReadCloser, error) {
 	return in, nil
 }
 
-func (b *bucket) list(ctx context.Context, prefix string) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
-		all := b.List(&blob.ListOptions{Prefix: prefix})
+// List returns the objects whose keys begin with a prefix.
+func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[remotefs.Object, error] {
+	return func(yield func(remotefs.Object, error) bool) {
+		all := b.Bucket.List(&blob.ListOptions{Prefix: prefix})
 		for {
 			object, err := all.Next(ctx)
 			switch {
 			case errors.Is(err, io.EOF):
 				return
 			case err != nil:
-				yield(Object{}, b.explain(prefix, err))
+				yield(remotefs.Object{}, b.explain(prefix, err))
 				return
-			case !yield(Object{Address: object.Key, Size: object.Size, Modified: object.ModTime}, nil):
+			case !yield(remotefs.Object{Address: object.Key, Size: object.Size, Modified: object.ModTime}, nil):
 				return
 			}
 		}
 	}
 }
 
-func (b *bucket) create(ctx context.Context, key string) (Upload, error) {
+// Create opens an object for writing.
+func (b *bucket) Create(ctx context.Context, key string) (remotefs.Upload, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	in, out := io.Pipe()
 	u := &bucketUpload{out: out, cancel: cancel, result: make(chan error, 1)}
@@ -99,11 +101,12 @@ func (b *bucket) create(ctx context.Context, key string) (Upload, error) {
 	return u, nil
 }
 
-func (b *bucket) close() error {
+// Close closes the connections of the client.
+func (b *bucket) Close() error {
 	if b.release != nil {
 		b.release()
 	}
-	return b.Close()
+	return b.Bucket.Close()
 }
 
 // bucketUpload passes what is written to a concurrent upload.
@@ -114,8 +117,10 @@ type bucketUpload struct {
 	done   bool
 }
 
+// Write passes bytes to the upload.
 func (u *bucketUpload) Write(p []byte) (int, error) { return u.out.Write(p) }
 
+// Commit waits for the end of the upload.
 func (u *bucketUpload) Commit() error {
 	if u.done {
 		return nil
@@ -126,6 +131,7 @@ func (u *bucketUpload) Commit() error {
 	return <-u.result
 }
 
+// Abort cancels the upload.
 func (u *bucketUpload) Abort() error {
 	if u.done {
 		return nil
@@ -143,16 +149,16 @@ func (b *bucket) explain(key string, err error) error {
 	status := b.status(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &AccessError{Address: address, Why: "canceled", Err: err}
+		return &remotefs.AccessError{Address: address, Why: "canceled", Err: err}
 	case gcerrors.Code(err) == gcerrors.NotFound, status == http.StatusNotFound:
-		return &NotFoundError{Address: address}
+		return &remotefs.NotFoundError{Address: address}
 	case b.anonymous != "" && (status == http.StatusForbidden || status == http.StatusUnauthorized):
-		return &AccessError{Address: address, Why: fmt.Sprintf("the server answered %d %s; the request had no credentials, because none of %s were found",
+		return &remotefs.AccessError{Address: address, Why: fmt.Sprintf("the server answered %d %s; the request had no credentials, because none of %s were found",
 			status, http.StatusText(status), b.anonymous)}
 	case b.detail(err) != "":
-		return &AccessError{Address: address, Why: httpx.SingleLine(b.detail(err), 200), Err: err}
+		return &remotefs.AccessError{Address: address, Why: httpx.SingleLine(b.detail(err), 200), Err: err}
 	case status != 0:
-		return &StatusError{Address: address, Code: status}
+		return &remotefs.StatusError{Address: address, Code: status}
 	}
-	return &AccessError{Address: address, Why: httpx.Reason(err), Err: err}
+	return &remotefs.AccessError{Address: address, Why: httpx.Reason(err), Err: err}
 }

@@ -1,9 +1,8 @@
-//go:build cloud
-
-package remotefs_test
+package buckets_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -13,14 +12,20 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 
+	"github.com/qtype-dev/qtype/distribution/buckets"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/servertest"
 )
 
+// withBuckets returns the context of a program with all services.
+func withBuckets(t *testing.T) context.Context {
+	return remotefs.WithBuckets(t.Context(), buckets.All())
+}
+
 // runContract tests a store at an address that ends with a slash.
 func runContract(t *testing.T, dir string) {
 	t.Helper()
-	client := new(remotefs.Client)
+	client := &remotefs.Client{Buckets: buckets.All()}
 	defer func() {
 		if err := client.Close(); err != nil {
 			t.Error(err)
@@ -43,7 +48,7 @@ func runContract(t *testing.T, dir string) {
 	}
 	wantMissing(t, client, dir+"none", dir+"none")
 	testAbort(t, client, dir+"aborted")
-	if in, err := remotefs.Open(t.Context(), dir+"a.yaml"); err != nil || in.Close() != nil {
+	if in, err := remotefs.Open(withBuckets(t), dir+"a.yaml"); err != nil || in.Close() != nil {
 		t.Errorf("Open: %v", err)
 	}
 }
@@ -132,13 +137,13 @@ func TestS3(t *testing.T) {
 	}
 	call(t, http.MethodPut, "http://"+s.Address()+"/shop.data", "")
 	runContract(t, "s3://shop.data/docs/")
-	_, err := remotefs.Open(t.Context(), "s3://unknown/a")
+	_, err := remotefs.Open(withBuckets(t), "s3://unknown/a")
 	if err == nil || err.Error() != "s3://unknown/a: does not exist" {
 		t.Errorf("got %v", err)
 	}
 	address := s.Address()
 	s.Freeze()
-	client := &remotefs.Client{IdleTimeout: 200_000_000}
+	client := &remotefs.Client{IdleTimeout: 200_000_000, Buckets: buckets.All()}
 	if _, err := client.Open(t.Context(), "s3://shop.data/docs/a.yaml"); err == nil || !strings.Contains(err.Error(), "no data from server for 200ms") {
 		t.Errorf("frozen: %v", err)
 	}
@@ -147,7 +152,7 @@ func TestS3(t *testing.T) {
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := remotefs.Open(t.Context(), "s3://shop.data/docs/a.yaml"); err == nil || strings.Contains(err.Error(), address) ||
+	if _, err := remotefs.Open(withBuckets(t), "s3://shop.data/docs/a.yaml"); err == nil || strings.Contains(err.Error(), address) ||
 		err.Error() != "s3://shop.data/docs/a.yaml: connection refused" {
 		t.Errorf("killed: %v", err)
 	}
@@ -158,7 +163,7 @@ func TestGoogle(t *testing.T) {
 	t.Setenv("STORAGE_EMULATOR_HOST", s.Address())
 	call(t, http.MethodPost, "http://"+s.Address()+"/storage/v1/b?project=p", `{"name":"shop"}`)
 	runContract(t, "gs://shop/docs/")
-	in, err := remotefs.Open(t.Context(), "gcs://shop/docs/a.yaml")
+	in, err := remotefs.Open(withBuckets(t), "gcs://shop/docs/a.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,12 +192,12 @@ func TestAzure(t *testing.T) {
 	for _, scheme := range []string{"az", "abfs"} {
 		runContract(t, scheme+"://shop/"+scheme+"/")
 	}
-	_, err = remotefs.Open(t.Context(), "abfs://shop@other.dfs.core.example.com/a")
+	_, err = remotefs.Open(withBuckets(t), "abfs://shop@other.dfs.core.example.com/a")
 	if err == nil || !strings.Contains(err.Error(), "not a host of Azure") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("AZURE_STORAGE_KEY", "bm90IHRoZSBrZXk=")
-	if _, err := remotefs.Open(t.Context(), "az://shop/az/a.yaml"); err == nil || !strings.Contains(err.Error(), "AuthorizationFailure") {
+	if _, err := remotefs.Open(withBuckets(t), "az://shop/az/a.yaml"); err == nil || !strings.Contains(err.Error(), "AuthorizationFailure") {
 		t.Errorf("a wrong key: %v", err)
 	}
 }

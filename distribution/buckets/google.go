@@ -1,6 +1,4 @@
-//go:build cloud
-
-package remotefs
+package buckets
 
 import (
 	"context"
@@ -11,11 +9,13 @@ import (
 	"gocloud.dev/blob/gcsblob"
 	"gocloud.dev/gcp"
 	"google.golang.org/api/googleapi"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
 // openGoogle uses Google's application default credentials, or none if there are
 // none. STORAGE_EMULATOR_HOST is a server for tests.
-func openGoogle(ctx context.Context, object bucketObject, client *http.Client) (*bucket, error) {
+func openGoogle(ctx context.Context, object remotefs.BucketObject, client *http.Client) (*bucket, error) {
 	opened := &bucket{status: googleStatus, detail: googleDetail}
 	caller := gcp.NewAnonymousHTTPClient(client.Transport)
 	if os.Getenv("STORAGE_EMULATOR_HOST") == "" {
@@ -26,7 +26,7 @@ func openGoogle(ctx context.Context, object bucketObject, client *http.Client) (
 		}
 	}
 	var err error
-	opened.Bucket, err = gcsblob.OpenBucket(ctx, caller, object.bucket, nil)
+	opened.Bucket, err = gcsblob.OpenBucket(ctx, caller, object.Bucket, nil)
 	return opened, err
 }
 

@@ -1,6 +1,4 @@
-//go:build cloud
-
-package loader_test
+package buckets_test
 
 import (
 	"net/http"
@@ -41,7 +39,7 @@ func TestDocumentInBucket(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 	}
-	result, list := loader.Load(t.Context(), "s3://shop/a/app.yaml", loader.Options{Lookup: noEnv})
+	result, list := loader.Load(withBuckets(t), "s3://shop/a/app.yaml", loader.Options{Lookup: func(string) (string, bool) { return "", false }})
 	if types := result.Document.Application.Types; len(types) != 1 || types[0].Position().Span().String() != "s3://shop/a/parts/types.yaml:1:2" {
 		t.Errorf("got %v", types)
 	}

@@ -1,6 +1,4 @@
-//go:build cloud
-
-package documents_test
+package buckets_test
 
 import (
 	"net/http"
@@ -11,9 +9,12 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 
+	"github.com/qtype-dev/qtype/distribution/buckets"
+	"github.com/qtype-dev/qtype/internal/documents"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // emulator returns the address of an emulator, which the test stops.
@@ -40,11 +41,45 @@ func create(t *testing.T, method, address, body string) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 }
 
+// result is what a reader has found.
+type result struct {
+	docs   []*documents.Document
+	failed []string
+	err    error
+}
+
+// names returns the names of the files, in order.
+func (r result) names() []string {
+	var names []string
+	for _, d := range r.docs {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// read runs a reader.
+func read(t *testing.T, module string, args map[string]any) (r result) {
+	t.Helper()
+	source, err := documents.Open(&spec.DocumentSource{ReaderModule: module, Args: args}, documents.Env{})
+	if err != nil {
+		return result{err: err}
+	}
+	r.err = source.Read(withBuckets(t), func(doc *documents.Document, failed error) error {
+		if failed != nil {
+			r.failed = append(r.failed, failed.Error())
+			return nil
+		}
+		r.docs = append(r.docs, doc)
+		return nil
+	})
+	return r
+}
+
 // readBucket writes objects to the bucket shop and reads them with the reader of its store,
 // whose arguments name the bucket and an object by these keys.
 func readBucket(t *testing.T, reader, scheme, bucketKey, objectKey string) {
 	t.Helper()
-	client := new(remotefs.Client)
+	client := &remotefs.Client{Buckets: buckets.All()}
 	defer func() { testkit.Must(t, client.Close()) }()
 	for name, text := range map[string]string{"docs/b.md": "# B", "docs/a.txt": "A", "docs/deep/c.md": "# C", "docs/image.png": "\x89PNG\r\n\x1a\n\x00\x00", "other.md": "# O"} {
 		out, err := client.Create(t.Context(), scheme+"://shop/"+name)
@@ -63,7 +98,7 @@ func readBucket(t *testing.T, reader, scheme, bucketKey, objectKey string) {
 		"object":    {map[string]any{objectKey: "other.md"}, "other.md", ""},
 	} {
 		c.args[bucketKey] = "shop"
-		got := read(t, reader, c.args, nil)
+		got := read(t, reader, c.args)
 		if !slices.Equal(got.names(), strings.Fields(c.want)) || got.err != nil || !strings.Contains(strings.Join(got.failed, " "), c.failed) || (c.failed == "") != (len(got.failed) == 0) {
 			t.Errorf("%s: %v, failed %q, %v", name, got.names(), got.failed, got.err)
 		}
@@ -78,7 +113,7 @@ func readBucket(t *testing.T, reader, scheme, bucketKey, objectKey string) {
 		scheme + "://shop/none.md: does not exist":      {objectKey: "none.md"},
 	} {
 		args[bucketKey] = "shop"
-		got := read(t, reader, args, nil)
+		got := read(t, reader, args)
 		if text := strings.Join(got.failed, " "); got.err == nil && !strings.Contains(text, want) || got.err != nil && !strings.Contains(got.err.Error(), want) {
 			t.Errorf("got %q, %v, want %q", text, got.err, want)
 		}

@@ -1,6 +1,4 @@
-//go:build cloud
-
-package remotefs
+package buckets
 
 import (
 	"context"
@@ -15,12 +13,14 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/blob/s3blob"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
 // openS3 takes credentials, region and endpoint from where every AWS program takes
 // them (AWS_PROFILE, AWS_ENDPOINT_URL, …), never from the address: a document must
 // not choose where a user's signature is sent.
-func openS3(ctx context.Context, object bucketObject) (*bucket, error) {
+func openS3(ctx context.Context, object remotefs.BucketObject) (*bucket, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, err
@@ -43,13 +43,13 @@ func openS3(ctx context.Context, object bucketObject) (*bucket, error) {
 		custom := o.BaseEndpoint != nil
 		// Compatible servers have no host for each bucket and may not know the
 		// newer checksums. A dot in a bucket name does not match its certificate.
-		o.UsePathStyle = custom || strings.Contains(object.bucket, ".")
+		o.UsePathStyle = custom || strings.Contains(object.Bucket, ".")
 		if custom {
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		}
 	})
-	opened.Bucket, err = s3blob.OpenBucket(ctx, api, object.bucket, nil)
+	opened.Bucket, err = s3blob.OpenBucket(ctx, api, object.Bucket, nil)
 	return opened, err
 }
 

@@ -1,7 +1,6 @@
 // Package hugot runs embedding models in this process: a local folder with an ONNX
-// file, as exporters for sentence-transformers write it. Only a build with -tags hugot
-// contains the library that runs them (github.com/knights-analytics/hugot, in pure Go);
-// New is an error without it.
+// file, as exporters for sentence-transformers write it. The library that runs them,
+// github.com/knights-analytics/hugot, is in pure Go.
 package hugot
 
 import (
@@ -12,22 +11,13 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/provider"
 )
 
 // Config is what New makes a model from.
 type Config struct {
 	Info   model.Info     // describes the model; Name is the path of the folder
 	Params map[string]any // the declared inference parameters, of which there are none
-}
-
-// BuildTagError reports a model that only another build of the program can run.
-type BuildTagError struct {
-	Model string // the model's id in the document
-}
-
-// Error states how to build the program.
-func (e *BuildTagError) Error() string {
-	return fmt.Sprintf("model %s: provider hugot needs a build with -tags hugot, such as make build-hugot", e.Model)
 }
 
 // runner computes the states of texts. Its methods are not called at the same time.
@@ -46,12 +36,16 @@ type Embedder struct {
 	runner runner        // nil before the first call
 }
 
+// Client is the part of a program that makes models of the provider hugot.
+func Client() provider.Client {
+	return provider.Client{Local: func(info model.Info, params map[string]any) (model.Embedder, error) {
+		return New(Config{Info: info, Params: params})
+	}}
+}
+
 // New makes an Embedder. It reads the settings of the folder; the weights are read by
 // the first call.
 func New(c Config) (*Embedder, error) {
-	if !built {
-		return nil, &BuildTagError{Model: c.Info.ID}
-	}
 	if _, err := modelparams.Local.Encode(c.Params); err != nil {
 		return nil, fmt.Errorf("model %s: %w", c.Info.ID, err)
 	}

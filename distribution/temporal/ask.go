@@ -1,10 +1,9 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"slices"
 	"sync"
 
@@ -19,13 +18,13 @@ import (
 // concurrent use.
 type asker struct {
 	worker  *chunkRunner
-	answers map[string]Answer // by the keys of the requests
+	answers map[string]durable.Answer // by the keys of the requests
 	suspend context.CancelCauseFunc
 	limit   int                     // bytes of the arguments of a request
 	publish func([]streamedRequest) // shows requests to the client; nil if the workflow does
 
 	mu     sync.Mutex
-	opened []Request // without an answer
+	opened []durable.Request // without an answer
 }
 
 // handlers returns the handlers of the run of a chunk. What the worker answers itself by its
@@ -53,7 +52,7 @@ func (q *asker) approve(ctx context.Context, call tool.Request) (yes bool, reaso
 	if call.Tool.IsAmong(q.worker.approved) {
 		return true, "", nil
 	}
-	a, err := q.ask(ctx, Approval, call)
+	a, err := q.ask(ctx, durable.Approval, call)
 	return a.Approved, a.Reason, err
 }
 
@@ -64,35 +63,35 @@ func (q *asker) result(ctx context.Context, call tool.Request) (any, error) {
 
 // askClient is the runs.Ask of the tools that the client of a server offers.
 func (q *asker) askClient(ctx context.Context, kind runs.RequestKind, call tool.Request) (*runs.Answer, error) {
-	a, err := q.ask(ctx, RequestKind(kind), call)
+	a, err := q.ask(ctx, durable.RequestKind(kind), call)
 	return &runs.Answer{Approved: &a.Approved, Reason: a.Reason, Result: a.Result, Error: a.Error}, err
 }
 
 // asked is a request with what is shown of it.
 type asked struct {
-	Request
+	durable.Request
 	shown streamedRequest
 }
 
 // ask returns the answer to a request. Without one, it ends the chunk when no other call of the same
 // answer of the model is running.
-func (q *asker) ask(ctx context.Context, kind RequestKind, call tool.Request) (Answer, error) {
+func (q *asker) ask(ctx context.Context, kind durable.RequestKind, call tool.Request) (durable.Answer, error) {
 	if len(call.Args) > q.limit {
-		return Answer{}, fmt.Errorf("the arguments have %d bytes, but a call that waits for an answer may have %d", len(call.Args), q.limit)
+		return durable.Answer{}, fmt.Errorf("the arguments have %d bytes, but a call that waits for an answer may have %d", len(call.Args), q.limit)
 	}
 	key := string(kind) + "-" + call.Caller.Key
 	if given, ok := q.answers[key]; ok {
 		return given, nil
 	}
-	req := Request{Kind: kind, Row: call.Caller.Row, Session: call.Caller.Session, Step: call.Caller.Step, Tool: call.Tool.ID, Arguments: call.Args, Key: key}
-	if kind == ClientTool && call.Outputs != nil {
+	req := durable.Request{Kind: kind, Row: call.Caller.Row, Session: call.Caller.Session, Step: call.Caller.Step, Tool: call.Tool.ID, Arguments: call.Args, Key: key}
+	if kind == durable.ClientTool && call.Outputs != nil {
 		req.Schema = tool.Schema(call.Outputs)
 	}
 	t := call.Tool
 	shown := streamedRequest{Kind: kind, Tool: streamedTool{ID: t.ID, Set: t.Set, Name: t.Name, Description: t.Description}, Args: call.Args, Caller: call.Caller}
 	tool.Announce(ctx, asked{req, shown}, q.open)
 	<-ctx.Done()
-	return Answer{}, context.Cause(ctx)
+	return durable.Answer{}, context.Cause(ctx)
 }
 
 // open opens the requests of a round and ends the chunk.

@@ -1,6 +1,4 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"bytes"
@@ -8,6 +6,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"io"
 	"io/fs"
 	"os"
@@ -32,7 +31,9 @@ type blobs struct {
 }
 
 // newBlobs returns the blobs of a configuration.
-func newBlobs(cfg Config) *blobs { return &blobs{base: cfg.Blobs, sealer: newSealer(cfg)} }
+func newBlobs(cfg durable.Config) *blobs {
+	return &blobs{base: cfg.Blobs, sealer: newSealer(cfg), client: remotefs.Client{Buckets: cfg.Buckets}}
+}
 
 // address returns the address of a blob.
 func (b *blobs) address(name string) string {

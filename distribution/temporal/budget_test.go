@@ -1,6 +1,4 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"testing"

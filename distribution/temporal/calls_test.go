@@ -1,12 +1,11 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"io"
 	"log/slog"
 	"net/http"
@@ -136,7 +135,7 @@ func openChunk(t *testing.T, document string, server http.Handler, rows ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := &chunkRunner{app: app, blobs: newBlobs(Config{Blobs: t.TempDir()}), beat: func(context.Context, []byte, ...any) error { return nil }}
+	runner := &chunkRunner{app: app, blobs: newBlobs(durable.Config{Blobs: t.TempDir()}), beat: func(context.Context, []byte, ...any) error { return nil }}
 	return runner, task{Run: "r", Flow: "main", Rows: data, Beat: time.Minute, Max: maxInline}
 }
 
@@ -160,12 +159,12 @@ func attempt(t *testing.T, w *chunkRunner, in task, stop chan struct{}) (done, e
 }
 
 // answered runs the chunk with an answer to its request.
-func answered(t *testing.T, w *chunkRunner, in task, waits done, a Answer) (done, task) {
+func answered(t *testing.T, w *chunkRunner, in task, waits done, a durable.Answer) (done, task) {
 	t.Helper()
 	if len(waits.Waiting) != 1 {
 		t.Fatalf("got %+v", waits)
 	}
-	all := map[string]Answer{waits.Waiting[0].ID: a}
+	all := map[string]durable.Answer{waits.Waiting[0].ID: a}
 	for id, earlier := range in.Answers {
 		all[id] = earlier
 	}
@@ -221,7 +220,7 @@ func TestChunk_Calls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made, _ := answered(t, w, in, waits, Answer{Result: json.RawMessage(`"Graz"`)})
+			made, _ := answered(t, w, in, waits, durable.Answer{Result: json.RawMessage(`"Graz"`)})
 			if text := resultOf(t, w, made); !strings.Contains(text, "Graz") {
 				t.Errorf("got %q", text)
 			}
@@ -245,14 +244,14 @@ func TestChunk_Answers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made, in := answered(t, w, in, waits, Answer{Approved: yes})
-			if req := waits.Waiting[0]; req.Kind != Approval || req.Tool != "refund" || req.Row != 1 || req.Session != "s" || string(req.Arguments) != `{"order":"7"}` {
+			made, in := answered(t, w, in, waits, durable.Answer{Approved: yes})
+			if req := waits.Waiting[0]; req.Kind != durable.Approval || req.Tool != "refund" || req.Row != 1 || req.Session != "s" || string(req.Arguments) != `{"order":"7"}` {
 				t.Errorf("got %+v", req)
 			}
-			if req := made.Waiting; len(req) != 1 || req[0].Kind != ClientTool || !strings.Contains(string(req[0].Schema), `"city"`) {
+			if req := made.Waiting; len(req) != 1 || req[0].Kind != durable.ClientTool || !strings.Contains(string(req[0].Schema), `"city"`) {
 				t.Fatalf("got %+v", made)
 			}
-			made, _ = answered(t, w, in, made, Answer{Result: json.RawMessage(`{"city": "Graz"}`)})
+			made, _ = answered(t, w, in, made, durable.Answer{Result: json.RawMessage(`{"city": "Graz"}`)})
 			if text := resultOf(t, w, made); !strings.Contains(text, "Graz") {
 				t.Errorf("got %q", text)
 			}

@@ -1,6 +1,4 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
@@ -10,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"io"
 	"log/slog"
 	"os"
@@ -23,15 +22,15 @@ import (
 )
 
 // dial connects to Temporal.
-func dial(ctx context.Context, cfg Config, out io.Writer) (client.Client, error) {
+func dial(ctx context.Context, cfg durable.Config, out io.Writer) (client.Client, error) {
 	handler := slog.DiscardHandler
 	if out != nil {
 		handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})
 	}
 	options := client.Options{HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: log.NewStructuredLogger(slog.New(handler)),
-		DataConverter: cfg.dataConverter(), FailureConverter: cfg.failureConverter()}
+		DataConverter: dataConverter(cfg), FailureConverter: failureConverter(cfg)}
 	if cfg.TLS != nil {
-		secure, err := cfg.TLS.load()
+		secure, err := loadTLS(cfg.TLS)
 		if err != nil {
 			return nil, err
 		}
@@ -47,8 +46,8 @@ func dial(ctx context.Context, cfg Config, out io.Writer) (client.Client, error)
 	return c, nil
 }
 
-// load reads the files.
-func (t *TLS) load() (*tls.Config, error) {
+// loadTLS reads the files of a configuration.
+func loadTLS(t *durable.TLS) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CA != "" {
 		text, err := os.ReadFile(t.CA)

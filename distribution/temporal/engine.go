@@ -1,6 +1,4 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
@@ -9,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,17 +28,28 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// engine is the batch.Engine.
-type engine struct{ Config }
+// Engine runs rows on Temporal. It is a durable.Engine, and safe for concurrent use.
+type Engine struct {
+	Buckets remotefs.Buckets // the services whose buckets may hold rows and results
+}
 
-// NewEngine returns the engine that runs rows on Temporal.
-func NewEngine(cfg Config) (batch.Engine, error) { return &engine{cfg}, nil }
+// complete adds the services to a configuration.
+func (e Engine) complete(cfg durable.Config) durable.Config {
+	cfg.Buckets = e.Buckets
+	return cfg
+}
+
+// batchEngine is the batch.Engine.
+type batchEngine struct{ durable.Config }
+
+// Batch returns the engine that runs the rows of files.
+func (e Engine) Batch(cfg durable.Config) batch.Engine { return &batchEngine{e.complete(cfg)} }
 
 // memoHeader is the key of the memo with the description of a run, a checkpoint.Header.
 const memoHeader = "qtype"
 
 // Open finds the workflow that is resumed, or prepares a new one.
-func (e *engine) Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cfg *batch.Config) (batch.EngineRun, error) {
+func (e *batchEngine) Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cfg *batch.Config) (batch.EngineRun, error) {
 	if err := checkConfig(cfg); err != nil {
 		return nil, err
 	}
@@ -122,7 +132,7 @@ func (r *engineRun) find(ctx context.Context) error {
 	status := info.GetStatus()
 	var was checkpoint.Header
 	payload := info.GetMemo().GetFields()[memoHeader]
-	if err := r.cfg.dataConverter().FromPayload(payload, &was); err != nil {
+	if err := dataConverter(r.cfg).FromPayload(payload, &was); err != nil {
 		if r.batch.Restart && !r.batch.Resume { // it may have another key
 			return nil
 		}
@@ -139,7 +149,7 @@ func (r *engineRun) find(ctx context.Context) error {
 		return fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changes, "; "))
 	}
 	r.header = was
-	shown := r.cfg.runOf(info)
+	shown := runOf(r.cfg, info)
 	r.sessions, r.users = shown.Sessions, shown.Users
 	if err := r.attach(ctx, status); err != nil {
 		return err
@@ -227,7 +237,7 @@ func (r *engineRun) planOf(ctx context.Context) (*plan, error) {
 	}
 	p := &plan{}
 	input := first.GetWorkflowExecutionStartedEventAttributes().GetInput()
-	if err := r.cfg.dataConverter().FromPayloads(input, p); err != nil {
+	if err := dataConverter(r.cfg).FromPayloads(input, p); err != nil {
 		return nil, fmt.Errorf("workflow %s is not a run of qtype: %w", r.workflow, err)
 	}
 	return p, nil

@@ -1,11 +1,10 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"iter"
 	"slices"
 	"sync"
@@ -31,7 +30,7 @@ var errStoppedReading = errors.New("no more results are wanted")
 
 // engineRun is the batch.EngineRun.
 type engineRun struct {
-	cfg       Config
+	cfg       durable.Config
 	batch     *batch.Config
 	client    client.Client
 	codec     *runtime.RowCodec
@@ -249,7 +248,7 @@ func (r *engineRun) tailSteps(ctx context.Context) []stepStats {
 	}
 	for _, running := range known.GetPendingActivities() {
 		var at place
-		if r.cfg.dataConverter().FromPayloads(running.GetHeartbeatDetails(), &at) == nil && at.Steps != nil {
+		if dataConverter(r.cfg).FromPayloads(running.GetHeartbeatDetails(), &at) == nil && at.Steps != nil {
 			return at.Steps
 		}
 	}

@@ -1,10 +1,9 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"errors"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"io/fs"
 	"slices"
 	"sync"
@@ -193,7 +192,7 @@ func (f *follower) answer(ctx context.Context, at int, r *streamedRequest) {
 	t := r.Tool
 	call := tool.Request{Tool: tool.Info{ID: t.ID, Set: t.Set, Name: t.Name, Description: t.Description}, Args: r.Args, Caller: r.Caller}
 	for _, declared := range f.job.App.Spec().AllTools() {
-		if c, ok := declared.(*spec.ClientTool); ok && c.ID == t.ID && r.Kind == ClientTool {
+		if c, ok := declared.(*spec.ClientTool); ok && c.ID == t.ID && r.Kind == durable.ClientTool {
 			call.Outputs = c.Outputs
 		}
 	}
@@ -202,13 +201,13 @@ func (f *follower) answer(ctx context.Context, at int, r *streamedRequest) {
 	switch {
 	case ctx.Err() != nil:
 		return
-	case err != nil && r.Kind == Approval:
+	case err != nil && r.Kind == durable.Approval:
 		given.Reason = err.Error()
 	case err != nil:
 		given.Error = err.Error()
 	default:
-		given.Answer = Answer{Approved: answer.Approved != nil && *answer.Approved, Reason: answer.Reason, Result: answer.Result, Error: answer.Error}
-		if r.Kind == Approval {
+		given.Answer = durable.Answer{Approved: answer.Approved != nil && *answer.Approved, Reason: answer.Reason, Result: answer.Result, Error: answer.Error}
+		if r.Kind == durable.Approval {
 			given.Result, given.Error = nil, ""
 		}
 	}

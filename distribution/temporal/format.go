@@ -1,10 +1,9 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"cmp"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -68,7 +67,7 @@ type streamedEvent struct {
 
 // streamedRequest is a tool.Request.
 type streamedRequest struct {
-	Kind   RequestKind
+	Kind   durable.RequestKind
 	Tool   streamedTool
 	Args   []byte
 	Caller tool.Caller

@@ -1,10 +1,9 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"net/http"
 	"strings"
 	"sync"
@@ -40,7 +39,7 @@ func TestSeenEvents(t *testing.T) {
 		"text of another row":   {[]*streamedEvent{text("Graz")}, []*streamedEvent{{Event: steps.Event{Kind: steps.EventText, Step: "say", Row: 2, Text: "Graz"}}}, "Graz"},
 		"reasoning is no text":  {[]*streamedEvent{text("Graz")}, []*streamedEvent{{Event: steps.Event{Kind: steps.EventReasoning, Step: "say", Row: 1, Text: "Graz"}}}, "Graz"},
 		"commentary again":      {[]*streamedEvent{comment, text("Graz")}, []*streamedEvent{comment, text("Graz")}, "I look."},
-		"a request":             {[]*streamedEvent{{Requests: []streamedRequest{{Kind: Approval}}}}, []*streamedEvent{{Requests: []streamedRequest{{Kind: Approval}}}, start}, "start"},
+		"a request":             {[]*streamedEvent{{Requests: []streamedRequest{{Kind: durable.Approval}}}}, []*streamedEvent{{Requests: []streamedRequest{{Kind: durable.Approval}}}, start}, "start"},
 		"a text without a rest": {[]*streamedEvent{text("Graz")}, []*streamedEvent{text("Graz")}, ""},
 	} {
 		var seen seenEvents
@@ -96,8 +95,8 @@ func TestChunk_Published(t *testing.T) {
 	in.MayWait, in.Request = true, &at
 	waits, err := attempt(t, w, in, nil)
 	testkit.Must(t, err)
-	made, in := answered(t, w, in, waits, Answer{Approved: true})
-	made, _ = answered(t, w, in, made, Answer{Error: "no position"})
+	made, in := answered(t, w, in, waits, durable.Answer{Approved: true})
+	made, _ = answered(t, w, in, made, durable.Answer{Error: "no position"})
 	if text := resultOf(t, w, made); !strings.Contains(text, "no position") {
 		t.Errorf("got %q", text)
 	}

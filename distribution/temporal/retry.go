@@ -1,17 +1,16 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 
 	"github.com/qtype-dev/qtype/internal/batch"
 )
 
 // Retry continues a canceled, terminated or failed run and keeps its finished rows. Workers continue
 // it; the run that writes its output finds it again.
-func Retry(ctx context.Context, cfg Config, id string) error {
+func (Engine) Retry(ctx context.Context, cfg durable.Config, id string) error {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return err
@@ -22,9 +21,9 @@ func Retry(ctx context.Context, cfg Config, id string) error {
 		return unknownRun(id, err)
 	}
 	info := known.GetWorkflowExecutionInfo()
-	was := cfg.runOf(info)
+	was := runOf(cfg, info)
 	r := &engineRun{cfg: cfg, batch: &batch.Config{}, client: c, workflow: id, queue: was.Queue, sessions: was.Sessions, users: was.Users}
-	if err := cfg.dataConverter().FromPayload(info.GetMemo().GetFields()[memoHeader], &r.header); err != nil {
+	if err := dataConverter(cfg).FromPayload(info.GetMemo().GetFields()[memoHeader], &r.header); err != nil {
 		return fmt.Errorf("workflow %s is not a run of qtype: %w", id, err)
 	}
 	earlier, err := r.planOf(ctx)

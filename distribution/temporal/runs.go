@@ -1,11 +1,10 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"strings"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -34,7 +33,7 @@ const maxListed = 1_000
 
 // List returns the runs that Temporal has and the filter selects, the newest first. Of runs that were
 // resumed or continued it has the newest execution.
-func List(ctx context.Context, cfg Config, filter Filter) ([]Run, error) {
+func (Engine) List(ctx context.Context, cfg durable.Config, filter durable.Filter) ([]durable.Run, error) {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return nil, err
@@ -46,7 +45,7 @@ func List(ctx context.Context, cfg Config, filter Filter) ([]Run, error) {
 	}
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query}
 	seen := map[string]bool{}
-	var all []Run
+	var all []durable.Run
 	for len(all) < maxListed {
 		page, err := c.ListWorkflow(ctx, request)
 		if err != nil {
@@ -55,7 +54,7 @@ func List(ctx context.Context, cfg Config, filter Filter) ([]Run, error) {
 		for _, info := range page.GetExecutions() {
 			if id := info.GetExecution().GetWorkflowId(); !seen[id] {
 				seen[id] = true
-				if r := cfg.runOf(info); filter.Selects(&r) { // the server has also selected runs without attributes
+				if r := runOf(cfg, info); filter.Selects(&r) { // the server has also selected runs without attributes
 					all = append(all, r)
 				}
 			}
@@ -68,30 +67,30 @@ func List(ctx context.Context, cfg Config, filter Filter) ([]Run, error) {
 }
 
 // runOf returns what Temporal's list has of a run. Without the key of a run it has no flow and no input.
-func (c Config) runOf(info *workflowpb.WorkflowExecutionInfo) Run {
-	r := Run{ID: info.GetExecution().GetWorkflowId(), Engine: Temporal, Status: statusName(info.GetStatus()), Started: info.GetStartTime().AsTime(), Queue: info.GetTaskQueue()}
+func runOf(c durable.Config, info *workflowpb.WorkflowExecutionInfo) durable.Run {
+	r := durable.Run{ID: info.GetExecution().GetWorkflowId(), Engine: durable.Temporal, Status: statusName(info.GetStatus()), Started: info.GetStartTime().AsTime(), Queue: info.GetTaskQueue()}
 	if info.GetCloseTime() != nil {
 		r.Closed = info.GetCloseTime().AsTime()
 	}
 	var header checkpoint.Header
 	fields := info.GetMemo().GetFields()
-	data := c.dataConverter()
+	data := dataConverter(c)
 	if data.FromPayload(fields[memoHeader], &header) == nil {
 		r.Flow, r.Input = header.Flow, header.Input.Path
 	}
 	_ = data.FromPayload(fields[memoApp], &r.Document) // the run of another program has none
 	_ = data.FromPayload(fields[memoSessions], &r.Sessions)
 	_ = data.FromPayload(fields[memoUsers], &r.Users)
-	if r.Closed.IsZero() && c.isWaiting(fields[memoWaiting]) {
-		r.Status = WaitingStatus
+	if r.Closed.IsZero() && isWaiting(c, fields[memoWaiting]) {
+		r.Status = durable.WaitingStatus
 	}
 	return r
 }
 
 // isWaiting reads the memo that a workflow has changed. The SDK does not encrypt these changes.
-func (c Config) isWaiting(p *commonpb.Payload) (waiting bool) {
+func isWaiting(c durable.Config, p *commonpb.Payload) (waiting bool) {
 	if converter.GetDefaultDataConverter().FromPayload(p, &waiting) != nil {
-		_ = c.dataConverter().FromPayload(p, &waiting) // a value of another program is false
+		_ = dataConverter(c).FromPayload(p, &waiting) // a value of another program is false
 	}
 	return waiting
 }
@@ -110,7 +109,7 @@ func statusName(s enums.WorkflowExecutionStatus) string {
 
 // Show returns a run with what it has finished. For a run that is not complete a worker
 // must be there to answer.
-func Show(ctx context.Context, cfg Config, id string) (*Run, error) {
+func (Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable.Run, error) {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return nil, err
@@ -120,7 +119,7 @@ func Show(ctx context.Context, cfg Config, id string) (*Run, error) {
 	if err != nil {
 		return nil, unknownRun(id, err)
 	}
-	r := cfg.runOf(known.GetWorkflowExecutionInfo())
+	r := runOf(cfg, known.GetWorkflowExecutionInfo())
 	if r.Closed.IsZero() {
 		var s status
 		if query(ctx, c, id, progressQuery, &s) != nil {
@@ -130,7 +129,7 @@ func Show(ctx context.Context, cfg Config, id string) (*Run, error) {
 		r.Rows, r.Failed = s.Rows, s.Failed
 		r.Status = statusName(known.GetWorkflowExecutionInfo().GetStatus()) // the memo may be older
 		if s.Waiting > 0 {
-			r.Status = WaitingStatus
+			r.Status = durable.WaitingStatus
 			err = query(ctx, c, id, requestsQuery, &r.Waiting)
 		}
 		return &r, err
@@ -153,9 +152,9 @@ func query(ctx context.Context, c client.Client, id, name string, answer any) er
 	return known.Get(answer)
 }
 
-// AnswerRequests answers requests of a run. A worker must be there to take the answers. Either all
+// Answer answers requests of a run. A worker must be there to take the answers. Either all
 // are taken, or none.
-func AnswerRequests(ctx context.Context, cfg Config, id string, answers []Answer) error {
+func (Engine) Answer(ctx context.Context, cfg durable.Config, id string, answers []durable.Answer) error {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return err
@@ -177,7 +176,7 @@ func AnswerRequests(ctx context.Context, cfg Config, id string, answers []Answer
 }
 
 // Cancel ends a run, which can be resumed.
-func Cancel(ctx context.Context, cfg Config, id string) error {
+func (Engine) Cancel(ctx context.Context, cfg durable.Config, id string) error {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return err

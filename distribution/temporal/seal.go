@@ -1,6 +1,4 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"crypto/aes"
@@ -8,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"strings"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -36,7 +35,7 @@ const sealedEncoding = "binary/encrypted"
 type sealer struct{ keys []encrypted.Key }
 
 // newSealer returns the sealer of a configuration, nil without keys.
-func newSealer(cfg Config) *sealer {
+func newSealer(cfg durable.Config) *sealer {
 	if len(cfg.Keys) == 0 {
 		return nil
 	}
@@ -145,7 +144,7 @@ func (s *sealer) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, erro
 }
 
 // dataConverter returns the converter of values in Temporal.
-func (c Config) dataConverter() converter.DataConverter {
+func dataConverter(c durable.Config) converter.DataConverter {
 	if s := newSealer(c); s != nil {
 		return converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), s)
 	}
@@ -153,8 +152,8 @@ func (c Config) dataConverter() converter.DataConverter {
 }
 
 // failureConverter returns the converter of errors in Temporal, whose texts may have values of rows.
-func (c Config) failureConverter() converter.FailureConverter {
+func failureConverter(c durable.Config) converter.FailureConverter {
 	return temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
-		DataConverter: c.dataConverter(), EncodeCommonAttributes: len(c.Keys) > 0,
+		DataConverter: dataConverter(c), EncodeCommonAttributes: len(c.Keys) > 0,
 	})
 }

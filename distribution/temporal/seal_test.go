@@ -1,10 +1,9 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"bytes"
 	"encoding/base64"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,31 +27,31 @@ func key(t *testing.T, fill byte) encrypted.Key {
 // was modified, moved or not encrypted is an error.
 func TestSealer(t *testing.T) {
 	const text = "the secret of row 7"
-	old, now := Config{Keys: []encrypted.Key{key(t, 1)}}, Config{Keys: []encrypted.Key{key(t, 2), key(t, 1)}}
-	p, err := old.dataConverter().ToPayload(text)
+	old, now := durable.Config{Keys: []encrypted.Key{key(t, 1)}}, durable.Config{Keys: []encrypted.Key{key(t, 2), key(t, 1)}}
+	p, err := dataConverter(old).ToPayload(text)
 	if err != nil || bytes.Contains(p.GetData(), []byte("secret")) {
 		t.Fatalf("%v, %q", err, p.GetData())
 	}
 	var got string
-	if err := now.dataConverter().FromPayload(p, &got); err != nil || got != text {
+	if err := dataConverter(now).FromPayload(p, &got); err != nil || got != text {
 		t.Errorf("got %q, %v", got, err)
 	}
-	other := Config{Keys: []encrypted.Key{key(t, 3)}}
-	if err := other.dataConverter().FromPayload(p, &got); err == nil || !strings.Contains(err.Error(), "not among the given keys") {
+	other := durable.Config{Keys: []encrypted.Key{key(t, 3)}}
+	if err := dataConverter(other).FromPayload(p, &got); err == nil || !strings.Contains(err.Error(), "not among the given keys") {
 		t.Errorf("another key: %v", err)
 	}
 	plain, err := converter.GetDefaultDataConverter().ToPayload(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := now.dataConverter().FromPayload(plain, &got); err == nil || !strings.Contains(err.Error(), "not encrypted, although a key is given") {
+	if err := dataConverter(now).FromPayload(plain, &got); err == nil || !strings.Contains(err.Error(), "not encrypted, although a key is given") {
 		t.Errorf("not encrypted: %v", err)
 	}
 	p.Data[len(p.Data)-1] ^= 1
-	if err := now.dataConverter().FromPayload(p, &got); err == nil || !strings.Contains(err.Error(), "modified after encryption") {
+	if err := dataConverter(now).FromPayload(p, &got); err == nil || !strings.Contains(err.Error(), "modified after encryption") {
 		t.Errorf("modified: %v", err)
 	}
-	failure := now.failureConverter().ErrorToFailure(os.ErrPermission)
+	failure := failureConverter(now).ErrorToFailure(os.ErrPermission)
 	if strings.Contains(failure.String(), os.ErrPermission.Error()) {
 		t.Errorf("the failure is readable: %s", failure)
 	}

@@ -1,11 +1,10 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"maps"
 	"slices"
 	"strings"
@@ -105,7 +104,7 @@ func isUnknownAttribute(err error) bool {
 
 // listQuery returns the query for the runs of a filter. It also selects runs without the attributes,
 // which were started before the server had them: the filter is applied to their memos.
-func listQuery(ctx context.Context, c client.Client, cfg Config, f Filter) (string, error) {
+func listQuery(ctx context.Context, c client.Client, cfg durable.Config, f durable.Filter) (string, error) {
 	plain := fmt.Sprintf("WorkflowType = %s", quoted(workflowName))
 	query := plain
 	for name, value := range map[string]string{flowAttribute: f.Flow, sessionAttribute: f.Session, userAttribute: f.User} {

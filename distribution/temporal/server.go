@@ -1,11 +1,10 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -28,20 +27,20 @@ const workerTimeout = 5 * time.Second
 
 // Server runs the requests of a server on Temporal. It is a runs.Engine, and safe for concurrent use.
 type Server struct {
-	cfg    Config
+	cfg    durable.Config
 	client client.Client
 	log    *slog.Logger
 
 	ending sync.WaitGroup // the ends of workflows that were canceled
 }
 
-// NewServer connects to Temporal.
-func NewServer(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
+// Serve connects a server to Temporal.
+func (e Engine) Serve(ctx context.Context, cfg durable.Config, log *slog.Logger) (durable.Server, error) {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, client: c, log: log}, nil
+	return &Server{cfg: e.complete(cfg), client: c, log: log}, nil
 }
 
 // Check logs whether a worker has the document, and which flows workers cannot run.

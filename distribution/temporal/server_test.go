@@ -1,11 +1,10 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"log/slog"
 	"strings"
 	"testing"
@@ -57,7 +56,7 @@ func newServer(t *testing.T, w *chunkRunner) (*Server, *oneWorkflow) {
 	env.SetTestTimeout(time.Minute)
 	c := &oneWorkflow{env: env, ended: make(chan struct{}), updates: make(chan func())}
 	c.wait(t.Context().Done())
-	return &Server{cfg: Config{Blobs: w.blobs.base, Heartbeat: time.Minute}, client: c, log: slog.New(slog.DiscardHandler)}, c
+	return &Server{cfg: durable.Config{Blobs: w.blobs.base, Heartbeat: time.Minute}, client: c, log: slog.New(slog.DiscardHandler)}, c
 }
 
 // ExecuteWorkflow starts the workflow.

@@ -1,9 +1,8 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"hash/fnv"
 	"iter"
 	"math"
@@ -53,7 +52,7 @@ func newUploader(codec *runtime.RowCodec, b *blobs, run string, rows int, mayWai
 
 // newRequestUploader returns the uploader of a request of a server. The rows of a flow with batch steps are one chunk: they are few.
 func newRequestUploader(codec *runtime.RowCodec, b *blobs, run string, mayWait bool) *uploader {
-	u := newUploader(codec, b, run, DefaultChunk, mayWait)
+	u := newUploader(codec, b, run, durable.DefaultChunk, mayWait)
 	if codec.HasBatches() {
 		u.max, u.bytes, u.partitions = math.MaxInt, math.MaxInt, make([]partitionRows, 1)
 	}

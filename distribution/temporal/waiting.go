@@ -1,10 +1,9 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
@@ -12,7 +11,7 @@ import (
 
 // keyedRequest is a request with its key, as an activity returns it.
 type keyedRequest struct {
-	Request
+	durable.Request
 	ID string // see Request.Key
 }
 
@@ -24,7 +23,7 @@ type openRequest struct {
 
 // givenAnswer is the answer to a request of a chunk that is not finished.
 type givenAnswer struct {
-	Answer
+	durable.Answer
 	ID        string // of the request
 	Partition int
 }
@@ -44,12 +43,12 @@ func (r *scheduler) setHandlers(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	err = workflow.SetQueryHandler(ctx, requestsQuery, func() ([]Request, error) { return r.requests(), nil })
+	err = workflow.SetQueryHandler(ctx, requestsQuery, func() ([]durable.Request, error) { return r.requests(), nil })
 	if err != nil {
 		return err
 	}
 	err = workflow.SetUpdateHandlerWithOptions(ctx, answerUpdate,
-		func(ctx workflow.Context, answers []Answer) error {
+		func(ctx workflow.Context, answers []durable.Answer) error {
 			for _, a := range answers {
 				r.answer(a)
 			}
@@ -74,7 +73,7 @@ func (r *scheduler) checkGiven(_ workflow.Context, a givenAnswer) error {
 		return errors.New("the run does not wait for this answer")
 	}
 	if at := r.opened(a.ID); at >= 0 {
-		return a.fits(&r.state.Open[at].Request, r.plan.requestLimit())
+		return fits(&a.Answer, &r.state.Open[at].Request, r.plan.requestLimit())
 	}
 	return nil
 }
@@ -109,8 +108,8 @@ func (r *scheduler) list(ctx workflow.Context, always bool) error {
 }
 
 // requests returns the open requests.
-func (r *scheduler) requests() []Request {
-	all := []Request{}
+func (r *scheduler) requests() []durable.Request {
+	all := []durable.Request{}
 	for i := range r.state.Open {
 		all = append(all, r.state.Open[i].Request)
 	}
@@ -118,13 +117,13 @@ func (r *scheduler) requests() []Request {
 }
 
 // check returns an error if an answer belongs to no open request or does not fit it.
-func (r *scheduler) check(_ workflow.Context, answers []Answer) error {
+func (r *scheduler) check(_ workflow.Context, answers []durable.Answer) error {
 	for i, a := range answers {
 		at := r.find(a.Number)
-		if at < 0 || slices.ContainsFunc(answers[:i], func(b Answer) bool { return b.Number == a.Number }) {
+		if at < 0 || slices.ContainsFunc(answers[:i], func(b durable.Answer) bool { return b.Number == a.Number }) {
 			return fmt.Errorf("the run does not wait for an answer to request %d", a.Number)
 		}
-		if err := a.fits(&r.state.Open[at].Request, r.plan.requestLimit()); err != nil {
+		if err := fits(&a, &r.state.Open[at].Request, r.plan.requestLimit()); err != nil {
 			return err
 		}
 	}
@@ -137,7 +136,7 @@ func (r *scheduler) find(number int) int {
 }
 
 // answer stores an answer, which check has accepted.
-func (r *scheduler) answer(a Answer) {
+func (r *scheduler) answer(a durable.Answer) {
 	at := r.find(a.Number)
 	if at < 0 { // two updates of one workflow task
 		return
@@ -170,14 +169,14 @@ func (r *scheduler) awaitAnswers(ctx workflow.Context, partition int) error {
 }
 
 // answersOf returns the answers for the chunk of a partition, by the keys of the requests.
-func (r *scheduler) answersOf(partition int) map[string]Answer {
-	var all map[string]Answer
+func (r *scheduler) answersOf(partition int) map[string]durable.Answer {
+	var all map[string]durable.Answer
 	for _, a := range r.state.Answers {
 		if a.Partition != partition {
 			continue
 		}
 		if all == nil {
-			all = map[string]Answer{}
+			all = map[string]durable.Answer{}
 		}
 		all[a.ID] = a.Answer
 	}
@@ -208,11 +207,11 @@ func requestLimit(isServed bool) int {
 }
 
 // fits returns an error if the answer does not answer the request, or is larger than a number of bytes.
-func (a *Answer) fits(r *Request, limit int) error {
+func fits(a *durable.Answer, r *durable.Request, limit int) error {
 	switch {
-	case r.Kind == Approval && (a.Result != nil || a.Error != ""):
+	case r.Kind == durable.Approval && (a.Result != nil || a.Error != ""):
 		return fmt.Errorf("request %d is an approval: expected yes, no or a reason", r.Number)
-	case r.Kind == ClientTool && a.Result == nil && a.Error == "":
+	case r.Kind == durable.ClientTool && a.Result == nil && a.Error == "":
 		return fmt.Errorf("request %d needs the result of tool %s, as JSON", r.Number, r.Tool)
 	case len(a.Result)+len(a.Error) > limit:
 		return fmt.Errorf("the result for request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)", r.Number, len(a.Result)+len(a.Error), limit)

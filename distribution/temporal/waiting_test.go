@@ -1,11 +1,10 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +15,8 @@ import (
 )
 
 // request returns a request as the activity of a chunk returns it.
-func request(kind RequestKind, row int64, key string) keyedRequest {
-	return keyedRequest{Request: Request{Kind: kind, Row: row, Step: "assist", Tool: "refund", Arguments: json.RawMessage(`{}`)}, ID: key}
+func request(kind durable.RequestKind, row int64, key string) keyedRequest {
+	return keyedRequest{Request: durable.Request{Kind: kind, Row: row, Step: "assist", Tool: "refund", Arguments: json.RawMessage(`{}`)}, ID: key}
 }
 
 // waitsTwice is an activity whose first chunk needs an approval, and then a client tool.
@@ -31,15 +30,15 @@ func waitsTwice(in task) (done, error) {
 		}
 		return done{Rows: 1}, nil
 	case !approved:
-		return done{Waiting: []keyedRequest{request(Approval, 1, "a")}}, nil
+		return done{Waiting: []keyedRequest{request(durable.Approval, 1, "a")}}, nil
 	case !called:
-		return done{Waiting: []keyedRequest{request(ClientTool, 1, "b")}}, nil
+		return done{Waiting: []keyedRequest{request(durable.ClientTool, 1, "b")}}, nil
 	}
 	return done{Rows: 1, Output: []byte(result.Result)}, nil
 }
 
 // answerWith gives answers to a workflow and stores its replies.
-func answerWith(env *testsuite.TestWorkflowEnvironment, at time.Duration, replies *[]string, answers ...Answer) {
+func answerWith(env *testsuite.TestWorkflowEnvironment, at time.Duration, replies *[]string, answers ...durable.Answer) {
 	env.RegisterDelayedCallback(func() {
 		env.UpdateWorkflow(answerUpdate, fmt.Sprint(at), &testsuite.TestUpdateCallback{
 			OnReject:   func(err error) { *replies = append(*replies, err.Error()) },
@@ -54,21 +53,21 @@ func answerWith(env *testsuite.TestWorkflowEnvironment, at time.Duration, replie
 func TestWorkflow_Answers(t *testing.T) {
 	env := newEnvironment(waitsTwice)
 	var replies []string
-	var shown []Request
+	var shown []durable.Request
 	env.RegisterDelayedCallback(func() {
 		answer, err := env.QueryWorkflow(requestsQuery)
 		if err != nil || answer.Get(&shown) != nil {
 			t.Error(err)
 		}
 	}, time.Minute)
-	answerWith(env, 2*time.Minute, &replies, Answer{Number: 7, Approved: true})
-	answerWith(env, 3*time.Minute, &replies, Answer{Number: 1, Result: json.RawMessage(`1`)})
-	answerWith(env, 4*time.Minute, &replies, Answer{Number: 1, Approved: true}, Answer{Number: 1})
-	answerWith(env, 5*time.Minute, &replies, Answer{Number: 1, Approved: true})
-	answerWith(env, 6*time.Minute, &replies, Answer{Number: 1, Approved: true})
-	answerWith(env, 7*time.Minute, &replies, Answer{Number: 2, Approved: true})
-	answerWith(env, 8*time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(strings.Repeat("1", maxRequest+1))})
-	answerWith(env, 9*time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(`"Graz"`)})
+	answerWith(env, 2*time.Minute, &replies, durable.Answer{Number: 7, Approved: true})
+	answerWith(env, 3*time.Minute, &replies, durable.Answer{Number: 1, Result: json.RawMessage(`1`)})
+	answerWith(env, 4*time.Minute, &replies, durable.Answer{Number: 1, Approved: true}, durable.Answer{Number: 1})
+	answerWith(env, 5*time.Minute, &replies, durable.Answer{Number: 1, Approved: true})
+	answerWith(env, 6*time.Minute, &replies, durable.Answer{Number: 1, Approved: true})
+	answerWith(env, 7*time.Minute, &replies, durable.Answer{Number: 2, Approved: true})
+	answerWith(env, 8*time.Minute, &replies, durable.Answer{Number: 2, Result: json.RawMessage(strings.Repeat("1", maxRequest+1))})
+	answerWith(env, 9*time.Minute, &replies, durable.Answer{Number: 2, Result: json.RawMessage(`"Graz"`)})
 	p := planFor(2, 1)
 	p.MayWait = true
 	env.ExecuteWorkflow(workflowName, p)
@@ -99,19 +98,19 @@ func TestWorkflow_AnswersContinue(t *testing.T) {
 	p.MayWait = true
 	var replies []string
 	env.RegisterDelayedCallback(func() { env.SetCurrentHistoryLength(historyLimit) }, 2*time.Minute)
-	answerWith(env, time.Minute, &replies, Answer{Number: 1, Approved: true})
-	answerWith(env, 3*time.Minute, &replies, Answer{Number: 9}) // a task of the workflow
+	answerWith(env, time.Minute, &replies, durable.Answer{Number: 1, Approved: true})
+	answerWith(env, 3*time.Minute, &replies, durable.Answer{Number: 9}) // a task of the workflow
 	env.ExecuteWorkflow(workflowName, p)
 	var next *workflow.ContinueAsNewError
 	if !errors.As(env.GetWorkflowError(), &next) {
 		t.Fatal(env.GetWorkflowError())
 	}
 	p.State = state{Next: []int{0}, Inline: make([]map[int][]byte, 1), Asked: 2,
-		Open:    []openRequest{{keyedRequest: request(ClientTool, 1, "b")}},
-		Answers: []givenAnswer{{Answer: Answer{Number: 1, Approved: true}, ID: "a"}}}
+		Open:    []openRequest{{keyedRequest: request(durable.ClientTool, 1, "b")}},
+		Answers: []givenAnswer{{Answer: durable.Answer{Number: 1, Approved: true}, ID: "a"}}}
 	p.State.Open[0].Number = 2
 	env = newEnvironment(waitsTwice)
-	answerWith(env, time.Minute, &replies, Answer{Number: 2, Result: json.RawMessage(`3`)})
+	answerWith(env, time.Minute, &replies, durable.Answer{Number: 2, Result: json.RawMessage(`3`)})
 	env.ExecuteWorkflow(workflowName, p)
 	var s state
 	if err := env.GetWorkflowResult(&s); err != nil || s.Rows != 1 || string(s.Inline[0][0]) != "3" {
@@ -125,28 +124,28 @@ func TestScheduler_GivenAnswers(t *testing.T) {
 	r := &scheduler{plan: planFor(1)}
 	r.plan.Request = &place{}
 	r.state.Next = []int{0}
-	early := givenAnswer{Answer: Answer{Approved: true}, ID: "a"}
+	early := givenAnswer{Answer: durable.Answer{Approved: true}, ID: "a"}
 	if err := r.checkGiven(nil, early); err != nil {
 		t.Fatal(err)
 	}
 	r.give(early)
-	r.ask(0, []keyedRequest{request(Approval, 1, "a"), request(ClientTool, 1, "b")})
+	r.ask(0, []keyedRequest{request(durable.Approval, 1, "a"), request(durable.ClientTool, 1, "b")})
 	if len(r.state.Open) != 1 || r.state.Open[0].ID != "b" || r.answersOf(0)["a"].Approved != true {
 		t.Errorf("after an early answer: %+v", r.state)
 	}
 	for name, a := range map[string]givenAnswer{
 		"a second answer":  early,
 		"no result":        {ID: "b"},
-		"a large result":   {ID: "b", Answer: Answer{Result: json.RawMessage(strings.Repeat("1", maxServedRequest+1))}},
-		"another chunk":    {ID: "b", Partition: 1, Answer: Answer{Error: "no"}},
-		"no such chunk":    {ID: "b", Partition: -1, Answer: Answer{Error: "no"}},
-		"an early one now": {ID: "a", Answer: Answer{Approved: false}},
+		"a large result":   {ID: "b", Answer: durable.Answer{Result: json.RawMessage(strings.Repeat("1", maxServedRequest+1))}},
+		"another chunk":    {ID: "b", Partition: 1, Answer: durable.Answer{Error: "no"}},
+		"no such chunk":    {ID: "b", Partition: -1, Answer: durable.Answer{Error: "no"}},
+		"an early one now": {ID: "a", Answer: durable.Answer{Approved: false}},
 	} {
 		if r.checkGiven(nil, a) == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-	failed := givenAnswer{ID: "b", Answer: Answer{Error: "no position"}}
+	failed := givenAnswer{ID: "b", Answer: durable.Answer{Error: "no position"}}
 	if err := r.checkGiven(nil, failed); err != nil {
 		t.Error(err)
 	}

@@ -1,11 +1,10 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -21,7 +20,8 @@ const (
 )
 
 // Work runs chunks of the application until ctx ends.
-func Work(ctx context.Context, app *runtime.App, cfg WorkerConfig) error {
+func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) error {
+	cfg.Config = e.complete(cfg.Config)
 	c, err := dial(ctx, cfg.Config, cfg.Log)
 	if err != nil {
 		return err

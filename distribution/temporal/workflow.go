@@ -1,10 +1,9 @@
-//go:build temporal
-
-package durable
+package temporal
 
 import (
 	"errors"
 	"fmt"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"slices"
 	"time"
 
@@ -127,7 +126,7 @@ type task struct {
 	Earlier   []byte        // the output of the chunk before failed rows run again; nil if it is a blob
 	Head      bool          // only the steps before the first batch step run
 	Tail      *tail         // the other steps of such a flow run, on the results of all chunks; nil for a chunk
-	Answers   map[string]Answer
+	Answers   map[string]durable.Answer
 }
 
 // tail is what runs the last steps of a flow with batch steps.

@@ -18,9 +18,9 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// builders is the one table of stores, by their names in spec.IndexStores.
-var builders = sync.OnceValue(func() map[string]builder {
-	return map[string]builder{
+// Core returns the table of the stores of the core. The caller may add others.
+func Core() Builders {
+	return Builders{
 		"chroma":        typed(newChroma),
 		"elasticsearch": typed(newElasticsearch),
 		"embedded":      typed(openEmbedded),
@@ -30,15 +30,18 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"redis":         newRedis,
 		"weaviate":      typed(newWeaviate),
 	}
-})
+}
+
+// core is used by Options without a table.
+var core = sync.OnceValue(Core)
 
 // typed adapts a builder that knows the struct of its arguments.
-func typed[A any](build func(context.Context, request, A) (index.Index, error)) builder {
-	return func(ctx context.Context, r request) (index.Index, error) { return build(ctx, r, r.args.(A)) }
+func typed[A any](build func(context.Context, Request, A) (index.Index, error)) Builder {
+	return func(ctx context.Context, r Request) (index.Index, error) { return build(ctx, r, r.args.(A)) }
 }
 
 // remoteConfig returns the settings of a client that all stores share.
-func (r request) remoteConfig(url string, timeout float64, retries *int) remote.Config {
+func (r Request) remoteConfig(url string, timeout float64, retries *int) remote.Config {
 	return remote.Config{URL: url, HTTP: r.HTTP, Header: http.Header{}, Secrets: []string{r.credential.key},
 		Timeout: time.Duration(timeout * float64(time.Second)), MaxRetries: retries}
 }
@@ -51,7 +54,7 @@ func addHeaders(c *remote.Config, headers map[string]string) {
 	}
 }
 
-func newQdrant(_ context.Context, r request, a *spec.QdrantArguments) (index.Index, error) {
+func newQdrant(_ context.Context, r Request, a *spec.QdrantArguments) (index.Index, error) {
 	if r.credential.kind == "" {
 		r.credential = credential{kind: "api_key", key: a.APIKey}
 	}
@@ -76,14 +79,14 @@ func newQdrant(_ context.Context, r request, a *spec.QdrantArguments) (index.Ind
 		BatchSize: a.BatchSize, TextKey: a.TextKey, VectorName: a.DenseVectorName}), nil
 }
 
-func newPGVector(_ context.Context, r request, a *spec.PGVectorArguments) (index.Index, error) {
+func newPGVector(_ context.Context, r Request, a *spec.PGVectorArguments) (index.Index, error) {
 	if err := r.Policy.Database(cmp.Or(a.ConnectionString, "postgresql://"+cmp.Or(a.Host, "localhost"))); err != nil {
 		return nil, err
 	}
 	return pgvector.New(pgvector.Config{Arguments: a, Name: r.entity.Common().Name, Dimensions: r.dimensions, User: r.credential.user, Password: r.credential.key})
 }
 
-func newChroma(_ context.Context, r request, a *spec.ChromaArguments) (index.Index, error) {
+func newChroma(_ context.Context, r Request, a *spec.ChromaArguments) (index.Index, error) {
 	address := "http://"
 	if a.SSL {
 		address = "https://"
@@ -106,7 +109,7 @@ func newChroma(_ context.Context, r request, a *spec.ChromaArguments) (index.Ind
 	return chroma.New(chroma.Config{Client: client, Tenant: a.Tenant, Database: a.Database, Collection: r.nameOr(a.CollectionName), Space: a.Space, Dimensions: r.dimensions}), nil
 }
 
-func newWeaviate(_ context.Context, r request, a *spec.WeaviateArguments) (index.Index, error) {
+func newWeaviate(_ context.Context, r Request, a *spec.WeaviateArguments) (index.Index, error) {
 	c := r.remoteConfig(a.URL, a.Timeout, a.MaxRetries)
 	c.Store, c.Temporary = "Weaviate", weaviate.IsTemporary
 	addHeaders(&c, a.Headers)

@@ -11,7 +11,7 @@ import (
 )
 
 // openEmbedded opens the index in a file.
-func openEmbedded(_ context.Context, r request, args *spec.EmbeddedIndexArguments) (index.Index, error) {
+func openEmbedded(_ context.Context, r Request, args *spec.EmbeddedIndexArguments) (index.Index, error) {
 	path := r.entity.Common().EmbeddedFile(args.Path)
 	if !filepath.IsAbs(path) {
 		path = r.Policy.Output(filepath.Join(r.Folder, path))

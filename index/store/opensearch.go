@@ -20,7 +20,7 @@ import (
 )
 
 // newOpenSearch opens a full-text index by its endpoint, a vector index by its arguments.
-func newOpenSearch(_ context.Context, r request) (index.Index, error) {
+func newOpenSearch(_ context.Context, r Request) (index.Index, error) {
 	c := opensearch.Config{Dimensions: r.dimensions}
 	address := ""
 	var common *spec.DocumentServerArguments
@@ -63,7 +63,7 @@ func awsService(set, address string) string {
 	return cmp.Or(set, "aoss")
 }
 
-func newElasticsearch(_ context.Context, r request, a *spec.ElasticsearchArguments) (index.Index, error) {
+func newElasticsearch(_ context.Context, r Request, a *spec.ElasticsearchArguments) (index.Index, error) {
 	if r.credential.kind == "" {
 		switch {
 		case a.ESAPIKey != "":
@@ -86,7 +86,7 @@ func newElasticsearch(_ context.Context, r request, a *spec.ElasticsearchArgumen
 }
 
 // serverConfig returns the settings of a client with the credentials of the index.
-func (r request) serverConfig(name, address string, a spec.ConnectionArguments) (remote.Config, error) {
+func (r Request) serverConfig(name, address string, a spec.ConnectionArguments) (remote.Config, error) {
 	c := r.remoteConfig(address, a.Timeout, a.MaxRetries)
 	c.Store = name
 	switch r.credential.kind {

@@ -20,7 +20,7 @@ import (
 const redisTimeout = 60 * time.Second
 
 // newRedis opens a full-text index by its endpoint, a vector index by its arguments.
-func newRedis(_ context.Context, r request) (index.Index, error) {
+func newRedis(_ context.Context, r Request) (index.Index, error) {
 	c := redis.Config{Dimensions: r.dimensions}
 	var common *spec.RedisDocumentArguments
 	var key, address, suffix string
@@ -61,7 +61,7 @@ func redisVectors(a *spec.RedisArguments) redis.Vectors {
 
 // redisServer returns how the server is reached. key is what the document calls the
 // address.
-func (r request) redisServer(key, address string, a spec.ConnectionArguments) (redisclient.Config, error) {
+func (r Request) redisServer(key, address string, a spec.ConnectionArguments) (redisclient.Config, error) {
 	u, err := spec.ParseRedisAddress(address)
 	if err != nil {
 		return redisclient.Config{}, fmt.Errorf("%s %w", key, err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -21,11 +22,12 @@ type Options struct {
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Secret func(spec.Secret) (string, error) // resolves secrets; nil accepts only those that are texts
 	Policy *trust.Policy                     // what the document may reach; nil allows everything
+	Stores Builders                          // the stores that can be opened; nil for those of the core
 	Folder string                            // base of relative paths of embedded indexes; empty for the working directory
 }
 
-// request is what a builder gets.
-type request struct {
+// Request is what a Builder gets: an index of a document, with its arguments and credentials.
+type Request struct {
 	Options
 	entity     spec.Index
 	args       any // a pointer to the struct of the store's arguments
@@ -33,8 +35,11 @@ type request struct {
 	credential credential
 }
 
-// builder opens an index. It may call the server.
-type builder func(context.Context, request) (index.Index, error)
+// Builders are the stores that a program has, by their names in spec.IndexStores.
+type Builders map[string]Builder
+
+// Builder opens an index. It may call the server.
+type Builder func(context.Context, Request) (index.Index, error)
 
 // Open opens an index, whose references are linked. The index need not exist yet.
 func Open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) {
@@ -50,14 +55,17 @@ func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) 
 	if err != nil {
 		return nil, err
 	}
-	build, ok := builders()[row.Name]
+	if opts.Stores == nil {
+		opts.Stores = core()
+	}
+	build, ok := opts.Stores[row.Name]
 	if !ok {
-		return nil, fmt.Errorf("the store %s is not available", row.Name)
+		return nil, &parts.MissingError{Kind: parts.Index, Name: row.Name}
 	}
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
-	r := request{Options: opts, entity: x}
+	r := Request{Options: opts, entity: x}
 	if r.args, err = decodeArguments(x); err != nil {
 		return nil, err
 	}
@@ -92,4 +100,4 @@ func decodeArguments(x spec.Index) (any, error) {
 }
 
 // nameOr returns the name in the arguments, by default the name of the index.
-func (r request) nameOr(set string) string { return cmp.Or(set, r.entity.Common().Name) }
+func (r Request) nameOr(set string) string { return cmp.Or(set, r.entity.Common().Name) }

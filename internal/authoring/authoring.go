@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/semdiff"
@@ -71,7 +72,7 @@ func Check(ctx context.Context, path string, o Options) (*Program, diag.List) {
 		o.Edit(loaded.Document)
 	}
 	p := &Program{Document: loaded.Document, Files: loaded.Files, Lookup: loaded.Lookup, User: loaded.User, Policy: policy, Redactor: redactor}
-	list = append(list, validate.Check(loaded.Document)...)
+	list = append(list, validate.CheckFor(loaded.Document, parts.From(ctx))...)
 	// A comment can silence a warning, but not an error: the document could not run.
 	list = lint.IgnoreWarnings(p.Files, list)
 	list.Sort()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package command
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func build(t testing.TB) string {
 		t.Skip("SKIPPED: the command is not built in short tests")
 	}
 	file := filepath.Join(t.TempDir(), "qtype")
-	if out, err := testkit.Command(t, "go", "build", "-ldflags=-s -w", "-o", file, ".").CombinedOutput(); err != nil {
+	if out, err := testkit.Command(t, "go", "build", "-ldflags=-s -w", "-o", file, "../../cmd/qtype").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return file

@@ -1,9 +1,6 @@
-// Command qtype checks and runs applications that are declared in YAML.
-//
-// Results go to standard output, everything else to standard error. Exit status:
-// 0 success, 1 the document or the run failed or was interrupted, 2 the command
-// line was wrong, 3 the run waits for approvals (qtype run --suspend).
-package main
+// Package command is the program qtype: its commands, and Main, which a main function calls with
+// the table of the parts that the program is made of.
+package command
 
 import (
 	"context"
@@ -26,17 +23,15 @@ import (
 // start, which other commands save.
 const gcBallast = 16 << 20
 
-func main() { os.Exit(start()) }
-
-// start runs the command line of this process and returns its exit status.
-func start() int {
+// Main runs the command line of this process and returns its exit status.
+func Main(p Parts) int {
 	cli.RelaxGC()
 	supervisor := subprocess.Supervise() // does not return in the supervisor of a program
 	supervisor.OwnChildren()
 	defer supervisor.Close()
 	ctx, stop := cli.WithSignals(context.Background())
 	defer stop()
-	ctx = subprocess.With(ctx, supervisor)
+	ctx = p.context(subprocess.With(ctx, supervisor))
 	storeurl.Quiet()
 	s := &cli.Streams{Streams: terminal.Standard(), Supervisor: supervisor}
 	return execute(ctx, s, os.Args[1:])

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakless{m}, map[string]func(){"qtype": main, "measured": measured})
+	testscript.Main(leakless{m}, map[string]func(){"qtype": func() { os.Exit(Main(Core())) }, "measured": measured})
 }
 
 // leakless runs the tests and fails if a goroutine outlives them.
@@ -171,7 +171,7 @@ func modelServer() http.Handler {
 func onTerminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, OutTerminal: true, Width: width}}
-	code = execute(ctx, s, args)
+	code = execute(Core().context(ctx), s, args)
 	return code, stdout.String(), stderr.String()
 }
 

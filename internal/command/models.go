@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model/provider"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -56,7 +57,7 @@ func checkModels(ctx context.Context, s *cli.Streams, path, format string, sandb
 			if row, _ := spec.LookupProvider(m.Provider); row.Client == spec.MockClient || row.Client == spec.LocalClient {
 				continue
 			}
-			offered, err := provider.ListOffered(ctx, m, provider.Options{Getenv: getenv, Policy: p.Policy})
+			offered, err := provider.ListOffered(ctx, m, provider.Options{Getenv: getenv, Policy: p.Policy, Clients: runtime.PartsOf(ctx).Models})
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func program() *cli.Program {
 			{Name: "mcp", Make: newMCP, Group: author.Group}, {Name: "convert", Make: newConvert, Group: author.Group},
 			{Name: "memory", Make: state.NewMemory, Group: stored}, {Name: "index", Make: state.NewIndex, Group: stored}, {Name: "cache", Make: state.NewCache, Group: stored},
 			{Name: "runs", Make: newRuns, Group: stored}, {Name: "login", Make: state.NewLogin, Group: stored}, {Name: "clean", Make: state.NewClean, Group: stored},
-			{Name: "version", Make: cli.NewVersion("qtype")},
+			{Name: "version", Make: newVersion},
 		}),
 	}
 }

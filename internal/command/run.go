@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -160,7 +160,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.openEngine(path); err != nil {
+	if err := r.openEngine(ctx, path); err != nil {
 		return err
 	}
 	app, err := newApp(r.Streams, p, r.clients, &r.store, r.Ephemeral, &r.log)

@@ -1,6 +1,8 @@
-package main
+package command
 
 import (
+	"context"
+
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
@@ -23,13 +25,18 @@ func (r *runCommand) checkEngine() error {
 }
 
 // openEngine sets the engine of the run; that of this process needs none.
-func (r *runCommand) openEngine(document string) (err error) {
+func (r *runCommand) openEngine(ctx context.Context, document string) error {
 	if r.engine.Value != "temporal" {
 		return nil
 	}
-	cfg, err := r.temporal.At(document)
-	if err == nil {
-		r.Engine, err = durable.NewEngine(cfg)
+	engine, err := durable.From(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	cfg, err := r.temporal.At(document)
+	if err != nil {
+		return err
+	}
+	r.Engine = engine.Batch(cfg)
+	return nil
 }

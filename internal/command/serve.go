@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -220,11 +220,15 @@ func (c *serveCommand) openEngine(ctx context.Context, app *runtime.App, path st
 	if c.engine.Value != durable.Temporal {
 		return func() {}, nil
 	}
+	engine, err := durable.From(ctx)
+	if err != nil {
+		return nil, err
+	}
 	cfg, err := c.temporal.At(path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := durable.NewServer(ctx, cfg, o.Log)
+	s, err := engine.Serve(ctx, cfg, o.Log)
 	if err != nil {
 		return nil, err
 	}

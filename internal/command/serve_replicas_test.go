@@ -1,7 +1,6 @@
-package main
+package command
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -39,41 +37,6 @@ flows:
     steps: [{type: LLMInference, id: reply, model: echo, memory: talks, inputs: [message], outputs: [answer]}]
 `
 
-// replica is a process of qtype serve.
-type replica struct {
-	cmd *exec.Cmd
-	url string
-}
-
-// servingAt finds the address in what the command prints.
-var servingAt = regexp.MustCompile(`on (https?://[^ ]+)/ \(`)
-
-// startServe starts qtype serve and waits until it listens.
-func startServe(t *testing.T, folder string, args ...string) *replica {
-	t.Helper()
-	cmd := exec.CommandContext(context.Background(), "qtype", append([]string{"serve", "app.qtype.yaml", "--port", "0"}, args...)...)
-	cmd.Dir = folder
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	lines := bufio.NewScanner(stderr)
-	var seen strings.Builder
-	for lines.Scan() {
-		seen.WriteString(lines.Text() + "\n")
-		if found := servingAt.FindStringSubmatch(lines.Text()); found != nil {
-			go func() { _, _ = io.Copy(io.Discard, stderr) }()
-			return &replica{cmd, found[1]}
-		}
-	}
-	t.Fatalf("qtype serve ended:\n%s", seen.String())
-	return nil
-}
-
 // TestServe_Replicas drives conversations through two servers that share a database, and
 // kills one of them: no message is lost, doubled or in another conversation.
 // QTYPE_REPLICA_SESSIONS sets the number of conversations of ten turns.
@@ -93,10 +56,10 @@ func TestServe_Replicas(t *testing.T) {
 	}
 	t.Setenv("STORE", db.URL())
 	limits := []string{"--rate", "1000000", "--burst", "1000000", "--log-level", "error"}
-	replicas := []*replica{startServe(t, folder, limits...), startServe(t, folder, limits...)}
+	replicas := []*servertest.Replica{servertest.Serve(t, folder, limits...), servertest.Serve(t, folder, limits...)}
 	var dead atomic.Bool
 	var done atomic.Int64
-	kill := sync.OnceFunc(func() { dead.Store(true); _ = replicas[0].cmd.Process.Kill() })
+	kill := sync.OnceFunc(func() { dead.Store(true); _ = replicas[0].Command.Process.Kill() })
 	client := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	defer client.CloseIdleConnections()
 	next := make(chan int)
@@ -136,14 +99,14 @@ func TestServe_ReplicaTurns(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(slow), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	replicas := []*replica{startServe(t, folder), startServe(t, folder)}
+	replicas := []*servertest.Replica{servertest.Serve(t, folder), servertest.Serve(t, folder)}
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	var requests sync.WaitGroup
 	const turns = 6
 	for n := range turns {
 		requests.Go(func() {
-			answer, err := replicas[n%2].talk(t.Context(), "one", fmt.Sprint("message ", n))
+			answer, err := talkTo(t.Context(), replicas[n%2], "one", fmt.Sprint("message ", n))
 			if err != nil {
 				t.Errorf("turn %d: %v", n, err)
 			}
@@ -159,7 +122,7 @@ func TestServe_ReplicaTurns(t *testing.T) {
 		}
 	}
 
-	go func() { _, _ = replicas[0].talk(t.Context(), "two", "forever") }()
+	go func() { _, _ = talkTo(t.Context(), replicas[0], "two", "forever") }()
 	app, err := qtype.Open(t.Context(), filepath.Join(folder, "app.qtype.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -174,10 +137,10 @@ func TestServe_ReplicaTurns(t *testing.T) {
 			t.Fatalf("the turn does not begin: %v %v", sessions, err)
 		}
 	}
-	if err := replicas[0].cmd.Process.Kill(); err != nil {
+	if err := replicas[0].Command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := replicas[1].talk(t.Context(), "two", "next"); err != nil {
+	if _, err := talkTo(t.Context(), replicas[1], "two", "next"); err != nil {
 		t.Errorf("after the lease of a killed server: %v", err)
 	}
 }
@@ -185,9 +148,9 @@ func TestServe_ReplicaTurns(t *testing.T) {
 // messagesSeen finds the number of messages in the answer of a mock that echoes.
 var messagesSeen = regexp.MustCompile(`\d+ messages`)
 
-// talk sends a message and returns the response.
-func (r *replica) talk(ctx context.Context, session, message string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+"/flows/talk", strings.NewReader(fmt.Sprintf(`{"message":%q}`, message)))
+// talkTo sends a message and returns the response.
+func talkTo(ctx context.Context, r *servertest.Replica, session, message string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/flows/talk", strings.NewReader(fmt.Sprintf(`{"message":%q}`, message)))
 	if err != nil {
 		return "", err
 	}
@@ -206,7 +169,7 @@ func (r *replica) talk(ctx context.Context, session, message string) (string, er
 }
 
 // sendTurn sends one turn to a replica, and again to the other one if that fails.
-func sendTurn(client *http.Client, replicas []*replica, dead *atomic.Bool, session, turn int) error {
+func sendTurn(client *http.Client, replicas []*servertest.Replica, dead *atomic.Bool, session, turn int) error {
 	body := fmt.Sprintf(`{"message":"s%d t%d."}`, session, turn)
 	var failed error
 	for attempt := range 60 {
@@ -214,7 +177,7 @@ func sendTurn(client *http.Client, replicas []*replica, dead *atomic.Bool, sessi
 		if dead.Load() {
 			target = replicas[1]
 		}
-		req, err := http.NewRequest(http.MethodPost, target.url+"/flows/talk", bytes.NewBufferString(body))
+		req, err := http.NewRequest(http.MethodPost, target.URL+"/flows/talk", bytes.NewBufferString(body))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -78,6 +78,10 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	defer appflags.CloseApp(ctx, app, &err)
 	ctx, sendTraces := startTraces(ctx, w.Streams, app, &w.log)
 	defer sendTraces()
+	engine, err := durable.From(ctx)
+	if err != nil {
+		return err
+	}
 	connection, err := w.temporal.At(path)
 	if err != nil {
 		return err
@@ -90,5 +94,5 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	if w.log.Quiet {
 		cfg.Log = io.Discard
 	}
-	return durable.Work(w.clients.Audit.Context(ctx), app, cfg)
+	return engine.Work(w.clients.Audit.Context(ctx), app, cfg)
 }

@@ -1,9 +1,7 @@
-// Package durable runs the rows of flows on Temporal: a run is a workflow, a chunk of rows
-// an activity, and workers on any number of computers run the chunks. The results are those
-// of a run in one process, in the same order.
-//
-// The client of Temporal makes the program some 15 MB larger, so it is only part of a build
-// with -tags temporal; without the tag, every func returns a *BuildTagError.
+// Package durable describes engines that run the rows of flows on other computers: a run is a
+// workflow, a chunk of rows an activity, and workers on any number of computers run the chunks.
+// The results are those of a run in one process, in the same order. The engine itself is a part
+// of the program; see package distribution/temporal.
 package durable
 
 import (
@@ -11,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 
@@ -29,6 +28,8 @@ type Config struct {
 	Blobs     string        // the folder, or the address of a bucket, in which rows and results are exchanged
 	Chunk     int           // the most rows of a chunk
 	Heartbeat time.Duration // how long a worker may be silent before another one gets its chunk
+
+	Buckets remotefs.Buckets // the services that Blobs may name; set by the engine
 
 	TLS    *TLS            // nil for a connection without TLS
 	APIKey string          // sent with each request; empty for none
@@ -51,14 +52,6 @@ type WorkerConfig struct {
 	ClientTools []string           // ids of client tools that the App has handlers for; others are requests of the run
 	Log         io.Writer          // for warnings and errors of Temporal's client; nil for none
 	Ready       func(queue string) // called when the worker polls; may be nil
-}
-
-// BuildTagError reports a program that was built without the client of Temporal.
-type BuildTagError struct{}
-
-// Error names the build tag.
-func (e *BuildTagError) Error() string {
-	return "this program was built without Temporal: build it with -tags temporal (make build-temporal)"
 }
 
 // The engines that run rows.

@@ -16,8 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
-// heavy are modules that take long to compile. The program without build tags has none of
-// them.
+// heavy are modules that take long to compile. The core has none of them.
 var heavy = []string{
 	"google.golang.org/grpc", "google.golang.org/genproto", "google.golang.org/api", "cloud.google.com/go/storage", "gocloud.dev",
 	"github.com/Azure", "github.com/aws/aws-sdk-go-v2/service/s3", "go.temporal.io", "github.com/knights-analytics", "github.com/gomlx",
@@ -39,7 +38,7 @@ var notForChecks = []string{
 	module, module + "/runtime", module + "/steps", module + "/memory", module + "/index", module + "/tool",
 }
 
-// packagesOfProgram returns the packages of a command without build tags.
+// packagesOfProgram returns the packages of a command.
 func packagesOfProgram(t *testing.T, command string) []program {
 	t.Helper()
 	out, err := testkit.Command(t, "go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,Standard", "./cmd/"+command).Output()
@@ -56,11 +55,11 @@ func packagesOfProgram(t *testing.T, command string) []program {
 	}
 }
 
-// The program without build tags has none of the heavy modules.
+// The core has none of the heavy modules.
 func TestLayers_HeavyModules(t *testing.T) {
 	for _, p := range packagesOfProgram(t, "qtype") {
 		if isOneOf(p.ImportPath, heavy) {
-			t.Errorf("the command imports %s: put it behind a build tag, or use something lighter", p.ImportPath)
+			t.Errorf("the command imports %s: make it a part of the distribution, or use something lighter", p.ImportPath)
 		}
 	}
 }

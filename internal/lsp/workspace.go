@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -327,7 +328,7 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 	result, diagnostics := loader.Load(ctx, path, opts)
 	a.doc, a.files = result.Document, result.Files
 	// As in `qtype validate`, including comments that suppress diagnostics.
-	a.diagnostics = lint.ApplyIgnores(a.files, append(diagnostics, validate.Check(a.doc)...))
+	a.diagnostics = lint.ApplyIgnores(a.files, append(diagnostics, validate.CheckFor(a.doc, parts.From(ctx))...))
 	a.remote = remote
 	a.duration = time.Since(begin)
 	return a

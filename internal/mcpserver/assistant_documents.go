@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/semdiff"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
@@ -28,7 +29,7 @@ func check(ctx context.Context, name, yaml string) (*spec.Document, diag.List) {
 	loaded, list := loader.LoadBytes(ctx, name, []byte(yaml), loader.Options{
 		Lookup: func(string) (string, bool) { return "", false }, NoDotEnv: true, Offline: true,
 	})
-	list = append(list, validate.Check(loaded.Document)...)
+	list = append(list, validate.CheckFor(loaded.Document, parts.From(ctx))...)
 	list = lint.ApplyIgnores(loaded.Files, list)
 	list = slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Code == unsetVariable })
 	list.Sort()

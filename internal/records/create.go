@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
@@ -175,7 +176,7 @@ func writeError(path string, err error) *FileError {
 	reason := cause(err)
 	var access *remotefs.AccessError
 	switch {
-	case errors.As(err, new(*remotefs.BuildTagError)), errors.As(err, new(*remotefs.SchemeError)):
+	case errors.As(err, new(*parts.MissingError)), errors.As(err, new(*remotefs.SchemeError)):
 	case errors.As(err, &access) && access.Err == nil: // its reason is a whole sentence
 	default:
 		reason = "cannot be written: " + reason

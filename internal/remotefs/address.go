@@ -124,51 +124,23 @@ func Redacted(address string) string {
 	return scheme + "://" + host + "/" + tail
 }
 
-// bucketObject is an object in a cloud's store.
-type bucketObject struct {
-	scheme  string // as in the address
-	driver  string // s3, gs or azure
-	bucket  string // for Azure the container
-	account string // Azure only: the storage account; empty for that of the environment
-	domain  string // Azure only: such as blob.core.windows.net; empty for the default
-	key     string
-}
-
-// driverOf returns the store behind a scheme, empty if it is not one of buckets.
-func driverOf(scheme string) string {
-	switch scheme {
-	case "s3", "s3a":
-		return "s3"
-	case "gs", "gcs":
-		return "gs"
-	case "az", "azure", "abfs", "abfss":
-		return "azure"
-	}
-	return ""
-}
-
-// supported returns the schemes that Open accepts.
-func supported() []string {
-	return []string{"file", "http", "https", "s3", "gs", "gcs", "az", "azure", "abfs", "abfss"}
-}
-
 // parseBucket parses the address of an object. Azure's may name the account:
 // abfs://container@account.dfs.core.windows.net/key.
-func parseBucket(address string) (bucketObject, error) {
+func parseBucket(address string) (BucketObject, error) {
 	scheme, rest := split(address)
-	object := bucketObject{scheme: scheme, driver: driverOf(scheme)}
-	if object.driver == "" {
+	object := BucketObject{Scheme: scheme, Service: serviceOf(scheme)}
+	if object.Service == "" {
 		return object, &SchemeError{Scheme: scheme, Supported: supported()}
 	}
-	object.bucket, object.key, _ = strings.Cut(rest, "/")
-	if object.driver == "azure" {
-		if container, host, found := strings.Cut(object.bucket, "@"); found {
-			object.bucket = container
-			object.account, object.domain, _ = strings.Cut(host, ".")
-			object.domain = strings.Replace(object.domain, "dfs.", "blob.", 1)
+	object.Bucket, object.Key, _ = strings.Cut(rest, "/")
+	if object.Service == "azure" {
+		if container, host, found := strings.Cut(object.Bucket, "@"); found {
+			object.Bucket = container
+			object.Account, object.Domain, _ = strings.Cut(host, ".")
+			object.Domain = strings.Replace(object.Domain, "dfs.", "blob.", 1)
 		}
 	}
-	if object.bucket == "" || object.key == "" {
+	if object.Bucket == "" || object.Key == "" {
 		return object, &AccessError{Address: Redacted(address), Why: "missing object key: " + scheme + "://BUCKET/PATH expected"}
 	}
 	return object, nil

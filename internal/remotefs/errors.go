@@ -38,20 +38,6 @@ func (e *StatusError) Reason() string {
 	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.Code, statusText(e.Code)))
 }
 
-// BuildTagError reports a scheme that needs another build of this program.
-type BuildTagError struct {
-	Scheme string // as in the address: s3
-	Tag    string // build tag that adds it
-}
-
-// Error returns the build tag.
-func (e *BuildTagError) Error() string { return e.Reason() }
-
-// Reason returns the same as Error.
-func (e *BuildTagError) Reason() string {
-	return e.Scheme + ":// needs a build with -tags " + e.Tag
-}
-
 // SchemeError reports an unsupported scheme.
 type SchemeError struct {
 	Scheme    string   // as in the address

@@ -36,7 +36,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Object, erro
 		}
 		key = key[:len(key)-1]
 		bucket := prefix[:len(prefix)-len(key)]
-		for object, err := range store.list(ctx, key) {
+		for object, err := range store.List(ctx, key) {
 			object.Address = bucket + object.Address
 			if !yield(object, err) || err != nil {
 				return

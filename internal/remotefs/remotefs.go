@@ -1,5 +1,5 @@
 // Package remotefs opens and creates streams of bytes by address: local paths and
-// file://, http:// and https:// (read only), and in a build with -tags cloud also
+// file://, http:// and https:// (read only), and by the Buckets of the context also
 // s3://, gs:// and Azure's az:// and abfs://. Addresses are those of fsspec, so
 // that documents written for QType mean the same. Errors redact the passwords and
 // signatures that an address may hold. The policy of the document of a context, see
@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"iter"
 	"sync"
 	"time"
 
@@ -28,9 +27,12 @@ type Client struct {
 	// allowed.
 	Allow func(address string) error
 
+	// Buckets are the services whose buckets it opens. nil means those of the context.
+	Buckets Buckets
+
 	mu     sync.Mutex
 	client *httpClient
-	stores map[string]bucketStore // by driver, account and bucket
+	stores map[string]Bucket // by driver, account and bucket
 }
 
 // Upload writes to an address. The content appears on Commit. It is not safe for
@@ -41,14 +43,6 @@ type Upload interface {
 	Commit() error
 	// Abort discards the content. After Commit it does nothing.
 	Abort() error
-}
-
-// bucketStore is one bucket of a cloud's store.
-type bucketStore interface {
-	open(ctx context.Context, key string) (io.ReadCloser, error)
-	create(ctx context.Context, key string) (Upload, error)
-	list(ctx context.Context, prefix string) iter.Seq2[Object, error] // objects with their key instead of the address
-	close() error
 }
 
 // Open opens an address for reading. Canceling ctx ends the reading too. The error
@@ -109,7 +103,7 @@ func (c *Client) Open(ctx context.Context, address string) (io.ReadCloser, error
 	if err != nil {
 		return nil, err
 	}
-	return c.watch(ctx, address, func(ctx context.Context) (io.ReadCloser, error) { return store.open(ctx, key) })
+	return c.watch(ctx, address, func(ctx context.Context) (io.ReadCloser, error) { return store.Open(ctx, key) })
 }
 
 // Create is like the function Create. The upload must not be used after the client
@@ -129,25 +123,22 @@ func (c *Client) Create(ctx context.Context, address string) (Upload, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := store.create(ctx, key)
+	out, err := store.Create(ctx, key)
 	if err != nil {
 		return nil, asReasonError(address, err)
 	}
 	return out, nil
 }
 
-// Readable returns an error if Open cannot work for an address: its scheme is
-// unsupported or not part of this build, or it names no object. It makes no calls.
+// Readable returns an error if Open cannot work for an address in any program: its scheme is
+// unsupported, or it names no object. It makes no calls.
 func Readable(address string) error {
 	switch scheme, _ := split(address); scheme {
 	case "", "file", "local", "http", "https":
 		return nil
 	}
-	object, err := parseBucket(address)
-	if err != nil {
-		return err
-	}
-	return checkBuilt(object.scheme)
+	_, err := parseBucket(address)
+	return err
 }
 
 // Writable is Readable for Create.
@@ -164,7 +155,7 @@ func (c *Client) Close() error {
 	defer c.mu.Unlock()
 	var errs []error
 	for _, store := range c.stores {
-		errs = append(errs, store.close())
+		errs = append(errs, store.Close())
 	}
 	c.stores = nil
 	if c.client != nil {
@@ -174,24 +165,32 @@ func (c *Client) Close() error {
 }
 
 // store returns the bucket of an address, which it opens once, and the object's key.
-func (c *Client) store(ctx context.Context, address string) (bucketStore, string, error) {
+func (c *Client) store(ctx context.Context, address string) (Bucket, string, error) {
 	object, err := parseBucket(address)
 	if err != nil {
 		return nil, "", err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := object.driver + "\x00" + object.account + "\x00" + object.bucket
-	if store, open := c.stores[id]; open {
-		return store, object.key, nil
+	id := object.Service + "\x00" + object.Account + "\x00" + object.Bucket
+	if store, found := c.stores[id]; found {
+		return store, object.Key, nil
 	}
-	store, err := openBucket(ctx, object, c.http())
+	table := c.Buckets
+	if table == nil {
+		table = bucketsOf(ctx)
+	}
+	open, err := table.opener(object)
+	if err != nil {
+		return nil, "", err
+	}
+	store, err := open(ctx, object, c.http())
 	if err != nil {
 		return nil, "", asReasonError(address, err)
 	}
 	if c.stores == nil {
-		c.stores = map[string]bucketStore{}
+		c.stores = map[string]Bucket{}
 	}
 	c.stores[id] = store
-	return store, object.key, nil
+	return store, object.Key, nil
 }

@@ -29,10 +29,14 @@ func (v *View) Answer(ctx context.Context, cfg durable.Config, run *durable.Run,
 			return err
 		}
 	}
-	if err := durable.AnswerRequests(ctx, cfg, run.ID, answers); err != nil {
+	engine, err := durable.From(ctx)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(v.Err, "answered %s\n", textfmt.Count(len(answers), "request"))
+	if err := engine.Answer(ctx, cfg, run.ID, answers); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(v.Err, "answered %s\n", textfmt.Count(len(answers), "request"))
 	return err
 }
 

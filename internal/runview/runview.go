@@ -26,8 +26,8 @@ type Source struct {
 }
 
 // usesTemporal reports whether runs on Temporal are included.
-func (s *Source) usesTemporal() bool {
-	return s.Engine == durable.Temporal || s.Engine == "" && (durable.HasClient || s.Named)
+func (s *Source) usesTemporal(ctx context.Context) bool {
+	return s.Engine == durable.Temporal || s.Engine == "" && (durable.Has(ctx) || s.Named)
 }
 
 // Find returns a run by its id, and the configuration for Temporal if it is one of it.
@@ -38,14 +38,18 @@ func (s *Source) Find(ctx context.Context, id string) (*durable.Run, durable.Con
 			return run, durable.Config{}, err
 		}
 	}
-	if !s.usesTemporal() {
+	if !s.usesTemporal(ctx) {
 		return nil, durable.Config{}, fmt.Errorf("there is no local run %s: qtype runs list has those that were interrupted or wait", id)
 	}
 	cfg, err := s.Config()
 	if err != nil {
 		return nil, cfg, err
 	}
-	run, err := durable.Show(ctx, cfg, id)
+	engine, err := durable.From(ctx)
+	if err != nil {
+		return nil, cfg, err
+	}
+	run, err := engine.Show(ctx, cfg, id)
 	return run, cfg, err
 }
 
@@ -61,14 +65,14 @@ func (s *Source) List(ctx context.Context, folders []string, filter durable.Filt
 		}
 		all = slices.DeleteFunc(local, func(run durable.Run) bool { return !filter.Selects(&run) })
 	}
-	if !s.usesTemporal() {
+	if !s.usesTemporal(ctx) {
 		return all, nil
 	}
 	cfg, err := s.Config()
 	if err != nil {
 		return nil, err
 	}
-	remote, err := durable.List(ctx, cfg, filter)
+	remote, err := listRemote(ctx, cfg, filter)
 	if err != nil && !s.Named {
 		warn("local runs only: " + err.Error())
 		err = nil
@@ -76,6 +80,15 @@ func (s *Source) List(ctx context.Context, folders []string, filter durable.Filt
 	all = append(all, remote...)
 	slices.SortStableFunc(all, func(a, b durable.Run) int { return b.Started.Compare(a.Started) })
 	return all, err
+}
+
+// listRemote returns the runs on Temporal.
+func listRemote(ctx context.Context, cfg durable.Config, filter durable.Filter) ([]durable.Run, error) {
+	engine, err := durable.From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return engine.List(ctx, cfg, filter)
 }
 
 // View writes runs.

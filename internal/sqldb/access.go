@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/awsauth"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/sqldb/athena"
 	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
@@ -36,44 +37,68 @@ type Access struct {
 // is that of the URL.
 type Login func(ctx context.Context, u *sqlquery.URL) (user, password string, err error)
 
-// engine is how the databases of a dialect are used.
-type engine struct {
-	// open opens the connection pool of a database without connecting.
-	open func(u *sqlquery.URL, a Access) (*sql.DB, error)
-	// argument converts a run-time value for the driver.
-	argument func(v any) any
-	// value returns the function that converts values of a type of column, in upper case.
-	value func(typ string) func(any) any
-	// idle is how long an unused connection stays open; 0 for idleTime.
-	idle time.Duration
-	// host is the server of a URL that names none; nil for localhost.
-	host func(u *sqlquery.URL) string
+// Drivers are the databases that a program can query, by their dialects.
+type Drivers map[sqlquery.Dialect]Driver
+
+type driversKey struct{}
+
+// WithDrivers returns a context in which Open knows only the databases of a table; a nil table is
+// that of the core.
+func WithDrivers(ctx context.Context, table Drivers) context.Context {
+	return context.WithValue(ctx, driversKey{}, table)
 }
 
-// engines returns the table of dialects.
-func engines() map[sqlquery.Dialect]engine {
+// driverOf returns the driver of a dialect in a context.
+func driverOf(ctx context.Context, dialect sqlquery.Dialect) (Driver, error) {
+	table, _ := ctx.Value(driversKey{}).(Drivers)
+	if table == nil {
+		table = Core()
+	}
+	driver, found := table[dialect]
+	if !found {
+		return driver, &parts.MissingError{Kind: parts.Database, Name: string(dialect)}
+	}
+	return driver, nil
+}
+
+// Driver is how the databases of a dialect are used.
+type Driver struct {
+	// Open opens the connection pool of a database without connecting.
+	Open func(u *sqlquery.URL, a Access) (*sql.DB, error)
+	// Argument converts a run-time value for the driver.
+	Argument func(v any) any
+	// Value returns the function that converts values of a type of column, in upper case.
+	Value func(typ string) func(any) any
+	// Idle is how long an unused connection stays open; 0 for five minutes.
+	Idle time.Duration
+	// Host is the server of a URL that names none; nil for localhost.
+	Host func(u *sqlquery.URL) string
+}
+
+// Core returns the table of the databases of the core. The caller may add others.
+func Core() Drivers {
 	plain := func(v any) any { return v }
-	return map[sqlquery.Dialect]engine{
-		sqlquery.SQLite:     {open: openSQLite, argument: textArgument, value: sqliteValue},
-		sqlquery.PostgreSQL: {open: openPostgres, argument: postgresArgument, value: postgresValue},
-		sqlquery.MySQL:      {open: openMySQL, argument: textArgument, value: mysqlValue},
-		sqlquery.SQLServer:  {open: openSQLServer, argument: sqlServerArgument, value: sqlServerValue},
-		sqlquery.Athena:     {open: openAthena, argument: func(v any) any { return literal(v) }, value: athenaValue, host: athenaHost},
-		sqlquery.BigQuery:   {open: openBigQuery, argument: plain, value: func(string) func(any) any { return plain }, host: bigQueryHost},
-		sqlquery.Snowflake:  {open: openSnowflake, argument: plain, value: snowflakeValue, host: snowflakeHost},
-		sqlquery.DuckDB:     {open: openDuckDB, argument: plain, value: func(string) func(any) any { return plain }, idle: duckDBIdle},
+	return Drivers{
+		sqlquery.SQLite:     {Open: openSQLite, Argument: textArgument, Value: sqliteValue},
+		sqlquery.PostgreSQL: {Open: openPostgres, Argument: postgresArgument, Value: postgresValue},
+		sqlquery.MySQL:      {Open: openMySQL, Argument: textArgument, Value: mysqlValue},
+		sqlquery.SQLServer:  {Open: openSQLServer, Argument: sqlServerArgument, Value: sqlServerValue},
+		sqlquery.Athena:     {Open: openAthena, Argument: func(v any) any { return literal(v) }, Value: athenaValue, Host: athenaHost},
+		sqlquery.BigQuery:   {Open: openBigQuery, Argument: plain, Value: func(string) func(any) any { return plain }, Host: bigQueryHost},
+		sqlquery.Snowflake:  {Open: openSnowflake, Argument: plain, Value: snowflakeValue, Host: snowflakeHost},
+		sqlquery.DuckDB:     {Open: openDuckDB, Argument: plain, Value: func(string) func(any) any { return plain }, Idle: duckDBIdle},
 	}
 }
 
 // openPool opens the connection pool of a database without connecting.
-func openPool(ctx context.Context, u *sqlquery.URL, a Access) (*sql.DB, error) {
+func (d Driver) openPool(ctx context.Context, u *sqlquery.URL, a Access) (*sql.DB, error) {
 	if a.Env.Policy == nil {
 		a.Env.Policy = trust.From(ctx)
 	}
 	if a.Env.Getenv == nil {
 		a.Env.Getenv = os.Getenv
 	}
-	return engines()[u.Dialect].open(u, a)
+	return d.Open(u, a)
 }
 
 // kind returns the type of the auth, empty without one.

@@ -10,7 +10,7 @@ import (
 
 // allowed returns an error if a document may not use a database, or one of the files that
 // its URL names.
-func allowed(p *trust.Policy, u *sqlquery.URL) error {
+func (d Driver) allowed(p *trust.Policy, u *sqlquery.URL) error {
 	if p == nil {
 		return nil
 	}
@@ -25,8 +25,8 @@ func allowed(p *trust.Policy, u *sqlquery.URL) error {
 		return allowedFile(p, u)
 	}
 	usual := func(*sqlquery.URL) string { return cmp.Or(u.Host, u.Options["host"], "localhost") }
-	if host := engines()[u.Dialect].host; host != nil {
-		usual = host
+	if d.Host != nil {
+		usual = d.Host
 	}
 	hosts := []string{usual(u)}
 	if other := u.Options["host"]; other != "" {

@@ -34,7 +34,7 @@ type Source struct {
 	bound  string   // for the driver
 	order  []string // parameter of each placeholder
 	pool   *sql.DB
-	engine engine
+	driver Driver
 
 	mu       sync.Mutex
 	prepared *sql.Stmt // nil before the first query
@@ -48,7 +48,11 @@ func Open(ctx context.Context, address, text string, access Access) (*Source, er
 	if err != nil {
 		return nil, err
 	}
-	if err := allowed(trust.From(ctx), u); err != nil {
+	driver, err := driverOf(ctx, u.Dialect)
+	if err != nil {
+		return nil, err
+	}
+	if err := driver.allowed(trust.From(ctx), u); err != nil {
 		return nil, err
 	}
 	if u.Dialect.IsFile() && u.Database != "" {
@@ -66,15 +70,15 @@ func Open(ctx context.Context, address, text string, access Access) (*Source, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{url: u, query: q, text: text, engine: engines()[u.Dialect]}
+	s := &Source{url: u, query: q, text: text, driver: driver}
 	s.bound, s.order = q.Bound()
-	if s.pool, err = openPool(ctx, u, access); err != nil {
+	if s.pool, err = driver.openPool(ctx, u, access); err != nil {
 		return nil, s.explain(err)
 	}
-	if s.engine.idle > 0 {
+	if s.driver.Idle > 0 {
 		s.pool.SetMaxIdleConns(math.MaxInt) // one is expensive to open, and soon closed
 	}
-	s.pool.SetConnMaxIdleTime(cmp.Or(s.engine.idle, idleTime))
+	s.pool.SetConnMaxIdleTime(cmp.Or(s.driver.Idle, idleTime))
 	return s, nil
 }
 
@@ -90,7 +94,7 @@ func (s *Source) Close() error { return s.pool.Close() }
 func (s *Source) Query(ctx context.Context, args []any) (*Cursor, error) {
 	converted := make([]any, len(args))
 	for i, arg := range args {
-		converted[i] = s.engine.argument(arg)
+		converted[i] = s.driver.Argument(arg)
 	}
 	c, err := s.rows(ctx, converted)
 	if err != nil {
@@ -171,7 +175,7 @@ func (c *Cursor) describe() error {
 	c.cells, c.into = make([]any, len(types)), make([]any, len(types))
 	for i, t := range types {
 		c.columns = append(c.columns, t.Name())
-		c.make = append(c.make, c.source.engine.value(strings.ToUpper(t.DatabaseTypeName())))
+		c.make = append(c.make, c.source.driver.Value(strings.ToUpper(t.DatabaseTypeName())))
 		c.into[i] = &c.cells[i]
 	}
 	return nil

@@ -10,7 +10,9 @@ package storeurl
 import (
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/inprocess"
@@ -27,32 +29,62 @@ const forms = "memory:, sqlite:PATH, postgres://…, postgresql://…, redis://�
 type kind struct {
 	name    string
 	schemes []string
-	open    func(address string, o options) (store.Store, error)
 }
 
+// kinds lists the types of stores, whether or not the program has them.
 func kinds() []kind {
 	return []kind{
-		{"memory", []string{"memory"}, openMemory},
-		{"sqlite", []string{"sqlite", "file"}, openSQLite},
-		{"postgres", []string{"postgres", "postgresql"}, func(address string, _ options) (store.Store, error) {
-			return asStore(postgres.Open(address))
-		}},
-		{"redis", []string{"redis", "rediss"}, func(address string, o options) (store.Store, error) {
-			return asStore(redis.Open(address, redis.Warn(o.warn)))
-		}},
+		{"memory", []string{"memory"}},
+		{"sqlite", []string{"sqlite", "file"}},
+		{"postgres", []string{"postgres", "postgresql"}},
+		{"redis", []string{"redis", "rediss"}},
 	}
+}
+
+// Openers are the stores that a program can open, by the types of stores that documents declare.
+type Openers map[string]Opener
+
+// Opener opens the store at an address, which may have credentials. It accesses files and servers
+// when they are first used. warn, which may be nil, is that of Warn.
+type Opener func(address string, warn func(string)) (store.Store, error)
+
+// Core returns the table of the stores of the core. The caller may add others.
+func Core() Openers {
+	return Openers{
+		"memory": openMemory,
+		"sqlite": openSQLite,
+		"postgres": func(address string, _ func(string)) (store.Store, error) {
+			return asStore(postgres.Open(address))
+		},
+		"redis": func(address string, warn func(string)) (store.Store, error) {
+			return asStore(redis.Open(address, redis.Warn(warn)))
+		},
+	}
+}
+
+// core is used without the option Among.
+var core = sync.OnceValue(Core)
+
+// TypeOf returns the type of the store at an address, such as redis; empty if it has none.
+func TypeOf(address string) string {
+	scheme, _, found := strings.Cut(address, ":")
+	if i := slices.IndexFunc(kinds(), func(k kind) bool { return slices.Contains(k.schemes, scheme) }); found && i >= 0 {
+		return kinds()[i].name
+	}
+	return ""
 }
 
 // Option changes how stores are opened.
 type Option func(*options)
 
 type options struct {
-	warn func(string)
-	keys *encrypted.Keys
+	warn  func(string)
+	keys  *encrypted.Keys
+	among Openers
 }
 
 func newOptions(opts []Option) options {
-	var o options
+	o := options{among: core()}
 	for _, set := range opts {
 		set(&o)
 	}
@@ -65,6 +97,15 @@ func Warn(warn func(string)) Option { return func(o *options) { o.warn = warn } 
 
 // Encrypt encrypts everything that is written to the store.
 func Encrypt(keys encrypted.Keys) Option { return func(o *options) { o.keys = &keys } }
+
+// Among opens only stores of a table. A nil table is that of the core.
+func Among(table Openers) Option {
+	return func(o *options) {
+		if table != nil {
+			o.among = table
+		}
+	}
+}
 
 // Quiet stops drivers from logging to standard error, in the whole program.
 func Quiet() { redis.Quiet() }
@@ -81,12 +122,14 @@ func Open(address string, opts ...Option) (store.Store, error) {
 }
 
 func open(address string, o options) (store.Store, error) {
-	scheme, _, found := strings.Cut(address, ":")
-	for _, k := range kinds() {
-		if found && slices.Contains(k.schemes, scheme) {
-			return k.open(address, o)
+	if name := TypeOf(address); name != "" {
+		opener, found := o.among[name]
+		if !found {
+			return nil, storage.Location(name).Unavailable((&parts.MissingError{Kind: parts.Store, Name: name}).Error())
 		}
+		return opener(address, o.warn)
 	}
+	scheme, _, found := strings.Cut(address, ":")
 	if !found || strings.ContainsFunc(scheme, notLetter) { // it may hold a password
 		return nil, storage.Location("store").Unavailable("invalid address; use one of " + forms)
 	}
@@ -103,7 +146,7 @@ func asStore[S store.Store](s S, err error) (store.Store, error) {
 	return s, nil
 }
 
-func openMemory(address string, _ options) (store.Store, error) {
+func openMemory(address string, _ func(string)) (store.Store, error) {
 	if address != "memory:" {
 		return nil, storage.Location("memory").Unavailable("the address memory: must end after the colon")
 	}
@@ -112,7 +155,7 @@ func openMemory(address string, _ options) (store.Store, error) {
 
 // openSQLite reads addresses as SQLAlchemy does: the path begins after the third
 // slash, and a fourth one makes it absolute.
-func openSQLite(address string, _ options) (store.Store, error) {
+func openSQLite(address string, _ func(string)) (store.Store, error) {
 	scheme, rest, _ := strings.Cut(address, ":")
 	path, ok := strings.CutPrefix(rest, "///")
 	if !ok || scheme == "file" {

@@ -11,7 +11,6 @@ import (
 	"github.com/qtype-dev/qtype/model/anthropic"
 	"github.com/qtype-dev/qtype/model/bedrock"
 	"github.com/qtype-dev/qtype/model/googleai"
-	"github.com/qtype-dev/qtype/model/hugot"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/model/langchain"
 	"github.com/qtype-dev/qtype/model/ollama"
@@ -19,18 +18,25 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// builder makes the clients of one provider. Mocks need none.
-type builder struct {
+// Clients are the clients of the providers that a program can call, by their names in
+// spec.Providers.
+type Clients map[string]Client
+
+// Client makes the models of one provider. Mocks need none.
+type Client struct {
+	// Local makes an embedding model that runs in this process; params are the declared inference
+	// parameters. It is nil for a provider that is called over the network.
+	Local func(info model.Info, params map[string]any) (model.Embedder, error)
+
 	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
 	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
 	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
 	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
 }
 
-// builders is the one table of providers that can be called, by their names in
-// spec.Providers.
-var builders = sync.OnceValue(func() map[string]builder {
-	return map[string]builder{
+// Core returns the table of the providers of the core. The caller may add others.
+func Core() Clients {
+	return Clients{
 		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 			return anthropic.New(anthropic.Config{Config: c, Cache: m.PromptCache, Bearer: isToken(m)})
 		}},
@@ -44,10 +50,7 @@ var builders = sync.OnceValue(func() map[string]builder {
 			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
 		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
 		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
-		"hugot": {embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) {
-			return hugot.New(hugot.Config{Info: c.Info, Params: c.Params})
-		}},
-		"mistral": {chat: plain(openai.NewMistral), embedder: embeddings},
+		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings},
 		"ollama": {
 			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})
@@ -59,7 +62,10 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
 		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},
 	}
-})
+}
+
+// core is used by Options without a table.
+var core = sync.OnceValue(Core)
 
 // isToken reports whether the key of a model is a token.
 func isToken(m spec.Model) bool { return spec.TypeName(m.Auth.To) == "bearer_token" }

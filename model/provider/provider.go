@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/modelparams"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
@@ -24,8 +25,10 @@ import (
 
 // Options are the environment, the transport and the secrets of models.
 type Options struct {
-	Getenv func(name string) string          // the environment of the user; nil means os.Getenv
-	Key    func(name string) string          // the environment for keys, which may be one of the document; nil means Getenv
+	Getenv  func(name string) string // the environment of the user; nil means os.Getenv
+	Key     func(name string) string // the environment for keys, which may be one of the document; nil means Getenv
+	Clients Clients                  // the providers that can be called; nil for those of the core
+
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Calls  int                               // the number of calls at once, and so of connections to a server that are kept open; not used with HTTP; 0 means 64
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
@@ -47,6 +50,9 @@ const defaultCalls = 64
 func (o Options) withDefaults() Options {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
+	}
+	if o.Clients == nil {
+		o.Clients = core()
 	}
 	if o.Key == nil {
 		o.Key = o.Getenv
@@ -138,7 +144,7 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 		return mockEmbedder(m, &m.Model, opts), nil
 	}
 	client.config.Info = model.DescribeEmbedder(m)
-	made, err := client.embedder(m.Model, client.config)
+	made, err := client.embed(m)
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +156,19 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(made), batch, policy)), nil
 }
 
-// client is the builder of a model's provider and what it makes the model from.
+// client is the client of a model's provider and what it makes the model from.
 type client struct {
-	builder
+	Client
 	config  wire.Config
 	missing string // the credentials that calls would need, as an instruction; empty where they can be made
+}
+
+// embed makes an embedding model.
+func (c *client) embed(m *spec.EmbeddingModel) (model.Embedder, error) {
+	if c.Local != nil {
+		return c.Local(c.config.Info, c.config.Params)
+	}
+	return c.embedder(m.Model, c.config)
 }
 
 // limitKey is the key of the rate limit: providers count the calls of a model by a
@@ -173,12 +187,15 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 		return nil, authError(m, err)
 	}
 	row, _ := spec.LookupProvider(m.Provider)
-	build := builders()[m.Provider]
+	build, found := opts.Clients[m.Provider]
+	if !found {
+		return nil, fmt.Errorf("model %s: %w", m.ID, &parts.MissingError{Kind: parts.Provider, Name: m.Provider})
+	}
 	if row.Client == spec.LocalClient {
 		if err := opts.Policy.Read(m.Name()); err != nil {
 			return nil, authError(m, err)
 		}
-		return &client{builder: build, config: wire.Config{Info: model.Describe(m), Params: m.InferenceParams}}, nil
+		return &client{Client: build, config: wire.Config{Info: model.Describe(m), Params: m.InferenceParams}}, nil
 	}
 	cred, err := findCredential(m, row, opts)
 	if err != nil {
@@ -199,7 +216,7 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{builder: build, config: wire.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, row.BaseURL), BaseURLEnv: variable, Key: cred.key,
+	c := &client{Client: build, config: wire.Config{Info: model.Describe(m), BaseURL: cmp.Or(base, row.BaseURL), BaseURLEnv: variable, Key: cred.key,
 		Credential: cmp.Or(cred.name, firstOf(row.KeyEnv)), Params: params, Headers: headers, HTTP: opts.HTTP,
 		Own: m.OwnService(), NoCache: m.PromptCache == "none"}}
 	if cred.key == "" {

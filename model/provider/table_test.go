@@ -24,8 +24,8 @@ func TestProviders(t *testing.T) {
 			t.Errorf("%s: two rows", row.Name)
 		}
 		seen[row.Name] = true
-		build, found := builders()[row.Name]
-		if called := row.Client != spec.MockClient && row.Client != spec.MissingClient; called != found {
+		build, found := Core()[row.Name]
+		if called := row.Client != spec.MockClient && row.Client != spec.MissingClient && row.Client != spec.LocalClient; called != found {
 			t.Errorf("%s: client kind %d, but builder: %v", row.Name, row.Client, found)
 		}
 		if found && row.Embeddings != (build.embedder != nil) {
@@ -49,7 +49,7 @@ func TestProviders(t *testing.T) {
 			t.Errorf("%s: no Doc", row.Name)
 		}
 	}
-	for name := range builders() {
+	for name := range Core() {
 		if !seen[name] {
 			t.Errorf("builder %s has no row in spec.Providers", name)
 		}
@@ -109,8 +109,8 @@ func providerTable() string {
 		case spec.MissingClient:
 			doc += " (not available yet)"
 		}
-		if p.BuildTag != "" {
-			doc += fmt.Sprintf(", in a build with `-tags %s`", p.BuildTag)
+		if _, isCore := Core()[p.Name]; !isCore && p.Client == spec.LocalClient {
+			doc += ", in the distribution"
 		}
 		address := p.BaseURL
 		if p.BaseURLEnv != "" {

@@ -38,6 +38,15 @@ var builders = sync.OnceValue(func() map[reflect.Type]builder {
 	return table
 })
 
+// Types returns the types of tools, as documents name them.
+func Types() []string {
+	var names []string
+	for t := range builders() {
+		names = append(names, t.Elem().Name())
+	}
+	return names
+}
+
 // add adds the builder of one type of tool.
 func add[T spec.Tool](table map[reflect.Type]builder, build func(*Factory, T) (tool.Tool, error), program func(T) string, source func(*Factory, T) string) {
 	table[reflect.TypeFor[T]()] = builder{

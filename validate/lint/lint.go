@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -105,7 +106,7 @@ func (c *checker) check(ctx context.Context, d Document, open Opener) pendingRes
 		opts.Policy = trust.ForDocument(d.Path, false, trust.Grants{}, nil) // a run would refuse the same
 	}
 	loaded, list := loader.Load(ctx, d.Path, opts)
-	list = append(list, validate.Check(loaded.Document)...)
+	list = append(list, validate.CheckFor(loaded.Document, parts.From(ctx))...)
 	comments, malformed := commentsOf(loaded.Files, c.known)
 	list = append(ignore(comments, list), malformed...)
 	for i := range list {

@@ -1,5 +1,3 @@
-//go:build temporal
-
 package main
 
 import (
@@ -165,12 +163,12 @@ func (d *deskServer) tool(w http.ResponseWriter, r *http.Request, name string, r
 func (c *cluster) answerAll(ctx context.Context) {
 	cfg := durable.Config{Address: c.server.Address(), Namespace: durable.DefaultNamespace}
 	for ctx.Err() == nil {
-		all, err := durable.List(ctx, cfg, durable.Filter{})
+		all, err := engine.List(ctx, cfg, durable.Filter{})
 		if err != nil || len(all) == 0 {
 			time.Sleep(100 * time.Millisecond) // it polls
 			continue
 		}
-		run, err := durable.Show(ctx, cfg, all[0].ID)
+		run, err := engine.Show(ctx, cfg, all[0].ID)
 		if err != nil || len(run.Waiting) == 0 {
 			time.Sleep(100 * time.Millisecond) // it polls
 			continue
@@ -183,7 +181,7 @@ func (c *cluster) answerAll(ctx context.Context) {
 			}
 			answers = append(answers, durable.Answer{Number: r.Number, Approved: !isRejected(args.Order), Reason: ""})
 		}
-		_ = durable.AnswerRequests(ctx, cfg, all[0].ID, answers) // a worker may have been killed; it is tried again
+		_ = engine.Answer(ctx, cfg, all[0].ID, answers) // a worker may have been killed; it is tried again
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build temporal
-
 package main
 
 import (
@@ -17,7 +15,7 @@ import (
 // TestTemporal_Answer: qtype runs show names what rows wait for, qtype runs answer takes the answers,
 // and an answer to no request or a second one to the same is an error.
 func TestTemporal_Answer(t *testing.T) {
-	document, err := os.ReadFile("../../examples/approval/app.qtype.yaml")
+	document, err := os.ReadFile("../../../examples/approval/app.qtype.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +90,7 @@ func (c *cluster) awaitRequests(n int, result <-chan string) (id, shown string) 
 
 // TestTemporal_AnswerBatches: a row behind a batch step waits for an answer, too. It is the answer of that row only.
 func TestTemporal_AnswerBatches(t *testing.T) {
-	document, err := os.ReadFile("../../examples/approval/app.qtype.yaml")
+	document, err := os.ReadFile("../../../examples/approval/app.qtype.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

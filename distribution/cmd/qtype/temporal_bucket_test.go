@@ -1,5 +1,3 @@
-//go:build temporal && cloud
-
 package main
 
 import (

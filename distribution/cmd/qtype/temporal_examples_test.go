@@ -1,5 +1,3 @@
-//go:build temporal
-
 package main
 
 import (
@@ -65,12 +63,12 @@ func TestTemporal_Examples(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	data := httptest.NewServer(http.FileServer(http.Dir("../../examples/agent_tools/data")))
+	data := httptest.NewServer(http.FileServer(http.Dir("../../../examples/agent_tools/data")))
 	t.Cleanup(data.Close)
 	for name, value := range map[string]string{"ORDERS_URL": data.URL, "STOCK_URL": data.URL, "DATABASE_URL": "sqlite:///shop.db"} {
 		t.Setenv(name, value)
 	}
-	documents, err := filepath.Glob("../../examples/*/app.qtype.yaml")
+	documents, err := filepath.Glob("../../../examples/*/app.qtype.yaml")
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("%v: %v", documents, err)
 	}
@@ -135,7 +133,7 @@ func (c *cluster) copyPages() {
 		c.t.Fatal(err)
 	}
 	for _, name := range []string{"memory-stores.md", "files.md"} {
-		text, err := os.ReadFile(filepath.Join("../../docs", name))
+		text, err := os.ReadFile(filepath.Join("../../../docs", name))
 		if err != nil {
 			c.t.Fatal(err)
 		}

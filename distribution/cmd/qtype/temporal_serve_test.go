@@ -1,5 +1,3 @@
-//go:build temporal
-
 package main
 
 import (
@@ -19,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
@@ -165,7 +164,7 @@ func (m *servedModel) complete(w http.ResponseWriter, r *http.Request) {
 type office struct {
 	*cluster
 	model   *servedModel
-	servers []*replica
+	servers []*servertest.Replica
 	workers []*exec.Cmd
 }
 
@@ -187,7 +186,7 @@ func newOffice(t *testing.T, servers, workers int) *office {
 		o.workers = append(o.workers, o.worker())
 	}
 	for range servers {
-		o.servers = append(o.servers, startServe(t, o.dir, "--engine", "temporal", "--heartbeat", "2s", "--log-level", "error"))
+		o.servers = append(o.servers, servertest.Serve(t, o.dir, "--engine", "temporal", "--heartbeat", "2s", "--log-level", "error"))
 	}
 	return o
 }
@@ -195,7 +194,7 @@ func newOffice(t *testing.T, servers, workers int) *office {
 // call sends a request and returns the answer.
 func (o *office) call(server int, method, path, body string, headers ...string) (status int, answer string) {
 	o.t.Helper()
-	req, err := http.NewRequestWithContext(o.t.Context(), method, o.servers[server].url+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(o.t.Context(), method, o.servers[server].URL+path, strings.NewReader(body))
 	testkit.Must(o.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(headers); i += 2 {
@@ -270,7 +269,7 @@ func TestTemporal_Serve(t *testing.T) {
 	if got := o.model.texts[1]; got != "user one|assistant answer to one|user two" {
 		t.Errorf("the second turn got %q", got)
 	}
-	if all, err := durable.List(t.Context(), durable.Config{Address: o.server.Address(), Namespace: durable.DefaultNamespace}, durable.Filter{}); err != nil || len(all) != 0 {
+	if all, err := engine.List(t.Context(), durable.Config{Address: o.server.Address(), Namespace: durable.DefaultNamespace}, durable.Filter{}); err != nil || len(all) != 0 {
 		t.Errorf("qtype runs list has the requests of servers: %v, %v", all, err)
 	}
 	t.Run("stream", o.streams)
@@ -285,7 +284,7 @@ func (o *office) streams(t *testing.T) {
 	o.model.mu.Lock()
 	o.model.hold = true
 	o.model.mu.Unlock()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.servers[0].url+"/v1/chat/completions",
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.servers[0].URL+"/v1/chat/completions",
 		strings.NewReader(`{"model": "chat", "stream": true, "messages": [{"role": "user", "content": "four"}]}`))
 	testkit.Must(t, err)
 	req.Header.Set("Content-Type", "application/json")
@@ -320,7 +319,7 @@ func (o *office) streams(t *testing.T) {
 // mcp: a flow is a tool whose calls run on workers.
 func (o *office) mcp(t *testing.T) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: o.servers[1].url + "/mcp", DisableStandaloneSSE: true}, nil)
+	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: o.servers[1].URL + "/mcp", DisableStandaloneSSE: true}, nil)
 	testkit.Must(t, err)
 	defer func() { _ = session.Close() }()
 	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "sum", Arguments: map[string]any{"n": 6}})
@@ -396,7 +395,7 @@ func (o *office) answers(t *testing.T) {
 			t.Errorf("run %d: %+v", i, s)
 		}
 	}
-	testkit.Must(t, o.servers[0].cmd.Process.Kill())
+	testkit.Must(t, o.servers[0].Command.Process.Kill())
 	answer(1, 2, true)
 	if s := o.await(1, runs[2], "succeeded"); len(s.Outputs) != 1 || s.Outputs[0]["result"] != ends[2] {
 		t.Errorf("after the end of its server: %+v", s)

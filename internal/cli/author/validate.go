@@ -41,7 +41,7 @@ func NewValidate(s *cli.Streams) *cobra.Command {
 *.qtype.yaml and *.qtype.yml is checked. PATH may also be a pattern
 ('specs/**/*.yaml'), a file of tests or of an evaluation, a Markdown page, whose
 fenced YAML blocks are checked if they are whole documents, or a URL: https://…,
-and s3://…, gs://… and az://… in a build with -tags cloud. No secrets are needed,
+and s3://…, gs://… and az://… in the distribution. No secrets are needed,
 and network access only for remote includes. The exit status is 1 if there are
 errors; warnings count with --strict.
 

@@ -38,7 +38,7 @@ func newRunsCommand(s *cli.Streams, use, short string, args cobra.PositionalArgs
 	for _, add := range first {
 		add(r.cmd.Flags())
 	}
-	r.engine.AddTo(r.cmd, "engine", "", "local or temporal (default: both, Temporal in a build that has its client)")
+	r.engine.AddTo(r.cmd, "engine", "", "local or temporal (default: both, Temporal in a program that has it)")
 	r.temporal.AddTo(r.cmd.Flags())
 	return r
 }
@@ -121,7 +121,11 @@ func newRunsCancel(s *cli.Streams) *cobra.Command {
 		if run.Engine == durable.Local {
 			return localruns.Cancel(run)
 		}
-		return durable.Cancel(ctx, cfg, run.ID)
+		engine, err := durable.From(ctx)
+		if err != nil {
+			return err
+		}
+		return engine.Cancel(ctx, cfg, run.ID)
 	})
 }
 
@@ -137,10 +141,14 @@ continued by the workers; the command of the run with --resume writes its output
 		if run.Engine == durable.Local {
 			return r.retryLocal(ctx, run, repeat)
 		}
-		if err := durable.Retry(ctx, cfg, run.ID); err != nil {
+		engine, err := durable.From(ctx)
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(r.Err, "%s continues; the command of the run with --resume writes its output\n", terminal.Clean(run.ID))
+		if err := engine.Retry(ctx, cfg, run.ID); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(r.Err, "%s continues; the command of the run with --resume writes its output\n", terminal.Clean(run.ID))
 		return err
 	})
 }

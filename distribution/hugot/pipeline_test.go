@@ -1,5 +1,3 @@
-//go:build hugot
-
 package hugot_test
 
 import (
@@ -7,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/distribution/hugot"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/provider"
@@ -61,16 +60,23 @@ func TestErrors(t *testing.T) {
 		`model v: model_id: "none" is not a folder with an ONNX model`:    {ModelID: "none"},
 	} {
 		m.ID, m.Provider = "v", "hugot"
-		if _, err := provider.NewEmbedder(&spec.EmbeddingModel{Model: m, Dimensions: 384}, provider.Options{}); err == nil || err.Error() != want {
+		if _, err := provider.NewEmbedder(&spec.EmbeddingModel{Model: m, Dimensions: 384}, provider.Options{Clients: clients()}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
 
+// clients are the providers of a program with local models.
+func clients() provider.Clients {
+	all := provider.Core()
+	all["hugot"] = hugot.Client()
+	return all
+}
+
 func embedder(t *testing.T, m spec.Model) model.Embedder {
 	t.Helper()
 	m.ID = "v"
-	e, err := provider.NewEmbedder(&spec.EmbeddingModel{Model: m, Dimensions: 384}, provider.Options{})
+	e, err := provider.NewEmbedder(&spec.EmbeddingModel{Model: m, Dimensions: 384}, provider.Options{Clients: clients()})
 	if err != nil {
 		t.Fatal(err)
 	}

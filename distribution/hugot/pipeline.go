@@ -1,5 +1,3 @@
-//go:build hugot
-
 package hugot
 
 import (
@@ -11,9 +9,6 @@ import (
 	"github.com/knights-analytics/hugot/options"
 	"github.com/knights-analytics/hugot/pipelines"
 )
-
-// built is whether this build can run models.
-const built = true
 
 // pipeline is a loaded model.
 type pipeline struct {

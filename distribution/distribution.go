@@ -1,0 +1,27 @@
+// Package distribution is the core of qtype with all other parts: what implements the providers,
+// stores and addresses that the language has. Its command is the program of releases.
+//
+// A Go program that imports only the module at the root has the parts of the core. With adds the
+// others:
+//
+//	app, err := qtype.Open(distribution.With(ctx), "app.qtype.yaml")
+package distribution
+
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/distribution/buckets"
+	"github.com/qtype-dev/qtype/distribution/hugot"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+// Parts returns the table of all parts that documents name.
+func Parts() runtime.Parts {
+	p := runtime.CoreParts()
+	p.Models["hugot"] = hugot.Client()
+	p.Buckets = buckets.All()
+	return p
+}
+
+// With returns a context in which documents are read and run with all parts.
+func With(ctx context.Context) context.Context { return runtime.WithParts(ctx, Parts()) }

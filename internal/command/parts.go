@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/documents/format"
+	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/parts"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/tool/factory"
+)
+
+// Parts is the table of what a program is made of. A main function passes it to Main.
+type Parts struct {
+	runtime.Parts
+	Engine durable.Engine // runs rows on workers; nil for none
+}
+
+// Core returns the parts of the core. The caller may add others.
+func Core() Parts { return Parts{Parts: runtime.CoreParts()} }
+
+// set returns the names of the parts.
+func (p Parts) set() *parts.Set {
+	s := new(parts.Set)
+	s.Add(parts.Provider, slices.Collect(maps.Keys(p.Models))...).Add(parts.Provider, "mock")
+	s.Add(parts.Store, slices.Collect(maps.Keys(p.Stores))...)
+	s.Add(parts.Index, slices.Collect(maps.Keys(p.Indexes))...)
+	for dialect := range p.Databases {
+		s.Add(parts.Database, string(dialect))
+	}
+	s.Add(parts.Files, "file", "http").Add(parts.Files, slices.Collect(maps.Keys(p.Buckets))...)
+	s.Add(parts.Engine, durable.Local)
+	if p.Engine != nil {
+		s.Add(parts.Engine, durable.Temporal)
+	}
+	for _, k := range convert.Kinds() {
+		s.Add(parts.Converter, string(k))
+	}
+	for _, f := range format.Formats() {
+		s.Add(parts.Format, f.Name)
+	}
+	return s.Add(parts.Tool, factory.Types()...)
+}
+
+// context returns a context of the program.
+func (p Parts) context(ctx context.Context) context.Context {
+	return parts.With(durable.With(runtime.WithParts(ctx, p.Parts), p.Engine), p.set())
+}
+
+// newVersion returns qtype version.
+func newVersion(s *cli.Streams) *cobra.Command {
+	c := cli.NewVersion("qtype")(s)
+	line := c.RunE
+	list := c.Flags().Bool("parts", false, "list the parts of which this program is made, by kinds")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if !*list {
+			return line(c, args)
+		}
+		var text strings.Builder
+		set := parts.From(c.Context())
+		for _, kind := range set.Kinds() {
+			fmt.Fprintf(&text, "%-15s %s\n", kind, strings.Join(set.Names(kind), " "))
+		}
+		return s.WriteTo("", text.String())
+	}
+	return c
+}

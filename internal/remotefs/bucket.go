@@ -1,0 +1,89 @@
+package remotefs
+
+import (
+	"context"
+	"io"
+	"iter"
+
+	"github.com/qtype-dev/qtype/internal/parts"
+)
+
+// Bucket is one bucket of a cloud's store. It is safe for concurrent use.
+type Bucket interface {
+	Open(ctx context.Context, key string) (io.ReadCloser, error)
+	Create(ctx context.Context, key string) (Upload, error)
+	List(ctx context.Context, prefix string) iter.Seq2[Object, error] // objects with their key instead of the address
+	Close() error
+}
+
+// BucketObject is an object in a cloud's store.
+type BucketObject struct {
+	Scheme  string // as in the address
+	Service string // s3, gs or azure
+	Bucket  string // for Azure the container
+	Account string // Azure only: the storage account; empty for that of the environment
+	Domain  string // Azure only: such as blob.core.windows.net; empty for the default
+	Key     string
+}
+
+// Buckets are the services whose buckets a program can open, by their names: s3, gs and azure.
+type Buckets map[string]BucketOpener
+
+// BucketOpener returns the bucket of an object without calling the service. The client carries
+// calls for which the service has no client of its own.
+type BucketOpener func(ctx context.Context, object BucketObject, client *httpClient) (Bucket, error)
+
+type bucketsKey struct{}
+
+// WithBuckets returns a context in which addresses of these services can be opened.
+func WithBuckets(ctx context.Context, table Buckets) context.Context {
+	return context.WithValue(ctx, bucketsKey{}, table)
+}
+
+func bucketsOf(ctx context.Context) Buckets {
+	table, _ := ctx.Value(bucketsKey{}).(Buckets)
+	return table
+}
+
+// opener returns what opens the bucket of an object.
+func (b Buckets) opener(object BucketObject) (BucketOpener, error) {
+	open, found := b[object.Service]
+	if !found {
+		return nil, &parts.MissingError{Kind: parts.Files, Name: object.Service}
+	}
+	return open, nil
+}
+
+// Available returns an error if the program of the context cannot open an address. It makes no calls.
+func Available(ctx context.Context, address string) error {
+	if service := Service(address); service != "" {
+		_, err := bucketsOf(ctx).opener(BucketObject{Service: service})
+		return err
+	}
+	return nil
+}
+
+// Service returns the service of a bucket whose object an address names: s3, gs or azure; empty
+// for other addresses.
+func Service(address string) string {
+	scheme, _ := split(address)
+	return serviceOf(scheme)
+}
+
+// serviceOf returns the service of a scheme, empty if it is not one of buckets.
+func serviceOf(scheme string) string {
+	switch scheme {
+	case "s3", "s3a":
+		return "s3"
+	case "gs", "gcs":
+		return "gs"
+	case "az", "azure", "abfs", "abfss":
+		return "azure"
+	}
+	return ""
+}
+
+// supported returns the schemes that Open accepts.
+func supported() []string {
+	return []string{"file", "http", "https", "s3", "gs", "gcs", "az", "azure", "abfs", "abfss"}
+}
