@@ -103,6 +103,7 @@ var keys = []string{"OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k", "GEMINI_API_KEY=k
 // both steps of a turn. The same command continues the turn: with --suspend, no answer of the model is requested
 // again, and what it wants back comes from the file of the run; without, the turn is repeated. The next turn has all of it.
 func TestRun_KilledConversation(t *testing.T) {
+	testkit.SkipWithRace(t) // its commands would take ten times longer to start
 	for i, s := range speakers {
 		t.Run(s.server, func(t *testing.T) {
 			t.Parallel()
