@@ -2,13 +2,12 @@ package catalogue
 
 import "sync/atomic"
 
-// Reads counts the uses of the built-in catalogue.
-var Reads atomic.Int32
-
-func init() {
-	read := builtin
+// CountReads returns the number of uses of the built-in catalogue from now on.
+func CountReads() *atomic.Int32 {
+	n, read := &atomic.Int32{}, builtin
 	builtin = func() *library {
-		Reads.Add(1)
+		n.Add(1)
 		return read()
 	}
+	return n
 }
