@@ -116,5 +116,13 @@ func (m *Memory) prune(ctx context.Context, sessions []store.SessionHead) (int, 
 		}
 		locked = append(locked, l)
 	}
-	return store.RemoveAll(ctx, m.reader.Store, m.id, locked)
+	n, err := store.RemoveAll(ctx, m.reader.Store, m.id, locked)
+	if err != nil {
+		return n, err
+	}
+	ids := make([]string, len(locked))
+	for i, l := range locked {
+		ids[i] = l.Session
+	}
+	return n, m.deleted(ctx, ids...)
 }

@@ -74,6 +74,8 @@ type Config struct {
 	Audit       Auditor                            // records reads and deletions; nil: nothing is recorded
 	Compact     window.Compaction                  // what is shortened before messages leave; zero: nothing
 	Observe     store.Observer                     // is notified of the operations of the store; nil: nothing is
+
+	OnDelete func(ctx context.Context, sessions []string) error // deletes what was derived from sessions, by their stored ids, after Clear and Prune; nil: nothing was
 }
 
 // Memory is one declared memory with all its sessions. It is safe for
@@ -89,6 +91,7 @@ type Memory struct {
 	ttl          time.Duration
 	scope        Scope
 	audit        Auditor
+	onDelete     func(ctx context.Context, sessions []string) error // Config.OnDelete
 	now          func() time.Time
 	reader       history.Reader   // reads the store
 	local        store.LocalStore // that of reader, if it is in this process
@@ -120,7 +123,7 @@ func New(cfg Config, store store.Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf, turns: cfg.Turns, lease: cfg.Lease, observer: cfg.Observe,
-		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At, keepsContext: cfg.KeepContext}
+		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, onDelete: cfg.OnDelete, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At, keepsContext: cfg.KeepContext}
 	m.reader = history.Reader{Memory: cfg.ID, Store: store.Observe(backend, cfg.Observe), Counter: cfg.Counter, Measured: kind.Measured,
 		Compactor: window.NewCompactor(cfg.Compact, cfg.Counter)}
 	if m.turns == "" {

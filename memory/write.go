@@ -83,5 +83,16 @@ func (m *Memory) Clear(ctx context.Context, session string) error {
 		return err
 	}
 	defer m.sessions.Unlock(s)
-	return m.erase(ctx, m.key(session))
+	if err := m.erase(ctx, m.key(session)); err != nil {
+		return err
+	}
+	return m.deleted(ctx, m.key(session).Session)
+}
+
+// deleted deletes what was derived from sessions that were deleted.
+func (m *Memory) deleted(ctx context.Context, sessions ...string) error {
+	if m.onDelete == nil || len(sessions) == 0 {
+		return nil
+	}
+	return m.onDelete(ctx, sessions)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -83,6 +84,7 @@ type App struct {
 	memories    map[string]*memory.Memory
 	memoryStore map[string]memory.Store     // by the ids of memories
 	searchers   map[string]*search.Searcher // by the ids of memories
+	state       store.Application           // see State
 	models      *models
 	tools       map[string]func() (tool.Tool, error)
 	toolFactory toolFactory

@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/stepcache"
 	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -34,11 +35,11 @@ func (a *App) stepCache(cfg *spec.CacheConfig) *stepcache.Cache {
 // SharedCache returns the cached results of steps in the store that all processes with the application share; nil if
 // its store is not one of several machines, or the document is untrusted: it could name the id and the steps of another application.
 func (a *App) SharedCache() *stepcache.Shared {
-	shared := a.sharedStore()
-	if shared == nil || a.opts.Policy.Restricted() {
+	state := a.State()
+	if !store.IsServer(state.Store) || a.opts.Policy.Restricted() {
 		return nil
 	}
-	return stepcache.NewShared(shared, a.spec.ID)
+	return stepcache.NewShared(state)
 }
 
 // cacheOf returns the cache of a folder, nil if the document may not write there.

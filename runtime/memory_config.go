@@ -20,24 +20,12 @@ func (a *App) memoryConfig(app *spec.Application, m *spec.Memory) memory.Config 
 	cfg := MemoryConfig(m, Counter(a.spec, m))
 	cfg.ID, cfg.Observe = a.namespace(app, m)+"/"+m.ID, observeStore
 	cfg.Audit = a.auditor(m)
+	cfg.OnDelete = a.forgetSessions
 	cfg.KeepContext = memoryconfig.KeepsContext(a.spec, m)
 	if cfg.Context != nil {
 		cfg.Context = promptcontext.New(a.opts.Warn, memoryconfig.Blocks(m, a.sharedModels())...)
 	}
 	return cfg
-}
-
-// namespace returns what the id of a memory is prefixed with in its store: the id of the
-// application, unless the store declares that it shares memories with others.
-func (a *App) namespace(app *spec.Application, m *spec.Memory) string {
-	store := m.Store.Store.To
-	if m.Store.IsZero() && len(app.Stores) > 0 {
-		store = app.Stores[0]
-	}
-	if store == nil || store.Namespace == "" {
-		return a.spec.ID
-	}
-	return store.Namespace
 }
 
 // DefaultStoreID returns the id under which the default store has a memory.

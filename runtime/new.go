@@ -47,6 +47,7 @@ func New(app *spec.Application, opts Options) (*App, error) {
 			return nil, err
 		}
 	}
+	a.state = a.newState()
 	return a, nil
 }
 

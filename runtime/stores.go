@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
@@ -149,34 +151,62 @@ func (a *App) StoreLocation(id string) string {
 	return ""
 }
 
-// StateStore returns the store of the state of a server, and of shared limits: that of the first
-// memory, or the default store if there is none.
-func (a *App) StateStore() memory.Store {
-	for _, m := range a.spec.Memories {
-		if s := a.memoryStore[m.ID]; s != nil {
-			return s
+// State returns what the application stores besides conversations: the records of its server,
+// shared limits and cached results. They are in the store of the first memory, or in the default store if there
+// is none, and belong to the application as its memories do: by its id, or the namespace that the store declares.
+func (a *App) State() store.Application { return a.state }
+
+// namespace returns what the id of a memory is prefixed with in its store: the id of the
+// application, unless the store declares that it shares memories with others.
+func (a *App) namespace(app *spec.Application, m *spec.Memory) string {
+	store := m.Store.Store.To
+	if m.Store.IsZero() && len(app.Stores) > 0 {
+		store = app.Stores[0]
+	}
+	if store == nil || store.Namespace == "" {
+		return a.spec.ID
+	}
+	return store.Namespace
+}
+
+// forgetSessions deletes the records of sessions of which no memory has a conversation any more.
+func (a *App) forgetSessions(ctx context.Context, sessions []string) error {
+	some, err := appstate.HasSessions(ctx, a.state)
+	for _, session := range sessions {
+		if err != nil || !some {
+			return err
+		}
+		left := false
+		for _, m := range a.memories {
+			head, readErr := m.Head(ctx, session)
+			left, err = left || head.Version != 0, errors.Join(err, readErr)
+		}
+		if err == nil && !left {
+			err = appstate.ForgetSession(ctx, a.state, session)
 		}
 	}
-	if a.opts.Store != nil {
-		return a.opts.Store
-	}
-	return a.opts.Default
+	return err
 }
 
-// sharedQuota returns the quota of a key that all processes with the StateStore share; nil if
-// that is not a store of several machines.
+// newState returns the State of an App with its memories.
+func (a *App) newState() store.Application {
+	for _, m := range a.spec.Memories {
+		if s := a.memoryStore[m.ID]; s != nil {
+			return store.NewApplication(s, a.namespace(a.spec, m))
+		}
+	}
+	s := a.opts.Store
+	if s == nil {
+		s = a.opts.Default
+	}
+	return store.NewApplication(s, a.spec.ID)
+}
+
+// sharedQuota returns the quota of a key that all processes of the application share; nil if
+// its State is not in a store of several machines.
 func (a *App) sharedQuota(key string) model.Quota {
-	shared := a.sharedStore()
-	if shared == nil {
-		return nil
-	}
-	return sharedlimit.NewQuota(shared, key)
-}
-
-// sharedStore returns the StateStore if it is one of several machines, nil if it is not.
-func (a *App) sharedStore() memory.Store {
-	if shared := a.StateStore(); store.IsServer(shared) {
-		return shared
+	if state := a.State(); store.IsServer(state.Store) {
+		return sharedlimit.NewQuota(state, key)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ type Store struct {
 	Type string `yaml:"type" jsonschema:"required" validate:"oneof=memory postgres redis sqlite"`
 	// URL is the address: postgres://host/db, redis://host, or the path of a SQLite file.
 	URL Secret `yaml:"url" secret:"url"`
-	// Namespace is what the ids of memories are prefixed with in the database, so that applications that use one database do not share conversations; applications with the same namespace share those of memories with the same id. The default is the application's id.
+	// Namespace is the name under which the application has its conversations and the records of its server in the database, so that applications that use one database share nothing; documents with the same namespace are one application for the store. The default is the application's id.
 	Namespace string `yaml:"namespace"`
 	// Encryption encrypts messages before they are stored, with AES-256-GCM: texts, media, names, roles, tool calls and named values. Ids, counts and times stay readable.
 	Encryption *Encryption `yaml:"encryption"`

@@ -222,7 +222,7 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		opts = append(opts, served.options()...)
 	}
 	if t.Budget != nil {
-		opts = append(opts, c.sharedBudget(w.app.StateStore()))
+		opts = append(opts, c.sharedBudget(w.app.State()))
 	}
 	check := batch.OutageCheck()
 	for res, err := range w.app.Run(ctx, t.Flow, in(c), opts...) {

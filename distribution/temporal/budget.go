@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -37,13 +37,13 @@ func (b *budget) renewed() *budget {
 
 // sharedBudget lets the chunk spend from the budget of the run. What earlier attempts have used
 // for rows that are finished counts; other rows are run again, and their recorded calls are events.
-func (c *chunkRun) sharedBudget(store memory.Store) runtime.RunOption {
+func (c *chunkRun) sharedBudget(state store.Application) runtime.RunOption {
 	finished := spentOf(c.before.Events)
 	b := c.task.Budget
-	sum := sharedlimit.NewBudget(store, b.ID)
+	sum := sharedlimit.NewBudget(state, b.ID)
 	limits := spec.Budget{Tokens: b.Tokens, Calls: b.Calls, Seconds: b.Seconds, Money: b.Money}
 	return runtime.WithSharedBudget(runtime.SharedBudget{Budget: limits, Began: b.Began, Sum: func(ctx context.Context, own runtime.Spent) (runtime.Spent, error) {
-		if _, ok := store.(*inprocess.Store); ok {
+		if _, ok := state.Store.(*inprocess.Store); ok {
 			return runtime.Spent{}, errNoSharedStore
 		}
 		own = runtime.Spent{Calls: finished.Calls + own.Calls, Tokens: finished.Tokens + own.Tokens, Money: finished.Money + own.Money}

@@ -82,7 +82,7 @@ func TestCache_Shared(t *testing.T) {
 				t.Errorf("clear: %s", out)
 			}
 			qtype(run...)
-			if out, _ := qtype("memory", "forget", "renamed.qtype.yaml", "--user", "ada"); !strings.Contains(out, "2 results") {
+			if out, _ := qtype("memory", "forget", "renamed.qtype.yaml", "--user", "ada", "--yes"); !strings.Contains(out, "2 results") {
 				t.Errorf("forget with a document whose step has another id: %s", out)
 			}
 			calls.Add(-2)

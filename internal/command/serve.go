@@ -23,6 +23,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate"
@@ -250,7 +251,7 @@ func (c *serveCommand) open(p *qtype.Program) (*runtime.App, error) {
 	opts = append(opts, qtype.WithLog(c.Logger("")), qtype.WithWarnings(c.Logger("warning: ")))
 	if c.ephemeral {
 		if c.store == nil {
-			c.store = server.KeepOpen(memory.NewInProcess())
+			c.store = server.KeepOpen(inprocess.New())
 		}
 		opts = append(opts, qtype.WithStore(c.store))
 	}

@@ -44,7 +44,7 @@ var layers = []layer{
 		"internal/reference", "internal/scaffold", "internal/schemagen", "internal/semdiff", "internal/yamlformat",
 	}, ""},
 	{"parts", []string{
-		"index", "memory", "model", "tool", "internal/accesstoken", "internal/auditlog", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/mediafile", "internal/memoryconfig", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",
+		"index", "memory", "model", "tool", "internal/accesstoken", "internal/appstate", "internal/auditlog", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/mediafile", "internal/memoryconfig", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",
 		"internal/redisclient", "internal/rerank", "internal/sharedlimit", "internal/signin", "internal/splitter", "internal/sqldb", "internal/storage", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},

@@ -11,15 +11,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/cacheview"
-	"github.com/qtype-dev/qtype/internal/server/host"
-	"github.com/qtype-dev/qtype/internal/server/openai"
 	"github.com/qtype-dev/qtype/internal/server/runs"
-	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
@@ -33,7 +30,7 @@ type App interface {
 	Spec() *spec.Application
 	Memory(id string) *memory.Memory
 	StoreLocation(id string) string
-	StateStore() memory.Store
+	State() store.Application
 }
 
 // Config describes an erasure.
@@ -113,33 +110,20 @@ func (r *Receipt) memories(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// ServerMemories returns the memories of a store in which a server keeps its state.
-func ServerMemories() []string {
-	return slices.Concat(sessions.Parts(), runs.Parts(), []string{host.InputsKey("", "").Memory, openai.ResponseKey("", "").Memory})
-}
-
 // server deletes what the server has of the user: records of sessions, inputs,
 // responses and runs.
 func (r *Receipt) server(ctx context.Context, cfg Config) error {
-	store := cfg.App.StateStore()
-	if store == nil {
+	state := cfg.App.State()
+	if state.Store == nil {
 		return nil
 	}
 	r.Searched = append(r.Searched, "state of the server")
-	prefix := memory.UserPrefix(cfg.User)
-	var ranges []memory.Key
-	for _, part := range sessions.Parts() {
-		ranges = append(ranges, memory.Key{Memory: part, Session: prefix})
-	}
-	for _, f := range cfg.App.Spec().Flows {
-		ranges = append(ranges, host.InputsKey(f.ID, prefix), openai.ResponseKey(f.ID, prefix))
-	}
-	for _, keys := range ranges {
-		if err := r.deleteRange(ctx, store, keys); err != nil {
+	for _, kind := range []string{appstate.Sessions, appstate.Newest, appstate.Inputs, appstate.Responses} {
+		if err := r.records(ctx, state.Records(kind), kind, memory.UserPrefix(cfg.User)); err != nil {
 			return err
 		}
 	}
-	deleted, err := runs.Erase(ctx, store, func(owner, session string) bool {
+	deleted, err := runs.Erase(ctx, state, func(owner, session string) bool {
 		user, _ := memory.SplitSession(session)
 		return owner == cfg.User || user == cfg.User
 	})
@@ -149,22 +133,18 @@ func (r *Receipt) server(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// deleteRange deletes the sessions of a part of a store whose ids begin like the ids of
-// keys.
-func (r *Receipt) deleteRange(ctx context.Context, backend memory.Store, keys memory.Key) error {
-	const page = 500
-	for {
-		heads, err := store.ListSessions(ctx, backend, keys.Memory, store.SessionQuery{Prefix: keys.Session, Limit: page})
-		if err != nil || len(heads) == 0 {
+// records deletes the records of a kind whose ids have a prefix.
+func (r *Receipt) records(ctx context.Context, records store.Records, kind, prefix string) error {
+	for h, err := range records.List(ctx, store.RecordQuery{Prefix: prefix}) {
+		if err == nil {
+			err = records.Delete(ctx, h.ID)
+		}
+		if err != nil {
 			return err
 		}
-		for _, l := range heads {
-			if err := backend.Delete(ctx, memory.Key{Memory: keys.Memory, Session: l.Session}); err != nil {
-				return err
-			}
-			r.Deleted = append(r.Deleted, Item{Kind: "server", ID: keys.Memory + " " + l.Session})
-		}
+		r.Deleted = append(r.Deleted, Item{Kind: "server", ID: kind + " " + h.ID})
 	}
+	return nil
 }
 
 // caches clears the caches of steps.

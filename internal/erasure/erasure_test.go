@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
@@ -28,23 +29,26 @@ type app struct {
 func (a *app) Spec() *spec.Application      { return a.spec }
 func (a *app) Memory(string) *memory.Memory { return a.memory }
 func (a *app) StoreLocation(string) string  { return "in the process" }
-func (a *app) StateStore() memory.Store     { return a.store }
+func (a *app) State() store.Application     { return store.NewApplication(a.store, "app") }
 
-// put creates a session of a part of the store with one value.
-func (a *app) put(t *testing.T, part, session, name, value string) {
+// put creates a record with one value.
+func (a *app) put(t *testing.T, kind, id, name, value string) {
 	t.Helper()
-	testkit.Must(t, a.store.Apply(t.Context(), memory.Key{Memory: part, Session: session},
-		store.Change{Next: 1, Values: map[string][]byte{name: []byte(value)}}))
+	testkit.Must(t, a.State().Records(kind).Write(t.Context(), id, store.RecordChange{Next: 1, Values: map[string][]byte{name: []byte(value)}}))
 }
 
 // left returns all sessions that the store has.
 func (a *app) left(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, part := range []string{"chat", "qtype:sessions", "qtype:sessions:newest", "qtype:session-inputs", "qtype:responses", "qtype:runs", "qtype:unfinished-runs"} {
-		for l, err := range a.store.Sessions(t.Context(), part) {
+	for l, err := range a.store.Sessions(t.Context(), "chat") {
+		testkit.Must(t, err)
+		all = append(all, "chat "+l.Session)
+	}
+	for _, kind := range appstate.Kinds() {
+		for h, err := range a.State().Records(kind).List(t.Context(), store.RecordQuery{}) {
 			testkit.Must(t, err)
-			all = append(all, part+" "+l.Session)
+			all = append(all, kind+" "+h.ID)
 		}
 	}
 	return all
@@ -61,14 +65,14 @@ func TestUser(t *testing.T) {
 	}
 	testkit.Must(t, a.memory.SetVariables(t.Context(), memory.UserSession("ada", ""), memory.Variable{Name: "plan", Value: []byte("1")}))
 	for _, user := range []string{"ada", "bob"} {
-		a.put(t, "qtype:sessions", user+"/1", "session", "{}")
-		a.put(t, "qtype:sessions:newest", user+"/0000000000000000/1", "session", "{}")
-		a.put(t, "qtype:session-inputs", "main/"+user+"/1", "x", "1")
-		a.put(t, "qtype:responses", "main/"+user+"/1", "newest", "1")
-		a.put(t, "qtype:runs", "run-of-"+user, "request", `{"id":"r","owner":"`+user+`","session":"`+user+`/1","created":"2026-01-01T00:00:00Z"}`)
-		a.put(t, "qtype:unfinished-runs", "run-of-"+user, "x", "1")
+		a.put(t, appstate.Sessions, user+"/1", "session", "{}")
+		a.put(t, appstate.Newest, user+"/0000000000000000/1", "session", "{}")
+		a.put(t, appstate.Inputs, appstate.OfFlow(user+"/1", "main"), "x", "1")
+		a.put(t, appstate.Responses, appstate.OfFlow(user+"/1", "main"), "newest", "1")
+		a.put(t, appstate.Runs, "run-of-"+user, "request", `{"id":"r","owner":"`+user+`","session":"`+user+`/1","created":"2026-01-01T00:00:00Z"}`)
+		a.put(t, appstate.Unfinished, "run-of-"+user, "x", "1")
 	}
-	a.put(t, "qtype:runs", "run-by-session", "request", `{"id":"r","session":"ada/3","created":"2026-01-01T00:00:00Z"}`)
+	a.put(t, appstate.Runs, "run-by-session", "request", `{"id":"r","session":"ada/3","created":"2026-01-01T00:00:00Z"}`)
 	folder := t.TempDir()
 	for name, text := range map[string]string{"a.csv.qtype-journal": `"ada/1"`, "b.csv.qtype-journal": `"adam/1"`, "c.csv.qtype-journal": `{"user":"ada"}`, "ada.csv": `"ada/1"`} {
 		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
@@ -76,8 +80,8 @@ func TestUser(t *testing.T) {
 
 	receipt, err := erasure.User(t.Context(), erasure.Config{App: a, User: "ada", Journals: []string{folder}})
 	testkit.Must(t, err)
-	want := []string{"chat ad/1", "chat ada", "chat ada%2F/1", "chat adam/1", "qtype:sessions bob/1", "qtype:sessions:newest bob/0000000000000000/1",
-		"qtype:session-inputs main/bob/1", "qtype:responses main/bob/1", "qtype:runs run-of-bob", "qtype:unfinished-runs run-of-bob"}
+	want := []string{"chat ad/1", "chat ada", "chat ada%2F/1", "chat adam/1", "run run-of-bob", "unfinished-run run-of-bob", "session bob/1", "newest-session bob/0000000000000000/1",
+		"input " + appstate.OfFlow("bob/1", "main"), "response " + appstate.OfFlow("bob/1", "main")}
 	if got := a.left(t); !slices.Equal(got, want) {
 		t.Errorf("the store has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -85,8 +89,8 @@ func TestUser(t *testing.T) {
 	for _, one := range receipt.Deleted {
 		kinds = append(kinds, one.Kind+" "+one.ID)
 	}
-	if want := []string{"session ada/2", "session ada/1", "shared ada/", "server qtype:sessions ada/1", "server qtype:sessions:newest ada/0000000000000000/1",
-		"server qtype:session-inputs main/ada/1", "server qtype:responses main/ada/1", "run run-by-session", "run run-of-ada"}; !slices.Equal(kinds, want) {
+	if want := []string{"session ada/2", "session ada/1", "shared ada/", "server session ada/1", "server newest-session ada/0000000000000000/1",
+		"server input " + appstate.OfFlow("ada/1", "main"), "server response " + appstate.OfFlow("ada/1", "main"), "run run-by-session", "run run-of-ada"}; !slices.Equal(kinds, want) {
 		t.Errorf("the receipt lists %q, want %q", kinds, want)
 	}
 	slices.Sort(receipt.Journals)

@@ -38,10 +38,14 @@ func (v *View) Clear(ctx context.Context, m Memory, sessions ...string) error {
 	return nil
 }
 
-// ClearAll deletes all sessions of a memory.
-func (v *View) ClearAll(ctx context.Context, m Memory) error {
+// ClearAll deletes all sessions of a memory if confirm returns nil for what is deleted, such as
+// "2 sessions of memory chats".
+func (v *View) ClearAll(ctx context.Context, m Memory, confirm func(what string) error) error {
 	sessions, err := m.Sessions(ctx)
 	if err != nil {
+		return err
+	}
+	if err := confirm(textfmt.Count(len(sessions), "session") + " of memory " + m.ID); err != nil {
 		return err
 	}
 	for _, s := range sessions {

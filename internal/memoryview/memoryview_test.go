@@ -101,7 +101,7 @@ func TestView_Change(t *testing.T) {
 	testkit.Must(t, v.Rewind(ctx, m, "c-2", 1))
 	testkit.Must(t, v.Prune(ctx, app, app.Spec().Memories))
 	testkit.Must(t, v.Clear(ctx, m, "c-1", "none"))
-	testkit.Must(t, v.ClearAll(ctx, m))
+	testkit.Must(t, v.ClearAll(ctx, m, func(string) error { return nil }))
 	want := `memory chats, session c-1: message 1 pinned
 memory chats, session c-1: message 1 unpinned
 memory chats, session c-1: message 1 edited

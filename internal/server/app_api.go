@@ -4,11 +4,7 @@ import (
 	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
-	"github.com/qtype-dev/qtype/memory"
 )
-
-// probeKey is the session that /readyz reads; it does not exist.
-var probeKey = memory.Key{Memory: "qtype:ready", Session: "probe"}
 
 // appBody describes the application and the server.
 type appBody struct {

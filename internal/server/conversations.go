@@ -4,23 +4,18 @@ import (
 	"context"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
-	"github.com/qtype-dev/qtype/internal/server/host"
-	"github.com/qtype-dev/qtype/internal/server/openai"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
-	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // newSessions returns the service of /sessions.
 func (s *Server) newSessions() *sessions.Service {
 	return sessions.New(sessions.Options{
-		App:      func() sessions.App { return s.current.Load().App },
-		State:    s.opts.Store,
-		Running:  s.runningIn,
-		OnDelete: s.deleteInputs,
-		OnFork:   s.copyInputs,
-		Log:      s.log,
+		App:     func() sessions.App { return s.current.Load().App },
+		State:   s.state,
+		Running: s.runningIn,
+		OnFork:  s.copyInputs,
+		Log:     s.log,
 	})
 }
 
@@ -67,42 +62,13 @@ func (s *Server) recordSession(ctx context.Context, c *call) error {
 	return s.sessions.Record(ctx, c.flow.ID(), c.principal.StoredSession(c.session), m.Text())
 }
 
-// inputsKeyOf returns where the session inputs of a flow are stored.
-func inputsKeyOf(flow, session string) memory.Key {
-	return host.InputsKey(flow, session)
-}
-
-// deleteInputs deletes the session inputs of a stored session, and the ids of responses.
-func (s *Server) deleteInputs(ctx context.Context, session string) error {
-	for _, f := range s.current.Load().Flows {
-		if err := openai.Forget(ctx, s.opts.Store, f.ID(), session); err != nil {
-			return err
-		}
-		if len(f.Session) == 0 {
-			continue
-		}
-		if err := s.opts.Store.Delete(ctx, inputsKeyOf(f.ID(), session)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // copyInputs copies the session inputs of a stored session to its fork.
 func (s *Server) copyInputs(ctx context.Context, from, to string) error {
 	for _, f := range s.current.Load().Flows {
 		if len(f.Session) == 0 {
 			continue
 		}
-		head, err := s.opts.Store.Head(ctx, inputsKeyOf(f.ID(), from))
-		if err != nil || head.Version == 0 {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		change := store.Change{Next: store.NextVersion(0), Values: head.Values}
-		if err := s.opts.Store.Apply(ctx, inputsKeyOf(f.ID(), to), change); err != nil {
+		if err := s.inputs.Copy(ctx, f, from, to); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
@@ -24,6 +25,7 @@ import (
 // generation is one version of the application, with what is made of it for clients.
 type generation struct {
 	*host.Application
+	state    store.Application
 	mcp      *mcpserver.Server   // nil if it could not be made
 	exporter *telemetry.Exporter // nil if traces are not sent
 	feedback *telemetry.Feedback // nil if the telemetry accepts none
@@ -31,7 +33,10 @@ type generation struct {
 
 // newGeneration prepares an application. What cannot be prepared is logged and missing.
 func (s *Server) newGeneration(app *runtime.App) *generation {
-	g := &generation{Application: host.NewApplication(app)}
+	g := &generation{Application: host.NewApplication(app), state: app.State()}
+	if s.opts.Store != nil {
+		g.state = store.NewApplication(s.opts.Store, g.state.ID)
+	}
 	warn := func(line string) { s.log.Warn(line) }
 	var err error
 	if g.exporter, err = telemetry.Open(context.Background(), app, telemetry.Options{Version: s.opts.Version, Warn: warn}); err != nil {

@@ -108,13 +108,13 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// ready answers GET /readyz: the server accepts runs and its store can be read.
+// ready answers GET /readyz: the server accepts runs and its store can be written.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
 		problem.Write(w, shuttingDown())
 		return
 	}
-	if _, err := s.opts.Store.Head(r.Context(), probeKey); err != nil {
+	if err := s.probe.check(r.Context(), s.state()); err != nil {
 		s.fail(w, r, err)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -29,7 +32,7 @@ import (
 // web interface, and logs nothing.
 type Options struct {
 	Access    *access.Control // authentication and limits; nil: none
-	Store     memory.Store    // runs and other state of the server; nil: the store of the application
+	Store     memory.Store    // runs and other records of the application; nil: its own store
 	Log       *slog.Logger    // nil: nothing is logged
 	Version   string          // of the program
 	NoUI      bool            // no web interface
@@ -54,6 +57,8 @@ type Server struct {
 	inputs   *host.Inputs
 	sessions *sessions.Service
 	recorder *telemetry.Recorder // nil without a web interface
+	probe    storeProbe
+	former   sync.Once // for warnFormer
 	metrics  *telemetry.Metrics
 }
 
@@ -84,20 +89,12 @@ func New(app *runtime.App, o Options) *Server {
 		o.Heartbeat = 15 * time.Second
 	}
 	s := &Server{log: o.Log, overload: rate.Sometimes{Interval: time.Second}, outage: rate.Sometimes{Interval: time.Second}, metrics: telemetry.NewMetrics(true)}
-	if o.Store == nil {
-		o.Store = stateStore{func() memory.Store {
-			if g := s.current.Load(); g != nil {
-				return g.App.StateStore()
-			}
-			return app.StateStore() // the server is being made
-		}}
-	}
-	s.opts, s.inputs = o, host.NewInputs(o.Store)
+	s.opts, s.inputs = o, host.NewInputs(s.state)
+	s.current.Store(s.newGeneration(app))
 	if !o.NoUI {
 		s.recorder = telemetry.NewRecorder(tracedRuns, tracedBytes)
 	}
-	s.runs = runs.NewManager(runs.Options{Store: o.Store, MaxActive: o.MaxRuns, Log: o.Log, Context: s.observe, Engine: o.Engine, Lease: s.lease})
-	s.current.Store(s.newGeneration(app))
+	s.runs = runs.NewManager(runs.Options{State: s.state, MaxActive: o.MaxRuns, Log: o.Log, Context: s.observe, Engine: o.Engine, Lease: s.lease})
 	s.sessions = s.newSessions()
 	s.routed = s.routes()
 	s.handler = s.routed
@@ -106,6 +103,10 @@ func New(app *runtime.App, o Options) *Server {
 	}
 	return s
 }
+
+// state returns the records of the application that is served now. A former application closes
+// its store after the last of its runs.
+func (s *Server) state() store.Application { return s.current.Load().state }
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
@@ -117,7 +118,17 @@ func (s *Server) Routes() http.Handler { return s.routed }
 // Resume continues the stored runs that no server runs. Call it after the start, and
 // from time to time where several servers share a store.
 func (s *Server) Resume(ctx context.Context) (int, error) {
+	s.former.Do(func() { s.warnFormer(ctx) })
 	return s.runs.Resume(ctx, s.current.Load().App)
+}
+
+// warnFormer warns about runs that wait in a store and belong to no application.
+func (s *Server) warnFormer(ctx context.Context) {
+	backend := s.state().Store
+	page, err := store.ListSessions(ctx, backend, "qtype:unfinished-runs", store.SessionQuery{Limit: 1})
+	if err == nil && len(page) > 0 {
+		s.log.Warn("the store has runs of a program before qtype 0.1, which belong to no application and are not continued: finish them with that program", "store", storeurl.Location(backend))
+	}
 }
 
 // Swap serves another application for new requests. The former one is closed when its
@@ -143,7 +154,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Host returns what protocols need of the server.
 func (s *Server) Host() *host.Host {
 	h := &host.Host{Runs: s.runs, Current: func() *host.Application { return s.current.Load().Application }, Fail: s.fail, Heartbeat: s.opts.Heartbeat, Log: s.log,
-		Store: s.opts.Store, Inputs: s.inputs, Authentication: "none", Version: s.opts.Version, Record: s.sessions.Record,
+		State: s.state, Inputs: s.inputs, Authentication: "none", Version: s.opts.Version, Record: s.sessions.Record,
 		Fetch: func(ctx context.Context, url string) ([]byte, string, error) { return s.fetcher(ctx)(url) },
 		Failure: func(run *runs.Run) *problem.Problem {
 			state := run.State()

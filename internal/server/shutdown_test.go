@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/inprocess"
 )
 
 // shutdownNow ends a server without time for its runs.
@@ -74,7 +74,7 @@ func TestShutdown_Suspended(t *testing.T) {
 // TestEvents_AfterRestart checks that a client which follows a run of a server that has
 // ended gets its events when another server continues it.
 func TestEvents_AfterRestart(t *testing.T) {
-	store := memory.NewInProcess()
+	store := inprocess.New()
 	app := openApp(t, "testdata/app.qtype.yaml", qtype.WithStore(server.KeepOpen(store)))
 	first := serveApp(t, app, server.Options{})
 	var run waitingRun

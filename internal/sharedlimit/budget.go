@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
-	memstore "github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/memory/store"
 )
-
-// budgetsMemory is the memory of the store that has what runs have spent.
-const budgetsMemory = "qtype:budgets"
 
 const (
 	keepBudgets = 30 * 24 * time.Hour // after the last call of a run
@@ -33,9 +30,9 @@ func (s Spent) plus(o Spent) Spent {
 // rows, one of which is run at a time.
 type Budget struct{ cell cell }
 
-// NewBudget returns the budget of a run with an id.
-func NewBudget(store memstore.Store, id string) *Budget {
-	return &Budget{cell{store: store, key: memstore.Key{Memory: budgetsMemory, Session: id}}}
+// NewBudget returns the budget of a run of an application with an id.
+func NewBudget(app store.Application, id string) *Budget {
+	return &Budget{cell{records: app.Records(appstate.Budgets), id: id, keep: keepBudgets}}
 }
 
 // spending is the stored value of a Budget.
@@ -70,7 +67,7 @@ func (b *Budget) Set(ctx context.Context, partition, chunk int, spent Spent) (su
 		return json.Marshal(s)
 	})
 	if err == nil && isNew {
-		err = b.removeOld(ctx)
+		_, err = b.cell.records.Purge(ctx, maxRemoved)
 	}
 	return sum, err
 }
@@ -98,19 +95,4 @@ func (s *spending) sum() Spent {
 		sum = sum.plus(p.Spent)
 	}
 	return sum
-}
-
-// removeOld removes the budgets of runs that have ended long ago.
-func (b *Budget) removeOld(ctx context.Context) error {
-	now, err := memstore.TimeOf(ctx, b.cell.store)
-	if err != nil {
-		return err
-	}
-	heads, err := memstore.ListSessions(ctx, b.cell.store, budgetsMemory, memstore.SessionQuery{Limit: maxRemoved})
-	if err != nil {
-		return err
-	}
-	heads = slices.DeleteFunc(heads, func(h memstore.SessionHead) bool { return now.Sub(h.Head.State.LastSaid) < keepBudgets })
-	_, err = memstore.RemoveAll(ctx, b.cell.store, budgetsMemory, heads)
-	return err
 }

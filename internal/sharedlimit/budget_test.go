@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/inprocess"
@@ -14,7 +15,7 @@ import (
 )
 
 func TestBudget(t *testing.T) {
-	b := sharedlimit.NewBudget(inprocess.New(), "run")
+	b := sharedlimit.NewBudget(in(inprocess.New()), "run")
 	for i, step := range []struct{ partition, chunk, calls, want int }{
 		{0, 0, 0, 0}, {0, 0, 3, 3}, {1, 0, 4, 7},
 		{0, 0, 1, 7}, // repeated: its first attempt has spent more
@@ -37,7 +38,7 @@ func TestBudget_Concurrent(t *testing.T) {
 			var group sync.WaitGroup
 			for partition := range 6 {
 				group.Go(func() {
-					b := sharedlimit.NewBudget(open(t, address), "run")
+					b := sharedlimit.NewBudget(in(open(t, address)), "run")
 					for n := range 20 {
 						if _, err := b.Set(t.Context(), partition, n/5, sharedlimit.Spent{Calls: n%5 + 1}); err != nil {
 							t.Error(err)
@@ -46,7 +47,7 @@ func TestBudget_Concurrent(t *testing.T) {
 				})
 			}
 			group.Wait()
-			sum, err := sharedlimit.NewBudget(open(t, address), "run").Set(t.Context(), 0, 0, sharedlimit.Spent{})
+			sum, err := sharedlimit.NewBudget(in(open(t, address)), "run").Set(t.Context(), 0, 0, sharedlimit.Spent{})
 			testkit.Must(t, err)
 			if sum.Calls != 120 {
 				t.Errorf("%d calls, want 120", sum.Calls)
@@ -60,14 +61,17 @@ func TestBudget_RemovesOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := inprocess.New()
 		for n := range 3 {
-			_, err := sharedlimit.NewBudget(store, fmt.Sprint(n)).Set(t.Context(), 0, 0, sharedlimit.Spent{Calls: 1})
+			_, err := sharedlimit.NewBudget(in(store), fmt.Sprint(n)).Set(t.Context(), 0, 0, sharedlimit.Spent{Calls: 1})
 			testkit.Must(t, err)
 			time.Sleep(20 * 24 * time.Hour)
 		}
-		heads, err := memstore.ListSessions(t.Context(), store, "qtype:budgets", memstore.SessionQuery{})
-		testkit.Must(t, err)
-		if len(heads) != 2 {
-			t.Errorf("%+v are left", heads)
+		left := 0
+		for _, err := range in(store).Records(appstate.Budgets).List(t.Context(), memstore.RecordQuery{Expired: true}) {
+			testkit.Must(t, err)
+			left++
+		}
+		if left != 2 {
+			t.Errorf("%d are left", left)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package sharedlimit has limits that processes share by a store of memories: the calls and
+// Package sharedlimit has limits that processes share by a store: the calls and
 // tokens of models in a minute, and what a run may spend. Each is one value of the store,
 // which is replaced if no other process has replaced it meanwhile. Times are those of the
 // store.
@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	memstore "github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // valueName is the name of the value of a cell.
@@ -24,14 +24,12 @@ const (
 	longRace  = 100 * time.Millisecond // the longest one after a change by another process
 )
 
-// cell is one value of a store: that of a session without messages.
+// cell is one record with one value.
 type cell struct {
-	store memstore.Store
-	key   memstore.Key
+	records store.Records
+	id      string
+	keep    time.Duration // how long the value is kept after a change
 }
-
-// Memories returns the memories of a store that have limits and budgets.
-func Memories() []string { return []string{quotasMemory, budgetsMemory} }
 
 // reading is what a change is computed from.
 type reading struct {
@@ -56,11 +54,11 @@ func (c *cell) update(ctx context.Context, change func(reading) ([]byte, error))
 	for n := 1; ; n++ {
 		err := c.try(ctx, &a, change)
 		pause := rand.N(min(time.Duration(n)*raceWait, longRace))
-		var failed *memstore.Error
+		var failed *store.Error
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, memstore.ErrConflict):
+		case errors.Is(err, store.ErrConflict):
 		case errors.As(err, &failed) && failed.Temporary && time.Now().Before(end):
 			pause, wait = wait, min(2*wait, longWait)
 		default:
@@ -78,25 +76,25 @@ func (c *cell) update(ctx context.Context, change func(reading) ([]byte, error))
 func (c *cell) try(ctx context.Context, a *attempts, change func(reading) ([]byte, error)) error {
 	r := reading{began: time.Now()}
 	var err error
-	if r.now, err = memstore.TimeOf(ctx, c.store); err != nil {
+	if r.now, err = store.TimeOf(ctx, c.records.Application().Store); err != nil {
 		return err
 	}
-	head, err := c.store.Head(ctx, c.key)
+	rec, err := c.records.Get(ctx, c.id)
 	if err != nil {
 		return err
 	}
-	if a.tried != 0 && head.Version == a.tried {
+	if a.tried != 0 && rec.Version == a.tried {
 		return nil
 	}
-	r.value, r.uncertain = head.Values[valueName], a.uncertain
+	r.value, r.uncertain = rec.Values[valueName], a.uncertain
 	value, err := change(r)
 	if err != nil || value == nil {
 		return err
 	}
 	// Versions are random, so that a change of this process is recognized by its version.
-	next := memstore.NextVersion(0)
-	err = c.store.Apply(ctx, c.key, memstore.Change{Version: head.Version, Next: next, State: memstore.State{LastSaid: r.now}, Values: map[string][]byte{valueName: value}})
-	if err != nil && !errors.Is(err, memstore.ErrConflict) {
+	next := store.NextVersion(0)
+	err = c.records.Write(ctx, c.id, store.RecordChange{Version: rec.Version, Next: next, Stored: r.now, Expires: r.now.Add(c.keep), Values: map[string][]byte{valueName: value}})
+	if err != nil && !errors.Is(err, store.ErrConflict) {
 		a.tried, a.uncertain = next, true
 	}
 	return err

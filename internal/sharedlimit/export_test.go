@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
-	memstore "github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/memory/store"
 )
 
 // NewQuotaOf returns a quota with a window that is not a minute.
 var NewQuotaOf = newQuota
 
 // Counted returns the tokens that count for a key.
-func Counted(ctx context.Context, store memstore.Store, key string) (tokens int, err error) {
-	q := newQuota(store, key, time.Minute)
+func Counted(ctx context.Context, app store.Application, key string) (tokens int, err error) {
+	q := newQuota(app, key, time.Minute)
 	err = q.cell.update(ctx, func(r reading) ([]byte, error) {
 		l, err := decodeCounts(r.value)
 		if err != nil {

@@ -9,12 +9,10 @@ import (
 	"sync"
 	"time"
 
-	memstore "github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/model"
 )
-
-// quotasMemory is the memory of the store that has the quotas.
-const quotasMemory = "qtype:rate-limits"
 
 const (
 	leases   = 60  // of a window: for how long a grant may be used
@@ -24,16 +22,18 @@ const (
 	maxWaits = 12  // of a window: the longest wait, because others may return something earlier
 	maxCalls = 1000
 	maxTime  = 5 * time.Second // for a pause, and for what is returned at the end
+
+	keepQuotas = 24 * time.Hour // after the last change: longer than all pauses and windows
 )
 
-// NewQuota returns the quota of a key in a store. The key may have secrets.
-func NewQuota(store memstore.Store, key string) model.Quota { return newQuota(store, key, time.Minute) }
+// NewQuota returns the quota of a key of an application. The key may have secrets.
+func NewQuota(app store.Application, key string) model.Quota { return newQuota(app, key, time.Minute) }
 
 // newQuota returns a quota with another window than a minute, for tests.
-func newQuota(store memstore.Store, key string, window time.Duration) *quota {
+func newQuota(app store.Application, key string, window time.Duration) *quota {
 	sum := sha256.Sum256([]byte(key))
 	return &quota{
-		cell:  cell{store: store, key: memstore.Key{Memory: quotasMemory, Session: hex.EncodeToString(sum[:16])}},
+		cell:  cell{records: app.Records(appstate.Quotas), id: hex.EncodeToString(sum[:16]), keep: keepQuotas},
 		spans: spans{window: window, grain: window / grains},
 	}
 }

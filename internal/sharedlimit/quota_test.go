@@ -52,7 +52,7 @@ func callForever(address string) error {
 	if err != nil {
 		return err
 	}
-	q := sharedlimit.NewQuotaOf(store, "key", window)
+	q := sharedlimit.NewQuotaOf(in(store), "key", window)
 	for {
 		c, err := modeltest.Reserve(context.Background(), q, callerLimits, rand.IntN(30))
 		if err != nil {
@@ -65,7 +65,7 @@ func callForever(address string) error {
 func TestQuota_InProcess(t *testing.T) {
 	open := func(testing.TB) (a, b model.Quota) {
 		store := inprocess.New()
-		return sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key")
+		return sharedlimit.NewQuota(in(store), "key"), sharedlimit.NewQuota(in(store), "key")
 	}
 	modeltest.TestQuota(t, modeltest.Quotas{Window: time.Minute, Open: open, Within: synctest.Test})
 }
@@ -90,11 +90,14 @@ func TestQuota_Servers(t *testing.T) {
 			modeltest.TestQuota(t, modeltest.Quotas{Window: window, Open: func(t testing.TB) (a, b model.Quota) {
 				n++
 				key := fmt.Sprint("key ", n)
-				return sharedlimit.NewQuotaOf(open(t, address), key, window), sharedlimit.NewQuotaOf(open(t, address), key, window)
+				return sharedlimit.NewQuotaOf(in(open(t, address)), key, window), sharedlimit.NewQuotaOf(in(open(t, address)), key, window)
 			}})
 		})
 	}
 }
+
+// in returns the application of the tests in a store.
+func in(s memstore.Store) memstore.Application { return memstore.NewApplication(s, "app") }
 
 func open(t testing.TB, address string) memstore.Store {
 	store, err := storeurl.Open(address)
@@ -128,7 +131,7 @@ func TestQuota_Processes(t *testing.T) {
 				})
 			}
 			group.Wait()
-			q := sharedlimit.NewQuotaOf(open(t, address), "key", window)
+			q := sharedlimit.NewQuotaOf(in(open(t, address)), "key", window)
 			for range 2 * callerLimits.Requests {
 				c, err := modeltest.Reserve(t.Context(), q, callerLimits, 1)
 				testkit.Must(t, err)
@@ -193,11 +196,11 @@ func TestQuota_Property(t *testing.T) {
 			for range 3 {
 				own := rand.New(rand.NewPCG(random.Uint64(), 2))
 				group.Go(func() {
-					q := sharedlimit.NewQuota(store, "key")
+					q := sharedlimit.NewQuota(in(store), "key")
 					for range 500 {
 						time.Sleep(time.Duration(own.IntN(400)) * time.Millisecond)
 						if own.IntN(50) == 0 {
-							q = sharedlimit.NewQuota(store, "key")
+							q = sharedlimit.NewQuota(in(store), "key")
 						}
 						c, err := modeltest.Reserve(t.Context(), q, limits, own.IntN(40))
 						if err != nil {
@@ -222,7 +225,7 @@ func TestQuota_StoreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &flaky{Store: inprocess.New()}
 		limits := model.Limits{Requests: 10}
-		q := sharedlimit.NewQuota(store, "key")
+		q := sharedlimit.NewQuota(in(store), "key")
 		_, err := modeltest.Reserve(t.Context(), q, limits, 0)
 		testkit.Must(t, err)
 		store.down = true
@@ -247,7 +250,7 @@ func TestQuota_UncertainChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &flaky{Store: inprocess.New()}
 		limits := model.Limits{Tokens: 1000}
-		q, other, third := sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key"), sharedlimit.NewQuota(store, "key")
+		q, other, third := sharedlimit.NewQuota(in(store), "key"), sharedlimit.NewQuota(in(store), "key"), sharedlimit.NewQuota(in(store), "key")
 		reserve := func(q model.Quota, tokens int) model.Charge {
 			charge, _, err := q.Reserve(t.Context(), limits, tokens)
 			if charge == nil || err != nil {
@@ -261,7 +264,7 @@ func TestQuota_UncertainChange(t *testing.T) {
 		first.Correct(10)
 		store.lose = func() { reserve(third, 100) }
 		reserve(q, 5)
-		counted, err := sharedlimit.Counted(t.Context(), store, "key")
+		counted, err := sharedlimit.Counted(t.Context(), in(store), "key")
 		testkit.Must(t, err)
 		if taken := 10 + 100 + 100 + 5; counted < taken {
 			t.Errorf("%d tokens count, but calls took %d", counted, taken)
@@ -298,7 +301,7 @@ func (f *flaky) Apply(ctx context.Context, k memstore.Key, c memstore.Change) er
 // BenchmarkQuota counts the calls of the store for 1,000 calls of a model in a second.
 func BenchmarkQuota(b *testing.B) {
 	store := &counting{Store: inprocess.New()}
-	q := sharedlimit.NewQuota(store, "key")
+	q := sharedlimit.NewQuota(in(store), "key")
 	limits := model.Limits{Requests: 1e12, Tokens: 1e15}
 	for b.Loop() {
 		charge, _, err := q.Reserve(b.Context(), limits, 500)

@@ -12,16 +12,13 @@ import (
 	"sync"
 	"time"
 
-	memstore "github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/memory/store"
 )
-
-// sharedMemory is the memory of the store that has the entries of caches.
-const sharedMemory = "qtype:cache"
 
 const (
 	sharedValue    = "entry" // the name of the value of an entry: the first byte of its codec, and the packed entry
 	maxSharedBytes = 8 << 20 // the largest entry: stores of memories are made for smaller values
-	sharedPage     = 1_000   // entries that are listed at once
 	evictShare     = 20      // a process looks for entries to evict when it has added one in 20 of what may be stored
 	evictTo        = 0.9     // of the limit is left then
 )
@@ -52,26 +49,18 @@ type Entries interface {
 // SharedPlace is the Place of a Shared.
 const SharedPlace = "the store of memories"
 
-// Shared keeps entries in a store of memories, which all processes of an application share. An entry is a session without
-// messages. Reading does not change it: the oldest entries are evicted, not the least recently used ones. It is safe for
+// Shared keeps entries as records of an application, which all its processes share. Reading does not change it: the oldest entries are evicted, not the least recently used ones. It is safe for
 // concurrent use.
 type Shared struct {
-	store       memstore.Store
-	application string
-	clock       memstore.ServerClock
+	records store.Records
 
 	mu    sync.Mutex
 	added map[string]int64 // bytes since the last eviction, by step
 }
 
-// NewShared returns the entries of an application in a store, which the caller closes.
-func NewShared(store memstore.Store, application string) *Shared {
-	return &Shared{store: store, application: application, added: map[string]int64{}}
-}
-
-// Range returns the memory with the entries of the application, and the prefix of the ids of its sessions.
-func (s *Shared) Range() memstore.Key {
-	return memstore.Key{Memory: sharedMemory, Session: url.PathEscape(s.application) + "/"}
+// NewShared returns the entries of an application, whose store the caller closes.
+func NewShared(app store.Application) *Shared {
+	return &Shared{records: app.Records(appstate.Cache), added: map[string]int64{}}
 }
 
 // Place returns SharedPlace.
@@ -82,44 +71,44 @@ func (s *Shared) Close() error { return nil }
 
 // stepPrefix returns the beginning of the ids of the entries of a step, in any version.
 func (s *Shared) stepPrefix(scope Scope) string {
-	return url.PathEscape(s.application) + "/" + url.PathEscape(scope.Namespace) + "/" + url.PathEscape(scope.Step) + "/"
+	return url.PathEscape(scope.Namespace) + "/" + url.PathEscape(scope.Step) + "/"
 }
 
-// id returns the key of an entry in the store.
-func (s *Shared) id(scope Scope, key Key) memstore.Key {
-	return memstore.Key{Memory: sharedMemory, Session: s.stepPrefix(scope) + url.PathEscape(scope.Version) + "/" + hex.EncodeToString(key[:])}
+// id returns the id of the record of an entry.
+func (s *Shared) id(scope Scope, key Key) string {
+	return s.stepPrefix(scope) + url.PathEscape(scope.Version) + "/" + hex.EncodeToString(key[:])
 }
 
 // scopeOf returns the scope of an entry by its id.
-func scopeOf(session string) (scope Scope, ok bool) {
-	parts := strings.Split(session, "/")
-	if len(parts) != 5 {
+func scopeOf(id string) (scope Scope, ok bool) {
+	parts := strings.Split(id, "/")
+	if len(parts) != 4 {
 		return Scope{}, false
 	}
 	var errs [3]error
-	scope.Namespace, errs[0] = url.PathUnescape(parts[1])
-	scope.Step, errs[1] = url.PathUnescape(parts[2])
-	scope.Version, errs[2] = url.PathUnescape(parts[3])
+	scope.Namespace, errs[0] = url.PathUnescape(parts[0])
+	scope.Step, errs[1] = url.PathUnescape(parts[1])
+	scope.Version, errs[2] = url.PathUnescape(parts[2])
 	return scope, errors.Join(errs[:]...) == nil
 }
 
 // Get returns an entry that has not expired.
 func (s *Shared) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry []byte, found bool, err error) {
-	head, err := s.store.Head(ctx, s.id(scope, key))
-	if failed, ok := errors.AsType[*memstore.Error](err); ok && (failed.Problem == memstore.WrongKey || failed.Problem == memstore.Corrupt) {
+	rec, err := s.records.Get(ctx, s.id(scope, key))
+	if failed, ok := errors.AsType[*store.Error](err); ok && (failed.Problem == store.WrongKey || failed.Problem == store.Corrupt) {
 		return nil, false, &Error{Path: SharedPlace, Message: "an entry of step " + scope.Step + " is not readable", Err: err, Damaged: true}
 	}
-	if err != nil || head.Version == 0 {
+	if err != nil || rec.Version == 0 {
 		return nil, false, err
 	}
-	now, err := s.clock.Now(ctx, s.store)
+	now, err := s.records.Application().Time(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	if isExpired(head.State, now) || p.isOlder(head.State.LastSaid, now) {
+	if p.isOlder(rec.Stored, now) {
 		return nil, false, nil
 	}
-	value := head.Values[sharedValue]
+	value := rec.Values[sharedValue]
 	if len(value) == 0 {
 		return nil, false, nil
 	}
@@ -133,11 +122,6 @@ func (s *Shared) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry
 	return entry, true, nil
 }
 
-// isExpired reports whether an entry has expired.
-func isExpired(state memstore.State, now time.Time) bool {
-	return !state.Expires.IsZero() && !now.Before(state.Expires)
-}
-
 // Put adds or replaces an entry. stored is false if it has more than 8 MiB, or exceeds p.MaxBytes alone. An entry that another
 // process stores at the same time is left: it is the same result.
 func (s *Shared) Put(ctx context.Context, scope Scope, key Key, entry []byte, p Policy) (stored bool, err error) {
@@ -149,23 +133,23 @@ func (s *Shared) Put(ctx context.Context, scope Scope, key Key, entry []byte, p 
 	if size > maxSharedBytes || p.MaxBytes > 0 && size > p.MaxBytes {
 		return false, nil
 	}
-	now, err := s.clock.Now(ctx, s.store)
+	now, err := s.records.Application().Time(ctx)
 	if err != nil {
 		return false, err
 	}
 	id := s.id(scope, key)
-	head, err := s.store.Head(ctx, id)
+	before, err := s.records.Get(ctx, id)
 	if err != nil {
 		return false, err
 	}
-	state := memstore.State{LastSaid: now, Size: size}
+	c := store.RecordChange{Version: before.Version, Next: store.NextVersion(before.Version), Stored: now, Size: size}
 	if p.TTL > 0 {
-		state.Expires = now.Add(p.TTL)
+		c.Expires = now.Add(p.TTL)
 	}
-	value := append([]byte{codec[0]}, packed...)
-	err = s.store.Apply(ctx, id, memstore.Change{Version: head.Version, Next: memstore.NextVersion(head.Version), State: state, Values: map[string][]byte{sharedValue: value}})
+	c.Values = map[string][]byte{sharedValue: append([]byte{codec[0]}, packed...)}
+	err = s.records.Write(ctx, id, c)
 	switch {
-	case errors.Is(err, memstore.ErrConflict):
+	case errors.Is(err, store.ErrConflict):
 		return true, nil
 	case err != nil:
 		return false, err
@@ -197,77 +181,76 @@ func (s *Shared) evictAfter(ctx context.Context, scope Scope, size, limit int64)
 
 // evict removes expired entries of a step, and its oldest ones if all together exceed a limit.
 func (s *Shared) evict(ctx context.Context, prefix string, limit int64) error {
-	now, err := s.clock.Now(ctx, s.store)
-	if err != nil {
-		return err
-	}
 	all, err := s.list(ctx, prefix)
 	if err != nil {
 		return err
 	}
-	var gone, left []memstore.SessionHead
+	gone := slices.DeleteFunc(slices.Clone(all), func(e entryHead) bool { return !e.expired })
+	left := slices.DeleteFunc(all, func(e entryHead) bool { return e.expired })
 	total := int64(0)
-	for _, h := range all {
-		if isExpired(h.Head.State, now) {
-			gone = append(gone, h)
-			continue
-		}
-		left, total = append(left, h), total+h.Head.State.Size
+	for _, e := range left {
+		total += e.Size
 	}
 	if total > limit {
-		slices.SortFunc(left, func(a, b memstore.SessionHead) int { return a.Head.State.LastSaid.Compare(b.Head.State.LastSaid) })
-		for _, h := range left {
+		slices.SortFunc(left, func(a, b entryHead) int { return a.Stored.Compare(b.Stored) })
+		for _, e := range left {
 			if float64(total) <= evictTo*float64(limit) {
 				break
 			}
-			gone, total = append(gone, h), total-h.Head.State.Size
+			gone, total = append(gone, e), total-e.Size
 		}
 	}
 	_, err = s.removeAll(ctx, gone)
 	return err
 }
 
-// removeAll removes entries that have not changed, and returns their number.
-func (s *Shared) removeAll(ctx context.Context, entries []memstore.SessionHead) (removed int64, err error) {
-	for page := range slices.Chunk(entries, sharedPage) {
-		n, err := memstore.RemoveAll(ctx, s.store, sharedMemory, page)
-		removed += int64(n)
-		if err != nil {
-			return removed, err
-		}
-	}
-	return removed, nil
+// entryHead is an entry of a list.
+type entryHead struct {
+	store.RecordHead
+	expired bool
 }
 
-// list returns the entries whose ids have a prefix.
-func (s *Shared) list(ctx context.Context, prefix string) ([]memstore.SessionHead, error) {
-	var all []memstore.SessionHead
-	query := memstore.SessionQuery{Prefix: prefix, Limit: sharedPage}
-	for {
-		page, err := memstore.ListSessions(ctx, s.store, sharedMemory, query)
-		all = append(all, page...)
-		if err != nil || len(page) < sharedPage {
-			return all, err
-		}
-		query.After = page[len(page)-1].Session
+// removeAll removes entries that have not changed, and returns their number.
+func (s *Shared) removeAll(ctx context.Context, entries []entryHead) (removed int64, err error) {
+	heads := make([]store.RecordHead, len(entries))
+	for i, e := range entries {
+		heads[i] = e.RecordHead
 	}
+	n, err := s.records.Remove(ctx, heads...)
+	return int64(n), err
+}
+
+// list returns the entries whose ids have a prefix, also those that have expired.
+func (s *Shared) list(ctx context.Context, prefix string) ([]entryHead, error) {
+	now, err := s.records.Application().Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []entryHead
+	for h, err := range s.records.List(ctx, store.RecordQuery{Prefix: prefix, Expired: true}) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entryHead{h, h.IsExpired(now)})
+	}
+	return all, nil
 }
 
 // Drop removes an entry, if it exists.
 func (s *Shared) Drop(ctx context.Context, scope Scope, key Key) error {
-	return s.store.Delete(ctx, s.id(scope, key))
+	return s.records.Delete(ctx, s.id(scope, key))
 }
 
 // entries returns the entries of the application whose scopes match, by scope; all if match is nil.
-func (s *Shared) entries(ctx context.Context, match func(Scope) bool) (map[Scope][]memstore.SessionHead, error) {
-	all, err := s.list(ctx, s.Range().Session)
+func (s *Shared) entries(ctx context.Context, match func(Scope) bool) (map[Scope][]entryHead, error) {
+	all, err := s.list(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	found := map[Scope][]memstore.SessionHead{}
-	for _, h := range all {
-		if scope, ok := scopeOf(h.Session); ok && (match == nil || match(scope)) {
-			found[scope] = append(found[scope], h)
+	found := map[Scope][]entryHead{}
+	for _, e := range all {
+		if scope, ok := scopeOf(e.ID); ok && (match == nil || match(scope)) {
+			found[scope] = append(found[scope], e)
 		}
 	}
 	return found, nil
@@ -275,28 +258,23 @@ func (s *Shared) entries(ctx context.Context, match func(Scope) bool) (map[Scope
 
 // Stats returns the entries by namespace, step and version. The time of the last use is when the newest entry was stored.
 func (s *Shared) Stats(ctx context.Context) ([]Stat, error) {
-	now, err := s.clock.Now(ctx, s.store)
-	if err != nil {
-		return nil, err
-	}
 	found, err := s.entries(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	var all []Stat
 	for scope, entries := range found {
-		st := Stat{Scope: scope, Entries: int64(len(entries)), Oldest: entries[0].Head.State.LastSaid}
-		for _, h := range entries {
-			state := h.Head.State
-			st.Bytes += state.Size
-			if isExpired(state, now) {
+		st := Stat{Scope: scope, Entries: int64(len(entries)), Oldest: entries[0].Stored}
+		for _, e := range entries {
+			st.Bytes += e.Size
+			if e.expired {
 				st.Expired++
 			}
-			if state.LastSaid.Before(st.Oldest) {
-				st.Oldest = state.LastSaid
+			if e.Stored.Before(st.Oldest) {
+				st.Oldest = e.Stored
 			}
-			if state.LastSaid.After(st.Used) {
-				st.Used = state.LastSaid
+			if e.Stored.After(st.Used) {
+				st.Used = e.Stored
 			}
 		}
 		all = append(all, st)
@@ -309,17 +287,17 @@ func (s *Shared) Stats(ctx context.Context) ([]Stat, error) {
 
 // Clear removes the entries of the scopes that match, or all entries of the application if match is nil.
 func (s *Shared) Clear(ctx context.Context, match func(Scope) bool) (removed int64, err error) {
-	return s.remove(ctx, match, func(memstore.State) bool { return true })
+	return s.remove(ctx, match, func(entryHead) bool { return true })
 }
 
 // remove removes the entries of the scopes that match for which a condition holds.
-func (s *Shared) remove(ctx context.Context, match func(Scope) bool, selects func(memstore.State) bool) (removed int64, err error) {
+func (s *Shared) remove(ctx context.Context, match func(Scope) bool, selects func(entryHead) bool) (removed int64, err error) {
 	found, err := s.entries(ctx, match)
 	if err != nil {
 		return 0, err
 	}
 	for _, entries := range found {
-		n, err := s.removeAll(ctx, slices.DeleteFunc(entries, func(h memstore.SessionHead) bool { return !selects(h.Head.State) }))
+		n, err := s.removeAll(ctx, slices.DeleteFunc(entries, func(e entryHead) bool { return !selects(e) }))
 		removed += n
 		if err != nil {
 			return removed, err
@@ -329,22 +307,18 @@ func (s *Shared) remove(ctx context.Context, match func(Scope) bool, selects fun
 }
 
 // unusedBefore returns a func that selects expired entries and entries stored before a time.
-func (s *Shared) unusedBefore(ctx context.Context, before time.Time) (func(memstore.State) bool, error) {
-	now, err := s.clock.Now(ctx, s.store)
-	return func(state memstore.State) bool { return isExpired(state, now) || state.LastSaid.Before(before) }, err
+func unusedBefore(before time.Time) func(entryHead) bool {
+	return func(e entryHead) bool { return e.expired || e.Stored.Before(before) }
 }
 
 // Unused returns the number and the size of the entries of the scopes that match, which are expired or were stored before a time.
 func (s *Shared) Unused(ctx context.Context, match func(Scope) bool, before time.Time) (entries, bytes int64, err error) {
-	selects, err := s.unusedBefore(ctx, before)
-	if err != nil {
-		return 0, 0, err
-	}
+	selects := unusedBefore(before)
 	found, err := s.entries(ctx, match)
 	for _, all := range found {
-		for _, h := range all {
-			if selects(h.Head.State) {
-				entries, bytes = entries+1, bytes+h.Head.State.Size
+		for _, e := range all {
+			if selects(e) {
+				entries, bytes = entries+1, bytes+e.Size
 			}
 		}
 	}
@@ -353,9 +327,5 @@ func (s *Shared) Unused(ctx context.Context, match func(Scope) bool, before time
 
 // Prune removes the entries of Unused and returns their number.
 func (s *Shared) Prune(ctx context.Context, match func(Scope) bool, before time.Time) (removed int64, err error) {
-	selects, err := s.unusedBefore(ctx, before)
-	if err != nil {
-		return 0, err
-	}
-	return s.remove(ctx, match, selects)
+	return s.remove(ctx, match, unusedBefore(before))
 }

@@ -34,7 +34,7 @@ func (s *troubled) Head(ctx context.Context, key memstore.Key) (memstore.Head, e
 // sharedEcho returns a func that runs a row through a step with a cache in a store, and reports whether its result was in it.
 func sharedEcho(t *testing.T, store memstore.Store, warn func(string)) func(text string) bool {
 	var hits, misses atomic.Int64
-	step := NewStep(echo{}, StepConfig{Cache: NewSharedCache(NewShared(store, "app"), warn), Scope: Scope{Step: "echo", Version: "1"},
+	step := NewStep(echo{}, StepConfig{Cache: NewSharedCache(NewShared(memstore.NewApplication(store, "app")), warn), Scope: Scope{Step: "echo", Version: "1"},
 		Inputs: Ports{[]string{"in"}, []int{0}}, Outputs: Ports{[]string{"out"}, []int{1}}, Hits: &hits, Misses: &misses})
 	return func(text string) bool {
 		before := hits.Load()

@@ -43,7 +43,7 @@ func allEntries(t *testing.T, run func(t *testing.T, open func() stepcache.Entri
 	shared := func(name string, store func(*testing.T) memstore.Store) {
 		t.Run(name, func(t *testing.T) {
 			opened := store(t)
-			run(t, func() stepcache.Entries { return stepcache.NewShared(opened, "app/1") })
+			run(t, func() stepcache.Entries { return stepcache.NewShared(memstore.NewApplication(opened, "app/1")) })
 		})
 	}
 	shared("in process", func(*testing.T) memstore.Store { return inprocess.New() })
@@ -172,7 +172,7 @@ func TestEntries_Limit(t *testing.T) {
 // TestShared_Expires: an entry expires after the ttl that it was stored with, or the one that the step has now.
 func TestShared_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := stepcache.NewShared(inprocess.New(), "app")
+		s := stepcache.NewShared(memstore.NewApplication(inprocess.New(), "app"))
 		stored, err := s.Put(t.Context(), step, keyOf("k"), []byte("x"), stepcache.Policy{TTL: time.Minute})
 		if err != nil || !stored {
 			t.Fatal(stored, err)
@@ -199,7 +199,7 @@ func TestShared_Expires(t *testing.T) {
 // TestShared_Applications: applications with one store do not see each other's entries.
 func TestShared_Applications(t *testing.T) {
 	store := inprocess.New()
-	a, b := stepcache.NewShared(store, "a"), stepcache.NewShared(store, "a/b")
+	a, b := stepcache.NewShared(memstore.NewApplication(store, "a")), stepcache.NewShared(memstore.NewApplication(store, "a/b"))
 	if _, err := a.Put(t.Context(), step, keyOf("k"), []byte("x"), stepcache.Policy{}); err != nil {
 		t.Fatal(err)
 	}
@@ -216,13 +216,13 @@ func TestShared_ShortProcesses(t *testing.T) {
 	const limit, size = 40_000, 1_000
 	store := inprocess.New()
 	for n := range 400 {
-		s := stepcache.NewShared(store, "app")
+		s := stepcache.NewShared(memstore.NewApplication(store, "app"))
 		stored, err := s.Put(t.Context(), step, keyOf(fmt.Sprint(n)), make([]byte, size), stepcache.Policy{MaxBytes: limit})
 		if err != nil || !stored {
 			t.Fatal(stored, err)
 		}
 	}
-	stats, err := stepcache.NewShared(store, "app").Stats(t.Context())
+	stats, err := stepcache.NewShared(memstore.NewApplication(store, "app")).Stats(t.Context())
 	testkit.Must(t, err)
 	if len(stats) != 1 || stats[0].Bytes > 2*limit {
 		t.Errorf("%+v, want about %d bytes", stats, limit)

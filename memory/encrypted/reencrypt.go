@@ -41,17 +41,12 @@ var errNoReplacer = errors.New("the store cannot replace records in place: it do
 // before by their numbers and a digest. After an error or a crash, calling it again
 // continues with the records that are left.
 func (s *Store) Reencrypt(ctx context.Context, mem string) (ReencryptReport, error) {
-	return s.ReencryptSessions(ctx, mem, "")
-}
-
-// ReencryptSessions is Reencrypt for the sessions whose ids have a prefix.
-func (s *Store) ReencryptSessions(ctx context.Context, mem, prefix string) (ReencryptReport, error) {
 	var report ReencryptReport
 	inner, ok := s.inner.(store.Replacer)
 	if !ok {
 		return report, errNoReplacer
 	}
-	for q := (store.SessionQuery{Prefix: prefix, Limit: sessionsAtOnce}); ; {
+	for q := (store.SessionQuery{Limit: sessionsAtOnce}); ; {
 		page, err := store.ListSessions(ctx, s.inner, mem, q)
 		if err != nil {
 			return report, err

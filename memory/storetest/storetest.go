@@ -78,6 +78,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	} {
 		run(name, check)
 	}
+	for name, check := range recordChecks() {
+		run(name, check)
+	}
 }
 
 // RunDurable runs Run, and checks that a second store at the same place reads

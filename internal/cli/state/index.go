@@ -2,9 +2,6 @@ package state
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -107,30 +104,13 @@ func newIndexSearch(s *cli.Streams) *cobra.Command {
 
 func newIndexClear(s *cli.Streams) *cobra.Command {
 	x := newIndexCommand(s, "clear APP", "Remove an index with all its entries")
-	yes := x.cmd.Flags().BoolP("yes", "y", false, "do not ask for confirmation")
+	c := confirmation{Streams: s}
+	c.addTo(x.cmd.Flags())
 	return x.do(func(ctx context.Context, app *runtime.App) error {
 		opened, err := indexview.Open(app, x.index)
 		if err != nil {
 			return err
 		}
-		return x.view(nil).Clear(ctx, opened, func(what string) error {
-			if *yes {
-				return nil
-			}
-			return x.confirm(what)
-		})
+		return x.view(nil).Clear(ctx, opened, func(what string) error { return c.ask("clear", what) })
 	})
-}
-
-// confirm prompts whether something is to be removed.
-func (x *indexCommand) confirm(what string) error {
-	if !x.InTerminal {
-		return terminal.Usagef("clear removes %s: pass --yes to confirm", what)
-	}
-	fmt.Fprintf(x.Err, "remove %s? [y/N] ", what)
-	var answer string
-	if _, err := fmt.Fscanln(x.In, &answer); err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
-		return errors.New("nothing was removed")
-	}
-	return nil
 }

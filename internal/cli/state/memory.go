@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -225,6 +226,8 @@ func newClear(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "clear", "Delete a session: its window, its history and its context", withSession)
 	r.cmd.Flags().Lookup("session").Usage = "`ID` of the session"
 	all := r.cmd.Flags().Bool("all", false, "delete all sessions")
+	c := confirmation{Streams: s}
+	c.addTo(r.cmd.Flags())
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		m, err := r.Open(app)
 		switch {
@@ -233,11 +236,18 @@ func newClear(s *cli.Streams) *cobra.Command {
 		case *all && (r.Session != "" || r.User != ""):
 			return terminal.Usagef("--all excludes --session and --user")
 		case *all:
-			return r.view().ClearAll(ctx, m)
+			return r.view().ClearAll(ctx, m, func(what string) error { return c.ask("clear", what) })
 		case r.Session == "":
 			return terminal.Usagef("which session? pass --session or --all")
 		}
-		return r.view().Clear(ctx, m, app.SessionsOf(r.Stored(r.Session))...) // also those of its FlowTools
+		sessions := app.SessionsOf(r.Stored(r.Session)) // also those of its FlowTools
+		if _, err := memoryview.FindSession(ctx, m, sessions[0]); err != nil {
+			return err
+		}
+		if err := c.ask("clear", fmt.Sprintf("session %s of memory %s", terminal.Clean(r.Session), m.ID)); err != nil {
+			return err
+		}
+		return r.view().Clear(ctx, m, sessions...)
 	})
 }
 

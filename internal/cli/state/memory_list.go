@@ -166,6 +166,8 @@ that lists what was deleted and where was searched. Outputs of runs are not dele
 	f.StringArrayVar(&cfg.Journals, "journals", nil, "`FOLDER` that is searched for journals too; may be repeated")
 	keepCaches := f.Bool("keep-caches", false, "do not clear the caches of steps")
 	f.Lookup("memory").Hidden = true
+	c := confirmation{Streams: s}
+	c.addTo(f)
 	r.check(func() error {
 		switch {
 		case cfg.User == "" && !f.Changed("user"):
@@ -177,6 +179,9 @@ that lists what was deleted and where was searched. Outputs of runs are not dele
 	})
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		cfg.App, cfg.Journals = app, withFolderOf(app, cfg.Journals)
+		if err := c.ask("forget", "everything of user "+terminal.Clean(cfg.User)); err != nil {
+			return err
+		}
 		return withCaches(r.Streams, app, *keepCaches, func(caches cacheview.Caches) error {
 			cfg.Caches = caches
 			receipt, err := erasure.User(ctx, cfg)

@@ -3,18 +3,14 @@ package state
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cli"
-	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
 	"github.com/qtype-dev/qtype/internal/memoryview/transfer"
-	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -132,19 +128,6 @@ cached results, rate limits and budgets are encrypted too.`
 	r.cmd.Example = `  qtype memory reencrypt app.qtype.yaml
   qtype memory reencrypt app.qtype.yaml --memory chats`
 	return r.do(func(ctx context.Context, app *runtime.App) error {
-		return transfer.Reencrypt(ctx, app, &r.Selection, stateOf(app), r.Out)
+		return transfer.Reencrypt(ctx, app, &r.Selection, r.Out)
 	})
-}
-
-// stateOf returns what a store has of an application besides its memories: the memories and the
-// prefixes of sessions in them.
-func stateOf(app *runtime.App) []memory.Key {
-	var all []memory.Key
-	for _, id := range slices.Concat(erasure.ServerMemories(), sharedlimit.Memories()) {
-		all = append(all, memory.Key{Memory: id})
-	}
-	if cache := app.SharedCache(); cache != nil {
-		all = append(all, cache.Range())
-	}
-	return all
 }

@@ -7,12 +7,14 @@ import (
 	"io"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storecopy"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -21,7 +23,7 @@ import (
 type App interface {
 	memoryview.App
 	StoreOf(id string) memory.Store
-	StateStore() memory.Store
+	State() store.Application
 	Encryption(id string) *spec.Encryption
 	OpenStore(address string, e *spec.Encryption) (memory.Store, error)
 }
@@ -128,15 +130,14 @@ func writeCopied(out io.Writer, id string, c storecopy.Report) error {
 }
 
 // Reencrypt encrypts the sessions of the selected memories again with the newest keys of their stores,
-// and in the store with the state of the application also those of state, whose sessions are prefixes of ids.
-// It writes a line for each store.
-func Reencrypt(ctx context.Context, app App, selected *memoryview.Selection, state []memory.Key, out io.Writer) error {
+// and the records of the application with those of the store that has them. It writes a line for each store.
+func Reencrypt(ctx context.Context, app App, selected *memoryview.Selection, out io.Writer) error {
 	declared, err := selected.Declared(app.Spec())
 	if err != nil {
 		return err
 	}
 	named := selected.Memory != ""
-	keys := map[*encrypted.Store][]memory.Key{}
+	stored := map[*encrypted.Store][]string{}
 	var stores []*encrypted.Store
 	for _, m := range declared {
 		s, ok := app.StoreOf(m.ID).(*encrypted.Store)
@@ -149,15 +150,15 @@ func Reencrypt(ctx context.Context, app App, selected *memoryview.Selection, sta
 		if !slices.Contains(stores, s) {
 			stores = append(stores, s)
 		}
-		for _, id := range promptcontext.StoredMemories(app.Memory(m.ID).ID()) {
-			keys[s] = append(keys[s], memory.Key{Memory: id})
-		}
+		stored[s] = append(stored[s], promptcontext.StoredMemories(app.Memory(m.ID).ID())...)
 	}
 	for _, s := range stores {
-		if memory.Store(s) == app.StateStore() {
-			keys[s] = append(keys[s], state...)
+		if memory.Store(s) == app.State().Store {
+			for _, kind := range appstate.Kinds() {
+				stored[s] = append(stored[s], app.State().Records(kind).Memory())
+			}
 		}
-		if err := reencryptStore(ctx, s, keys[s], out); err != nil {
+		if err := reencryptStore(ctx, s, stored[s], out); err != nil {
 			return err
 		}
 	}
@@ -168,15 +169,15 @@ func Reencrypt(ctx context.Context, app App, selected *memoryview.Selection, sta
 }
 
 // reencryptStore encrypts the sessions of memories of a store.
-func reencryptStore(ctx context.Context, s *encrypted.Store, keys []memory.Key, out io.Writer) error {
+func reencryptStore(ctx context.Context, s *encrypted.Store, memories []string, out io.Writer) error {
 	var total encrypted.ReencryptReport
 	var failed error
-	for _, k := range keys {
-		report, err := s.ReencryptSessions(ctx, k.Memory, k.Session)
+	for _, id := range memories {
+		report, err := s.Reencrypt(ctx, id)
 		total.Sessions, total.Same = total.Sessions+report.Sessions, total.Same+report.Same
 		total.Messages, total.Events = total.Messages+report.Messages, total.Events+report.Events
 		if err != nil {
-			failed = fmt.Errorf("memory %s: %w", k.Memory, err)
+			failed = fmt.Errorf("memory %s: %w", id, err)
 			break
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
-	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -26,10 +26,10 @@ type Host struct {
 	Fail           func(http.ResponseWriter, *http.Request, error) // answers with a problem, and logs errors of the server
 	Heartbeat      time.Duration                                   // between comments in streams without events
 	Log            *slog.Logger
-	Store          memory.Store // state of the server
-	Inputs         *Inputs      // first values of session inputs
-	Authentication string       // which credentials clients need: none, key or oidc
-	Version        string       // of the program
+	State          func() store.Application // the records of the application
+	Inputs         *Inputs                  // first values of session inputs
+	Authentication string                   // which credentials clients need: none, key or oidc
+	Version        string                   // of the program
 
 	// Fetch returns the content of a file that a client names by its address. Its error is
 	// a *problem.Problem.

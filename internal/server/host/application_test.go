@@ -13,7 +13,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -77,7 +76,7 @@ func TestInputs_Concurrent(t *testing.T) {
 	defer func() { _ = app.Close(context.Background()) }()
 	flow, err := host.NewApplication(app).Flow(access.Principal{}, "talk")
 	testkit.Must(t, err)
-	inputs := host.NewInputs(memory.NewInProcess())
+	inputs := host.NewInputs(app.State)
 	known := func() *host.SessionInputs {
 		s, err := inputs.Known(t.Context(), flow, "s")
 		testkit.Must(t, err)

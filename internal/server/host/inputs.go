@@ -6,37 +6,30 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/server/schema"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// inputsMemory is the part of the store with the session inputs: a session has its
-// values as named values, and no messages.
-const inputsMemory = "qtype:session-inputs"
-
-// InputsKey returns where the inputs of a stored session of a flow are stored.
-func InputsKey(flow, session string) memory.Key {
-	return memory.Key{Memory: inputsMemory, Session: flow + "/" + session}
-}
-
 // Inputs keeps the first values of session inputs. It reads the store once for each
 // request of a flow that has such inputs. It is safe for concurrent use.
-type Inputs struct{ store memory.Store }
+type Inputs struct{ state func() store.Application }
 
-// NewInputs returns the session inputs that a store has.
-func NewInputs(store memory.Store) *Inputs { return &Inputs{store: store} }
+// NewInputs returns the session inputs that an application has stored.
+func NewInputs(state func() store.Application) *Inputs { return &Inputs{state} }
 
 // SessionInputs are the stored inputs of a session.
 type SessionInputs struct {
 	flow    *schema.Flow
 	session string
-	key     memory.Key
 	version int64
 	values  map[string]any
 }
+
+// id returns the id of the record.
+func (s *SessionInputs) id() string { return appstate.OfFlow(s.session, s.flow.ID()) }
 
 // Has reports whether an input has a value. s may be nil.
 func (s *SessionInputs) Has(v *spec.Variable) bool {
@@ -52,14 +45,14 @@ func (i *Inputs) Known(ctx context.Context, flow *schema.Flow, session string) (
 	if len(flow.Session) == 0 {
 		return nil, nil
 	}
-	s := &SessionInputs{flow: flow, session: session, key: InputsKey(flow.ID(), session), values: map[string]any{}}
-	head, err := i.store.Head(ctx, s.key)
+	s := &SessionInputs{flow: flow, session: session, values: map[string]any{}}
+	rec, err := i.state().Records(appstate.Inputs).Get(ctx, s.id())
 	if err != nil {
 		return nil, err
 	}
-	s.version = head.Version
+	s.version = rec.Version
 	for _, v := range flow.Session {
-		raw, ok := head.Values[v.ID]
+		raw, ok := rec.Values[v.ID]
 		if !ok {
 			continue
 		}
@@ -95,7 +88,7 @@ func (i *Inputs) Apply(ctx context.Context, s *SessionInputs, rows ...map[string
 	if len(added) == 0 {
 		return nil
 	}
-	err := i.store.Apply(ctx, s.key, store.Change{Version: s.version, Next: store.NextVersion(s.version), Values: added})
+	err := i.state().Records(appstate.Inputs).Write(ctx, s.id(), store.RecordChange{Version: s.version, Next: store.NextVersion(s.version), Values: added})
 	if !errors.Is(err, store.ErrConflict) {
 		return err
 	}
@@ -104,6 +97,16 @@ func (i *Inputs) Apply(ctx context.Context, s *SessionInputs, rows ...map[string
 		return err
 	}
 	return i.Apply(ctx, first, rows...) // it may have set other inputs
+}
+
+// Copy copies the inputs of a stored session of a flow to another one.
+func (i *Inputs) Copy(ctx context.Context, flow *schema.Flow, from, to string) error {
+	records := i.state().Records(appstate.Inputs)
+	rec, err := records.Get(ctx, appstate.OfFlow(from, flow.ID()))
+	if err != nil || rec.Version == 0 {
+		return err
+	}
+	return records.Write(ctx, appstate.OfFlow(to, flow.ID()), store.RecordChange{Next: store.NextVersion(0), Values: rec.Values})
 }
 
 // RecordOf decodes the inputs that a chat client sends in addition to its messages.

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -21,9 +19,9 @@ var ErrDigest = errors.New("a run with this id was started by a different reques
 
 // create stores a new run. If a run with the id exists, it returns that run.
 func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
-	rec, err := openRecord(ctx, m.opts.Store, r.ID)
+	rec, err := openRecord(ctx, m.opts.State(), r.ID)
 	if err == nil && m.isExpired(rec) { // but not yet deleted
-		if err = m.removeExpired(ctx, r.ID); err == nil {
+		if err = m.removeExpired(ctx, rec.app, r.ID); err == nil {
 			err = rec.reload(ctx)
 		}
 	}
@@ -39,13 +37,13 @@ func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the run cannot be stored: %w", err)
 	}
-	rec.head.State.LastSaid = r.Created // so that Clean need not read recent runs
-	now, err := m.clock.Now(ctx, m.opts.Store)
+	rec.head.Stored = r.Created // so that Clean need not read recent runs
+	now, err := m.clock.Now(ctx, rec.app.Store)
 	if err != nil {
 		return nil, err
 	}
 	// First the list of unfinished runs: a run that is in it and nowhere else is ignored.
-	if err := m.list(ctx, r.ID, now); err != nil {
+	if err := rec.setUnfinished(ctx, true, now); err != nil {
 		return nil, err
 	}
 	taken := errors.New("taken")
@@ -106,16 +104,6 @@ func decodeRows(raw json.RawMessage) ([]map[string]any, error) {
 	return rows, nil
 }
 
-// list adds a run to the unfinished ones. now is the time of the store.
-func (m *Manager) list(ctx context.Context, id string, now time.Time) error {
-	key := memory.Key{Memory: unfinishedMemory, Session: id}
-	err := m.opts.Store.Apply(ctx, key, store.Change{Next: store.NextVersion(0), State: store.State{LastSaid: now.UTC()}})
-	if errors.Is(err, store.ErrConflict) {
-		return nil // it is there
-	}
-	return err
-}
-
 // newLease returns the lease of a run from now on, the time of the store.
 func (m *Manager) newLease(now time.Time) []byte {
 	raw, _ := json.Marshal(lease{Owner: m.owner, Until: now.Add(leaseTime)}) // cannot fail
@@ -137,7 +125,7 @@ func (m *Manager) settle(r *Run, cause error) error {
 		return err
 	}
 	if err == nil {
-		err = m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: r.ID})
+		err = r.record.setUnfinished(ctx, false, time.Time{})
 	}
 	if err != nil {
 		m.opts.Log.Error("the end of a run could not be stored", "run", r.ID, "error", err)
@@ -156,7 +144,7 @@ func (m *Manager) release(r *Run) {
 
 // load returns a snapshot of a stored run, nil if there is none.
 func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, error) {
-	rec, err := openRecord(ctx, m.opts.Store, id)
+	rec, err := openRecord(ctx, m.opts.State(), id)
 	if err != nil || rec.head.Version == 0 {
 		return nil, err
 	}

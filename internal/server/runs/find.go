@@ -15,7 +15,7 @@ func (m *Manager) Find(ctx context.Context, app *runtime.App, owner, id string) 
 	m.mu.Lock()
 	r := m.runs[id]
 	m.mu.Unlock()
-	if r == nil && m.opts.Store != nil {
+	if r == nil && m.opts.State != nil {
 		var err error
 		if r, err = m.load(ctx, app, id); err != nil {
 			return nil, err

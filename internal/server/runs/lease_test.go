@@ -22,13 +22,13 @@ func TestManager_AttachedRunIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := memory.NewInProcess()
 		app := open(t, memory.NewInProcess())
-		m, other := runs.NewManager(runs.Options{Store: state}), runs.NewManager(runs.Options{Store: state})
+		m, other := runs.NewManager(runs.Options{State: in(state)}), runs.NewManager(runs.Options{State: in(state)})
 		defer stop(t, m)
 		defer stop(t, other)
 		begin(t, m, app)
 		r, err := other.Attach(t.Context(), app, "ada", "run_1")
 		testkit.Must(t, err)
-		deleted, err := runs.Erase(t.Context(), state, func(owner, _ string) bool { return owner == "ada" })
+		deleted, err := runs.Erase(t.Context(), in(state)(), func(owner, _ string) bool { return owner == "ada" })
 		if len(deleted) != 1 || err != nil {
 			t.Fatalf("deleted %v, %v", deleted, err)
 		}
@@ -62,17 +62,17 @@ func TestManager_LeaseByClockOfStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := memory.NewInProcess()
 		app := open(t, memory.NewInProcess())
-		m := runs.NewManager(runs.Options{Store: skewedClock{state, time.Hour}})
+		m := runs.NewManager(runs.Options{State: in(skewedClock{state, time.Hour})})
 		defer stop(t, m)
 		begin(t, m, app)
-		head, err := state.Head(t.Context(), memory.Key{Memory: "qtype:runs", Session: "run_1"})
+		head, err := state.Head(t.Context(), memory.Key{Memory: storedRunsID, Session: "run_1"})
 		testkit.Must(t, err)
 		var lease struct{ Until time.Time }
 		testkit.Must(t, json.Unmarshal(head.Values["lease"], &lease))
 		if got := time.Until(lease.Until); got < time.Hour || got > time.Hour+15*time.Second {
 			t.Errorf("the lease ends in %s", got)
 		}
-		next := runs.NewManager(runs.Options{Store: skewedClock{state, time.Hour}})
+		next := runs.NewManager(runs.Options{State: in(skewedClock{state, time.Hour})})
 		defer stop(t, next)
 		if n, err := next.Resume(t.Context(), app); n != 0 || err != nil {
 			t.Errorf("resumed %d runs of a live process, %v", n, err)
@@ -98,7 +98,7 @@ func TestManager_ManyWaitingRuns(t *testing.T) {
 		state := memory.NewInProcess()
 		app := open(t, memory.NewInProcess())
 		distant := &distantStore{Store: state}
-		m, next := runs.NewManager(runs.Options{Store: distant}), runs.NewManager(runs.Options{Store: state})
+		m, next := runs.NewManager(runs.Options{State: in(distant)}), runs.NewManager(runs.Options{State: in(state)})
 		defer stop(t, m)
 		defer stop(t, next)
 		for i := range 500 {
@@ -131,7 +131,7 @@ type gatedStore struct {
 
 func (s *gatedStore) Apply(ctx context.Context, key memory.Key, c store.Change) error {
 	for name := range c.Values {
-		if key.Memory == "qtype:runs" && strings.HasPrefix(name, s.prefix) {
+		if key.Memory == storedRunsID && strings.HasPrefix(name, s.prefix) {
 			s.once.Do(func() {
 				close(s.reached)
 				<-s.open
@@ -147,11 +147,11 @@ func TestManager_StoppedProcess(t *testing.T) {
 	for _, prefix := range []string{"call:", "state"} {
 		state := &gatedStore{Store: memory.NewInProcess(), prefix: prefix, reached: make(chan struct{}), open: make(chan struct{})}
 		app := open(t, memory.NewInProcess())
-		m := runs.NewManager(runs.Options{Store: state})
+		m := runs.NewManager(runs.Options{State: in(state)})
 		r, err := m.Begin(t.Context(), talk(t, app))
 		testkit.Must(t, err)
 		<-state.reached
-		key := memory.Key{Memory: "qtype:runs", Session: "run_1"}
+		key := memory.Key{Memory: storedRunsID, Session: "run_1"}
 		head, err := state.Head(t.Context(), key)
 		testkit.Must(t, err)
 		other := store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State, Values: map[string][]byte{

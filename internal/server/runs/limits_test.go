@@ -44,7 +44,7 @@ func TestManager_WaitingRuns(t *testing.T) {
 func TestManager_Clean(t *testing.T) {
 	state := memory.NewInProcess()
 	app := open(t, memory.NewInProcess())
-	m := runs.NewManager(runs.Options{Store: state, Expire: 1})
+	m := runs.NewManager(runs.Options{State: in(state), Expire: 1})
 	defer func() { _ = m.Shutdown(t.Context()) }()
 	r, err := m.Begin(t.Context(), talk(t, app))
 	testkit.Must(t, err)
@@ -75,7 +75,7 @@ func eventually(t *testing.T, is func() bool) {
 func storedRuns(t *testing.T, state memory.Store) int {
 	t.Helper()
 	n := 0
-	for _, err := range state.Sessions(t.Context(), "qtype:runs") {
+	for _, err := range state.Sessions(t.Context(), storedRunsID) {
 		testkit.Must(t, err)
 		n++
 	}
@@ -106,7 +106,7 @@ func TestManager_Forgets(t *testing.T) {
 func TestManager_AnswerNotStored(t *testing.T) {
 	app := open(t, memory.NewInProcess())
 	state := &failing{Store: memory.NewInProcess()}
-	m := runs.NewManager(runs.Options{Store: state})
+	m := runs.NewManager(runs.Options{State: in(state)})
 	defer func() { _ = m.Shutdown(t.Context()) }()
 	r, err := m.Begin(t.Context(), talk(t, app))
 	testkit.Must(t, err)

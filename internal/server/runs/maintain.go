@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -140,7 +142,7 @@ func (r *record) lost() error {
 // renew renews the lease of a run, unless the run has ended: a suspended one has none.
 func (m *Manager) renew(ctx context.Context, r *Run) error {
 	ended := errors.New("ended")
-	now, err := m.clock.Now(ctx, m.opts.Store)
+	now, err := m.clock.Now(ctx, r.record.app.Store)
 	if err != nil {
 		return err
 	}
@@ -174,17 +176,17 @@ func (r *record) value(name string) []byte {
 // Resume continues the stored runs that no process runs: those of a process that has
 // ended. It returns their number. Servers call it at the start, and from time to time.
 func (m *Manager) Resume(ctx context.Context, app *runtime.App) (int, error) {
-	if m.opts.Store == nil {
+	if m.opts.State == nil {
 		return 0, nil
 	}
 	n := 0
-	for s, err := range m.opts.Store.Sessions(ctx, unfinishedMemory) {
+	for h, err := range m.opts.State().Records(appstate.Unfinished).List(ctx, store.RecordQuery{}) {
 		if err != nil {
 			return n, err
 		}
-		resumed, err := m.resume(ctx, app, s.Session, s.Head.State.LastSaid)
+		resumed, err := m.resume(ctx, app, h.ID, h.Stored)
 		if err != nil {
-			m.opts.Log.Error("a run could not be resumed", "run", s.Session, "error", err)
+			m.opts.Log.Error("a run could not be resumed", "run", h.ID, "error", err)
 			continue
 		}
 		if resumed {
@@ -203,17 +205,17 @@ func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, liste
 	if local {
 		return false, nil
 	}
-	rec, err := openRecord(ctx, m.opts.Store, id)
+	rec, err := openRecord(ctx, m.opts.State(), id)
 	if err != nil {
 		return false, err
 	}
 	var req storedRequest
 	if !rec.get(requestValue, &req) {
-		now, err := m.clock.Now(ctx, m.opts.Store)
+		now, err := m.clock.Now(ctx, rec.app.Store)
 		if err != nil || listed.IsZero() || now.Sub(listed) < leaseTime {
 			return false, err // it is being created
 		}
-		return false, m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: id})
+		return false, rec.setUnfinished(ctx, false, time.Time{})
 	}
 	if taken, err := m.take(ctx, rec); err != nil || !taken {
 		return false, err
@@ -225,7 +227,7 @@ func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, liste
 // the run has ended.
 func (m *Manager) take(ctx context.Context, rec *record) (bool, error) {
 	no := errors.New("not free")
-	now, err := m.clock.Now(ctx, m.opts.Store)
+	now, err := m.clock.Now(ctx, rec.app.Store)
 	if err != nil {
 		return false, err
 	}
@@ -284,5 +286,5 @@ func (m *Manager) abandon(ctx context.Context, rec *record, req *storedRequest, 
 	if err := rec.set(ctx, map[string][]byte{stateValue: raw}, nil); err != nil {
 		return err
 	}
-	return m.opts.Store.Delete(ctx, memory.Key{Memory: unfinishedMemory, Session: req.ID})
+	return rec.setUnfinished(ctx, false, time.Time{})
 }

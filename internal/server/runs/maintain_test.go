@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
@@ -86,7 +87,7 @@ func TestManager_DeletesExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := memory.NewInProcess()
 		app := open(t, memory.NewInProcess())
-		m := runs.NewManager(runs.Options{Store: state, Expire: 3 * time.Hour, Retain: time.Minute})
+		m := runs.NewManager(runs.Options{State: in(state), Expire: 3 * time.Hour, Retain: time.Minute})
 		defer stop(t, m)
 		r := begin(t, m, app)
 		time.Sleep(5*time.Hour + time.Minute)
@@ -113,7 +114,7 @@ func TestManager_ExpiredID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := memory.NewInProcess()
 		app := open(t, memory.NewInProcess())
-		m, other := runs.NewManager(runs.Options{Store: state}), runs.NewManager(runs.Options{Store: state})
+		m, other := runs.NewManager(runs.Options{State: in(state)}), runs.NewManager(runs.Options{State: in(state)})
 		defer stop(t, m)
 		defer stop(t, other)
 		former := begin(t, m, app)
@@ -131,10 +132,19 @@ func TestManager_ExpiredID(t *testing.T) {
 	})
 }
 
+// in returns the records of the application of the tests in a store.
+func in(s memory.Store) func() store.Application {
+	app := store.NewApplication(s, "shop")
+	return func() store.Application { return app }
+}
+
+// storedRunsID is the id under which a store lists the runs of the application.
+var storedRunsID = store.NewApplication(nil, "shop").Records(appstate.Runs).Memory()
+
 // count returns the number of stored runs.
 func count(t *testing.T, backend memory.Store) int {
 	t.Helper()
-	list, err := store.ListSessions(t.Context(), backend, "qtype:runs", store.SessionQuery{})
+	list, err := store.ListSessions(t.Context(), backend, storedRunsID, store.SessionQuery{})
 	testkit.Must(t, err)
 	return len(list)
 }
@@ -147,10 +157,10 @@ func TestManager_CleanPages(t *testing.T) {
 	testkit.Must(t, m.Clean(t.Context())) // there is no store
 	for i := range 600 {
 		age := time.Duration(i%2) * 48 * time.Hour
-		key := memory.Key{Memory: "qtype:runs", Session: "run_" + string(rune('a'+i/26)) + string(rune('a'+i%26))}
+		key := memory.Key{Memory: storedRunsID, Session: "run_" + string(rune('a'+i/26)) + string(rune('a'+i%26))}
 		testkit.Must(t, state.Apply(t.Context(), key, store.Change{Next: store.NextVersion(0), State: store.State{LastSaid: time.Now().Add(-age)}}))
 	}
-	m2 := runs.NewManager(runs.Options{Store: state})
+	m2 := runs.NewManager(runs.Options{State: in(state)})
 	defer stop(t, m2)
 	testkit.Must(t, m2.Clean(t.Context()))
 	if n := count(t, state); n != 300 {
@@ -164,9 +174,9 @@ func TestManager_Lease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := &brokenStore{Store: memory.NewInProcess()}
 		app := open(t, memory.NewInProcess())
-		lost := runs.NewManager(runs.Options{Store: state})
+		lost := runs.NewManager(runs.Options{State: in(state)})
 		begin(t, lost, app)
-		next := runs.NewManager(runs.Options{Store: state.Store})
+		next := runs.NewManager(runs.Options{State: in(state.Store)})
 		defer stop(t, next)
 		time.Sleep(time.Minute)
 		if n, err := next.Resume(t.Context(), app); n != 0 || err != nil {
@@ -195,7 +205,7 @@ func TestManager_LostLease(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			state := &brokenStore{Store: memory.NewInProcess()}
 			former, app := open(t, memory.NewInProcess()), open(t, memory.NewInProcess())
-			lost, next := runs.NewManager(runs.Options{Store: state}), runs.NewManager(runs.Options{Store: state.Store})
+			lost, next := runs.NewManager(runs.Options{State: in(state)}), runs.NewManager(runs.Options{State: in(state.Store)})
 			defer stop(t, lost)
 			defer stop(t, next)
 			r := begin(t, lost, former)
@@ -233,7 +243,7 @@ func TestManager_LostLease(t *testing.T) {
 func TestManager_StoreFails(t *testing.T) {
 	state := &brokenStore{Store: memory.NewInProcess(), held: make(chan struct{})}
 	app := open(t, memory.NewInProcess())
-	m := runs.NewManager(runs.Options{Store: state})
+	m := runs.NewManager(runs.Options{State: in(state)})
 	defer stop(t, m)
 	failures := make(chan error)
 	for range 2 {
@@ -266,7 +276,7 @@ func TestManager_StoreFails(t *testing.T) {
 func TestManager_BeginTogether(t *testing.T) {
 	state := memory.NewInProcess()
 	app := open(t, memory.NewInProcess())
-	m := runs.NewManager(runs.Options{Store: state})
+	m := runs.NewManager(runs.Options{State: in(state)})
 	defer stop(t, m)
 	found := make(chan *runs.Run)
 	for range 8 {
@@ -323,10 +333,10 @@ func TestManager_Retain(t *testing.T) {
 func TestAnswer_WhileRunIsRepeated(t *testing.T) {
 	for range 30 {
 		store, state := memory.NewInProcess(), memory.NewInProcess()
-		first := runs.NewManager(runs.Options{Store: state})
+		first := runs.NewManager(runs.Options{State: in(state)})
 		id := begin(t, first, open(t, store)).State().Pending[0].ID
 		testkit.Must(t, first.Shutdown(t.Context()))
-		app, second := open(t, store), runs.NewManager(runs.Options{Store: state})
+		app, second := open(t, store), runs.NewManager(runs.Options{State: in(state)})
 		if n, err := second.Resume(t.Context(), app); n != 1 || err != nil {
 			t.Fatalf("resumed %d, %v", n, err)
 		}

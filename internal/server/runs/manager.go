@@ -21,7 +21,9 @@ import (
 
 // Options configures a Manager. The zero value is ready to use.
 type Options struct {
-	Store      memory.Store  // keeps the runs that survive a restart; nil: none does
+	// State returns the records of the application, which keep the runs that survive a restart; nil: none does.
+	State func() store.Application
+
 	MaxActive  int           // runs at once, without those that wait for their clients; 0: 20,000
 	MaxHeld    int           // runs at once, with those; 0: twice MaxActive
 	MaxEvents  int           // events of ended runs that are kept for clients that come back; 0: 200,000
@@ -138,7 +140,7 @@ func NewManager(o Options) *Manager {
 	m := &Manager{opts: o, owner: rand.Text(), runs: map[string]*Run{}, turns: map[conversation][]*Run{}, apps: appTable{users: map[*runtime.App]int{}}}
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	if o.Store != nil {
+	if o.State != nil {
 		m.background.Go(func() { m.maintain(ctx) })
 		m.background.Go(func() { m.keepClean(ctx) })
 	}
@@ -153,7 +155,7 @@ func (m *Manager) Begin(ctx context.Context, s Start) (*Run, error) {
 	if err != nil || existing != nil {
 		return existing, err
 	}
-	if s.Durable && m.opts.Store != nil {
+	if s.Durable && m.opts.State != nil {
 		if existing, err = m.create(ctx, r, &s); err != nil || existing != nil {
 			m.forget(r)
 			return existing, err

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -20,14 +21,7 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// The parts of a store that runs use. A run is a session without messages: its values
-// are the request, the state, the results of its calls and the answers of the client.
-const (
-	runsMemory       = "qtype:runs"
-	unfinishedMemory = "qtype:unfinished-runs" // has an empty session for each run that has not ended
-)
-
-// Names of values, and prefixes of names.
+// Names of the values of a record of a run, and prefixes of names.
 const (
 	requestValue = "request"
 	stateValue   = "state"
@@ -100,30 +94,28 @@ type lease struct {
 
 // record is the stored form of a run. It is a steps.CallLog.
 type record struct {
-	store memory.Store
-	key   memory.Key
+	app   store.Application
+	id    string
 	owner string // the process, if it runs the run
 
 	mu     sync.Mutex
-	head   memory.Head
+	head   store.RecordHead
 	values map[string][]byte
 }
 
-func runKey(id string) memory.Key { return memory.Key{Memory: runsMemory, Session: id} }
-
 // openRecord reads the record of a run; its version is 0 if there is none.
-func openRecord(ctx context.Context, store memory.Store, id string) (*record, error) {
-	r := &record{store: store, key: runKey(id)}
+func openRecord(ctx context.Context, app store.Application, id string) (*record, error) {
+	r := &record{app: app, id: id}
 	return r, r.reload(ctx)
 }
 
 // reload reads the values that the store has.
 func (r *record) reload(ctx context.Context) error {
-	head, err := r.store.Head(ctx, r.key)
+	stored, err := r.app.Records(appstate.Runs).Get(ctx, r.id)
 	if err != nil {
 		return err
 	}
-	r.head, r.values = head, maps.Clone(head.Values)
+	r.head, r.values = stored.RecordHead, maps.Clone(stored.Values)
 	if r.values == nil {
 		r.values = map[string][]byte{}
 	}
@@ -142,7 +134,7 @@ func (r *record) set(ctx context.Context, values map[string][]byte, keep func(ma
 			}
 		}
 		next := store.NextVersion(r.head.Version)
-		err := r.store.Apply(ctx, r.key, store.Change{Version: r.head.Version, Next: next, State: r.head.State, Values: values})
+		err := r.app.Records(appstate.Runs).Write(ctx, r.id, store.RecordChange{Version: r.head.Version, Next: next, Stored: r.head.Stored, Values: values})
 		switch {
 		case err == nil:
 			r.head.Version = next
@@ -161,6 +153,19 @@ func (r *record) set(ctx context.Context, values map[string][]byte, keep func(ma
 			return err
 		}
 	}
+}
+
+// setUnfinished adds the run to those that have not ended, or removes it. now is the time of the store.
+func (r *record) setUnfinished(ctx context.Context, unfinished bool, now time.Time) error {
+	list := r.app.Records(appstate.Unfinished)
+	if !unfinished {
+		return list.Delete(ctx, r.id)
+	}
+	err := list.Write(ctx, r.id, store.RecordChange{Next: store.NextVersion(0), Stored: now.UTC()})
+	if errors.Is(err, store.ErrConflict) {
+		return nil // it is there
+	}
+	return err
 }
 
 // get parses a value; it reports whether there is one.

@@ -114,7 +114,7 @@ func TestRun_WaitsForApproval(t *testing.T) {
 // not called again, and the memory has one turn.
 func TestRun_SurvivesRestart(t *testing.T) {
 	store, state := memory.NewInProcess(), memory.NewInProcess()
-	first := runs.NewManager(runs.Options{Store: state})
+	first := runs.NewManager(runs.Options{State: in(state)})
 	r, err := first.Begin(t.Context(), talk(t, open(t, store)))
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestRun_SurvivesRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := open(t, store)
-	second := runs.NewManager(runs.Options{Store: state})
+	second := runs.NewManager(runs.Options{State: in(state)})
 	defer func() { _ = second.Shutdown(t.Context()) }()
 	snapshot, err := second.Find(t.Context(), app, "ada", "run_1")
 	if err != nil || snapshot == nil || len(snapshot.State().Pending) != 1 {
@@ -177,7 +177,7 @@ func usage(events []runs.Event) int {
 func TestManager_BeginTwice(t *testing.T) {
 	state := memory.NewInProcess()
 	app := open(t, memory.NewInProcess())
-	m := runs.NewManager(runs.Options{Store: state})
+	m := runs.NewManager(runs.Options{State: in(state)})
 	defer func() { _ = m.Shutdown(t.Context()) }()
 	r, err := m.Begin(t.Context(), talk(t, app))
 	if err != nil {
@@ -203,7 +203,7 @@ func TestManager_BeginTwice(t *testing.T) {
 		t.Errorf("ended with %s", got)
 	}
 	// After the end, the result is that of the store in every process.
-	other2 := runs.NewManager(runs.Options{Store: state})
+	other2 := runs.NewManager(runs.Options{State: in(state)})
 	defer func() { _ = other2.Shutdown(t.Context()) }()
 	stored, err := other2.Begin(t.Context(), talk(t, app))
 	if err != nil || stored.State().Status != runs.Cancelled {
@@ -215,7 +215,7 @@ func TestManager_BeginTwice(t *testing.T) {
 func TestManager_AnswerElsewhere(t *testing.T) {
 	state := memory.NewInProcess()
 	app := open(t, memory.NewInProcess())
-	one, two := runs.NewManager(runs.Options{Store: state}), runs.NewManager(runs.Options{Store: state})
+	one, two := runs.NewManager(runs.Options{State: in(state)}), runs.NewManager(runs.Options{State: in(state)})
 	defer func() { _ = one.Shutdown(t.Context()) }()
 	defer func() { _ = two.Shutdown(t.Context()) }()
 	r, err := one.Begin(t.Context(), talk(t, app))

@@ -4,25 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/server/access"
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
-)
-
-// The records of sessions are sessions of two memories that no document can
-// declare: one by the stored id, with the values, and one whose ids sort by time,
-// the newest first, so that the store lists a page of them.
-const (
-	recordsMemory = "qtype:sessions"
-	newestMemory  = "qtype:sessions:newest"
-	recordValue   = "session"
 )
 
 const (
@@ -34,36 +22,8 @@ const (
 
 // record is what the server keeps of a session.
 type record struct {
-	Title   string    `json:"title"`
-	Flow    string    `json:"flow"`            // the flow that began it, empty if unknown
-	First   string    `json:"first,omitempty"` // the start of the first message
-	Created time.Time `json:"created"`
-	Listed  time.Time `json:"listed"` // its time in the list
-	version int64     // of the stored record, 0 if there is none
-}
-
-// Parts returns the parts of a store that have the records of sessions, by stored ids that
-// begin with the prefix of the principal.
-func Parts() []string { return []string{recordsMemory, newestMemory} }
-
-func recordKey(session string) memory.Key {
-	return memory.Key{Memory: recordsMemory, Session: session}
-}
-
-// newestKey is the place of a session in the list of the caller's sessions.
-func newestKey(p access.Principal, id string, at time.Time) memory.Key {
-	return memory.Key{Memory: newestMemory, Session: fmt.Sprintf("%s%016x/%s", p.SessionPrefix(), math.MaxInt64-at.UnixMicro(), id)}
-}
-
-// parseNewest returns the id and the time of a session in the list.
-func parseNewest(p access.Principal, entry string) (id string, at time.Time, ok bool) {
-	rest, ok := strings.CutPrefix(entry, p.SessionPrefix())
-	moment, id, found := strings.Cut(rest, "/")
-	n, err := strconv.ParseInt(moment, 16, 64)
-	if !ok || !found || err != nil || len(moment) != 16 {
-		return "", time.Time{}, false
-	}
-	return id, time.UnixMicro(math.MaxInt64 - n).UTC(), true
+	appstate.Session
+	version int64 // of the stored record, 0 if there is none
 }
 
 // Record notes that a run of a flow begins in a stored session of the caller of ctx;
@@ -71,6 +31,12 @@ func parseNewest(p access.Principal, entry string) (id string, at time.Time, ok 
 // process with the same store may have deleted it.
 func (s *Service) Record(ctx context.Context, flow, storedSession, firstMessage string) error {
 	rec, err := s.readRecord(ctx, storedSession)
+	if err == nil && s.mayHaveExpired(&rec) {
+		var one *session
+		if one, err = s.load(ctx, "", storedSession); err == nil {
+			rec = one.record
+		}
+	}
 	switch {
 	case err != nil:
 	case rec.version == 0:
@@ -82,21 +48,13 @@ func (s *Service) Record(ctx context.Context, flow, storedSession, firstMessage 
 }
 
 func newRecord(flow, firstMessage string) record {
-	return record{Title: titleOf(firstMessage), Flow: flow, First: start(oneLine(firstMessage), maxSearchable)}
+	return record{Session: appstate.Session{Title: titleOf(firstMessage), Flow: flow, First: start(oneLine(firstMessage), maxSearchable)}}
 }
 
 // readRecord returns the record of a session, one with version 0 if there is none.
-func (s *Service) readRecord(ctx context.Context, session string) (record, error) {
-	head, err := s.opts.State.Head(ctx, recordKey(session))
-	if err != nil || head.Version == 0 {
-		return record{}, err
-	}
-	rec := record{}
-	if err := json.Unmarshal(head.Values[recordValue], &rec); err != nil {
-		return rec, fmt.Errorf("the record of session %q is damaged: %w", session, err)
-	}
-	rec.version = head.Version
-	return rec, nil
+func (s *Service) readRecord(ctx context.Context, session string) (rec record, err error) {
+	rec.Session, rec.version, err = appstate.ReadSession(ctx, s.opts.State(), session)
+	return rec, err
 }
 
 // create writes the record of a new session.
@@ -115,43 +73,33 @@ func (s *Service) putFirst(ctx context.Context, session string, rec record) erro
 	if !ok {
 		return errors.New("the session belongs to another caller")
 	}
-	before := newestKey(p, id, rec.Listed)
+	list := s.opts.State().Records(appstate.Newest)
+	before := appstate.NewestID(p.SessionPrefix(), id, rec.Listed)
 	rec.Listed = s.now()
-	place := newestKey(p, id, rec.Listed)
-	err := s.opts.State.Apply(ctx, place, store.Change{Next: store.NextVersion(0), State: store.State{LastSaid: rec.Listed}})
+	place := appstate.NewestID(p.SessionPrefix(), id, rec.Listed)
+	err := list.Write(ctx, place, store.RecordChange{Next: store.NextVersion(0), Stored: rec.Listed})
 	if err != nil && !errors.Is(err, store.ErrConflict) {
 		return err
 	}
 	err = s.writeRecord(ctx, session, rec)
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return s.opts.State.Delete(ctx, place)
+		return list.Delete(ctx, place)
 	case err != nil || rec.version == 0:
 		return err
 	}
-	return s.opts.State.Delete(ctx, before)
+	return list.Delete(ctx, before)
 }
 
 // writeRecord writes a record if the store has its version; otherwise it returns
 // store.ErrConflict.
 func (s *Service) writeRecord(ctx context.Context, session string, rec record) error {
-	raw, err := json.Marshal(rec)
+	raw, err := json.Marshal(rec.Session)
 	if err != nil {
 		return err
 	}
-	return s.opts.State.Apply(ctx, recordKey(session), store.Change{Version: rec.version, Next: store.NextVersion(rec.version),
-		State: store.State{LastSaid: rec.Created}, Values: map[string][]byte{recordValue: raw}})
-}
-
-// forget deletes the record of a session.
-func (s *Service) forget(ctx context.Context, session, id string, rec record) error {
-	if rec.version == 0 {
-		return nil
-	}
-	if err := s.opts.State.Delete(ctx, newestKey(access.PrincipalOf(ctx), id, rec.Listed)); err != nil {
-		return err
-	}
-	return s.opts.State.Delete(ctx, recordKey(session))
+	return s.opts.State().Records(appstate.Sessions).Write(ctx, session, store.RecordChange{Version: rec.version, Next: store.NextVersion(rec.version),
+		Stored: rec.Created, Values: map[string][]byte{appstate.SessionValue: raw}})
 }
 
 // titleOf returns the start of a message as a title.

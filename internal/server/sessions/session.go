@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/memory"
@@ -23,7 +24,6 @@ const (
 	defaultPage = 50
 	maxPage     = 200
 	maxScanned  = 1_000 // records that one request for a list looks at
-	listPage    = 100   // records that are listed at a time
 	unusedFor   = time.Hour
 )
 
@@ -69,6 +69,9 @@ func (s *Service) load(ctx context.Context, id, stored string) (*session, error)
 		if !info.LastSaid.IsZero() {
 			one.heads = append(one.heads, head{m, info})
 		}
+	}
+	if len(one.heads) == 0 && s.mayHaveExpired(&rec) {
+		return s.forgetExpired(ctx, one)
 	}
 	if rec.version == 0 && len(one.own()) == 0 {
 		one.heads = nil // other sessions of the user have conversations that this one would share
@@ -250,10 +253,10 @@ func (s *Service) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := access.PrincipalOf(r.Context())
-	q := store.SessionQuery{Prefix: p.SessionPrefix(), Limit: listPage}
+	q := store.RecordQuery{Prefix: p.SessionPrefix()}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(cursor)
-		if _, _, ok := parseNewest(p, string(raw)); err != nil || !ok {
+		if _, _, ok := appstate.ParseNewest(p.SessionPrefix(), string(raw)); err != nil || !ok {
 			return badParameter("cursor", "it is not the value of next of an earlier response")
 		}
 		q.After = string(raw)
@@ -278,36 +281,31 @@ func (s *Service) list(w http.ResponseWriter, r *http.Request) error {
 
 // scan calls found for the sessions that match the request until it returns false or
 // enough records were read. It returns where to continue, empty at the end.
-func (s *Service) scan(r *http.Request, q store.SessionQuery, found func(*session) bool) (more string, err error) {
+func (s *Service) scan(r *http.Request, q store.RecordQuery, found func(*session) bool) (more string, err error) {
 	ctx, p := r.Context(), access.PrincipalOf(r.Context())
 	flow, words := r.URL.Query().Get("flow"), strings.ToLower(r.URL.Query().Get("q"))
-	for scanned := 0; ; {
-		page, err := store.ListSessions(ctx, s.opts.State, newestMemory, q)
+	scanned := 0
+	for h, err := range s.opts.State().Records(appstate.Newest).List(ctx, q) {
 		if err != nil {
 			return "", err
 		}
-		for _, l := range page {
-			scanned++
-			q.After = l.Session
-			one, err := s.listedSession(ctx, p, l.Session, flow, words)
-			if err != nil {
-				return "", err
-			}
-			if one != nil && !found(one) || scanned == maxScanned {
-				return q.After, nil
-			}
+		scanned++
+		one, err := s.listedSession(ctx, p, h.ID, flow, words)
+		if err != nil {
+			return "", err
 		}
-		if len(page) < q.Limit {
-			return "", nil
+		if one != nil && !found(one) || scanned == maxScanned {
+			return h.ID, nil
 		}
 	}
+	return "", nil
 }
 
 // listedSession returns the session of an entry of the list, nil if it does not
 // match or was deleted. Sessions without messages are listed as long as their first
 // run may be active.
 func (s *Service) listedSession(ctx context.Context, p access.Principal, entry, flow, words string) (*session, error) {
-	id, at, ok := parseNewest(p, entry)
+	id, at, ok := appstate.ParseNewest(p.SessionPrefix(), entry)
 	if !ok {
 		return nil, nil
 	}
@@ -320,14 +318,26 @@ func (s *Service) listedSession(ctx context.Context, p access.Principal, entry, 
 	if err != nil || len(one.heads) > 0 {
 		return one, err
 	}
-	unused := s.now().Sub(at)
-	switch ttl, all := s.lifetime(rec.Flow); {
-	case all && unused > ttl+unusedFor: // it has expired
-		return nil, s.forget(ctx, stored, id, rec)
-	case unused > unusedFor:
+	if one.record.version == 0 || s.now().Sub(at) > unusedFor {
 		return nil, nil
 	}
 	return one, nil
+}
+
+// mayHaveExpired reports whether all conversations of a session have expired if it was not used
+// since its record was written.
+func (s *Service) mayHaveExpired(rec *record) bool {
+	ttl, all := s.lifetime(rec.Flow)
+	return rec.version != 0 && all && s.now().Sub(rec.Listed) > ttl
+}
+
+// forgetExpired deletes the record of a session without conversations, unless a run of it is active.
+func (s *Service) forgetExpired(ctx context.Context, one *session) (*session, error) {
+	if _, busy, err := s.running(ctx, one.stored); err != nil || busy {
+		return one, err
+	}
+	one.record = record{}
+	return one, appstate.ForgetSession(ctx, s.opts.State(), one.stored)
 }
 
 // lifetime returns how long the memories of a flow keep a session, and whether all of
@@ -425,11 +435,8 @@ func (s *Service) remove(w http.ResponseWriter, r *http.Request) error {
 		}
 		return nil
 	})
-	if err == nil && s.opts.OnDelete != nil {
-		err = s.opts.OnDelete(r.Context(), one.stored)
-	}
 	if err == nil {
-		err = s.forget(r.Context(), one.stored, one.id, one.record)
+		err = appstate.ForgetSession(r.Context(), s.opts.State(), one.stored)
 	}
 	if err != nil {
 		return err

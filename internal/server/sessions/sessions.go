@@ -29,6 +29,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -42,17 +43,16 @@ type App interface {
 
 // Options configures a Service.
 type Options struct {
-	App   func() App   // the application that is served now; required
-	State memory.Store // has the records of sessions; required
+	App   func() App               // the application that is served now; required
+	State func() store.Application // has the records of sessions; required
 
-	Running  func(ctx context.Context, session string) (run string, busy bool, err error) // whether a stored session is in use, and the id of the run that uses it, if it has one; nil: it is not
-	OnDelete func(ctx context.Context, session string) error                              // deletes what others keep of a stored session; nil: nothing
-	OnFork   func(ctx context.Context, from, to string) error                             // copies it; nil: nothing
-	Allowed  func(flow *spec.Flow, caller access.Principal) bool                          // whether a caller may use a flow; nil: access.Allowed
-	Wait     time.Duration                                                                // how long a change waits for an active turn; 0: 10 seconds
-	Import   int64                                                                        // the most bytes of an imported transcript; 0: 32 MiB
-	Log      *slog.Logger                                                                 // failures of the server; nil: slog.Default
-	Now      func() time.Time                                                             // the clock; nil: time.Now
+	Running func(ctx context.Context, session string) (run string, busy bool, err error) // whether a stored session is in use, and the id of the run that uses it, if it has one; nil: it is not
+	OnFork  func(ctx context.Context, from, to string) error                             // copies it; nil: nothing
+	Allowed func(flow *spec.Flow, caller access.Principal) bool                          // whether a caller may use a flow; nil: access.Allowed
+	Wait    time.Duration                                                                // how long a change waits for an active turn; 0: 10 seconds
+	Import  int64                                                                        // the most bytes of an imported transcript; 0: 32 MiB
+	Log     *slog.Logger                                                                 // failures of the server; nil: slog.Default
+	Now     func() time.Time                                                             // the clock; nil: time.Now
 }
 
 const (

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -65,7 +66,7 @@ func newServer(t testing.TB, store memory.Store, change ...func(*sessions.Option
 	app, err := qtype.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", document), qtype.WithStore(store))
 	testkit.Must(t, err)
 	s := &server{app: app, store: store, clock: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
-	o := sessions.Options{App: func() sessions.App { return app }, State: store, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
+	o := sessions.Options{App: func() sessions.App { return app }, State: app.State, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 		Now: func() time.Time { s.clock = s.clock.Add(time.Second); return s.clock }}
 	for _, c := range change {
 		c(&o)
@@ -220,7 +221,7 @@ func TestSessions_List(t *testing.T) {
 }
 
 func TestSessions_ReadRenameDelete(t *testing.T) {
-	runs, deleted := make(chan string, 1), ""
+	runs := make(chan string, 1)
 	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
 		o.Running = func(ctx context.Context, _ string) (string, bool, error) {
 			select {
@@ -230,7 +231,6 @@ func TestSessions_ReadRenameDelete(t *testing.T) {
 				return "", false, ctx.Err()
 			}
 		}
-		o.OnDelete = func(_ context.Context, id string) error { deleted = id; return nil }
 	})
 	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
 	id := "a b/ü%"
@@ -256,15 +256,13 @@ func TestSessions_ReadRenameDelete(t *testing.T) {
 	runs <- "run_1"
 	runs <- ""
 	<-stop
-	if deleted != "ada/"+id {
-		t.Errorf("deleted %q", deleted)
-	}
 	s.must(t, "ada", "GET "+path, "", 404)
 	s.must(t, "ada", "DELETE "+path, "", 404)
 	if l := get[listed](t, s, "ada", "GET /sessions", "", 200); len(l.Sessions) != 0 {
 		t.Errorf("listed after deletion: %+v", l)
 	}
-	for _, name := range []string{"talk", "notes", "qtype:sessions", "qtype:sessions:newest"} {
+	state := s.app.State()
+	for _, name := range []string{"shop/talk", "shop/notes", state.Records(appstate.Sessions).Memory(), state.Records(appstate.Newest).Memory(), state.Records(appstate.Inputs).Memory()} {
 		left, err := store.ListSessions(t.Context(), s.store, name, store.SessionQuery{})
 		testkit.Must(t, err)
 		if len(left) != 0 {
@@ -289,6 +287,36 @@ func TestSessions_ReadRenameDelete(t *testing.T) {
 	}
 }
 
+// TestSessions_DeletedElsewhere checks that title and text of a session go with its last
+// conversation, also if another program deletes that.
+func TestSessions_DeletedElsewhere(t *testing.T) {
+	for name, remove := range map[string]func(context.Context, *memory.Memory) error{
+		"clear": func(ctx context.Context, m *memory.Memory) error { return m.Clear(ctx, "ada/s") },
+		"prune": func(ctx context.Context, m *memory.Memory) error {
+			_, err := m.PruneUnused(ctx, time.Now().Add(time.Hour))
+			return err
+		},
+	} {
+		s := newServer(t, memory.NewInProcess())
+		s.say(t, "ada", "s", "my secret")
+		testkit.Must(t, remove(t.Context(), s.app.Memory("talk")))
+		if got := get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 1 {
+			t.Errorf("%s: with a conversation in another memory: %+v", name, got)
+		}
+		testkit.Must(t, remove(t.Context(), s.app.Memory("notes")))
+		if got := get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 0 {
+			t.Errorf("%s: listed %+v", name, got)
+		}
+		s.must(t, "ada", "GET /sessions/s", "", 404)
+		for _, kind := range []string{appstate.Sessions, appstate.Newest} {
+			for h, err := range s.app.State().Records(kind).List(t.Context(), store.RecordQuery{}) {
+				t.Errorf("%s: record %s %q, %v", name, kind, h.ID, err)
+			}
+		}
+		testkit.Must(t, s.app.Close(context.Background()))
+	}
+}
+
 // TestSessions_Expired checks that the record of an expired session is deleted.
 func TestSessions_Expired(t *testing.T) {
 	s := newServer(t, memory.NewInProcess())
@@ -302,7 +330,7 @@ func TestSessions_Expired(t *testing.T) {
 		if got := get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 0 {
 			t.Errorf("after %d hours: %+v", hours, got)
 		}
-		left, err := store.ListSessions(t.Context(), s.store, "qtype:sessions", store.SessionQuery{})
+		left, err := store.ListSessions(t.Context(), s.store, s.app.State().Records(appstate.Sessions).Memory(), store.SessionQuery{})
 		testkit.Must(t, err)
 		if len(left) != want {
 			t.Errorf("after %d hours there are %d records, want %d", hours, len(left), want)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/memory"
@@ -79,7 +80,7 @@ func (s *Service) importSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	in := &firstError{in: http.MaxBytesReader(w, r.Body, s.opts.Import)}
-	rec := record{Flow: flow}
+	rec := record{Session: appstate.Session{Flow: flow}}
 	err = s.begin(r.Context(), stored, &rec, func(ctx context.Context, made func(*memory.Memory)) error {
 		if err := transcript.Import(ctx, m, stored, in); err != nil {
 			return err
