@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
@@ -29,10 +30,11 @@ type FingerprintOptions struct {
 // The keys are names such as "step draft". Two entities with the same
 // fingerprint make the same of a row.
 //
-// It reads the structs of package spec by their tags, so a new key counts at once. Unset
-// keys do not count, nor do texts of secrets and keys that only change the speed, number
-// or price of attempts. Of addresses and environment variables, only what is confidential
-// does not count.
+// It reads the structs of package spec by their tags, so a new key counts at once, and is over
+// what the document says: another order or other names of Go fields compute the same. Unset
+// keys and keys with their default do not count, nor do texts of secrets and keys that only
+// change the speed, number or price of attempts. Of addresses and environment variables, only
+// what is confidential does not count.
 func Fingerprint(root spec.Entity, o FingerprintOptions) map[string]string {
 	f := &fingerprinter{FingerprintOptions: o, labels: map[spec.Entity]string{}, digests: map[string]string{}}
 	f.use(root)
@@ -96,25 +98,70 @@ func (f *fingerprinter) use(e spec.Entity) string {
 	return label
 }
 
-// fields writes the fields of a struct that are set, by their names.
+// fields writes the keys of a struct that the document sets, sorted: neither the names nor the order
+// of the fields of the program count, nor keys that have their default.
 func (f *fingerprinter) fields(v reflect.Value) {
-	f.writePunctuation(v.Type().Name() + "{")
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		if !field.IsExported() || neverCounts(key) || slices.Contains(f.Ignore, key) || f.atRoot && slices.Contains(f.IgnoreRoot, key) ||
-			field.Type == reflect.TypeFor[spec.Positioned]() || v.Field(i).IsZero() {
-			continue
-		}
-		f.writePunctuation(field.Name + ":")
-		if address, ok := v.Field(i).Interface().(spec.Secret); ok && field.Tag.Get("secret") == "url" && address.Ref == nil {
+	f.writePunctuation(documentTypes()[v.Type()] + "{")
+	for _, k := range f.keys(v) {
+		f.writePunctuation(k.name + ":")
+		if address, ok := k.value.Interface().(spec.Secret); ok && k.isAddress && address.Ref == nil {
 			f.writeText(redact.WithoutCredentials(address.Reveal()))
 		} else {
-			f.value(v.Field(i))
+			f.value(k.value)
 		}
 		f.writePunctuation(";")
 	}
 	f.writePunctuation("}")
+}
+
+// documentTypes returns what documents write as the type of the structs that have one.
+var documentTypes = sync.OnceValue(func() map[reflect.Type]string {
+	names := map[reflect.Type]string{}
+	for _, u := range spec.Unions() {
+		for _, c := range u.Cases {
+			names[reflect.TypeOf(c.New()).Elem()] = c.Tag
+		}
+	}
+	return names
+})
+
+// setKey is a key that counts.
+type setKey struct {
+	name      string
+	value     reflect.Value
+	isAddress bool
+}
+
+// keys returns the keys of a struct that count, sorted by name, those of embedded structs among them.
+func (f *fingerprinter) keys(v reflect.Value) (all []setKey) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		tag, tagged := field.Tag.Lookup("yaml")
+		name, _, _ := strings.Cut(tag, ",")
+		switch {
+		case field.Type == reflect.TypeFor[spec.Positioned]():
+		case field.Anonymous && !tagged && field.Type.Kind() == reflect.Struct:
+			all = append(all, f.keys(v.Field(i))...)
+		case !field.IsExported() || neverCounts(name) || slices.Contains(f.Ignore, name) || f.atRoot && slices.Contains(f.IgnoreRoot, name):
+		case v.Field(i).IsZero() || isDefault(v.Field(i), field.Tag):
+		default:
+			if !tagged { // a part of a value, such as the variable of an assignment
+				name = strings.ToLower(field.Name)
+			}
+			all = append(all, setKey{name, v.Field(i), field.Tag.Get("secret") == "url"})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b setKey) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// isDefault reports whether a value is the default of its key. The document need not have set it.
+func isDefault(v reflect.Value, tag reflect.StructTag) bool {
+	fallback, ok := tag.Lookup("default")
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	return ok && fmt.Sprint(v.Interface()) == fallback
 }
 
 // value writes a value; an entity is written as its label.

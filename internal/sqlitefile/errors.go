@@ -27,6 +27,9 @@ const (
 	TooNew                  // a newer version of this program wrote it
 )
 
+// tooManyFiles is the message if the process, or the system, cannot open more files.
+const tooManyFiles = "too many open files: raise the limit of the process (ulimit -n)"
+
 // Diagnose returns the kind of an error of SQLite, the system or this package,
 // and a message of one line without the path.
 func Diagnose(err error) (Kind, string) {
@@ -43,6 +46,8 @@ func Diagnose(err error) (Kind, string) {
 		return TooNew, tooNew.Error()
 	case errors.Is(err, fs.ErrPermission):
 		return Denied, "no permission to open or create the file"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return Unavailable, tooManyFiles
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
 		return Unavailable, "a parent of its path is a file, not a directory"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -68,7 +73,7 @@ func diagnoseSQLite(err *driver.Error) (Kind, string) {
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		return Denied, "no permission to write the file"
 	case lib.SQLITE_CANTOPEN:
-		return Unavailable, "cannot open the file: check that its directory exists and is writable"
+		return Unavailable, "cannot open the file: check that its directory exists and is writable, and that the process may open more files"
 	}
 	return Unavailable, textfmt.OneLine(err.Error())
 }

@@ -6,10 +6,27 @@ import (
 	"errors"
 	"net/url"
 	"os"
+	"syscall"
 )
 
 // errOldFormat reports a file that must be upgraded before it can be read.
 var errOldFormat = errors.New("written by an older version of qtype; to upgrade it, the file and its folder must be writable")
+
+// checkDescriptors returns the error of the system if this process cannot open as many files as
+// the connections to a database need. SQLite reports that as it reports a missing permission.
+func checkDescriptors(path string) error {
+	const needed = 8 // the file, its log and its index, for the connection that writes and for one that reads
+	for range needed {
+		file, err := os.Open(path)
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			return err
+		}
+		if err == nil {
+			defer file.Close()
+		}
+	}
+	return nil
+}
 
 // connectReadOnly opens a file that cannot be written; denied is the error of the attempt
 // to write it. Changes fail with SQLite's error. If not even the files of WAL mode

@@ -44,6 +44,50 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// limitedFile names the file that TestOpen_TooManyFiles opens in a process with few descriptors.
+const limitedFile = "QTYPE_TEST_LIMITED_FILE"
+
+// TestOpen_TooManyFiles checks that a process that cannot open more files says so, and does not
+// take the file for one that it may only read. The limit is that of a process.
+func TestOpen_TooManyFiles(t *testing.T) {
+	if path := os.Getenv(limitedFile); path != "" {
+		openLimited(t, path)
+		return
+	}
+	path := filepath.Join(t.TempDir(), "file.db")
+	if n := rows(t, open(path, first)); n != 1 {
+		t.Fatalf("%d rows", n)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOpen_TooManyFiles$", "-test.v")
+	cmd.Env = append(os.Environ(), limitedFile+"="+path)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestOpen_TooManyFiles") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func openLimited(t *testing.T, path string) {
+	var limit syscall.Rlimit
+	testkit.Must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	last, err := os.Open(path)
+	testkit.Must(t, err)
+	before := limit.Cur
+	for free := range 6 { // descriptors
+		limit.Cur = uint64(last.Fd()) + 1 + uint64(free)
+		testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+		_, err := open(path, first).Open(t.Context(), true)
+		if kind, message := sqlitefile.Diagnose(err); err != nil && (kind != sqlitefile.Unavailable || !strings.Contains(message, "open files")) {
+			t.Errorf("with %d descriptors: %d, %s", free, kind, message)
+		}
+		if free == 0 && err == nil {
+			t.Error("the file was opened without a descriptor")
+		}
+	}
+	limit.Cur = before
+	testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+	testkit.Must(t, last.Close())
+}
+
 // publicFolder returns a new folder that every user can read.
 func publicFolder(t *testing.T) string {
 	folder, err := os.MkdirTemp("", "qtype-read-only-") //nolint:usetesting // the parent of t.TempDir is private

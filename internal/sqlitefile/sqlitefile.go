@@ -203,6 +203,9 @@ func (f *File[T]) connect(ctx context.Context) (*Conn[T], error) {
 	for attempt := 1; ; attempt++ {
 		c, err := f.connectOnce(ctx)
 		if isDenied(err) {
+			if limit := checkDescriptors(f.path); limit != nil {
+				return nil, limit
+			}
 			return f.connectReadOnly(ctx, err)
 		}
 		if err == nil || !IsBusy(err) || attempt == maxAttempts {

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Periods of the maintenance of stored runs.
@@ -217,10 +218,47 @@ func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, liste
 		}
 		return false, rec.setUnfinished(ctx, false, time.Time{})
 	}
+	flow, known := m.knows(app, &req)
+	if !known && !m.givesUp(rec) {
+		return false, nil // it waits for a server that has its document
+	}
 	if taken, err := m.take(ctx, rec); err != nil || !taken {
 		return false, err
 	}
-	return m.restart(ctx, app, rec, &req)
+	if !known {
+		return false, m.abandon(ctx, rec, &req, errUnknownFlow)
+	}
+	return m.restart(ctx, app, flow, rec, &req)
+}
+
+// errUnknownFlow ends a run for which no server with its document came.
+var errUnknownFlow = &redact.PublicError{Err: errors.New("no server has the flow as it was when the run began")}
+
+// knows returns the flow of a stored run, and whether its declarations are those with which the run began.
+func (m *Manager) knows(app *runtime.App, req *storedRequest) (flow *spec.Flow, known bool) {
+	flow, err := app.Flow(req.Flow)
+	if err == nil && sameFingerprint(fingerprint(flow), req.Fingerprint) {
+		return flow, true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.unknown[req.ID] {
+		m.unknown[req.ID] = true
+		m.opts.Log.Warn("a stored run waits for a server with the document as it was when the run began", "run", req.ID, "flow", req.Flow)
+	}
+	return flow, false
+}
+
+// givesUp reports whether a run that no server knows ends: its client has cancelled it, or it has
+// waited as long as runs wait for an answer.
+func (m *Manager) givesUp(rec *record) bool {
+	var s storedState
+	rec.get(stateValue, &s)
+	since := s.Updated
+	if since.IsZero() {
+		since = rec.head.Stored
+	}
+	return rec.value(cancelValue) != nil || time.Since(since) > m.opts.AnswerWait
 }
 
 // take acquires the lease of a run; it reports false if another process has it, or if
@@ -246,14 +284,7 @@ func (m *Manager) take(ctx context.Context, rec *record) (bool, error) {
 
 // restart runs a stored run again, with its recorded calls and answers. It reports false
 // if the run cannot continue.
-func (m *Manager) restart(ctx context.Context, app *runtime.App, rec *record, req *storedRequest) (bool, error) {
-	flow, err := app.Flow(req.Flow)
-	if err == nil && !sameFingerprint(fingerprint(flow), req.Fingerprint) {
-		err = errors.New("the declarations of the flow have changed since the run began")
-	}
-	if err != nil {
-		return false, m.abandon(ctx, rec, req, err)
-	}
+func (m *Manager) restart(ctx context.Context, app *runtime.App, flow *spec.Flow, rec *record, req *storedRequest) (bool, error) {
 	rows, err := decodeRows(req.Rows)
 	if err != nil {
 		return false, m.abandon(ctx, rec, req, err)
@@ -279,7 +310,11 @@ func (m *Manager) restart(ctx context.Context, app *runtime.App, rec *record, re
 // abandon ends a stored run that cannot continue.
 func (m *Manager) abandon(ctx context.Context, rec *record, req *storedRequest, reason error) error {
 	m.opts.Log.Warn("a stored run cannot continue", "run", req.ID, "flow", req.Flow, "error", reason)
-	raw, err := json.Marshal(storedState{Status: Failed, Updated: time.Now().UTC(), Error: reason.Error()})
+	end := storedState{Status: Failed, Updated: time.Now().UTC(), Error: reason.Error()}
+	if rec.value(cancelValue) != nil {
+		end.Status, end.Error = Cancelled, ""
+	}
+	raw, err := json.Marshal(end)
 	if err != nil {
 		return err
 	}

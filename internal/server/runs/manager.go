@@ -28,7 +28,7 @@ type Options struct {
 	MaxHeld    int           // runs at once, with those; 0: twice MaxActive
 	MaxEvents  int           // events of ended runs that are kept for clients that come back; 0: 200,000
 	MaxBytes   int           // size of the ended runs that are kept, in about bytes; 0: 64 MiB
-	Retain     time.Duration // how long an ended run can be found; 0: 10 minutes
+	Retain     time.Duration // how long an ended run can be found, if there is room; 0: 24 hours
 	Expire     time.Duration // how long a stored run can be found; 0: 24 hours
 	AnswerWait time.Duration // how long a stored run may wait for an answer; 0: 7 days
 	MaxWait    time.Duration // how long a run waits for the result of a tool that its client offers; 0: 1 hour
@@ -89,14 +89,15 @@ type Manager struct {
 	clock store.ServerClock
 	apps  appTable
 
-	mu     sync.Mutex
-	runs   map[string]*Run
-	turns  map[conversation][]*Run // the active runs of each conversation, the newest last
-	ended  []*Run                  // in the order in which they ended
-	kept   int                     // events of the ended runs
-	bytes  int                     // about the size of the ended runs
-	active int
-	closed bool
+	mu      sync.Mutex
+	runs    map[string]*Run
+	unknown map[string]bool         // stored runs of which the log says that no server here knows their flow
+	turns   map[conversation][]*Run // the active runs of each conversation, the newest last
+	ended   []*Run                  // in the order in which they ended
+	kept    int                     // events of the ended runs
+	bytes   int                     // about the size of the ended runs
+	active  int
+	closed  bool
 
 	resuming sync.Mutex // held by resumeLately
 	resumed  time.Time  // when it has resumed runs last
@@ -123,7 +124,7 @@ func NewManager(o Options) *Manager {
 		o.MaxBytes = 64 << 20
 	}
 	if o.Retain == 0 {
-		o.Retain = 10 * time.Minute
+		o.Retain = 24 * time.Hour
 	}
 	if o.Expire == 0 {
 		o.Expire = 24 * time.Hour
@@ -137,7 +138,7 @@ func NewManager(o Options) *Manager {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	m := &Manager{opts: o, owner: rand.Text(), runs: map[string]*Run{}, turns: map[conversation][]*Run{}, apps: appTable{users: map[*runtime.App]int{}}}
+	m := &Manager{opts: o, owner: rand.Text(), runs: map[string]*Run{}, unknown: map[string]bool{}, turns: map[conversation][]*Run{}, apps: appTable{users: map[*runtime.App]int{}}}
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	if o.State != nil {
