@@ -55,7 +55,7 @@ func TestOpen_TooManyFiles(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "file.db")
-	if n := rows(t, open(path, first)); n != 1 {
+	if n := rows(t, open(path, first, second)); n != 1 {
 		t.Fatalf("%d rows", n)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOpen_TooManyFiles$", "-test.v")
@@ -75,7 +75,7 @@ func openLimited(t *testing.T, path string) {
 	for free := range 6 { // descriptors
 		limit.Cur = uint64(last.Fd()) + 1 + uint64(free)
 		testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
-		_, err := open(path, first).Open(t.Context(), true)
+		_, err := open(path, first, second).Open(t.Context(), true)
 		if kind, message := sqlitefile.Diagnose(err); err != nil && (kind != sqlitefile.Unavailable || !strings.Contains(message, "open files")) {
 			t.Errorf("with %d descriptors: %d, %s", free, kind, message)
 		}
