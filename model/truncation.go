@@ -18,8 +18,8 @@ const (
 	TruncationContinue = "continue" // the model is asked to go on where the answer ended
 )
 
-// maxContinuations is how often a model is asked to go on with one answer.
-const maxContinuations = 8
+// MaxContinuations is how often a model is asked to go on with one answer.
+const MaxContinuations = 8
 
 // IncompleteError reports an answer that the provider ended early: at the token limit, or
 // by its content filter. It is not temporary, and no fallback is called.
@@ -110,7 +110,7 @@ func (t *truncation) part(ctx context.Context, req Request, yield func(Event, er
 // goesOn reports whether the model is asked to go on with an incomplete answer.
 func (t *truncation) goesOn(r *Response) bool {
 	return t.mode == TruncationContinue && r.Finish == "length" && !r.Message.HasCalls() &&
-		r.Message.Text() != "" && r.Parts <= maxContinuations
+		r.Message.Text() != "" && r.Parts <= MaxContinuations
 }
 
 // incomplete returns the error of an incomplete answer; nil if the document accepts it.

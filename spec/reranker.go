@@ -118,6 +118,19 @@ func (a *JudgeArgs) CheckArguments() []*ArgumentError {
 	return slices.Concat(atLeast("batch_size", a.BatchSize, 1), atLeast("max_characters", a.MaxCharacters, 1))
 }
 
+// ResultsPerCall returns how many results a chat model scores in one call; 0 if no chat model scores them.
+func (s *Reranker) ResultsPerCall() int {
+	row, known := LookupRankMethod(s.Method)
+	if !known {
+		return 0
+	}
+	judge, ok := newArguments(row.Args).(*JudgeArgs)
+	if !ok || len(DecodeArguments(s.Args, judge)) > 0 {
+		return 0
+	}
+	return judge.BatchSize
+}
+
 // FusionArgs are the arguments of the method rrf.
 type FusionArgs struct {
 	// K reduces the lead of the first places: the score of a result is the sum of 1/(k + place) over the lists.

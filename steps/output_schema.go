@@ -12,8 +12,8 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// maxRepairs is how often a model may correct an answer that does not match its type.
-const maxRepairs = 2
+// MaxRepairs is how often a model may correct an answer that does not match its type.
+const MaxRepairs = 2
 
 // outputSchema is the type that an answer must have: requested as a JSON schema, and
 // checked.
@@ -61,7 +61,7 @@ func (s *outputSchema) parse(text string) (any, error) {
 }
 
 // retryInvalid reports an answer that does not match its type to the model, which
-// may answer again, maxRepairs times. The memory stores the valid answer only.
+// may answer again, MaxRepairs times. The memory stores the valid answer only.
 func (a *agent) retryInvalid(answer *chat.Message, d *conversation, repairs *int) (again bool, err error) {
 	if a.schema == nil || isEmpty(*answer) {
 		return false, nil
@@ -70,7 +70,7 @@ func (a *agent) retryInvalid(answer *chat.Message, d *conversation, repairs *int
 	switch {
 	case wrong == nil:
 		return false, nil
-	case *repairs >= maxRepairs:
+	case *repairs >= MaxRepairs:
 		return false, fmt.Errorf("the answer does not match type %s after %d retries: %w", a.schema.of.Type, *repairs, wrong)
 	}
 	*repairs++

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -61,7 +60,7 @@ type Report struct {
 	Failed   int         `json:"failed"`             // rows of the sample that failed, and are not part of the estimate
 	Reason   string      `json:"reason,omitempty"`   // why the first of them failed
 	Models   []ModelCost `json:"models"`             // expected, by model
-	Expected Amount      `json:"expected"`           // of the run
+	Expected *Amount     `json:"expected,omitempty"` // of the run; nil if no row of the sample could be estimated
 	Worst    Worst       `json:"worst"`              // what the run can cost at most
 	Unpriced []string    `json:"unpriced,omitempty"` // models without prices, which are not part of the money
 	// OverBudget is why the budget of the flow ends the run, by what is expected; empty if it does not.
@@ -108,6 +107,7 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, app.Close(context.WithoutCancel(ctx))) }()
+	dry.decoders = decoders(app.Spec())
 	dry.sources = priceSources(app.Spec())
 	flow, err := app.Flow(cfg.Flow)
 	if err != nil {
@@ -145,6 +145,8 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 // dryRun is an observer that adds up the calls of models. It is safe for concurrent use.
 type dryRun struct {
 	cfg Config
+
+	decoders map[*spec.Variable]*spec.Decoder // by their inputs; set before the run
 
 	mu      sync.Mutex
 	used    map[string]*ModelCost
@@ -206,11 +208,13 @@ func (d *dryRun) open(ctx context.Context, opts records.Options) (*records.Reade
 // total adds up the models, for the rows of the run.
 func (d *dryRun) total(r *Report) {
 	done := r.Sample - r.Failed
+	if done == 0 {
+		return
+	}
+	r.Expected = &Amount{}
 	for _, id := range slices.Sorted(maps.Keys(d.used)) {
 		m := *d.used[id]
-		if done > 0 {
-			m.Amount = m.times(float64(r.Rows) / float64(done))
-		}
+		m.Amount = m.times(float64(r.Rows) / float64(done))
 		if !m.Priced {
 			r.Unpriced = append(r.Unpriced, id)
 		}
@@ -221,9 +225,9 @@ func (d *dryRun) total(r *Report) {
 }
 
 // overBudget returns why a budget ends a run that uses an amount; empty if it does not.
-func overBudget(b *spec.Budget, used Amount) string {
+func overBudget(b *spec.Budget, used *Amount) string {
 	switch {
-	case b == nil:
+	case b == nil || used == nil:
 		return ""
 	case b.Money > 0 && used.Money > b.Money:
 		return fmt.Sprintf("%s money is expected, %s is allowed", textfmt.Amount(used.Money), textfmt.Amount(b.Money))
@@ -253,14 +257,19 @@ func priceSources(app *spec.Application) map[string]string {
 	return sources
 }
 
-// Observes reports whether an operation is a call of a model.
+// Observes reports whether an operation is a call of a model, or of a step that may call one.
 func (d *dryRun) Observes(kind steps.OperationKind) bool {
-	return kind == steps.OperationModel || kind == steps.OperationEmbedding
+	return kind == steps.OperationModel || kind == steps.OperationEmbedding || kind == steps.OperationRow || kind == steps.OperationBatch
 }
 
 // Start begins a call of a model.
 func (d *dryRun) Start(_ context.Context, op *steps.Operation) steps.Span {
-	if !d.Observes(op.Kind) || op.Model == nil {
+	switch {
+	case !d.Observes(op.Kind):
+		return nil
+	case op.Step != nil:
+		return calling{op.Step}
+	case op.Model == nil:
 		return nil
 	}
 	return &call{dryRun: d, model: cmp.Or(op.Model.Replaces, op.Model.ID), prices: op.Prices, free: op.Model.Replaces == ""}
@@ -290,7 +299,11 @@ func (c *call) End(r *steps.OperationResult) {
 		m = &ModelCost{ID: c.model, Priced: c.prices != nil || c.free}
 		c.used[c.model] = m
 	}
-	m.add(Amount{1, float64(used.Input), float64(used.Output), used.Charge(c.prices, time.Now())})
+	money := 0.0
+	if !c.free {
+		money = used.Charge(c.prices, time.Now())
+	}
+	m.add(Amount{1, float64(used.Input), float64(used.Output), money})
 }
 
 // mocks replaces all that a run would call or change.
@@ -308,8 +321,7 @@ func (d *dryRun) model(m *spec.Model) (model.Chat, error) {
 	case m.Offline.To != nil:
 		answers = m.Offline.To
 	default:
-		n := cmp.Or(d.cfg.OutputTokens, defaultAnswer)
-		answers = &spec.Model{ID: m.ID, Provider: "mock", Rules: []*spec.MockRule{{Text: strings.TrimSpace(strings.Repeat("word ", n))}}}
+		return newAnswers(m, cmp.Or(d.cfg.OutputTokens, defaultAnswer), d)
 	}
 	made, err := mock.New(answers, mock.Options{Replaces: replaced})
 	if err != nil {

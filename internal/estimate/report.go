@@ -59,7 +59,11 @@ func (r *Report) Text(w io.Writer) error {
 		}
 		line(m.ID, m.Calls, m.Input, m.Output, cost)
 	}
-	line("expected", r.Expected.Calls, r.Expected.Input, r.Expected.Output, fmt.Sprintf("%.4f", r.Expected.Money))
+	if r.Expected != nil {
+		line("expected", r.Expected.Calls, r.Expected.Input, r.Expected.Output, fmt.Sprintf("%.4f", r.Expected.Money))
+	} else {
+		b.WriteString("no cost is expected: all rows of the sample failed\n")
+	}
 	b.WriteByte('\n')
 	r.writePrices(&b)
 	if r.Worst.Known {

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // Worst is the most that a run can cost: by the context windows of its models, and by the
@@ -123,7 +125,7 @@ func boundOf(flow *spec.Flow, within map[*spec.Flow]bool) bound {
 	many := ""
 	for _, s := range flow.Plan().Steps {
 		id := s.Step.EntityID()
-		one := stepBound(s, within)
+		one := stepBound(flow, s, within)
 		if many != "" && one.calls > 0 {
 			one.endless = union(one.endless, []string{fmt.Sprintf("step %s makes any number of rows", many)})
 		}
@@ -136,9 +138,14 @@ func boundOf(flow *spec.Flow, within map[*spec.Flow]bool) bound {
 }
 
 // stepBound returns the bound of one row of a step.
-func stepBound(s *spec.StepPlan, within map[*spec.Flow]bool) bound {
+func stepBound(flow *spec.Flow, s *spec.StepPlan, within map[*spec.Flow]bool) bound {
 	var all bound
-	rounds := limitOf(s.Step, "max_tool_executions") + 1
+	rounds := roundsOf(s)
+	if judged, reason := judgements(flow, s); reason != "" {
+		all.endless = append(all.endless, reason)
+	} else if judged > 0 {
+		rounds = judged
+	}
 	for _, m := range s.Models() {
 		all.add(callBound(m), rounds)
 	}
@@ -154,12 +161,51 @@ func stepBound(s *spec.StepPlan, within map[*spec.Flow]bool) bound {
 	return all
 }
 
+// roundsOf returns how often a step calls its model for a row: for each call of a tool, for the answer, and for each
+// correction of an answer that does not match its type.
+func roundsOf(s *spec.StepPlan) float64 {
+	rounds := limitOf(s.Step, "max_tool_executions") + 1
+	for _, out := range s.Step.Common().Outputs {
+		if out.To != nil && out.To.Type.Custom != nil {
+			return rounds + steps.MaxRepairs
+		}
+	}
+	return rounds
+}
+
+// judgements returns how often a step calls a model that scores search results, 0 if it calls none, or why that has no limit.
+func judgements(flow *spec.Flow, s *spec.StepPlan) (calls float64, endless string) {
+	judge, ok := s.Step.(interface{ ResultsPerCall() int })
+	if !ok || judge.ResultsPerCall() == 0 {
+		return 0, ""
+	}
+	results := 0.0
+	for _, in := range s.Step.Common().Inputs {
+		if in.To == nil || !in.To.Type.IsList() {
+			continue
+		}
+		found := 0.0
+		for _, before := range flow.Plan().Steps {
+			if slices.ContainsFunc(before.Step.Common().Outputs, func(out spec.Ref[*spec.Variable]) bool { return out.To == in.To }) {
+				found = limitOf(before.Step, "default_top_k")
+			}
+		}
+		if found == 0 {
+			return 0, fmt.Sprintf("step %s scores any number of results", s.Step.EntityID())
+		}
+		results += found
+	}
+	return math.Ceil(results/float64(judge.ResultsPerCall())) * (1 + rerank.Repairs), ""
+}
+
 // limitOf returns the value of a key of a step; 0 if it has no such key.
 func limitOf(s spec.Step, key string) float64 {
 	v := reflect.Indirect(reflect.ValueOf(s))
 	for i := range v.NumField() {
-		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); name == key && v.Field(i).CanInt() {
-			return float64(v.Field(i).Int())
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); name == key {
+			if field := reflect.Indirect(v.Field(i)); field.IsValid() && field.CanInt() {
+				return float64(field.Int())
+			}
 		}
 	}
 	return 0
@@ -167,16 +213,27 @@ func limitOf(s spec.Step, key string) float64 {
 
 // callBound returns the bound of one call of a model or of a fallback of it.
 func callBound(m spec.ModelEntity) bound {
-	all := ownBound(m.Base())
+	all := continued(m.Base())
 	for _, f := range m.Base().Fallbacks {
 		if f.To == nil {
 			continue
 		}
-		other := ownBound(f.To.Base())
+		other := continued(f.To.Base())
 		all.tokens, all.money = max(all.tokens, other.tokens), max(all.money, other.money)
 		all.perCall, all.perToken = max(all.perCall, other.perCall), max(all.perToken, other.perToken)
 		all.because(other)
 	}
+	return all
+}
+
+// continued returns the bound of a call whose answer the model may be asked to continue.
+func continued(m *spec.Model) bound {
+	one := ownBound(m)
+	if m.OnTruncation != model.TruncationContinue {
+		return one
+	}
+	var all bound
+	all.add(one, 1+model.MaxContinuations)
 	return all
 }
 

@@ -23,8 +23,8 @@ type Judge struct {
 // maxScore is the score of a text that answers the question completely.
 const maxScore = 10
 
-// repairs is how often the model may correct an answer that cannot be read.
-const repairs = 1
+// Repairs is how often the model may correct an answer that cannot be read.
+const Repairs = 1
 
 // errNoScores is the error of an answer without any score that can be read.
 var errNoScores = errors.New("no scores")
@@ -69,7 +69,7 @@ func (j Judge) judge(ctx context.Context, query string, batch []Item, usage *Usa
 		switch {
 		case err == nil:
 			return scores, nil
-		case attempt == repairs:
+		case attempt == Repairs:
 			return nil, fmt.Errorf("the model %s gave no scores that can be read: %w", j.Model.Info().ID, err)
 		}
 		messages = append(messages, answer.Message, chat.Text(chat.User, "This is not valid: "+err.Error()+". Answer again, with the JSON object only."))

@@ -138,7 +138,7 @@ func (m *Model) answer(req model.Request) (*model.Response, *rule, error) {
 	text, calls := "", []chat.ToolCall(nil)
 	chosen, captures := m.choose(last)
 	switch {
-	case chosen == nil || chosen.spec.Echo:
+	case chosen == nil || chosen.spec.Echo, len(chosen.spec.ToolCalls) > 0 && req.Schema != nil && len(req.Tools) == 0: // nothing can be called
 		var err error
 		if text, err = echoAs(req.Schema, echo(last, r.Usage.Input)); err != nil {
 			return nil, nil, &model.Error{Model: m.info.ID, Message: err.Error()}
@@ -195,7 +195,7 @@ func echoAs(form *model.Schema, text string) (string, error) {
 	if form == nil {
 		return text, nil
 	}
-	return sample(form.JSON, text)
+	return Instance(form.JSON, text)
 }
 
 // echo summarizes a request.
