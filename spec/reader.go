@@ -50,7 +50,8 @@ func readerRows() []Reader {
 				Aliases: []string{"llama_index.core.SimpleDirectoryReader", "llama_index.core.readers.SimpleDirectoryReader",
 					"llama_index.core.readers.file.base.SimpleDirectoryReader", "SimpleDirectoryReader"},
 				Args: func() any { return new(DirectoryArgs) }},
-			Local: true,
+			LoaderArgs: func() any { return new(DirectoryLoaderArgs) },
+			Local:      true,
 		},
 		{
 			Implementation: Implementation{Name: "json", Doc: "a file in JSON or JSON Lines",

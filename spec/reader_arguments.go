@@ -51,6 +51,14 @@ type DirectoryArgs struct {
 	FileArgs
 }
 
+// DirectoryLoaderArgs are the loader arguments of the reader directory. They change nothing about the documents.
+type DirectoryLoaderArgs struct {
+	// NumWorkers is accepted from documents of LlamaIndex; files are read one after the other, so that memory is limited.
+	NumWorkers *int `yaml:"num_workers"`
+	// ShowProgress is accepted from documents of LlamaIndex; a run shows its own progress.
+	ShowProgress bool `yaml:"show_progress" default:"false"`
+}
+
 // CheckArguments reports a folder and files that are both missing.
 func (a *DirectoryArgs) CheckArguments() []*ArgumentError {
 	problems := a.FileArgs.CheckArguments()

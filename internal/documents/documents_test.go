@@ -123,6 +123,9 @@ func TestOpen_Variables(t *testing.T) {
 	if got.err != nil || !slices.Equal(got.names(), []string{"b.txt"}) {
 		t.Errorf("got %v %v", got.names(), got.err)
 	}
+	if got := readIn(t.Context(), "directory", map[string]any{"input_dir": one}, map[string]any{"num_workers": 4.0, "show_progress": true}, testEnv()); got.err != nil || !slices.Equal(got.names(), []string{"a.txt"}) {
+		t.Errorf("loader_args of LlamaIndex: got %v %v", got.names(), got.err)
+	}
 	env.Variables = map[string]any{"input_dir": 5.0}
 	if got := readIn(t.Context(), "directory", map[string]any{"input_dir": one}, nil, env); got.err == nil || !strings.Contains(got.err.Error(), "input_dir: expected text, got a number") {
 		t.Errorf("got %v", got.err)

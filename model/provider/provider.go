@@ -201,7 +201,7 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, variable := cmp.Or(m.BaseURL, cred.host), ""
+	base, variable := cmp.Or(m.BaseURL, hostAddress(withOwnPath(cred.host, row.BaseURL), row.BaseURL)), ""
 	if base == "" {
 		if base, variable = environmentBaseURL(m, row, opts); base != "" && build.envBaseURL != nil {
 			base = build.envBaseURL(base)
@@ -276,6 +276,18 @@ func environmentBaseURL(m *spec.Model, row spec.Provider, opts Options) (base, v
 		opts.Warn(fmt.Sprintf("model %s: %s is the earlier name of %s and is used as such; set %s", m.ID, row.BaseURLOldEnv, row.BaseURLEnv, row.BaseURLEnv))
 	}
 	return base, row.BaseURLOldEnv
+}
+
+// hostAddress returns the address of the host of an auth: without a path, it has that of the provider's own
+// address, such as /v1, as in QType (Python).
+func hostAddress(host, own string) string {
+	given, err := url.Parse(host)
+	service, errOwn := url.Parse(own)
+	if host == "" || err != nil || errOwn != nil || strings.Trim(given.Path, "/") != "" {
+		return host
+	}
+	given.Path = service.Path
+	return given.String()
 }
 
 // withOwnPath returns the provider's own address for its server without a path, such as

@@ -264,13 +264,14 @@ func TestErrors_RedactKeys(t *testing.T) {
 }
 
 // TestNew_OwnServerWithoutPath checks that the provider's own server, named without a path,
-// is called at the provider's own address; the path of another server may be empty.
+// is called at the provider's own address, and so is the host of a key at another one.
 func TestNew_OwnServerWithoutPath(t *testing.T) {
 	for host, want := range map[string]string{
 		"https://api.openai.com":    "https://api.openai.com/v1/chat/completions",
 		"https://API.openai.com/":   "https://api.openai.com/v1/chat/completions",
 		"https://api.openai.com/v2": "https://api.openai.com/v2/chat/completions",
-		"https://models.example":    "https://models.example/chat/completions",
+		"https://models.example":    "https://models.example/v1/chat/completions",
+		"https://models.example/x":  "https://models.example/x/chat/completions",
 	} {
 		var called string
 		transport := roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -77,6 +77,11 @@ func (f *file) page(node pageNode, fonts map[ref]*font) (*Page, error) {
 	if err := in.run(content, node.resources, 0); err != nil {
 		return nil, err
 	}
+	in.state = graphics{ctm: rotation(node.rotation), horizontal: 1} // the content may not restore it
+	in.saved, in.actual = nil, nil
+	if err := in.annotations(node); err != nil {
+		return nil, err
+	}
 	page := &Page{Blocks: layout(in.glyphs), Images: in.images, Unknown: in.unknown}
 	for _, g := range in.glyphs {
 		page.Known += len(bytes.TrimSpace([]byte(g.text)))
@@ -212,6 +217,11 @@ func (in *interpreter) external(operands []object, resources dict, depth int) er
 		in.images = true
 		return nil
 	}
+	return in.form(s, resources, depth)
+}
+
+// form shows a form, which has its own resources or those of its page.
+func (in *interpreter) form(s *stream, resources dict, depth int) error {
 	if in.forms++; depth >= maxFormDepth || in.forms > maxForms {
 		return nil
 	}

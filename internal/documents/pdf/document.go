@@ -87,9 +87,10 @@ func (d *Document) empty() bool {
 
 // pageNode is a page with the attributes that it inherits.
 type pageNode struct {
-	contents  object
-	resources dict
-	rotation  int
+	contents    object
+	resources   dict
+	rotation    int
+	annotations object
 }
 
 // pages returns the pages of the tree, in order.
@@ -130,7 +131,7 @@ func (f *file) pages(most int) ([]pageNode, error) {
 		if len(found) >= most {
 			return nil, ErrPages
 		}
-		found = append(found, pageNode{contents: d["Contents"], resources: f.dict(e.resources), rotation: e.rotation})
+		found = append(found, pageNode{contents: d["Contents"], resources: f.dict(e.resources), rotation: e.rotation, annotations: d["Annots"]})
 	}
 	if len(found) == 0 {
 		return nil, ErrDamaged

@@ -155,9 +155,11 @@ func lineText(words []word) string {
 			continue
 		}
 		end := start
-		for end < len(texts) && isRightToLeft(texts[end]) {
+		for start > 0 && isNumber(texts[start-1]) { // a number before a word is behind it
+			start--
+		}
+		for end = start; end < len(texts) && (isRightToLeft(texts[end]) || isNumber(texts[end])); end++ {
 			texts[end] = reverse(texts[end])
-			end++
 		}
 		slices.Reverse(texts[start:end])
 		start = end
@@ -170,22 +172,45 @@ func isRightToLeft(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac) })
 }
 
+// isNumber reports whether a word is a number in the digits of such a script.
+func isNumber(s string) bool {
+	return strings.TrimFunc(s, func(r rune) bool { return r >= '٠' && r <= '٩' || r >= '۰' && r <= '۹' || r == '.' || r == '٫' }) == ""
+}
+
+// reverse returns a word in the other direction: brackets are mirrored, and numbers keep theirs.
 func reverse(s string) string {
 	r := []rune(s)
 	slices.Reverse(r)
+	const open, closing = "([{«<", ")]}»>"
+	for i, c := range r {
+		if at := strings.IndexRune(open, c); at >= 0 {
+			r[i], _ = utf8.DecodeRuneInString(closing[at:])
+		} else if at := strings.IndexRune(closing, c); at >= 0 {
+			r[i], _ = utf8.DecodeRuneInString(open[at:])
+		}
+	}
+	for i := 0; i < len(r); i++ {
+		end := i
+		for end < len(r) && unicode.IsDigit(r[end]) {
+			end++
+		}
+		slices.Reverse(r[i:end])
+		i = max(i, end-1)
+	}
 	return string(r)
 }
 
 // cells returns the parts of a row that wide gaps separate.
 func (r row) cells() []word {
 	var out []word
-	for _, w := range r.words {
+	from := 0 // the first word of the last cell
+	for i, w := range r.words {
 		if n := len(out); n > 0 && w.left-out[n-1].right < 1.2*r.size {
-			out[n-1].text += " " + w.text
 			out[n-1].right = w.right
-			continue
+		} else {
+			out, from = append(out, w), i
 		}
-		out = append(out, w)
+		out[len(out)-1].text = lineText(r.words[from : i+1])
 	}
 	return out
 }
