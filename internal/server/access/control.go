@@ -131,9 +131,12 @@ func (c *Control) Attachments() *AttachmentPolicy { return c.attachments }
 func (c *Control) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
 		w := c.respond(plain, r)
-		if c.isPublic(r) {
+		switch {
+		case c.isMetadata(r):
+			c.writeMetadata(w, r)
+		case c.isPublic(r):
 			next.ServeHTTP(w, r)
-		} else {
+		default:
 			c.serve(w, r, next)
 		}
 		w.finish()
@@ -277,10 +280,10 @@ func (c *Control) refuse(w *response, r *http.Request, address, principal, reaso
 	c.audit.refused(r, address, principal, reason, p)
 	if p.Status == http.StatusUnauthorized {
 		if isNavigation(r) {
-			writeSignInPage(w, r, p)
+			c.writeSignInPage(w, r, p)
 			return
 		}
-		w.Header().Set("WWW-Authenticate", challenge(p))
+		w.Header().Set("WWW-Authenticate", c.challenge(r, p))
 	}
 	if p.RetryAfter > 0 {
 		w.Header().Set("Retry-After", p.Seconds())

@@ -128,10 +128,14 @@ func unauthorized(err error) *problem.Problem {
 	return problem.New(http.StatusUnauthorized, "invalid_credential", "the API key or token is not valid")
 }
 
-// challenge is the value of WWW-Authenticate (RFC 6750).
-func challenge(p *problem.Problem) string {
-	if p.Code == "unauthorized" {
-		return `Bearer realm="qtype"`
+// challenge is the value of WWW-Authenticate (RFC 6750, RFC 9728).
+func (c *Control) challenge(r *http.Request, p *problem.Problem) string {
+	text := `Bearer realm="qtype"`
+	if address := c.metadataOf(r); address != "" {
+		text += `, resource_metadata="` + address + `"`
 	}
-	return `Bearer realm="qtype", error="invalid_token", error_description="` + p.Detail + `"`
+	if p.Code == "unauthorized" {
+		return text
+	}
+	return text + `, error="invalid_token", error_description="` + p.Detail + `"`
 }

@@ -128,7 +128,7 @@ func (c *Control) readSignIn(w *response, r *http.Request, address string) (valu
 	}
 	c.audit.refused(r, address, "", "sign-in", p)
 	if p.Status == http.StatusUnauthorized {
-		writeSignInPage(w, r, p)
+		c.writeSignInPage(w, r, p)
 	} else {
 		problem.Write(w, p)
 	}
@@ -168,7 +168,7 @@ p { margin: 0 }
 })
 
 // writeSignInPage answers the navigation of a browser without a valid credential.
-func writeSignInPage(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
+func (c *Control) writeSignInPage(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
 	page := struct{ Mount, Message string }{Mount: mountPoint(r)}
 	if p.Code != "unauthorized" {
 		page.Message = p.Detail
@@ -177,7 +177,7 @@ func writeSignInPage(w http.ResponseWriter, r *http.Request, p *problem.Problem)
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	// With no-referrer, browsers send the form with the origin "null", which is refused.
 	h.Set("Referrer-Policy", "same-origin")
-	h.Set("WWW-Authenticate", challenge(p))
+	h.Set("WWW-Authenticate", c.challenge(r, p))
 	w.WriteHeader(p.Status)
 	_ = signInPage().Execute(w, page) // fails only if the client is gone
 }

@@ -317,3 +317,27 @@ func TestNew_InvalidOIDC(t *testing.T) {
 		}
 	}
 }
+
+// Clients find the provider of tokens by the challenge (RFC 9728).
+func TestControl_Metadata(t *testing.T) {
+	p := newIssuer(t)
+	s := start(t, p.config(), nil)
+	refused := s.get(t, "/mcp")
+	_, address, _ := strings.Cut(refused.header.Get("WWW-Authenticate"), `resource_metadata="`)
+	address, _, _ = strings.Cut(address, `"`)
+	path, ok := strings.CutPrefix(address, s.url)
+	if !ok || refused.status != 401 {
+		t.Fatalf("status %d, challenge %q", refused.status, refused.header.Get("WWW-Authenticate"))
+	}
+	var got struct {
+		Resource string
+		Servers  []string `json:"authorization_servers"`
+	}
+	described := s.get(t, path)
+	if err := json.Unmarshal([]byte(described.body), &got); err != nil || got.Resource != s.url+"/mcp" || len(got.Servers) != 1 || got.Servers[0] != p.url {
+		t.Errorf("%s: %d %s", path, described.status, described.body)
+	}
+	if keys := start(t, access.Config{Keys: "ci:" + ciKey}, nil); keys.get(t, path).status != 401 {
+		t.Error("a server without an issuer describes its resources")
+	}
+}
