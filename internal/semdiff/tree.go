@@ -306,4 +306,3 @@ func (t *tree) sort() {
 }
 
 func (t *tree) setNumber(n float64, form string) { t.shape, t.number, t.text = number, n, form }
-
