@@ -116,7 +116,7 @@ func newFacts(s *cli.Streams) *cobra.Command {
 longer hold included, each with the message that states it and its former texts.
 With --add, --edit or --delete, changes them; a model cannot add a fact again that
 was deleted this way.`
-	r.cmd.Example = `  qtype memory facts app.qtype.yaml --user ada
+	r.cmd.Example = `  qtype memory facts app.qtype.yaml --user ada --yes
   qtype memory facts app.qtype.yaml --user ada --edit f3 --text 'The user lives in Rome.'
   qtype memory facts app.qtype.yaml --user ada --delete f3`
 	var change memoryview.FactChange
@@ -158,8 +158,8 @@ and vectors of all memories, sessions and runs of the server, and journals of in
 runs that have rows of the user, in the folder of the document and in those of --journals.
 Caches of steps do not record whose results they have: they are cleared. Prints a receipt
 that lists what was deleted and where was searched. Outputs of runs are not deleted.`
-	r.cmd.Example = `  qtype memory forget app.qtype.yaml --user ada
-  qtype memory forget app.qtype.yaml --user ada --format json > receipt.json`
+	r.cmd.Example = `  qtype memory forget app.qtype.yaml --user ada --yes
+  qtype memory forget app.qtype.yaml --user ada --yes --format json > receipt.json`
 	var cfg erasure.Config
 	f := r.cmd.Flags()
 	f.StringVar(&cfg.User, "user", "", "`USER` to forget (required)")
