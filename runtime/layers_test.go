@@ -9,7 +9,7 @@ import (
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"resources", "app", "policy", "secrets", "panics", "position", "error_code", "retry", "retry_batch", // an application
+	"parts", "resources", "app", "policy", "secrets", "panics", "position", "error_code", "retry", "retry_batch", // an application
 	"layout", "node", "stage", "flow", "sink", // a compiled flow
 	"step_variables", "flow_trace", "stopwatch", "step_events", "node_process", "step_trace", "pipe", "batch_sink", "serial_sink", "parallel", "chain", // rows in it
 	"stores", "model_info", "cache", "database", "redact_model", "observe_model", "models", "rankers", "indexes", // what steps use

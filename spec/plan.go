@@ -405,6 +405,21 @@ func RunsAfter(s Step, field string) bool {
 	return ok && f.Tag.Get("evaluated") == "after"
 }
 
+// Decoders returns the Decoders of the application by the variables that they decode.
+func (a *Application) Decoders() map[*Variable]*Decoder {
+	found := map[*Variable]*Decoder{}
+	for _, f := range a.Flows {
+		for s := range f.Plan().All() {
+			if d, ok := s.Step.(*Decoder); ok {
+				for _, in := range d.Inputs {
+					found[in.To] = cmp.Or(found[in.To], d)
+				}
+			}
+		}
+	}
+	return found
+}
+
 func first[T any](list []T) (zero T) {
 	if len(list) == 0 {
 		return zero

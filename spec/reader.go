@@ -14,6 +14,13 @@ type Reader struct {
 	Bucket     string   // the service whose buckets it reads: s3, gs or azure; empty for others
 }
 
+// ReaderStep is a step that reads documents.
+type ReaderStep interface {
+	Step
+	// Reader is the reader of the documents.
+	Reader() Reader
+}
+
 // Reader returns the row of the reader of the step, the zero Reader for an unknown one.
 func (s *DocumentSource) Reader() Reader {
 	_, row := selection("reader_module", "reader", s.ReaderModule, Readers(), func(r Reader) Implementation { return r.Implementation })

@@ -278,6 +278,16 @@ type FileStep interface {
 	FilePath() (path PathRef, base string, writes bool)
 }
 
+// DatabaseStep is a step that reads a SQL database.
+type DatabaseStep interface {
+	Step
+	// Database is the address of the database.
+	Database() string
+}
+
+// Database is the address of the database that the query reads.
+func (s *SQLSource) Database() string { return s.Connection.Reveal() }
+
 // FilePath is the path of the file of rows.
 func (s *FileSource) FilePath() (path PathRef, base string, writes bool) {
 	return s.Path, s.Base, false

@@ -17,7 +17,10 @@ import (
 
 var postgres = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.Postgres("-c", "fsync=off") }}
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(postgres.Around(mariadb.Around(m))) }
+// The clock of regexp2 stops a second after its last regular expression.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(postgres.Around(mariadb.Around(m)), goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
 
 func postgresURL(t testing.TB) string { return postgres.Get(t).URL() }
 

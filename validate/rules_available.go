@@ -45,8 +45,8 @@ func (p *ruleContext) checkParts(n spec.Node) {
 		if row, err := spec.StoreOf(n); err == nil {
 			p.need(n, parts.Index, row.Name, "module", "store")
 		}
-	case *spec.SQLSource:
-		if u, err := sqlquery.ParseURL(n.Connection.Reveal()); err == nil {
+	case spec.DatabaseStep:
+		if u, err := sqlquery.ParseURL(n.Database()); err == nil {
 			p.need(n, parts.Database, string(u.Dialect), "connection")
 		}
 	case spec.FileStep:
@@ -55,7 +55,7 @@ func (p *ruleContext) checkParts(n spec.Node) {
 		if trust.IsAddress(base) {
 			p.needAddress(n, base, "base")
 		}
-	case *spec.DocumentSource:
+	case spec.ReaderStep:
 		p.need(n, parts.Files, n.Reader().Bucket, "reader_module")
 	}
 }

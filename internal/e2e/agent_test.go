@@ -160,7 +160,7 @@ func TestAgent_StopsAtMaxToolExecutions(t *testing.T) {
 	}))
 	defer shop.Close()
 	s := startModelServer(t, func(n int, r request) string {
-		if len(r.Tools) == 0 {
+		if r.ToolChoice == "none" {
 			return assistantMessage("I could not find it.")
 		}
 		return fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"find_order","arguments":"{\"number\":1}"}}]}`, n)

@@ -53,6 +53,7 @@ type request struct {
 	Messages    []wireMessage
 	Stream      bool
 	Temperature *float64
+	ToolChoice  any `json:"tool_choice"`
 	Tools       []struct {
 		Function struct {
 			Name       string

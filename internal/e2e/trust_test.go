@@ -67,6 +67,7 @@ var asked = map[string]string{
 	"internal/sqldb/connect.go:openSQLite":               "Open",
 	"internal/sqlitefile/sqlitefile.go:connectOnce":      "App.storeAt, App.openDeclared, openEmbedded and App.cacheOf",
 	"internal/sqlitefile/readonly.go:openReadOnly":       "like connectOnce",
+	"internal/sqlitefile/readonly.go:checkDescriptors":   "like connectOnce",
 	"internal/sqlitefile/sqlitefile.go:ignoreInGit":      "like connectOnce",
 	"internal/sqlitefile/sqlitefile.go:prepareFile":      "like connectOnce",
 	"internal/sqlitefile/sqlitefile.go:setPageSize":      "like connectOnce",

@@ -1,7 +1,6 @@
 package estimate
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -113,21 +112,6 @@ func asXML(fields map[string]any) string {
 		fmt.Fprintf(&b, "<%s>%v</%[1]s>", name, fields[name])
 	}
 	return "<answer>" + b.String() + "</answer>"
-}
-
-// decoders returns the Decoders of an application by their inputs.
-func decoders(app *spec.Application) map[*spec.Variable]*spec.Decoder {
-	found := map[*spec.Variable]*spec.Decoder{}
-	for _, f := range app.Flows {
-		for s := range f.Plan().All() {
-			if d, ok := s.Step.(*spec.Decoder); ok {
-				for _, in := range d.Inputs {
-					found[in.To] = cmp.Or(found[in.To], d)
-				}
-			}
-		}
-	}
-	return found
 }
 
 // calling is the span of a step on a row: the models that it calls know the step.

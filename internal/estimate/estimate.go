@@ -107,7 +107,7 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, app.Close(context.WithoutCancel(ctx))) }()
-	dry.decoders = decoders(app.Spec())
+	dry.decoders = app.Spec().Decoders()
 	dry.sources = priceSources(app.Spec())
 	flow, err := app.Flow(cfg.Flow)
 	if err != nil {
