@@ -14,9 +14,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
-// chatOf returns the body of a chat client with one message of the user.
+// chatOf returns the body of a chat client that sends only the newest message, which is the user's.
 func chatOf(id, text string) string {
-	return `{"id": "` + id + `", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "` + text + `"}]}]}`
+	return `{"id": "` + id + `", "message": {"id": "m", "role": "user", "parts": [{"type": "text", "text": "` + text + `"}]}}`
 }
 
 // serveWith serves testdata/app.qtype.yaml after replacements of its text, which are pairs.

@@ -32,6 +32,11 @@ type call struct {
 // stored returns the id under which the session of a call is stored.
 func (c *call) stored() string { return c.principal.StoredSession(c.session) }
 
+// conversation returns the session of a call.
+func (c *call) conversation() host.Conversation {
+	return host.Conversation{App: c.app.App, Flow: c.flow, Owner: c.principal.Name, Session: c.stored()}
+}
+
 // runFlow answers POST /flows/{flow}.
 func (s *Server) runFlow(w http.ResponseWriter, r *http.Request) {
 	c, err := s.readCall(w, r)

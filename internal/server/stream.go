@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
@@ -16,11 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/sse"
 	"github.com/qtype-dev/qtype/internal/server/uistream"
-	"github.com/qtype-dev/qtype/internal/timer"
-	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -49,8 +43,10 @@ func (s *Server) beginStream(ctx context.Context, c *call, req *streamRequest) (
 	start := s.start(c)
 	start.Events, start.Detached, start.Durable = true, c.flow.Finishes(), c.flow.MayWait()
 	start.History = req.history
-	if err := s.supersede(ctx, c); err != nil {
-		return nil, err
+	if c.named {
+		if err := s.Host().Supersede(ctx, c.conversation()); err != nil {
+			return nil, err
+		}
 	}
 	return s.begin(ctx, c, start)
 }
@@ -132,8 +128,8 @@ func (s *Server) readChat(c *call, r *http.Request, body []byte) (*call, *stream
 		out.history = earlier
 		return c, out, nil
 	}
-	if req.Trigger == "regenerate-message" {
-		err = s.regenerate(r.Context(), c, req)
+	if shown := req.Shown(earlier); c.named && shown != nil {
+		err = s.Host().Rewind(r.Context(), c.conversation(), *shown)
 	}
 	return c, out, err
 }
@@ -181,91 +177,6 @@ func (s *Server) fetcher(ctx context.Context) uistream.Fetcher {
 		}
 		return policy.Fetch(ctx, url)
 	}
-}
-
-// regenerate prepares the session for another answer, when no turn is active, on any server: it
-// may be the one to undo. The run that waits for the client would keep the session busy.
-func (s *Server) regenerate(ctx context.Context, c *call, req *uistream.Request) error {
-	for {
-		if err := s.supersede(ctx, c); err != nil {
-			return err
-		}
-		run, err := s.runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.stored())
-		if err != nil {
-			return err
-		}
-		if run != nil && s.rejectsTurns(c) {
-			return problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
-		}
-		busy, err := s.runs.InUse(ctx, c.app.App, c.flow.Spec, c.stored())
-		if err != nil {
-			return err
-		}
-		if !busy {
-			return s.rewind(ctx, c, req)
-		}
-		if err := timer.Sleep(ctx, turnPeriod); err != nil {
-			return err
-		}
-	}
-}
-
-// turnPeriod is the time between two looks whether a session is in use.
-const turnPeriod = 100 * time.Millisecond
-
-// rewind undoes the turn that a client wants to have answered again, and those after it:
-// the turn of the last message of the user.
-func (s *Server) rewind(ctx context.Context, c *call, req *uistream.Request) error {
-	session := c.principal.StoredSession(c.session)
-	for _, id := range runtime.MemoryIDs(c.flow.Spec) {
-		m := c.app.App.Memory(id)
-		turns, err := userTurns(ctx, m, session)
-		if err != nil {
-			return err
-		}
-		if n := req.UserMessages(); n <= len(turns) && n > 0 {
-			if err := m.Regenerate(ctx, session, turns[n-1]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// userTurns returns the turns that begin with a message of the user, without failed and
-// undone ones.
-func userTurns(ctx context.Context, m *memory.Memory, session string) ([]int64, error) {
-	var turns []int64
-	for e, err := range m.Messages(ctx, session) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Message.Role == chat.User && e.Status != store.Failed && (len(turns) == 0 || turns[len(turns)-1] != e.Turn) {
-			turns = append(turns, e.Turn)
-		}
-	}
-	return turns, nil
-}
-
-// supersede cancels the run of a chat that waits for an answer: the user has sent another
-// message instead, which would be queued behind it. With concurrent_turns: reject the
-// user must answer.
-func (s *Server) supersede(ctx context.Context, c *call) error {
-	if !c.named || s.rejectsTurns(c) {
-		return nil
-	}
-	run, err := s.runs.FindWaiting(ctx, c.app.App, c.principal.Name, c.flow.Spec, c.principal.StoredSession(c.session))
-	if run == nil || err != nil {
-		return err
-	}
-	return s.runs.Abandon(ctx, c.app.App, run)
-}
-
-// rejectsTurns reports whether a memory of the flow has concurrent_turns: reject.
-func (s *Server) rejectsTurns(c *call) bool {
-	return slices.ContainsFunc(c.app.App.Spec().Memories, func(m *spec.Memory) bool {
-		return m.Turns == string(memory.Reject) && slices.Contains(runtime.MemoryIDs(c.flow.Spec), m.ID)
-	})
 }
 
 // running returns the active run of a chat, nil if there is none.

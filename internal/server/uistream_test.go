@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,17 +35,23 @@ func echoed(n, tokens, newest string) string {
 	return "assistant: text: [mock] I received " + n + " (" + tokens + " tokens). The newest one: \"" + newest + "\""
 }
 
-// TestUIStream_Client runs the chat class of the AI SDK with its transport.
+// TestUIStream_Client runs the chat class of the AI SDK with its transport. Version 5 has no
+// approvals.
 func TestUIStream_Client(t *testing.T) {
-	libraries := os.Getenv("QTYPE_AI_SDK")
-	if _, err := os.Stat(filepath.Join(libraries, "ai")); libraries == "" || err != nil {
-		if os.Getenv("QTYPE_CI") != "" {
-			t.Fatal("QTYPE_AI_SDK has no package ai")
-		}
-		t.Skip("SKIPPED: set QTYPE_AI_SDK to a node_modules folder with ai, as .ci/run does")
+	for version, scenarios := range map[string][]string{
+		"QTYPE_AI_SDK_5": {"turns", "regenerate", "edit", "shorten", "editAfterFailure", "newestOnly", "clientTool"}, "QTYPE_AI_SDK": nil, "QTYPE_AI_SDK_7": nil,
+	} {
+		t.Run(version, func(t *testing.T) {
+			checkUIStream(t, testkit.External(t, version, "a node_modules folder with ai"), scenarios)
+		})
 	}
+}
+
+// checkUIStream runs scenarios with the package ai of a folder, by default all.
+func checkUIStream(t *testing.T, libraries string, scenarios []string) {
+	t.Helper()
 	s := serve(t)
-	node := testkit.Command(t, "node", "testdata/ai_client.mjs", s.URL)
+	node := testkit.Command(t, "node", append([]string{"testdata/ai_client.mjs", s.URL}, scenarios...)...)
 	node.Env = append(os.Environ(), "QTYPE_AI_SDK="+libraries)
 	var stderr bytes.Buffer
 	node.Stderr = &stderr
@@ -94,15 +99,28 @@ func TestUIStream_Client(t *testing.T) {
 		{"file", "", "ready", []string{"user: file image/png 34 | text: see", echoed("1 message", "5", "see")}},
 		{"picture", "", "ready", []string{"user: file image/png 34 | text: see", "assistant: file image/png 34 | text: see"}},
 		{"regenerate", "", "ready", []string{"user: text: first", echoed("1 message", "5", "first"), "user: text: second", echoed("3 messages", "33", "second")}},
+		{"edit", "", "ready", []string{"user: text: first", echoed("1 message", "5", "first"), "user: text: other", echoed("3 messages", "33", "other"),
+			"user: text: more", echoed("5 messages", "61", "more")}},
+		{"shorten", "shortened", "ready", []string{"user: text: first", echoed("1 message", "5", "first"), "user: text: after the first", echoed("3 messages", "35", "after the first")}},
+		{"shorten", "cleared", "ready", []string{"user: text: after nothing", echoed("1 message", "6", "after nothing")}},
+		{"editAfterFailure", "", "ready", []string{"user: text: first", echoed("1 message", "5", "first"), "user: text: fail", "assistant: ",
+			"user: text: second", echoed("3 messages", "33", "second"), "user: text: other", echoed("5 messages", "61", "other")}},
+		{"newestOnly", "", "ready", []string{"user: text: first", echoed("1 message", "5", "first"), "user: text: second", echoed("3 messages", "33", "second")}},
 		{"resume", "second", "ready", []string{"user: text: slow", "assistant: text: " + slow}},
 		{"resume", "nothing", "ready", nil},
 		{"sessionInputs", "first", "ready", []string{"user: text: hello", echoed("1 message", "7", "French: hello")}},
 		{"sessionInputs", "later", "ready", []string{"user: text: hello again", echoed("1 message", "8", "French: hello again")}},
 	} {
+		if _, ran := shown[tt.name]; !ran {
+			continue
+		}
 		got := read(tt.name, tt.part)
 		if got.Status != tt.status || !slices.Equal(got.lines(), tt.want) {
 			t.Errorf("%s %s: status %s %s\n got %s\nwant %s", tt.name, tt.part, got.Status, got.Error, strings.Join(got.lines(), "\n     "), strings.Join(tt.want, "\n     "))
 		}
+	}
+	if scenarios != nil {
+		return
 	}
 	if failed := read("failure", "failed"); !strings.Contains(failed.Error, "the model is tired") {
 		t.Errorf("failure: error %q", failed.Error)

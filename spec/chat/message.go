@@ -96,6 +96,17 @@ func Text(role Role, text string) Message {
 	return Message{ID: NewID(), Role: role, Blocks: []Block{{Type: "text", Text: text}}}
 }
 
+// TextsOf returns the texts of the messages of a role.
+func TextsOf(role Role, messages []Message) []string {
+	var texts []string
+	for i := range messages {
+		if messages[i].Role == role {
+			texts = append(texts, messages[i].Text())
+		}
+	}
+	return texts
+}
+
 // TextSeparator separates the texts of the blocks of a message.
 const TextSeparator = "\n"
 

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/sse"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // Mount adds POST /flows/{flow}/agui.
@@ -35,6 +36,11 @@ type call struct {
 
 // stored returns the id under which the session of the call is stored.
 func (c *call) stored() string { return c.principal.StoredSession(c.in.ThreadID) }
+
+// conversation returns the session of the call.
+func (c *call) conversation() host.Conversation {
+	return host.Conversation{App: c.app.App, Flow: c.flow, Owner: c.principal.Name, Session: c.stored()}
+}
 
 // serve answers a request. After an error nothing was written.
 func serve(h *host.Host, w http.ResponseWriter, r *http.Request) error {
@@ -77,7 +83,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := c.abandon(r); err != nil {
+	if err := c.Supersede(r.Context(), c.conversation()); err != nil {
 		return err
 	}
 	run, err := c.Runs.Begin(r.Context(), start)
@@ -115,17 +121,10 @@ func (c *call) start(r *http.Request) (runs.Start, error) {
 		s.History = earlier
 		return s, nil
 	}
-	return s, c.Record(r.Context(), c.flow.ID(), c.stored(), newest.Text())
-}
-
-// abandon cancels the run of the thread that waits for an answer: the user has sent another
-// message instead.
-func (c *call) abandon(r *http.Request) error {
-	run, err := c.Runs.FindWaiting(r.Context(), c.app.App, c.principal.Name, c.flow.Spec, c.stored())
-	if run == nil || err != nil {
-		return err
+	if err := c.Rewind(r.Context(), c.conversation(), host.Shown{Users: chat.TextsOf(chat.User, earlier)}); err != nil {
+		return s, err
 	}
-	return c.Runs.Abandon(r.Context(), c.app.App, run)
+	return s, c.Record(r.Context(), c.flow.ID(), c.stored(), newest.Text())
 }
 
 // resume passes answers to the run of the thread that waits for them.

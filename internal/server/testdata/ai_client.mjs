@@ -135,6 +135,45 @@ const scenarios = {
     return seen(chat);
   },
 
+  // An edit of an earlier message undoes its turn and those after it.
+  async edit() {
+    const chat = open('talk', 'edit');
+    for (const text of ['first', 'second', 'third']) await chat.sendMessage({ text });
+    await chat.sendMessage({ text: 'other', messageId: chat.messages[2].id });
+    await chat.sendMessage({ text: 'more' });
+    return seen(chat);
+  },
+
+  // What a page removes from its list, the model does not see either.
+  async shorten() {
+    const chat = open('talk', 'shorten');
+    for (const text of ['first', 'second', 'third']) await chat.sendMessage({ text });
+    chat.messages = chat.messages.slice(0, 2);
+    await chat.sendMessage({ text: 'after the first' });
+    const shortened = seen(chat);
+    chat.messages = [];
+    await chat.sendMessage({ text: 'after nothing' });
+    return { shortened, cleared: seen(chat) };
+  },
+
+  // A failed message of the page has no turn to undo.
+  async editAfterFailure() {
+    const chat = open('talk', 'edit-failure');
+    for (const text of ['first', 'fail', 'second', 'third']) {
+      await chat.sendMessage({ text });
+      chat.clearError();
+    }
+    await chat.sendMessage({ text: 'other', messageId: chat.messages.findLast((m) => m.role === 'user').id });
+    return seen(chat);
+  },
+
+  // A page that sends only the newest message continues the conversation.
+  async newestOnly() {
+    const chat = open('talk', 'newest', { transport: { prepareSendMessagesRequest: ({ id, messages }) => ({ body: { id, message: messages.at(-1) } }) } });
+    for (const text of ['first', 'second']) await chat.sendMessage({ text });
+    return seen(chat);
+  },
+
   async stop() {
     const chat = open('talk', 'stop');
     const sent = chat.sendMessage({ text: 'slow' });

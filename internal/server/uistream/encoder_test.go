@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/uistream"
@@ -240,8 +241,20 @@ func TestParse(t *testing.T) {
 	testkit.Must(t, err)
 	newest, earlier, err := r.Conversation(fetch)
 	testkit.Must(t, err)
-	if len(earlier) != 1 || earlier[0].Text() != "one" || len(newest.Blocks) != 2 || newest.Blocks[0].MimeType != "image/png" || newest.Blocks[1].Text != "fetched" || r.UserMessages() != 2 {
+	if len(earlier) != 1 || earlier[0].Text() != "one" || len(newest.Blocks) != 2 || newest.Blocks[0].MimeType != "image/png" || newest.Blocks[1].Text != "fetched" {
 		t.Errorf("newest %+v, earlier %+v", newest, earlier)
+	}
+	if shown := r.Shown(earlier); len(shown.Users) != 1 || shown.Users[0] != "one" || shown.Replaces {
+		t.Errorf("shown %+v", shown)
+	}
+	const message = `{"role": "user", "parts": [{"type": "text", "text": "two"}]}`
+	if r, err = uistream.Parse([]byte(`{"message": ` + message + `}`)); err != nil || r.Last().Parts[0].Text != "two" || r.Shown(nil) != nil {
+		t.Errorf("only the newest message: %+v, %v", r, err)
+	}
+	for _, body := range []string{`{"message": 1}`, `{"message": ` + message + `, "messageId": "m"}`, `{"message": ` + message + `, "trigger": "regenerate-message"}`} {
+		if _, err := uistream.Parse([]byte(body)); problem.Of(err) == nil {
+			t.Errorf("%s: %v", body, err)
+		}
 	}
 	for _, body := range []string{`{}`, `{"messages": [{"role": "assistant", "parts": []}]}`, `{"messages": [{"role": "user", "parts": []}]}`,
 		`{"messages": [{"role": "king"}, {"role": "user", "parts": [{"type": "text", "text": "a"}]}]}`, `{"messages": [{"role": "user", "parts": [{"type": "file", "url": "data:broken"}]}]}`} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
@@ -14,11 +15,14 @@ import (
 
 // Request is the body of a request of a chat client.
 type Request struct {
-	ID        string                     `json:"id"` // of the chat: the session
-	Messages  []Message                  `json:"messages"`
-	Trigger   string                     `json:"trigger"` // submit-message or regenerate-message
+	ID        string                     `json:"id"`       // of the chat: the session
+	Messages  []Message                  `json:"messages"` // all that the client shows
+	Message   json.RawMessage            `json:"message"`  // instead of messages: only the newest one
+	Trigger   string                     `json:"trigger"`  // submit-message or regenerate-message
 	MessageID string                     `json:"messageId"`
 	Inputs    map[string]json.RawMessage `json:"inputs"` // the flow's other inputs
+
+	newestOnly bool // Messages has only what was sent as message
 }
 
 // Message is a message of the client.
@@ -83,15 +87,13 @@ func (r *Request) Answers() (approvals, results []*runs.Answer) {
 	return approvals, results
 }
 
-// UserMessages returns the number of messages of the user.
-func (r *Request) UserMessages() int {
-	n := 0
-	for i := range r.Messages {
-		if r.Messages[i].Role == "user" {
-			n++
-		}
+// Shown returns what the client shows of the conversation before its newest message, of which
+// earlier has the messages; nil if it has sent only that message.
+func (r *Request) Shown(earlier []chat.Message) *host.Shown {
+	if r.newestOnly {
+		return nil
 	}
-	return n
+	return &host.Shown{Users: chat.TextsOf(chat.User, earlier), Replaces: r.MessageID != "" || r.Trigger == regenerate}
 }
 
 // Chat converts a message. pointer is its place in the body.
@@ -187,14 +189,30 @@ func (r *Request) Conversation(fetch Fetcher) (newest chat.Message, earlier []ch
 	return newest, earlier, nil
 }
 
+// The triggers of requests. A request for an edited message has its id, too.
+const (
+	submit     = "submit-message"
+	regenerate = "regenerate-message"
+)
+
 // Parse parses the body of a request. The error is a *problem.Problem.
 func Parse(body []byte) (*Request, error) {
 	r := &Request{}
 	if err := schema.DecodeBody(body, r, false); err != nil {
 		return nil, err
 	}
-	if t := r.Trigger; t != "" && t != "submit-message" && t != "regenerate-message" {
-		return nil, invalid("/trigger", fmt.Sprintf("unknown trigger %q: expected submit-message or regenerate-message", t))
+	if t := r.Trigger; t != "" && t != submit && t != regenerate {
+		return nil, invalid("/trigger", fmt.Sprintf("unknown trigger %q: expected %s or %s", t, submit, regenerate))
+	}
+	if len(r.Messages) > 0 || len(r.Message) == 0 {
+		return r, nil
+	}
+	r.Messages, r.newestOnly = make([]Message, 1), true
+	if err := schema.DecodeBody(r.Message, &r.Messages[0], false); err != nil {
+		return nil, invalid("/message", "expected a message")
+	}
+	if r.Messages[0].Role == "user" && (r.MessageID != "" || r.Trigger == regenerate) {
+		return nil, invalid("/messages", "the messages that the client shows are required to replace one of them; message has only the newest one")
 	}
 	return r, nil
 }

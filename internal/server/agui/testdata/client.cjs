@@ -47,6 +47,24 @@ const say = (agent, content) => agent.addMessage({id: id(), role: "user", conten
 const tools = [{name: "weather", description: "Weather of a city", parameters: {type: "object", properties: {city: {type: "string"}}}}];
 const last = agent => agent.messages[agent.messages.length - 1];
 
+// What the client removes from its messages, the model does not see either.
+async function setMessages() {
+  const agent = agentOf("talk");
+  for (const text of ["one", "two", "three"]) {
+    say(agent, text);
+    await agent.runAgent();
+  }
+  const after = async (messages, count) => {
+    agent.setMessages(messages);
+    say(agent, "four");
+    await agent.runAgent();
+    assert.match(last(agent).content, new RegExp(`\\b${count} messages?\\b`));
+  };
+  await after(agent.messages.slice(0, 4), 5);
+  await after(agent.messages.slice(0, 2), 3);
+  await after([], 1);
+}
+
 async function turns() {
   const agent = agentOf("talk");
   for (let i = 1; i <= 12; i++) {
@@ -231,7 +249,7 @@ async function state() {
 }
 
 (async () => {
-  for (const test of [turns, reasoning, files, frontendTools, parallelTools, serverTool, approvals, both, errors, abandoned, abort, state]) {
+  for (const test of [turns, setMessages, reasoning, files, frontendTools, parallelTools, serverTool, approvals, both, errors, abandoned, abort, state]) {
     try {
       await test();
       await Promise.all(pending.splice(0));

@@ -46,7 +46,7 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
         },
         // A flow with a memory knows the conversation, so that only the newest message is new.
         prepareSendMessagesRequest: ({ id, messages, trigger, messageId }) => ({
-          body: { id, messages: latest.current.stored ? messages.slice(-1) : messages, trigger, messageId, ...(Object.keys(latest.current.inputs).length && { inputs: latest.current.inputs }) },
+          body: { id, ...(latest.current.stored ? { message: messages.at(-1) } : { messages }), trigger, messageId, ...(Object.keys(latest.current.inputs).length && { inputs: latest.current.inputs }) },
         }),
         // The id of the run gets its events from the start, also when the run has ended meanwhile.
         prepareReconnectToStreamRequest: ({ id, headers }) => ({
