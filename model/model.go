@@ -74,6 +74,7 @@ type Request struct {
 	NoCalls  bool           // Tools must not be called: they are sent so that the request begins as those before it
 	Stream   bool           // yield deltas as they come
 	Schema   *Schema        // the required form of the answer; nil for free text
+	MustCall bool           // the model must call one of Tools; providers that cannot force a call ignore it
 }
 
 // Schema is the required form of an answer, a JSON object. Providers without support

@@ -45,6 +45,7 @@ type Event struct {
 	Input     int              // usage: tokens read
 	Output    int              // usage: tokens written
 	Estimated bool             // usage: Input and Output are estimates, because the server reports none
+	Finish    string           // usage: why the answer ended, such as stop, length or content_filter; empty if it is not known
 	Cached    int              // usage: tokens read from the provider's prompt cache, included in Input
 	Cost      float64          // usage: by the prices of the model; 0 without prices
 	Model     string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own. fallback: the model that answered

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
@@ -122,15 +123,15 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 	s.reportRepairs(ctx, row, d)
 	window = s.forModel(ctx, d.withExtra(window))
 	req := model.Request{Messages: window, Tools: tools.tools, NoCalls: tools.refused, Stream: Wanted(ctx, EventText)}
-	s.schema.applyTo(&req)
+	s.require(ctx, &req)
 	resp, err := s.callFitted(ctx, row, d, req, budget)
 	if incomplete, ok := errors.AsType[*model.IncompleteError](err); ok { // its tokens were used
-		Report(ctx, s.event(row, Event{Kind: EventUsage, Input: incomplete.Usage.Input, Output: incomplete.Usage.Output, Cached: incomplete.Usage.Cached, Estimated: incomplete.Usage.Estimated, Cost: incomplete.Usage.Cost, Model: incomplete.Answer.Model}))
+		s.reportUsage(ctx, row, &incomplete.Answer, incomplete.Usage)
 	}
 	if err != nil {
 		return chat.Message{}, err
 	}
-	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Estimated: resp.Usage.Estimated, Cost: resp.Usage.Cost, Model: resp.Model}))
+	s.reportUsage(ctx, row, resp, resp.Usage)
 	for i := range resp.Failed {
 		Report(ctx, s.event(row, Event{Kind: EventFallback, Model: resp.Model, Text: resp.Failed[i].Message, Failed: &resp.Failed[i]}))
 	}
@@ -142,6 +143,11 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 		answer.ID = chat.NewID()
 	}
 	return answer, nil
+}
+
+// reportUsage reports the tokens of an answer, and why it ended.
+func (s *llmStep) reportUsage(ctx context.Context, row *Row, r *model.Response, u model.Usage) {
+	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: u.Input, Output: u.Output, Cached: u.Cached, Estimated: u.Estimated, Cost: u.Cost, Model: r.Model, Finish: r.Finish}))
 }
 
 // call returns the response to one request: the recorded one if an earlier run has
@@ -171,8 +177,14 @@ func (s *llmStep) call(ctx context.Context, row *Row, req model.Request) (*model
 
 // send sends one request, reports the deltas of the answer, and returns it whole.
 func (s *llmStep) send(ctx context.Context, row *Row, req model.Request) (*model.Response, error) {
-	return model.Call(ctx, s.model, req, func(delta model.Event) {
+	stop := &stopper{stops: instructionsFor(ctx, s.id).Stop}
+	resp, err := model.Call(ctx, s.model, req, func(delta model.Event) {
 		ev := Event{Kind: EventText, Text: delta.Text}
+		if delta.Text != "" {
+			if ev.Text = stop.next(delta.Text); ev.Text == "" {
+				return
+			}
+		}
 		switch {
 		case delta.Reasoning != "":
 			ev.Kind, ev.Text = EventReasoning, delta.Reasoning
@@ -181,6 +193,14 @@ func (s *llmStep) send(ctx context.Context, row *Row, req model.Request) (*model
 		}
 		Report(ctx, s.event(row, ev))
 	})
+	if err != nil {
+		return nil, err
+	}
+	if rest := stop.rest(); rest != "" && req.Stream {
+		Report(ctx, s.event(row, Event{Kind: EventText, Text: rest}))
+	}
+	resp.Message = stop.cut(resp.Message)
+	return resp, nil
 }
 
 // budget returns the room of one call that offers tools. The caller's instructions take
@@ -191,7 +211,8 @@ func (s *llmStep) budget(ctx context.Context, tools []model.Tool) memory.Budget 
 	if len(tools) > 0 && s.cost != nil {
 		b.Tools = s.cost()
 	}
-	for _, text := range []string{instructionsFor(ctx, s.id), passagesIn(ctx)} {
+	asked := instructionsFor(ctx, s.id)
+	for _, text := range []string{asked.Text, asked.Prefix, string(asked.Schema), passagesIn(ctx)} {
 		if text != "" && s.memory != nil {
 			b.Tools += s.memory.Count(text)
 		}
@@ -231,7 +252,7 @@ func (s *llmStep) checkMedia(out slot, m chat.Message) error {
 
 // errEmptyAnswer is the error of an answer without text, media and calls, of an Agent as well
 // as of LLMInference: providers refuse conversations with empty messages.
-var errEmptyAnswer = errors.New("the model gave an empty answer")
+var errEmptyAnswer error = &redact.PublicError{Err: errors.New("the model gave an empty answer")}
 
 // isEmpty reports whether a message has neither text, other than spaces and citations, nor media.
 func isEmpty(m chat.Message) bool {

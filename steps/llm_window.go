@@ -34,7 +34,7 @@ func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req
 			return nil, fmt.Errorf("%w; %w", rejected, failed)
 		}
 		req.Messages = window
-		s.schema.applyTo(&req)
+		s.require(ctx, &req)
 		if resp, err = s.call(ctx, row, req); suspected && err != nil {
 			if again, ok := errors.AsType[*model.Error](err); ok && again.Opaque {
 				err = first // the same, of the whole request

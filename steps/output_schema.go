@@ -1,7 +1,7 @@
 package steps
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"slices"
 
@@ -18,22 +18,31 @@ const MaxRepairs = 2
 // outputSchema is the type that an answer must have: requested as a JSON schema, and
 // checked.
 type outputSchema struct {
-	of     *spec.Variable
-	schema json.RawMessage
+	of *spec.Variable
+	model.Schema
 }
 
 func newOutputSchema(v *spec.Variable) *outputSchema {
-	return &outputSchema{v, tool.SchemaOf(v.Type.Custom)}
+	return &outputSchema{v, model.Schema{Name: wireName(v.Type.Name), JSON: tool.SchemaOf(v.Type.Custom)}}
 }
 
-// applyTo requests the schema: from providers that support one, and from all of them
-// at the end of the system message, which is the same in every call and is not stored.
-func (s *outputSchema) applyTo(req *model.Request) {
-	if s == nil {
-		return
+// require adds what an answer must be to a request: its form, by the type of the output or by the
+// caller's instructions, and a call of a tool.
+func (s *llmStep) require(ctx context.Context, req *model.Request) {
+	req.MustCall = mustCall(ctx, s.id, req.Tools, req.Messages)
+	switch asked := instructionsFor(ctx, s.id).Schema; {
+	case s.schema != nil:
+		requestForm(req, &s.schema.Schema)
+	case len(asked) > 0:
+		requestForm(req, &model.Schema{Name: "answer", JSON: asked})
 	}
-	req.Schema = &model.Schema{Name: wireName(s.of.Type.Name), JSON: s.schema}
-	instruction := chat.Block{Type: "text", Text: "When you answer, answer with one JSON object that fits this JSON schema, and with nothing else: " + string(s.schema)}
+}
+
+// requestForm requests the schema: from providers that support one, and from all of them
+// at the end of the system message, which is the same in every call and is not stored.
+func requestForm(req *model.Request, schema *model.Schema) {
+	req.Schema = schema
+	instruction := chat.Block{Type: "text", Text: "When you answer, answer with one JSON object that fits this JSON schema, and with nothing else: " + string(schema.JSON)}
 	req.Messages = slices.Clone(req.Messages)
 	if len(req.Messages) == 0 || req.Messages[0].Role != chat.System {
 		req.Messages = slices.Insert(req.Messages, 0, chat.Message{Role: chat.System, Blocks: []chat.Block{instruction}})

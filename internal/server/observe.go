@@ -68,14 +68,15 @@ func (s *Server) measured(next http.Handler) http.Handler {
 		if ctx := telemetry.RemoteContext(r.Context(), r.Header); ctx != r.Context() {
 			r = r.WithContext(ctx)
 		}
+		defer s.note(sw, r, began) // also if the handler breaks the connection
 		next.ServeHTTP(sw, r)
-		s.note(sw, r, time.Since(began))
 	})
 }
 
 // note counts and logs a request that was answered. It is not part of measured, whose stack
 // each open stream keeps.
-func (s *Server) note(sw *statusWriter, r *http.Request, took time.Duration) {
+func (s *Server) note(sw *statusWriter, r *http.Request, began time.Time) {
+	took := time.Since(began)
 	route := routeOf(r.Pattern)
 	if route == "" || route == "/" {
 		route = "other"

@@ -52,6 +52,9 @@ func (p *protocol) body(req model.Request) (fields map[string]any, features []st
 	if p.setThinking(fields, turns) {
 		features = append(features, bindingBeta)
 	}
+	if _, set := fields["tool_choice"]; req.MustCall && !set && fields["thinking"] == nil { // thinking excludes forced calls
+		fields["tool_choice"] = map[string]string{"type": "any"}
+	}
 	if req.Schema != nil {
 		if err := requestFormat(fields, req.Schema); err != nil {
 			return nil, nil, err

@@ -46,6 +46,8 @@ func (p *protocol) addTools(fields map[string]any, req model.Request, forced *mo
 	case forced != nil:
 		tools = []model.Tool{{Name: forced.Name, Description: "Returns the answer.", Parameters: forced.JSON}}
 		choice = map[string]any{"tool": map[string]string{"name": forced.Name}}
+	case req.MustCall && choice == nil:
+		choice = map[string]any{"any": map[string]any{}}
 	case len(tools) == 0:
 		tools = calledTools(req.Messages)
 	}

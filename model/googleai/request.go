@@ -31,6 +31,9 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if err := p.addTools(fields, req); err != nil {
 		return nil, err
 	}
+	if _, set := fields["toolConfig"]; req.MustCall && !set {
+		fields["toolConfig"] = map[string]any{"functionCallingConfig": map[string]string{"mode": "ANY"}}
+	}
 	if _, set := config["responseMimeType"]; req.Schema != nil && !set {
 		config["responseMimeType"] = "application/json"
 		if req.Schema.Form != model.SchemaJSON {

@@ -24,6 +24,9 @@ func (p *protocol) body(req model.Request) (map[string]any, error) {
 	if err := p.setTools(fields, req); err != nil {
 		return nil, err
 	}
+	if _, set := fields["tool_choice"]; req.MustCall && !set {
+		fields["tool_choice"] = "required"
+	}
 	if _, set := fields["response_format"]; req.Schema != nil && !set {
 		fields["response_format"] = responseFormat(req.Schema)
 	}

@@ -81,6 +81,9 @@ func (p *responses) body(req model.Request) (map[string]any, error) {
 			fields["tool_choice"] = "none"
 		}
 	}
+	if _, set := fields["tool_choice"]; req.MustCall && !set {
+		fields["tool_choice"] = "required"
+	}
 	if req.Stream {
 		fields["stream"] = true
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // chatParams are the parameters of chat completions that are read.
-var chatParams = []string{"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "metadata", "inputs"}
+var chatParams = []string{"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "metadata", "inputs", "response_format", "stop"}
 
 // chatCompletions answers POST /v1/chat/completions.
 func (a *api) chatCompletions(w http.ResponseWriter, r *request) error {
@@ -63,6 +63,12 @@ func (a *api) readChat(r *request) (t *turn, usage bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	if err = t.asked.readForm("response_format", p["response_format"]); err != nil {
+		return nil, false, err
+	}
+	if err = t.asked.readStop(p); err != nil {
+		return nil, false, err
+	}
 	t.conversation, err = newConversation("/messages", messages, t.session != "")
 	return t, options.Usage, err
 }
@@ -83,7 +89,7 @@ func (t *turn) readCommon(nested bool) (err error) {
 	if t.inputs, err = chatInputs(t.flow, p, t.metadata); err != nil {
 		return err
 	}
-	t.tools, t.single, err = p.clientTools(t.flow, nested)
+	t.tools, t.single, t.asked.MustCall, err = p.clientTools(t.flow, nested)
 	return err
 }
 
@@ -253,7 +259,7 @@ func (c *chatAnswer) answer(m *chat.Message) {
 	c.message.Annotations, c.message.Images = extras(m)
 }
 
-func (c *chatAnswer) finish() { c.reason = "stop" }
+func (c *chatAnswer) finish(reason string) { c.reason = reason }
 
 func (c *chatAnswer) calls(pending []*runs.Request) {
 	if c.problem = approvalNeeded(c.run, pending); c.problem != nil {

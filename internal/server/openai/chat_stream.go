@@ -107,7 +107,7 @@ func (c *chatStream) answer(m *chat.Message) {
 
 func (c *chatStream) used(tokens runs.Usage) { c.tokens = tokens }
 
-func (c *chatStream) finish() { c.end("stop") }
+func (c *chatStream) finish(reason string) { c.end(reason) }
 
 func (c *chatStream) calls(pending []*runs.Request) {
 	if p := approvalNeeded(c.run, pending); p != nil {
@@ -136,7 +136,8 @@ func (c *chatStream) end(reason string) {
 	c.buf = append(c.buf, "data: [DONE]\n\n"...)
 }
 
-// fail appends the error. Before the first chunk it is an error with a status instead.
+// fail appends the error, after which the connection breaks. Before the first chunk it is an error
+// with a status instead.
 func (c *chatStream) fail(p *problem.Problem) {
 	c.problem = p
 	if !c.begun {
@@ -144,8 +145,12 @@ func (c *chatStream) fail(p *problem.Problem) {
 	}
 	c.buf = append(c.buf, "data: "...)
 	c.buf = append(c.buf, marshal(problem.OpenAIBody{Error: p.OpenAI()})...)
-	c.buf = append(c.buf, "\n\ndata: [DONE]\n\n"...)
+	c.buf = append(c.buf, "\n\n"...)
 }
+
+// breaks reports that the stream has no end: clients that ignore the error would take what came
+// before it for the answer.
+func (c *chatStream) breaks() bool { return c.begun && c.problem != nil }
 
 // marshal returns the JSON text of a value that always encodes.
 func marshal(v any) []byte {

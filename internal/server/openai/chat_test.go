@@ -178,24 +178,27 @@ func TestChat_Parameters(t *testing.T) {
 		{`"n":1,"logprobs":false,"stop":[],"response_format":{"type":"text"},"store":false,"parallel_tool_calls":true,"tool_choice":"auto"`, "", 200, ""},
 		{`"n":2`, "n", 400, ""},
 		{`"logprobs":true`, "logprobs", 400, ""},
-		{`"stop":"x"`, "stop", 400, ""},
-		{`"response_format":{"type":"json_object"}`, "response_format", 400, ""},
+		{`"stop":["a","b","c","d","e"]`, "stop", 400, ""},
+		{`"stop":5`, "stop", 400, ""},
+		{`"response_format":{"type":"json_schema"}`, "response_format", 400, ""},
+		{`"response_format":{"type":"grammar"}`, "response_format.type", 400, ""},
 		{`"store":true`, "store", 400, ""},
 		{`"modalities":["audio"]`, "modalities", 400, ""},
 		{`"functions":[{"name":"f"}]`, "functions", 400, ""},
-		{`"tool_choice":"required"`, "tool_choice", 400, ""},
+		{`"tool_choice":"always"`, "tool_choice", 400, ""},
+		{`"tool_choice":"required"`, "tool_choice", 400, ""}, // there are no tools
 		{`"tool_choice":{"type":"function","function":{"name":"f"}}`, "tool_choice", 400, ""},
 		{`"tools":[{"type":"web_search"}]`, "tools[0].type", 400, ""},
 		{`"tools":[{"type":"function","function":{"name":"a b"}}]`, "tools[0].function.name", 400, ""},
 		{`"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"array"}}}]`, "tools[0].function.parameters", 400, ""},
-		{`"tools":[{"type":"function","function":{"name":"f"}}]`, "tools", 400, ""}, // the flow has no Agent
+		{`"tools":[{"type":"function","function":{"name":"f"}}]`, "", 200, ""},
 		{`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none"`, "", 200, ""},
 		{`"tools":3`, "tools", 400, ""},
 		{`"stream":"yes"`, "stream", 400, ""},
 		{`"stream_options":{"include_usage":true}`, "stream_options", 400, ""},
 		{`"metadata":{"a":1}`, "metadata", 400, ""},
 		{`"inputs":{"unknown":1}`, "inputs.unknown", 400, ""},
-		{`"temprature":1`, "temprature", 400, ""},
+		{`"temprature":1,"num_ctx":8`, "", 200, "num_ctx, temprature"},
 	} {
 		r := s.post("/v1/chat/completions", `{"model":"talk","messages":[{"role":"user","content":"hi"}],`+tt.params+`}`)
 		var f failure

@@ -31,13 +31,19 @@ func runClient(t *testing.T, location, file string, command ...string) map[strin
 		}
 		t.Skipf("SKIPPED: set %s to a folder with the package openai, as .ci/run does", location)
 	}
+	return runProgram(t, []string{"PYTHONPATH=" + folder, "QTYPE_OPENAI_NODE=" + folder}, append(command, file)...)
+}
+
+// runProgram runs a command with the address of a server with keys, and returns what it has printed.
+func runProgram(t *testing.T, env []string, command ...string) map[string]any {
+	t.Helper()
 	control, err := access.New(access.Config{Keys: "ada:ada-key-0123456789,boss:boss-key-0123456789"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, nil, server.Options{Access: control, Heartbeat: heartbeat})
-	cmd := testkit.Command(t, command[0], append(command[1:], file, s.URL)...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder, "QTYPE_OPENAI_NODE="+folder)
+	cmd := testkit.Command(t, command[0], append(command[1:], s.URL)...)
+	cmd.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -145,4 +151,20 @@ func TestClient_Node(t *testing.T) {
 		"concurrent":     eight,
 	})
 	compare(t, got, want)
+}
+
+// TestClient_Structured asks for structured answers and calls with instructor, LangChain, pydantic-ai
+// and OpenAI's package.
+func TestClient_Structured(t *testing.T) {
+	python := testkit.External(t, "QTYPE_OPENAI_CLIENTS", "a Python with instructor, langchain-openai and pydantic-ai")
+	got := runProgram(t, nil, python, "testdata/structured.py")
+	const bo, sample = `{"age": 3, "name": "Bo"}`, `{"age": 1, "name": "text"}`
+	compare(t, got, object{
+		"parse": sample, "responses.parse": sample,
+		"instructor tools": bo, "instructor json": bo, "instructor json_schema": sample,
+		"langchain json_schema": sample, "langchain json_mode": bo, "langchain function_calling": bo,
+		"pydantic-ai tool": bo, "pydantic-ai native": sample, "pydantic-ai prompted": bo,
+		"tools":   object{"langchain": list{"get_weather", object{"city": "Rome"}}, "pydantic_ai": arrived},
+		"unknown": "num_ctx, repeat_last_n",
+	})
 }

@@ -15,6 +15,7 @@ type conversation struct {
 	instructions []string       // of the caller: the system messages before all others
 	earlier      []chat.Message // before the newest message
 	newest       *message       // of the user; nil if the request continues a run
+	prefix       string         // the beginning of the answer: the text of a last message of the assistant
 	results      []*message     // the results of tools that end the request: they continue a run
 	calls        []string       // ids of the calls of the last message of the assistant
 	answered     bool           // results of those calls precede the newest message
@@ -40,6 +41,9 @@ func newConversation(list string, messages []*message, open bool) (*conversation
 		rest = rest[:len(rest)-1]
 	}
 	c.results = messages[len(rest):]
+	if end := len(rest) - 1; len(c.results) == 0 && end > 0 && rest[end].Role == chat.Assistant && !rest[end].HasCalls() {
+		c.prefix, rest, messages = rest[end].Text(), rest[:end], messages[:end]
+	}
 	last := messages[len(messages)-1]
 	if len(c.results) == 0 {
 		if last.Role != chat.User {

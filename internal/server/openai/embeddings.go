@@ -124,5 +124,5 @@ func embeddingProblem(err error) error {
 		return err
 	}
 	text, _ := runtime.PublicText(err)
-	return modelProblem(problem.New(http.StatusBadGateway, "model_failed", "%s", text), "model", err)
+	return failedCall(runtime.CodeModel, err, text)
 }

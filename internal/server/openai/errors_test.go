@@ -32,7 +32,7 @@ func TestErrors_Form(t *testing.T) {
 		{"POST", "/v1/chat/completions", strings.Replace(body, "hi", strings.Repeat("x", 3000), 1), ada, 413, "invalid_request_error", "body_too_large"},
 		{"POST", "/v1/chat/completions", strings.Replace(body, "hi", "limit", 1), ada, 429, "rate_limit_error", "rate_limit_exceeded"},
 		{"POST", "/v1/chat/completions", strings.Replace(body, "hi", "broken", 1), ada, 503, "server_error", "model_unavailable"},
-		{"POST", "/v1/chat/completions", strings.Replace(body, "hi", "refuse", 1), ada, 502, "server_error", "model_failed"},
+		{"POST", "/v1/chat/completions", strings.Replace(body, "hi", "refuse", 1), ada, 422, "invalid_request_error", "model_failed"},
 		{"POST", "/v1/embeddings", `{"model":"talk","input":"x"}`, ada, 404, "invalid_request_error", "model_not_found"},
 		{"GET", "/v1/models/none", "", ada, 404, "invalid_request_error", "model_not_found"},
 		{"GET", "/v1/responses/resp_1", "", ada, 404, "invalid_request_error", "not_found"},
@@ -44,6 +44,9 @@ func TestErrors_Form(t *testing.T) {
 		r.into(t, &f)
 		if r.status != tt.status || f.Error.Type != tt.typ || f.Error.Code != tt.code || tt.status != 200 && f.Error.Message == "" {
 			t.Errorf("%s %s %.40s: %d %s", tt.method, tt.path, tt.body, r.status, r.body)
+		}
+		if retried := tt.status == 429 || tt.status == 503; tt.status != 200 && (r.header.Get("X-Should-Retry") == "false") == retried {
+			t.Errorf("%d %s: X-Should-Retry: %q", r.status, r.body, r.header.Get("X-Should-Retry"))
 		}
 		if tt.status == 429 && r.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")

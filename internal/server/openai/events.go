@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -11,7 +12,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -24,7 +27,7 @@ type sink interface {
 	answer(m *chat.Message)        // the whole answer, after its text
 	used(tokens runs.Usage)        // before one of the following
 	calls(pending []*runs.Request) // the run waits for its client: the end of the response
-	finish()                       // the end of an answer
+	finish(reason string)          // the end of an answer: stop, length or content_filter
 	fail(p *problem.Problem)       // the end of an answer that failed
 }
 
@@ -40,8 +43,9 @@ type reader struct {
 	open     map[string]bool // ids of the requests that wait
 	writers  map[string]bool // steps whose text is the answer; nil: all
 	usage    runs.Usage
-	streamed bool // text of the answer was written
-	pause    bool // the next text is of another call of the model
+	reason   string // why the last call for the answer ended: length, content_filter, or empty
+	streamed bool   // text of the answer was written
+	pause    bool   // the next text is of another call of the model
 	problem  *problem.Problem
 	ended    bool         // the run has ended
 	stopped  bool         // the response has ended before the run
@@ -91,6 +95,9 @@ func (r *reader) read(ev *runs.Event) {
 	case runs.UsageReported:
 		r.usage.Input += ev.Usage.Input
 		r.usage.Output += ev.Usage.Output
+		if r.writers == nil || r.writers[ev.Step] {
+			r.reason = earlyEnd(ev.Usage.Finish)
+		}
 	case runs.RowFinished:
 		r.row(ev)
 	case runs.RunFinished:
@@ -115,7 +122,9 @@ func (r *reader) text(ev *runs.Event) {
 // row passes what the flow has returned.
 func (r *reader) row(ev *runs.Event) {
 	if ev.Result == nil || ev.Error != "" {
-		r.problem = rowProblem(ev)
+		if !r.cutOff(ev) {
+			r.problem = rowProblem(ev)
+		}
 		return
 	}
 	m := r.flow.AnswerOf(ev.Result.Outputs)
@@ -154,7 +163,25 @@ func (r *reader) end() {
 		return
 	}
 	r.to.used(r.usage)
-	r.to.finish()
+	r.to.finish(cmp.Or(r.reason, "stop"))
+}
+
+// cutOff reports whether a row failed because the provider ended the answer early. Clients get
+// its text with the reason, as from the provider.
+func (r *reader) cutOff(ev *runs.Event) bool {
+	if ev.Result == nil || r.reason == "" {
+		return false
+	}
+	_, ok := errors.AsType[*model.IncompleteError](ev.Result.Err())
+	return ok
+}
+
+// earlyEnd returns the reason for which an answer ended early, empty if it is complete.
+func earlyEnd(finish string) string {
+	if finish == "length" || finish == "content_filter" {
+		return finish
+	}
+	return ""
 }
 
 // waiting reports whether the run waits for its client.
@@ -173,35 +200,54 @@ func (r *reader) stop() {
 
 // rowProblem returns the problem of a failed row.
 func rowProblem(ev *runs.Event) *problem.Problem {
-	p := problem.New(http.StatusInternalServerError, "run_failed", "%s", ev.Error)
 	if ev.Result == nil {
-		return p
+		return problem.New(http.StatusInternalServerError, "run_failed", "%s", ev.Error)
 	}
 	err := ev.Result.Err()
 	if busy := host.TurnProblem(err); busy != nil {
 		return busy
 	}
-	return modelProblem(p, ev.Result.Code, err)
+	return failedCall(ev.Result.Code, err, ev.Error)
 }
 
-// modelProblem sets the status of a failed call of a model: 429 where its provider limits
-// the rate, 502 or 503 otherwise.
-func modelProblem(p *problem.Problem, code string, err error) *problem.Problem {
-	failed, ok := errors.AsType[*model.Error](err)
-	status, _ := strconv.Atoi(strings.TrimPrefix(code, "http_"))
-	if ok {
-		status, p.RetryAfter = failed.Status, failed.RetryAfter
-	}
-	switch {
-	case status == http.StatusTooManyRequests:
-		p.Status, p.Code, p.Title = status, "rate_limit_exceeded", http.StatusText(status)
-		p.RetryAfter = max(p.RetryAfter, minRetryAfter)
-	case ok && failed.Temporary:
-		p.Status, p.Code, p.Title = http.StatusServiceUnavailable, "model_unavailable", http.StatusText(http.StatusServiceUnavailable)
-	case ok || code == "model" || strings.HasPrefix(code, "http_"):
-		p.Status, p.Code, p.Title = http.StatusBadGateway, "model_failed", http.StatusText(http.StatusBadGateway)
+// failedCall returns the problem of a row or of a call of a model that failed with a code of package
+// runtime. text is the public text of its error.
+func failedCall(of string, err error, text string) *problem.Problem {
+	status, code := failureOf(of, err)
+	p := problem.New(status, code, "%s", text)
+	if status == http.StatusTooManyRequests {
+		p.RetryAfter = minRetryAfter
+		if failed, ok := errors.AsType[*model.Error](err); ok {
+			p.RetryAfter = max(failed.RetryAfter, minRetryAfter)
+		}
 	}
 	return p
+}
+
+// failureOf returns the status and the code for a failed row: 429, 503 and 504 if the same request may
+// succeed later, 500 for a defect of the program, and 422 for all others.
+func failureOf(code string, err error) (int, string) {
+	failed, ofModel := errors.AsType[*model.Error](err)
+	status, _ := strconv.Atoi(strings.TrimPrefix(code, "http_"))
+	if ofModel {
+		status = failed.Status
+	}
+	_, ofStore := errors.AsType[*memory.StoreError](err)
+	switch {
+	case status == http.StatusTooManyRequests:
+		return status, "rate_limit_exceeded"
+	case ofModel && failed.Temporary, status >= http.StatusInternalServerError, status == http.StatusRequestTimeout:
+		return http.StatusServiceUnavailable, "model_unavailable"
+	case ofModel || status != 0 || code == runtime.CodeModel:
+		return http.StatusUnprocessableEntity, "model_failed"
+	case code == runtime.CodeTimeout:
+		return http.StatusGatewayTimeout, "timeout"
+	case ofStore:
+		return http.StatusServiceUnavailable, "store_unavailable"
+	case code == runtime.CodeInternal:
+		return http.StatusInternalServerError, "run_failed"
+	}
+	return http.StatusUnprocessableEntity, "run_failed"
 }
 
 // minRetryAfter is the shortest time after which a client repeats a request that the rate

@@ -28,14 +28,14 @@ func TestMedia_Chat(t *testing.T) {
 	whole := &chatAnswer{}
 	whole.text("A cat")
 	whole.answer(drawn())
-	whole.finish()
+	whole.finish("stop")
 	if got := string(marshal(whole.body())); !strings.Contains(got, `"content":"A cat"`) || !strings.Contains(got, `"annotations":[`+source+`],"images":[`+picture+`]`) {
 		t.Errorf("whole: %s", got)
 	}
 	stream := newChatStream(chatHead{}, "run_1", false)
 	stream.text("A cat")
 	stream.answer(drawn())
-	stream.finish()
+	stream.finish("stop")
 	if got := string(stream.take()); !strings.Contains(got, `"delta":{"annotations":[`+source+`],"images":[`+picture+`]}`) {
 		t.Errorf("stream: %s", got)
 	}
@@ -46,7 +46,7 @@ func TestMedia_Response(t *testing.T) {
 	r := newResponse(&turn{request: &request{}, flow: flow})
 	r.text("A cat")
 	r.answer(drawn())
-	r.finish()
+	r.finish("stop")
 	raw, err := json.Marshal(r.Output)
 	if err != nil {
 		t.Fatal(err)

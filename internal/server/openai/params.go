@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // params are the parameters of a request by their names.
@@ -82,20 +80,6 @@ func oneOf(texts ...string) func(json.RawMessage) bool {
 // never allows no value.
 func never(json.RawMessage) bool { return false }
 
-// plainText allows the format of free text.
-func plainText(raw json.RawMessage) bool {
-	var f struct {
-		Type   string `json:"type"`
-		Format *struct {
-			Type string `json:"type"`
-		} `json:"format"`
-	}
-	if json.Unmarshal(raw, &f) != nil {
-		return false
-	}
-	return f.Format == nil && (f.Type == "" || f.Type == "text") || f.Format != nil && f.Format.Type == "text"
-}
-
 const (
 	outputRefusal = "the document declares the form of the answer"
 	toolRefusal   = "use tools of type function"
@@ -116,8 +100,6 @@ var chatRules = map[string]rule{
 	"n":                  {allow: is("1"), refuse: "a flow gives one answer"},
 	"logprobs":           {allow: is("false"), refuse: "log probabilities are not available"},
 	"logit_bias":         {allow: is("{}"), refuse: "the tokens of answers cannot be biased"},
-	"stop":               {allow: oneOf("[]", `""`), refuse: "the document decides where answers end"},
-	"response_format":    {allow: plainText, refuse: outputRefusal},
 	"modalities":         {allow: is(`["text"]`), refuse: outputRefusal},
 	"audio":              {allow: never, refuse: outputRefusal},
 	"web_search_options": {allow: never, refuse: "the document declares the tools of the server"},
@@ -130,7 +112,6 @@ var chatRules = map[string]rule{
 var responseRules = map[string]rule{
 	"max_output_tokens": noEffect, "reasoning": noEffect, "include": noEffect, "max_tool_calls": noEffect, "stream_options": noEffect,
 	"background":         {allow: is("false"), refuse: "use POST /flows/{flow} with Prefer: respond-async"},
-	"text":               {allow: plainText, refuse: outputRefusal},
 	"truncation":         {allow: is(`"disabled"`), refuse: "the policy of the memory decides which messages a model receives"},
 	"prompt":             {allow: never, refuse: "the document declares the prompts"},
 	"context_management": {allow: is("[]"), refuse: "the policy of the memory decides which messages a model receives"},
@@ -138,7 +119,7 @@ var responseRules = map[string]rule{
 }
 
 // check refuses parameters that should change the answer but are not supported, and
-// returns the names of parameters without an effect. read are the names that the resource
+// returns the names of parameters without an effect, or unknown. read are the names that the resource
 // reads itself.
 func (p params) check(rules map[string]rule, read ...string) (ignored []string, err error) {
 	for _, name := range p.names() {
@@ -150,11 +131,9 @@ func (p params) check(rules map[string]rule, read ...string) (ignored []string, 
 			r, ok = commonRules[name]
 		}
 		switch {
-		case !ok:
-			return nil, bad("/"+name, "unknown_parameter", "unknown parameter%s", diag.DidYouMean(name, known(rules, read)))
-		case r.ignored && p.has(name):
+		case (!ok || r.ignored) && p.has(name): // unknown ones are of other servers
 			ignored = append(ignored, name)
-		case !r.ignored && p.has(name) && !r.allow(p[name]):
+		case ok && p.has(name) && !r.allow(p[name]):
 			return nil, bad("/"+name, "unsupported_value", "the value is not supported: %s", r.refuse)
 		}
 	}
@@ -166,17 +145,6 @@ func (p params) names() []string {
 	names := make([]string, 0, len(p))
 	for name := range p {
 		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func known(rules map[string]rule, read []string) []string {
-	names := slices.Clone(read)
-	for _, m := range []map[string]rule{rules, commonRules} {
-		for name := range m {
-			names = append(names, name)
-		}
 	}
 	slices.Sort(names)
 	return names

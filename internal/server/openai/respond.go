@@ -68,6 +68,9 @@ type encoder interface {
 	take() []byte
 	// failed returns the problem that ended the answer, nil for none.
 	failed() *problem.Problem
+	// breaks reports that the connection must break, because the answer failed and its form has no end
+	// for that.
+	breaks() bool
 	// empty reports that nothing of the answer was appended.
 	empty() bool
 }
@@ -123,6 +126,8 @@ func (a *api) respondStream(w http.ResponseWriter, t *turn, b *began, out encode
 	}
 	if err != nil {
 		b.run.Disconnected()
+	} else if out.breaks() {
+		panic(http.ErrAbortHandler)
 	}
 	return nil // the response has begun
 }

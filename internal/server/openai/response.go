@@ -57,6 +57,7 @@ func (r *response) take() []byte {
 }
 
 func (r *response) failed() *problem.Problem { return r.problem }
+func (r *response) breaks() bool             { return false } // it ends with response.failed
 func (r *response) empty() bool              { return !r.begun }
 func (r *response) body() any                { return r }
 
@@ -178,11 +179,17 @@ func (r *response) calls(pending []*runs.Request) {
 	r.complete()
 }
 
-func (r *response) finish() {
+func (r *response) finish(reason string) {
 	r.begin()
 	r.closeItem()
+	if details := incompleteReasons[reason]; details != "" {
+		r.Incomplete = &incompleteDetails{details}
+	}
 	r.complete()
 }
+
+// incompleteReasons maps reasons for which an answer is incomplete.
+var incompleteReasons = map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"}
 
 // complete appends the end of the response.
 func (r *response) complete() {
@@ -193,7 +200,10 @@ func (r *response) complete() {
 		}
 	}
 	r.Status = "completed"
-	r.emit("response.completed", member{"response", r})
+	if r.Incomplete != nil {
+		r.Status = "incomplete"
+	}
+	r.emit("response."+r.Status, member{"response", r})
 }
 
 // fail appends the error. Before the first event it is an error with a status instead.

@@ -9,26 +9,24 @@ import (
 
 // response is a response, which it writes as a stream of events or as a whole.
 type response struct {
-	ID           string            `json:"id"`
-	Object       string            `json:"object"`
-	Created      int64             `json:"created_at"`
-	Status       string            `json:"status"`
-	Background   bool              `json:"background"`
-	Error        *responseError    `json:"error"`
-	Incomplete   *struct{}         `json:"incomplete_details"`
-	Instructions json.RawMessage   `json:"instructions"`
-	Model        string            `json:"model"`
-	Output       []any             `json:"output"`
-	Parallel     bool              `json:"parallel_tool_calls"`
-	Previous     *string           `json:"previous_response_id"`
-	Conversation *conversationBody `json:"conversation,omitempty"`
-	Store        bool              `json:"store"`
-	Temperature  *float64          `json:"temperature"`
-	TopP         *float64          `json:"top_p"`
+	ID           string             `json:"id"`
+	Object       string             `json:"object"`
+	Created      int64              `json:"created_at"`
+	Status       string             `json:"status"`
+	Background   bool               `json:"background"`
+	Error        *responseError     `json:"error"`
+	Incomplete   *incompleteDetails `json:"incomplete_details"`
+	Instructions json.RawMessage    `json:"instructions"`
+	Model        string             `json:"model"`
+	Output       []any              `json:"output"`
+	Parallel     bool               `json:"parallel_tool_calls"`
+	Previous     *string            `json:"previous_response_id"`
+	Conversation *conversationBody  `json:"conversation,omitempty"`
+	Store        bool               `json:"store"`
+	Temperature  *float64           `json:"temperature"`
+	TopP         *float64           `json:"top_p"`
 	Text         struct {
-		Format struct {
-			Type string `json:"type"`
-		} `json:"format"`
+		Format json.RawMessage `json:"format"`
 	} `json:"text"`
 	Choice     json.RawMessage   `json:"tool_choice"`
 	Tools      json.RawMessage   `json:"tools"`
@@ -43,6 +41,11 @@ type response struct {
 	begun   bool
 	current *openItem
 	problem *problem.Problem
+}
+
+// incompleteDetails is why a response ended before it was complete.
+type incompleteDetails struct {
+	Reason string `json:"reason"` // max_output_tokens or content_filter
 }
 
 type responseError struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // responseParams are the parameters of responses that are read.
-var responseParams = []string{"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "metadata", "inputs",
+var responseParams = []string{"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "metadata", "inputs", "text",
 	"store", "previous_response_id", "conversation"}
 
 // responses answers POST /v1/responses.
@@ -46,6 +46,15 @@ func (a *api) readResponse(r *request) (*turn, *response, error) {
 		return nil, nil, err
 	}
 	if err = t.readCommon(false); err != nil {
+		return nil, nil, err
+	}
+	var text struct {
+		Format json.RawMessage `json:"format"`
+	}
+	if err = t.params.decode("text", &text); err != nil {
+		return nil, nil, err
+	}
+	if err = t.asked.readForm("text/format", text.Format); err != nil {
 		return nil, nil, err
 	}
 	if err = a.findRepeated(t); err != nil {
@@ -192,7 +201,14 @@ func (t *turn) readInput(fetch fetchFunc, open bool) error {
 func newResponse(t *turn) *response {
 	r := &response{Object: "response", Created: time.Now().Unix(), Status: "in_progress", Model: t.flow.ID(), Output: []any{}, Parallel: !t.single,
 		Tools: json.RawMessage("[]"), Choice: json.RawMessage(`"auto"`), Truncation: "disabled", Metadata: map[string]string{}, Instructions: json.RawMessage("null")}
-	r.Text.Format.Type = "text"
+	r.Text.Format = json.RawMessage(`{"type":"text"}`)
+	if len(t.asked.Schema) > 0 {
+		var text struct {
+			Format json.RawMessage `json:"format"`
+		}
+		_ = t.params.decode("text", &text) // it was read before
+		r.Text.Format = text.Format
+	}
 	for name, to := range map[string]*json.RawMessage{"tools": &r.Tools, "tool_choice": &r.Choice, "instructions": &r.Instructions} {
 		if t.params.has(name) {
 			*to = t.params[name]

@@ -98,8 +98,12 @@ func serverTools(flow *schema.Flow) map[string]bool {
 	return names
 }
 
-// offersTools reports whether the flow has a step that can offer tools of the client.
+// offersTools reports whether the flow has a step that can offer tools of the client: an Agent, or
+// a model that writes the answer.
 func offersTools(flow *schema.Flow) bool {
+	if len(answering(flow)) > 0 {
+		return true
+	}
 	for s := range flow.Spec.Plan().All() {
 		if s.OffersCallerTools() {
 			return true
@@ -110,7 +114,7 @@ func offersTools(flow *schema.Flow) bool {
 
 // toolChoice is the parameter tool_choice as an object.
 type toolChoice struct {
-	Type    string     `json:"type"`
+	wireTool
 	Mode    string     `json:"mode"`
 	Tools   []wireTool `json:"tools"`
 	Allowed *struct {
@@ -119,51 +123,58 @@ type toolChoice struct {
 	} `json:"allowed_tools"` // chat completions
 }
 
-// choose applies the parameter tool_choice to the tools. The error is a *problem.Problem.
-func (p params) choose(tools []runs.CallerTool) ([]runs.CallerTool, error) {
+// choose applies the parameter tool_choice to the tools. must reports that the model must call one
+// of them. The error is a *problem.Problem.
+func (p params) choose(tools []runs.CallerTool) (chosen []runs.CallerTool, must bool, err error) {
 	if !p.has("tool_choice") {
-		return tools, nil
+		return tools, false, nil
 	}
 	var mode string
 	if json.Unmarshal(p["tool_choice"], &mode) == nil {
 		switch mode {
-		case "auto":
-			return tools, nil
+		case "auto", "required":
+			return tools, mode == "required", nil
 		case "none":
-			return nil, nil
+			return nil, false, nil
 		}
-		return nil, bad("/tool_choice", "unsupported_value", "%q is not supported: the flow decides when tools are called; use auto or none", mode)
+		return nil, false, bad("/tool_choice", "invalid_value", "unknown choice %q: expected none, auto, required or a function", mode)
 	}
 	var c toolChoice
 	if err := p.decode("tool_choice", &c); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if c.Allowed != nil {
+	switch {
+	case c.Type == "function":
+		c.Mode, c.Tools = "required", []wireTool{c.wireTool}
+	case c.Allowed != nil:
 		c.Mode, c.Tools = c.Allowed.Mode, c.Allowed.Tools
+	case c.Type != "allowed_tools":
+		return nil, false, bad("/tool_choice/type", "unsupported_value", "unknown choice %q: expected function or allowed_tools", c.Type)
 	}
-	if c.Type != "allowed_tools" || c.Mode != "auto" {
-		return nil, bad("/tool_choice", "unsupported_value", "a call cannot be forced: the flow decides when tools are called; use auto or none")
-	}
-	return slices.DeleteFunc(tools, func(t runs.CallerTool) bool {
+	tools = slices.DeleteFunc(tools, func(t runs.CallerTool) bool {
 		return !slices.ContainsFunc(c.Tools, func(allowed wireTool) bool {
 			return allowed.Name == t.Name || allowed.Function != nil && allowed.Function.Name == t.Name
 		})
-	}), nil
+	})
+	return tools, c.Mode == "required", nil
 }
 
-// clientTools returns the tools that the flow may call, and whether a response has at
-// most one call.
-func (p params) clientTools(flow *schema.Flow, nested bool) (tools []runs.CallerTool, single bool, err error) {
+// clientTools returns the tools that the flow may call, whether a response has at most one call,
+// and whether the model must call one.
+func (p params) clientTools(flow *schema.Flow, nested bool) (tools []runs.CallerTool, single, must bool, err error) {
 	if tools, err = p.parseTools(flow, nested); err != nil {
-		return nil, false, err
+		return nil, false, false, err
 	}
-	if tools, err = p.choose(tools); err != nil {
-		return nil, false, err
+	if tools, must, err = p.choose(tools); err != nil {
+		return nil, false, false, err
+	}
+	if must && len(tools) == 0 {
+		return nil, false, false, bad("/tool_choice", "invalid_value", "there is no tool that could be called")
 	}
 	if len(tools) > 0 && !offersTools(flow) {
-		return nil, false, bad("/tools", "unsupported_value", `flow %s has no Agent, so it cannot call tools; send none, or "tool_choice": "none"`, flow.ID())
+		return nil, false, false, bad("/tools", "unsupported_value", `no step of flow %s calls a model for the answer, so it cannot call tools; send none, or "tool_choice": "none"`, flow.ID())
 	}
 	parallel := true
 	err = p.decode("parallel_tool_calls", &parallel)
-	return tools, !parallel, err
+	return tools, !parallel, must, err
 }

@@ -34,7 +34,8 @@ type turn struct {
 	session      string // empty without one: the messages are the conversation
 	conversation *conversation
 	tools        []runs.CallerTool
-	single       bool // a response has at most one call
+	asked        asked // what the answering steps get in addition
+	single       bool  // a response has at most one call
 	inputs       map[string]json.RawMessage
 	metadata     map[string]string
 	stream       bool
@@ -181,19 +182,15 @@ func hash(texts ...string) string {
 	return strings.ToUpper(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// instructions returns the instructions of the caller, nil for none.
+// instructions returns what the answering steps get from the caller, nil for nothing.
 func (t *turn) instructions() *steps.Instructions {
-	if len(t.conversation.instructions) == 0 {
+	in := steps.Instructions(t.asked)
+	in.Text, in.Prefix = strings.Join(t.conversation.instructions, "\n\n"), t.conversation.prefix
+	if in.Text == "" && in.Prefix == "" && len(in.Schema) == 0 && len(in.Stop) == 0 && len(t.tools) == 0 {
 		return nil
 	}
-	in := &steps.Instructions{Text: strings.Join(t.conversation.instructions, "\n\n")}
-	if t.flow.Answer != nil {
-		for id := range t.flow.Spec.Writers(t.flow.Answer.ID) {
-			in.Steps = append(in.Steps, id)
-		}
-		slices.Sort(in.Steps)
-	}
-	return in
+	in.Steps = answering(t.flow)
+	return &in
 }
 
 // row returns the inputs of the flow. The error is a *problem.Problem or of the store.

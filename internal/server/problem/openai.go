@@ -20,13 +20,22 @@ func Respond(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	if p.Status == http.StatusConflict && p.Code != "session_busy" || p.Continues && r.Header.Get("Idempotency-Key") == "" {
+	if !p.temporary() || p.Continues && r.Header.Get("Idempotency-Key") == "" {
 		h.Set("X-Should-Retry", "false") // clients would repeat the request
 	} else {
 		p.setRetryAfter(h)
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(OpenAIBody{p.OpenAI()}) // fails only if the client is gone
+}
+
+// temporary reports whether the same request may succeed later.
+func (p *Problem) temporary() bool {
+	switch p.Status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return p.Code == "session_busy"
 }
 
 // OpenAIBody is the body of an error of OpenAI's API.

@@ -85,9 +85,10 @@ type Usage struct {
 	Input  int    `json:"input"`
 	Output int    `json:"output"`
 
-	Estimated bool    `json:"estimated,omitempty"` // whether Input and Output are estimates, because the server of the model reports none
-	Cached    int     `json:"cached,omitempty"`    // tokens of the input from the provider's prompt cache
-	Cost      float64 `json:"cost,omitempty"`      // by the prices of the model
+	Finish    string  `json:"finish_reason,omitempty"` // why the model ended its answer; empty if it is not known
+	Estimated bool    `json:"estimated,omitempty"`     // whether Input and Output are estimates, because the server of the model reports none
+	Cached    int     `json:"cached,omitempty"`        // tokens of the input from the provider's prompt cache
+	Cost      float64 `json:"cost,omitempty"`          // by the prices of the model
 }
 
 // Result is one row that came out of the flow.

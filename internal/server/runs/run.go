@@ -231,7 +231,7 @@ func (r *Run) hear(ev steps.Event) {
 		}
 	}
 	if ev.Kind == steps.EventUsage {
-		e.Usage = &Usage{Model: ev.Model, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Estimated: ev.Estimated, Cost: ev.Cost}
+		e.Usage = &Usage{Model: ev.Model, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Estimated: ev.Estimated, Cost: ev.Cost, Finish: ev.Finish}
 	}
 	r.add(e, nil)
 }
