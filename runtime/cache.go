@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/stepcache"
 	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -103,6 +104,9 @@ func (a *App) addCache(n *node, l *layout) {
 		Outputs: newPorts(l, base.AllOutputs()),
 		Hits:    &n.count.hits,
 		Misses:  &n.count.misses,
+	}
+	if scope := memory.Scope(cfg.Scope); scope != memory.AppScope {
+		c.Sharer = scope.Session
 	}
 	if cfg.TTL != nil {
 		c.Policy.TTL = time.Duration(*cfg.TTL) * time.Second

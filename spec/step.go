@@ -64,6 +64,8 @@ type CacheConfig struct {
 	TTL *int `yaml:"ttl" validate:"omitempty,gt=0"`
 	// KeyedBy describes what the cache key covers: configuration (the inputs and everything that determines the result: prompt, model, tool, types), or inputs (the inputs alone, as in QType; then increase version when something else changes).
 	KeyedBy string `yaml:"keyed_by" default:"configuration" validate:"oneof=configuration inputs"`
+	// Scope is who shares the results: app (all callers, who can learn from the time of an answer that another one asked the same), user, or session.
+	Scope Scope `yaml:"scope" default:"app" validate:"oneof=app user session"`
 	// MaxSizeMB is how many MiB the step's results may take on disk; the least recently used ones are evicted.
 	MaxSizeMB int `yaml:"max_size_mb" default:"1024" validate:"gt=0"`
 }

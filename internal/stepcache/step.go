@@ -15,14 +15,15 @@ import (
 
 // StepConfig describes the cache of a step.
 type StepConfig struct {
-	Cache       *Cache                    // where results are stored
-	Scope       Scope                     // the step and version whose results it has
-	Policy      Policy                    // the limits of the entries
-	Fingerprint []byte                    // of the step; nil if only the inputs identify a result
-	Failures    bool                      // results of failed rows are stored, too
-	Inputs      Ports                     // the variables that identify a result
-	Outputs     Ports                     // the variables that are stored
-	Code        func(*steps.Error) string // returns the kind of a row's failure
+	Cache       *Cache                      // where results are stored
+	Scope       Scope                       // the step and version whose results it has
+	Policy      Policy                      // the limits of the entries
+	Fingerprint []byte                      // of the step; nil if only the inputs identify a result
+	Failures    bool                        // results of failed rows are stored, too
+	Inputs      Ports                       // the variables that identify a result
+	Sharer      func(session string) string // returns who shares the results of a session; nil if all do
+	Outputs     Ports                       // the variables that are stored
+	Code        func(*steps.Error) string   // returns the kind of a row's failure
 
 	Hits, Misses *atomic.Int64 // count rows whose results were cached, and were not
 }
@@ -122,6 +123,9 @@ func (c *cachedStep) lookup(ctx context.Context, id inflightKey) ([]byte, *cache
 // id returns the key of a row's result; false if an input was never set.
 func (c *cachedStep) id(row *steps.Row) (inflightKey, bool) {
 	text := append(make([]byte, 0, 512), c.Fingerprint...)
+	if c.Sharer != nil {
+		text = checkpoint.AppendValue(append(text, "scope:"...), c.Sharer(row.Session))
+	}
 	for i, slot := range c.Inputs.Slots {
 		v := row.Values[slot]
 		if v == value.Unset {
