@@ -236,14 +236,15 @@ func TestResponses_Parameters(t *testing.T) {
 	s := serve(t, nil, server.Options{})
 	for params, want := range map[string]int{
 		`"text":{"format":{"type":"text"}},"truncation":"disabled","background":false,"include":[],"reasoning":{"effort":"low"}`: 200,
-		`"text":{"format":{"type":"json_object"}}`:      400,
-		`"truncation":"auto"`:                           400,
-		`"background":true`:                             400,
-		`"prompt":{"id":"x"}`:                           400,
-		`"conversation":"a","previous_response_id":"b"`: 400,
-		`"unknown":1`:                                   400,
-		`"tools":[{"type":"file_search"}]`:              400,
-		`"input":[{"type":"item_reference","id":"x"}]`:  400,
+		`"text":{"format":{"type":"json_object"}}`:                             200,
+		`"text":{"format":{"type":"json_schema"}}`:                             400,
+		`"truncation":"auto"`:                                                  400,
+		`"background":true`:                                                    400,
+		`"prompt":{"id":"x"}`:                                                  400,
+		`"conversation":"a","previous_response_id":"b"`:                        400,
+		`"unknown":1`:                                                          200,
+		`"tools":[{"type":"file_search"}]`:                                     400,
+		`"input":[{"type":"item_reference","id":"x"}]`:                         400,
 		`"input":[{"type":"function_call_output","call_id":"x","output":"y"}]`: 400,
 	} {
 		if r := s.post("/v1/responses", `{"model":"talk","input":"hi",`+params+`}`); r.status != want {
@@ -260,7 +261,7 @@ func TestResponses_Failure(t *testing.T) {
 	if len(frames) < 3 || !strings.Contains(frames[len(frames)-1], `"type":"response.failed"`) || !strings.Contains(frames[len(frames)-1], "the model is broken late") {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	if r := s.post("/v1/responses", `{"model":"late","input":"think"}`); r.status != http.StatusBadGateway {
+	if r := s.post("/v1/responses", `{"model":"late","input":"think"}`); r.status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 }
