@@ -17,8 +17,8 @@ func TestChat_Asked(t *testing.T) {
 		{"stop", "say one two three", `"stop":[" three","x"]`, "one two", "stop"},
 		{"stop in a later part", "say one two three", `"stop":"thr"`, "one two ", "stop"},
 		{"beginning of a stop", "say one two three", `"stop":"three four"`, "one two three", "stop"},
-		{"form", "a person", `"response_format":{"type":"json_schema","json_schema":{"name":"p","schema":{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}}}`,
-			`{"age":1}`, "stop"},
+		{"form", "a form", `"response_format":{"type":"json_schema","json_schema":{"name":"p","schema":{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}}}`,
+			`{"age":0}`, "stop"},
 		{"token limit", "cut off", `"user":"x"`, "half of", "length"},
 		{"content filter", "withhold", `"user":"x"`, "a part", "content_filter"},
 	} {
