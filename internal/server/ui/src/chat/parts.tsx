@@ -44,7 +44,7 @@ function PartView({ part: p, conv, streaming, caret, hasText }: PartViewProps) {
   if (p.type === 'text') {
     return p.text ? <Markdown text={p.text} streaming={caret} /> : null
   }
-  if (p.type === 'reasoning') return <Reasoning text={p.text} active={streaming && p.state !== 'done'} />
+  if (p.type === 'reasoning') return <Reasoning title={phaseOf(p) === 'commentary' ? 'Commentary' : 'Reasoning'} text={p.text} active={streaming && p.state !== 'done'} />
   if (p.type === 'file') return <FileChip part={p} large />
   if (isTool(p)) return <Tool part={p} conv={conv} />
   if (p.type.startsWith('data-') && !hasText) {
@@ -74,8 +74,11 @@ function Tool({ part, conv }: { part: Part; conv: Conversation }) {
   )
 }
 
-/** The reasoning of the model, closed unless the user opens it. */
-function Reasoning({ text, active }: { text: string; active: boolean }) {
+/** The phase that the server names for a part of reasoning. The protocol has no part for commentary. */
+const phaseOf = (p: Part) => (p as { providerMetadata?: { qtype?: { phase?: string } } }).providerMetadata?.qtype?.phase
+
+/** The reasoning or the commentary of the model, closed unless the user opens it. */
+function Reasoning({ title, text, active }: { title: string; text: string; active: boolean }) {
   const [open, setOpen] = useState(false)
   const [ms, setMs] = useState<number>()
   const start = useRef<number>(undefined)
@@ -88,7 +91,7 @@ function Reasoning({ text, active }: { text: string; active: boolean }) {
     <div>
       <button type="button" aria-expanded={open} onClick={() => setOpen(!open)} className="inline-flex items-center gap-1 rounded-md py-0.5 pr-1.5 text-dim hover:text-ink">
         <ChevronRight aria-hidden size={16} className={cx('transition-transform', open && 'rotate-90')} />
-        {active ? <span className="animate-pulse">Reasoning…</span> : `Reasoning${ms === undefined ? '' : ` (${duration(ms)})`}`}
+        {active ? <span className="animate-pulse">{title}…</span> : `${title}${ms === undefined ? '' : ` (${duration(ms)})`}`}
       </button>
       {open && (
         <div className="mt-1 ml-2 border-l-2 pl-3.5 text-[0.93rem] text-dim">

@@ -30,7 +30,7 @@ export default function HistoryPage({ flow }: { flow: Flow }) {
           <div className="mt-4">
             {runs.isPending && <Skeleton lines={5} />}
             {runs.error && <ProblemCard error={runs.error} onRetry={() => runs.refetch()} />}
-            {runs.data && list.length === 0 && <p className="text-dim">This flow has not run yet.</p>}
+            {runs.data && list.length === 0 && <p className="text-dim">No runs of this flow are kept. A server keeps the runs of the last day, as far as they fit, and forgets most of them when it stops.</p>}
             {list.length > 0 && <ul className="card divide-y">{list.map((r) => <RunItem key={r.id} run={r} flow={flow} onCancel={() => void cancelRun(r.id).then(() => runs.refetch())} />)}</ul>}
             {runs.hasNextPage && <Button className="mt-3" onClick={() => void runs.fetchNextPage()}>Show older runs</Button>}
           </div>
