@@ -90,7 +90,7 @@ const textOf = (m) => m?.parts?.filter((p) => p.type === 'text').map((p) => p.te
 /** POST /flows/{id}/stream. */
 export async function startChat(state, req, res, flow) {
   const body = await readBody(req)
-  const message = body.messages?.at(-1)
+  const message = body.message ?? body.messages?.at(-1)
   if (message?.role !== 'user') return sendProblem(res, 400, 'malformed', 'the last message must be from the user', [{ pointer: '/messages', detail: 'must end with a user message' }])
   let s = state.sessions.get(body.id)
   if (!s) {
