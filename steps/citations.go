@@ -103,7 +103,7 @@ func (s *llmStep) cite(set *citation.Set, answer chat.Message) chat.Message {
 	for _, source := range cited {
 		sources = append(sources, source.Block())
 	}
-	answer.Blocks = append(blocks, sources...)
+	answer.Blocks = slices.Concat(blocks, sources)
 	return answer
 }
 

@@ -139,7 +139,7 @@ func (u *bucketUpload) Abort() error {
 	u.done = true
 	u.cancel()
 	_ = u.out.CloseWithError(context.Canceled) // without an error the part would be uploaded
-	<-u.result
+	<-u.result                                 //nolint:errcheck // it is the cancellation
 	return nil
 }
 

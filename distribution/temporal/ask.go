@@ -3,10 +3,10 @@ package temporal
 import (
 	"context"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,6 +22,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/runtime"
 )

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"io"
 	"log/slog"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

@@ -1,3 +1,5 @@
+// Package temporal runs the rows of flows on workers with Temporal: a workflow schedules chunks of rows, and activities
+// of workers run them. It is a durable.Engine.
 package temporal
 
 import (
@@ -7,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"iter"
 	"slices"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )

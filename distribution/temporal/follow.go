@@ -3,7 +3,6 @@ package temporal
 import (
 	"context"
 	"errors"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"io/fs"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"

@@ -3,10 +3,10 @@ package temporal
 import (
 	"cmp"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"

@@ -3,7 +3,6 @@ package temporal
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model/modeltest"

@@ -3,9 +3,9 @@ package temporal
 import (
 	"context"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 
 	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/durable"
 )
 
 // Retry continues a canceled, terminated or failed run and keeps its finished rows. Workers continue

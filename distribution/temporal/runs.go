@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"strings"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -15,6 +14,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/durable"
 )
 
 // HasClient reports whether this build has the client of Temporal.

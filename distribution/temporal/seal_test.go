@@ -3,7 +3,6 @@ package temporal
 import (
 	"bytes"
 	"encoding/base64"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/converter"
 
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"

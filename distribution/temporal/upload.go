@@ -2,13 +2,13 @@ package temporal
 
 import (
 	"context"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"hash/fnv"
 	"iter"
 	"math"
 	"sync"
 	"sync/atomic"
 
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

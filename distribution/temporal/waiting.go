@@ -3,10 +3,11 @@ package temporal
 import (
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/qtype-dev/qtype/internal/durable"
 )
 
 // keyedRequest is a request with its key, as an activity returns it.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/qtype-dev/qtype/internal/durable"
 )
 
 // request returns a request as the activity of a chunk returns it.

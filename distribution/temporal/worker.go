@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

@@ -3,12 +3,13 @@ package temporal
 import (
 	"errors"
 	"fmt"
-	"github.com/qtype-dev/qtype/internal/durable"
 	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/qtype-dev/qtype/internal/durable"
 )
 
 // The names that histories have.

@@ -59,20 +59,8 @@ func (r *Reader) startObject(a *array) error {
 		return r.startMember(names, values)
 	}
 	if !a.dec.More() {
-		if member := r.onlyRows(names, values); member != "" {
-			return &FileError{Path: r.path, Reason: fmt.Sprintf("is one object; the table option rows=%s reads the objects in its member %[1]s", member)}
-		}
-		names, values = splitTable(names, values)
-		if lists, isTable := indexedColumns(values); isTable {
-			values = lists
-		}
-		if rows, isTable := tableOf(values); isTable {
-			if rows < 0 {
-				return &FileError{Path: r.path, Reason: "the columns have different lengths"}
-			}
-			r.columns, r.total = names, int64(rows)
-			r.next = columnRows(names, values, rows)
-			return nil
+		if done, err := r.wholeObject(&names, &values); done || err != nil {
+			return err
 		}
 	}
 	first := &Record{Columns: names, Values: values}
@@ -85,6 +73,28 @@ func (r *Reader) startObject(a *array) error {
 		return a.next()
 	}
 	return nil
+}
+
+// wholeObject reads the only object of a file: if it is a table, the rows come from its columns, and it is done. Its
+// names and values become those of the record that it is otherwise.
+func (r *Reader) wholeObject(names *[]string, values *[]any) (done bool, err error) {
+	if member := r.onlyRows(*names, *values); member != "" {
+		return false, &FileError{Path: r.path, Reason: fmt.Sprintf("is one object; the table option rows=%s reads the objects in its member %[1]s", member)}
+	}
+	*names, *values = splitTable(*names, *values)
+	if lists, isTable := indexedColumns(*values); isTable {
+		*values = lists
+	}
+	rows, isTable := tableOf(*values)
+	switch {
+	case !isTable:
+		return false, nil
+	case rows < 0:
+		return false, &FileError{Path: r.path, Reason: "the columns have different lengths"}
+	}
+	r.columns, r.total = *names, int64(rows)
+	r.next = columnRows(*names, *values, rows)
+	return true, nil
 }
 
 // startMember reads the objects in a member of the file's object.

@@ -154,11 +154,11 @@ func lineText(words []word) string {
 		if !isRightToLeft(texts[start]) {
 			continue
 		}
-		end := start
 		for start > 0 && isNumber(texts[start-1]) { // a number before a word is behind it
 			start--
 		}
-		for end = start; end < len(texts) && (isRightToLeft(texts[end]) || isNumber(texts[end])); end++ {
+		end := start
+		for ; end < len(texts) && (isRightToLeft(texts[end]) || isNumber(texts[end])); end++ {
 			texts[end] = reverse(texts[end])
 		}
 		slices.Reverse(texts[start:end])

@@ -19,9 +19,5 @@ func main() {
 
 // write writes the page of the rules to a file.
 func write(file string) error {
-	text, err := rulesPage()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, []byte(text), 0o644)
+	return os.WriteFile(file, []byte(rulesPage()), 0o644)
 }

@@ -21,7 +21,7 @@ var families = []struct{ prefix, title, text string }{
 }
 
 // rulesPage lists all rules.
-func rulesPage() (string, error) {
+func rulesPage() string {
 	var b strings.Builder
 	rules := lint.Rules()
 	fmt.Fprintf(&b, `# Rules
@@ -47,7 +47,7 @@ that code there.
 			writeRule(&b, r)
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 func membersOf(rules []diag.Rule, prefix string) []diag.Rule {
