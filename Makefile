@@ -2,6 +2,8 @@
 # make help       list the targets
 SHELL := /bin/bash
 GO ?= go
+# With more than one module, go build finds the commit only if it is told to.
+VCS := $(if $(wildcard .git),-buildvcs=true)
 BIN ?= bin
 RACE ?=
 FUZZTIME ?= 5s
@@ -16,15 +18,15 @@ help:
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
 build: ## build the commands, static, in bin/: qtype is the distribution, qtype-core has the parts of the core
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype ./distribution/cmd/qtype
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype-core ./cmd/qtype
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN)/qtype-check ./cmd/qtype-check
+	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) -ldflags "-s -w" -o $(BIN)/qtype ./distribution/cmd/qtype
+	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) -ldflags "-s -w" -o $(BIN)/qtype-core ./cmd/qtype
+	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) -ldflags "-s -w" -o $(BIN)/qtype-check ./cmd/qtype-check
 
 playground: ## write the playground page, static files, to bin/playground
 	$(GO) run ./internal/playground/build $(BIN)/playground
 
 install: ## install the commands with go install
-	$(GO) install ./distribution/cmd/qtype ./cmd/qtype-check
+	$(GO) install $(VCS) ./distribution/cmd/qtype ./cmd/qtype-check
 
 test: ## run all tests; RACE=-race with the race detector
 	$(GO) test $(RACE) -timeout 15m ./... ./distribution/...
