@@ -71,7 +71,8 @@ type ConvertOptions struct {
 
 // Convert converts a file of another system to a document and returns its text. The
 // list has what the document cannot express: after a warning it has the same results
-// as the file; after an error it differs, and has a comment TODO at the place.
+// as the file; after an error it differs, and has a comment TODO at the place. The core converts OpenAPI files and
+// Python modules; the context of package distribution has the other kinds.
 func Convert(ctx context.Context, o ConvertOptions) (text string, list diag.List) {
 	if o.From != nil {
 		return convert.Reader(ctx, o.Kind, o.Path, o.From)

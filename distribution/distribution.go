@@ -12,16 +12,24 @@ import (
 
 	"github.com/qtype-dev/qtype/distribution/buckets"
 	"github.com/qtype-dev/qtype/distribution/hugot"
+	"github.com/qtype-dev/qtype/internal/allparts"
+	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/convert/systems"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 // Parts returns the table of all parts that documents name.
 func Parts() runtime.Parts {
-	p := runtime.CoreParts()
+	p := allparts.Parts()
 	p.Models["hugot"] = hugot.Client()
 	p.Buckets = buckets.All()
 	return p
 }
 
 // With returns a context in which documents are read and run with all parts.
-func With(ctx context.Context) context.Context { return runtime.WithParts(ctx, Parts()) }
+func With(ctx context.Context) context.Context {
+	return convert.With(runtime.WithParts(ctx, Parts()), Converters())
+}
+
+// Converters returns the table of all converters.
+func Converters() convert.Converters { return systems.Converters() }

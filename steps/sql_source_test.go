@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sqldb"
+	sqlservers "github.com/qtype-dev/qtype/internal/sqldb/servers"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
@@ -43,7 +44,7 @@ func selecting(t testing.TB, l layout, address, query string, inputs, outputs []
 	t.Helper()
 	s := &spec.SQLSource{StepBase: l.base("ask", inputs, outputs), Query: query, Connection: spec.NewSecret(address)}
 	return steps.Build(s, &steps.Env{Slots: l, Database: func(s *spec.SQLSource) (*sqldb.Source, error) {
-		source, err := sqldb.Open(t.Context(), s.Connection.Reveal(), s.Query, sqldb.Access{})
+		source, err := sqldb.Open(sqldb.WithDrivers(t.Context(), sqlservers.Drivers()), s.Connection.Reveal(), s.Query, sqldb.Access{})
 		if err == nil {
 			t.Cleanup(func() { _ = source.Close() })
 		}

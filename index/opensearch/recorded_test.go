@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/index"
-	"github.com/qtype-dev/qtype/index/store/opentest"
+	"github.com/qtype-dev/qtype/index/servers/opentest"
 	"github.com/qtype-dev/qtype/internal/filter"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/indextest"
-	"github.com/qtype-dev/qtype/index/store/opentest"
+	"github.com/qtype-dev/qtype/index/servers/opentest"
 	"github.com/qtype-dev/qtype/internal/servertest"
 )
 

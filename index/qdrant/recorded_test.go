@@ -12,7 +12,7 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/index"
-	"github.com/qtype-dev/qtype/index/store/opentest"
+	"github.com/qtype-dev/qtype/index/servers/opentest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 

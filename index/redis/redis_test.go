@@ -9,7 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/indextest"
 	"github.com/qtype-dev/qtype/index/redis/redistest"
-	"github.com/qtype-dev/qtype/index/store/opentest"
+	"github.com/qtype-dev/qtype/index/servers/opentest"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"

@@ -9,49 +9,49 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// credential is what an auth holds. Its zero value is for an index without auth.
-type credential struct {
-	kind     string        // the type of the auth
-	key      string        // the API key, the token or the password
-	user     string        // of the type basic
-	identity *spec.AWSAuth // of the type aws
+// Credential is what an auth holds. Its zero value is for an index without auth.
+type Credential struct {
+	Kind     string        // the type of the auth, such as api_key
+	Key      string        // the API key, the token or the password
+	User     string        // of the type basic
+	Identity *spec.AWSAuth // of the type aws
 }
 
 // findCredential reads the auth of an index.
-func findCredential(row spec.IndexStore, x spec.Index, opts Options) (credential, error) {
+func findCredential(row spec.IndexStore, x spec.Index, opts Options) (Credential, error) {
 	ref := x.Common().Auth
 	if ref.To == nil {
 		if ref.ID != "" {
-			return credential{}, fmt.Errorf("auth names %q, which is not an auth", ref.ID)
+			return Credential{}, fmt.Errorf("auth names %q, which is not an auth", ref.ID)
 		}
-		return credential{}, nil
+		return Credential{}, nil
 	}
 	kind := spec.TypeName(ref.To)
 	if !slices.Contains(row.Auths, kind) {
 		if len(row.Auths) == 0 {
-			return credential{}, nil // validate reports that it has no effect
+			return Credential{}, nil // validate reports that it has no effect
 		}
-		return credential{}, fmt.Errorf("the store %s takes an auth of type %s; %s is %s", row.Name, strings.Join(row.Auths, " or "), ref.To.EntityID(), kind)
+		return Credential{}, fmt.Errorf("the store %s takes an auth of type %s; %s is %s", row.Name, strings.Join(row.Auths, " or "), ref.To.EntityID(), kind)
 	}
 	c, err := revealAuth(ref.To, opts)
 	if err != nil {
-		return credential{}, fmt.Errorf("auth %s: %w", ref.To.EntityID(), err)
+		return Credential{}, fmt.Errorf("auth %s: %w", ref.To.EntityID(), err)
 	}
-	c.kind = kind
+	c.Kind = kind
 	return c, nil
 }
 
 // revealAuth resolves the secrets of an auth.
-func revealAuth(auth spec.Auth, opts Options) (c credential, err error) {
+func revealAuth(auth spec.Auth, opts Options) (c Credential, err error) {
 	switch a := auth.(type) {
 	case spec.KeyAuth:
 		secret, _ := a.ModelKey()
-		c.key, err = reveal(secret, opts)
+		c.Key, err = reveal(secret, opts)
 	case *spec.BasicAuth:
-		c.user = a.Username
-		c.key, err = reveal(a.Password, opts)
+		c.User = a.Username
+		c.Key, err = reveal(a.Password, opts)
 	case *spec.AWSAuth:
-		c.identity = a // its secrets are resolved with each request
+		c.Identity = a // its secrets are resolved with each request
 	}
 	return c, err
 }

@@ -12,16 +12,16 @@ import (
 
 // openEmbedded opens the index in a file.
 func openEmbedded(_ context.Context, r Request, args *spec.EmbeddedIndexArguments) (index.Index, error) {
-	path := r.entity.Common().EmbeddedFile(args.Path)
+	path := r.Entity.Common().EmbeddedFile(args.Path)
 	if !filepath.IsAbs(path) {
 		path = r.Policy.Output(filepath.Join(r.Folder, path))
 	}
 	if err := r.Policy.Write(path); err != nil {
 		return nil, err
 	}
-	_, isVector := r.entity.(*spec.VectorIndex)
+	_, isVector := r.Entity.(*spec.VectorIndex)
 	return embedded.Open(embedded.Options{
-		Path: path, Vectors: isVector, Dimensions: r.dimensions, Fields: !isVector, Stemming: args.Stemming == "english",
+		Path: path, Vectors: isVector, Dimensions: r.Dimensions, Fields: !isVector, Stemming: args.Stemming == "english",
 		Probes: args.Probes, MemoryLimit: int64(args.MemoryLimit) << 20,
 		Approximate: map[string]embedded.Approximate{"never": embedded.Never, "always": embedded.Always}[args.Approximate],
 		Encoding:    map[string]vectors.Encoding{"int8": vectors.Int8}[args.Quantization],

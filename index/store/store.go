@@ -29,10 +29,10 @@ type Options struct {
 // Request is what a Builder gets: an index of a document, with its arguments and credentials.
 type Request struct {
 	Options
-	entity     spec.Index
-	args       any // a pointer to the struct of the store's arguments
-	dimensions int // length of the vectors; 0 for a full-text index
-	credential credential
+	Entity     spec.Index
+	Arguments  any // a pointer to the struct of the store's arguments
+	Dimensions int // length of the vectors; 0 for a full-text index
+	Credential Credential
 }
 
 // Builders are the stores that a program has, by their names in spec.IndexStores.
@@ -40,6 +40,14 @@ type Builders map[string]Builder
 
 // Builder opens an index. It may call the server.
 type Builder func(context.Context, Request) (index.Index, error)
+
+// Core returns the table of the stores of the core. The caller may add others.
+func Core() Builders { return Builders{"embedded": Typed(openEmbedded)} }
+
+// Typed adapts a builder that knows the struct of its arguments.
+func Typed[A any](build func(context.Context, Request, A) (index.Index, error)) Builder {
+	return func(ctx context.Context, r Request) (index.Index, error) { return build(ctx, r, r.Arguments.(A)) }
+}
 
 // Open opens an index, whose references are linked. The index need not exist yet.
 func Open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) {
@@ -56,7 +64,7 @@ func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) 
 		return nil, err
 	}
 	if opts.Stores == nil {
-		opts.Stores = core()
+		opts.Stores = Core()
 	}
 	build, ok := opts.Stores[row.Name]
 	if !ok {
@@ -65,20 +73,20 @@ func open(ctx context.Context, x spec.Index, opts Options) (index.Index, error) 
 	if opts.Getenv == nil {
 		opts.Getenv = os.Getenv
 	}
-	r := Request{Options: opts, entity: x}
-	if r.args, err = decodeArguments(x); err != nil {
+	r := Request{Options: opts, Entity: x}
+	if r.Arguments, err = decodeArguments(x); err != nil {
 		return nil, err
 	}
 	if v, isVector := x.(*spec.VectorIndex); isVector {
 		if v.EmbeddingModel.To == nil {
 			return nil, fmt.Errorf("embedding_model names %q, which is not an embedding model", v.EmbeddingModel.ID)
 		}
-		r.dimensions = v.EmbeddingModel.To.Dimensions
-		if wrong := v.CheckDimensions(r.args); wrong != nil {
+		r.Dimensions = v.EmbeddingModel.To.Dimensions
+		if wrong := v.CheckDimensions(r.Arguments); wrong != nil {
 			return nil, fmt.Errorf("args: %w", wrong)
 		}
 	}
-	if r.credential, err = findCredential(row, x, opts); err != nil {
+	if r.Credential, err = findCredential(row, x, opts); err != nil {
 		return nil, err
 	}
 	return build(ctx, r)
@@ -99,5 +107,5 @@ func decodeArguments(x spec.Index) (any, error) {
 	return nil, fmt.Errorf("args: %s", strings.Join(texts, "; "))
 }
 
-// nameOr returns the name in the arguments, by default the name of the index.
-func (r Request) nameOr(set string) string { return cmp.Or(set, r.entity.Common().Name) }
+// NameOr returns the name in the arguments, by default the name of the index.
+func (r Request) NameOr(set string) string { return cmp.Or(set, r.Entity.Common().Name) }

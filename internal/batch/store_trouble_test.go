@@ -14,11 +14,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
@@ -48,7 +50,7 @@ func runRows(t *testing.T, kind, address string, rows int) (errs string, err err
 		in = append(in, fmt.Sprintf("s%d,question %d", i%40, i))
 	}
 	testkit.Must(t, os.WriteFile("in.csv", []byte(strings.Join(in, "\n")), 0o600))
-	app, err := qtype.Open(t.Context(), "app.qtype.yaml")
+	app, err := qtype.Open(allparts.With(t.Context()), "app.qtype.yaml")
 	testkit.Must(t, err)
 	defer app.Close(context.Background())
 	var stdout, stderr strings.Builder
@@ -60,7 +62,7 @@ func runRows(t *testing.T, kind, address string, rows int) (errs string, err err
 // checkStored checks that every row's turn is stored once.
 func checkStored(t *testing.T, address string, rows int) {
 	t.Helper()
-	backend, err := storeurl.Open(address)
+	backend, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 	testkit.Must(t, err)
 	defer func() { testkit.Must(t, backend.Close()) }()
 	seen := map[string]bool{}
@@ -85,7 +87,7 @@ func checkStored(t *testing.T, address string, rows int) {
 // waitForTurn waits until the first turn is stored: a store does not wait for a server that
 // has never answered.
 func waitForTurn(t *testing.T, address string) {
-	store, err := storeurl.Open(address)
+	store, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 	if err != nil {
 		return // runRows reports it
 	}
@@ -103,7 +105,7 @@ func waitForTurn(t *testing.T, address string) {
 // TestRun_StoreRestarts checks that no row fails while the server of its memory is killed
 // and started again several times (QTYPE_RESTARTS, by default 2).
 func TestRun_StoreRestarts(t *testing.T) {
-	storeurl.Quiet()
+	memoryservers.Quiet()
 	restarts := 2
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_RESTARTS")); err == nil {
 		restarts = n

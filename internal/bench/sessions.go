@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -39,7 +40,7 @@ func storedSessions(arguments []string) error {
 	if err != nil || n < 1 {
 		return fmt.Errorf("%q is not a positive number of sessions", arguments[2])
 	}
-	store, err := storeurl.Open(arguments[1])
+	store, err := storeurl.Open(arguments[1], storeurl.Among(memoryservers.Openers()))
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fixtures is the directory with the inputs of the goldens of package convert.
-const fixtures = "../../internal/convert/testdata/"
+const fixtures = "../../internal/convert/systems/testdata/"
 
 // TestConvert_ConvertedWorkflowsRun converts a file, runs the document with a scripted
 // model and checks the outputs of the flow: it takes the right branch.
@@ -265,7 +265,7 @@ func TestConvert_AgentsRunOffline(t *testing.T) {
 func call(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = execute(context.Background(), &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}}, args)
+	code = execute(allParts().context(context.Background()), &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}}, args)
 	if code == cli.ExitUsage || code == cli.ExitFailed && args[0] == "run" {
 		t.Logf("%v: %s", args, stderr.String())
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
 // gcBallast is memory in bytes that commands for rows and messages allocate and never
@@ -32,7 +31,6 @@ func Main(p Parts) int {
 	ctx, stop := cli.WithSignals(context.Background())
 	defer stop()
 	ctx = p.context(subprocess.With(ctx, supervisor))
-	storeurl.Quiet()
 	s := &cli.Streams{Streams: terminal.Standard(), Supervisor: supervisor}
 	return execute(ctx, s, os.Args[1:])
 }

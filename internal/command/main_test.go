@@ -21,15 +21,22 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/convert/systems"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakless{m}, map[string]func(){"qtype": func() { os.Exit(Main(Core())) }, "measured": measured})
+	memoryservers.Quiet()
+	testscript.Main(leakless{m}, map[string]func(){"qtype": func() { os.Exit(Main(allParts())) }, "measured": measured})
 }
+
+// allParts returns the parts of this module, of which the core has some.
+func allParts() Parts { return Parts{Parts: allparts.Parts(), Converters: systems.Converters()} }
 
 // leakless runs the tests and fails if a goroutine outlives them.
 type leakless struct{ tests *testing.M }
@@ -171,7 +178,7 @@ func modelServer() http.Handler {
 func onTerminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, OutTerminal: true, Width: width}}
-	code = execute(Core().context(ctx), s, args)
+	code = execute(allParts().context(ctx), s, args)
 	return code, stdout.String(), stderr.String()
 }
 

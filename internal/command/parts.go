@@ -21,11 +21,12 @@ import (
 // Parts is the table of what a program is made of. A main function passes it to Main.
 type Parts struct {
 	runtime.Parts
-	Engine durable.Engine // runs rows on workers; nil for none
+	Engine     durable.Engine     // runs rows on workers; nil for none
+	Converters convert.Converters // convert files of other systems
 }
 
 // Core returns the parts of the core. The caller may add others.
-func Core() Parts { return Parts{Parts: runtime.CoreParts()} }
+func Core() Parts { return Parts{Parts: runtime.CoreParts(), Converters: convert.Core()} }
 
 // set returns the names of the parts.
 func (p Parts) set() *parts.Set {
@@ -41,8 +42,8 @@ func (p Parts) set() *parts.Set {
 	if p.Engine != nil {
 		s.Add(parts.Engine, durable.Temporal)
 	}
-	for _, k := range convert.Kinds() {
-		s.Add(parts.Converter, string(k))
+	for kind := range p.Converters {
+		s.Add(parts.Converter, string(kind))
 	}
 	for _, f := range format.Formats() {
 		s.Add(parts.Format, f.Name)
@@ -52,7 +53,8 @@ func (p Parts) set() *parts.Set {
 
 // context returns a context of the program.
 func (p Parts) context(ctx context.Context) context.Context {
-	return parts.With(durable.With(runtime.WithParts(ctx, p.Parts), p.Engine), p.set())
+	ctx = convert.With(runtime.WithParts(ctx, p.Parts), p.Converters)
+	return parts.With(durable.With(ctx, p.Engine), p.set())
 }
 
 // newVersion returns qtype version.

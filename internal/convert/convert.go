@@ -1,12 +1,9 @@
-// Package convert converts the files of other systems to QType documents: AI
-// Refinery project files, xFlow workflows, flows of prompt flow, programs that use LangChain4j or
-// LangGraph, OpenAPI files and Python modules.
+// Package convert converts files of other systems to QType documents. The core converts OpenAPI files and Python
+// modules; package systems has the other kinds.
 //
-// Each has a package: airefinery, xflow, promptflow, langchain4j, langgraph, openapi and pymodule. They read a file with
+// Each kind has a package, such as openapi and pymodule. They read a file with
 // package input, which keeps positions and collects diagnostics, and build the
-// result with package document. Package code reads parts of programs in Java and Python, assistant builds
-// documents of them. Package jq translates the expressions of xFlow; Python
-// itself parses modules, and does not run them.
+// result with package document. Python itself parses modules, and does not run them.
 //
 // An error means that the document behaves differently from the file, or that a
 // part of the file could not be read; a placeholder takes the place of that part.
@@ -14,28 +11,19 @@
 package convert
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-	"sync"
 
-	"github.com/qtype-dev/qtype/internal/convert/airefinery"
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
-	"github.com/qtype-dev/qtype/internal/convert/langchain4j"
-	"github.com/qtype-dev/qtype/internal/convert/langgraph"
 	"github.com/qtype-dev/qtype/internal/convert/openapi"
-	"github.com/qtype-dev/qtype/internal/convert/promptflow"
 	"github.com/qtype-dev/qtype/internal/convert/pymodule"
-	"github.com/qtype-dev/qtype/internal/convert/xflow"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -76,83 +64,127 @@ func Reader(ctx context.Context, kind Kind, name string, in io.Reader) (string, 
 	return load(ctx, kind, name, loader.Options{Open: func(context.Context, string) (io.ReadCloser, error) { return io.NopCloser(in), nil }})
 }
 
+// Converter converts the file of a kind. The document is nil if the file cannot be converted at all.
+type Converter func(ctx context.Context, in Input) (*document.App, diag.List)
+
+// Converters are the converters of a program.
+type Converters map[Kind]Converter
+
+// Core returns the table of the converters of the core. The caller may add others.
+func Core() Converters { return Converters{API: convertAPI, Module: convertModule} }
+
+type convertersKey struct{}
+
+// With returns a context in which File and Reader have the converters of a table; a nil table is that of
+// the core.
+func With(ctx context.Context, table Converters) context.Context {
+	return context.WithValue(ctx, convertersKey{}, table)
+}
+
+// From returns the converters of a context; those of the core without With.
+func From(ctx context.Context) Converters {
+	if table, _ := ctx.Value(convertersKey{}).(Converters); table != nil {
+		return table
+	}
+	return Core()
+}
+
+func load(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
+	convert, found := From(ctx)[kind]
+	if !found {
+		missing := &parts.MissingError{Kind: parts.Converter, Name: string(kind)}
+		return "", diag.List{input.Malformed.At(source.Span{File: &source.File{Path: path}}, "%s", missing)}
+	}
+	app, list := convert(ctx, Input{Path: path, Options: opts})
+	if app == nil {
+		return "", list
+	}
+	app.Comments = append([]string{fmt.Sprintf("Made by qtype convert %s from %s.", kind, baseName(path))}, app.Comments...)
+	return app.YAML(), list
+}
+
+// Input is the file that is converted.
+type Input struct {
+	Path    string         // the file, or the name of what Options.Open reads
+	Options loader.Options // Open is nil for a file
+}
+
 // maxFile is the maximum size of a converted file in bytes: the largest OpenAPI files
 // that are in use have 13 MiB.
 const maxFile = 64 << 20
 
-func load(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
-	if kind == Module {
-		return module(ctx, path, opts)
-	}
-	if kind == LangChain4j || kind == LangGraph && !strings.EqualFold(filepath.Ext(path), ".json") {
-		return program(ctx, kind, path, opts)
-	}
-	if kind == PromptFlow && strings.EqualFold(filepath.Ext(path), ".prompty") {
-		return prompty(ctx, path, opts)
-	}
-	opts.Limits.FileBytes, opts.Limits.TotalBytes = maxFile, maxFile
-	value, file, list := loader.LoadValue(ctx, path, opts)
+// Tree reads the file as YAML or JSON. The node is nil if it cannot be read; the report has the errors.
+func (in Input) Tree(ctx context.Context) (*input.Report, *input.Node) {
+	in.Options.Limits.FileBytes, in.Options.Limits.TotalBytes = maxFile, maxFile
+	value, _, list := loader.LoadValue(ctx, in.Path, in.Options)
 	r := input.NewReport(list)
 	if value == nil {
-		return "", r.Diagnostics()
+		return r, nil
 	}
-	var app *document.App
-	root := input.FromValue(value)
-	switch kind {
-	case AIRefinery:
-		app = airefinery.Convert(r, root)
-	case API:
-		var err error
-		if app, err = openapi.Convert(r, root, strings.TrimSuffix(baseName(file.Path), filepath.Ext(file.Path)), references(ctx, path, opts)); err != nil {
-			r.Malformed(root, "%s", err)
-		}
-	case PromptFlow:
-		app = promptflow.Convert(r, root, reader(ctx, path, opts))
-	case LangGraph:
-		app = langgraph.Project(r, root, reader(ctx, path, opts))
-	default:
-		app = xflow.Convert(r, root)
-	}
-	if app == nil {
-		return "", r.Diagnostics()
-	}
-	if kind != API { // whose keys are reported once for each name
-		r.Rest(root)
-	}
-	return write(app, kind, file.Path), r.Diagnostics()
+	return r, input.FromValue(value)
 }
 
-// reader returns a function that reads the files that a flow names.
-func reader(ctx context.Context, path string, opts loader.Options) promptflow.Read {
-	return func(name string) (*source.File, error) {
-		if opts.Open != nil {
-			return nil, errors.New("standard input has no folder: give the name of the file")
-		}
-		at := filepath.Join(filepath.Dir(path), filepath.FromSlash(name))
-		if !trust.IsBelow(filepath.Dir(path), at) {
-			return nil, errors.New("a link leads out of the folder of the file")
-		}
-		file, list := loader.LoadText(ctx, at, opts)
-		if len(list) > 0 {
-			return nil, errors.New(list[0].Message)
-		}
-		return file, nil
+// Text returns the text of a file that this one names: one below its folder, of which links do not lead
+// out either.
+func (in Input) Text(ctx context.Context, name string) (*source.File, error) {
+	at, err := in.beside(name)
+	if err != nil {
+		return nil, err
 	}
+	file, list := loader.LoadText(ctx, at, in.Options)
+	if len(list) > 0 {
+		return nil, errors.New(list[0].Message)
+	}
+	return file, nil
 }
 
-// references returns a function that reads the files that an OpenAPI file refers to: those below its
-// folder, of which links do not lead out either.
-func references(ctx context.Context, path string, opts loader.Options) openapi.Read {
-	if opts.Open != nil {
+// beside returns the path of a file that this one names.
+func (in Input) beside(name string) (string, error) {
+	if in.Options.Open != nil {
+		return "", errors.New("standard input has no folder: give the name of the file")
+	}
+	folder := filepath.Dir(in.Path)
+	at := filepath.Join(folder, filepath.FromSlash(name))
+	if !trust.IsBelow(folder, at) {
+		return "", errors.New("a link leads out of the folder of the file")
+	}
+	return at, nil
+}
+
+// Module returns the name of the Python module of the file.
+func (in Input) Module() string {
+	if in.Options.Open != nil { // the text has no place among modules
+		return "module"
+	}
+	return pymodule.PathOf(in.Path)
+}
+
+// convertAPI converts an OpenAPI file.
+func convertAPI(ctx context.Context, in Input) (*document.App, diag.List) {
+	r, root := in.Tree(ctx)
+	if root == nil {
+		return nil, r.Diagnostics()
+	}
+	name := baseName(in.Path)
+	app, err := openapi.Convert(r, root, strings.TrimSuffix(name, filepath.Ext(name)), in.references(ctx))
+	if err != nil {
+		r.Malformed(root, "%s", err)
+	}
+	return app, r.Diagnostics()
+}
+
+// references returns a function that reads the files that an OpenAPI file refers to; nil for standard input.
+func (in Input) references(ctx context.Context) openapi.Read {
+	if in.Options.Open != nil {
 		return nil
 	}
-	folder := filepath.Dir(path)
+	in.Options.Limits.FileBytes, in.Options.Limits.TotalBytes = maxFile, maxFile
 	return func(name string) (*input.Node, error) {
-		at := filepath.Join(folder, filepath.FromSlash(name))
-		if !trust.IsBelow(folder, at) {
-			return nil, errors.New("a link leads out of the folder of the file")
+		at, err := in.beside(name)
+		if err != nil {
+			return nil, err
 		}
-		value, _, list := loader.LoadValue(ctx, at, opts)
+		value, _, list := loader.LoadValue(ctx, at, in.Options)
 		if value == nil {
 			return nil, errors.New(list[0].Message)
 		}
@@ -160,129 +192,23 @@ func references(ctx context.Context, path string, opts loader.Options) openapi.R
 	}
 }
 
-// prompty converts a Prompty file: YAML between two lines ---, and a template.
-func prompty(ctx context.Context, path string, opts loader.Options) (string, diag.List) {
-	file, list := loader.LoadText(ctx, path, opts)
+// convertModule converts the source of a Python module, which may be named by its dotted name.
+func convertModule(ctx context.Context, in Input) (*document.App, diag.List) {
+	name := in.Path
+	if in.Options.Open == nil {
+		in.Path = moduleFile(in.Path)
+	}
+	if in.Path == name {
+		name = in.Module()
+	}
+	file, list := loader.LoadText(ctx, in.Path, in.Options)
 	if list != nil {
-		return "", list
-	}
-	head := promptyHead().FindIndex(file.Text)
-	if head == nil {
-		return "", diag.List{input.Malformed.At(source.Span{File: file}, "not a Prompty file: it does not begin with YAML between two lines ---")}
-	}
-	opts.Open = func(context.Context, string) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(bytes.TrimSuffix(bytes.TrimRight(file.Text[:head[1]], "\r\n"), []byte("---")))), nil
-	}
-	value, _, list := loader.LoadValue(ctx, path, opts)
-	r := input.NewReport(list)
-	if value == nil {
-		return "", r.Diagnostics()
-	}
-	root := input.FromValue(value)
-	app := promptflow.Prompty(r, root, file, head[1])
-	if app == nil {
-		return "", r.Diagnostics()
-	}
-	r.Rest(root)
-	return write(app, PromptFlow, file.Path), r.Diagnostics()
-}
-
-var promptyHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^---[ \t]*\r?\n.*?\n---[ \t]*(\r?\n|$)`) })
-
-// maxProgram is the maximum size of a converted program in bytes.
-const maxProgram = 1 << 20
-
-// program converts the source of a program, of LangChain4j also all files of a folder.
-func program(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
-	opts.Limits.FileBytes = maxProgram
-	paths, err := programFiles(kind, path, opts)
-	if err != nil {
-		return "", diag.List{input.Malformed.At(source.Span{File: &source.File{Path: path}}, "%s", err)}
+		return nil, list
 	}
 	r := input.NewReport(nil)
-	var files []*source.File
-	var settings []langchain4j.Setting
-	for _, one := range paths {
-		if kind == LangChain4j && slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(one))) {
-			value, _, list := loader.LoadValue(ctx, one, opts)
-			if value == nil {
-				return "", list
-			}
-			settings = append(settings, langchain4j.FromYAML(input.FromValue(value))...)
-			continue
-		}
-		file, list := loader.LoadText(ctx, one, opts)
-		switch {
-		case list != nil:
-			return "", list
-		case strings.EqualFold(filepath.Ext(one), ".properties"):
-			settings = append(settings, langchain4j.FromProperties(file)...)
-		default:
-			files = append(files, file)
-		}
-	}
-	var app *document.App
-	if kind == LangGraph {
-		app = langgraph.Convert(r, []langgraph.Program{{File: files[0], Module: moduleName(path, opts)}}, false)
-	} else {
-		app = langchain4j.Convert(r, files, settings)
-	}
-	if app == nil {
-		return "", r.Diagnostics()
-	}
-	return write(app, kind, path), r.Diagnostics()
-}
-
-// maxFiles is the maximum number of files of a program that is a folder.
-const maxFiles = 2000
-
-// programFiles returns the files at a path: itself, or the Java files and settings below a folder.
-// Links are not followed.
-func programFiles(kind Kind, path string, opts loader.Options) ([]string, error) {
-	info, err := os.Stat(path)
-	if opts.Open != nil || err != nil || !info.IsDir() || kind != LangChain4j {
-		return []string{path}, nil //nolint:nilerr // reading the file reports the error
-	}
-	var all []string
-	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && at != path && slices.Contains([]string{"target", "build", "node_modules", "test"}, d.Name()), d.IsDir() && at != path && strings.HasPrefix(d.Name(), "."):
-			return fs.SkipDir
-		case !d.Type().IsRegular():
-			return nil
-		case filepath.Ext(at) == ".java", slices.Contains([]string{"application.properties", "application.yml", "application.yaml"}, d.Name()):
-			all = append(all, at)
-		}
-		if len(all) > maxFiles {
-			return fmt.Errorf("the folder has more than %d files: convert a part of it", maxFiles)
-		}
-		return nil
-	})
-	if err == nil && len(all) == 0 {
-		err = errors.New("the folder has no Java file and no application.properties or application.yml")
-	}
-	return all, err
-}
-
-// module converts the source of a Python module, which may be named by its dotted name.
-func module(ctx context.Context, path string, opts loader.Options) (string, diag.List) {
-	name := path
-	if opts.Open == nil {
-		path = moduleFile(path)
-	}
-	if path == name {
-		name = moduleName(path, opts)
-	}
-	file, list := loader.LoadText(ctx, path, opts)
-	if list != nil {
-		return "", list
-	}
-	r := input.NewReport(nil)
-	malformed := func(err error) (string, diag.List) {
+	malformed := func(err error) (*document.App, diag.List) {
 		r.Add(input.Malformed.At(input.Bytes(file, 0, 1), "%s", err))
-		return "", r.Diagnostics()
+		return nil, r.Diagnostics()
 	}
 	python, err := pymodule.Interpreter()
 	if err != nil {
@@ -292,7 +218,7 @@ func module(ctx context.Context, path string, opts loader.Options) (string, diag
 	if err != nil {
 		return malformed(err)
 	}
-	return write(app, Module, file.Path), r.Diagnostics()
+	return app, r.Diagnostics()
 }
 
 // moduleFile returns the file of a module by its dotted name, or the path itself if there is none.
@@ -307,20 +233,6 @@ func moduleFile(name string) string {
 		}
 	}
 	return name
-}
-
-// moduleName returns the name of the module at a path.
-func moduleName(path string, opts loader.Options) string {
-	if opts.Open != nil { // the text has no place among modules
-		return "module"
-	}
-	return pymodule.PathOf(path)
-}
-
-// write returns the text of a document, which names its origin.
-func write(app *document.App, kind Kind, path string) string {
-	app.Comments = append([]string{fmt.Sprintf("Made by qtype convert %s from %s.", kind, baseName(path))}, app.Comments...)
-	return app.YAML()
 }
 
 // baseName returns the last element of a path with slashes or backslashes.

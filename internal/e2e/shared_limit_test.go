@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -20,7 +21,7 @@ func TestRateLimit_Shared(t *testing.T) {
 	server, err := servertest.Redis()
 	servertest.Need(t, err)
 	t.Cleanup(func() { testkit.Must(t, server.Close()) })
-	storeurl.Quiet()
+	memoryservers.Quiet()
 	shared := "redis://" + server.Address()
 	for name, tt := range map[string]struct {
 		stores [2]string
@@ -35,7 +36,7 @@ func TestRateLimit_Shared(t *testing.T) {
 			t.Parallel()
 			s := startModelServer(t, func(int, request) string { return assistantMessage("fine") })
 			for _, address := range tt.stores {
-				store, err := storeurl.Open(address)
+				store, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 				testkit.Must(t, err)
 				path := writeFile(t, fmt.Sprintf(`
 id: chat

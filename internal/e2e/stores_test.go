@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/servertest"
-	"github.com/qtype-dev/qtype/memory/storeurl"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -35,7 +36,7 @@ flows:
 // messages the memory then holds, and its location.
 func chatOnce(t *testing.T, path string, opts ...qtype.Option) (messages int64, location string) {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), path, opts...)
+	app, err := qtype.Open(allparts.With(t.Context()), path, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestStore_Locations(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	storeurl.Quiet()
+	memoryservers.Quiet()
 	redis := "redis://" + server.Address() + "/0"
 	for _, test := range []struct{ name, stores, memory, location, file string }{
 		{"default", "", "", qtype.DefaultStore, qtype.DefaultStore},
@@ -114,7 +115,7 @@ func TestStore_Locations(t *testing.T) {
 	t.Run("connection refused", func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		path := writeFile(t, memoryDocument("", `, store: "redis://:s3cret@127.0.0.1:1/0"`))
-		app, err := qtype.Open(t.Context(), path)
+		app, err := qtype.Open(allparts.With(t.Context()), path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
@@ -31,6 +32,7 @@ func databases(t *testing.T) map[string]func() (store.Store, error) {
 	testkit.Must(t, err)
 	shared := clockedStore{memory.NewInProcess()}
 	at := func(address string, opts ...storeurl.Option) func() (store.Store, error) {
+		opts = append(opts, storeurl.Among(memoryservers.Openers()))
 		return func() (store.Store, error) { return storeurl.Open(address, opts...) }
 	}
 	return map[string]func() (store.Store, error){

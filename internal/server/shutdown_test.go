@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"net/http"
 	"strings"
@@ -20,6 +21,33 @@ func (s *testServer) shutdownNow() {
 	_ = s.own.Shutdown(ctx)
 }
 
+// awaitStart waits until the run of a session has started. One that is only listed is not stored yet.
+func (s *testServer) awaitStart(session string) {
+	s.t.Helper()
+	var id string
+	for id == "" {
+		var list struct {
+			Runs []struct{ ID, Session string }
+		}
+		s.do("GET", "/runs?status=running", "").into(s.t, &list)
+		for _, r := range list.Runs {
+			if r.Session == session {
+				id = r.ID
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	resp, err := http.Get(s.URL + "/runs/" + id + "/events")
+	testkit.Must(s.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), "run.started") {
+			return
+		}
+	}
+	s.t.Fatalf("the run of %s has not started", session)
+}
+
 // TestShutdown_Answers checks what clients of active runs get when the server ends.
 func TestShutdown_Answers(t *testing.T) {
 	s := serveWith(t, "delay: 50ms", "delay: 1s")
@@ -30,9 +58,7 @@ func TestShutdown_Answers(t *testing.T) {
 	answers := make(chan answer, 4)
 	send := func(name, path, body string, headers ...string) {
 		go func() { answers <- answer{name, s.post(path, body, headers...)} }()
-		for !strings.Contains(s.do("GET", "/runs?status=running", "").body, `"session":"`+name+`"`) {
-			time.Sleep(time.Millisecond) // until the run is listed
-		}
+		s.awaitStart(name)
 	}
 	send("rest", "/flows/talk", `{"message": "slow"}`, "X-Session-Id", "rest")
 	send("key", "/flows/talk", `{"message": "slow"}`, "X-Session-Id", "key", "Idempotency-Key", "k")

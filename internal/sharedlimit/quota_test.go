@@ -20,6 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/inprocess"
 	memstore "github.com/qtype-dev/qtype/memory/store"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/modeltest"
@@ -34,7 +35,7 @@ const window = time.Second
 var callerLimits = model.Limits{Requests: 200, Tokens: 3000}
 
 func TestMain(m *testing.M) {
-	storeurl.Quiet()
+	memoryservers.Quiet()
 	if address := os.Getenv(callerVariable); address != "" {
 		if err := callForever(address); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 
 // callForever makes calls, and prints their times, until the process is killed.
 func callForever(address string) error {
-	store, err := storeurl.Open(address)
+	store, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func TestQuota_Servers(t *testing.T) {
 func in(s memstore.Store) memstore.Application { return memstore.NewApplication(s, "app") }
 
 func open(t testing.TB, address string) memstore.Store {
-	store, err := storeurl.Open(address)
+	store, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, store.Close()) })
 	return store

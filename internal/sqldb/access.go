@@ -4,16 +4,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
-	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/parts"
-	"github.com/qtype-dev/qtype/internal/sqldb/athena"
-	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/trust"
@@ -69,25 +64,26 @@ type Driver struct {
 	Argument func(v any) any
 	// Value returns the function that converts values of a type of column, in upper case.
 	Value func(typ string) func(any) any
+	// Reason returns the message of an error of the driver; empty for one of another kind.
+	Reason func(s Statement, err error) string
 	// Idle is how long an unused connection stays open; 0 for five minutes.
 	Idle time.Duration
 	// Host is the server of a URL that names none; nil for localhost.
 	Host func(u *sqlquery.URL) string
+	// Program is the program in which queries run; empty for none.
+	Program string
+}
+
+// Statement is a query whose error is explained.
+type Statement struct {
+	Query *sqlquery.Query
+	Text  string   // as in the document
+	Order []string // the parameter of each placeholder
 }
 
 // Core returns the table of the databases of the core. The caller may add others.
 func Core() Drivers {
-	plain := func(v any) any { return v }
-	return Drivers{
-		sqlquery.SQLite:     {Open: openSQLite, Argument: textArgument, Value: sqliteValue},
-		sqlquery.PostgreSQL: {Open: openPostgres, Argument: postgresArgument, Value: postgresValue},
-		sqlquery.MySQL:      {Open: openMySQL, Argument: textArgument, Value: mysqlValue},
-		sqlquery.SQLServer:  {Open: openSQLServer, Argument: sqlServerArgument, Value: sqlServerValue},
-		sqlquery.Athena:     {Open: openAthena, Argument: func(v any) any { return literal(v) }, Value: athenaValue, Host: athenaHost},
-		sqlquery.BigQuery:   {Open: openBigQuery, Argument: plain, Value: func(string) func(any) any { return plain }, Host: bigQueryHost},
-		sqlquery.Snowflake:  {Open: openSnowflake, Argument: plain, Value: snowflakeValue, Host: snowflakeHost},
-		sqlquery.DuckDB:     {Open: openDuckDB, Argument: plain, Value: func(string) func(any) any { return plain }, Idle: duckDBIdle},
-	}
+	return Drivers{sqlquery.SQLite: {Open: openSQLite, Argument: TextArgument, Value: sqliteValue, Reason: sqliteReason}}
 }
 
 // openPool opens the connection pool of a database without connecting.
@@ -114,8 +110,8 @@ func (a Access) kind() string {
 	return ""
 }
 
-// login returns how connections to a server log in: with tokens of the AWS identity, if there is one.
-func (a Access) login() (Login, error) {
+// Credentials returns how connections to a server log in, nil for the user of the URL: with tokens of the AWS identity, if there is one.
+func (a Access) Credentials() (Login, error) {
 	if a.AWS == nil {
 		return a.Login, nil
 	}
@@ -127,39 +123,4 @@ func (a Access) login() (Login, error) {
 		token, err := signer.DatabaseToken(ctx, u.Host, cmp.Or(u.Port, u.Dialect.Port()), u.User, time.Now())
 		return "", token, err
 	}, nil
-}
-
-// openAthena returns the pool for queries of Athena. The identity is that of the document, else
-// the keys of the URL, else that of the environment.
-func openAthena(u *sqlquery.URL, a Access) (*sql.DB, error) {
-	identity := a.AWS
-	if identity == nil && u.User != "" {
-		identity = &spec.AWSAuth{AccessKeyID: spec.NewSecret(u.User), SecretAccessKey: spec.NewSecret(u.Password)}
-	}
-	signer, err := awsauth.New(identity, a.Env)
-	if err != nil {
-		return nil, err
-	}
-	signer = signer.In(u.Region())
-	region, err := signer.Region()
-	if err != nil {
-		return nil, errors.New("no AWS region: write awsathena+rest://@athena.REGION.amazonaws.com/database")
-	}
-	config := athena.Config{
-		Endpoint: athenaEndpoint(u, region, a.Env.Getenv), Database: u.Database, Catalog: u.Options["catalog_name"],
-		Output: u.Options["s3_staging_dir"], WorkGroup: u.Options["work_group"],
-		Sign: func(req *http.Request, body []byte) error { return signer.Sign(req, body, "athena") },
-	}
-	return remote.Open(athena.New(config)), nil
-}
-
-func athenaHost(u *sqlquery.URL) string { return cmp.Or(u.Host, awsauth.Host("athena", u.Region())) }
-
-// athenaEndpoint returns the address of the service: that of the environment, else the host of
-// the URL, else that of the region.
-func athenaEndpoint(u *sqlquery.URL, region string, getenv func(string) string) string {
-	if address := awsauth.Endpoint("ATHENA", getenv); address != "" {
-		return strings.TrimRight(address, "/") + "/"
-	}
-	return "https://" + hostPort(cmp.Or(u.Host, awsauth.Host("athena", region)), u.Port) + "/"
 }

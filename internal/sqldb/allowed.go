@@ -22,7 +22,7 @@ func (d Driver) allowed(p *trust.Policy, u *sqlquery.URL) error {
 		}
 	}
 	if u.Dialect.IsFile() {
-		return allowedFile(p, u)
+		return d.allowedFile(p, u)
 	}
 	usual := func(*sqlquery.URL) string { return cmp.Or(u.Host, u.Options["host"], "localhost") }
 	if d.Host != nil {
@@ -36,7 +36,7 @@ func (d Driver) allowed(p *trust.Policy, u *sqlquery.URL) error {
 		hosts = append(hosts, socket)
 	}
 	for _, host := range hosts {
-		if err := p.Service(hostPort(host, u.Port)); err != nil {
+		if err := p.Service(HostPort(host, u.Port)); err != nil {
 			return err
 		}
 	}
@@ -44,9 +44,9 @@ func (d Driver) allowed(p *trust.Policy, u *sqlquery.URL) error {
 }
 
 // allowedFile returns an error if a document may not use the file of a database.
-func allowedFile(p *trust.Policy, u *sqlquery.URL) error {
-	if u.Dialect == sqlquery.DuckDB {
-		if err := p.Program(duckDBProgram); err != nil {
+func (d Driver) allowedFile(p *trust.Policy, u *sqlquery.URL) error {
+	if d.Program != "" {
+		if err := p.Program(d.Program); err != nil {
 			return err
 		}
 	}

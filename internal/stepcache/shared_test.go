@@ -18,13 +18,14 @@ import (
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/inprocess"
 	memstore "github.com/qtype-dev/qtype/memory/store"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
 // openStore opens a store of memories.
 func openStore(t *testing.T, address string) memstore.Store {
 	t.Helper()
-	store, err := storeurl.Open(address)
+	store, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, store.Close()) })
 	return store

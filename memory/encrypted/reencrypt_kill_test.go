@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/encrypted"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
@@ -46,7 +47,7 @@ func reencryptAt(address string, keys []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := storeurl.Open(address, storeurl.Encrypt(encrypted.Keys{Key: newest, Old: []encrypted.Key{old}}))
+	s, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()), storeurl.Encrypt(encrypted.Keys{Key: newest, Old: []encrypted.Key{old}}))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory/store"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
@@ -122,7 +123,7 @@ func newServers(t *testing.T) map[string]func() string {
 
 func openAddress(t testing.TB, address string, keys encrypted.Keys) *encrypted.Store {
 	t.Helper()
-	s, err := storeurl.Open(address, storeurl.Encrypt(keys))
+	s, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()), storeurl.Encrypt(keys))
 	testkit.Must(t, err)
 	return s.(*encrypted.Store)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -61,7 +62,7 @@ func (chars4) Count(text string) int { return len(text) / 4 }
 func open(b *testing.B, kind func(*testing.B) (string, string)) *memory.Memory {
 	b.Helper()
 	address, _ := kind(b)
-	s, err := storeurl.Open(address)
+	s, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 	testkit.Must(b, err)
 	b.Cleanup(func() { testkit.Must(b, s.Close()) })
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 6000}, Counter: chars4{}}, s)
@@ -159,7 +160,7 @@ func BenchmarkSessions(b *testing.B) {
 	for _, kind := range kinds() {
 		b.Run(kind.name, func(b *testing.B) {
 			address, dir := kind.address(b)
-			s, err := storeurl.Open(address)
+			s, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 			testkit.Must(b, err)
 			b.Cleanup(func() { testkit.Must(b, s.Close()) })
 			m, err := memory.New(memory.Config{ID: "m", Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 10}, Counter: chars4{}}, s)

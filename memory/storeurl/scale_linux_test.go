@@ -20,6 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/memory/store"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -72,7 +73,7 @@ func scaleMemory(t *testing.T, s store.Store, ahead *atomic.Int64) *memory.Memor
 
 func openScale(t *testing.T, address string) store.Store {
 	t.Helper()
-	s, err := storeurl.Open(address)
+	s, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	return s

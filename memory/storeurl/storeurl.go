@@ -10,14 +10,11 @@ package storeurl
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/inprocess"
-	"github.com/qtype-dev/qtype/memory/postgres"
-	"github.com/qtype-dev/qtype/memory/redis"
 	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -50,20 +47,8 @@ type Opener func(address string, warn func(string)) (store.Store, error)
 
 // Core returns the table of the stores of the core. The caller may add others.
 func Core() Openers {
-	return Openers{
-		"memory": openMemory,
-		"sqlite": openSQLite,
-		"postgres": func(address string, _ func(string)) (store.Store, error) {
-			return asStore(postgres.Open(address))
-		},
-		"redis": func(address string, warn func(string)) (store.Store, error) {
-			return asStore(redis.Open(address, redis.Warn(warn)))
-		},
-	}
+	return Openers{"memory": openMemory, "sqlite": openSQLite}
 }
-
-// core is used without the option Among.
-var core = sync.OnceValue(Core)
 
 // TypeOf returns the type of the store at an address, such as redis; empty if it has none.
 func TypeOf(address string) string {
@@ -84,7 +69,7 @@ type options struct {
 }
 
 func newOptions(opts []Option) options {
-	o := options{among: core()}
+	o := options{among: Core()}
 	for _, set := range opts {
 		set(&o)
 	}
@@ -106,9 +91,6 @@ func Among(table Openers) Option {
 		}
 	}
 }
-
-// Quiet stops drivers from logging to standard error, in the whole program.
-func Quiet() { redis.Quiet() }
 
 // Open returns the store at an address. It accesses files and servers when they
 // are first used. Errors hold no credentials.
@@ -138,8 +120,8 @@ func open(address string, o options) (store.Store, error) {
 
 func notLetter(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }
 
-// asStore returns a nil interface, not a nil pointer, for an error.
-func asStore[S store.Store](s S, err error) (store.Store, error) {
+// AsStore returns the result of a function that opens a store: a nil interface, not a nil pointer, for an error.
+func AsStore[S store.Store](s S, err error) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +150,7 @@ func openSQLite(address string, _ func(string)) (store.Store, error) {
 	case path == ":memory:":
 		return nil, storage.Location("sqlite").Unavailable("for a store in the process use memory:")
 	}
-	return asStore(sqlite.Open(path))
+	return AsStore(sqlite.Open(path))
 }
 
 // Address returns the address of a store that a document declares by its type

@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/store"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
@@ -29,7 +30,7 @@ func TestOpen_Location(t *testing.T) {
 		"redis://u:p@h:1/2":      "redis://h:1/2",
 		"rediss://u:p@h?timeout": "",
 	} {
-		s, err := storeurl.Open(address)
+		s, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 		if location == "" {
 			if err == nil {
 				t.Errorf("%s was opened", address)
@@ -50,7 +51,7 @@ func TestOpen_Location(t *testing.T) {
 func TestOpen_EncryptedLocation(t *testing.T) {
 	key, err := encrypted.ParseKey(strings.Repeat("5a", 32))
 	testkit.Must(t, err)
-	s, err := storeurl.Open("redis://u:p@h:1/2", storeurl.Encrypt(encrypted.Keys{Key: key}))
+	s, err := storeurl.Open("redis://u:p@h:1/2", storeurl.Among(memoryservers.Openers()), storeurl.Encrypt(encrypted.Keys{Key: key}))
 	testkit.Must(t, err)
 	if got := storeurl.Location(s); got != "redis://h:1/2" {
 		t.Errorf("got %s", got)
@@ -71,7 +72,7 @@ func TestOpen_InvalidAddress(t *testing.T) {
 		"postgres://u:" + secret + "@h:p/d": "invalid URL",
 		"redis://u:" + secret + "@h:p":      "invalid URL",
 	} {
-		_, err := storeurl.Open(address)
+		_, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
 		var e *store.Error
 		if !errors.As(err, &e) || !strings.Contains(err.Error(), message) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: got %v, want %s", address, err, message)

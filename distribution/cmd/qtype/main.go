@@ -13,11 +13,15 @@ import (
 	"github.com/qtype-dev/qtype/distribution/buckets"
 	"github.com/qtype-dev/qtype/distribution/temporal"
 	"github.com/qtype-dev/qtype/internal/command"
+	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 )
 
-func main() { os.Exit(command.Main(table())) }
+func main() {
+	memoryservers.Quiet()
+	os.Exit(command.Main(table()))
+}
 
 // table returns what the program is made of.
 func table() command.Parts {
-	return command.Parts{Parts: distribution.Parts(), Engine: temporal.Engine{Buckets: buckets.All()}}
+	return command.Parts{Parts: distribution.Parts(), Engine: temporal.Engine{Buckets: buckets.All()}, Converters: distribution.Converters()}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sqldb"
+	"github.com/qtype-dev/qtype/internal/sqldb/servers"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -48,7 +49,7 @@ func written(t *testing.T, statements string) string {
 func open(t *testing.T, file, query string) *sqldb.Source {
 	t.Helper()
 	program(t)
-	s, err := sqldb.Open(t.Context(), "duckdb:///"+file, query, sqldb.Access{})
+	s, err := sqldb.Open(sqldb.WithDrivers(t.Context(), servers.Drivers()), "duckdb:///"+file, query, sqldb.Access{})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	return s
@@ -266,7 +267,7 @@ func TestHostile(t *testing.T) {
 		"INSERT INTO t VALUES (2)", "EXPORT DATABASE 'x'", "CALL enable_logging()", ".shell true", "EXPLAIN ANALYZE SELECT 1", "CHECKPOINT", "IMPORT DATABASE 'x'",
 		"SELECT 1; DROP TABLE t", "PREPARE p AS SELECT 1", "USE memory", "RESET threads", "SELECT $1", "SELECT ?", "SELECT $name", "",
 	} {
-		if _, err := sqldb.Open(t.Context(), "duckdb:///"+file, query, sqldb.Access{}); err == nil || !strings.Contains(err.Error(), "query line 1, column ") {
+		if _, err := sqldb.Open(sqldb.WithDrivers(t.Context(), servers.Drivers()), "duckdb:///"+file, query, sqldb.Access{}); err == nil || !strings.Contains(err.Error(), "query line 1, column ") {
 			t.Errorf("%s: got %v", query, err)
 		}
 	}
@@ -392,11 +393,11 @@ print(duckdb.connect(sys.argv[2]).execute("SELECT 1").fetchone()[0])
 // TestProgram checks the errors without the program, and of documents that may not start it.
 func TestProgram(t *testing.T) {
 	getenv := func(name string) string { return map[string]string{"PATH": t.TempDir()}[name] }
-	_, err := sqldb.Open(t.Context(), "duckdb:///x.duckdb", "SELECT 1", sqldb.Access{Env: awsauth.Options{Getenv: getenv}})
+	_, err := sqldb.Open(sqldb.WithDrivers(t.Context(), servers.Drivers()), "duckdb:///x.duckdb", "SELECT 1", sqldb.Access{Env: awsauth.Options{Getenv: getenv}})
 	if want := `duckdb:///x.duckdb: program "duckdb" not found in PATH: queries of DuckDB run in its command line program, version 1.5 or later; install it (pip install duckdb-cli), or set QTYPE_DUCKDB to its file`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	_, err = sqldb.Open(t.Context(), "duckdb:///x.duckdb", "SELECT 1", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
+	_, err = sqldb.Open(sqldb.WithDrivers(t.Context(), servers.Drivers()), "duckdb:///x.duckdb", "SELECT 1", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
 		return map[string]string{"QTYPE_DUCKDB": "/nothing/duckdb"}[name]
 	}}})
 	if want := "duckdb:///x.duckdb: QTYPE_DUCKDB: program /nothing/duckdb not found"; err == nil || err.Error() != want {
@@ -409,12 +410,12 @@ func TestProgram(t *testing.T) {
 		"duckdb://x.duckdb":                   "a DuckDB URL has no host: write duckdb:///x.duckdb with three slashes",
 		"duckdb:///x?motherduck_token=sesame": `unknown option "motherduck_token" of a duckdb URL; use one of access_mode, memory_limit, threads`,
 	} {
-		if _, err := sqldb.Open(t.Context(), address, "SELECT 1", sqldb.Access{}); err == nil || err.Error() != want {
+		if _, err := sqldb.Open(sqldb.WithDrivers(t.Context(), servers.Drivers()), address, "SELECT 1", sqldb.Access{}); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", address, err, want)
 		}
 	}
 	restricted := trust.With(t.Context(), &trust.Policy{Level: trust.Untrusted, Base: "https://example.com/app.qtype.yaml"})
-	if _, err := sqldb.Open(restricted, "duckdb:///x.duckdb", "SELECT 1", sqldb.Access{}); err == nil || !strings.Contains(err.Error(), "--allow-program duckdb") {
+	if _, err := sqldb.Open(sqldb.WithDrivers(restricted, servers.Drivers()), "duckdb:///x.duckdb", "SELECT 1", sqldb.Access{}); err == nil || !strings.Contains(err.Error(), "--allow-program duckdb") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -425,7 +426,7 @@ func TestCrash(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "crashed")
 	wrapper := filepath.Join(t.TempDir(), "duckdb")
 	testkit.Must(t, os.WriteFile(wrapper, []byte(fmt.Sprintf("#!/bin/sh\nif [ \"$1\" != --version ] && [ ! -e '%s' ]; then touch '%s'; echo 'Segmentation fault' >&2; exit 139; fi\nexec '%s' \"$@\"\n", flag, flag, duckdb)), 0o700))
-	s, err := sqldb.Open(t.Context(), "duckdb://", "SELECT 1 AS n", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
+	s, err := sqldb.Open(sqldb.WithDrivers(t.Context(), servers.Drivers()), "duckdb://", "SELECT 1 AS n", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
 		if name == "QTYPE_DUCKDB" {
 			return wrapper
 		}
@@ -450,7 +451,7 @@ func TestVersion(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "duckdb")
 		testkit.Must(t, os.WriteFile(file, []byte("#!/bin/sh\n"+output+"\n"), 0o700))
-		s, err := sqldb.Open(t.Context(), "duckdb://", "SELECT 1 AS n", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
+		s, err := sqldb.Open(sqldb.WithDrivers(t.Context(), servers.Drivers()), "duckdb://", "SELECT 1 AS n", sqldb.Access{Env: awsauth.Options{Getenv: func(name string) string {
 			return map[string]string{"QTYPE_DUCKDB": file, "PATH": os.Getenv("PATH")}[name]
 		}}})
 		testkit.Must(t, err)
