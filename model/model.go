@@ -61,6 +61,13 @@ type Tool struct {
 	Grammar  *Grammar        // of a function whose argument is one text in a grammar; nil for a JSON object
 }
 
+// Approved is the result of a call of a hosted tool, by which the provider asks for an approval, if the
+// provider may make the call. Any other result is the reason of a rejection.
+const Approved = "approved"
+
+// ApprovalRequest is the Field of the item of such a call.
+const ApprovalRequest = "mcp_approval_request"
+
 // Grammar restricts the text that a model passes to a function.
 type Grammar struct {
 	Syntax     string // lark or regex

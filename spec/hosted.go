@@ -1,6 +1,9 @@
 package spec
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // HostedKind is a kind of tools that providers run: a value of HostedTool.Hosted.
 type HostedKind struct {
@@ -58,6 +61,21 @@ func (t *HostedTool) openAIConflict(m *Model) string {
 		return "hosted tool mcp needs settings with server_label and server_url"
 	}
 	return ""
+}
+
+// AsksApproval reports whether the provider of a model asks for an approval before it calls the tool.
+// OpenAI does unless require_approval is never. It is not known for mocks and settings with variables.
+func (t *HostedTool) AsksApproval(m *Model) (asks, known bool) {
+	row, callable := callableProvider(m)
+	if !callable || row.Client == MockClient {
+		return false, false
+	}
+	if t.Hosted != mcpKind || row.Name != "openai" && row.Name != "azure-openai" {
+		return false, true
+	}
+	setting := t.Settings["require_approval"]
+	text, isText := setting.(string)
+	return text != "never", !isText || !strings.Contains(text, "${")
 }
 
 // mcpKind is the kind of hosted tools that needs the address of a server.

@@ -198,7 +198,7 @@ type ClientTool struct {
 	Timeout Duration `yaml:"timeout" validate:"gt=0"`
 }
 
-// HostedTool is a tool that the provider of the model runs itself, such as its web search. Only Agents can have it: the calls and their results are parts of the answer of the model, and no flow can call the tool.
+// HostedTool is a tool that the provider of the model runs itself, such as its web search. Only Agents can have it: the calls and their results are parts of the answer of the model, and no flow can call the tool. OpenAI asks for an approval of each call of an mcp tool: list the tool under approve of the Agent, or set require_approval to never.
 type HostedTool struct {
 	ToolBase `optional:"name,description" without:"inputs,outputs,strict,grammar"`
 	// Hosted is the kind of the tool. Each provider has some of them.

@@ -274,6 +274,9 @@ func (a *agent) call(ctx context.Context, call chat.ToolCall) (toolResult, error
 	if err != nil {
 		return nil, &redact.PublicError{Err: err}
 	}
+	if t.Info().Hosted != "" {
+		return a.approval.hosted(ctx, t.Info(), given)
+	}
 	args, err := arguments(t.Info().Inputs, given)
 	if err != nil {
 		return nil, &redact.PublicError{Err: err}

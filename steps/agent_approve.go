@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
@@ -56,6 +57,22 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 			fields = append(fields, value.Field{Name: in.ID, Value: v})
 		}
 	}
+	return a.ask(ctx, info, value.JSON(value.NewRecord("", fields...)))
+}
+
+// hosted returns the result of a call by which a provider asks whether it may call a hosted tool.
+func (a *approver) hosted(ctx context.Context, info tool.Info, given *value.Record) (toolResult, error) {
+	if a == nil || !a.tools[info.ID] {
+		return nil, &redact.PublicError{Err: fmt.Errorf("%s was not called: it requires approval, and approve of the agent does not list it", info.Name)}
+	}
+	if err := a.ask(ctx, info, value.JSON(given)); err != nil {
+		return nil, err
+	}
+	return textResult(model.Approved), nil
+}
+
+// ask returns nil if a person approves a call with these arguments, else the error that the model gets.
+func (a *approver) ask(ctx context.Context, info tool.Info, given []byte) error {
 	// The approver of a run is not called one at a time: it announces the calls of a round together
 	// (see tool.Round), and a run that waits for a person must not delay others.
 	answer := tool.ApproverOf(ctx, nil)
@@ -70,7 +87,6 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	given := value.JSON(value.NewRecord("", fields...))
 	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx)})
 	if failed := a.audit.Approval(ctx, info.ID, given, yes, reason, err); failed != nil {
 		return errors.Join(err, failed)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -14,7 +15,7 @@ const defaultMaxRepeatedCalls = 3
 // repeatLimit detects an agent that makes the same tool call with the same result.
 type repeatLimit struct {
 	max    int
-	exempt func(toolName string) bool // calls of these tools may be repeated
+	exempt func(toolName string, result toolResult) bool // such calls may be repeated
 }
 
 // RepeatedCallError reports a model that repeats a tool call although the result has
@@ -51,7 +52,7 @@ func (l *repeatLimit) counter() *repeatCounter {
 // count counts a call with its result. It returns the result for the model: that of the
 // last permitted call has a note.
 func (c *repeatCounter) count(call chat.ToolCall, result toolResult) (toolResult, error) {
-	if c.limit.exempt(call.Name) {
+	if c.limit.exempt(call.Name, result) {
 		return result, nil
 	}
 	key := [3]string{call.Name, sortedArguments(call.Arguments), result.digest()}
@@ -91,9 +92,14 @@ func (a *agent) newRepeatLimit(s *spec.Agent) (*repeatLimit, error) {
 		}
 		ids[ref.To.EntityID()] = true
 	}
-	l.exempt = func(name string) bool {
+	l.exempt = func(name string, result toolResult) bool {
 		t, ok := a.toolbox.current().tools[name]
-		return ok && (ids[t.Info().ID] || ids[t.Info().Set])
+		if !ok {
+			return false
+		}
+		info := t.Info()
+		approved := info.Hosted != "" && result.text() == model.Approved // the provider has the result
+		return approved || ids[info.ID] || ids[info.Set]
 	}
 	return l, nil
 }

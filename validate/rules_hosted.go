@@ -13,7 +13,7 @@ func hostedRules() []rule {
 
 func hostedUnavailable() rule {
 	return rule{code: "QT496", title: "hosted tool that an agent cannot have",
-		doc: "A HostedTool is run by the provider of the agent's model. Each provider has some kinds of hosted tools. Their calls never reach the application, so that a person cannot approve them.",
+		doc: "A HostedTool is run by the provider of the agent's model. Each provider has some kinds of hosted tools. A person can approve the calls of a tool only if the provider asks: OpenAI asks before each call of an mcp tool unless its settings have require_approval: never. Such a tool must be in approve, and no other hosted tool can be.",
 		sample: sample{head: `
 models:
   - {type: Model, id: writer, provider: ⟦mistral│openai⟧, model_id: ⟦mistral-large-2512│gpt-6-luna⟧}
@@ -36,8 +36,12 @@ tools:
 				if !ok {
 					continue
 				}
-				if i := slices.IndexFunc(s.Approve, func(r spec.Ref[spec.Tool]) bool { return r.To == ref.To }); i >= 0 {
-					p.report(s.Approve[i].Span, "agent %q: the provider runs the tool %q, so that a person cannot approve its calls", s.ID, hosted.ID)
+				i := slices.IndexFunc(s.Approve, func(r spec.Ref[spec.Tool]) bool { return r.To == ref.To })
+				for _, m := range models {
+					if asks, known := hosted.AsksApproval(m); known && asks != (i >= 0) {
+						p.reportApproval(s, ref, i, m)
+						break
+					}
 				}
 				for _, m := range models {
 					if problem := hosted.HostedConflict(m); problem != "" {
@@ -49,9 +53,20 @@ tools:
 		})}
 }
 
+// reportApproval reports a hosted tool that is in approve although the provider does not ask for approvals,
+// or is not in it although the provider does. i is its index in approve, negative for none.
+func (p *ruleContext) reportApproval(s *spec.Agent, ref spec.Ref[spec.Tool], i int, m *spec.Model) {
+	if i >= 0 {
+		p.report(s.Approve[i].Span, "agent %q: the provider of the model %q runs the tool %q without asking, so that a person cannot approve its calls", s.ID, m.ID, ref.ID)
+		return
+	}
+	p.list.Add(p.reportAt(ref.Span, "agent %q: the provider of the model %q asks for an approval of each call of the tool %q", s.ID, m.ID, ref.ID).
+		WithHint("add %s to approve, or write require_approval: never in the settings of the tool", ref.ID))
+}
+
 func hostedCalled() rule {
 	return rule{code: "QT494", title: "hosted tool of a step without a model",
-		doc: "The provider of a model runs a HostedTool, and its calls never reach the application. A step without a model, such as InvokeTool, cannot call it.",
+		doc: "The provider of a model runs a HostedTool. A step without a model, such as InvokeTool, cannot call it.",
 		sample: sample{head: `
 tools:
   - ⟦{type: HostedTool, id: report, hosted: web_search}│{type: APITool, id: report, name: report, description: Reports the weather, endpoint: "https://weather.example/report", outputs: [{id: report, type: text}]}⟧`,

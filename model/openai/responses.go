@@ -44,7 +44,7 @@ type responses struct {
 // Request encodes a request.
 func (p *responses) Request(req model.Request) (wire.Call, error) {
 	body, err := p.body(req)
-	answer := &responseReader{texts: textProperties(req.Tools)}
+	answer := &responseReader{texts: textProperties(req.Tools), servers: serverTools(req.Tools)}
 	return wire.Call{URL: p.endpoint, Header: p.header, Body: body, Answer: answer}, err
 }
 

@@ -88,6 +88,7 @@ func (it *outputItem) parts() (parts []outputPart, err error) {
 type responseReader struct {
 	draft    wire.ResponseBuilder
 	texts    map[string]string // the properties of the arguments that get texts, by tool
+	servers  map[string]string // the hosted tools, by the labels of their servers
 	items    int               // the number of items that were added
 	open     outputItem        // the newest message that has begun
 	streamed strings.Builder   // deltas of the text that have no item yet
@@ -224,6 +225,8 @@ func (a *responseReader) item(raw json.RawMessage) ([]model.Event, error) {
 		return a.reasoning(raw, &it)
 	case functionItem, customItem:
 		return nil, a.call(raw, &it)
+	case model.ApprovalRequest:
+		return nil, a.approval(raw)
 	case imageItem:
 		if it.Result != "" {
 			return nil, a.image(raw, &it)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -29,6 +30,7 @@ type input struct {
 // callAttributes is what the output of a call depends on.
 type callAttributes struct {
 	custom bool            // whether the call is of a tool with a grammar
+	asks   bool            // whether the call asks for an approval
 	caller json.RawMessage // what made the call; nil for the model itself
 }
 
@@ -124,6 +126,11 @@ func (in *inputs) item(b chat.Block) {
 
 // call adds a call.
 func (in *inputs) call(b chat.Block) {
+	if b.Item != nil && b.Item.Field == model.ApprovalRequest {
+		in.calls[b.Call.ID] = &callAttributes{asks: true}
+		in.items = append(in.items, input{kind: model.ApprovalRequest, callID: b.Call.ID, json: json.RawMessage(b.Item.JSON)})
+		return
+	}
 	known, kind := attributes(b.Item), functionItem
 	in.calls[b.Call.ID] = &callAttributes{custom: b.Item != nil && b.Item.Field == customItem, caller: known["caller"]}
 	texts := map[string]string{"call_id": b.Call.ID, "name": b.Call.Name}
@@ -141,6 +148,10 @@ func (in *inputs) output(m *chat.Message) {
 	call := in.calls[m.ToolCallID]
 	if call == nil {
 		call = &callAttributes{}
+	}
+	if call.asks {
+		in.items = append(in.items, input{kind: "output", callID: m.ToolCallID, json: decision(m)})
+		return
 	}
 	out := object{"call_id": encode(m.ToolCallID), "type": encode(functionItem + "_output"), "output": encode(m.Text())}
 	if call.custom {

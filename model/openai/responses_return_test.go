@@ -49,6 +49,9 @@ const (
 	called     = `{"type":"function_call","id":"fc_1","call_id":"c1","name":"find","arguments":"{\"n\":7}","status":"completed","namespace":"orders","caller":{"type":"program","caller_id":"p1"}}`
 	custom     = `{"type":"custom_tool_call","id":"ctc_1","call_id":"c2","name":"run","input":"a b"}`
 	drawn      = `{"type":"image_generation_call","id":"ig_1","status":"completed","result":"iVBORw0KGgo=","output_format":"png"}`
+	toolsItem  = `{"type":"mcp_list_tools","id":"mcpl_1","server_label":"docs","tools":[{"name":"search"}]}`
+	approval   = `{"type":"mcp_approval_request","id":"mcpr_1","server_label":"docs","name":"search","arguments":"{\"q\":\"A < b\"}"}`
+	approvals  = `{"type":"mcp_approval_request","id":"mcpr_2","server_label":"docs","name":"erase","arguments":"all"}`
 	compaction = `{"type":"compaction","id":"cmp_1","encrypted_content":"C"}`
 	asked      = `{"type":"message","role":"user","content":[{"type":"input_text","text":"Where?"}]}`
 	callBack   = `{"type":"function_call","call_id":"c1","name":"find","arguments":"{\"n\":7}","namespace":"orders","caller":{"type":"program","caller_id":"p1"}}`
@@ -90,6 +93,50 @@ func TestReturn_Responses(t *testing.T) {
 				t.Errorf("%s: another model gets %s", name, sent)
 			}
 		}
+	}
+}
+
+// A request for an approval is a call of the hosted tool, and the result of the call is the decision.
+func TestReturn_Approvals(t *testing.T) {
+	tools := []model.Tool{{Name: "manual", Hosted: "mcp", Settings: []byte(`{"server_label":"docs","server_url":"https://docs.example/mcp"}`)}, {Name: "find"}}
+	for _, stream := range []bool{false, true} {
+		v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6.1-sol"), nil, output(stream, sealed, toolsItem, approval, approvals, called))
+		ask := func(messages ...chat.Message) *model.Response {
+			got, err := model.Call(t.Context(), v.model, model.Request{Stream: stream, Tools: tools, Messages: messages}, nil)
+			testkit.Must(t, err)
+			return got
+		}
+		question := chat.Text(chat.User, "Where?")
+		answer := modeltest.Stored(t, ask(question).Message)
+		wantCalls := []chat.ToolCall{{ID: "mcpr_1", Name: "manual", Arguments: `{"name":"search","arguments":{"q":"A < b"}}`},
+			{ID: "mcpr_2", Name: "manual", Arguments: `{"name":"erase","arguments":"all"}`}, {ID: "c1", Name: "find", Arguments: `{"n":7}`}}
+		if d := cmp.Diff(wantCalls, answer.Calls()); d != "" {
+			t.Error(d)
+		}
+		decided := results(answer)
+		decided[0].Blocks[0].Text, decided[1].Blocks[0].Text = model.Approved, "error: not on Sundays"
+		turn := append([]chat.Message{question, answer}, decided...)
+		ask(turn...)
+		want := decoded(t, asked, sealed, toolsItem, approval, approvals, callBack,
+			`{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`,
+			`{"type":"mcp_approval_response","approval_request_id":"mcpr_2","approve":false,"reason":"error: not on Sundays"}`, resultOne)
+		if d := cmp.Diff(want, v.sent(1, "input")); d != "" {
+			t.Errorf("stream %v: %s", stream, d)
+		}
+		other := converse(t, openai.New, model.Info{ID: "o", Name: "gpt-5.5"}, nil, modeltest.Respond(200, "application/json", `{"choices":[{"message":{"content":"Here."},"finish_reason":"stop"}]}`))
+		other.say(t, false, turn...)
+		if sent := modeltest.JSON(other.sent(0, "messages")); strings.Contains(sent, "mcpr_") || strings.Contains(sent, model.Approved) || !strings.Contains(sent, `"shipped"`) {
+			t.Errorf("another model gets %s", sent)
+		}
+	}
+}
+
+// A request for an approval of a tool that the request does not have is an error.
+func TestResponses_ApprovalOfUnknownServer(t *testing.T) {
+	v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6.1-sol"), nil, output(false, approval))
+	_, err := model.Call(t.Context(), v.model, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil)
+	if err == nil || !strings.Contains(err.Error(), `an approval is requested for a call of "docs", and the request has no tool with this server_label`) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// hostedTool is a tool that the provider of a model runs: it is offered, and never called.
+// hostedTool is a tool that the provider of a model runs: it is offered, and never called here.
 type hostedTool struct{ info tool.Info }
 
 // hosted makes a HostedTool.

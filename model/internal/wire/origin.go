@@ -3,6 +3,7 @@ package wire
 import (
 	"slices"
 
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -13,8 +14,9 @@ func hasItems(m *chat.Message) bool {
 
 // ForOrigin returns messages as they can be sent to an origin: without the items of other origins
 // and without reasoning that has no item. What another model has said before its answer is text.
-// Blocks of the types of models, other than calls, have items in the result.
+// Approvals of its provider's calls are left out. Blocks of the types of models, other than calls, have items in the result.
 func ForOrigin(messages []chat.Message, to *chat.Origin) []chat.Message {
+	messages = withoutApprovals(messages, to)
 	out := messages
 	for i := range messages {
 		m := &messages[i]
@@ -47,6 +49,43 @@ func portable(m chat.Message, own bool) chat.Message {
 	}
 	m.Blocks = blocks
 	return m
+}
+
+// withoutApprovals returns messages without the calls by which other providers asked for approvals, and
+// without their results.
+func withoutApprovals(messages []chat.Message, to *chat.Origin) []chat.Message {
+	foreign := map[string]bool{} // the ids of the calls
+	for i := range messages {
+		for _, b := range messages[i].Blocks {
+			if isApproval(b) && !messages[i].Origin.SentTo(to) {
+				foreign[b.Call.ID] = true
+			}
+		}
+	}
+	if len(foreign) == 0 {
+		return messages
+	}
+	out := make([]chat.Message, 0, len(messages))
+	for _, m := range messages {
+		if m.ToolCallID != "" && foreign[m.ToolCallID] {
+			continue
+		}
+		if !slices.ContainsFunc(m.Blocks, isApproval) || m.Origin.SentTo(to) {
+			out = append(out, m)
+			continue
+		}
+		m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), isApproval)
+		isSaid := func(b chat.Block) bool { return b.Type != chat.ReasoningType && b.Type != chat.ItemType }
+		if slices.ContainsFunc(m.Blocks, isSaid) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// isApproval reports whether a block is a call by which a provider asks for an approval.
+func isApproval(b chat.Block) bool {
+	return b.Call != nil && b.Item != nil && b.Item.Field == model.ApprovalRequest
 }
 
 // TurnStart returns the index of the first message of the current turn: the one after the last

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -46,5 +47,32 @@ func TestForOrigin(t *testing.T) {
 	}
 	if at := wire.TurnStart(append(plain, chat.Text(chat.User, "r"), answer)); at != 3 {
 		t.Errorf("the turn begins at %d", at)
+	}
+}
+
+// TestForOrigin_Approvals: an approval of a provider's call is for this provider only.
+func TestForOrigin_Approvals(t *testing.T) {
+	here, other := chat.Origin{API: "responses", Server: "s", Model: "m"}, chat.Origin{API: "messages", Server: "s", Model: "m"}
+	asked := chat.CallBlock(chat.ToolCall{ID: "a", Name: "docs", Arguments: "{}"})
+	asked.Item = &chat.Item{Field: model.ApprovalRequest, JSON: "{}"}
+	listed, called := chat.Block{Type: chat.ItemType, Item: &chat.Item{Field: "mcp_list_tools", JSON: "{}"}}, chat.CallBlock(chat.ToolCall{ID: "c"})
+	result := func(id string) chat.Message {
+		return chat.Message{Role: chat.Tool, ToolCallID: id, Blocks: []chat.Block{{Type: "text", Text: model.Approved}}}
+	}
+	question := chat.Text(chat.User, "q")
+	both := chat.Message{Role: chat.Assistant, Origin: &here, Blocks: []chat.Block{listed, asked, called}}
+	only := chat.Message{Role: chat.Assistant, Origin: &here, Blocks: []chat.Block{listed, asked}}
+	messages := []chat.Message{question, both, result("a"), result("c"), only, result("a")}
+	if d := cmp.Diff(messages, wire.ForOrigin(messages, &here)); d != "" {
+		t.Errorf("to its origin: %s", d)
+	}
+	want := []chat.Message{question, {Role: chat.Assistant, Blocks: []chat.Block{called}}, result("c")}
+	got := wire.ForOrigin(messages, &other)
+	got[1].Origin = nil
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("to another provider: %s", d)
+	}
+	if len(both.Blocks) != 3 {
+		t.Error("the given messages were changed")
 	}
 }

@@ -47,6 +47,10 @@ func readResponsesItem(c *conversation, item node, at string) {
 		c.add(part{role: assistant, kind: kind, token: item.at("encrypted_content").text(), json: item, where: at})
 	case "function_call":
 		c.add(part{role: assistant, kind: "call", id: item.at("call_id").text(), name: item.at("name").text(), text: item.at("arguments").text(), json: item, where: at})
+	case "mcp_approval_request":
+		c.add(part{role: assistant, kind: "call", id: item.at("id").text(), name: item.at("name").text(), text: item.at("arguments").text(), json: item, where: at})
+	case "mcp_approval_response":
+		c.add(part{role: tool, kind: "result", id: item.at("approval_request_id").text(), json: item, where: at})
 	case "function_call_output":
 		c.add(part{role: tool, kind: "result", id: item.at("call_id").text(), text: item.at("output").text(), json: item, where: at})
 	default:
