@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -82,6 +83,15 @@ type Request struct {
 	Stream   bool           // yield deltas as they come
 	Schema   *Schema        // the required form of the answer; nil for free text
 	MustCall bool           // the model must call one of Tools; providers that cannot force a call ignore it
+	Passages *Passages      // what the answer may cite; nil for none
+}
+
+// Passages are found texts that an answer may cite. Messages have them as a system message, in whose place
+// clients of providers that know passages send blocks.
+type Passages struct {
+	Text     string            // the system message, with all passages and their numbers
+	Question string            // the id of the message of the user that they were found for
+	Sources  []citation.Source // the passages in the order of their numbers
 }
 
 // Schema is the required form of an answer, a JSON object. Providers without support

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/citation"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -15,7 +16,8 @@ import (
 // passages are what the answer of a step on a row may cite.
 type passages struct {
 	set    citation.Set
-	prompt string // is sent with the request; empty for nothing
+	prompt string            // is sent with the request; empty for nothing
+	given  []citation.Source // the passages of prompt
 }
 
 // passagesKey is the key of the passages of a step's answer.
@@ -57,6 +59,7 @@ func (s *llmStep) citing(ctx context.Context, row *Row) (context.Context, *citat
 		}
 		set.Add(citation.FromResult(r))
 	}
+	p.given = set.All()
 	if p.prompt = set.Prompt(); p.prompt == "" {
 		p.prompt = noPassages
 	}
@@ -77,6 +80,20 @@ func passagesIn(ctx context.Context) string {
 		return p.prompt
 	}
 	return ""
+}
+
+// requestPassages returns the passages of a request whose window is given; nil for none.
+func requestPassages(ctx context.Context, window []chat.Message) *model.Passages {
+	p, _ := ctx.Value(passagesKey{}).(*passages)
+	if p == nil || len(p.given) == 0 {
+		return nil
+	}
+	for i := range slices.Backward(window) {
+		if window[i].Role == chat.User {
+			return &model.Passages{Text: p.prompt, Question: window[i].ID, Sources: p.given}
+		}
+	}
+	return nil
 }
 
 // cite adds to an answer the passages that its text cites by their numbers. Those that the provider

@@ -121,8 +121,8 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 		return chat.Message{}, err
 	}
 	s.reportRepairs(ctx, row, d)
-	window = s.forModel(ctx, d.withExtra(window))
-	req := model.Request{Messages: window, Tools: tools.tools, NoCalls: tools.refused, Stream: Wanted(ctx, EventText)}
+	req := model.Request{Tools: tools.tools, NoCalls: tools.refused, Stream: Wanted(ctx, EventText), Passages: requestPassages(ctx, window)}
+	req.Messages = s.forModel(ctx, d.withExtra(window))
 	s.require(ctx, &req)
 	resp, err := s.callFitted(ctx, row, d, req, budget)
 	if incomplete, ok := errors.AsType[*model.IncompleteError](err); ok { // its tokens were used

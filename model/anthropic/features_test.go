@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/citation"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/anthropic"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -172,6 +174,44 @@ func TestRequest_SearchResults(t *testing.T) {
 		t.Log(name)
 		c.sees([]string{`\"Windows are cut.\"`}, `"search_result"`)
 	}
+}
+
+// What a step gives as sources is sent as search results before its question, in each request of the turn. The
+// system message is the same for all questions.
+func TestRequest_Passages(t *testing.T) {
+	everyWay(t, func(t *testing.T, stream bool) {
+		quoted := `{"type":"text","text":"They are cut","citations":[{"type":"search_result_location","cited_text":"Windows are cut.","source":"c1","title":"[1] memory.md","search_result_index":0,"start_block_index":0,"end_block_index":1}]}`
+		c := newTalk(t, stream, options{name: "claude-opus-5-5"}, reply{blocks: `[` + quoted + `]`}, yes)
+		ask := func(with *model.Schema, messages ...chat.Message) *model.Response {
+			text := chat.Message{Role: chat.System, Blocks: []chat.Block{{Type: "text", Text: "Passages: [1] memory.md"}}}
+			newest := messages[0].ID
+			for _, m := range messages {
+				if m.Role == chat.User && m.Text() != "(cut)" {
+					newest = m.ID
+				}
+			}
+			list := append([]chat.Message{chat.Text(chat.System, "Be brief."), text}, messages...)
+			got, err := model.Call(t.Context(), c.client, model.Request{Stream: stream, Schema: with, Messages: list, Passages: &model.Passages{Text: text.Text(), Question: newest,
+				Sources: []citation.Source{{Number: 1, ID: "c1", Title: "memory.md", Text: "Windows are cut."}, {Number: 2, ID: "c2", Title: "b.md", Text: "Kept."}}}}, nil)
+			testkit.Must(t, err)
+			return got
+		}
+		question := chat.Text(chat.User, "Old?")
+		first := `"content":[{"type":"search_result","source":"c1","title":"[1] memory.md","content":[{"type":"text","text":"Windows are cut."}],"citations":{"enabled":true}},{"type":"search_result","source":"c2",`
+		before := `"citations":{"enabled":true}},{"type":"text","text":"Old?"`
+		system := `"text":"Be brief.\n\nThe search results before the newest question are passages. Answer from these passages`
+		got := ask(nil, question)
+		c.sees([]string{`"messages":[{"role":"user",` + first, before, system}, "Passages:")
+		if last := got.Message.Blocks[len(got.Message.Blocks)-1]; !last.IsCitation() || !strings.Contains(last.Text, `"source_id":"c1"`) {
+			t.Errorf("the answer is %+v", got.Message.Blocks)
+		}
+		ask(nil, question, got.Message, chat.Text(chat.User, "(cut)")) // the answer was cut off
+		c.sees([]string{`"messages":[{"role":"user",` + first, before, quoted, system})
+		ask(nil, question, got.Message, chat.Text(chat.User, "And?"))
+		c.sees([]string{`"messages":[{"role":"user","content":[{"type":"text","text":"Old?"}]}`, `{"role":"user",` + first, system})
+		ask(&model.Schema{Name: "s", JSON: []byte(`{"type":"object","properties":{}}`)}, question)
+		c.sees([]string{`"text":"Be brief.\n\nPassages: [1] memory.md"`}, `"search_result"`)
+	})
 }
 
 func TestRequest_CacheLifetime(t *testing.T) {

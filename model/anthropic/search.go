@@ -18,11 +18,22 @@ const (
 	searchLocationType = "search_result_location"
 )
 
-// passageTools returns the names of the tools whose results are sent as search results, which the
-// model cites by itself. Only Claude has them, and no citations beside a schema of the answer.
-func (p *protocol) passageTools(req model.Request) []string {
+// cites reports whether a request can have search results, which the model cites by itself. Only Claude
+// has them, and no citations beside a schema of the answer.
+func (p *protocol) cites(req model.Request) bool {
 	config, _ := parseObject(p.Encoded["output_config"]) // none without the parameter
-	if !p.isClaude() || req.Schema != nil || config.get("format") != nil {
+	return p.isClaude() && req.Schema == nil && config.get("format") == nil
+}
+
+// TakesPassages reports whether the passages of a request are sent as search results. A blank one is refused.
+func (p *protocol) TakesPassages(req model.Request) bool {
+	isBlank := func(s citation.Source) bool { return strings.TrimSpace(s.Text) == "" }
+	return p.cites(req) && !slices.ContainsFunc(req.Passages.Sources, isBlank)
+}
+
+// passageTools returns the names of the tools whose results are sent as search results.
+func (p *protocol) passageTools(req model.Request) []string {
+	if !p.cites(req) {
 		return nil
 	}
 	var names []string
@@ -70,7 +81,7 @@ func withoutMovedCitations(turns []turn) []turn {
 		for j := range turns[i].Content {
 			p := &turns[i].Content[j]
 			results, _ := p.Content.([]part)
-			for _, r := range results {
+			for _, r := range append([]part{*p}, results...) {
 				if r.Type == searchResultType {
 					sources = append(sources, r.source)
 				}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -175,6 +177,12 @@ func partOf(b chat.Block) (part, error) {
 		from = &source{Type: "base64", MediaType: b.MimeType, Data: base64.StdEncoding.EncodeToString(b.Data)}
 	}
 	switch b.Type {
+	case wire.PassageType:
+		var s citation.Source
+		if err := json.Unmarshal([]byte(b.Text), &s); err != nil {
+			return part{}, fmt.Errorf("a passage is not readable: %w", err)
+		}
+		return searchResult(s), nil
 	case "image":
 		if b.Media() && from.MediaType == "" {
 			from.MediaType = wire.ImageType(b.Data)

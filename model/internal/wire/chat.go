@@ -72,6 +72,7 @@ func (c Chat) Info() model.Info { return c.server.Info }
 // answers are streamed, without deltas, if the caller wants none.
 func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return Generate(ctx, func(ctx context.Context, emit Emit) (*model.Response, error) {
+		req = withPassages(req, c.protocol)
 		rules := c.server.form.Turns
 		rules.UserLast = rules.UserLast && !c.paused
 		req.Messages = rules.Order(WithPlainCalls(ForOrigin(req.Messages, c.origin), req.Tools))
