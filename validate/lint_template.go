@@ -13,7 +13,7 @@ import (
 
 // templateLint returns the warnings about the text of templates.
 func templateLint() []rule {
-	return []rule{doubledBraces(), unusedTemplateInput(), verbatimPlaceholder()}
+	return []rule{doubledBraces(), unusedTemplateInput(), verbatimPlaceholder(), mediaInTemplate()}
 }
 
 func doubledBraces() rule {
@@ -27,6 +27,21 @@ func doubledBraces() rule {
 				p.list.Add(p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q prints %s as { %s }", s.ID, one.text, name).
 					WithHint("did you mean \"{%s}\"? templates have single braces", name).
 					WithSuggestion("{" + name + "}").WithInside(one.text))
+			}
+		})}
+}
+
+func mediaInTemplate() rule {
+	return rule{code: "QT924", warning: true, title: "media in a template",
+		doc: "A template writes a text: an image, audio, video or file becomes JSON with the bytes as base64, which no model reads as media. Pass the variable to the step that calls the model, next to the text of the template.",
+		sample: sample{in: "photo: ⟦image│text⟧", out: "prompt: text",
+			steps: `- {type: PromptTemplate, id: ask, template: "What is this? {photo}", inputs: [photo], outputs: [prompt]}`},
+		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
+			for _, in := range s.Common().AllInputs() {
+				if in.To != nil && mediaType(in.To.Type) != "" {
+					p.list.Add(p.reportAt(in.Span, "the template of step %q writes %q, which has the type %s, as a text", s.ID, in.ID, in.To.Type).
+						WithHint("make %q an input of the step that calls the model", in.ID))
+				}
 			}
 		})}
 }

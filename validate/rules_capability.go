@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -76,31 +78,78 @@ func modelWithoutTools() rule {
 
 func modelWithoutMedia() rule {
 	return rule{code: "QT610", warning: true, title: "media for a model that does not read them",
-		doc: "By the catalogue the model does not read images, audio, video or documents: the provider refuses the request, or the model gets the text only.",
+		doc: "By the catalogue the model, or one of its fallbacks, does not read images, audio, video or documents: the provider refuses the request, or the model gets the text only. The media are inputs of the step, parts of a ChatMessage that a step of the document makes of them, or in the memory of the step because another step with this memory has read them. Messages that callers pass may have any media.",
 		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: mistral, model_id: ⟦codestral-latest│mistral-large-4⟧}", in: "photo: image", out: "answer: text",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [photo], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s *spec.LLMInference) {
-			if s.Model.To == nil {
-				return
-			}
-			row := knownModel(s.Model.To.Base())
-			if row == nil || row.Kind != catalogue.Chat || len(row.Input) == 0 {
-				return
-			}
-			for i := range s.Inputs {
-				v := s.Inputs[i].To
-				if v == nil {
-					continue
-				}
-				kind := v.Type
-				for kind.Elem != nil {
-					kind = *kind.Elem
-				}
-				if kinds := modalitiesOf(kind.Name); kinds != nil && !slices.ContainsFunc(row.Input, func(in string) bool { return slices.Contains(kinds, in) }) {
-					p.report(s.Inputs[i].Span, "%s of %s does not read %s: the input %q of step %q has the type %s", row.ID, row.Provider, mediaName(kind.Name), v.ID, s.ID, v.Type)
-				}
+		check: on(func(p *ruleContext, s spec.Prompted) {
+			if step, ok := s.(spec.Step); ok {
+				p.checkMedia(step)
 			}
 		})}
+}
+
+// checkMedia reports media that the models of a step get and do not read.
+func (p *ruleContext) checkMedia(s spec.Step) {
+	plan, reach := p.stepPlan(s), p.mediaReach()
+	if plan.Model() == nil {
+		return
+	}
+	models := modelAndFallbacks(plan.Model().Base())
+	reported := map[string]bool{} // by the kind of media
+	inputs := s.Common().Inputs
+	for i := range inputs {
+		v := inputs[i].To
+		if v == nil {
+			continue
+		}
+		for _, kind := range slices.Sorted(maps.Keys(reach[v])) {
+			row := blindTo(models, kind)
+			if row == nil {
+				continue
+			}
+			has := fmt.Sprintf("has the type %s", v.Type)
+			if from := reach[v][kind]; from != v {
+				has = fmt.Sprintf("has those of the variable %q", from.ID)
+			}
+			reported[kind] = true
+			p.report(inputs[i].Span, "%s of %s does not read %s: the input %q of step %q %s", row.ID, row.Provider, mediaName(kind), v.ID, s.EntityID(), has)
+		}
+	}
+	memory := plan.Conversation()
+	if memory == nil {
+		return
+	}
+	for _, kind := range slices.Sorted(maps.Keys(reach[memory])) {
+		if row := blindTo(models, kind); row != nil && !reported[kind] {
+			p.report(placeOf(s, "memory", "id"), "%s of %s does not read %s: the memory %q of step %q has those of the variable %q", row.ID, row.Provider, mediaName(kind), memory.ID, s.EntityID(), reach[memory][kind].ID)
+		}
+	}
+}
+
+// modelAndFallbacks returns a model and its fallbacks.
+func modelAndFallbacks(m *spec.Model) []*spec.Model {
+	models := []*spec.Model{m}
+	for _, ref := range m.Fallbacks {
+		if ref.To != nil {
+			models = append(models, ref.To.Base())
+		}
+	}
+	return models
+}
+
+// blindTo returns what the catalogue has of the first of some models that does not read a kind of media, nil if
+// all may.
+func blindTo(models []*spec.Model, kind string) *catalogue.Model {
+	for _, m := range models {
+		row := knownModel(m)
+		if row == nil || row.Kind != catalogue.Chat || len(row.Input) == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(row.Input, func(in string) bool { return slices.Contains(modalitiesOf(kind), in) }) {
+			return row
+		}
+	}
+	return nil
 }
 
 // modalitiesOf returns the modalities of the catalogue that a media type may be; nil for a type

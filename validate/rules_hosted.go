@@ -25,12 +25,7 @@ tools:
 			if s.Model.To == nil {
 				return
 			}
-			models := []*spec.Model{s.Model.To.Base()}
-			for _, ref := range models[0].Fallbacks {
-				if ref.To != nil {
-					models = append(models, ref.To.Base())
-				}
-			}
+			models := modelAndFallbacks(s.Model.To.Base())
 			for _, ref := range s.Tools {
 				hosted, ok := ref.To.(*spec.HostedTool)
 				if !ok {

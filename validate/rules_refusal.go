@@ -75,12 +75,8 @@ func (p *checker) usesTools(m *spec.Model) bool {
 			if plan.Model() == nil || len(plan.Tools())+len(spec.Linked[*spec.Flow](plan.Uses, spec.RoleHandoff)) == 0 {
 				continue
 			}
-			base := plan.Model().Base()
-			p.withTools[base] = true
-			for _, other := range base.Fallbacks {
-				if other.To != nil {
-					p.withTools[other.To.Base()] = true
-				}
+			for _, model := range modelAndFallbacks(plan.Model().Base()) {
+				p.withTools[model] = true
 			}
 		}
 	}

@@ -60,6 +60,7 @@ type checker struct {
 	targets   map[reflect.Type]targets // cache of targetsOf for other entities
 	callers   map[*spec.Flow]callers   // cache of callersOf
 	withTools map[*spec.Model]bool     // cache of usesTools
+	media     mediaReach               // cache of mediaReach
 }
 
 // callers are the steps that run a flow, of several the one with the first id.
