@@ -183,3 +183,24 @@ func modelWithoutSchema() rule {
 			}
 		})}
 }
+
+func modelWithoutStream() rule {
+	return rule{code: "QT612", warning: true, title: "streamed flow with a model that does not stream",
+		doc: "The answer of a flow with an interface is streamed. By the catalogue the model, or one of its fallbacks, answers in one piece: the user sees nothing until the answer is complete, which may take minutes.",
+		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai, model_id: ⟦gpt-5-pro│gpt-6-luna⟧}", in: "question: text", out: "answer: text", flow: "interface: {type: Complete}",
+			steps: `- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}`},
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			if f.Interface == nil || len(f.Steps) == 0 || !f.Position().Complete("steps") || f.Steps[len(f.Steps)-1] == nil {
+				return
+			}
+			last := f.Steps[len(f.Steps)-1].Step
+			if last == nil || !spec.Streams(last) || p.stepPlan(last).Model() == nil {
+				return
+			}
+			for _, m := range modelAndFallbacks(p.stepPlan(last).Model().Base()) {
+				if row := knownModel(m); row != nil && row.Streaming == catalogue.StreamsNever {
+					p.report(placeOf(last, "model", "id"), "the answer of the flow %q is streamed, but %s of %s answers in one piece", f.ID, row.ID, row.Provider)
+				}
+			}
+		})}
+}

@@ -14,7 +14,7 @@ import (
 // catalogueRules returns the rules of what the catalogue knows of models.
 func catalogueRules() []rule {
 	return []rule{stoppedModel(), stoppingModel(), unknownModel(), otherKindOfModel(), fixedDimensions(), refusedByModel(),
-		unlistedValue(), twoFormsOfSetting(), tooManyTokens(), modelWithoutTools(), modelWithoutMedia(), modelWithoutSchema()}
+		unlistedValue(), twoFormsOfSetting(), tooManyTokens(), modelWithoutTools(), modelWithoutMedia(), modelWithoutSchema(), modelWithoutStream()}
 }
 
 // noticeDays is how many days before its shutdown a model is reported.

@@ -645,8 +645,9 @@ func TestStream_AnsweredWithJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := model.Call(t.Context(), c, model.Request{Messages: []chat.Message{chat.Text(chat.User, "hi")}, Stream: true}, nil)
-	if err != nil || resp.Message.Text() != "in one piece" {
-		t.Errorf("got %v, %v", resp, err)
+	deltas := ""
+	resp, err := model.Call(t.Context(), c, model.Request{Messages: []chat.Message{chat.Text(chat.User, "hi")}, Stream: true}, func(ev model.Event) { deltas += ev.Text })
+	if err != nil || resp.Message.Text() != "in one piece" || deltas != "in one piece" {
+		t.Errorf("got %v, %q, %v", resp, deltas, err)
 	}
 }

@@ -225,6 +225,37 @@ func TestResponses_Tools(t *testing.T) {
 	}
 }
 
+// The catalogue knows which models stream always or never; the caller gets deltas if it wants them, and the
+// first request has the right form.
+func TestStream_ByCatalogue(t *testing.T) {
+	for _, c := range []struct {
+		open     opener
+		info     model.Info
+		answer   http.HandlerFunc
+		streamed bool
+	}{
+		{openai.NewResponses, known(t, "openai", "gpt-5-pro"), output(false, sealed, commentary, strings.NewReplacer("commentary", "final_answer", "I look.", "Here.").Replace(commentary)), false},
+		{openai.New, known(t, "qwen", "qwq-plus"), sse(`{"choices":[{"delta":{"reasoning_content":"A < b"}}]}`, `{"choices":[{"delta":{"content":"Here."},"finish_reason":"stop"}]}`, `[DONE]`), true},
+	} {
+		for _, wanted := range []bool{false, true} {
+			v := converse(t, c.open, c.info, nil, c.answer)
+			var text, reasoning strings.Builder
+			got, err := model.Call(t.Context(), v.model, model.Request{Stream: wanted, Messages: []chat.Message{chat.Text(chat.User, "Where?")}}, func(ev model.Event) {
+				text.WriteString(ev.Text)
+				reasoning.WriteString(ev.Reasoning)
+			})
+			testkit.Must(t, err)
+			requests := v.server.Requests()
+			if len(requests) != 1 || (requests[0].Body["stream"] == true) != c.streamed || got.Message.Text() != "Here." {
+				t.Errorf("%s: the requests are %v, the answer %q", c.info.Name, requests, got.Message.Text())
+			}
+			if want := map[bool]string{true: "A < b Here."}[wanted]; strings.TrimSpace(reasoning.String()+" "+text.String()) != want {
+				t.Errorf("%s, wanted %v: the deltas are %q and %q", c.info.Name, wanted, reasoning.String(), text.String())
+			}
+		}
+	}
+}
+
 // A response that failed is an error, also without an error object.
 func TestResponses_Failed(t *testing.T) {
 	for body, want := range map[string]string{

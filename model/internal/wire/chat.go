@@ -127,22 +127,46 @@ func (c Chat) whole(ctx context.Context, req model.Request, emit Emit) (*model.R
 	return c.send(ctx, req, emit)
 }
 
-// send sends a request, streamed if the caller or the model wants that.
+// send sends a request, streamed if the caller or the model wants that. A caller who wants deltas gets an
+// answer that comes whole as one of each kind.
 func (c Chat) send(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
-	if req.Stream {
-		return c.request(ctx, req, emit)
+	if !req.Stream {
+		emit = func(model.Event) bool { return true }
 	}
-	ignore := func(model.Event) bool { return true }
-	req.Stream = c.streams.Load()
-	response, err := c.request(ctx, req, ignore)
+	req.Stream = c.streamed(req.Stream)
+	response, err := c.request(ctx, req, emit)
 	if req.Stream || !refusesWhole(err) {
 		return response, err
 	}
 	req.Stream = true
-	if response, err = c.request(ctx, req, ignore); err == nil {
+	if response, err = c.request(ctx, req, emit); err == nil {
 		c.streams.Store(true)
 	}
 	return response, err
+}
+
+// streamed reports whether to request a stream. wanted is whether the caller wants deltas.
+func (c Chat) streamed(wanted bool) bool {
+	if known := c.server.Info.Known; known != nil && known.Streaming != "" {
+		return known.Streaming == catalogue.StreamsAlways
+	}
+	return wanted || c.streams.Load()
+}
+
+// emitWhole emits an answer that came without deltas.
+func emitWhole(m *chat.Message, emit Emit) {
+	for _, b := range m.Blocks {
+		switch {
+		case b.Text == "":
+		case b.Type == chat.ReasoningType:
+			emit(model.Event{Reasoning: b.Text})
+		case b.Type == chat.CommentaryType:
+			emit(model.Event{Commentary: b.Text})
+		}
+	}
+	if text := m.Text(); text != "" {
+		emit(model.Event{Text: text})
+	}
 }
 
 // streamOnly are words of servers that refuse a request because its answer is not streamed.
@@ -168,11 +192,13 @@ func (c Chat) request(ctx context.Context, req model.Request, emit Emit) (*model
 		answer = c.protocol.Answer()
 	}
 	var wait time.Duration
+	whole := false
 	err = c.server.ask(ctx, call, func(resp *http.Response) error {
 		wait = resetDelay(resp.Header, time.Now())
 		if req.Stream && !c.server.inOnePiece(resp) || isEventStream(resp) {
 			return c.server.stream(ctx, resp, answer, emit)
 		}
+		whole = true
 		return c.server.whole(ctx, resp, answer.Whole)
 	})
 	if err != nil {
@@ -181,6 +207,9 @@ func (c Chat) request(ctx context.Context, req model.Request, emit Emit) (*model
 	response, err := answer.Response()
 	if err != nil {
 		return nil, c.server.emptyAnswer(err)
+	}
+	if whole {
+		emitWhole(&response.Message, emit)
 	}
 	response.NextAfter = wait
 	if hasItems(&response.Message) {
