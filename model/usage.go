@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,9 +19,10 @@ type Usage struct {
 	// The others have its shortest lifetime. Other is not used.
 	CacheWrites catalogue.CacheWrites
 	Reasoning   int     // tokens of reasoning, included in Output
-	AudioInput  int     // tokens of audio, included in Input
+	AudioInput  int     // tokens of audio that are not cached, included in Input
 	Queries     int     // searches that a reranker, or a model with a web search of its provider, is charged for
 	Tier        string  // the tier of service that the answer names, in the provider's word; empty for the standard one
+	Region      string  // where the model ran, by the names of catalogue.Prices.Uplifts; empty where that costs nothing
 	Cost        float64 // by the prices of the model; 0 without prices
 	Estimated   bool    // whether Input and Output are estimates, because the server reports no usage
 	Model       string  // the id of the fallback that an Embedder called; empty for the model itself
@@ -47,6 +49,19 @@ func (u Usage) HasUnpricedQueries(p *catalogue.Prices, ended time.Time) bool {
 	return p != nil && u.Queries > 0 && p.RatesAt(ended, u.Tier, 0).Queries == nil
 }
 
+// In returns the usage of requests that ran in a region, unless the answer names one.
+func (u Usage) In(region string) Usage {
+	u.Region = cmp.Or(u.Region, region)
+	if u.Requests != nil {
+		requests := slices.Clone(*u.Requests)
+		for i := range requests {
+			requests[i].Region = cmp.Or(requests[i].Region, region)
+		}
+		u.Requests = &requests
+	}
+	return u
+}
+
 // Reading returns the usage without the tokens that were written.
 func (u Usage) Reading() Usage {
 	requests := slices.Clone(u.each())
@@ -69,9 +84,13 @@ func (u Usage) each() []Usage {
 func (u Usage) charge(p *catalogue.Prices, ended time.Time) catalogue.Charge {
 	writes := u.CacheWrites
 	writes.Other = max(0, u.CacheWrite-writes.Sum())
-	return p.Charge(ended, u.Tier, catalogue.Usage{
+	used := catalogue.Usage{
 		Input: u.Input, CachedInput: u.Cached, Writes: writes, AudioInput: u.AudioInput, Output: u.Output, Reasoning: u.Reasoning, Queries: u.Queries,
-	})
+	}
+	if p.Uplift(u.Region) != 1 { // older models cost the same everywhere
+		used.Uplifts = []string{u.Region}
+	}
+	return p.Charge(ended, u.Tier, used)
 }
 
 // Join adds the usage of another request for the same answer.
@@ -81,14 +100,12 @@ func (u *Usage) Join(next Usage) {
 	u.Requests = &requests
 }
 
-// Add adds the counts of another call. A tier that it names replaces the one before.
+// Add adds the counts of another call. A tier or region that it names replaces the one before.
 func (u *Usage) Add(other Usage) {
 	u.Input, u.Output, u.Cached, u.CacheWrite = u.Input+other.Input, u.Output+other.Output, u.Cached+other.Cached, u.CacheWrite+other.CacheWrite
 	w, o := &u.CacheWrites, other.CacheWrites
 	w.Minutes5, w.Minutes30, w.Hour1, w.Hours12 = w.Minutes5+o.Minutes5, w.Minutes30+o.Minutes30, w.Hour1+o.Hour1, w.Hours12+o.Hours12
 	u.Reasoning, u.AudioInput, u.Queries, u.Cost = u.Reasoning+other.Reasoning, u.AudioInput+other.AudioInput, u.Queries+other.Queries, u.Cost+other.Cost
 	u.Estimated, u.Requests = u.Estimated || other.Estimated, nil
-	if other.Tier != "" {
-		u.Tier = other.Tier
-	}
+	u.Tier, u.Region = cmp.Or(other.Tier, u.Tier), cmp.Or(other.Region, u.Region)
 }

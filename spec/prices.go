@@ -1,6 +1,11 @@
 package spec
 
-import "github.com/qtype-dev/qtype/internal/catalogue"
+import (
+	"net/url"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/catalogue"
+)
 
 // CallPrices returns the declared prices, or the catalogue's prices for the service that the
 // model calls; nil if there are none.
@@ -12,6 +17,37 @@ func (m *Model) CallPrices() *catalogue.Prices {
 		return known.Prices
 	}
 	return nil
+}
+
+// PriceRegion returns the region that the calls of a server are charged for, by the names of
+// catalogue.Prices.Uplifts; empty for none. An empty endpoint is the one that the document has.
+func (m *Model) PriceRegion(endpoint string) string {
+	if endpoint == "" {
+		endpoint = m.address()
+	}
+	host := endpoint
+	if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
+		host = u.Hostname()
+	}
+	switch m.Provider {
+	case "openai":
+		switch strings.ToLower(host) {
+		case "us.api.openai.com":
+			return catalogue.InUS
+		case "eu.api.openai.com":
+			return catalogue.InEU
+		}
+	case "anthropic": // the default is a setting of the account, which answers name
+		if geo, _ := m.InferenceParams["inference_geo"].(string); geo == catalogue.InUS {
+			return geo
+		}
+	case "gcp-vertex":
+		if account, ok := m.Auth.To.(*VertexAuth); host == "" && ok && account.Region == "global" || strings.HasPrefix(host, "aiplatform.") {
+			return ""
+		}
+		return catalogue.Regional
+	}
+	return ""
 }
 
 // HasListPrices reports whether the cost of the model is computed by prices of the built-in

@@ -1,6 +1,9 @@
 package catalogue
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Rates are prices in US dollars for a million tokens. A rate that is not known is nil.
 type Rates struct {
@@ -70,6 +73,13 @@ const (
 	TierUltrafast = "ultrafast"
 )
 
+// The regions that raise prices, in Prices.Uplifts.
+const (
+	InUS     = "us"
+	InEU     = "eu"
+	Regional = "regional" // any but the global one
+)
+
 // Usage is what a call is charged for.
 type Usage struct {
 	Input       int // tokens read, with all kinds below
@@ -126,6 +136,11 @@ func (p *Prices) Charge(on time.Time, tier string, u Usage) Charge {
 		}
 	}
 	return Charge{Amount: dollars, Assumed: assumed}
+}
+
+// Uplift is the factor of the prices in a region; 1 where it costs nothing.
+func (p *Prices) Uplift(region string) float64 {
+	return cmp.Or(p.Uplifts[region], 1)
 }
 
 // RatesAt returns the rates of a call at a time, in a tier, that reads a number of tokens.

@@ -255,6 +255,8 @@ func ownBound(m *spec.Model) bound {
 	// None of the tokens is in the provider's cache, and all are written to it, for the lifetime that requests have: the shortest one.
 	input := max(valueOf(rates.Input), valueOf(cmp.Or(rates.CacheWrite5m, rates.CacheWrite30m, rates.CacheWrite1h, rates.CacheWrite12h)))
 	answer := max(valueOf(rates.Output), valueOf(rates.ReasoningOutput))
+	region := p.Uplift(m.PriceRegion(""))
+	input, answer = input*region, answer*region
 	b.perToken = max(input, answer) / 1e6
 	output := b.tokens
 	if info.MaxTokens > 0 {

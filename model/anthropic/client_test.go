@@ -220,8 +220,8 @@ func TestRequest_URLAndCredentials(t *testing.T) {
 // The counts are those of all iterations, by kind and by lifetime of the cache; a stream updates them.
 func TestUsage(t *testing.T) {
 	const counts = `"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"cache_creation":{"ephemeral_5m_input_tokens":15,"ephemeral_1h_input_tokens":5}`
-	const end = `"output_tokens":3,"output_tokens_details":{"thinking_tokens":2},"service_tier":"priority","iterations":[{"type":"compaction","input_tokens":50,"output_tokens":4},{"type":"message","input_tokens":5,"output_tokens":3}]`
-	want := model.Usage{Input: 175, Output: 7, Cached: 100, CacheWrite: 20, CacheWrites: catalogue.CacheWrites{Minutes5: 15, Hour1: 5}, Reasoning: 2, Tier: "priority"}
+	const end = `"output_tokens":3,"output_tokens_details":{"thinking_tokens":2},"service_tier":"standard","speed":"fast","inference_geo":"us","iterations":[{"type":"compaction","input_tokens":50,"output_tokens":4},{"type":"message","input_tokens":5,"output_tokens":3}]`
+	want := model.Usage{Input: 175, Output: 7, Cached: 100, CacheWrite: 20, CacheWrites: catalogue.CacheWrites{Minutes5: 15, Hour1: 5}, Reasoning: 2, Tier: "fast", Region: "us"}
 	for kind, body := range map[string]string{
 		"application/json": `{"type":"message","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn","usage":{` + counts + "," + end + `}}`,
 		"text/event-stream": "data: {\"type\":\"message_start\",\"message\":{\"usage\":{" + counts + ",\"output_tokens\":1}}}\n\n" +
@@ -235,6 +235,11 @@ func TestUsage(t *testing.T) {
 		got, err := model.Call(t.Context(), m, model.Request{Stream: kind != "application/json"}, nil)
 		if err != nil || got.Usage.Requests == nil || len(*got.Usage.Requests) != 2 {
 			t.Fatalf("%s: got %+v, %v", kind, got, err)
+		}
+		for _, one := range *got.Usage.Requests {
+			if one.Tier != want.Tier || one.Region != want.Region {
+				t.Errorf("%s: a request of %+v", kind, one)
+			}
 		}
 		if got.Usage.Requests = nil; got.Usage != want {
 			t.Errorf("%s: got %+v", kind, got)

@@ -13,6 +13,7 @@ type usage struct {
 	counts
 	Tier   wire.Word `json:"service_tier"`
 	Speed  wire.Word `json:"speed"`
+	Region wire.Word `json:"inference_geo"`
 	Hosted struct {
 		Searches wire.Count `json:"web_search_requests"`
 	} `json:"server_tool_use"`
@@ -44,6 +45,7 @@ func (u *usage) update(by usage) {
 	by.Cached, by.Created = cmp.Or(by.Cached, u.Cached), cmp.Or(by.Created, u.Created)
 	by.Writes, by.Details = cmp.Or(by.Writes, u.Writes), cmp.Or(by.Details, u.Details)
 	by.Tier, by.Speed, by.Hosted = cmp.Or(by.Tier, u.Tier), cmp.Or(by.Speed, u.Speed), cmp.Or(by.Hosted, u.Hosted)
+	by.Region = cmp.Or(by.Region, u.Region)
 	if by.Iterations == nil {
 		by.Iterations = u.Iterations
 	}
@@ -53,24 +55,28 @@ func (u *usage) update(by usage) {
 // total returns the tokens of the answer. The counts include all iterations but summaries of the
 // conversation.
 func (u *usage) total() model.Usage {
-	sum := u.used()
+	sum := u.used(&u.counts)
 	sum.Queries = int(u.Hosted.Searches)
 	for _, i := range u.Iterations {
 		if i.Type == stopCompaction {
-			sum.Join(i.used())
+			sum.Join(u.used(&i.counts))
 		}
-	}
-	switch {
-	case u.Speed == "fast":
-		sum.Tier = catalogue.TierFast
-	case u.Tier != "standard":
-		sum.Tier = string(u.Tier)
 	}
 	return sum
 }
 
-// used returns the tokens.
-func (c *counts) used() model.Usage {
-	return model.Usage{Input: int(c.Input + c.Cached + c.Created), Output: int(c.Output), Cached: int(c.Cached), CacheWrite: int(c.Created),
+// used returns the tokens of the answer or of one of its iterations, with the tier and the region of the answer.
+func (u *usage) used(c *counts) model.Usage {
+	used := model.Usage{Input: int(c.Input + c.Cached + c.Created), Output: int(c.Output), Cached: int(c.Cached), CacheWrite: int(c.Created),
 		CacheWrites: catalogue.CacheWrites{Minutes5: int(c.Writes.Minutes), Hour1: int(c.Writes.Hour)}, Reasoning: int(c.Details.Thinking)}
+	switch {
+	case u.Speed == "fast":
+		used.Tier = catalogue.TierFast
+	case u.Tier != "standard":
+		used.Tier = string(u.Tier)
+	}
+	if u.Region == catalogue.InUS {
+		used.Region = catalogue.InUS
+	}
+	return used
 }

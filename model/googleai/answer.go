@@ -41,21 +41,30 @@ type usage struct {
 	Cached     wire.Count `json:"cachedContentTokenCount"`
 	Tier       string     `json:"serviceTier"`
 	Traffic    string     `json:"trafficType"` // of Vertex AI: ON_DEMAND_FLEX
-	Kinds      []struct {
-		Kind   string     `json:"modality"`
-		Tokens wire.Count `json:"tokenCount"`
-	} `json:"promptTokensDetails"`
+	Kinds      kinds      `json:"promptTokensDetails"`
+	InCache    kinds      `json:"cacheTokensDetails"` // of Kinds
+}
+
+// kinds are numbers of tokens by their modality.
+type kinds []struct {
+	Kind   string     `json:"modality"`
+	Tokens wire.Count `json:"tokenCount"`
+}
+
+// audio returns the number of tokens of audio.
+func (list kinds) audio() (sum int) {
+	for _, k := range list {
+		if k.Kind == "AUDIO" {
+			sum += int(k.Tokens)
+		}
+	}
+	return sum
 }
 
 // counts returns the usage in the terms of model.Usage.
 func (u usage) counts() model.Usage {
-	sum := model.Usage{Input: int(u.Prompt + u.Tools), Output: int(u.Candidates + u.Reasoning), Cached: int(u.Cached), Reasoning: int(u.Reasoning), Tier: u.tier()}
-	for _, k := range u.Kinds {
-		if k.Kind == "AUDIO" {
-			sum.AudioInput += int(k.Tokens)
-		}
-	}
-	return sum
+	return model.Usage{Input: int(u.Prompt + u.Tools), Output: int(u.Candidates + u.Reasoning), Cached: int(u.Cached), Reasoning: int(u.Reasoning), Tier: u.tier(),
+		AudioInput: max(0, u.Kinds.audio()-u.InCache.audio())}
 }
 
 // tier returns the tier of service, empty for the standard one.

@@ -22,11 +22,12 @@ type completion struct {
 }
 
 type choice struct {
-	Index   wire.Count      `json:"index"`
-	Delta   *delta          `json:"delta"`   // in a stream
-	Message *delta          `json:"message"` // in a response that is not streamed
-	Finish  wire.Word       `json:"finish_reason"`
-	Error   json.RawMessage `json:"error"` // OpenRouter's place of an error in a stream
+	Index   wire.Count        `json:"index"`
+	Delta   *delta            `json:"delta"`   // in a stream
+	Message *delta            `json:"message"` // in a response that is not streamed
+	Finish  wire.Word         `json:"finish_reason"`
+	Error   json.RawMessage   `json:"error"` // OpenRouter's place of an error in a stream
+	Usage   wire.Loose[usage] `json:"usage"` // Kimi's place of the usage in a stream
 }
 
 // delta is a message or a part of one.
@@ -64,6 +65,8 @@ func (l *detailList) UnmarshalJSON(raw []byte) error {
 type usage struct {
 	Prompt     wire.Count `json:"prompt_tokens"`
 	Completion wire.Count `json:"completion_tokens"`
+	Total      wire.Count `json:"total_tokens"`
+	Cached     wire.Count `json:"cached_tokens"`           // Kimi's place
 	CacheHit   wire.Count `json:"prompt_cache_hit_tokens"` // DeepSeek's name of cached_tokens
 	Details    struct {
 		Cached wire.Count `json:"cached_tokens"`
@@ -75,9 +78,13 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// tokens returns the usage.
+// tokens returns the usage. The completion has the tokens of reasoning, except that of xAI.
 func (u *usage) tokens() model.Usage {
-	return model.Usage{Input: int(u.Prompt), Output: int(u.Completion), Cached: int(max(u.Details.Cached, u.CacheHit)),
+	output := u.Completion
+	if u.Total == u.Prompt+u.Completion+u.Written.Reasoning {
+		output += u.Written.Reasoning
+	}
+	return model.Usage{Input: int(u.Prompt), Output: int(output), Cached: int(max(u.Details.Cached, u.Cached, u.CacheHit)),
 		CacheWrite: int(u.Details.Writes), AudioInput: int(u.Details.Audio), Reasoning: int(u.Written.Reasoning)}
 }
 
@@ -188,13 +195,18 @@ func (a *assembler) Chunk(raw []byte) ([]model.Event, error) {
 	return a.take(c)
 }
 
-// take adds the first choice: only one is requested.
-func (a *assembler) take(c completion) ([]model.Event, error) {
-	if c.Usage.Set { // totals, so the newest count replaces an older one
+// count keeps a usage. They are totals, so the newest one replaces an older one.
+func (a *assembler) count(u wire.Loose[usage]) {
+	if u.Set {
 		tier := a.usage.Tier
-		a.usage = c.Usage.Value.tokens()
+		a.usage = u.Value.tokens()
 		a.usage.Tier = tier
 	}
+}
+
+// take adds the first choice: only one is requested.
+func (a *assembler) take(c completion) ([]model.Event, error) {
+	a.count(c.Usage)
 	if c.Tier != "" {
 		a.usage.Tier = string(c.Tier)
 	}
@@ -204,6 +216,7 @@ func (a *assembler) take(c completion) ([]model.Event, error) {
 			continue
 		}
 		a.begun = true
+		a.count(ch.Usage)
 		if f, ok := wire.ReadAPIError(ch.Error); ok {
 			return nil, &wire.StreamError{API: f}
 		}

@@ -303,6 +303,8 @@ func TestResponses_ErrorEvents(t *testing.T) {
 func TestUsage(t *testing.T) {
 	chatBody := `{"service_tier":"priority","choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"}}],"usage":{"prompt_tokens":90,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":30,"audio_tokens":4},"completion_tokens_details":{"reasoning_tokens":6}}}`
 	hit := `{"choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"}}],"usage":{"prompt_tokens":90,"completion_tokens":9,"prompt_cache_hit_tokens":64}}`
+	xai := `{"choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"}}],"usage":{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}}`
+	kimi := `{"choices":[{"index":0,"finish_reason":"stop","message":{"content":"x"},"usage":{"prompt_tokens":90,"completion_tokens":9,"total_tokens":99,"cached_tokens":64}}]}`
 	response := `{"status":"completed","service_tier":"flex","output":[` + commentary + `],"usage":{"input_tokens":90,"output_tokens":9,"input_tokens_details":{"cached_tokens":5,"cache_write_tokens":30,"cache_write_tokens_details":{"ttl_30m_tokens":10,"ttl_12h_tokens":20}},"output_tokens_details":{"reasoning_tokens":6}}}`
 	for _, c := range []struct {
 		open opener
@@ -311,6 +313,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{openai.New, chatBody, model.Usage{Input: 90, Output: 9, Cached: 5, CacheWrite: 30, AudioInput: 4, Reasoning: 6, Tier: "priority"}},
 		{openai.New, hit, model.Usage{Input: 90, Output: 9, Cached: 64}},
+		{openai.New, xai, model.Usage{Input: 32, Output: 103, Reasoning: 94}},
+		{openai.New, kimi, model.Usage{Input: 90, Output: 9, Cached: 64}},
 		{openai.NewResponses, response, model.Usage{Input: 90, Output: 9, Cached: 5, CacheWrite: 30, CacheWrites: catalogue.CacheWrites{Minutes30: 10, Hours12: 20}, Reasoning: 6, Tier: "flex"}},
 	} {
 		v := converse(t, c.open, model.Info{ID: "m", Name: "some-model"}, nil, modeltest.Respond(200, "application/json", c.body))

@@ -17,7 +17,7 @@ func withCost(m *spec.Model, c model.Chat, warn func(string)) model.Chat {
 	if prices == nil {
 		return c
 	}
-	return &pricedChat{Chat: c, prices: prices, warnOfQueries: sync.OnceFunc(func() {
+	return &pricedChat{Chat: c, prices: prices, region: m.PriceRegion(c.Info().Endpoint), warnOfQueries: sync.OnceFunc(func() {
 		if warn != nil {
 			warn("model " + m.ID + ": the price of its provider's web searches is not known, so they are not part of the cost; models.yaml can have it as per_1000_queries")
 		}
@@ -27,6 +27,7 @@ func withCost(m *spec.Model, c model.Chat, warn func(string)) model.Chat {
 type pricedChat struct {
 	model.Chat
 	prices        *catalogue.Prices
+	region        string // in which it runs
 	warnOfQueries func()
 }
 
@@ -36,6 +37,7 @@ func (p *pricedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[
 		for ev, err := range p.Chat.Generate(ctx, req) {
 			if ev.Response != nil {
 				priced, now := *ev.Response, time.Now()
+				priced.Usage = priced.Usage.In(p.region)
 				priced.Usage.Cost = priced.Usage.Charge(p.prices, now)
 				if priced.Usage.HasUnpricedQueries(p.prices, now) {
 					p.warnOfQueries()
