@@ -14,6 +14,8 @@ var tooLongCodes = map[string]bool{
 	"exceed_context_size_error":  true, // the server of llama.cpp
 	"3051":                       true, // Mistral
 	"request_too_large":          true, // Anthropic
+	"1261":                       true, // Z.ai
+	"tokens_limit_reached":       true, // GitHub Models
 	"ContextWindowExceededError": true, // LiteLLM
 }
 
@@ -27,8 +29,9 @@ type tooLongWording struct {
 var tooLongWordings = sync.OnceValue(func() []tooLongWording {
 	var list []tooLongWording
 	for _, row := range [][3]string{
-		// OpenAI, vLLM, SGLang, llama-cpp-python, OpenRouter, Mistral, Ollama
-		{`maximum context length`, `\((\d+) (?:in the messages|of text input)|resulted in (\d+) tokens|: (\d+) tokens from the input|contains (\d+) tokens`, `maximum context length (?:is|of) (\d+)|with (\d+) maximum context length`},
+		// OpenAI, vLLM, SGLang, llama-cpp-python, OpenRouter, Mistral, Ollama, Fireworks
+		{`maximum context length`, `\((\d+) (?:in the messages|of text input|in your prompt)(?:, (\d+) (?:in the functions|of tool input))?|resulted in (\d+) tokens|: (\d+) tokens from the input|contains (?:at least )?(\d+) (?:input )?tokens|too long: (\d+)`,
+			`maximum context length(?: is| of|:) (\d+)|with (\d+) maximum context length`},
 		{`exceeds the context window`},                                                                  // OpenAI, api responses
 		{`exceed the configured limit`, `resulted in (\d+)`, `limit of (\d+)`},                          // OpenAI
 		{`prompt is too long`, `too long: (\d+) tokens`, `tokens > (\d+) maximum`},                      // Anthropic
@@ -37,10 +40,10 @@ var tooLongWordings = sync.OnceValue(func() []tooLongWording {
 		{`exceeds the available context`, `request \((\d+) tokens\)`, `context size \((\d+) tokens\)`},  // llama.cpp, Ollama's runner
 		{`exceed context window`, `requested tokens \((\d+)\)`, `context window of (\d+)`},              // llama-cpp-python, without its server
 		{`exceeds the context length`},                                                                  // Ollama
-		{`reduce the length of the messages`},                                                           // Groq
+		{`reduce the length of the messages`, `current length is (\d+)`, `limit is (\d+)`},              // Groq, Cerebras
 		{`input is too long for requested model`},                                                       // Bedrock
 		{`number of input tokens exceeds`},                                                              // Bedrock, Nova
-		{"`inputs` tokens + `max_new_tokens` must be <"},                                                // Text Generation Inference
+		{"`inputs` tokens + `max_new_tokens` must be <", `given: (\d+)`, `must be <= (\d+)`},            // Text Generation Inference, Together
 		{"`inputs` must have less than", `given: (\d+)`, `less than (\d+) tokens`},                      // Text Generation Inference
 		{`maximum prompt length`, `contains (\d+) tokens`, `length is (\d+)`},                           // xAI
 		{`longer than the model's context length`, `input \((\d+) tokens\)`, `length \((\d+) tokens\)`}, // SGLang
@@ -55,6 +58,19 @@ var tooLongWordings = sync.OnceValue(func() []tooLongWording {
 		{`prompt exceeds max length`},                                                                   // Z.ai
 		{`range of input length should be`, ``, `\[\d+, (\d+)\]`},                                       // Qwen
 		{`exceeds maximum input length`, `length \((\d+)\) exceeds`, `input length \((\d+)\)`},          // TensorRT-LLM
+		{`prompt too long`}, // Ollama
+		{`input too long:`, `long: (\d+) input tokens`, `limit is (\d+)`}, // Bedrock
+		{`expected maxlength`}, // Bedrock, in characters
+		{`model supports up to`, `count is (\d+)`, `supports up to (\d+)`}, // Vertex AI
+		{`request body too large`, ``, `max size: (\d+) tokens`},           // GitHub Models
+		{`exceed max message tokens`},                                      // Volcengine
+		{`total message size`},                                             // Kimi, in bytes
+		{`content': string too long`},                                      // OpenAI, in characters
+		{`exceeds model context window`},                                   // gateways, as are those that follow
+		{`context length exceeded`},
+		{`context_length_exceeded`},
+		{`context window exceeded`},
+		{`token limit exceeded`},
 	} {
 		w := tooLongWording{words: row[0]}
 		if row[1] != "" {
@@ -78,21 +94,21 @@ func tooLong(status int, code, message string) (found bool, requested, limit int
 	message = strings.ToLower(message)
 	for _, w := range tooLongWordings() {
 		if strings.Contains(message, w.words) {
-			return true, firstNumber(w.requested, message), firstNumber(w.limit, message)
+			return true, number(w.requested, message), number(w.limit, message)
 		}
 	}
 	return found, 0, 0
 }
 
-// firstNumber returns the number that a group of an expression finds, 0 for none.
-func firstNumber(r *regexp.Regexp, text string) int {
+// number returns the sum of the numbers that the groups of an expression find, 0 for none.
+func number(r *regexp.Regexp, text string) (sum int) {
 	if r == nil {
 		return 0
 	}
 	for _, group := range r.FindStringSubmatch(text) {
 		if n, err := strconv.Atoi(group); err == nil {
-			return n
+			sum += n
 		}
 	}
-	return 0
+	return sum
 }
