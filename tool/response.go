@@ -65,10 +65,10 @@ func (a *api) excerpt(resp *http.Response, raw []byte) string {
 			text = httpx.Scrub(text, strings.Join(values, ""))
 		}
 	}
-	text = httpx.SingleLine(a.auth.redact(text), maxExcerpt)
+	text = httpx.Excerpt(a.auth.redact(text), maxExcerpt)
 	status := http.StatusText(resp.StatusCode)
 	switch {
-	case text == "" || strings.HasPrefix(text, "<"): // a web page does not fit into one line
+	case text == "":
 		return status
 	case resp.StatusCode == http.StatusUnauthorized && a.auth.name != "":
 		return fmt.Sprintf("the server rejected auth %s: %s", a.auth.name, text)

@@ -129,7 +129,7 @@ func message(raw []byte) string {
 		Errors      []string        `json:"errors"`
 	}
 	if json.Unmarshal(raw, &e) != nil {
-		return string(raw)
+		return httpx.Excerpt(string(raw), 300)
 	}
 	var object struct {
 		Message string `json:"message"`

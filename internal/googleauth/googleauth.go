@@ -223,7 +223,7 @@ func tokenError(ctx context.Context, identity string, err error) error {
 	if !errors.As(err, &answer) {
 		return &accesstoken.Error{Identity: identity, Message: httpx.Reason(err), Again: true}
 	}
-	text := fmt.Sprintf("HTTP %d: %s", answer.Response.StatusCode, cmp.Or(answer.ErrorDescription, answer.ErrorCode, string(answer.Body)))
+	text := fmt.Sprintf("HTTP %d: %s", answer.Response.StatusCode, cmp.Or(answer.ErrorDescription, answer.ErrorCode, httpx.Excerpt(string(answer.Body), 300)))
 	return &accesstoken.Error{Identity: identity, Message: httpx.SingleLine(text, 300), Again: answer.Response.StatusCode >= 500}
 }
 

@@ -87,6 +87,29 @@ func TestSingleLine(t *testing.T) {
 	}
 }
 
+func TestExcerpt(t *testing.T) {
+	for text, want := range map[string]string{
+		"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body><center><h1>502 Bad Gateway</h1>":       "502 Bad Gateway",
+		"\ufeff <!DOCTYPE html><html lang=en><TITLE id=a>\n shop &#124; 524: A&nbsp;timeout\n occurred</TITLE>": "shop | 524: A timeout occurred",
+		"<html><title></title><body><h1>Not here</h1>":                                                          "Not here",
+		"<html><body>no title": "",
+		"<html><title>cut":     "",
+		"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>": "Access Denied",
+		"upstream failed: <html><title>503</title></html>":                                              "upstream failed: 503",
+		"<400> InternalError: Range of input length":                                                    "<400> InternalError: Range of input length",
+		"<think> is not a tag": "<think> is not a tag",
+		"no route to http://ada:pw@proxy.local:3128/x, https://tok@h": "no route to http://proxy.local:3128/x, https://h",
+		"<title>\x1b[31mred\x1b[0m https://u:p@h</title>":             "[31mred [0m https://h",
+	} {
+		if got := httpx.Excerpt(text, 100); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := httpx.Excerpt("<title>"+strings.Repeat("x", 99)+"</title>", 5); got != "xxxxx…" {
+		t.Error(got)
+	}
+}
+
 func TestScrub(t *testing.T) {
 	const key = "sk-proj-0123456789"
 	tests := map[string]string{

@@ -172,10 +172,11 @@ func serverMessage(raw []byte) string {
 			}
 		}
 	}
-	if strings.HasPrefix(strings.TrimSpace(text), "<") {
-		return "the answer is a web page; check base_url"
+	message := httpx.Excerpt(text, maxErrorText)
+	if httpx.IsPage(text) {
+		return strings.TrimSuffix("the answer is a web page: "+message, ": ")
 	}
-	return httpx.SingleLine(text, maxErrorText)
+	return message
 }
 
 // name returns the address for messages.

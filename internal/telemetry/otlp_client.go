@@ -108,5 +108,5 @@ func scrubbed(text string, headers map[string]string) string {
 			text = httpx.Scrub(text, v)
 		}
 	}
-	return httpx.SingleLine(text, 300)
+	return httpx.Excerpt(text, 300)
 }

@@ -188,7 +188,7 @@ func TestUnsupportedRequests(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	page := "<html>nginx</html>"
+	page := "<html><title>nginx &amp; co</title></html>"
 	tests := map[string]struct {
 		name   string
 		answer http.HandlerFunc
@@ -198,7 +198,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"ollama 404":        {"ollama", answers(404, `{"error":"model \"some-model\" not found"}`), false, `HTTP 404: model "some-model" not found (URL), retry after 7s`, false},
 		"ollama 429":        {"ollama", answers(429, `{"error":"slow down"}`), true, `HTTP 429: slow down (URL), retry after 7s`, true},
-		"ollama page":       {"ollama", answers(502, page), true, `HTTP 502: the response is a web page instead of JSON; check base_url (URL), retry after 7s`, true},
+		"ollama page":       {"ollama", answers(502, page), true, `HTTP 502: the response is a web page instead of JSON: nginx & co (URL), retry after 7s`, true},
 		"ollama cut":        {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`, "cut"), true, `lost the connection to URL: the connection was closed before the answer was complete, retry after 7s`, true},
 		"ollama ends early": {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`), true, `the answer ended before it was complete (URL), retry after 7s`, true},
 		"ollama, in one":    {"ollama", answers(200, `{"message":{"content":"Hel"},"done":false}`), false, `the answer ended before it was complete (URL), retry after 7s`, true},

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
@@ -175,10 +174,10 @@ func bodyMessage(rec *record, err error) string {
 	if f, ok := wire.ParseAPIError(raw); ok && f.Message != "" {
 		text = f.Message
 	}
-	if text = httpx.SingleLine(text, 400); strings.HasPrefix(text, "<") {
-		return "the response is a web page instead of JSON; check base_url"
+	if httpx.IsPage(text) {
+		return wire.PageMessage(rec.status, httpx.Excerpt(text, 400))
 	}
-	return text
+	return httpx.Excerpt(text, 400)
 }
 
 var _ model.Chat = (*Model)(nil)

@@ -32,7 +32,7 @@ func failure(t *testing.T, m model.Chat, stream bool) *model.Error {
 }
 
 func TestGenerate_Failures(t *testing.T) {
-	page := "<!DOCTYPE html>\n<html><body>nginx</body></html>"
+	page := "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 	tests := map[string]struct {
 		answer http.HandlerFunc
 		stream bool
@@ -49,13 +49,13 @@ func TestGenerate_Failures(t *testing.T) {
 		"404 of Ollama":      {status(404, `{"error":{"message":"model \"gpt-6-sol\" not found, try pulling it first","type":"api_error","param":null,"code":null}}`), false, `model gpt: HTTP 404: model "gpt-6-sol" not found, try pulling it first (URL/v1)`, 1},
 		"500 every time":     {status(500, `{"error":{"message":"The server had an error","type":"server_error"}}`), false, "model gpt: HTTP 500: The server had an error (URL/v1), tried 3 times", 3},
 		"503 without a body": {status(503, ``), true, "model gpt: HTTP 503: Service Unavailable (URL/v1), tried 3 times", 3},
-		"502 page":           {raw2(502, "text/html", page), false, "model gpt: HTTP 502: the response is a web page instead of JSON; check base_url (URL/v1), tried 3 times", 3},
+		"502 page":           {raw2(502, "text/html", page), false, "model gpt: HTTP 502: the response is a web page instead of JSON: 502 Bad Gateway (URL/v1), tried 3 times", 3},
 		"429 with a long Retry-After": {status(429, busy, "Retry-After", "3600"), false,
 			"model gpt: HTTP 429: Rate limit reached (URL/v1), retry after 1h", 1},
 		"429 for money":       {status(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`), false, "model gpt: HTTP 429: You exceeded your current quota (URL/v1)", 1},
 		"redirect":            {status(307, ``, "Location", "https://elsewhere.example/v1/chat/completions"), false, "model gpt: HTTP 307: the server redirects to https://elsewhere.example/v1/chat/completions; check base_url (URL/v1)", 1},
-		"200 page":            {raw2(200, "text/html", page), false, "model gpt: the response is a web page instead of JSON; check base_url (URL/v1)", 1},
-		"200 page, streaming": {raw2(200, "text/html", page), true, "model gpt: the response is a web page instead of JSON; check base_url (URL/v1)", 1},
+		"200 page":            {raw2(200, "text/html", page), false, "model gpt: the response is a web page instead of JSON: 502 Bad Gateway; check base_url (URL/v1)", 1},
+		"200 page, streaming": {raw2(200, "text/html", page), true, "model gpt: the response is a web page instead of JSON: 502 Bad Gateway; check base_url (URL/v1)", 1},
 		"200 text":            {raw2(200, "text/plain", "OK\n"), false, "model gpt: the response of type text/plain is not JSON: OK (URL/v1)", 1},
 		"200 nothing":         {raw2(200, "application/json", ""), false, "model gpt: the response is empty (URL/v1)", 1},
 		"200 other JSON":      {status(200, `{"status":"ok"}`), false, "model gpt: invalid chat completion: no choices (URL/v1)", 1},

@@ -126,7 +126,7 @@ func askList(ctx context.Context, address string, header http.Header, c wire.Con
 	case err != nil:
 		return nil, fmt.Errorf("%s: %s", httpx.Server(req.URL), httpx.Reason(err))
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: HTTP %d: %s", httpx.Server(req.URL), answer.StatusCode, httpx.SingleLine(httpx.Scrub(string(text), c.Key), 200))
+		return nil, fmt.Errorf("%s: HTTP %d: %s", httpx.Server(req.URL), answer.StatusCode, httpx.Excerpt(httpx.Scrub(string(text), c.Key), 200))
 	}
 	return readOffered(text)
 }

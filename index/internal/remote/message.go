@@ -16,10 +16,10 @@ func message(answer []byte) string {
 	var v any
 	if json.Unmarshal(answer, &v) == nil {
 		if text := findMessage(v, 0); text != "" {
-			return httpx.SingleLine(text, maxMessage)
+			return httpx.Excerpt(text, maxMessage)
 		}
 	}
-	return httpx.SingleLine(string(answer), maxMessage)
+	return httpx.Excerpt(string(answer), maxMessage)
 }
 
 // findMessage looks for the text of an error in the usual keys.

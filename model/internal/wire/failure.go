@@ -234,25 +234,38 @@ func (s *Server) statusError(resp *http.Response) error {
 		return s.rejected(f, resp.StatusCode, after)
 	}
 	var message string
-	switch text := httpx.SingleLine(string(raw), maxMessage); {
+	switch text := httpx.Excerpt(string(raw), maxMessage); {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		message = "the server points elsewhere; is base_url right?"
 		if to, err := resp.Location(); err == nil {
 			message = fmt.Sprintf("the server redirects to %s; check base_url", httpx.Server(to))
 		}
+	case httpx.IsPage(string(raw)):
+		message = PageMessage(resp.StatusCode, text)
 	case text == "":
 		message = http.StatusText(resp.StatusCode)
-	case text[0] == '<':
-		message = "the response is a web page instead of JSON; check base_url"
 	default:
 		message = text
 	}
 	return s.rejected(APIError{Message: message}, resp.StatusCode, after)
 }
 
+// PageMessage is the message of a web page in place of an answer. Pages of failed servers and proxies say
+// nothing of the address.
+func PageMessage(status int, title string) string {
+	message := "the response is a web page instead of JSON"
+	if title != "" {
+		message += ": " + title
+	}
+	if status >= http.StatusInternalServerError {
+		return message
+	}
+	return message + "; check base_url"
+}
+
 // rejected returns the error that a server described.
 func (s *Server) rejected(f APIError, status int, after time.Duration) error {
-	e := s.newError(httpx.Scrub(httpx.SingleLine(f.Message, maxMessage), s.Key))
+	e := s.newError(httpx.Excerpt(httpx.Scrub(f.Message, s.Key), maxMessage))
 	e.Status, e.Code, e.RetryAfter = status, f.code(), max(after, f.delay())
 	e.Temporary = temporary(status)
 	if f.usedUp() {
@@ -282,12 +295,12 @@ func (s *Server) responseError(resp *http.Response, raw []byte, cause error) err
 	if f, ok := ParseAPIError(raw); ok { // some gateways send an error with status 200
 		return s.rejected(f, f.status(), 0)
 	}
-	text := httpx.SingleLine(httpx.Scrub(string(raw), s.Key), 80)
+	text := httpx.Excerpt(httpx.Scrub(string(raw), s.Key), 80)
 	switch {
+	case httpx.IsPage(string(raw)):
+		return s.newError(PageMessage(resp.StatusCode, text))
 	case text == "":
 		return s.newError("the response is empty")
-	case text[0] == '<':
-		return s.newError("the response is a web page instead of JSON; check base_url")
 	case json.Valid(raw):
 		return s.newError("invalid " + s.form.Answers + ": " + cause.Error())
 	}
