@@ -3,7 +3,6 @@ package spec
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -90,12 +89,7 @@ func (t *APITool) requestConflicts() []Conflict {
 	} else if name, unknown := t.UnknownPlaceholder(); unknown {
 		all = append(all, Conflict{Key: "endpoint", Problem: fmt.Sprintf("endpoint names {%s}, which is neither an input nor a parameter", name)})
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Headers)) { // sorted, so that the first one is always the same
-		if !IsHeaderName(name) || !IsHeaderValue(t.Headers[name].Reveal()) {
-			all = append(all, Conflict{"headers", name, fmt.Sprintf("invalid header %q", name)})
-		}
-	}
-	return all
+	return append(all, headerConflicts(t.Headers)...)
 }
 
 // hasUnknownMethod reports whether the method is not one of HTTP.

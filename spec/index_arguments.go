@@ -219,7 +219,7 @@ type ChromaArguments struct {
 
 // CheckArguments reports an unknown distance.
 func (a *ChromaArguments) CheckArguments() []*ArgumentError {
-	return checkValue(nil, "space", a.Space, "cosine", "l2", "ip")
+	return checkValue(checkHeaders(a.Headers), "space", a.Space, "cosine", "l2", "ip")
 }
 
 // WeaviateArguments are the `args` of an index in Weaviate.
@@ -249,7 +249,7 @@ var (
 // CheckArguments reports an unusable address, an unknown distance, and names that Weaviate
 // does not accept.
 func (a *WeaviateArguments) CheckArguments() []*ArgumentError {
-	problems := checkValue(serverAddress("url", a.URL), "distance", a.Distance, "cosine", "dot", "l2-squared")
+	problems := checkValue(append(serverAddress("url", a.URL), checkHeaders(a.Headers)...), "distance", a.Distance, "cosine", "dot", "l2-squared")
 	if a.IndexName != "" && !weaviateCollection().MatchString(a.IndexName) {
 		problems = append(problems, &ArgumentError{Key: "index_name", Message: "is not the name of a collection of Weaviate",
 			Hint: "use letters, digits and _ after a capital letter"})

@@ -62,6 +62,8 @@ func (t *APITool) Duplicate() (at *Position, problem string) {
 		switch {
 		case !IsHeaderName(name):
 			return at, fmt.Sprintf("invalid header %q", name)
+		case IsTransportHeader(name):
+			return at, fmt.Sprintf("the header %s is set by qtype", name)
 		case header != "" && strings.EqualFold(name, header), t.header(name) != "":
 			return at, fmt.Sprintf("the header %s is set twice", name)
 		}

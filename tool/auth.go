@@ -89,7 +89,7 @@ func keyCredential(auth *spec.APIKeyAuth, s Service, opts Options) (*credential,
 	}
 	c := &credential{name: auth.ID, value: key, secrets: []string{key, url.QueryEscape(key)}}
 	c.header, c.query = spec.CredentialPlace(auth)
-	if c.query == "" && !isSendable(c.header, "") {
+	if c.query == "" && (!isSendable(c.header, "") || spec.IsTransportHeader(c.header)) {
 		return nil, fmt.Errorf("auth %s: invalid header name %q", auth.ID, auth.Header)
 	}
 	c.header = http.CanonicalHeaderKey(c.header)

@@ -193,6 +193,7 @@ func TestAuth_KeyLocation(t *testing.T) {
 func TestAuth_Errors(t *testing.T) {
 	for want, auth := range map[string]spec.Auth{
 		"has a header and a query":                   &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A", Query: "b"},
+		`invalid header name "Host"`:                 &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "Host"},
 		`invalid header name "A B"`:                  &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Header: "A B"},
 		"the query of the call and auth  both set q": &spec.APIKeyAuth{APIKey: spec.NewSecret("k"), Query: "q"},
 		"token_url is not an http or https address":  &spec.OAuth2Auth{ClientID: "c", ClientSecret: spec.NewSecret("s"), TokenURL: "token"},

@@ -228,6 +228,7 @@ func TestAPI_Conflicts(t *testing.T) {
 		"pagination by cursor needs next":                 {Pagination: &spec.Pagination{Type: "cursor", Parameter: "c"}},
 		"pagination by link uses the whole address":       {Pagination: &spec.Pagination{Type: "link", Parameter: "c"}},
 		"pagination by offset does not read next":         {Pagination: &spec.Pagination{Type: "offset", Parameter: "c", Next: "n"}},
+		"the header accept-encoding is set by qtype":      {HeaderParameters: []*spec.Variable{variable("a", "text")}, Names: map[string]string{"a": "accept-encoding"}},
 		"invalid header":                                  {HeaderParameters: []*spec.Variable{variable("a", "text")}, Names: map[string]string{"a": "a b"}},
 	} {
 		d.Endpoint = "https://a.example/x"

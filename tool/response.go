@@ -41,6 +41,9 @@ func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (*respo
 		return nil, e
 	case err != nil:
 		return nil, a.networkError(ctx, u, err)
+	case httpx.ForeignCoding(resp.Header) != "":
+		e.Message = fmt.Sprintf("the answer has the content coding %s, which was not requested", httpx.ForeignCoding(resp.Header))
+		return nil, e
 	case len(raw) > maxAnswer:
 		e.Message = fmt.Sprintf("the answer is longer than %d MiB", maxAnswer>>20)
 		return nil, e

@@ -83,7 +83,7 @@ tools:
 					p.list.Add(p.reportAt(fieldKey(a, "query"), "the key %q has both a header and a query", a.ID).
 						WithRelated(fieldKey(a, "header"), "the header").WithHint("keep one of them"))
 				}
-				if isDecided(a.Header) && a.Header != "" && !spec.IsHeaderName(a.Header) {
+				if isDecided(a.Header) && a.Header != "" && (!spec.IsHeaderName(a.Header) || spec.IsTransportHeader(a.Header)) {
 					p.report(placeOf(a, "header"), "invalid header name %q", a.Header)
 				}
 			case *spec.OAuth2Auth:

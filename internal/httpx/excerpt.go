@@ -2,7 +2,10 @@ package httpx
 
 import (
 	"html"
+	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -17,6 +20,16 @@ var (
 	})
 	userinfo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@"'<>]+@`) })
 )
+
+// ForeignCoding returns the content coding of an answer that no client of this program requests, empty
+// for none. Clients have undone gzip, and some servers send other words, such as utf-8.
+func ForeignCoding(h http.Header) string {
+	coding := strings.ToLower(h.Get("Content-Encoding"))
+	if slices.Contains([]string{"br", "zstd", "deflate", "compress", "gzip", "x-gzip"}, coding) {
+		return coding
+	}
+	return ""
+}
 
 // Excerpt returns a text of a server for an error message, on one line that is cut after limit
 // characters: of a page its title, empty if it has none. URLs are without users and passwords.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // toolBuilder makes the tool of one operation.
@@ -184,8 +185,9 @@ func (b *toolBuilder) parameter(p *input.Node, name, in string) {
 		b.query = append(b.query, b.argument(name, schema, required))
 		b.style(p, schema)
 	case "header":
-		switch strings.ToLower(name) {
-		case "accept", "content-type", "authorization": // OpenAPI ignores them
+		switch lower := strings.ToLower(name); {
+		case slices.Contains([]string{"accept", "content-type", "authorization"}, lower): // OpenAPI ignores them
+		case spec.IsTransportHeader(name): // the client sets it
 		default:
 			b.header = append(b.header, b.argument(name, schema, required))
 		}

@@ -142,9 +142,11 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	for name, values := range call.Header {
 		req.Header[name] = values
 	}
-	s.addHeaders(req.Header)
 	values := [...]string{"application/json", httpx.UserAgent()}
-	req.Header["Content-Type"], req.Header["User-Agent"] = values[:1:1], values[1:] // Set allocates a slice for each
+	req.Header["Content-Type"] = values[:1:1] // Set allocates a slice for each
+	if s.addHeaders(req.Header); req.Header["User-Agent"] == nil {
+		req.Header["User-Agent"] = values[1:]
+	}
 	if s.Authorize != nil {
 		if err := s.Authorize(req, body.Bytes()); err != nil {
 			return nil, s.authorizationError(ctx, err)
@@ -157,6 +159,10 @@ func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer drainAndClose(resp.Body)
 		return nil, s.statusError(resp)
+	}
+	if coding := httpx.ForeignCoding(resp.Header); coding != "" {
+		defer drainAndClose(resp.Body)
+		return nil, s.newError(fmt.Sprintf("the response has the content coding %s, which was not requested", coding))
 	}
 	return resp, nil
 }
