@@ -3,15 +3,12 @@ package loader
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -123,15 +120,13 @@ func (f *loadState) catalogueFiles(path string) []catalogueFile {
 
 // readCatalogue adds the rows of a file to those of below. Errors are diagnostics.
 func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue) *catalogue.Catalogue {
-	if _, err := os.Stat(from.path); !from.named && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(from.path); !from.named && errors.Is(err, fs.ErrNotExist) {
 		return below // before a policy decides on a file that is not there
 	}
 	file := &source.File{Path: f.name(from.path)}
 	content, problem := f.readRows(from)
 	if problem != nil {
-		if from.named || problem.text != notExist {
-			f.diags.add(ruleCatalogue.At(source.Span{File: file}, "%s %s", file.Path, problem.text))
-		}
+		f.diags.add(ruleCatalogue.At(source.Span{File: file}, "%s %s", file.Path, problem.text))
 		return below
 	}
 	file.Text = content
@@ -151,16 +146,26 @@ func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue
 		return below
 	}
 	f.files = append(f.files, file)
+	for _, p := range tree.pairs {
+		if p.key.text != catalogueKey {
+			f.diags.add(ruleCatalogue.At(p.key.span, "the key %q is not read: %s has only %s", p.key.shown(), file.Path, catalogueKey).WithSeverity(diag.Warning))
+		}
+	}
 	if list.kind != sequence {
 		f.diags.add(ruleCatalogue.At(list.head(), "%s must be a list of rows, not %s", catalogueKey, list.kind.noun()))
 		return below
 	}
+	return catalogue.New(f.catalogueRows(list), below)
+}
+
+// catalogueRows decodes the rows of a list.
+func (f *loadState) catalogueRows(list *node) []catalogue.Model {
 	var rows []catalogue.Model
 	seen := map[[3]string]bool{}
 	for _, item := range list.items {
-		row, err := rowOf(item)
-		if err != nil {
-			f.diags.add(*err)
+		row, problems := rowOf(item)
+		if len(problems) > 0 {
+			f.diags.list.Add(problems...)
 			continue
 		}
 		name := [3]string{row.Provider, strings.ToLower(row.ID), row.BaseURL}
@@ -169,12 +174,16 @@ func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue
 		}
 		seen[name] = true
 		if !isProvider(row.Provider) && row.BaseURL == "" {
-			f.diags.add(ruleCatalogue.At(item.get("provider").head(), "no model has the provider %q, so the row has no effect", row.Provider).
-				WithHint("write a provider of docs/models.md, or a base_url in the row").WithSeverity(diag.Warning))
+			found := ruleCatalogue.At(item.get("provider").head(), "no model has the provider %q, so the row has no effect", row.Provider).
+				WithSeverity(diag.Warning).WithNearest(row.Provider, providerNames())
+			if found.Suggestion == "" {
+				found = found.WithHint("write a provider of docs/models.md, or a base_url in the row")
+			}
+			f.diags.add(found)
 		}
 		rows = append(rows, row)
 	}
-	return catalogue.New(rows, below)
+	return rows
 }
 
 // isProvider reports whether models can be of a provider of the catalogue: one of a document, or
@@ -184,15 +193,23 @@ func isProvider(name string) bool {
 	return known || (*catalogue.Catalogue)(nil).HasProvider(name)
 }
 
+// providerNames lists the providers of documents, and the hosts that the catalogue knows.
+func providerNames() (names []string) {
+	for _, p := range spec.Providers() {
+		names = append(names, p.Name)
+	}
+	for _, s := range catalogue.Servers() {
+		names = append(names, s.Provider)
+	}
+	return names
+}
+
 // holdsRows reports whether a file without the key seems to have rows: mappings with a provider and an id
-// that are not models of a document, in a list or below the key models.
+// that are not models of a document, in a list or below another key.
 func holdsRows(tree *node) bool {
 	list := tree
 	if tree.kind == mapping && len(tree.pairs) == 1 {
-		list = tree.get("models")
-	}
-	if list == nil || list.kind != sequence {
-		return false
+		list = tree.pairs[0].value
 	}
 	return slices.ContainsFunc(list.items, func(item *node) bool {
 		return item.kind == mapping && item.get("provider") != nil && item.get("id") != nil && item.get("type") == nil
@@ -214,137 +231,4 @@ func (f *loadState) readRows(from catalogueFile) ([]byte, *readError) {
 		return nil, asReadError(err)
 	}
 	return f.accept(text)
-}
-
-// rowOf decodes a row.
-func rowOf(n *node) (catalogue.Model, *diag.Diagnostic) {
-	report := func(at source.Span, format string, args ...any) (catalogue.Model, *diag.Diagnostic) {
-		found := ruleCatalogue.At(at, format, args...)
-		return catalogue.Model{}, &found
-	}
-	if n.kind != mapping {
-		return report(n.head(), "a row must be a mapping, not %s", n.kind.noun())
-	}
-	var text bytes.Buffer
-	writeJSON(&text, n)
-	var row catalogue.Model
-	in := json.NewDecoder(&text)
-	in.DisallowUnknownFields()
-	if err := in.Decode(&row); err != nil {
-		at, problem := explainRow(n, err)
-		return report(at, "%s", problem)
-	}
-	if key, problem := row.Problem(); key != "" {
-		at := n.head()
-		if value := n.get(key); value != nil {
-			at = value.head()
-		}
-		return report(at, "%s", problem)
-	}
-	return row, nil
-}
-
-// explainRow returns the place and the text of an error of the JSON decoder.
-func explainRow(n *node, err error) (source.Span, string) {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		at := n
-		for _, key := range strings.Split(wrong.Field, ".") {
-			if next := at.get(key); next != nil {
-				at = next
-			}
-		}
-		return at.head(), fmt.Sprintf("%s cannot be %s", yamlPath(n, wrong.Field), at.kind.noun())
-	}
-	text := strings.TrimPrefix(err.Error(), "json: ")
-	if key, ok := strings.CutPrefix(text, "unknown field "); ok {
-		name, _ := strconv.Unquote(key)
-		if at := findKey(n, name); at != nil {
-			return at.span, fmt.Sprintf("a row of the catalogue has no key %q", name)
-		}
-	}
-	return n.head(), text
-}
-
-// yamlPath returns the keys of a field of the JSON decoder that the row has: the decoder also names the
-// types that are embedded.
-func yamlPath(n *node, field string) string {
-	var keys []string
-	at := n
-	for _, key := range strings.Split(field, ".") {
-		next := at.get(key)
-		if _, err := strconv.Atoi(key); err == nil && at.kind == sequence || next != nil {
-			keys = append(keys, key)
-		}
-		if next != nil {
-			at = next
-		}
-	}
-	if len(keys) == 0 {
-		return "the value"
-	}
-	return strings.Join(keys, ".")
-}
-
-// findKey returns the first key of a name in a value, at any depth.
-func findKey(n *node, name string) *node {
-	for _, p := range n.pairs {
-		if p.key.text == name {
-			return p.key
-		}
-	}
-	for _, p := range n.pairs {
-		if at := findKey(p.value, name); at != nil {
-			return at
-		}
-	}
-	for _, item := range n.items {
-		if at := findKey(item, name); at != nil {
-			return at
-		}
-	}
-	return nil
-}
-
-// writeJSON writes a value as JSON.
-func writeJSON(w *bytes.Buffer, n *node) {
-	switch n.kind {
-	case mapping:
-		w.WriteByte('{')
-		for i, p := range n.pairs {
-			if i > 0 {
-				w.WriteByte(',')
-			}
-			writeText(w, p.key.text)
-			w.WriteByte(':')
-			writeJSON(w, p.value)
-		}
-		w.WriteByte('}')
-	case sequence:
-		w.WriteByte('[')
-		for i, item := range n.items {
-			if i > 0 {
-				w.WriteByte(',')
-			}
-			writeJSON(w, item)
-		}
-		w.WriteByte(']')
-	case null, broken:
-		w.WriteString("null")
-	case boolean:
-		w.WriteString(strconv.FormatBool(slices.Contains([]string{"true", "yes", "on", "y"}, strings.ToLower(n.text))))
-	case integer, float:
-		if number := strings.ReplaceAll(n.text, "_", ""); json.Valid([]byte(number)) {
-			w.WriteString(number)
-			return
-		}
-		writeText(w, n.text)
-	default:
-		writeText(w, n.text)
-	}
-}
-
-// writeText writes a text as JSON.
-func writeText(w *bytes.Buffer, text string) {
-	encoded, _ := json.Marshal(text) // a text has a JSON form
-	w.Write(encoded)
 }

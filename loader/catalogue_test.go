@@ -1,11 +1,13 @@
 package loader_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/loader"
@@ -41,6 +43,20 @@ func TestCatalogue_Rows(t *testing.T) {
 	}
 	if known, ok := local.Known(); !ok || known.ContextWindow != 32_768 || known.Prices != nil {
 		t.Errorf("our-model = %+v", known)
+	}
+}
+
+// TestCatalogue_OneField checks that a row changes only what it has, also to no, none and zero.
+func TestCatalogue_OneField(t *testing.T) {
+	before, _, _ := loadCatalogued(t, "", loader.Options{})
+	built, _ := before.Known()
+	writer, _, problems := loadCatalogued(t, "\ufeffcatalogue:\n  - {provider: openai, id: gpt-6-sol, reasoning: {default_on: false}, tools: {parallel: false}, rejected_parameters: [], max_output: 0, shutdown_date: ''}\n", loader.Options{})
+	got, ok := writer.Known()
+	if problems != "" || !ok || !built.Reasoning.DefaultOn || got.Reasoning.DefaultOn || got.Tools.Parallel != catalogue.No || len(got.Rejected) > 0 || got.MaxOutput != 0 || got.Shutdown != "" {
+		t.Fatalf("%+v, %s", got, problems)
+	}
+	if *got.Prices.Input != *built.Prices.Input || got.ContextWindow != built.ContextWindow || got.Reasoning.Mode != built.Reasoning.Mode || got.PricedByUser {
+		t.Errorf("the others changed: %+v", got)
 	}
 }
 
@@ -95,20 +111,41 @@ func TestCatalogue_Problems(t *testing.T) {
 		"unknown key":   {"catalogue:\n  - {provider: openai, id: a,\n     windw: 5}\n", `models.yaml:3:6`},
 		"unknown price": {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, ouput: 2}}\n", `models.yaml:2:50`},
 		"wrong type":    {"catalogue:\n  - {provider: openai, id: a, context_window: large}\n", `models.yaml:2:47`},
-		"wrong price":   {"catalogue:\n  - {provider: openai, id: a, prices: {input: -1}}\n", `models.yaml:2:39`},
+		"wrong price":   {"catalogue:\n  - {provider: openai, id: a, prices: {input: -1}}\n", `models.yaml:2:47: prices.input cannot be negative`},
 		"no id":         {"catalogue:\n  - {provider: openai}\n", `a row needs the key id`},
 		"wrong date":    {"catalogue:\n  - {provider: openai, id: a, shutdown_date: tomorrow}\n", `shutdown_date must be a date`},
 		"no list":       {"catalogue: 7\n", `must be a list of rows`},
 		"a text":        {"catalogue: [gpt]\n", `a row must be a mapping`},
-		"wrong output":  {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, output: high}}\n", `prices.output cannot be`},
-		"wrong tier":    {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, batch: {output: high}}}\n", `prices.batch.output cannot be`},
+		"wrong output":  {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, output: high}}\n", `models.yaml:2:58: prices.output must be a number, not a text`},
+		"wrong tier":    {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, batch: {output: high}}}\n", `models.yaml:2:66: prices.batch.output must be a number, not a text`},
 		"wrong long":    {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, long_context: [{above_input_tokens: 5, output: high}]}}\n", `models.yaml:2:`},
 		"only a list":   {"- {provider: openai, id: a, context_window: 5}\n", `has no key "catalogue"`},
 		"below models":  {"models:\n  - {provider: openai, id: a, context_window: 5}\n", `has no key "catalogue"`},
+		"another typo":  {"catalouge:\n  - {provider: openai, id: a, context_window: 5}\n", `has no key "catalogue"`},
+		"spaces":        {"catalogue:\n  - {provider: openai, id: 'a '}\n", `models.yaml:2:28: id has spaces around it`},
+		"near provider": {"catalogue:\n  - {provider: OpenAI, id: a}\n", `did you mean "openai"?`},
 		"no provider":   {"catalogue:\n  - {provider: opnai, id: a}\n", `no model has the provider "opnai"`},
 		"twice":         {"catalogue:\n  - {provider: openai, id: a}\n  - {provider: openai, id: A}\n", `another row has the provider openai and the id A`},
 		"wrong mode":    {"catalogue:\n  - {provider: openai, id: a, reasoning: {mode: sometimes}}\n", `mode is none, optional or always, not "sometimes"`},
 		"wrong control": {"catalogue:\n  - {provider: openai, id: a, reasoning: {control: x}}\n", `control is`},
+		"nearest key":   {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, batch: {ouput: 2}}}\n", `models.yaml:2:58: prices.batch has no key "ouput"; did you mean "output"?`},
+		"other case":    {"catalogue:\n  - {provider: openai, id: a, Context_Window: 5}\n", `models.yaml:2:31: a row of the catalogue has no key "Context_Window"; did you mean "context_window"?`},
+		"all at once":   {"catalogue:\n  - {provider: openai, id: a, windw: 5, tools: {parallel: maybe}}\n", `models.yaml:2:59: tools.parallel must be true or false, not a text`},
+		"no value":      {"catalogue:\n  - {provider: openai, id: a, context_window: }\n", `context_window has no value`},
+		"a fraction":    {"catalogue:\n  - {provider: openai, id: a, context_window: 1.5}\n", `models.yaml:2:47: context_window must be a whole number, not 1.5`},
+		"another base":  {"catalogue:\n  - {provider: openai, id: a, context_window: 010}\n", `context_window must be a whole number, not 010`},
+		"too large":     {"catalogue:\n  - {provider: openai, id: a, max_output: 99999999999999999999}\n", `max_output must be a whole number`},
+		"no number":     {"catalogue:\n  - {provider: openai, id: a, prices: {input: .nan}}\n", `prices.input must be a number, not .nan`},
+		"dated price":   {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, scheduled: [{from: 2027-02-31}]}}\n", `models.yaml:2:69: from must be a date`},
+		"a day":         {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, off_peak: {input: 1, windows: [{weekdays: [0], hours_utc: [\"00:00-06:00\"]}]}}}\n", `weekdays are numbers from 1`},
+		"a time":        {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, off_peak: {input: 1, windows: [{weekdays: [1], hours_utc: [\"6-7\"]}]}}}\n", `hours_utc are times`},
+		"long order":    {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, long_context: [{above_input_tokens: 9, input: 1}, {above_input_tokens: 5, input: 1}]}}\n", `above_input_tokens must be`},
+		"a factor":      {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, uplifts: {mars: 2}}}\n", `uplifts has us, eu, regional`},
+		"factor zero":   {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1, uplifts: {us: 0}}}\n", `a factor is above 0`},
+		"modality":      {"catalogue:\n  - {provider: openai, id: a, input_modalities: [text, smell]}\n", `models.yaml:2:56: input_modalities has text, image`},
+		"condition":     {"catalogue:\n  - {provider: openai, id: a, rejected_parameters: [{parameters: [top_p], when: often}]}\n", `when is one of`},
+		"negative":      {"catalogue:\n  - {provider: openai, id: a, inference_profiles: {us: {id: b, input: -1, output: 1}}}\n", `inference_profiles.us.input cannot be negative`},
+		"another key":   {"catalogue:\n  - {provider: openai, id: a}\nmodels: []\n", `the key "models" is not read`},
 		"not YAML":      {"catalogue: [\n", `QT002`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +174,12 @@ func TestCatalogue_Restricted(t *testing.T) {
 		t.Error(problems)
 	} else if known, ok := local.Known(); !ok || known.ContextWindow != 5 {
 		t.Error("the row of the user is not used")
+	}
+	folder := t.TempDir()
+	testkit.Must(t, os.WriteFile(filepath.Join(folder, "app.qtype.yaml"), []byte(catalogued), 0o600))
+	testkit.Must(t, os.Symlink(named+".missing", filepath.Join(folder, loader.CatalogueFile)))
+	if _, list := loader.Load(t.Context(), filepath.Join(folder, "app.qtype.yaml"), loader.Options{}); !strings.Contains(fmt.Sprint(list), "models.yaml does not exist") {
+		t.Errorf("a link to nothing: %v", list)
 	}
 	t.Setenv(loader.CatalogueVariable, named+".missing")
 	if _, _, problems := loadCatalogued(t, "", loader.Options{}); !strings.Contains(problems, "mine.yaml.missing") {

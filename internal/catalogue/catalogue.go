@@ -44,15 +44,15 @@ func (c *Catalogue) changed(row *Model) *Model {
 		if row.Prices != nil || row.BaseURL != "" && row.BaseURL != before.BaseURL {
 			made.Prices = nil // those of before are of another server
 		}
-		text, err := json.Marshal(row)
+		text, err := []byte(row.Given), error(nil)
+		if text == nil {
+			text, err = json.Marshal(row)
+		}
 		if err == nil {
 			err = json.Unmarshal(text, &made)
 		}
 		if err != nil {
 			panic("catalogue: " + err.Error()) // a Model has a JSON form
-		}
-		if row.Rejected != nil { // an empty list says that nothing is refused
-			made.Rejected = row.Rejected
 		}
 	}
 	made.Kind = cmp.Or(made.Kind, Chat)

@@ -61,6 +61,9 @@ type Model struct {
 	FineTuned bool `json:"-"`
 	// PricedByUser reports that the prices are those of a row of the user.
 	PricedByUser bool `json:"-"`
+	// Given is the JSON of a row of the user: the keys that change the row of that name. It is nil for
+	// other rows, whose zero values change nothing.
+	Given json.RawMessage `json:"-"`
 	// Server is the key of the only server whose models the row of a user is about; empty for
 	// the provider.
 	Server string `json:"-"`
