@@ -41,9 +41,9 @@ type docsField struct {
 func (s *Server) getDocs(w http.ResponseWriter, r *http.Request) {
 	a, p := s.current.Load(), access.PrincipalOf(r.Context())
 	page := struct {
-		ID, Description string
-		Flows           []docsFlow
-	}{a.App.Spec().ID, a.App.Spec().Description, nil}
+		ID, Description, Address string
+		Flows                    []docsFlow
+	}{a.App.Spec().ID, a.App.Spec().Description, s.opts.Access.Address(r), nil}
 	for _, f := range a.Flows {
 		if access.Allowed(f.Spec, p) {
 			page.Flows = append(page.Flows, docsOf(f))

@@ -391,6 +391,12 @@ func TestServer_BelowPrefix(t *testing.T) {
 	app := openApp(t, "testdata/app.qtype.yaml")
 	s := serveApp(t, app, server.Options{})
 	s.Config.Handler = http.StripPrefix("/assistant", s.own)
+	if page := s.do("GET", "/assistant/docs", "").body; !strings.Contains(page, s.URL+"/assistant/flows/constant<") {
+		t.Errorf("the page does not name the server: %s", page)
+	}
+	if got := s.do("GET", "/assistant/openapi.json", "").body; !strings.Contains(got, `"url": "./"`) {
+		t.Error("the address of the API is not relative to that of its description")
+	}
 	got := s.post("/assistant/flows/constant", `{}`, "Prefer", "respond-async")
 	if got.status != http.StatusAccepted || !strings.HasPrefix(got.header.Get("Location"), "../runs/") {
 		t.Errorf("%+v", got)

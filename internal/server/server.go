@@ -154,7 +154,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Host returns what protocols need of the server.
 func (s *Server) Host() *host.Host {
 	h := &host.Host{Runs: s.runs, Current: func() *host.Application { return s.current.Load().Application }, Fail: s.fail, Heartbeat: s.opts.Heartbeat, Log: s.log,
-		State: s.state, Inputs: s.inputs, Authentication: "none", Version: s.opts.Version, Record: s.sessions.Record,
+		State: s.state, Inputs: s.inputs, Authentication: "none", Version: s.opts.Version, Address: s.opts.Access.Address, Record: s.sessions.Record,
 		Fetch: func(ctx context.Context, url string) ([]byte, string, error) { return s.fetcher(ctx)(url) },
 		Failure: func(run *runs.Run) *problem.Problem {
 			state := run.State()

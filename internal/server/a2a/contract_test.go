@@ -8,6 +8,9 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -281,6 +284,31 @@ func TestCard_Public(t *testing.T) {
 	}
 	if status, _ := call(t, address+"/a2a", `{}`); status != http.StatusUnauthorized {
 		t.Errorf("a call without a key: status %d", status)
+	}
+}
+
+// The card has the address by which the client reaches the server: its host, and the prefix that a
+// trusted proxy removes.
+func TestCard_BelowPrefix(t *testing.T) {
+	control, err := access.New(access.Config{Proxies: []string{"127.0.0.1"}})
+	testkit.Must(t, err)
+	_, address := serve(t, memory.NewInProcess(), control)
+	backend, err := url.Parse(address)
+	testkit.Must(t, err)
+	proxy := httptest.NewServer(http.StripPrefix("/bot", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(backend)
+		r.SetXForwarded()
+		r.Out.Host = r.In.Host
+		r.Out.Header.Set("X-Forwarded-Prefix", "/bot")
+	}}))
+	t.Cleanup(proxy.Close)
+	card, err := agentcard.NewResolver(http.DefaultClient).Resolve(t.Context(), proxy.URL+"/bot")
+	testkit.Must(t, err)
+	if got := card.SupportedInterfaces[0].URL; got != proxy.URL+"/bot/a2a" {
+		t.Errorf("the card has the address %s", got)
+	}
+	if task := send(t, connect(t, proxy.URL+"/bot", ""), say("hello")); !strings.Contains(answer(task), "hello") {
+		t.Errorf("answer %q", answer(task))
 	}
 }
 

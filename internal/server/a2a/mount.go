@@ -56,7 +56,7 @@ type requests struct {
 }
 
 func (s *service) requests(r *http.Request) (*requests, error) {
-	q := &requests{service: s, app: s.Current(), principal: access.PrincipalOf(r.Context()), address: address(r)}
+	q := &requests{service: s, app: s.Current(), principal: access.PrincipalOf(r.Context()), address: s.Address(r)}
 	if id := r.PathValue("flow"); id != "" {
 		var err error
 		q.flow, err = q.app.Flow(q.principal, id)
@@ -149,15 +149,6 @@ func serveCard(q *requests, w http.ResponseWriter, r *http.Request) error {
 	h.Set("Cache-Control", "private, max-age=60")
 	_, _ = w.Write(card) //nolint:gosec // it is JSON; an error means that the client has gone
 	return nil
-}
-
-// address returns the address of the server as the client of a request knows it.
-func address(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
 }
 
 var (

@@ -33,7 +33,8 @@ type Config struct {
 	// as https://app.example.com (--cors-origin). "*" needs authentication.
 	Origins []string
 	// Proxies are addresses or prefixes of reverse proxies (--trusted-proxy). Only for
-	// their requests the address of the client is read from X-Forwarded-For.
+	// their requests the address of the client is read from X-Forwarded-For, the scheme from
+	// X-Forwarded-Proto, and the path below which clients reach the server from X-Forwarded-Prefix.
 	Proxies []string
 	// PublicAgentCard lets clients read the cards of agents (A2A) without a credential
 	// (--public-agent-card). They name the flows without an allow list.

@@ -29,17 +29,8 @@ func (c *Control) writeMetadata(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Access-Control-Allow-Origin", "*") // it is public
-	resource := c.address(r) + strings.TrimPrefix(r.URL.EscapedPath(), metadataPath)
+	resource := c.Address(r) + strings.TrimPrefix(r.URL.EscapedPath(), metadataPath)
 	_ = json.NewEncoder(w).Encode(resourceMetadata{resource, []string{c.tokens.cfg.Issuer}, []string{"header"}}) // fails only if the client is gone
-}
-
-// address returns the address of the server, as the client of a request knows it.
-func (c *Control) address(r *http.Request) string {
-	scheme := "http://"
-	if c.proxies.secure(r) {
-		scheme = "https://"
-	}
-	return scheme + r.Host + mountPoint(r)
 }
 
 // metadataOf returns the address of the description of the resource of a request, empty without an
@@ -52,5 +43,5 @@ func (c *Control) metadataOf(r *http.Request) string {
 	if r.URL.Path == "/mcp" {
 		path = r.URL.Path
 	}
-	return c.address(r) + metadataPath + path
+	return c.Address(r) + metadataPath + path
 }

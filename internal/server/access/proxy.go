@@ -5,7 +5,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"regexp"
 	"strings"
+	"sync"
 )
 
 // ipv6Client is how many bits of an IPv6 address identify a client: it can choose the
@@ -68,14 +71,53 @@ func (l proxyList) client(r *http.Request) string {
 	return clientNetwork(ip)
 }
 
+// sent reports whether a request comes from a trusted proxy.
+func (l proxyList) sent(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && l.contains(from.Addr().Unmap().WithZone(""))
+}
+
 // secure reports whether the client sent a request over TLS, to this server or to a
 // trusted proxy.
 func (l proxyList) secure(r *http.Request) bool {
-	if r.TLS != nil {
-		return true
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" && l.sent(r)
+}
+
+// forwardedPrefix is the form of the prefixes that X-Forwarded-Prefix may name.
+var forwardedPrefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?$`) })
+
+// mountPoint returns the path below which clients reach the server: the prefix that a trusted
+// proxy removes and names in X-Forwarded-Prefix, and that of another handler, which
+// http.StripPrefix removes. It is empty for the root.
+func (l proxyList) mountPoint(r *http.Request) string {
+	outer := r.Header.Get("X-Forwarded-Prefix")
+	if !l.sent(r) || !forwardedPrefix().MatchString(outer) {
+		outer = ""
 	}
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && l.contains(from.Addr().Unmap().WithZone("")) && r.Header.Get("X-Forwarded-Proto") == "https"
+	outer = strings.TrimSuffix(outer, "/")
+	u, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return outer
+	}
+	inner, stripped := strings.CutSuffix(u.Path, r.URL.Path)
+	if !stripped || !strings.HasPrefix(inner, "/") || strings.HasPrefix(inner, "//") {
+		return outer
+	}
+	return outer + inner
+}
+
+// Address returns the address of the server as the client of a request knows it, without a final
+// slash. A nil Control trusts no proxy.
+func (c *Control) Address(r *http.Request) string {
+	var trusted proxyList
+	if c != nil {
+		trusted = c.proxies
+	}
+	scheme := "http://"
+	if trusted.secure(r) {
+		scheme = "https://"
+	}
+	return scheme + r.Host + trusted.mountPoint(r)
 }
 
 // clientNetwork returns what an address counts as: itself, or its network with IPv6.

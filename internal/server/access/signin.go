@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 
@@ -45,20 +44,6 @@ func signInCookie(r *http.Request, secure bool) string {
 	return string(secret)
 }
 
-// mountPoint returns the path under which another handler serves this one, by
-// http.StripPrefix; empty for none.
-func mountPoint(r *http.Request) string {
-	u, err := url.ParseRequestURI(r.RequestURI)
-	if err != nil {
-		return ""
-	}
-	prefix, stripped := strings.CutSuffix(u.Path, r.URL.Path)
-	if !stripped || !strings.HasPrefix(prefix, "/") || strings.HasPrefix(prefix, "//") {
-		return ""
-	}
-	return prefix
-}
-
 // isNavigation reports whether a browser requests a page, and not a script data.
 func isNavigation(r *http.Request) bool {
 	if r.Method != http.MethodGet {
@@ -93,7 +78,7 @@ func (c *Control) signIn(w *response, r *http.Request, address string) bool {
 		cookie.MaxAge = -1
 	}
 	http.SetCookie(w, cookie)
-	w.Header().Set("Location", mountPoint(r)+"/")
+	w.Header().Set("Location", c.proxies.mountPoint(r)+"/")
 	w.WriteHeader(http.StatusSeeOther)
 	return true
 }
@@ -169,7 +154,7 @@ p { margin: 0 }
 
 // writeSignInPage answers the navigation of a browser without a valid credential.
 func (c *Control) writeSignInPage(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
-	page := struct{ Mount, Message string }{Mount: mountPoint(r)}
+	page := struct{ Mount, Message string }{Mount: c.proxies.mountPoint(r)}
 	if p.Code != "unauthorized" {
 		page.Message = p.Detail
 	}

@@ -112,6 +112,19 @@ func TestControl_SignInBelowPath(t *testing.T) {
 	}
 }
 
+// The page works behind a proxy that removes a prefix.
+func TestControl_SignInBehindProxy(t *testing.T) {
+	s := start(t, access.Config{Keys: "ci:" + ciKey, Proxies: []string{"127.0.0.1"}}, nil)
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if got := s.get(t, "/flows", "Sec-Fetch-Mode: navigate", "X-Forwarded-Prefix: /bot"); !strings.Contains(got.body, `action="/bot/sign-in"`) {
+		t.Errorf("page: %s", got.body)
+	}
+	got := s.send(t, http.MethodPost, "/sign-in", strings.NewReader("credential="+ciKey), formType, "X-Forwarded-Prefix: /bot")
+	if got.status != 303 || got.header.Get("Location") != "/bot/" {
+		t.Errorf("sign-in: %d %s", got.status, got.header.Get("Location"))
+	}
+}
+
 // Without authentication there is nothing to sign in to.
 func TestControl_NoSignIn(t *testing.T) {
 	s := start(t, access.Config{}, nil)

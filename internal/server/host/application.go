@@ -26,10 +26,11 @@ type Host struct {
 	Fail           func(http.ResponseWriter, *http.Request, error) // answers with a problem, and logs errors of the server
 	Heartbeat      time.Duration                                   // between comments in streams without events
 	Log            *slog.Logger
-	State          func() store.Application // the records of the application
-	Inputs         *Inputs                  // first values of session inputs
-	Authentication string                   // which credentials clients need: none, key or oidc
-	Version        string                   // of the program
+	State          func() store.Application   // the records of the application
+	Inputs         *Inputs                    // first values of session inputs
+	Authentication string                     // which credentials clients need: none, key or oidc
+	Version        string                     // of the program
+	Address        func(*http.Request) string // of the server, as the client of a request knows it
 
 	// Fetch returns the content of a file that a client names by its address. Its error is
 	// a *problem.Problem.
