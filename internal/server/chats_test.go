@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"io"
 	"net/http"
 	"os"
@@ -167,5 +168,20 @@ func TestResumeStream_OtherFlow(t *testing.T) {
 	}
 	if got := s.do("GET", "/flows/greet/stream/c", "", "Last-Event-ID", run+":1"); got.status != http.StatusNoContent {
 		t.Errorf("another flow: %d %s", got.status, got.body)
+	}
+}
+
+// The title of a session is what the user has written, not the text of an attached file.
+func TestSessions_TitleWithFile(t *testing.T) {
+	s := serve(t)
+	file := `{"type":"file","mediaType":"text/markdown","url":"data:text/markdown;base64,` + base64.StdEncoding.EncodeToString([]byte("Quarterly figures")) + `"}`
+	for session, parts := range map[string]string{"both": file + `,{"type":"text","text":"Summarize this"}`, "file": file} {
+		if got := s.post("/flows/talk/stream", `{"id":"`+session+`","messages":[{"id":"1","role":"user","parts":[`+parts+`]}]}`); got.status != http.StatusOK {
+			t.Fatalf("%s: %+v", session, got)
+		}
+	}
+	list := s.do("GET", "/sessions", "").body
+	if !strings.Contains(list, `"title":"Summarize this"`) || !strings.Contains(list, `"title":"New session"`) || strings.Contains(list, "Quarterly") {
+		t.Errorf("sessions: %s", list)
 	}
 }

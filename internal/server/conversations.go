@@ -59,7 +59,7 @@ func (s *Server) recordSession(ctx context.Context, c *call) error {
 		return nil
 	}
 	m, _ := c.rows[0][c.flow.Message.ID].(chat.Message)
-	return s.sessions.Record(ctx, c.flow.ID(), c.principal.StoredSession(c.session), m.Text())
+	return s.sessions.Record(ctx, c.flow.ID(), c.principal.StoredSession(c.session), m.Written())
 }
 
 // copyInputs copies the session inputs of a stored session to its fork.

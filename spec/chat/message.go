@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -107,6 +108,13 @@ func TextsOf(role Role, messages []Message) []string {
 	return texts
 }
 
+// SplitSystem returns the texts of the system messages of a conversation, separated by empty lines,
+// and its other messages.
+func SplitSystem(messages []Message) (text string, others []Message) {
+	others = slices.DeleteFunc(slices.Clone(messages), func(m Message) bool { return m.Role == System })
+	return strings.Join(TextsOf(System, messages), "\n\n"), others
+}
+
 // TextSeparator separates the texts of the blocks of a message.
 const TextSeparator = "\n"
 
@@ -123,6 +131,13 @@ func (m Message) Text() string {
 		}
 	}
 	return strings.Join(parts, TextSeparator)
+}
+
+// Written returns what its author wrote in the message: Text without the texts of attached files, which
+// have a media type.
+func (m Message) Written() string {
+	m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(b Block) bool { return b.IsText() && b.MimeType != "" })
+	return m.Text()
 }
 
 // IsText reports whether the block is a text that belongs to the content of the message.

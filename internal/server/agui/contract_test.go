@@ -80,6 +80,16 @@ func typesOf(events []event) string {
 	return strings.Join(names, " ")
 }
 
+func textOf(events []event) string {
+	var b strings.Builder
+	for _, ev := range events {
+		if ev["type"] == "TEXT_MESSAGE_CONTENT" {
+			b.WriteString(ev["delta"].(string))
+		}
+	}
+	return b.String()
+}
+
 func find(events []event, typ string) event {
 	for _, ev := range events {
 		if ev["type"] == typ {
@@ -106,6 +116,29 @@ func TestRun_Events(t *testing.T) {
 		}
 		if started := events[0]; started["threadId"] != tt.name || started["runId"] != "r" {
 			t.Errorf("%s: %v", tt.name, started)
+		}
+	}
+}
+
+// Messages of the roles system and developer reach the model as one system message, with and without
+// a memory, which does not store them.
+func TestRun_SystemMessages(t *testing.T) {
+	address := serve(t)
+	turn := []string{"system: Be brief.", "user: hello"}
+	later := append(turn, "assistant: Hello.", "developer: Be polite.", "user: again")
+	for _, tt := range []struct {
+		flow     string
+		messages []string
+		want     string
+	}{
+		{"talk", turn, "2 messages"},
+		{"talk", later, "4 messages"},
+		{"talk", []string{"user: hello", "user: again", "user: and again"}, "5 messages"},
+		{"forgetful", later, "4 messages"},
+	} {
+		_, events := post(t, address, tt.flow, input("s", "", tt.messages...), "")
+		if got := textOf(events); !strings.Contains(got, "I received "+tt.want) {
+			t.Errorf("%s, %d messages: %q, want %s", tt.flow, len(tt.messages), got, tt.want)
 		}
 	}
 }

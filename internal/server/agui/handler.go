@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/sse"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // Mount adds POST /flows/{flow}/agui.
@@ -112,6 +113,10 @@ func (c *call) start(r *http.Request) (runs.Start, error) {
 	if len(wrong) > 0 {
 		return s, schema.Invalid(wrong)
 	}
+	text, earlier := chat.SplitSystem(earlier)
+	if text != "" {
+		s.Instructions = &steps.Instructions{Text: text, Steps: c.flow.Answering()}
+	}
 	s.Rows, s.Tools = []map[string]any{row}, c.in.callerTools(c.flow)
 	s.Durable = c.flow.MayWait() || len(s.Tools) > 0
 	if err := c.Inputs.Apply(r.Context(), known, row); err != nil {
@@ -124,7 +129,7 @@ func (c *call) start(r *http.Request) (runs.Start, error) {
 	if err := c.Rewind(r.Context(), c.conversation(), host.Shown{Users: chat.TextsOf(chat.User, earlier)}); err != nil {
 		return s, err
 	}
-	return s, c.Record(r.Context(), c.flow.ID(), c.stored(), newest.Text())
+	return s, c.Record(r.Context(), c.flow.ID(), c.stored(), newest.Written())
 }
 
 // resume passes answers to the run of the thread that waits for them.

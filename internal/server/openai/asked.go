@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -66,21 +65,4 @@ func (a *asked) readStop(p params) error {
 		return bad("/stop", "invalid_value", "there are %d texts; at most %d are allowed", len(a.Stop), maxStops)
 	}
 	return nil
-}
-
-// answering returns the ids of the steps that write the answer of a flow with a model, in
-// alphabetical order.
-func answering(flow *schema.Flow) []string {
-	if flow.Answer == nil {
-		return nil
-	}
-	writers := flow.Spec.Writers(flow.Answer.ID)
-	ids := []string{}
-	for s := range flow.Spec.Plan().All() {
-		if id := s.Step.Common().ID; writers[id] && s.Model() != nil && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
 }

@@ -101,7 +101,7 @@ func serverTools(flow *schema.Flow) map[string]bool {
 // offersTools reports whether the flow has a step that can offer tools of the client: an Agent, or
 // a model that writes the answer.
 func offersTools(flow *schema.Flow) bool {
-	if len(answering(flow)) > 0 {
+	if len(flow.Answering()) > 0 {
 		return true
 	}
 	for s := range flow.Spec.Plan().All() {

@@ -112,7 +112,7 @@ func (a *api) begin(ctx context.Context, t *turn) (*began, error) {
 		return nil, err
 	}
 	if !start.Stateless {
-		if err := a.Record(ctx, t.flow.ID(), start.Session, t.conversation.newest.Text()); err != nil {
+		if err := a.Record(ctx, t.flow.ID(), start.Session, t.conversation.newest.Written()); err != nil {
 			return nil, err
 		}
 	}
@@ -189,7 +189,7 @@ func (t *turn) instructions() *steps.Instructions {
 	if in.Text == "" && in.Prefix == "" && len(in.Schema) == 0 && len(in.Stop) == 0 && len(t.tools) == 0 {
 		return nil
 	}
-	in.Steps = answering(t.flow)
+	in.Steps = t.flow.Answering()
 	return &in
 }
 

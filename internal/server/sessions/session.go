@@ -106,7 +106,7 @@ func firstMessage(ctx context.Context, m *memory.Memory, stored string) (title, 
 			created = e.Time
 		}
 		if e.Message.Role == chat.User {
-			rec := newRecord("", e.Message.Text())
+			rec := newRecord("", e.Message.Written())
 			return rec.Title, rec.First, created, nil
 		}
 	}
