@@ -31,6 +31,21 @@ func (e *NoApproverError) Error() string {
 	return fmt.Sprintf("tool %s requires approval, but no approver is configured", e.Tool)
 }
 
+// RejectedError reports that a person did not approve a call.
+type RejectedError struct {
+	Tool   string // the tool's name
+	Reason string // that the person gave; may be empty
+}
+
+// Error names the tool and the reason.
+func (e *RejectedError) Error() string {
+	text := e.Tool + " was not called: the user rejected the call"
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
 // approval returns the approver of an Agent, nil where no tool requires approval.
 func (e *Env) approval(s *spec.Agent) (*approver, error) {
 	if len(s.Approve) == 0 {
@@ -94,10 +109,8 @@ func (a *approver) ask(ctx context.Context, info tool.Info, given []byte) error 
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s was not called: approval failed: %w", info.Name, err)
-	case !yes && reason != "":
-		return &redact.PublicError{Err: fmt.Errorf("%s was not called: the user rejected the call: %s", info.Name, reason)}
 	case !yes:
-		return &redact.PublicError{Err: fmt.Errorf("%s was not called: the user rejected the call", info.Name)}
+		return &redact.PublicError{Err: &RejectedError{Tool: info.Name, Reason: reason}}
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func checkUIStream(t *testing.T, libraries string, scenarios []string) {
 		{"approval", "", "ready", []string{"user: text: refund order 7",
 			`assistant: tool-refund output-available {"order":"7"} {"receipt":"R7"} | text: The desk has  answered.`}},
 		{"rejection", "", "ready", []string{"user: text: refund order 8",
-			`assistant: tool-refund output-error {"order":"8"} "refund was not called: the user rejected the call: too late" | text: The desk has  answered.`}},
+			`assistant: tool-refund output-denied {"order":"8"} null | text: The desk has  answered.`}},
 		{"failure", "failed", "error", []string{"user: text: fail", "assistant: "}},
 		{"failure", "after", "ready", []string{"user: text: fail", "assistant: ", "user: text: again", echoed("1 message", "5", "again")}},
 		{"file", "", "ready", []string{"user: file image/png 34 | text: see", echoed("1 message", "5", "see")}},

@@ -62,6 +62,7 @@ type Event struct {
 	Tool    string           // the tool's name
 	Call    string           // the tool call's id, unique within the run
 	Error   string           // why the tool, the step, the row or the run failed; empty if it did not
+	Denied  bool             // tool.returned: a person did not approve the call
 	Request *Request         // request.opened, request.answered
 	Result  *Result          // row.finished
 	Source  *citation.Source // source

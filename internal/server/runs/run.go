@@ -227,6 +227,7 @@ func (r *Run) hear(ev steps.Event) {
 	if ev.Err != nil {
 		e.Error = r.public(ev.Err, "row", ev.Row, "step", ev.Step, "call", ev.CallID)
 		if ev.Kind == steps.EventToolResult {
+			_, e.Denied = errors.AsType[*steps.RejectedError](ev.Err)
 			e.Text = e.Error
 		}
 	}

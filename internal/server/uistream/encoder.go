@@ -260,6 +260,9 @@ func (e *Encoder) toolReturned(b []byte, ev *runs.Event) []byte {
 			return b
 		}
 		e.toolFailed[id] = true
+		if ev.Denied {
+			return e.object(b, "tool-output-denied", call)
+		}
 		return e.object(b, "tool-output-error", append([]field{call, {"errorText", ev.Error}}, e.executedBy(ev.Tool)...)...)
 	}
 	return e.object(b, "tool-output-available", append([]field{call, {"output", schema.JSONOrText(ev.Text)}}, e.executedBy(ev.Tool)...)...)
