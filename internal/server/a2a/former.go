@@ -139,6 +139,9 @@ func (q formerRequests) OnDeleteTaskPushConfig(context.Context, *former.DeleteTa
 // OnGetExtendedAgentCard returns the card with the flows that the caller may call.
 func (q formerRequests) OnGetExtendedAgentCard(ctx context.Context) (*former.AgentCard, error) {
 	card, err := q.requests.GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{})
+	if errors.Is(err, sdk.ErrUnsupportedOperation) {
+		return nil, former.ErrAuthenticatedExtendedCardNotConfigured
+	}
 	if err != nil {
 		return nil, formerError(err)
 	}

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -15,6 +16,12 @@ import (
 
 // taskID is the form of the ids of tasks: runs of other protocols are not tasks.
 var taskID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^task_[0-9A-F]{32}$`) })
+
+// allStates are the states that the protocol has, and none.
+var allStates = []sdk.TaskState{sdk.TaskStateSubmitted, sdk.TaskStateWorking, sdk.TaskStateCompleted, sdk.TaskStateFailed, sdk.TaskStateCanceled,
+	sdk.TaskStateInputRequired, sdk.TaskStateRejected, sdk.TaskStateAuthRequired, sdk.TaskStateUnspecified}
+
+var errHistory = invalid("historyLength must not be negative")
 
 // find returns the run of a task of the caller.
 func (q *requests) find(ctx context.Context, id sdk.TaskID) (*runs.Run, error) {
@@ -36,6 +43,9 @@ func (q *requests) find(ctx context.Context, id sdk.TaskID) (*runs.Run, error) {
 
 // GetTask returns a task.
 func (q *requests) GetTask(ctx context.Context, req *sdk.GetTaskRequest) (*sdk.Task, error) {
+	if req.HistoryLength != nil && *req.HistoryLength < 0 {
+		return nil, errHistory
+	}
 	run, err := q.find(ctx, req.ID)
 	if err != nil {
 		return nil, q.rpcError(err)
@@ -45,9 +55,12 @@ func (q *requests) GetTask(ctx context.Context, req *sdk.GetTaskRequest) (*sdk.T
 
 // ListTasks returns the tasks of the caller that this server has, the newest first.
 func (q *requests) ListTasks(_ context.Context, req *sdk.ListTasksRequest) (*sdk.ListTasksResponse, error) {
-	size := 50
-	if req.PageSize != 0 {
-		size = req.PageSize
+	size := cmp.Or(req.PageSize, 50)
+	if req.HistoryLength != nil && *req.HistoryLength < 0 {
+		return nil, errHistory
+	}
+	if !slices.Contains(allStates, req.Status) {
+		return nil, invalid("there is no state %q", req.Status)
 	}
 	if size < 1 || size > 100 {
 		return nil, invalid("pageSize must be a number from 1 to 100")
@@ -176,7 +189,7 @@ func (q *requests) DeleteTaskPushConfig(context.Context, *sdk.DeleteTaskPushConf
 // GetExtendedAgentCard returns the card with the flows that the caller may call.
 func (q *requests) GetExtendedAgentCard(context.Context, *sdk.GetExtendedAgentCardRequest) (*sdk.AgentCard, error) {
 	if q.Authentication == "none" {
-		return nil, sdk.ErrExtendedCardNotConfigured
+		return nil, fmt.Errorf("%w: there is no other card than the public one", sdk.ErrUnsupportedOperation)
 	}
 	return q.card(), nil
 }

@@ -4,11 +4,9 @@ package a2a
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	formersrv "github.com/a2aproject/a2a-go/a2asrv"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
@@ -74,68 +72,30 @@ func serveRPC(q *requests, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var call envelope
-	_ = json.Unmarshal(body, &call) // the handler of the protocol reports what is wrong
+	call, err := readCall(r, body)
+	if err != nil {
+		return call.writeError(w, err)
+	}
 	if call.streams() {
 		if err := access.BeginStream(r.Context()); err != nil {
 			return err
 		}
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body = io.NopCloser(bytes.NewReader(call.body))
 	recovered := func(p any) error {
 		q.Log.Error("a call of A2A failed", "error", fmt.Sprint(p))
 		return errInternal
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	switch version := call.version(r); {
-	case version == "0.3":
+	if call.former() {
 		w.Header().Set("Content-Type", "application/json") // the handler does not set it for errors
 		formersrv.NewJSONRPCHandler(formerRequests{q}, formersrv.WithKeepAlive(q.Heartbeat), formersrv.WithPanicHandler(func(p any) error {
 			return formerError(recovered(p))
 		})).ServeHTTP(newWriter(w), r)
-	case version == "1" || strings.HasPrefix(version, "1."):
-		a2asrv.NewJSONRPCHandler(q, a2asrv.WithTransportKeepAlive(q.Heartbeat), a2asrv.WithTransportPanicHandler(recovered)).ServeHTTP(newWriter(w), r)
-	default:
-		return writeVersionError(w, &call, version)
+		return nil
 	}
+	a2asrv.NewJSONRPCHandler(q, a2asrv.WithTransportKeepAlive(q.Heartbeat), a2asrv.WithTransportPanicHandler(recovered)).ServeHTTP(newWriter(w), r)
 	return nil
-}
-
-// envelope is what is common to all calls.
-type envelope struct {
-	ID     any    `json:"id"`
-	Method string `json:"method"`
-}
-
-// streams reports whether the call is answered with a stream.
-func (e *envelope) streams() bool {
-	switch e.Method {
-	case "SendStreamingMessage", "SubscribeToTask", "message/stream", "tasks/resubscribe":
-		return true
-	}
-	return false
-}
-
-// version returns the version of the protocol that a client uses: that of the header or
-// the parameter A2A-Version. Without it the form of the method's name decides.
-func (e *envelope) version(r *http.Request) string {
-	if v := r.Header.Get("A2A-Version"); v != "" {
-		return v
-	}
-	if v := r.URL.Query().Get("A2A-Version"); v != "" {
-		return v
-	}
-	if strings.Contains(e.Method, "/") {
-		return "0.3"
-	}
-	return "1.0"
-}
-
-// writeVersionError answers a call of an unknown version of the protocol.
-func writeVersionError(w http.ResponseWriter, call *envelope, version string) error {
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": call.ID, "error": map[string]any{
-		"code": -32009, "message": fmt.Sprintf("version %q of the protocol is not supported: use 1.0 or 0.3", version)}})
 }
 
 // serveCard answers with the card of an agent.
