@@ -71,7 +71,7 @@ func Application(app *runtime.App, opts ApplicationOptions) (*Server, error) {
 		Instructions:      strings.TrimSpace(app.Spec().Description),
 		CompletionHandler: a.complete,
 		Capabilities:      &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
-	}, a.visible)
+	}, coded(func(ctx context.Context, err error) string { return a.opts.ErrorText(ctx, err) }), a.visible)
 	s.onClose = a.parked.close
 	for _, f := range app.Spec().Flows {
 		t := newFlowTool(app.Spec(), f, a.unusedName(f.ID))

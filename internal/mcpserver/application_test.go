@@ -3,17 +3,21 @@ package mcpserver_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/mcpserver"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -303,6 +307,36 @@ func TestApplication_Resources(t *testing.T) {
 			if r, err := bob.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: other}); err == nil {
 				t.Errorf("another caller reads %s: %v", other, r)
 			}
+		}
+	})
+}
+
+// failingStore is a store that fails, with a text for the operator.
+type failingStore struct{ memory.Store }
+
+func (failingStore) Head(context.Context, store.Key) (store.Head, error) {
+	return store.Head{}, errors.New("dial postgres://db.internal: refused")
+}
+
+// An error of the server has the code of internal errors, and no text for the operator.
+func TestApplication_InternalError(t *testing.T) {
+	app, err := qtype.Open(t.Context(), "testdata/app.qtype.yaml", qtype.WithStore(failingStore{memory.NewInProcess()}))
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, app.Close(context.Background())) })
+	address := serveHTTP(t, serveApp(t, app, mcpserver.ApplicationOptions{}))
+	inVersions(t, func(t *testing.T, version string) {
+		s := connect(t, address, "ada", version, nil)
+		_, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "qtype://memory/desk/s"})
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInternalError || strings.Contains(e.Message, "db.internal") {
+			t.Errorf("error %v", err)
+		}
+		_, err = s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "qtype://memory/none/s"})
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != sdk.CodeResourceNotFound {
+			t.Errorf("an unknown resource: %v", err)
+		}
+		_, err = s.CallTool(t.Context(), &sdk.CallToolParams{Name: "none"})
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("an unknown tool: %v", err)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func Assistant(opts AssistantOptions) (*Server, error) {
 	s := newServer(opts.Version, &sdk.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
-	})
+	}, coded(func(_ context.Context, err error) string { return err.Error() }))
 	var declared []*sdk.Tool
 	if err := json.Unmarshal(assistantTools, &declared); err != nil {
 		return nil, fmt.Errorf("the tools of the assistant: %w", err)

@@ -9,6 +9,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -73,6 +74,20 @@ func recovered(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 		}()
 		return next(ctx, method, req)
+	}
+}
+
+// coded returns middleware that gives errors without a code of JSON-RPC that of internal errors, and
+// the text that callers may read.
+func coded(text func(context.Context, error) string) sdk.Middleware {
+	return func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			result, err := next(ctx, method, req)
+			if _, has := errors.AsType[*jsonrpc.Error](err); err != nil && !has {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text(ctx, err)}
+			}
+			return result, err
+		}
 	}
 }
 
