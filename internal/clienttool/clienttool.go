@@ -100,19 +100,22 @@ func Prompts(app *spec.Application) bool {
 
 // Advice returns the flag that avoids an error, to be appended to it; empty if there
 // is none.
-func Advice(err error) string { return advice(err, "run in a terminal or pass") }
+func Advice(err error) string {
+	return advice(err, "run in a terminal or pass", ", or let qtype run --suspend FILE wait for a decision")
+}
 
 // AdviceWithoutPrompts is Advice for commands that never prompt the user.
-func AdviceWithoutPrompts(err error) string { return advice(err, "pass") }
+func AdviceWithoutPrompts(err error) string { return advice(err, "pass", "") }
 
-func advice(err error, how string) string {
+// advice begins with how flags are given; wait is what else answers an approval.
+func advice(err error, how, wait string) string {
 	var client *factory.NoClientHandlerError
 	var approval *steps.NoApproverError
 	switch {
 	case errors.As(err, &client):
 		return fmt.Sprintf("; %s --client-tool %s=COMMAND or --mock-tool %[2]s=RESULT", how, client.Tool)
 	case errors.As(err, &approval):
-		return fmt.Sprintf("; %s --approve %s or --mock-tool %[2]s=RESULT", how, approval.Tool)
+		return fmt.Sprintf("; %s --approve %s, --deny or --mock-tool %[2]s=RESULT%s", how, approval.Tool, wait)
 	}
 	return ""
 }

@@ -131,6 +131,11 @@ func TestUser_Approve(t *testing.T) {
 	if approved, _, err := known.Approve(context.Background(), call()); !approved || err != nil {
 		t.Errorf("a tool that was approved before: %v %v", approved, err)
 	}
+	u, _ := user(t, "y\n")
+	u.Deny, u.Approved = true, []string{"other"}
+	if approved, reason, err := u.Approve(t.Context(), call()); approved || !strings.Contains(reason, "--deny") || err != nil {
+		t.Errorf("with --deny: %v %q %v", approved, reason, err)
+	}
 	alone := &clienttool.User{}
 	if approved, reason, _ := alone.Approve(context.Background(), call()); approved || reason != "no terminal is attached" {
 		t.Errorf("without a terminal: %v %q", approved, reason)

@@ -23,6 +23,7 @@ type User struct {
 	Streams  *terminal.Streams
 	Lines    *terminal.Lines // what the user types; nil if the user cannot be prompted
 	Approved []string        // ids of tools that need no further approval
+	Deny     bool            // reject all others without a question
 }
 
 // Handle prompts the user for the result of a client tool.
@@ -111,7 +112,10 @@ func (u *User) Approve(ctx context.Context, call tool.Request) (approved bool, r
 	if call.Tool.IsAmong(u.Approved) {
 		return true, "", nil
 	}
-	if u.Lines == nil {
+	switch {
+	case u.Deny:
+		return false, "no one is there to approve it (--deny)", nil
+	case u.Lines == nil:
 		return false, "no terminal is attached", nil
 	}
 	release, err := u.Lines.Acquire(ctx)

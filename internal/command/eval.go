@@ -81,7 +81,10 @@ Without metrics the output is compared with the column expected.`,
 		f.Float64Var(&e.MaxRegression, "max-regression", 0.05, "fail if a mean is worse than that of the baseline by more than this `SHARE`")
 		e.format.AddTo(c, "format", "", "output format")
 	})
-	cli.AddFlags(f, "Tools and approvals", func() { e.clients.AddTo(f) })
+	cli.AddFlags(f, "Tools and approvals", func() {
+		e.clients.AddTo(f)
+		e.clients.AddDenyTo(f)
+	})
 	cli.AddFlags(f, "Access", func() { e.access.AddTo(f) })
 	cli.AddFlags(f, "Messages", func() { e.log.AddTo(c, "print only why the evaluation fails") })
 	cli.GroupHelp(c)

@@ -97,6 +97,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 	})
 	cli.AddFlags(f, "Tools and approvals", func() {
 		r.clients.AddTo(f)
+		r.clients.AddDenyTo(f)
 		r.suspend.addTo(f)
 	})
 	cli.AddFlags(f, "Access", func() { r.access.AddTo(f) })
@@ -129,6 +130,9 @@ func (r *runCommand) check() error {
 	}
 	if err := r.checkEngine(); err != nil {
 		return err
+	}
+	if r.clients.User.Deny && r.suspend.file != "" {
+		return terminal.Usagef("--deny and --suspend exclude each other: the one rejects what the other waits for")
 	}
 	if err := r.clients.Audit.Check(r.InputFile, r.Output, r.ErrorFile); err != nil {
 		return err

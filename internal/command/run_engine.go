@@ -16,6 +16,9 @@ func (r *runCommand) checkEngine() error {
 	if r.suspend.file != "" {
 		return terminal.Usagef("--suspend is not available with --engine temporal")
 	}
+	if r.clients.User.Deny {
+		return terminal.Usagef("--deny is not available with --engine temporal: rows wait for qtype runs answer")
+	}
 	for _, name := range []string{"client-tool", "approve", "store"} {
 		if r.flags.Lookup(name).Changed {
 			return terminal.Usagef("--%s is a flag of qtype worker with --engine temporal: workers run the rows", name)

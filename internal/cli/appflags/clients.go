@@ -38,6 +38,11 @@ func (c *Clients) AddTo(f *pflag.FlagSet) {
 	c.Audit.AddTo(f)
 }
 
+// AddDenyTo adds --deny to the flags of a command that runs rows in this process.
+func (c *Clients) AddDenyTo(f *pflag.FlagSet) {
+	f.BoolVar(&c.User.Deny, "deny", false, "reject calls that need an approval, without a question, unless --approve names their tool")
+}
+
 // AddMocksTo adds the flag of the results that replace calls of tools.
 func (c *Clients) AddMocksTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.mocks, "mock-tool", nil, "do not call `TOOL`: its result is RESULT, as JSON or text (TOOL=RESULT, repeatable)")
@@ -87,7 +92,7 @@ func (c *Clients) Options(app *spec.Application) ([]qtype.Option, error) {
 	if c.Suspension != nil {
 		return append(opts, qtype.WithApproval(c.Suspension.Approve)), nil
 	}
-	if c.User.Lines != nil || len(c.User.Approved) > 0 {
+	if c.User.Lines != nil || len(c.User.Approved) > 0 || c.User.Deny {
 		opts = append(opts, qtype.WithApproval(c.User.Approve))
 	}
 	return opts, nil
