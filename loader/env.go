@@ -16,8 +16,8 @@ import (
 
 // expand replaces environment variables in a text: ${NAME} and ${NAME:-default}. NAME
 // contains neither } nor :, default no }. A variable that is not set and has no
-// default is kept as written and listed in unset. The result is not expanded again,
-// and there is no escape syntax.
+// default is kept as written and listed in unset. The result is not expanded again.
+// There is no escape syntax: reportForms reports the forms of other programs.
 func expand(text string, lookup func(string) (string, bool)) (expanded string, unset []string) {
 	if !strings.Contains(text, "${") {
 		return text, nil

@@ -30,10 +30,10 @@ func TestVariables(t *testing.T) {
 		{"${A}", "alpha"}, {"x ${A} y ${A}", "x alpha y alpha"}, {"'${A}'", "alpha"}, {`"${A}"`, "alpha"},
 		{"|\n  ${A}\n", "alpha\n"}, {">\n  ${A}\n  b\n", "alpha b\n"},
 		{"${EMPTY:-d}", ""}, {"${NONE:-d}", "d"}, {"${NONE:-}", ""}, {"${A:-d}", "alpha"},
-		{`"${NONE:-a}b}"`, "ab}"}, {`"${NONE:-${B}}"`, "${B}"},
-		{"${A:x}", "${A:x}"}, {`"${A:?m}"`, "${A:?m}"}, {`"${}"`, "${}"}, {"$A", "$A"}, {"${A-x}", "odd"}, {`"${ A }"`, "spaced"},
-		{"$${A}", "$alpha"}, {`'\${A}'`, `\alpha`}, {"${MY-KEY}", "dash"}, {"${PORT}", "8080"}, {`"${L}"`, "[1,2]"},
-		{"a # ${NONE}", "a"}, {"${NONE}", "?NONE"}, {`"${NONE} and ${NONE2}"`, "?NONE?NONE2"}, {`"${"`, "${"}, {`"${A"`, "${A"},
+		{`"${NONE:-a}b}"`, "ab}"},
+		{"$A", "$A"}, {"${DOLLAR:-$}{A}", "${A}"}, {"${A-x}", "odd"}, {`"${ A }"`, "spaced"},
+		{`'\${A}'`, `\alpha`}, {"${MY-KEY}", "dash"}, {"${PORT}", "8080"}, {`"${L}"`, "[1,2]"},
+		{"a # ${NONE}", "a"}, {"${NONE}", "?NONE"}, {`"${NONE} and ${NONE2}"`, "?NONE?NONE2"},
 	} {
 		t.Run(c.written, func(t *testing.T) {
 			result, list := loader.LoadBytes(t.Context(), "app.yaml", []byte("id: x\ndescription: "+c.written), loader.Options{Lookup: env(someEnv), NoDotEnv: true})

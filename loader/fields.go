@@ -185,6 +185,9 @@ func (d *decoder) unionWith(made spec.Node) *spec.Union {
 // decodeField decodes one key's value and checks its rule.
 func (d *decoder) decodeField(p pair, f *field, owner reflect.Value, title string) {
 	v := owner.FieldByIndex(f.index)
+	if f.typed {
+		p.value.typeVariables()
+	}
 	at := target{owner: title, name: f.name, isAddress: f.isAddress, isNamed: f.isNamed}
 	if p.value.kind == null {
 		d.decodeNull(p.value, v, f, at)

@@ -58,8 +58,13 @@ func FuzzVariables(f *testing.F) {
 		quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
 		opts := loader.Options{Lookup: env(map[string]string{"A": "alpha"}), NoDotEnv: true}
 		result, list := loader.LoadBytes(t.Context(), "f.yaml", []byte("id: x\ndescription: "+quoted+"\n"), opts)
+		for _, d := range list {
+			if d.Code != "QT005" && d.Code != "QT013" {
+				t.Fatal(list)
+			}
+		}
 		if list.Errors() > 0 {
-			t.Fatal(list)
+			return
 		}
 		got := result.Document.Application.Description
 		if !strings.Contains(text, "${") && got != text {

@@ -94,7 +94,7 @@ func keyedType(found diag.Diagnostic, n *node, u *spec.Union) diag.Diagnostic {
 // unsetHint returns what to do about a variable that is not set. Names of environment
 // variables are rarely in lower case: in a template it is likely an input.
 func unsetHint(name string) string {
-	hint := "set it, or write a default: ${" + name + ":-…}"
+	hint := "set it, or write a default: ${" + name + ":-…}" + otherForm(name)
 	if name == strings.ToLower(name) && strings.Trim(name, "0123456789_") != "" {
 		hint += "; the input " + strconv.Quote(name) + " of a template is {" + name + "}, without $"
 	}

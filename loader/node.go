@@ -25,10 +25,11 @@ type node struct {
 	kind   kind
 	text   string      // a scalar's text
 	source string      // a scalar's text before environment variables were expanded
-	unset  bool        // text contains an unset variable
+	unset  bool        // text contains an unset variable, or one of another form
 	tag    string      // the explicit tag of a scalar, such as !!float
 	date   bool        // the text is a date of YAML 1.1
 	shared bool        // an alias refers to it
+	bare   bool        // a scalar without quotes and tag
 	raw    bool        // text is the content of a file, by !include_raw
 	span   source.Span // the position of the value
 	items  []*node     // of a sequence

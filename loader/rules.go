@@ -5,7 +5,7 @@ import "github.com/qtype-dev/qtype/spec/diag"
 // Rules lists the codes that this package reports, in their order.
 func Rules() []diag.Rule {
 	return []diag.Rule{
-		ruleUnreadable, ruleSyntax, ruleSecondDocument, ruleTag, ruleUnset, ruleInclude, ruleIncludeCycle,
+		ruleUnreadable, ruleSyntax, ruleSecondDocument, ruleTag, ruleUnset, ruleVariable, ruleInclude, ruleIncludeCycle,
 		ruleText, ruleLimit, ruleDuplicateKey, ruleDotEnv, ruleCatalogue,
 		ruleEmpty, ruleListKind, ruleUnknownField, ruleMissingField, ruleKind, ruleUnionTag, ruleChoice,
 		ruleRange, ruleNestedList, ruleOptionalMark, ruleUIHint, ruleCategories, ruleProperty,
@@ -42,6 +42,12 @@ var (
 		Doc:   "${NAME} is replaced by the environment variable NAME, or by a line NAME=… of the file .env in the document's folder or in the current folder. ${NAME:-text} is replaced by the text if the variable is not set. Checking a document needs no variables, so there this is a warning; running it needs all of them, so there it is an error.",
 		Wrong: "id: shop\ndescription: ${QTYPE_NO_SUCH_VARIABLE}\n",
 		Right: "id: shop\ndescription: ${QTYPE_NO_SUCH_VARIABLE:-a shop}\n",
+	}
+	ruleVariable = diag.Rule{
+		Code: "QT013", Severity: diag.Error, Title: "a variable has an unknown form",
+		Doc:   "${NAME} and ${NAME:-text} are replaced by environment variables. Other forms of shells and Compose, such as ${NAME:?text} and ${NAME:+text}, a variable in a default, and a ${ without its brace are errors. Other texts in braces, such as ${} and ${a:b}, stay as they are written, with a warning. $${NAME} is a $ and the value, as in QType (Python), with a warning, because $$ is an escape in Compose. Write ${DOLLAR:-$}{ for the text ${ itself, or include the text from a file by !include_raw, in which nothing is replaced.",
+		Wrong: "id: shop\ndescription: ${SHOP:?set the name of the shop}\n",
+		Right: "id: shop\ndescription: ${SHOP:-a shop}\n",
 	}
 	ruleInclude = diag.Rule{
 		Code: "QT006", Severity: diag.Error, Title: "a file cannot be included",

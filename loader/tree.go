@@ -183,7 +183,7 @@ func (b *builder) scalar(n *yaml.Node, start, end int) *node {
 	case n.Style&quoted != 0 || n.Tag == "!":
 		made.kind = text
 	default:
-		made.kind = resolve11(n.Value)
+		made.kind, made.bare = resolve11(n.Value), true
 		made.date = made.kind == text && isDate(n.Value)
 	}
 	if made.kind == text && !b.verbatim {
@@ -229,8 +229,12 @@ func (b *builder) allowedVariable(name string) (string, bool) {
 	return b.lookup(name)
 }
 
-// expand expands environment variables in a text and reports those that are not set.
+// expand expands environment variables in a text and reports those that are not set or have another form.
 func (b *builder) expand(made *node, start, end int) {
+	if b.reportForms(made, start, end) {
+		made.unset = true
+		return
+	}
 	expanded, unset := expand(made.text, b.allowedVariable)
 	made.text, made.unset = expanded, len(unset) > 0
 	at := start

@@ -26,8 +26,8 @@ type Model struct {
 	ModelID string `yaml:"model_id"`
 	// Auth names the credentials. The default is the environment variables of the provider.
 	Auth Ref[Auth] `yaml:"auth"`
-	// InferenceParams are sent to the provider unchanged: temperature, max_tokens, top_p, …
-	InferenceParams map[string]any `yaml:"inference_params"`
+	// InferenceParams are sent to the provider unchanged: temperature, max_tokens, top_p, … An unquoted ${NAME} becomes a number or a boolean where the parameter is one.
+	InferenceParams map[string]any `yaml:"inference_params" variables:"typed"`
 	// Thinking is how much the model reasons before it answers: off, low, medium, high, max, or a number of tokens for models that take one. The parameters that the model takes are sent; the default is the model's own.
 	Thinking Thinking `yaml:"thinking"`
 	// Headers are sent with each request, such as {anthropic-beta: NAME}. A value may be a secret.

@@ -14,6 +14,7 @@
 //   - example:"…" is a value for examples, as YAML text;
 //   - syntax:"template", "jsonpath", "sql" or "endpoint" is the language of a text;
 //   - verbatim:"true" marks a text that models read as it is written, without placeholders;
+//   - variables:"typed" marks parameters in which an unquoted ${NAME} may be a number or a boolean;
 //   - role:"…" describes what a step or tool does with the entity that a reference names (see Role);
 //   - binds:"outputs" marks bindings that set variables of the calling flow;
 //   - evaluated:"after" marks a condition that sees the step's outputs;
