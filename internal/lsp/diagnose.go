@@ -26,7 +26,9 @@ func (s *server) diagnose(ctx context.Context, docs []*document) (found map[stri
 	done, seen := map[string]bool{}, map[diagnosticKey]bool{}
 	for _, d := range docs {
 		versions[d.path] = d.version
-		found[d.path] = nil
+		if _, known := found[d.path]; !known { // a document before it may include it, or be included by it
+			found[d.path] = nil
+		}
 		for _, root := range s.workspace.rootsOf(d.path) {
 			if done[root] {
 				continue

@@ -106,6 +106,25 @@ func TestDiagnostics_Includes(t *testing.T) {
 	}
 }
 
+// TestDiagnostics_IncludeSortsFirst checks that the errors of a document stay while an included file is open whose
+// name sorts before that of the document.
+func TestDiagnostics_IncludeSortsFirst(t *testing.T) {
+	e := start(t, map[string]string{"a.yaml": "- id: chat_memory\n", "b.qtype.yaml": "id: x\nmemories: !include a.yaml\nflow: []\n"})
+	e.openFile("a.yaml")
+	e.openFile("b.qtype.yaml")
+	if found := e.diagnostics("b.qtype.yaml"); !strings.Contains(codesOf(found), "QT103") {
+		t.Fatalf("the document has %v", found)
+	}
+	e.replace("a.yaml", "- id: chat_memory\n  token_limit: many\n")
+	if found := e.diagnostics("a.yaml"); codesOf(found) != "QT105" {
+		t.Errorf("the part has %v", found)
+	}
+	e.replace("b.qtype.yaml", "id: x\nmemories: !include a.yaml\nflowz: []\n")
+	if found := e.diagnostics("b.qtype.yaml"); !strings.Contains(codesOf(found), "QT103") {
+		t.Errorf("the document has %v", found)
+	}
+}
+
 // TestDiagnostics_IncludedText checks that an error in a text of !include_raw is reported for its file,
 // and follows the file.
 func TestDiagnostics_IncludedText(t *testing.T) {
