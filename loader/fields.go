@@ -218,24 +218,35 @@ func (d *decoder) decodeField(p pair, f *field, owner reflect.Value, title strin
 }
 
 // decodeNull decodes a null: an empty section is the same as an absent one, but a
-// scalar needs a value. Only a pointer can be nil in spite of a default.
+// scalar with a default needs a value. Only a pointer can be nil in spite of a default.
 func (d *decoder) decodeNull(n *node, v reflect.Value, f *field, at target) {
-	if v.Kind() == reflect.Pointer && !isNeverNull(v.Type()) {
+	switch lost := n.hidden != "" && takesWord(v.Type()); {
+	case lost:
+		d.diags.add(ruleKind.At(n.span, "%s is empty: %s", at, n.hidden).WithHint("a text that starts with %s needs quotes%s", n.hidden[:1], optionalHint(f)))
+	case !f.takesNull:
+		d.diags.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", optionalHint(f)))
+	case v.Kind() == reflect.Pointer:
 		v.SetZero()
 		return
+	default:
+		setDefault(v, f)
+		return
 	}
-	if f.required || isNeverNull(v.Type()) || f.hasDefault {
-		n.markInvalid()
-		d.gaps.add(d, v.Type())
-		d.diags.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", optionalHint(f)))
-	}
+	n.markInvalid()
+	d.gaps.add(d, v.Type())
 	setDefault(v, f)
 }
 
-// isNeverNull reports whether null is an error although the key is optional, as in
-// QType for these two.
-func isNeverNull(t reflect.Type) bool {
-	return t == reflect.TypeFor[*spec.BatchConfig]() || t == reflect.TypeFor[*spec.ConcurrencyConfig]()
+// takesWord reports whether a type is written as one word, text, number or truth value.
+func takesWord(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String, reflect.Int, reflect.Int64, reflect.Float64, reflect.Bool:
+		return true
+	}
+	return hasScalarItems(t)
 }
 
 func optionalHint(f *field) string {

@@ -2,7 +2,9 @@ package loader
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v4"
 
@@ -59,6 +61,22 @@ func (b *builder) include(n *yaml.Node, start, end, depth int) *node {
 	}
 	child := &builder{loadState: b.loadState, file: file, path: path, parent: b, depth: depth}
 	return child.buildRoot()
+}
+
+// quotedInclude matches a text that is an include tag and one path.
+var quotedInclude = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^!include(_raw)?[ \t]+[^ \t\n]+$`) })
+
+// includeInQuotes reports such a text.
+func (b *builder) includeInQuotes(n *yaml.Node, start, end int) *node {
+	span := b.span(start, end)
+	found := ruleInclude.At(span, "in quotes, this tag is only a text").WithHint("remove the quotes")
+	if remotefs.Redacted(n.Value) == n.Value {
+		found = found.WithFix(n.Value)
+	} else {
+		b.file.MarkSecret(span)
+	}
+	b.diags.add(found)
+	return b.broken(start, end)
 }
 
 // baseAddress is the address of the outermost remote file that includes the builder's

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -58,7 +59,7 @@ func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end in
 	}
 	if v.Kind == yaml.ScalarNode && v.Value == "" && v.Style == 0 && v.Anchor == "" {
 		// A missing value has the position of its key.
-		p.value = &node{kind: null, size: 1, height: 1, span: p.key.span}
+		p.value = &node{kind: null, size: 1, height: 1, span: p.key.span, hidden: b.commentAfter(end)}
 		return p, isMerge, end
 	}
 	if isMerge && v.Style&yaml.TaggedStyle != 0 && (v.Tag == "!include" || v.Tag == "!include_raw") {
@@ -70,6 +71,14 @@ func (b *builder) pair(k, v *yaml.Node, depth int) (p pair, isMerge bool, end in
 	}
 	p.value, end = b.build(v, depth+1)
 	return p, isMerge, end
+}
+
+// commentAfter reports a comment in the line of a key, which ends at an offset; empty for none.
+func (b *builder) commentAfter(end int) string {
+	if strings.HasPrefix(strings.TrimLeft(lineAt(b.file.Text, end), " \t:"), "#") {
+		return "# starts a comment"
+	}
+	return ""
 }
 
 // put adds a pair. The later of two pairs with the same key counts, as in QType.

@@ -30,6 +30,7 @@ type node struct {
 	date   bool        // the text is a date of YAML 1.1
 	shared bool        // an alias refers to it
 	bare   bool        // a scalar without quotes and tag
+	hidden string      // of a null: what follows the key in place of a value, such as a comment; empty for nothing
 	raw    bool        // text is the content of a file, by !include_raw
 	span   source.Span // the position of the value
 	items  []*node     // of a sequence

@@ -18,6 +18,7 @@ type field struct {
 	rule       string // the validator rule of the value
 	isAddress  bool   // a secret only if it is an address with a password
 	isNamed    bool   // secrets only if their keys name one, or they are from the environment
+	takesNull  bool   // null is the same as no key
 	typed      bool   // values of environment variables become numbers and booleans by their keys
 	alias      string // an earlier name of the key, still accepted; empty for none
 }
@@ -62,7 +63,7 @@ func (p *plan) collect(t reflect.Type, above []int) {
 			fallback, hasDefault := f.Tag.Lookup("default")
 			name, _, _ := strings.Cut(key, ",")
 			p.fields = append(p.fields, field{
-				name: name, index: index, fallback: fallback, hasDefault: hasDefault, rule: spec.ValidateTag(f), alias: f.Tag.Get("alias"), isAddress: f.Tag.Get("secret") == "url", isNamed: f.Tag.Get("secret") == "named", typed: f.Tag.Get("variables") == "typed",
+				name: name, index: index, fallback: fallback, hasDefault: hasDefault, takesNull: spec.TakesNull(f), rule: spec.ValidateTag(f), alias: f.Tag.Get("alias"), isAddress: f.Tag.Get("secret") == "url", isNamed: f.Tag.Get("secret") == "named", typed: f.Tag.Get("variables") == "typed",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required"),
 			})
 		}

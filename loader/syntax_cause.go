@@ -25,11 +25,17 @@ func causeOf(text []byte, pos *positions, err *yaml.LoadError) (cause, bool) {
 	if found, ok := oddSpace(text, lineStart(text, max(0, lineStart(text, at)-1)), at); ok {
 		return found, true
 	}
+	if mark := conflictMark().FindIndex(text); mark != nil {
+		return cause{mark[0], "the file has marks of a merge conflict", "keep one of the versions, and remove the lines of <<<<<<<, ======= and >>>>>>>"}, true
+	}
 	switch {
 	case strings.Contains(err.Message, "could not find expected ':'"):
 		return incompleteKey(text, pos.offset(err.ContextMark.Line, err.ContextMark.Column))
 	case strings.Contains(err.Message, "mapping values are not allowed"):
-		return dashWithoutSpace(text, at)
+		if found, ok := dashWithoutSpace(text, at); ok {
+			return found, true
+		}
+		return keyWithoutColon(text, at)
 	case strings.Contains(err.Message, "did not find expected key"), strings.Contains(err.Message, "did not find expected '-' indicator"):
 		return afterValue(text, at)
 	}
@@ -92,6 +98,33 @@ func dashWithoutSpace(text []byte, at int) (cause, bool) {
 		}
 	}
 	return cause{}, false
+}
+
+// conflictMark matches the first mark of a merge conflict of git.
+var conflictMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^<{7}( |$)`) })
+
+// loneWord matches a line with a word only, with or without a dash.
+var loneWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^( *(?:- +)?)([A-Za-z_][\w-]*)\s*$`) })
+
+// keyWithoutColon explains a key or item after a line with one word: without its colon, that key is a text that
+// continues. A line that continues the text of the line before it is no key.
+func keyWithoutColon(text []byte, at int) (cause, bool) {
+	start := lineStart(text, at)
+	if start == 0 {
+		return cause{}, false
+	}
+	word := lineStart(text, start-1)
+	m := loneWord().FindStringSubmatch(lineAt(text, word))
+	if m == nil {
+		return cause{}, false
+	}
+	if word > 0 {
+		before := lineAt(text, lineStart(text, word-1))
+		if indent := len(before) - len(strings.TrimLeft(before, " ")); indent < len(m[1]) && !strings.HasSuffix(strings.TrimSpace(before), ":") {
+			return cause{}, false
+		}
+	}
+	return cause{word + len(m[1]), "a key needs a colon", "write " + m[2] + ":"}, true
 }
 
 // afterValue explains what follows a value that has ended: a bracket too many, or the rest

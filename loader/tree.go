@@ -185,6 +185,14 @@ func (b *builder) scalar(n *yaml.Node, start, end int) *node {
 	default:
 		made.kind, made.bare = resolve11(n.Value), true
 		made.date = made.kind == text && isDate(n.Value)
+		if made.kind == null && n.Value == "" && n.Anchor != "" {
+			made.hidden = "& starts an anchor"
+			at := b.pos.offset(n.Line, n.Column)
+			made.span = b.span(at, at+len("&")+len(n.Anchor))
+		}
+	}
+	if n.Style&quoted != 0 && quotedInclude().MatchString(n.Value) {
+		return b.includeInQuotes(n, start, end)
 	}
 	if made.kind == text && !b.verbatim {
 		b.expand(made, start, end)
