@@ -102,7 +102,7 @@ func (d *decoder) chooseUntyped(n *node, u *spec.Union, tag *node) (chosen spec.
 		return likely, false
 	}
 	likely, fits := d.chooseByFields(n, u)
-	if u.TagOptional && fits {
+	if u.TagOptional && fits && tag == nil {
 		return likely, true
 	}
 	n.markInvalid() // no rule applies to a guess

@@ -120,6 +120,7 @@ func (g *generator) finish(root jsonschema.Schema) ([]byte, error) {
 	}
 	g.addImplementations()
 	g.openToIncludes()
+	g.allowNull()
 	root.Version, root.Definitions = draft, g.definitions
 	return encode(&root)
 }

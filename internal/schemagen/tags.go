@@ -153,6 +153,48 @@ func alsoText(s *jsonschema.Schema, kinds []string, re, message string) {
 	s.Extras["type"] = kinds
 }
 
+// allowNull allows null for the keys where the loader takes it for no key, and no others.
+func (g *generator) allowNull() {
+	for name, t := range g.structs {
+		for _, f := range fieldsOf(t) {
+			for _, written := range []string{f.Tag.Get("yaml"), f.Tag.Get("alias")} {
+				if key, ok := g.definitions[name].Properties.Get(written); ok {
+					setNullable(key, spec.TakesNull(f))
+				}
+			}
+		}
+	}
+}
+
+// setNullable adds null to the types of a key or removes it.
+func setNullable(key *jsonschema.Schema, nullable bool) {
+	const null = "null"
+	if key.Extras = maps.Clone(key.Extras); key.Extras == nil {
+		key.Extras = map[string]any{}
+	}
+	if kinds, several := key.Extras["type"].([]string); several {
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == null })
+		if nullable {
+			kinds = append(kinds, null)
+		}
+		key.Extras["type"] = kinds
+	}
+	if !nullable {
+		return
+	}
+	if key.Type != "" {
+		key.Extras["type"], key.Type = []string{key.Type, null}, ""
+	}
+	if key.Ref != "" {
+		key.AnyOf, key.Ref = []*jsonschema.Schema{{Ref: key.Ref}}, ""
+	}
+	for _, cases := range []*[]*jsonschema.Schema{&key.AnyOf, &key.OneOf} {
+		if len(*cases) > 0 {
+			*cases = append(slices.Clone(*cases), &jsonschema.Schema{Type: null})
+		}
+	}
+}
+
 // openToIncludes allows an !include for every list and mapping: editors see it as a
 // text with the path of a file. A section may also be empty.
 func (g *generator) openToIncludes() {
