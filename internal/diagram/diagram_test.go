@@ -268,6 +268,31 @@ func numberAttribute(e xml.StartElement, name string) float64 {
 	return n
 }
 
+// TestSVG_Colours checks that viewers that know no variables of CSS, or no style sheets, draw nothing in black.
+func TestSVG_Colours(t *testing.T) {
+	for name, doc := range documents(t) {
+		picture := writeDiagram(t, doc, SVG)
+		if strings.Contains(picture, "var(") || strings.Contains(picture, ": --") || strings.Contains(picture, ": ;") {
+			t.Errorf("%s: the style sheet has variables or no colours", name)
+		}
+		for d := xml.NewDecoder(strings.NewReader(picture)); ; {
+			token, err := d.Token()
+			if err != nil {
+				break // checkSVG reports it
+			}
+			e, ok := token.(xml.StartElement)
+			if !ok {
+				continue
+			}
+			switch fill, stroke := attribute(e, "fill"), attribute(e, "stroke"); {
+			case (e.Name.Local == "svg" || e.Name.Local == "rect") && !strings.HasPrefix(fill, "#"),
+				attribute(e, "class") == "line" && (fill != "none" || !strings.HasPrefix(stroke, "#")):
+				t.Errorf("%s: %s %q has fill %q, stroke %q", name, e.Name.Local, attribute(e, "class"), fill, stroke)
+			}
+		}
+	}
+}
+
 func TestSVG_Layout(t *testing.T) {
 	for name, doc := range documents(t) {
 		checkSVG(t, name, writeDiagram(t, doc, SVG))

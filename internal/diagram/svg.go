@@ -3,56 +3,83 @@ package diagram
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// style is the style sheet. Colours only support the texts and shapes: nothing is
-// shown by colour alone.
-const style = `
-:root { color-scheme: light dark; }
-.sheet { --paper: #ffffff; --ink: #1f2933; --soft: #5b6773; --frame: #b8c4d0; --panel: #f5f7fa; --card: #ffffff;
-  --model-call: #6741d9; --flow-call: #0b7285; --external: #b35c00; --local: #5b6773; --data: #2f6fb3; --input: #e3f0fc;
-  --model: #6741d9; --memory: #2b8a3e; --tool: #b35c00; --index: #a61e4d; --flow: #0b7285; --other: #5b6773;
-  font-family: Inter, system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", Helvetica, Arial, sans-serif; }
-@media (prefers-color-scheme: dark) {
-  .sheet { --paper: #14181d; --ink: #e6ebf0; --soft: #a3afbb; --frame: #46525f; --panel: #1b2128; --card: #242c35;
-    --model-call: #b197fc; --flow-call: #3bc9db; --external: #ffa94d; --local: #a3afbb; --data: #74b3f0; --input: #1d3750;
-    --model: #b197fc; --memory: #69db7c; --tool: #ffa94d; --index: #faa2c1; --flow: #3bc9db; --other: #a3afbb; }
-}
-.paper { fill: var(--paper); }
-text { fill: var(--ink); }
-.note, .caption, .verb, .badge { fill: var(--soft); }
-.badge { fill: var(--flow); }
-rect { stroke: var(--frame); stroke-width: 1; fill: var(--card); }
-.flow rect { fill: var(--panel); }
+// rules are the style sheet, in which --NAME is a colour of the palette. Colours only support the texts and
+// shapes: nothing is shown by colour alone.
+const rules = `
+text { fill: --ink; }
+.note, .caption, .verb, .badge { fill: --soft; }
+.badge { fill: --flow; }
+rect { stroke: --frame; stroke-width: 1; fill: --card; }
+.paper { stroke: none; fill: --paper; }
+.flow rect { fill: --panel; }
 .step rect { stroke-width: 1.5; }
-.model-call rect { stroke: var(--model-call); } .flow-call rect { stroke: var(--flow-call); } .external rect { stroke: var(--external); } .local rect { stroke: var(--local); }
-.pill rect { stroke: var(--data); } .input rect { fill: var(--input); }
-.result rect { stroke: var(--data); fill: var(--input); }
-.resource rect { stroke: var(--other); stroke-width: 1.5; }
-.model rect { stroke: var(--model); } .memory rect { stroke: var(--memory); } .tool rect { stroke: var(--tool); } .index rect { stroke: var(--index); }
-.line { fill: none; stroke-width: 1.5; stroke: var(--other); }
-.head { fill: var(--other); }
-.data .line { stroke: var(--data); } .data .head { fill: var(--data); }
-.order .line { stroke: var(--soft); }
+.model-call rect { stroke: --model-call; } .flow-call rect { stroke: --flow-call; } .external rect { stroke: --external; } .local rect { stroke: --local; }
+.pill rect { stroke: --data; } .input rect { fill: --input; }
+.result rect { stroke: --data; fill: --input; }
+.resource rect { stroke: --other; stroke-width: 1.5; }
+.model rect { stroke: --model; } .memory rect { stroke: --memory; } .tool rect { stroke: --tool; } .index rect { stroke: --index; }
+.line { fill: none; stroke-width: 1.5; stroke: --other; }
+.head { fill: --other; }
+.data .line { stroke: --data; } .data .head { fill: --data; }
+.order .line { stroke: --soft; }
 .link .line { stroke-width: 1.25; }
 .link.flow .line { stroke-dasharray: 5 3; }
-.model .line { stroke: var(--model); } .model .head { fill: var(--model); }
-.memory .line { stroke: var(--memory); } .memory .head { fill: var(--memory); }
-.tool .line { stroke: var(--tool); } .tool .head { fill: var(--tool); }
-.index .line { stroke: var(--index); } .index .head { fill: var(--index); }
-.link.flow .line { stroke: var(--flow); } .link.flow .head { fill: var(--flow); }
+.model .line { stroke: --model; } .model .head { fill: --model; }
+.memory .line { stroke: --memory; } .memory .head { fill: --memory; }
+.tool .line { stroke: --tool; } .tool .head { fill: --tool; }
+.index .line { stroke: --index; } .index .head { fill: --index; }
+.link.flow .line { stroke: --flow; } .link.flow .head { fill: --flow; }
 `
 
-// svg returns the graph as a picture without external resources.
+// palette has the colours by their names in rules.
+type palette map[string]string
+
+func lightPalette() palette {
+	return palette{
+		"paper": "#ffffff", "ink": "#1f2933", "soft": "#5b6773", "frame": "#b8c4d0", "panel": "#f5f7fa", "card": "#ffffff",
+		"model-call": "#6741d9", "flow-call": "#0b7285", "external": "#b35c00", "local": "#5b6773", "data": "#2f6fb3", "input": "#e3f0fc",
+		"model": "#6741d9", "memory": "#2b8a3e", "tool": "#b35c00", "index": "#a61e4d", "flow": "#0b7285", "other": "#5b6773",
+	}
+}
+
+func darkPalette() palette {
+	return palette{
+		"paper": "#14181d", "ink": "#e6ebf0", "soft": "#a3afbb", "frame": "#46525f", "panel": "#1b2128", "card": "#242c35",
+		"model-call": "#b197fc", "flow-call": "#3bc9db", "external": "#ffa94d", "local": "#a3afbb", "data": "#74b3f0", "input": "#1d3750",
+		"model": "#b197fc", "memory": "#69db7c", "tool": "#ffa94d", "index": "#faa2c1", "flow": "#3bc9db", "other": "#a3afbb",
+	}
+}
+
+// style returns the style sheet. Viewers outside browsers know no variables of CSS, so each palette has its own rules.
+func style() string {
+	return "\n:root { color-scheme: light dark; }\n.sheet { font-family: Inter, system-ui, -apple-system, \"Segoe UI\", Roboto, \"DejaVu Sans\", Helvetica, Arial, sans-serif; }" +
+		lightPalette().coloured() + "@media (prefers-color-scheme: dark) {" + darkPalette().coloured() + "}\n"
+}
+
+// colourName matches a colour in rules.
+var colourName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--([a-z-]+)`) })
+
+// coloured returns the rules with the colours of the palette.
+func (p palette) coloured() string {
+	return colourName().ReplaceAllStringFunc(rules, func(name string) string { return p[name[len("--"):]] })
+}
+
+// svg returns the graph as a picture without external resources. The attributes are the colours of viewers
+// without style sheets, whose default is black.
 func svg(g *graph) string {
 	p := layout(g)
+	plain := lightPalette()
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img" class="sheet">`+"\n",
-		formatLength(p.w), formatLength(p.h), formatLength(p.w), formatLength(p.h))
-	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n", escapeXML(p.title), style)
-	fmt.Fprintf(&b, `<rect class="paper" width="%s" height="%s" stroke="none" style="stroke:none;fill:var(--paper)"/>`+"\n", formatLength(p.w), formatLength(p.h))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img" class="sheet" fill="%s" font-family="Helvetica, Arial, sans-serif">`+"\n",
+		formatLength(p.w), formatLength(p.h), formatLength(p.w), formatLength(p.h), plain["ink"])
+	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n", escapeXML(p.title), style())
+	fmt.Fprintf(&b, `<rect class="paper" width="%s" height="%s" fill="%s"/>`+"\n", formatLength(p.w), formatLength(p.h), plain["paper"])
 	var steps []box
 	for _, x := range p.boxes {
 		if x.class != "flow" {
@@ -75,8 +102,8 @@ func svg(g *graph) string {
 }
 
 func (x box) draw(b *strings.Builder) {
-	fmt.Fprintf(b, `<g class="%s"><title>%s</title><rect x="%s" y="%s" width="%s" height="%s" rx="%s"/>`,
-		x.class, escapeXML(x.tip), formatLength(x.x), formatLength(x.y), formatLength(x.w), formatLength(x.h), formatLength(x.round))
+	fmt.Fprintf(b, `<g class="%s"><title>%s</title><rect x="%s" y="%s" width="%s" height="%s" rx="%s" fill="%s" stroke="%s"/>`,
+		x.class, escapeXML(x.tip), formatLength(x.x), formatLength(x.y), formatLength(x.w), formatLength(x.h), formatLength(x.round), lightPalette()["card"], lightPalette()["frame"])
 	for _, t := range x.texts {
 		t.draw(b)
 	}
@@ -95,7 +122,7 @@ func (t text) draw(b *strings.Builder) {
 func (l line) draw(b *strings.Builder) {
 	points := withoutCollinear(l.points)
 	last := points[len(points)-1]
-	fmt.Fprintf(b, `<g class="%s"><title>%s</title><path class="line" d="M%s %s`, l.class, escapeXML(l.tip), formatLength(points[0].x), formatLength(points[0].y))
+	fmt.Fprintf(b, `<g class="%s"><title>%s</title><path class="line" fill="none" stroke="%s" d="M%s %s`, l.class, escapeXML(l.tip), lightPalette()["other"], formatLength(points[0].x), formatLength(points[0].y))
 	for i := 1; i < len(points)-1; i++ {
 		in, out := curvePoint(points[i], points[i-1]), curvePoint(points[i], points[i+1])
 		fmt.Fprintf(b, "L%s %sQ%s %s %s %s", formatLength(in.x), formatLength(in.y), formatLength(points[i].x), formatLength(points[i].y), formatLength(out.x), formatLength(out.y))
