@@ -198,9 +198,13 @@ func TestByteOrderMarkAndLineEnds(t *testing.T) {
 	if len(list) != 1 || list[0].Span.String() != "app.yaml:6:7" {
 		t.Errorf("got %v", list)
 	}
-	_, list = load(t, "%YAML 1.2\n---\nid: 5\n")
-	if len(list) != 1 || list[0].Span.String() != "app.yaml:3:5" {
-		t.Errorf("a document may name its version: %v", list)
+	for text, want := range map[string]string{"%YAML 1.2\n---\nid: 5\n": "app.yaml:3:5", "# a\n\n%YAML 1.2 # b\n---\nid: 5\n": "app.yaml:5:5", "%YAML 1.1\r\n---\r\nid: 5\r\n": "app.yaml:3:5"} {
+		if _, list = load(t, text); len(list) != 1 || list[0].Span.String() != want {
+			t.Errorf("%q: a document may name its version: %v", text, list)
+		}
+	}
+	if _, list = load(t, "%YAML 2.0\n---\nid: a\n"); len(list) != 1 || list[0].Message != "this version of YAML is unknown" {
+		t.Errorf("another version: %v", list)
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -19,7 +21,7 @@ func parse(file *source.File, pos *positions) (*yaml.Node, diag.List) {
 	if found, ok := badCharacter(file); ok {
 		return nil, diag.List{found}
 	}
-	in, err := yaml.NewLoader(bytes.NewReader(maskDirective(file.Text)), yaml.WithUniqueKeys(false))
+	in, err := NewYAML(file.Text)
 	if err != nil {
 		return nil, diag.List{syntaxDiagnostic(file, pos, err)}
 	}
@@ -57,14 +59,27 @@ func secondDocument(file *source.File, pos *positions, second *yaml.Node) diag.D
 		"a second document starts here").WithHint("only one document is allowed in a file")
 }
 
-// maskDirective turns a %YAML line at the start of a text into a comment of the same
-// length: the parser rejects versions that it could read.
+// NewYAML returns the parser of documents. It reads every version 1 of YAML alike.
+func NewYAML(text []byte) (*yaml.Loader, error) {
+	return yaml.NewLoader(bytes.NewReader(maskDirective(text)), yaml.WithUniqueKeys(false))
+}
+
+// versionDirective matches the directive %YAML 1 before the first document.
+var versionDirective = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[ \t]*(?:#[^\n]*)?\r?\n)*(%)YAML 1\.\d+(?:\s|$)`)
+})
+
+// maskDirective turns that directive into a comment of the same length: the parser rejects versions that it could read.
 func maskDirective(text []byte) []byte {
-	if !bytes.HasPrefix(text, []byte("%YAML 1.")) {
+	if !bytes.Contains(text, []byte("%YAML")) {
+		return text
+	}
+	at := versionDirective().FindSubmatchIndex(text)
+	if at == nil {
 		return text
 	}
 	masked := bytes.Clone(text)
-	masked[0] = '#'
+	masked[at[2]] = '#'
 	return masked
 }
 
@@ -170,6 +185,7 @@ var explanations = []explanation{
 	{"parsing a tag", "this tag cannot be read", "a text that starts with ! needs quotes"},
 	{"scanning an alias", "this alias cannot be read", "a text that starts with * needs quotes"},
 	{"scanning an anchor", "this anchor cannot be read", "a text that starts with & needs quotes"},
+	{"incompatible YAML document", "this version of YAML is unknown", "write %YAML 1.2, or remove the line"},
 	{"directive", "this directive is unknown", "a text that starts with % needs quotes"},
 	{"block scalar", "the head of this block of text is wrong", `write | or > alone on the line`},
 	{"comment", "a comment needs a space before #", ""},

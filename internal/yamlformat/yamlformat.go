@@ -5,6 +5,7 @@ package yamlformat
 
 import (
 	"errors"
+	"io"
 	"sort"
 	"strings"
 	"unicode"
@@ -12,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
+	"github.com/qtype-dev/qtype/loader"
 )
 
 // ErrUnreadable reports a document with syntax errors.
@@ -41,7 +43,7 @@ func Format(text string) (string, error) {
 // parseYAML parses the document in a text; nil for an empty one. A second document
 // is an error, as it is for the loader.
 func parseYAML(text string) (*yaml.Node, error) {
-	in, err := yaml.NewLoader(strings.NewReader(text), yaml.WithUniqueKeys(false))
+	in, err := loader.NewYAML([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ func parseYAML(text string) (*yaml.Node, error) {
 		return nil, err
 	}
 	var second yaml.Node
-	if in.Load(&second) == nil {
+	if err := in.Load(&second); !errors.Is(err, io.EOF) {
 		return nil, ErrUnreadable
 	}
 	return &root, nil

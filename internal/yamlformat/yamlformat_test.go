@@ -35,7 +35,8 @@ func TestFormat(t *testing.T) {
 		{"only comments", "# one\n\n\n# two", "# one\n\n# two\n"},
 		{"a value on the next line", "a:\n      b\nc:   !include  x.yaml\n", "a:\n      b\nc: !include x.yaml\n"},
 		{"explicit indentation", "a:\n    b: |2\n         x\n", "a:\n  b: |2\n       x\n"},
-		{"directive and dashes", "---\na:\n    b: 1\n", "---\na:\n  b: 1\n"},
+		{"dashes", "---\na:\n    b: 1\n", "---\na:\n  b: 1\n"},
+		{"directive", "# c\n%YAML 1.2\n---\na:\n    b: 1\n", "# c\n%YAML 1.2\n---\na:\n  b: 1\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Format(c.text)
