@@ -25,8 +25,11 @@ type completer struct {
 	doc    *document   // the document without the cursor
 	offset int         // of the cursor
 	items  []protocol.CompletionItem
-	start  int // the range that a proposal replaces
-	end    int
+
+	isolated bool // no files are read
+
+	start int // the range that a proposal replaces
+	end   int
 }
 
 // complete handles textDocument/completion.
@@ -36,7 +39,7 @@ func (s *server) complete(_ context.Context, p protocol.TextDocumentPositionPara
 	if err != nil {
 		return list, err
 	}
-	c := &completer{lang: s.lang(), doc: d, offset: d.offset(p.Position)}
+	c := &completer{lang: s.lang(), doc: d, offset: d.offset(p.Position), isolated: s.workspace.isolated}
 	marked := outline.Parse(d.text[:c.offset] + cursor + d.text[c.offset:])
 	for _, root := range s.workspace.rootsOf(d.path) {
 		c.syntax = indexSyntax(s.lang(), root, func(path string) *outline.Node {
@@ -111,6 +114,10 @@ func (c *completer) propose() {
 		c.proposeReferences(targetType(m.goType))
 	case roleType:
 		c.proposeTypes()
+	case roleInclude:
+		if !c.isolated {
+			c.proposePaths(m)
+		}
 	case roleValue:
 		c.proposeValues(m)
 	}

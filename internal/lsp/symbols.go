@@ -3,6 +3,8 @@ package lsp
 import (
 	"context"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
@@ -21,6 +23,52 @@ func (s *server) documentSymbols(_ context.Context, p protocol.TextDocumentParam
 		return protocol.DocumentSymbolResult{Tree: tree}, nil
 	}
 	return protocol.DocumentSymbolResult{Flat: flatten(tree, d.uri, "", []protocol.SymbolInformation{})}, nil
+}
+
+// maxSymbols is how many symbols of a workspace are listed.
+const maxSymbols = 1000
+
+// workspaceSymbols returns the entities of the open documents and of those in the open folders whose names contain
+// the query, in any case.
+func (s *server) workspaceSymbols(ctx context.Context, p protocol.WorkspaceSymbolParams) ([]protocol.SymbolInformation, error) {
+	found := []protocol.SymbolInformation{}
+	for _, d := range s.workspace.allDocuments() {
+		if ctx.Err() != nil || len(found) >= maxSymbols {
+			break
+		}
+		syntax := indexSyntax(s.lang(), d.path, func(path string) *outline.Node {
+			if path == d.path {
+				return d.outline()
+			}
+			return nil // its own symbols are listed with it
+		})
+		for _, symbol := range flatten(symbolTree(syntax, d), d.uri, "", nil) {
+			if strings.Contains(strings.ToLower(symbol.Name), strings.ToLower(p.Query)) {
+				found = append(found, symbol)
+			}
+		}
+	}
+	return found[:min(len(found), maxSymbols)], nil
+}
+
+// allDocuments returns the open documents, and the other documents of the open folders as they are on disk.
+func (w *workspace) allDocuments() []*document {
+	all := w.documents()
+	if w.isolated {
+		return all
+	}
+	w.mu.Lock()
+	folders := slices.Clone(w.folders)
+	w.mu.Unlock()
+	for _, path := range filesIn(folders, isDocumentName) {
+		if w.document(path) != nil {
+			continue
+		}
+		if text, ok := w.text(path); ok {
+			all = append(all, newDocument(w.uri(path), path, 0, "", text))
+		}
+	}
+	return all
 }
 
 // syntaxOf returns the index of an open document as a part of the first document

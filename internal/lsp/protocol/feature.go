@@ -39,7 +39,9 @@ const (
 	CompletionItemKindModule     = 9
 	CompletionItemKindProperty   = 10
 	CompletionItemKindValue      = 12
+	CompletionItemKindFile       = 17
 	CompletionItemKindReference  = 18
+	CompletionItemKindFolder     = 19
 	CompletionItemKindEnumMember = 20
 	CompletionItemKindStruct     = 22
 )
@@ -135,4 +137,26 @@ type SemanticTokensParams struct {
 // SemanticTokens are encoded tokens, five numbers each.
 type SemanticTokens struct {
 	Data []uint32 `json:"data"` // line and column after the token before, length, type and modifiers
+}
+
+// DocumentLink is a text that opens another file.
+type DocumentLink struct {
+	Range  Range  `json:"range"`  // the text
+	Target string `json:"target"` // the URI of the file
+}
+
+// FoldingRange is a part of a document that editors can hide, whole lines from 0.
+type FoldingRange struct {
+	StartLine int `json:"startLine"` // stays visible
+	EndLine   int `json:"endLine"`   // the last hidden line
+}
+
+// WorkspaceSymbolParams are the parameters of workspace/symbol.
+type WorkspaceSymbolParams struct {
+	Query string `json:"query"` // a part of the names; empty for all
+}
+
+// DocumentLinkOptions are the options of document links.
+type DocumentLinkOptions struct {
+	ResolveProvider bool `json:"resolveProvider"` // whether targets are computed later
 }

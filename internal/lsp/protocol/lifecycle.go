@@ -69,6 +69,9 @@ type ServerCapabilities struct {
 	ReferencesProvider         bool                        `json:"referencesProvider"`         // textDocument/references
 	DocumentHighlightProvider  bool                        `json:"documentHighlightProvider"`  // textDocument/documentHighlight
 	DocumentSymbolProvider     bool                        `json:"documentSymbolProvider"`     // textDocument/documentSymbol
+	DocumentLinkProvider       DocumentLinkOptions         `json:"documentLinkProvider"`       // textDocument/documentLink
+	FoldingRangeProvider       bool                        `json:"foldingRangeProvider"`       // textDocument/foldingRange
+	WorkspaceSymbolProvider    bool                        `json:"workspaceSymbolProvider"`    // workspace/symbol
 	DocumentFormattingProvider bool                        `json:"documentFormattingProvider"` // textDocument/formatting
 	RenameProvider             RenameOptions               `json:"renameProvider"`             // textDocument/rename
 	CodeActionProvider         CodeActionOptions           `json:"codeActionProvider"`         // textDocument/codeAction
