@@ -3,6 +3,7 @@ package openai_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,40 @@ func results(m chat.Message) (all []chat.Message) {
 }
 
 const findCall = `"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"find","arguments":"{}"}}]`
+
+// A call is forced where the model, by the catalogue or its first answer, can be forced; else the demand is reported as dropped.
+func TestRequest_ForcedCalls(t *testing.T) {
+	const dropped = "the demand to call a tool, because the provider cannot force a call"
+	answer := modeltest.Respond(200, "application/json", `{"choices":[{"message":{"content":"Here."},"finish_reason":"stop"}]}`)
+	refusal := modeltest.Respond(400, "application/json", `{"error":{"message":"Thinking mode does not support this tool_choice","type":"invalid_request_error"}}`)
+	for name, c := range map[string]struct {
+		info    model.Info
+		answers []http.HandlerFunc
+		want    []any // the tool_choice of each request of two calls
+		dropped bool
+	}{
+		"a model that is forced":   {known(t, "mistral", "mistral-large-4"), []http.HandlerFunc{answer}, []any{"required", "required"}, false},
+		"an unknown model":         {model.Info{ID: "m", Name: "mine"}, []http.HandlerFunc{answer}, []any{"required", "required"}, false},
+		"GLM takes auto only":      {known(t, "zai", "glm-5.3"), []http.HandlerFunc{answer}, []any{nil, nil}, true},
+		"a model that then thinks": {known(t, "deepseek", "deepseek-v4-pro"), []http.HandlerFunc{refusal, answer}, []any{"required", nil, nil}, true},
+	} {
+		v := converse(t, openai.New, c.info, nil, c.answers...)
+		for range 2 {
+			got, err := model.Call(t.Context(), v.model, model.Request{MustCall: true, Tools: []model.Tool{{Name: "find"}}, Messages: []chat.Message{chat.Text(chat.User, "Where?")}}, nil)
+			testkit.Must(t, err)
+			if has := slices.Contains(got.Dropped, dropped); has != c.dropped {
+				t.Errorf("%s: dropped %v", name, got.Dropped)
+			}
+		}
+		var sent []any
+		for _, r := range v.server.Requests() {
+			sent = append(sent, r.Body["tool_choice"])
+		}
+		if d := cmp.Diff(c.want, sent); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
 
 // chatAnswers are messages with a call as servers send them, whole and in pieces, and what the next
 // request must have of them.

@@ -40,6 +40,13 @@ func addClientFacts(m *catalogue.Model) {
 			m.Rejected = append(m.Rejected, catalogue.Rejection{Parameters: []string{"reasoning_content"}, Missing: true, When: catalogue.ReasoningOn, Status: 400,
 				Text: "a tool call of the current turn without reasoning_content: while thinking is on", ThirdParty: true})
 		}
+	case "zai":
+		if m.Kind == catalogue.Chat && m.Tools.ToolChoice == catalogue.Yes { // reports of users of Z.ai, directly and by gateways
+			m.Tools.ToolChoices = []string{"auto"}
+			m.Rejected = append(m.Rejected, catalogue.Rejection{Parameters: []string{"tool_choice"}, Except: []string{"auto"}, When: catalogue.Always, Status: 400,
+				Error: "Tool choice must be auto", Text: "tool_choice other than auto: always", ThirdParty: true,
+				Sources: []string{"https://github.com/vectorize-io/hindsight/issues/4246", "https://github.com/onyx-dot-app/onyx/pull/14192"}})
+		}
 	case "aws-bedrock":
 		addBedrockFacts(m)
 	}

@@ -49,13 +49,14 @@ type Chat struct {
 	refused  *refusals
 	streams  *atomic.Bool // whether the server has refused a request whose answer is not streamed
 	calls    *atomic.Bool // whether the server has refused a request that forbids calls of its tools
+	forced   *atomic.Bool // whether the server has refused a request that forces a call
 	paused   bool         // whether requests may end with an answer, which the model continues
 }
 
 // NewChat makes a Chat from a server and its protocol. Its name, such as responses, is the API of
 // the origin of messages: items are sent only to the protocol, server and model that made them.
 func NewChat(s *Server, p Protocol, name string) Chat {
-	return Chat{server: s, protocol: p, refused: &refusals{}, streams: new(atomic.Bool), calls: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
+	return Chat{server: s, protocol: p, refused: &refusals{}, streams: new(atomic.Bool), calls: new(atomic.Bool), forced: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
 }
 
 // Continuing returns a Chat whose requests may end with an answer that the provider has paused. Its
@@ -77,38 +78,57 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		rules.UserLast = rules.UserLast && !c.paused
 		req.Messages = rules.Order(WithPlainCalls(ForOrigin(req.Messages, c.origin), req.Tools))
 		req.Tools = withObjectSchemas(req.Tools)
-		return c.withoutCalls(ctx, req, emit)
+		return c.withChoice(ctx, req, emit)
 	})
 }
 
-// withoutCalls sends a request. One that must not call its tools is sent without them if the server
-// cannot forbid that.
-func (c Chat) withoutCalls(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
-	if req.NoCalls = req.NoCalls && len(req.Tools) > 0; !req.NoCalls || c.forbids() {
+// withChoice sends a request. If the server cannot forbid calls of tools, one that must not call them is sent
+// without them; if it cannot force a call, one that must call a tool is sent without that demand.
+func (c Chat) withChoice(ctx context.Context, req model.Request, emit Emit) (*model.Response, error) {
+	req.NoCalls = req.NoCalls && len(req.Tools) > 0
+	req.MustCall = req.MustCall && !req.NoCalls
+	if !req.NoCalls && !req.MustCall {
+		return c.withReasoning(ctx, req, emit)
+	}
+	refused, dropped := c.forced, "the demand to call a tool, because the provider cannot force a call"
+	takes := c.takesChoice("required", "any")
+	if req.NoCalls {
+		refused, dropped = c.calls, "the descriptions of tools, because the provider cannot forbid to call them"
+		takes = c.server.form.Forbids && c.takesChoice("none")
+	}
+	if takes && !refused.Load() {
 		answer, err := c.withReasoning(ctx, req, emit)
-		if !req.NoCalls || !refusesChoice(err) {
+		if !refusesChoice(err) {
 			return answer, err
 		}
-		c.calls.Store(true)
+		refused.Store(true)
 	}
-	req.Tools, req.NoCalls = nil, false
+	if req.NoCalls {
+		req.Tools = nil
+	}
+	req.NoCalls, req.MustCall = false, false
 	answer, err := c.withReasoning(ctx, req, emit)
 	if answer != nil {
-		answer.Dropped = append(answer.Dropped, "the descriptions of tools, because the provider cannot forbid to call them")
+		answer.Dropped = append(answer.Dropped, dropped)
 	}
 	return answer, err
 }
 
-// forbids reports whether a request can forbid calls of the tools that it has.
-func (c Chat) forbids() bool {
-	if !c.server.form.Forbids || c.calls.Load() {
-		return false
-	}
+// takesChoice reports whether the model may take one of these words as the choice of a tool.
+func (c Chat) takesChoice(words ...string) bool {
 	known := c.server.Info.Known
-	return known == nil || known.Tools.ToolChoice != catalogue.No && (len(known.Tools.ToolChoices) == 0 || slices.Contains(known.Tools.ToolChoices, "none"))
+	if known == nil {
+		return true
+	}
+	isOne := func(word string) bool { return slices.Contains(words, word) }
+	refuses := slices.ContainsFunc(known.Rejected, func(r catalogue.Rejection) bool {
+		return r.When == catalogue.Always && slices.Contains(r.Parameters, "tool_choice") && slices.ContainsFunc(r.Values, isOne)
+	})
+	list := known.Tools.ToolChoices
+	return !refuses && known.Tools.ToolChoice != catalogue.No && (len(list) == 0 || slices.ContainsFunc(list, isOne))
 }
 
-// refusesChoice reports whether a server refused the parameter that forbids calls. A wrong guess costs
+// refusesChoice reports whether a server refused the parameter that forbids or forces calls. A wrong guess costs
 // one request.
 func refusesChoice(err error) bool {
 	failure, ok := errors.AsType[*model.Error](err)

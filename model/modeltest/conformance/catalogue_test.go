@@ -44,6 +44,7 @@ func TestRules_AgreeWithCatalogue(t *testing.T) {
 		{"anthropic", []string{"anthropic-thinking-adaptive"}, func(m catalogue.Model) bool { return refuses(m, "thinking.type", "adaptive") }},
 		{"anthropic", []string{"anthropic-max-tokens"}, func(m catalogue.Model) bool { return m.MaxOutput == 128_000 }},
 		{"anthropic", []string{"anthropic-max-tokens-4.5"}, func(m catalogue.Model) bool { return m.MaxOutput == 64_000 }},
+		{"zai", []string{"glm-tool-choice"}, func(m catalogue.Model) bool { return slices.Equal(m.Tools.ToolChoices, []string{"auto"}) }},
 		{"aws-bedrock", []string{"bedrock-bound"}, func(m catalogue.Model) bool { return m.Reasoning.BoundToPrefix }},
 		{"aws-bedrock", []string{"bedrock-forced-tool"}, func(m catalogue.Model) bool { return refuses(m, "tool_choice", "any") }},
 	} {
