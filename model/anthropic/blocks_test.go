@@ -439,11 +439,16 @@ func TestRequest_EnabledThinking(t *testing.T) {
 	c := newTalk(t, false, enabled, reply{blocks: `[{"type":"text","text":"x"}]`})
 	foreign := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "c", Name: "find_order", Arguments: "{}"})
 	c.list = []chat.Message{chat.Text(chat.User, "When?"), foreign, {Role: chat.Tool, ToolCallID: "c", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}
-	if _, err := c.next(findOrder); err != nil {
+	got, err := c.next(findOrder)
+	if err != nil {
 		t.Fatal(err)
 	}
-	c.sees(nil, `"thinking"`)
-	c.must("And?", findOrder)
+	if c.sees(nil, `"thinking"`); len(got.Dropped) != 1 || !strings.HasPrefix(got.Dropped[0], "the parameter thinking, because an answer of this turn does not begin with thinking") {
+		t.Errorf("dropped is %v", got.Dropped)
+	}
+	if got = c.must("And?", findOrder); len(got.Dropped) > 0 {
+		t.Errorf("dropped is %v", got.Dropped)
+	}
 	c.sees([]string{`"thinking":{"budget_tokens":2000,"type":"enabled"}`, `"max_tokens":34000`})
 }
 

@@ -133,7 +133,7 @@ type protocol struct {
 
 // Request encodes a request.
 func (p *protocol) Request(req model.Request) (wire.Call, error) {
-	body, features, err := p.body(req)
+	body, features, dropped, err := p.body(req)
 	if err != nil {
 		return wire.Call{}, err
 	}
@@ -149,7 +149,7 @@ func (p *protocol) Request(req model.Request) (wire.Call, error) {
 		header = maps.Clone(header)
 		header[betaHeader] = []string{strings.Join(slices.Compact(features), ",")}
 	}
-	return wire.Call{URL: to, Header: header, Body: body}, nil
+	return wire.Call{URL: to, Header: header, Body: body, Dropped: dropped}, nil
 }
 
 // continuation is the protocol of requests that end with an answer which the provider continues.

@@ -10,9 +10,9 @@ import (
 	"github.com/qtype-dev/qtype/model/internal/wire"
 )
 
-// body encodes a request and returns the beta features that it needs. Parameters that the document
-// does not set are not sent, except for max_tokens, which is required.
-func (p *protocol) body(req model.Request) (fields map[string]any, features []string, err error) {
+// body encodes a request. It returns the beta features that the request needs, and what of the document
+// it does not have. Parameters that the document does not set are not sent, except for max_tokens, which is required.
+func (p *protocol) body(req model.Request) (fields map[string]any, features []string, dropped string, err error) {
 	fields = map[string]any{"max_tokens": p.Info.MaxTokens}
 	for name, raw := range p.Encoded {
 		fields[name] = raw
@@ -20,11 +20,11 @@ func (p *protocol) body(req model.Request) (fields map[string]any, features []st
 	text, rest := p.Split(wire.WithAnswerNotes(req.Messages))
 	turns, err := turnsOf(rest, p.passageTools(req))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	set, err := p.toolsOf(req.Tools)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	features = slices.Concat(p.betas, set.betas)
 	var system []part
@@ -49,42 +49,47 @@ func (p *protocol) body(req model.Request) (fields map[string]any, features []st
 	if len(set.servers) > 0 {
 		fields["mcp_servers"] = set.servers
 	}
-	if p.setThinking(fields, turns) {
+	binds, dropped := p.setThinking(fields, turns)
+	if binds {
 		features = append(features, bindingBeta)
 	}
-	if _, set := fields["tool_choice"]; req.MustCall && !set && fields["thinking"] == nil { // thinking excludes forced calls
-		fields["tool_choice"] = map[string]string{"type": "any"}
+	if _, set := fields["tool_choice"]; req.MustCall && !set {
+		if fields["thinking"] == nil {
+			fields["tool_choice"] = map[string]string{"type": "any"}
+		} else {
+			dropped = "the demand to call a tool, because thinking excludes it"
+		}
 	}
 	if req.Schema != nil {
 		if err := requestFormat(fields, req.Schema); err != nil {
-			return nil, nil, err
+			return nil, nil, "", err
 		}
 	}
 	if req.Stream {
 		fields["stream"] = true
 	}
-	return fields, features, nil
+	return fields, features, dropped, nil
 }
 
 // setThinking adapts the parameter thinking to the conversation. It reports whether the request
-// sets what happens to thinking that does not belong to it.
-func (p *protocol) setThinking(fields map[string]any, turns []turn) (binds bool) {
+// sets what happens to thinking that does not belong to it, and why it does not have the parameter.
+func (p *protocol) setThinking(fields map[string]any, turns []turn) (binds bool, dropped string) {
 	raw, _ := fields["thinking"].(json.RawMessage)
 	thinking, _ := parseObject(raw) // nil without the parameter
 	kind := thinking.text("type")
 	if kind == "enabled" && !thinksFirst(turns) {
 		delete(fields, "thinking")
-		return false
+		return false, "the parameter thinking, because an answer of this turn does not begin with thinking, as the one of another model"
 	}
 	bound := p.official && p.Info.Known != nil && p.Info.Known.Reasoning.BoundToPrefix
 	if !bound || kind != "" && kind != "adaptive" || thinking.get("block_binding") != nil || !slices.ContainsFunc(turns, hasThinking) {
-		return false
+		return false, ""
 	}
 	thinking = slices.Clone(thinking)
 	thinking.setText("type", "adaptive")
 	thinking.set("block_binding", json.RawMessage(`{"prefix_mismatch_behavior":"drop_block"}`))
 	fields["thinking"] = thinking
-	return true
+	return true, ""
 }
 
 // hasThinking reports whether a turn has thinking.

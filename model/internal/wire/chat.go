@@ -232,6 +232,9 @@ func (c Chat) request(ctx context.Context, req model.Request, emit Emit) (*model
 		emitWhole(&response.Message, emit)
 	}
 	response.NextAfter = wait
+	if call.Dropped != "" {
+		response.Dropped = append(response.Dropped, call.Dropped)
+	}
 	if hasItems(&response.Message) {
 		response.Message.Origin = c.origin
 	}

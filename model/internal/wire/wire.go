@@ -106,6 +106,7 @@ type Call struct {
 
 	Answer   ResponseReader    // reads the response to a request with special features; nil for that of the protocol
 	Received func(http.Header) // gets the headers of a successful response; nil for none
+	Dropped  string            // what of the document the request does not have, and why; empty for nothing
 }
 
 // Ask sends a call and passes the body of the response to take, which reports what is wrong
