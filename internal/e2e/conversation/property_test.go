@@ -136,7 +136,7 @@ func (w *world) answer(question string) *clienttool.Suspension {
 
 // isExpected reports whether an error is what the document, or the model, asks for.
 func isExpected(err error) bool {
-	for _, text := range []string{"the model gave an empty answer", "the limit is", "does not match type", "was cut off at the token limit", "reasoning_content is missing", "Expected `thinking`", "paused the answer", "max_repeated_calls", "the window's limit is"} {
+	for _, text := range []string{"but the limit is", "does not match type", "paused the answer"} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}
