@@ -18,7 +18,7 @@ func hostedUnavailable() rule {
 models:
   - {type: Model, id: writer, provider: ⟦mistral│openai⟧, model_id: ⟦mistral-large-2512│gpt-6-luna⟧}
 tools:
-  - {type: HostedTool, id: web, hosted: web_search, settings: {server_label: docs, server_url: "https://docs.example/mcp"}}`,
+  - {type: HostedTool, id: web, hosted: web_search, settings: {server_label: docs, server_url: "https://docs.example/mcp", require_approval: never}}`,
 			in: "question: ChatMessage", out: "answer: ChatMessage",
 			steps: "- {type: Agent, id: help, model: writer, tools: [web], inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.Agent) {
