@@ -68,13 +68,14 @@ type usageJSON struct {
 	Reasoning int                   `json:"reasoning,omitempty"`
 	Audio     int                   `json:"audio_input,omitempty"`
 	Tier      string                `json:"tier,omitempty"`
+	Region    string                `json:"region,omitempty"`
 	Queries   int                   `json:"queries,omitempty"`
 	Requests  []*usageJSON          `json:"requests,omitempty"` // of an answer that took several
 }
 
 // newUsageJSON returns what is recorded of a usage.
 func newUsageJSON(u model.Usage) *usageJSON {
-	made := &usageJSON{Input: u.Input, Output: u.Output, Cached: u.Cached, Write: u.CacheWrite, Writes: u.CacheWrites, Reasoning: u.Reasoning, Audio: u.AudioInput, Tier: u.Tier, Queries: u.Queries}
+	made := &usageJSON{Input: u.Input, Output: u.Output, Cached: u.Cached, Write: u.CacheWrite, Writes: u.CacheWrites, Reasoning: u.Reasoning, Audio: u.AudioInput, Tier: u.Tier, Region: u.Region, Queries: u.Queries}
 	if u.Requests != nil {
 		for _, r := range *u.Requests {
 			made.Requests = append(made.Requests, newUsageJSON(r))
@@ -85,7 +86,7 @@ func newUsageJSON(u model.Usage) *usageJSON {
 
 // usage returns the usage that was recorded.
 func (u *usageJSON) usage() model.Usage {
-	made := model.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached, CacheWrite: u.Write, CacheWrites: u.Writes, Reasoning: u.Reasoning, AudioInput: u.Audio, Tier: u.Tier, Queries: u.Queries}
+	made := model.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached, CacheWrite: u.Write, CacheWrites: u.Writes, Reasoning: u.Reasoning, AudioInput: u.Audio, Tier: u.Tier, Region: u.Region, Queries: u.Queries}
 	if len(u.Requests) > 0 {
 		requests := make([]model.Usage, len(u.Requests))
 		for i, r := range u.Requests {
